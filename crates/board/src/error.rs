@@ -1,0 +1,18 @@
+//! What can be wrong with chess text from outside.
+
+/// A FEN or a move that cannot be used; the message is one sentence with a hint.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BoardError {
+    /// The text is not a FEN.
+    #[error("`{fen}` is not a FEN: {reason} (expected e.g. `8/8/8/8/8/8/4K2k/8 w - - 0 1`)")]
+    FenSyntax { fen: String, reason: String },
+    /// The text is a FEN, but of a position that cannot be searched.
+    #[error("the position `{fen}` cannot be played: {reason}")]
+    FenPosition { fen: String, reason: String },
+    /// The text is no move.
+    #[error("`{text}` is not a move (expected UCI notation like `e2e4` or `e7e8q`, or SAN like `Nf3`)")]
+    MoveSyntax { text: String },
+    /// The text is a move, but not a legal one here.
+    #[error("`{text}` is not legal in `{fen}`")]
+    IllegalMove { text: String, fen: String },
+}

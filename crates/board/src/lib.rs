@@ -1,0 +1,20 @@
+//! Chess as the rest of Batch First sees it: positions with an incremental key, the history that repetition
+//! needs, the rules that end a game, and the text forms of moves and positions.
+//!
+//! Move generation is [shakmaty](https://docs.rs/shakmaty)'s; its vocabulary ([`Move`], [`Square`], [`Role`],
+//! [`Color`]) is used throughout.
+
+mod error;
+mod game;
+mod notation;
+mod position;
+
+pub use error::BoardError;
+pub use game::{Game, GameEnd};
+pub use notation::{parse_san, parse_uci, san_line, to_san, to_uci};
+pub use position::Position;
+
+pub use shakmaty::{
+    Bitboard, Board, CastlingMode, CastlingSide, Color, File, Move, MoveList, Piece, Rank, Role, Setup,
+    Square,
+};

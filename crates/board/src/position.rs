@@ -1,0 +1,164 @@
+//! One chess position with its Zobrist key, kept up to date move by move.
+
+use shakmaty::{
+    CastlingMode, Chess, Color, EnPassantMode, Move, MoveList, Position as _, Square, fen::Fen,
+    zobrist::Zobrist64,
+};
+
+use crate::BoardError;
+
+/// A legal chess position and its 64-bit key.
+///
+/// The key covers pieces, side to move, castling rights and the en-passant file where a capture is legal: two
+/// positions with equal keys are equal for the repetition rule. Move counters are not part of it.
+#[derive(Clone, Debug)]
+pub struct Position {
+    chess: Chess,
+    key: u64,
+}
+
+impl Default for Position {
+    fn default() -> Self {
+        Self::from(Chess::default())
+    }
+}
+
+impl From<Chess> for Position {
+    fn from(chess: Chess) -> Self {
+        let Zobrist64(key) = chess.zobrist_hash(EnPassantMode::Legal);
+        Self { chess, key }
+    }
+}
+
+impl PartialEq for Position {
+    /// Equal for the repetition rule (move counters do not count).
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key && self.chess == other.chess
+    }
+}
+
+impl Eq for Position {}
+
+impl Position {
+    /// Reads a FEN of four to six fields. Castling rights may be written as `KQkq`, as rook files (Shredder-FEN)
+    /// or as X-FEN. An en-passant square that allows no capture is dropped.
+    ///
+    /// # Errors
+    /// The text is no FEN, or the position breaks a rule that search depends on (kings, pawns on back ranks, side
+    /// not to move in check, impossible castling rights, more pieces than a game can have).
+    pub fn from_fen(text: &str, mode: CastlingMode) -> Result<Self, BoardError> {
+        let fen: Fen = text.trim().parse().map_err(|error: shakmaty::fen::ParseFenError| {
+            BoardError::FenSyntax { fen: text.trim().to_owned(), reason: error.to_string() }
+        })?;
+        Self::from_setup(fen.into_setup(), mode)
+            .map_err(|reason| BoardError::FenPosition { fen: text.trim().to_owned(), reason })
+    }
+
+    /// Builds a position from its parts, see [`Position::from_fen`].
+    ///
+    /// # Errors
+    /// The rule that the position breaks, in words.
+    pub fn from_setup(setup: shakmaty::Setup, mode: CastlingMode) -> Result<Self, String> {
+        setup
+            .position::<Chess>(mode)
+            .or_else(shakmaty::PositionError::ignore_invalid_ep_square)
+            .or_else(shakmaty::PositionError::ignore_impossible_check)
+            .map(Self::from)
+            .map_err(|error| error.to_string())
+    }
+
+    /// The shakmaty position inside.
+    #[must_use]
+    pub fn chess(&self) -> &Chess {
+        &self.chess
+    }
+
+    /// Zobrist key, see [`Position`].
+    #[must_use]
+    pub fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// Standard chess or Chess960: decides how castling moves are written.
+    #[must_use]
+    pub fn castling_mode(&self) -> CastlingMode {
+        self.chess.castles().mode()
+    }
+
+    /// The side to move.
+    #[must_use]
+    pub fn turn(&self) -> Color {
+        self.chess.turn()
+    }
+
+    /// The piece placement.
+    #[must_use]
+    pub fn board(&self) -> &shakmaty::Board {
+        self.chess.board()
+    }
+
+    /// Every legal move, in a fixed order.
+    #[must_use]
+    pub fn legal_moves(&self) -> MoveList {
+        self.chess.legal_moves()
+    }
+
+    /// True when the side to move is in check.
+    #[must_use]
+    pub fn is_check(&self) -> bool {
+        self.chess.is_check()
+    }
+
+    /// Neither side can mate by any sequence of legal moves (bare kings, a lone minor piece, same-coloured bishops).
+    #[must_use]
+    pub fn is_insufficient_material(&self) -> bool {
+        self.chess.is_insufficient_material()
+    }
+
+    /// Plies since the last capture or pawn move.
+    #[must_use]
+    pub fn halfmove_clock(&self) -> u32 {
+        self.chess.halfmoves()
+    }
+
+    /// Plies since the start of a game that began at move 1 with White.
+    #[must_use]
+    pub fn ply(&self) -> u32 {
+        (self.chess.fullmoves().get().saturating_sub(1)).saturating_mul(2)
+            + u32::from(self.turn() == Color::Black)
+    }
+
+    /// The en-passant target square, where a capture onto it is legal.
+    #[must_use]
+    pub fn en_passant(&self) -> Option<Square> {
+        self.chess.ep_square(EnPassantMode::Legal)
+    }
+
+    /// Plays a move that must be legal here.
+    pub fn play(&mut self, mv: Move) {
+        let next = self.chess.update_zobrist_hash(Zobrist64(self.key), mv, EnPassantMode::Legal);
+        self.chess.play_unchecked(mv);
+        let Zobrist64(key) = next.unwrap_or_else(|| self.chess.zobrist_hash(EnPassantMode::Legal));
+        self.key = key;
+    }
+
+    /// The position after a legal move.
+    #[must_use]
+    pub fn after(&self, mv: Move) -> Self {
+        let mut next = self.clone();
+        next.play(mv);
+        next
+    }
+
+    /// The rooks that may still castle.
+    #[must_use]
+    pub fn castling_rights(&self) -> shakmaty::Bitboard {
+        self.chess.castles().castling_rights()
+    }
+
+    /// The full six-field FEN.
+    #[must_use]
+    pub fn fen(&self) -> String {
+        Fen::from_position(&self.chess, EnPassantMode::Legal).to_string()
+    }
+}

@@ -1,0 +1,91 @@
+//! The questions a search asks at once and the answers it gets, as flat arrays.
+
+use board::{Move, Position};
+use nets::{PolicyIndex, Squares, policy_index};
+
+/// One position to score.
+#[derive(Clone, Copy, Debug)]
+pub struct Query {
+    /// Zobrist key of the position, for caches.
+    pub key: u64,
+    pub squares: Squares,
+    /// Is the value of the position asked for?
+    pub value: bool,
+    /// Where this query's moves begin in [`Batch::moves`].
+    pub first_move: u32,
+    /// How many moves are to be scored; 0 for none.
+    pub move_count: u32,
+}
+
+impl Query {
+    /// This query's part of [`Batch::moves`] and [`Scores::moves`].
+    #[must_use]
+    pub fn move_range(&self) -> std::ops::Range<usize> {
+        self.first_move as usize..(self.first_move + self.move_count) as usize
+    }
+}
+
+/// Positions to score together.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    pub queries: Vec<Query>,
+    /// Indices of the moves to score, query after query.
+    pub moves: Vec<PolicyIndex>,
+}
+
+impl Batch {
+    /// Number of positions.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.queries.len()
+    }
+
+    /// True when there is nothing to score.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.queries.is_empty()
+    }
+
+    /// Forgets the queries, keeps the memory.
+    pub fn clear(&mut self) {
+        self.queries.clear();
+        self.moves.clear();
+    }
+
+    /// Asks for the value of `position` if `value`, and for the score of each of `moves` (legal there).
+    pub fn push(&mut self, position: &Position, value: bool, moves: &[Move]) {
+        let first_move = self.moves.len() as u32;
+        let turn = position.turn();
+        self.moves.extend(moves.iter().map(|&mv| policy_index(mv, turn)));
+        self.queries.push(Query {
+            key: position.key(),
+            squares: Squares::of(position),
+            value,
+            first_move,
+            move_count: moves.len() as u32,
+        });
+    }
+
+    /// Adds a copy of `query`, whose moves are `moves`.
+    pub fn push_query(&mut self, query: &Query, moves: &[PolicyIndex]) {
+        let first_move = self.moves.len() as u32;
+        self.moves.extend_from_slice(moves);
+        self.queries.push(Query { first_move, move_count: moves.len() as u32, ..*query });
+    }
+}
+
+/// Answers in centipawns; the sides are those of [`Query`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scores {
+    /// One a query: centipawns for the side to move; 0.0 where no value was asked for.
+    pub values: Vec<f32>,
+    /// One a move of [`Batch::moves`]: centipawns, for the side that plays it, after the move.
+    pub moves: Vec<f32>,
+}
+
+/// A batch that came back.
+#[derive(Clone, Debug, Default)]
+pub struct Answered {
+    pub batch: Batch,
+    pub scores: Scores,
+}

@@ -1,0 +1,4 @@
+//! placeholder
+/// Placeholder, to be written.
+#[derive(Debug)]
+pub struct Cached;

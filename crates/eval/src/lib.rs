@@ -1,0 +1,75 @@
+//! Batches of positions in, scores out.
+//!
+//! An [`Evaluator`] knows nothing of searches: it takes a [`Batch`] of questions (what is this position worth? what is
+//! each of these moves worth?), answers in centipawns, and lets several batches be in flight so that the asking side
+//! works while the device does. Decorators add a cache ([`Cached`]); [`Mock`] answers from a hash of the position.
+
+mod batch;
+mod cache;
+pub mod cpu;
+mod error;
+mod mock;
+pub mod reference;
+
+pub use batch::{Answered, Batch, Query, Scores};
+pub use cache::Cached;
+pub use error::EvalError;
+pub use mock::Mock;
+
+/// Scores positions in batches, first in, first out.
+pub trait Evaluator: Send {
+    /// Queues a batch; returns before it is evaluated where the evaluator works in the background.
+    ///
+    /// # Errors
+    /// The batch asks for a head that the network does not have, or the device failed.
+    fn submit(&mut self, batch: Batch) -> Result<(), EvalError>;
+
+    /// The oldest submitted batch with its scores; waits for it. The batch comes back so that its memory can be
+    /// used again.
+    ///
+    /// # Errors
+    /// Nothing was submitted, or the device failed.
+    fn wait(&mut self) -> Result<Answered, EvalError>;
+
+    /// Batches submitted and not yet waited for.
+    fn in_flight(&self) -> usize;
+
+    /// The number of queries from which more bring no more speed.
+    fn preferred_batch(&self) -> usize;
+
+    /// The largest number of queries that one batch may hold.
+    fn largest_batch(&self) -> usize;
+
+    /// One line for people: network, device, code path, threads.
+    fn describe(&self) -> String;
+
+    /// Submits a batch and waits for it; nothing else may be in flight.
+    ///
+    /// # Errors
+    /// As [`Evaluator::submit`] and [`Evaluator::wait`].
+    fn evaluate(&mut self, batch: Batch) -> Result<Answered, EvalError> {
+        self.submit(batch)?;
+        self.wait()
+    }
+}
+
+impl<E: Evaluator + ?Sized> Evaluator for Box<E> {
+    fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
+        (**self).submit(batch)
+    }
+    fn wait(&mut self) -> Result<Answered, EvalError> {
+        (**self).wait()
+    }
+    fn in_flight(&self) -> usize {
+        (**self).in_flight()
+    }
+    fn preferred_batch(&self) -> usize {
+        (**self).preferred_batch()
+    }
+    fn largest_batch(&self) -> usize {
+        (**self).largest_batch()
+    }
+    fn describe(&self) -> String {
+        (**self).describe()
+    }
+}

@@ -1,0 +1,67 @@
+//! An evaluator for tests and signatures: scores are a hash of the position, so they are the same everywhere.
+
+use std::collections::VecDeque;
+
+use crate::{Answered, Batch, EvalError, Evaluator, Scores};
+
+/// Answers from a hash of each query's squares: values and move scores spread over ±`spread` centipawns.
+#[derive(Clone, Debug)]
+pub struct Mock {
+    seed: u64,
+    spread: f32,
+    waiting: VecDeque<Batch>,
+}
+
+impl Mock {
+    /// Different seeds are different "networks".
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self { seed, spread: 500.0, waiting: VecDeque::new() }
+    }
+
+    /// Uniform in ±spread, in whole centipawns.
+    fn score(&self, squares: &nets::Squares, extra: u64) -> f32 {
+        let mut hash = self.seed ^ extra.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for chunk in squares.0.chunks_exact(8) {
+            let word = chunk.iter().fold(0_u64, |word, &class| word << 8 | u64::from(class));
+            hash = (hash ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
+            hash ^= hash >> 32;
+        }
+        let unit = (hash >> 40) as f32 / (1_u32 << 24) as f32;
+        ((unit * 2.0 - 1.0) * self.spread).round()
+    }
+}
+
+impl Evaluator for Mock {
+    fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
+        self.waiting.push_back(batch);
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<Answered, EvalError> {
+        let batch = self.waiting.pop_front().ok_or(EvalError::NothingInFlight)?;
+        let mut scores = Scores::default();
+        for query in &batch.queries {
+            scores.values.push(if query.value { self.score(&query.squares, 0) } else { 0.0 });
+            let moves = &batch.moves[query.move_range()];
+            scores.moves.extend(moves.iter().map(|&mv| self.score(&query.squares, 1 + u64::from(mv))));
+        }
+        Ok(Answered { batch, scores })
+    }
+
+    fn in_flight(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn preferred_batch(&self) -> usize {
+        64
+    }
+
+    fn largest_batch(&self) -> usize {
+        4096
+    }
+
+    fn describe(&self) -> String {
+        format!("mock evaluator, seed {}", self.seed)
+    }
+}

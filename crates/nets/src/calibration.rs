@@ -1,0 +1,110 @@
+//! From a network's raw outputs to units that people and searches use.
+//!
+//! A network trained by ranking has neither a zero nor a scale. Its file carries one monotone map a head from logit
+//! to centipawns, fitted on validation data, and a two-parameter model from centipawns to win, draw and loss.
+
+use serde::{Deserialize, Serialize};
+
+/// A strictly increasing piecewise linear function; outside its knots the end segments go on, up to `±limit`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MonotoneMap {
+    /// Knot positions, strictly increasing, at least two.
+    pub inputs: Vec<f32>,
+    /// Values at the knots, strictly increasing.
+    pub outputs: Vec<f32>,
+    /// Bound on the absolute value of the result.
+    pub limit: f32,
+}
+
+impl Default for MonotoneMap {
+    /// The identity, limited to ±10 000.
+    fn default() -> Self {
+        Self { inputs: vec![-1.0, 1.0], outputs: vec![-1.0, 1.0], limit: 10_000.0 }
+    }
+}
+
+impl MonotoneMap {
+    /// True when the knots are usable: finite, strictly increasing, the same number of both.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        let rising = |values: &[f32]| values.windows(2).all(|pair| pair[0] < pair[1]);
+        self.inputs.len() >= 2
+            && self.inputs.len() == self.outputs.len()
+            && self.inputs.iter().chain(&self.outputs).all(|value| value.is_finite())
+            && rising(&self.inputs)
+            && rising(&self.outputs)
+            && self.limit > 0.0
+    }
+
+    /// The value at `input`.
+    #[must_use]
+    pub fn apply(&self, input: f32) -> f32 {
+        let last = self.inputs.len() - 1;
+        let right = self.inputs.partition_point(|&knot| knot <= input).clamp(1, last);
+        let (x0, x1) = (self.inputs[right - 1], self.inputs[right]);
+        let (y0, y1) = (self.outputs[right - 1], self.outputs[right]);
+        (y0 + (input - x0) * (y1 - y0) / (x1 - x0)).clamp(-self.limit, self.limit)
+    }
+}
+
+/// Chances for the side to move, in per mille, summing to 1000.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wdl {
+    pub win: u16,
+    pub draw: u16,
+    pub loss: u16,
+}
+
+/// Win chance `1 / (1 + exp((offset - centipawns) / scale))`, loss chance the same for the other side.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WdlModel {
+    /// Centipawns at which the mover wins half of the games.
+    pub offset: f32,
+    /// Centipawns a unit of log odds.
+    pub scale: f32,
+}
+
+impl Default for WdlModel {
+    fn default() -> Self {
+        Self { offset: 150.0, scale: 80.0 }
+    }
+}
+
+impl WdlModel {
+    /// Chances at a score for the side to move.
+    #[must_use]
+    pub fn at(&self, centipawns: f32) -> Wdl {
+        let chance = |score: f32| 1000.0 / (1.0 + ((self.offset - score) / self.scale).exp());
+        let win = chance(centipawns).round().clamp(0.0, 1000.0) as u16;
+        let loss = (chance(-centipawns).round() as u16).min(1000 - win);
+        Wdl { win, draw: 1000 - win - loss, loss }
+    }
+}
+
+/// Everything that turns raw outputs into scores. The zero shift is folded into the maps: a logit that positions
+/// labelled 0.00 average to maps to 0.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// Value logit to centipawns for the side to move.
+    pub value: MonotoneMap,
+    /// Move logit to centipawns, for the mover, after the move.
+    pub moves: MonotoneMap,
+    /// Centipawns to win, draw and loss.
+    pub wdl: WdlModel,
+    /// Upper boundaries of the priority bins: percentiles of |move score − mean of the position's move scores| in
+    /// centipawns, ascending.
+    pub bins: Vec<f32>,
+}
+
+impl Calibration {
+    /// True when both maps and the bin boundaries are usable.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.value.is_valid()
+            && self.moves.is_valid()
+            && self.wdl.scale > 0.0
+            && self.wdl.offset.is_finite()
+            && self.bins.iter().all(|bin| bin.is_finite())
+            && self.bins.windows(2).all(|pair| pair[0] <= pair[1])
+    }
+}

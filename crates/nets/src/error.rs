@@ -1,0 +1,23 @@
+//! What can be wrong with a network file.
+
+use std::path::PathBuf;
+
+/// A network that cannot be used; the message is one sentence with a hint.
+#[derive(Debug, thiserror::Error)]
+pub enum NetError {
+    /// The file cannot be read or written.
+    #[error("cannot use the network file `{path}`: {source}")]
+    Io { path: PathBuf, source: std::io::Error },
+    /// The bytes are no safetensors file.
+    #[error("`{name}` is not a safetensors file: {reason} (is it a complete download?)")]
+    NotSafetensors { name: String, reason: String },
+    /// A metadata field is missing or cannot be read.
+    #[error("`{name}` is not a Batch First network: metadata field `{field}` {reason}")]
+    Metadata { name: String, field: &'static str, reason: String },
+    /// A tensor is missing or has the wrong shape or type.
+    #[error("`{name}` is damaged: tensor `{tensor}` {reason}")]
+    Tensor { name: String, tensor: String, reason: String },
+    /// A description that no executor can run.
+    #[error("the network description of `{name}` cannot be run: {reason}")]
+    Description { name: String, reason: String },
+}

@@ -1,0 +1,121 @@
+//! Which output of a move head belongs to which move: 73 move planes on 64 from-squares, from the mover's side.
+
+use board::{Color, Move, Role};
+
+/// Move planes: 56 queen moves (8 directions x 7 distances), 8 knight moves, 9 under-promotions (3 pieces x 3 files).
+pub const MOVE_PLANES: usize = 73;
+
+/// Outputs of a move head: `from_square * 73 + plane`, as a channels-last board lies in memory.
+pub const POLICY_SIZE: usize = 64 * MOVE_PLANES;
+
+/// Index of a move among the [`POLICY_SIZE`] outputs.
+pub type PolicyIndex = u16;
+
+/// Directions in plane order: north, north-east, … clockwise, as (file step, rank step).
+const DIRECTIONS: [(i32, i32); 8] = [(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1)];
+const KNIGHT: [(i32, i32); 8] = [(1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2)];
+const FIRST_KNIGHT: usize = 56;
+const FIRST_UNDERPROMOTION: usize = 64;
+
+/// The output that scores `mv` for the side `turn` that plays it.
+///
+/// Promotion to a queen is the plain queen move; castling is the king moving onto its own rook (so that it stays
+/// apart from other king moves in Chess960 too). Different legal moves of a position have different indices.
+#[must_use]
+pub fn policy_index(mv: Move, turn: Color) -> PolicyIndex {
+    let flip = if turn.is_white() { 0 } else { 56 };
+    let from = mv.from().map_or(0, usize::from) ^ flip;
+    let to = usize::from(mv.to()) ^ flip;
+    let files = (to % 8) as i32 - (from % 8) as i32;
+    let ranks = (to / 8) as i32 - (from / 8) as i32;
+    let plane = match mv.promotion() {
+        Some(role @ (Role::Knight | Role::Bishop | Role::Rook)) => {
+            let piece = match role {
+                Role::Knight => 0,
+                Role::Bishop => 1,
+                _ => 2,
+            };
+            FIRST_UNDERPROMOTION + 3 * piece + (files.clamp(-1, 1) + 1) as usize
+        }
+        _ => PLANE_OF_STEP[((ranks + 7) * 15 + files + 7) as usize] as usize,
+    };
+    (from * MOVE_PLANES + plane) as PolicyIndex
+}
+
+/// Plane of a (rank, file) step; steps that no piece makes share plane 0 and never occur.
+static PLANE_OF_STEP: [u8; 225] = plane_of_step();
+
+const fn plane_of_step() -> [u8; 225] {
+    let mut planes = [0; 225];
+    let mut direction = 0;
+    while direction < 8 {
+        let (file, rank) = DIRECTIONS[direction];
+        let mut distance = 1;
+        while distance <= 7 {
+            planes[((rank * distance + 7) * 15 + file * distance + 7) as usize] =
+                (direction * 7) as u8 + distance as u8 - 1;
+            distance += 1;
+        }
+        let (file, rank) = KNIGHT[direction];
+        planes[((rank + 7) * 15 + file + 7) as usize] = (FIRST_KNIGHT + direction) as u8;
+        direction += 1;
+    }
+    planes
+}
+
+/// The index of the left-right mirrored move.
+#[must_use]
+pub fn mirror_index(index: PolicyIndex) -> PolicyIndex {
+    let (from, plane) = (usize::from(index) / MOVE_PLANES, usize::from(index) % MOVE_PLANES);
+    let plane = match plane {
+        0..FIRST_KNIGHT => (8 - plane / 7) % 8 * 7 + plane % 7,
+        FIRST_KNIGHT..FIRST_UNDERPROMOTION => FIRST_KNIGHT + 7 - (plane - FIRST_KNIGHT),
+        _ => {
+            let (piece, file) = ((plane - FIRST_UNDERPROMOTION) / 3, (plane - FIRST_UNDERPROMOTION) % 3);
+            FIRST_UNDERPROMOTION + 3 * piece + 2 - file
+        }
+    };
+    ((from ^ 7) * MOVE_PLANES + plane) as PolicyIndex
+}
+
+/// The legal move of a position that has this index, if any.
+#[must_use]
+pub fn move_of_index(position: &board::Position, index: PolicyIndex) -> Option<Move> {
+    let turn = position.turn();
+    position.legal_moves().into_iter().find(|&mv| policy_index(mv, turn) == index)
+}
+
+#[cfg(test)]
+mod tests {
+    use board::Square;
+
+    use super::*;
+
+    #[test]
+    fn mirror_is_an_involution_and_moves_files() {
+        for index in 0..POLICY_SIZE as PolicyIndex {
+            assert_eq!(mirror_index(mirror_index(index)), index);
+        }
+        let e2e4 = policy_index(
+            Move::Normal {
+                role: Role::Pawn,
+                from: Square::E2,
+                capture: None,
+                to: Square::E4,
+                promotion: None,
+            },
+            Color::White,
+        );
+        let d2d4 = policy_index(
+            Move::Normal {
+                role: Role::Pawn,
+                from: Square::D2,
+                capture: None,
+                to: Square::D4,
+                promotion: None,
+            },
+            Color::White,
+        );
+        assert_eq!(mirror_index(e2e4), d2d4);
+    }
+}
