@@ -1,1 +1,13 @@
-//! placeholder
+//! Searches over an [`eval::Evaluator`]: a game and limits in, a stream of [`SearchInfo`] and a best move out.
+
+mod control;
+mod engine;
+mod info;
+mod limits;
+mod settings;
+
+pub use control::Control;
+pub use engine::Search;
+pub use info::{Bound, Outcome, Score, SearchInfo};
+pub use limits::{Clock, Limits};
+pub use settings::Settings;

@@ -1,0 +1,59 @@
+//! What a search says while it thinks and when it ends.
+
+use std::time::Duration;
+
+use board::Move;
+use nets::Wdl;
+
+/// A score from the side of the player to move at the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Score {
+    /// Centipawns.
+    Centipawns(i32),
+    /// Mate in this many full moves; negative: the side to move is mated. 0: it is mated now.
+    Mate(i32),
+}
+
+/// What is known of a score that is not exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    Exact,
+    /// The true score is at least this.
+    Lower,
+    /// The true score is at most this.
+    Upper,
+}
+
+/// One line of thought.
+#[derive(Clone, Debug)]
+pub struct SearchInfo {
+    /// Depth of the search in plies.
+    pub depth: u32,
+    /// Deepest line, quiet-leaf plies included.
+    pub seldepth: u32,
+    /// Rank of this line, from 1.
+    pub multipv: usize,
+    pub score: Score,
+    pub bound: Bound,
+    pub wdl: Wdl,
+    /// Positions evaluated since the search began.
+    pub nodes: u64,
+    pub elapsed: Duration,
+    /// Memory for the tree in use, per mille.
+    pub hashfull: u32,
+    /// Principal variation, not empty.
+    pub pv: Vec<Move>,
+}
+
+/// The end of a search.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// The move to play; `None` only where there is no legal move (or none allowed).
+    pub best: Option<Move>,
+    /// The expected reply.
+    pub ponder: Option<Move>,
+    /// The last complete set of lines, best first.
+    pub lines: Vec<SearchInfo>,
+    /// Positions evaluated.
+    pub nodes: u64,
+}

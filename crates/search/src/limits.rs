@@ -1,0 +1,34 @@
+//! When a search has to end.
+
+use std::time::Duration;
+
+use board::Move;
+
+/// The mover's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    pub remaining: Duration,
+    pub increment: Duration,
+    /// Moves until the next time control; `None` for sudden death.
+    pub moves_to_go: Option<u32>,
+}
+
+/// Every limit that is given holds; with none the search goes on until stopped.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    /// Plies.
+    pub depth: Option<u32>,
+    /// Positions evaluated; never passed.
+    pub nodes: Option<u64>,
+    /// Wall time for this move, move overhead included.
+    pub movetime: Option<Duration>,
+    pub clock: Option<Clock>,
+    /// Stop at a proven mate in at most this many moves.
+    pub mate: Option<u32>,
+    /// Only these moves at the root; empty: all.
+    pub search_moves: Vec<Move>,
+    /// Do not end by yourself, whatever the other limits (`go infinite`).
+    pub infinite: bool,
+    /// As `infinite` until the ponder hit; then the other limits hold, counted from the hit.
+    pub ponder: bool,
+}

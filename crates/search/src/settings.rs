@@ -1,0 +1,22 @@
+//! What a user may set about a search.
+
+use std::time::Duration;
+
+/// Options that stay from search to search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Positions evaluated together (K); 0: the evaluator's preferred batch.
+    pub batch: usize,
+    /// Memory for the tree, in MiB (2^20 bytes); never passed.
+    pub hash_mib: usize,
+    /// Number of lines.
+    pub multipv: usize,
+    /// Taken off every time limit for the way to the other player.
+    pub move_overhead: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { batch: 0, hash_mib: 256, multipv: 1, move_overhead: Duration::from_millis(10) }
+    }
+}
