@@ -4,14 +4,17 @@
 //! Move generation is [shakmaty](https://docs.rs/shakmaty)'s; its vocabulary ([`Move`], [`Square`], [`Role`],
 //! [`Color`]) is used throughout.
 
+mod chess960;
 mod error;
 mod game;
 mod notation;
+mod perft;
 mod position;
 
 pub use error::BoardError;
 pub use game::{Game, GameEnd};
 pub use notation::{parse_san, parse_uci, san_line, to_san, to_uci};
+pub use perft::perft;
 pub use position::Position;
 
 pub use shakmaty::{
