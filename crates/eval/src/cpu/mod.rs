@@ -1,1 +1,3 @@
-//! CPU kernels.
+//! Kernels that evaluate our networks on a CPU.
+
+pub mod amx;

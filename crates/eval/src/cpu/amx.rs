@@ -1,0 +1,360 @@
+//! The tile unit (Intel AMX): detection, the kernel's permission, tile configuration and the 32x32 block product.
+//!
+//! Stable Rust has no tile intrinsics, so the instructions are written as inline assembly. Three facts rule their use:
+//! the *process* must ask Linux once for permission to use tile data ([`status`]), every *thread* must load a tile
+//! configuration before its first tile instruction ([`Tiles::configure`]), and the compiler knows nothing of tile
+//! registers, so no value may be kept in one between two `asm!` blocks. The block products here therefore zero (or
+//! load), accumulate and store inside one block.
+//!
+//! All eight tiles are configured as 16 rows of 64 bytes. Tiles 0-3 accumulate 16x16 `f32`, 4-5 hold A (16 rows of 32
+//! bf16), 6-7 hold B in pair order: row `p` holds, for each of 16 columns, the elements `k = 2p` and `k = 2p + 1`.
+
+use std::{marker::PhantomData, sync::OnceLock};
+
+/// Rows of A and columns of B in one block product.
+pub const BLOCK: usize = 32;
+
+/// Elements of the inner dimension that one step of a block product consumes.
+pub const STEP: usize = 32;
+
+/// bf16 elements of B that one step consumes: two tiles of 16 pairs x 16 columns x 2.
+pub const B_STEP: usize = STEP * BLOCK;
+
+/// What this process may do with the tile unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// bf16 tile products may run; `int8` tells whether the int8 ones may too.
+    Ready { int8: bool },
+    /// The processor, or this build's target, has no bf16 tile unit.
+    Missing,
+    /// The operating system does not keep the tile state (no AMX support, or switched off).
+    NotEnabled,
+    /// Linux refused the permission, with this error number.
+    Refused(i32),
+}
+
+impl Status {
+    /// May bf16 tile products run?
+    #[must_use]
+    pub fn is_ready(self) -> bool {
+        matches!(self, Self::Ready { .. })
+    }
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ready { int8: true } => f.write_str("bf16 and int8 tiles, permission granted"),
+            Self::Ready { int8: false } => f.write_str("bf16 tiles, permission granted"),
+            Self::Missing => f.write_str("the processor has no bf16 tile unit"),
+            Self::NotEnabled => f.write_str("the operating system does not enable the tile state"),
+            Self::Refused(error) => write!(f, "the kernel refused the tile permission (error {error})"),
+        }
+    }
+}
+
+/// Detects the tile unit and asks Linux for its permission, once a process.
+#[must_use]
+pub fn status() -> Status {
+    static STATUS: OnceLock<Status> = OnceLock::new();
+    *STATUS.get_or_init(detect)
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+fn detect() -> Status {
+    use std::arch::x86_64::{__cpuid, __cpuid_count};
+    /// `arch_prctl` operation that asks for the use of an extended state component.
+    const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
+    /// The state component that holds the tiles.
+    const XFEATURE_XTILEDATA: libc::c_long = 18;
+    let (highest, basic) = (__cpuid(0).eax, __cpuid(1));
+    if highest < 7 {
+        return Status::Missing;
+    }
+    let features = __cpuid_count(7, 0).edx;
+    let has = |bit: u32| features >> bit & 1 == 1;
+    let (bf16, tile, int8) = (has(22), has(24), has(25));
+    if !bf16 || !tile {
+        return Status::Missing;
+    }
+    if basic.ecx >> 27 & 1 == 0 {
+        return Status::NotEnabled;
+    }
+    let (low, high): (u32, u32);
+    // SAFETY: OSXSAVE (checked above) makes `xgetbv` with register 0 available to user code.
+    unsafe {
+        std::arch::asm!("xgetbv", in("ecx") 0, out("eax") low, out("edx") high,
+            options(nomem, nostack, preserves_flags));
+    }
+    let _ = high;
+    if low >> 17 & 3 != 3 {
+        return Status::NotEnabled;
+    }
+    // SAFETY: this request takes no pointers; it only widens what the process may use.
+    let answer = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) };
+    if answer == 0 {
+        Status::Ready { int8 }
+    } else {
+        Status::Refused(std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+fn detect() -> Status {
+    Status::Missing
+}
+
+/// Proof that this thread has a tile configuration; tiles go back to their idle state when it is dropped.
+///
+/// Holding idle-but-configured tiles costs the operating system 8 KiB a context switch and nothing else, so a worker
+/// keeps one for as long as it works. It cannot leave its thread. Do not nest: dropping the inner one releases both.
+#[derive(Debug)]
+pub struct Tiles {
+    /// Neither `Send` nor `Sync`: the configuration belongs to the thread.
+    thread: PhantomData<*const ()>,
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{PhantomData, Tiles, status};
+
+    /// Operand of `ldtilecfg`: palette 1, eight tiles of 16 rows x 64 bytes.
+    #[repr(C, align(64))]
+    struct Configuration {
+        palette: u8,
+        start_row: u8,
+        reserved: [u8; 14],
+        row_bytes: [u16; 16],
+        rows: [u8; 16],
+    }
+
+    static CONFIGURATION: Configuration = {
+        let mut configuration =
+            Configuration { palette: 1, start_row: 0, reserved: [0; 14], row_bytes: [0; 16], rows: [0; 16] };
+        let mut tile = 0;
+        while tile < 8 {
+            configuration.row_bytes[tile] = 64;
+            configuration.rows[tile] = 16;
+            tile += 1;
+        }
+        configuration
+    };
+
+    impl Tiles {
+        /// Configures this thread's tiles; `None` where [`status`] is not ready.
+        #[must_use]
+        pub fn configure() -> Option<Self> {
+            if !status().is_ready() {
+                return None;
+            }
+            // SAFETY: the tile unit is there and permitted; the operand is a valid 64-byte palette-1 configuration.
+            unsafe {
+                std::arch::asm!("ldtilecfg [{}]", in(reg) &raw const CONFIGURATION,
+                    options(nostack, preserves_flags, readonly),
+                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _);
+            }
+            Some(Self { thread: PhantomData })
+        }
+
+        /// `C = A x B` (or `C += A x B` with `accumulate`) for one 32x32 block.
+        ///
+        /// A has 32 rows, `a_stride` bytes apart; its step `s` begins `s * a_step` bytes after `a` and is 32 bf16 long.
+        /// B is `steps` consecutive steps of [`super::B_STEP`] bf16: tile of columns 0-15, then of 16-31, each 16 rows
+        /// (pairs of k) of 32 elements. C has 32 rows of 32 `f32`, `c_stride` bytes apart. Aligning all addresses and
+        /// strides to 64 bytes is not needed but much faster. Inner sums are in `f32`, in no stated order within a pair;
+        /// denormals count as zero.
+        ///
+        /// # Safety
+        /// All of A (32 rows, every step), B and C as described must be valid for reads, C also for writes, and
+        /// nothing else may use C meanwhile.
+        #[inline]
+        #[expect(clippy::too_many_arguments, reason = "it is one machine operation")]
+        pub unsafe fn product(
+            &self,
+            a: *const u16,
+            a_stride: usize,
+            a_step: usize,
+            b: *const u16,
+            steps: usize,
+            c: *mut f32,
+            c_stride: usize,
+            accumulate: bool,
+        ) {
+            let a_low = a.wrapping_byte_add(16 * a_stride);
+            let c_low = c.wrapping_byte_add(16 * c_stride);
+            // SAFETY: the caller vouches for the memory; `self` proves the configuration; the tiles are clobbered.
+            unsafe {
+                std::arch::asm!(
+                    "test {accumulate:e}, {accumulate:e}",
+                    "jz 2f",
+                    "tileloadd tmm0, [{c} + {c_stride}*1]",
+                    "tileloadd tmm1, [{c} + {c_stride}*1 + 64]",
+                    "tileloadd tmm2, [{c_low} + {c_stride}*1]",
+                    "tileloadd tmm3, [{c_low} + {c_stride}*1 + 64]",
+                    "jmp 3f",
+                    "2:",
+                    "tilezero tmm0",
+                    "tilezero tmm1",
+                    "tilezero tmm2",
+                    "tilezero tmm3",
+                    "3:",
+                    "test {steps}, {steps}",
+                    "jz 5f",
+                    "4:",
+                    "tileloadd tmm6, [{b} + {b_stride}*1]",
+                    "tileloadd tmm4, [{a} + {a_stride}*1]",
+                    "tileloadd tmm7, [{b} + {b_stride}*1 + 1024]",
+                    "tdpbf16ps tmm0, tmm4, tmm6",
+                    "tileloadd tmm5, [{a_low} + {a_stride}*1]",
+                    "tdpbf16ps tmm1, tmm4, tmm7",
+                    "tdpbf16ps tmm2, tmm5, tmm6",
+                    "tdpbf16ps tmm3, tmm5, tmm7",
+                    "add {a}, {a_step}",
+                    "add {a_low}, {a_step}",
+                    "add {b}, 2048",
+                    "dec {steps}",
+                    "jnz 4b",
+                    "5:",
+                    "tilestored [{c} + {c_stride}*1], tmm0",
+                    "tilestored [{c} + {c_stride}*1 + 64], tmm1",
+                    "tilestored [{c_low} + {c_stride}*1], tmm2",
+                    "tilestored [{c_low} + {c_stride}*1 + 64], tmm3",
+                    a = inout(reg) a => _,
+                    a_low = inout(reg) a_low => _,
+                    a_stride = in(reg) a_stride,
+                    a_step = in(reg) a_step,
+                    b = inout(reg) b => _,
+                    b_stride = in(reg) 64_usize,
+                    steps = inout(reg) steps => _,
+                    c = in(reg) c,
+                    c_low = in(reg) c_low,
+                    c_stride = in(reg) c_stride,
+                    accumulate = in(reg) u32::from(accumulate),
+                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                    options(nostack),
+                );
+            }
+        }
+    }
+
+    impl Drop for Tiles {
+        fn drop(&mut self) {
+            // SAFETY: a `Tiles` exists only where the tile unit is there and permitted.
+            unsafe {
+                std::arch::asm!("tilerelease", options(nostack, nomem, preserves_flags),
+                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _);
+            }
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl Tiles {
+    /// Never: this target has no tiles.
+    #[must_use]
+    pub fn configure() -> Option<Self> {
+        None
+    }
+
+    /// Never called: there is no `Tiles` on this target.
+    ///
+    /// # Safety
+    /// None needed.
+    #[expect(clippy::too_many_arguments, reason = "it mirrors the one machine operation")]
+    pub unsafe fn product(
+        &self,
+        _a: *const u16,
+        _a_stride: usize,
+        _a_step: usize,
+        _b: *const u16,
+        _steps: usize,
+        _c: *mut f32,
+        _c_stride: usize,
+        _accumulate: bool,
+    ) {
+        let _ = self.thread;
+    }
+}
+
+/// The nearest bf16 (ties to even); NaN stays NaN.
+#[inline]
+#[must_use]
+pub fn to_bf16(value: f32) -> u16 {
+    let bits = value.to_bits();
+    if value.is_nan() {
+        return (bits >> 16) as u16 | 0x40;
+    }
+    (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16
+}
+
+/// The `f32` equal to a bf16.
+#[inline]
+#[must_use]
+pub fn from_bf16(bits: u16) -> f32 {
+    f32::from_bits(u32::from(bits) << 16)
+}
+
+/// Position of element (`k`, `column`) of a 32-column panel of B in the order that [`Tiles::product`] reads.
+#[inline]
+#[must_use]
+pub const fn b_index(k: usize, column: usize) -> usize {
+    let (step, k) = (k / STEP, k % STEP);
+    step * B_STEP + column / 16 * 512 + k / 2 * 32 + column % 16 * 2 + k % 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bf16_rounds_to_nearest_even() {
+        assert_eq!(to_bf16(1.0), 0x3f80);
+        assert_eq!(to_bf16(f32::from_bits(0x3f80_8000)), 0x3f80);
+        assert_eq!(to_bf16(f32::from_bits(0x3f81_8000)), 0x3f82);
+        assert_eq!(to_bf16(f32::from_bits(0x3f80_8001)), 0x3f81);
+        assert!(from_bf16(to_bf16(f32::NAN)).is_nan());
+    }
+
+    #[test]
+    fn block_product_is_exact_on_small_integers() {
+        let Some(tiles) = Tiles::configure() else { return };
+        for steps in [0_usize, 1, 2, 9] {
+            let k_size = steps * STEP;
+            let element = |row: usize, k: usize| ((row * 7 + k * 3) % 11) as f32 - 5.0;
+            let weight = |k: usize, column: usize| ((k * 5 + column) % 7) as f32 - 3.0;
+            let mut a = vec![0_u16; BLOCK * k_size];
+            let mut b = vec![0_u16; BLOCK * k_size];
+            for k in 0..k_size {
+                for index in 0..BLOCK {
+                    a[index * k_size + k] = to_bf16(element(index, k));
+                    b[b_index(k, index)] = to_bf16(weight(k, index));
+                }
+            }
+            let mut c = vec![1.0_f32; BLOCK * BLOCK];
+            for round in 0..2 {
+                // SAFETY: A, B and C have the sizes that the strides and steps name.
+                unsafe {
+                    tiles.product(
+                        a.as_ptr(),
+                        k_size * 2,
+                        64,
+                        b.as_ptr(),
+                        steps,
+                        c.as_mut_ptr(),
+                        BLOCK * 4,
+                        round == 1,
+                    );
+                }
+                for row in 0..BLOCK {
+                    for column in 0..BLOCK {
+                        let sum: f32 = (0..k_size).map(|k| element(row, k) * weight(k, column)).sum();
+                        assert_eq!(c[row * BLOCK + column], sum * (round + 1) as f32);
+                    }
+                }
+            }
+        }
+    }
+}
