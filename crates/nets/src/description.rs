@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{MOVE_PLANES, PLANES};
+use crate::{MOVE_PLANES, PLANES, size::MAX_PARAMETERS};
 
 /// How a position becomes input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,7 +149,8 @@ impl Layer {
                 if input != (Shape { cells: 64, channels: PLANES }) {
                     return Err("an input layer must come first".to_owned());
                 }
-                let channels: usize = branches.iter().map(|branch| branch.channels).sum();
+                let channels: usize =
+                    branches.iter().fold(0, |sum, branch| sum.saturating_add(branch.channels));
                 let bad = branches.iter().any(|branch| {
                     branch.channels == 0
                         || branch.kernel.iter().any(|&size| size == 0 || size > 8)
@@ -276,13 +277,15 @@ impl Description {
         self.heads.iter().find(|head| head.kind == kind)
     }
 
-    /// Checks that every layer can follow the one before and every head ends in its outputs.
+    /// Checks that every layer can follow the one before, that every head ends in its outputs, and that the whole is
+    /// no larger than a network can reasonably be.
     ///
     /// # Errors
     /// A sentence that names the layer.
     pub fn check(&self) -> Result<(), String> {
         let input = Shape { cells: 64, channels: PLANES };
-        let follow = |list: &str, layers: &[Layer], mut shape: Shape, at_input: bool| {
+        let mut parameters = 0_u64;
+        let mut follow = |list: &str, layers: &[Layer], mut shape: Shape, at_input: bool| {
             for (index, layer) in layers.iter().enumerate() {
                 let first = index == 0 && at_input;
                 if first != matches!(layer, Layer::Branches { .. }) {
@@ -290,6 +293,7 @@ impl Description {
                         "{list} layer {index}: an input layer must come first and only there"
                     ));
                 }
+                parameters = parameters.saturating_add(layer.parameters(shape));
                 shape =
                     layer.output_shape(shape).map_err(|reason| format!("{list} layer {index}: {reason}"))?;
             }
@@ -313,6 +317,9 @@ impl Description {
                     head.kind.outputs()
                 ));
             }
+        }
+        if parameters > MAX_PARAMETERS {
+            return Err(format!("{parameters} parameters, more than the largest supported {MAX_PARAMETERS}"));
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ mod description;
 mod error;
 mod moves;
 mod network;
+mod size;
 mod squares;
 
 pub use calibration::{Calibration, MonotoneMap, Wdl, WdlModel};
