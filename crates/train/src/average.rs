@@ -1,0 +1,56 @@
+//! An exponential average of a network's weights over the steps of a run: it ranks better than the last weights.
+
+use nets::Network;
+
+/// The running average. Young averages forget faster, so that the random start soon fades.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Average {
+    /// How much of the old average a step keeps once the average is old.
+    pub decay: f32,
+    /// Steps averaged so far.
+    pub steps: u64,
+    /// The averaged weights and running statistics.
+    pub network: Network,
+}
+
+impl Average {
+    /// Starts from `network`.
+    #[must_use]
+    pub fn new(network: Network, decay: f32) -> Self {
+        Self { decay, steps: 0, network }
+    }
+
+    /// Takes in the weights after one more step; a tensor that the average does not know is left out.
+    pub fn update(&mut self, network: &Network) {
+        let age = self.steps as f32;
+        let decay = self.decay.min((1.0 + age) / (10.0 + age));
+        self.steps += 1;
+        for (name, average) in &mut self.network.tensors {
+            let Some(tensor) = network.tensors.get(name) else { continue };
+            for (average, &value) in average.data.iter_mut().zip(&tensor.data) {
+                *average += (1.0 - decay) * (value - *average);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nets::{Description, HeadKind};
+
+    use super::*;
+
+    #[test]
+    fn converges_to_constant_weights() {
+        let description = Description::batch_first(&[HeadKind::Value]);
+        let mut average = Average::new(Network::random(description.clone(), 1).unwrap(), 0.9);
+        let target = Network::random(description, 2).unwrap();
+        for _ in 0..300 {
+            average.update(&target);
+        }
+        for (name, tensor) in &target.tensors {
+            let other = &average.network.tensors[name];
+            assert!(tensor.data.iter().zip(&other.data).all(|(a, b)| (a - b).abs() < 1e-4), "{name}");
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! The settings of a training run: a TOML file, changed by `key=value` overrides, checked and saved with the run.
+
+use std::path::{Path, PathBuf};
+
+use nets::HeadKind;
+use serde::{Deserialize, Serialize};
+
+use crate::{OptimizerSettings, Schedule, TrainError};
+
+/// Everything that decides what a run does. Unknown keys are refused.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    pub run: RunSection,
+    pub data: DataSection,
+    pub model: ModelSection,
+    pub training: TrainingSection,
+    #[serde(default)]
+    pub optimizer: OptimizerSettings,
+    #[serde(default)]
+    pub validation: ValidationSection,
+    #[serde(default)]
+    pub checkpoints: CheckpointSection,
+}
+
+/// What the run is called and where it lies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSection {
+    /// Name of the run folder and of the network.
+    pub name: String,
+    /// Folder of run folders.
+    #[serde(default = "runs")]
+    pub directory: PathBuf,
+}
+
+fn runs() -> PathBuf {
+    PathBuf::from("runs")
+}
+
+/// What is learned from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataSection {
+    /// Folder that `data import` wrote.
+    pub directory: PathBuf,
+    /// Sources to use, by name; empty: all.
+    #[serde(default)]
+    pub sources: Vec<String>,
+    /// Show half of the positions without castling rights as their left-right mirror image.
+    #[serde(default = "yes")]
+    pub mirror: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What learns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelSection {
+    /// `batch-first`, or the path of a description (`.json`) or of a network (`.safetensors`) to go on from.
+    #[serde(default = "batch_first")]
+    pub start: String,
+    /// The head that is trained.
+    pub head: HeadKind,
+}
+
+fn batch_first() -> String {
+    "batch-first".to_owned()
+}
+
+/// Which implementation of the forward and backward passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BackendKind {
+    /// Our own kernels.
+    Cpu,
+    /// Burn; needs a build with the cargo feature `burn`.
+    Burn,
+}
+
+/// How long and how fast.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingSection {
+    #[serde(default = "cpu")]
+    pub backend: BackendKind,
+    /// 0: all cores.
+    #[serde(default)]
+    pub threads: usize,
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// Positions a step.
+    pub batch: usize,
+    pub learning_rate: f32,
+    #[serde(default)]
+    pub schedule: Schedule,
+    /// Length of the run; exactly one of `steps`, `samples` and `epochs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epochs: Option<f64>,
+    /// Ends the run early after this many minutes of training (counted over resumptions).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_minutes: Option<f64>,
+    /// Decay of the exponential average of the weights; 0: none. The averaged weights are validated and exported.
+    #[serde(default = "average")]
+    pub average: f32,
+    /// Steps between lines in `metrics.jsonl`.
+    #[serde(default = "log_every")]
+    pub log_every: u64,
+}
+
+fn cpu() -> BackendKind {
+    BackendKind::Cpu
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn average() -> f32 {
+    0.999
+}
+
+fn log_every() -> u64 {
+    20
+}
+
+/// When and on what the network is judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ValidationSection {
+    /// Steps between validations; 0: only at the end.
+    pub every: u64,
+    /// Positions of each source during training; 0: all.
+    pub positions: usize,
+    /// Positions of each source at the end; 0: all.
+    pub final_positions: usize,
+}
+
+impl Default for ValidationSection {
+    fn default() -> Self {
+        Self { every: 500, positions: 12_000, final_positions: 0 }
+    }
+}
+
+/// When the run is saved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CheckpointSection {
+    /// Steps between checkpoints; 0: only at the end.
+    pub every: u64,
+    /// How many are kept.
+    pub keep: usize,
+}
+
+impl Default for CheckpointSection {
+    fn default() -> Self {
+        Self { every: 500, keep: 2 }
+    }
+}
+
+impl Config {
+    /// Reads a configuration file and applies overrides such as `training.batch=512`.
+    ///
+    /// # Errors
+    /// The file cannot be read, is no TOML, has an unknown or missing key, or a setting is impossible.
+    pub fn load(path: &Path, overrides: &[String]) -> Result<Self, TrainError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| TrainError::Io { path: path.to_owned(), source })?;
+        Self::parse(&text, overrides)
+            .map_err(|error| TrainError::Config(format!("{}: {error}", path.display())))
+    }
+
+    /// As [`Config::load`], from text.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn parse(text: &str, overrides: &[String]) -> Result<Self, TrainError> {
+        let bad = |reason: String| TrainError::Config(reason);
+        let mut table: toml::Table =
+            toml::from_str(text).map_err(|error| bad(one_line(&error.to_string())))?;
+        for change in overrides {
+            apply(&mut table, change).map_err(bad)?;
+        }
+        let config: Self = table.try_into().map_err(|error| bad(one_line(&error.to_string())))?;
+        config.check().map_err(bad)?;
+        Ok(config)
+    }
+
+    /// The configuration as TOML text.
+    ///
+    /// # Errors
+    /// Never for a configuration that was read.
+    pub fn to_toml(&self) -> Result<String, TrainError> {
+        toml::to_string(self).map_err(|error| TrainError::Config(error.to_string()))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let training = &self.training;
+        let lengths = [training.steps.is_some(), training.samples.is_some(), training.epochs.is_some()];
+        if lengths.iter().filter(|&&given| given).count() != 1 {
+            return Err("give exactly one of training.steps, training.samples and training.epochs".to_owned());
+        }
+        if training.epochs.is_some_and(|epochs| !(epochs > 0.0 && epochs < 1e6)) {
+            return Err("training.epochs must be above 0".to_owned());
+        }
+        if !(2..=1 << 20).contains(&training.batch) {
+            return Err(format!("training.batch is {}; it must be at least 2", training.batch));
+        }
+        if !(training.learning_rate > 0.0 && training.learning_rate.is_finite()) {
+            return Err(format!("training.learning_rate is {}; it must be above 0", training.learning_rate));
+        }
+        if !(0.0..1.0).contains(&training.average) {
+            return Err(format!(
+                "training.average is {}; it must be at least 0 and below 1",
+                training.average
+            ));
+        }
+        if training.log_every == 0 {
+            return Err("training.log_every must be at least 1".to_owned());
+        }
+        if training.max_minutes.is_some_and(|minutes| minutes.is_nan() || minutes <= 0.0) {
+            return Err("training.max_minutes must be above 0".to_owned());
+        }
+        if self.checkpoints.keep == 0 {
+            return Err("checkpoints.keep must be at least 1".to_owned());
+        }
+        let name = &self.run.name;
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
+            return Err(format!("run.name is `{name}`; use letters, digits, `-`, `_` and `.`"));
+        }
+        training.schedule.check()
+    }
+
+    /// `runs/<name>`.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
+        self.run.directory.join(&self.run.name)
+    }
+
+    /// Length of the run in steps, for a training set of `positions`.
+    #[must_use]
+    pub fn steps(&self, positions: u64) -> u64 {
+        let batch = self.training.batch as u64;
+        let steps = match (self.training.steps, self.training.samples, self.training.epochs) {
+            (Some(steps), _, _) => steps,
+            (_, Some(samples), _) => samples / batch,
+            (_, _, epochs) => (epochs.unwrap_or(1.0) * positions as f64 / batch as f64).round() as u64,
+        };
+        steps.max(1)
+    }
+
+    /// Worker threads: the setting, or the number of cores.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        match self.training.threads {
+            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            threads => threads,
+        }
+    }
+
+    /// The first setting that differs and that a resumed run must not change.
+    #[must_use]
+    pub fn conflict(&self, saved: &Self) -> Option<&'static str> {
+        let (ours, theirs) = (&self.training, &saved.training);
+        [
+            ("data", self.data.sources == saved.data.sources && self.data.mirror == saved.data.mirror),
+            ("model", self.model == saved.model),
+            ("optimizer", self.optimizer == saved.optimizer),
+            ("training.backend", ours.backend == theirs.backend),
+            ("training.seed", ours.seed == theirs.seed),
+            ("training.batch", ours.batch == theirs.batch),
+            ("training.average", ours.average == theirs.average),
+        ]
+        .into_iter()
+        .find_map(|(name, same)| (!same).then_some(name))
+    }
+}
+
+/// Sets one dotted key; the value is read as TOML, or as text where it is no TOML.
+fn apply(table: &mut toml::Table, change: &str) -> Result<(), String> {
+    let hint = || format!("`{change}` is no setting; write key=value, for example training.batch=512");
+    let (key, value) = change.split_once('=').ok_or_else(hint)?;
+    let value = toml::from_str::<toml::Table>(&format!("value = {value}"))
+        .ok()
+        .and_then(|mut parsed| parsed.remove("value"))
+        .unwrap_or_else(|| toml::Value::String(value.to_owned()));
+    let mut parts: Vec<&str> = key.trim().split('.').collect();
+    let last = parts.pop().filter(|last| !last.is_empty()).ok_or_else(hint)?;
+    let mut table = table;
+    for part in parts {
+        table = table
+            .entry(part)
+            .or_insert_with(|| toml::Value::Table(toml::Table::new()))
+            .as_table_mut()
+            .ok_or_else(hint)?;
+    }
+    // The three ways to give a length replace each other.
+    let lengths = ["steps", "samples", "epochs"];
+    if key.trim().starts_with("training.") && lengths.contains(&last) {
+        for length in lengths {
+            table.remove(length);
+        }
+    }
+    table.insert(last.to_owned(), value);
+    Ok(())
+}
+
+/// TOML errors quote the line over several lines; a message is one.
+fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "
+        [run]
+        name = 'test'
+        [data]
+        directory = 'shards'
+        [model]
+        head = 'value'
+        [training]
+        batch = 64
+        learning_rate = 2.5e-3
+        samples = 6400
+    ";
+
+    #[test]
+    fn defaults_overrides_and_a_round_trip() {
+        let config = Config::parse(TEXT, &[]).unwrap();
+        assert_eq!(config.steps(0), 100);
+        assert_eq!(config.folder(), PathBuf::from("runs/test"));
+        assert_eq!(Config::parse(&config.to_toml().unwrap(), &[]).unwrap(), config);
+        let changes =
+            ["training.steps=7", "data.directory=/some/where", "training.schedule={kind='constant'}"];
+        let changed = Config::parse(TEXT, &changes.map(str::to_owned)).unwrap();
+        assert_eq!(changed.steps(0), 7);
+        assert_eq!(changed.data.directory, PathBuf::from("/some/where"));
+        assert_eq!(changed.training.schedule, Schedule::Constant);
+        assert_eq!(config.conflict(&changed), None);
+        let other = Config::parse(TEXT, &["training.batch=32".to_owned()]).unwrap();
+        assert_eq!(config.conflict(&other), Some("training.batch"));
+    }
+
+    #[test]
+    fn wrong_settings_are_refused() {
+        for change in [
+            "training.bach=3",
+            "training.batch=1",
+            "training.learning_rate=-1",
+            "training.average=1",
+            "model.head=both",
+            "run.name=../x",
+            "checkpoints.keep=0",
+            "training.schedule.kind=linear",
+            "nothing",
+            "=3",
+            "run.name.more=3",
+        ] {
+            let error = Config::parse(TEXT, &[change.to_owned()]);
+            assert!(error.is_err(), "{change} was taken");
+            assert!(!error.unwrap_err().to_string().contains('\n'));
+        }
+    }
+}
