@@ -15,15 +15,18 @@ pub fn parse_uci(position: &Position, text: &str) -> Result<Move, BoardError> {
         .map_err(|_| BoardError::IllegalMove { text: text.to_owned(), fen: position.fen() })
 }
 
-/// Reads a move in SAN, legal in `position`; check and annotation marks are ignored.
+/// Reads a move in SAN, legal in `position`; check and annotation marks are ignored, and castling may be written
+/// with zeros.
 ///
 /// # Errors
 /// The text is no move, or the move is not legal (or ambiguous).
 pub fn parse_san(position: &Position, text: &str) -> Result<Move, BoardError> {
-    let san: San = text
-        .trim_end_matches(['!', '?', '+', '#'])
-        .parse()
-        .map_err(|_| BoardError::MoveSyntax { text: text.to_owned() })?;
+    let bare = match text.trim_end_matches(['!', '?', '+', '#']) {
+        "0-0" => "O-O",
+        "0-0-0" => "O-O-O",
+        bare => bare,
+    };
+    let san: San = bare.parse().map_err(|_| BoardError::MoveSyntax { text: text.to_owned() })?;
     san.to_move(position.chess())
         .map_err(|_| BoardError::IllegalMove { text: text.to_owned(), fen: position.fen() })
 }
