@@ -1,15 +1,35 @@
 //! From files of games and evaluations to packed, shuffled training records.
 
+mod buckets;
+mod epd;
 mod error;
+mod import;
+mod input;
+mod lichess;
 mod loader;
+mod manifest;
 mod packed;
+mod parsed;
+mod pgn;
 mod record;
 mod shard;
+mod skip;
 mod split;
+mod statistics;
+mod stream;
 
 pub use error::DataError;
+pub use import::{ImportOptions, ImportProgress, SHARD_RECORDS, import};
+pub use input::Format;
 pub use loader::{ExampleInfo, GROUP_BLOCKS, LoadedBatch, Loader, LoaderOptions, Target};
+pub use manifest::{MANIFEST_NAME, MANIFEST_VERSION, Manifest, ShardFacts, SourceFacts, data_hash};
 pub use packed::{PackedRecord, RECORD_SIZE};
+pub use parsed::Parsed;
 pub use record::{GameResult, MATE_LABEL, NO_LABEL, Record, mate_label};
 pub use shard::{BLOCK_RECORDS, EncodedBlock, ShardReader, ShardWriter};
+pub use skip::{SkipKind, Skipped};
 pub use split::{SHARD_EXTENSION, Split, SplitRecords, read_split, shard_paths};
+pub use statistics::{
+    LABEL_CLASSES, PLIES_PER_CLASS, PLY_CLASSES, PieceCounts, Statistics, label_class_name,
+};
+pub use stream::{FileFacts, read_file};

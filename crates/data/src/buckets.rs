@@ -1,0 +1,202 @@
+//! Shuffling and de-duplicating more records than memory holds.
+//!
+//! Records are scattered over temporary files by a hash of their squares, so that equal positions meet in one bucket
+//! and every bucket is a sample of all games. Each bucket is then de-duplicated, shuffled and packed by itself; one
+//! too large for memory is read several times, each time for a part of its hashes.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use rand::{SeedableRng, seq::SliceRandom};
+use rand_chacha::ChaCha8Rng;
+
+use crate::error::DataError;
+use crate::packed::{PackedRecord, RECORD_SIZE, SQUARES_SIZE};
+use crate::record::{NO_LABEL, Record};
+use crate::shard::{BLOCK_RECORDS, EncodedBlock};
+use crate::split::Split;
+use crate::statistics::Statistics;
+
+/// Bytes of a bucket that are in memory at once.
+pub(crate) const PART_BYTES: u64 = 48 << 20;
+/// Limited by the number of files a process may open.
+const MOST_BUCKETS: u64 = 256;
+const WRITE_BUFFER: usize = 1 << 16;
+/// The zero byte of a packed record says, in a bucket only, which half the record goes to.
+const SPLIT_BYTE: usize = RECORD_SIZE - 1;
+
+/// A hash of squares that is the same on every machine.
+pub(crate) fn squares_hash(packed: &PackedRecord, seed: u64) -> u64 {
+    let mut hash = seed ^ 0x9e37_79b9_7f4a_7c15;
+    for word in packed[..SQUARES_SIZE].chunks_exact(8) {
+        // A chunk of eight bytes.
+        let word = word.iter().rev().fold(0_u64, |word, &byte| word << 8 | u64::from(byte));
+        hash = mix(hash ^ word);
+    }
+    hash
+}
+
+/// The finalizer of SplitMix64: every bit of the input changes every bit of the output.
+pub(crate) fn mix(mut value: u64) -> u64 {
+    value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ value >> 31
+}
+
+/// The temporary files.
+pub(crate) struct Buckets {
+    files: Vec<(PathBuf, BufWriter<File>, u64)>,
+}
+
+impl Buckets {
+    /// About a bucket for each 2 MB of compressed input.
+    pub(crate) fn create(dir: &Path, input_bytes: u64) -> Result<Self, DataError> {
+        let count = (input_bytes >> 21).next_power_of_two().clamp(1, MOST_BUCKETS);
+        let files = (0..count)
+            .map(|number| {
+                let path = dir.join(format!("bucket-{number:03}"));
+                let file = File::create(&path).map_err(DataError::io("create", &path))?;
+                Ok((path, BufWriter::with_capacity(WRITE_BUFFER, file), 0))
+            })
+            .collect::<Result<_, DataError>>()?;
+        Ok(Self { files })
+    }
+
+    pub(crate) fn push(
+        &mut self,
+        mut packed: PackedRecord,
+        hash: u64,
+        split: Split,
+    ) -> Result<(), DataError> {
+        packed[SPLIT_BYTE] = u8::from(split == Split::Validation);
+        let bucket = (hash % self.files.len() as u64) as usize;
+        let (path, file, records) = &mut self.files[bucket];
+        *records += 1;
+        file.write_all(&packed).map_err(DataError::io("write", path))
+    }
+
+    /// Everything written; what there is to pack, in order.
+    pub(crate) fn finish(self) -> Result<Vec<Part>, DataError> {
+        let buckets = self.files.len() as u64;
+        let mut parts = Vec::new();
+        for (path, file, records) in self.files {
+            file.into_inner()
+                .map_err(std::io::IntoInnerError::into_error)
+                .map_err(DataError::io("write", &path))?;
+            let of = (records * RECORD_SIZE as u64).div_ceil(PART_BYTES).max(1);
+            parts.extend((0..of).map(|part| Part {
+                path: path.clone(),
+                number: 0,
+                buckets,
+                part,
+                of,
+                bytes: records * RECORD_SIZE as u64 / of,
+            }));
+        }
+        for (number, part) in parts.iter_mut().enumerate() {
+            part.number = number as u64;
+        }
+        Ok(parts)
+    }
+}
+
+/// A bucket, or a part of one that is too large.
+pub(crate) struct Part {
+    path: PathBuf,
+    number: u64,
+    buckets: u64,
+    part: u64,
+    of: u64,
+    /// About so much will be in memory.
+    pub(crate) bytes: u64,
+}
+
+/// A part de-duplicated, shuffled and compressed.
+pub(crate) struct PackedPart {
+    pub(crate) train: Vec<EncodedBlock>,
+    pub(crate) validation: Vec<EncodedBlock>,
+    /// By source.
+    pub(crate) train_statistics: Vec<Statistics>,
+    pub(crate) validation_statistics: Vec<Statistics>,
+    pub(crate) duplicates: Vec<u64>,
+}
+
+impl Part {
+    /// Of equal positions the record with more labels stays; of those the first.
+    pub(crate) fn pack(&self, seed: u64, sources: usize) -> Result<PackedPart, DataError> {
+        let mut records = self.read()?;
+        let mut order: Vec<(u64, u8, u32)> = records
+            .iter()
+            .enumerate()
+            .map(|(at, packed)| (squares_hash(packed, 0), missing_labels(packed), at as u32))
+            .collect();
+        order.sort_unstable();
+
+        let mut duplicates = vec![0; sources];
+        let mut kept: Vec<u32> = Vec::with_capacity(order.len());
+        for equal in order.chunk_by(|(one, ..), (other, ..)| one == other) {
+            for &(_, _, at) in &equal[1..] {
+                duplicates[source_of(&records[at as usize]).min(sources - 1)] += 1;
+            }
+            // The first occurrence decides the half, whichever record stays.
+            let first = equal.iter().map(|&(_, _, at)| at).min().unwrap_or(0);
+            let stays = equal[0].2;
+            records[stays as usize][SPLIT_BYTE] = records[first as usize][SPLIT_BYTE];
+            kept.push(stays);
+        }
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        key[8..16].copy_from_slice(&self.number.to_le_bytes());
+        kept.shuffle(&mut ChaCha8Rng::from_seed(key));
+
+        let (mut train, mut validation) = (Vec::new(), Vec::new());
+        let mut statistics = [vec![Statistics::default(); sources], vec![Statistics::default(); sources]];
+        for at in kept {
+            let packed = &mut records[at as usize];
+            let held_out = std::mem::take(&mut packed[SPLIT_BYTE]) == 1;
+            let source = source_of(packed).min(sources - 1);
+            statistics[usize::from(held_out)][source].add(&Record::unpack(packed));
+            if held_out { validation.push(*packed) } else { train.push(*packed) }
+        }
+        let encode = |records: &[PackedRecord]| {
+            records
+                .chunks(BLOCK_RECORDS)
+                .map(EncodedBlock::encode)
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(DataError::io("compress", &self.path))
+        };
+        let [train_statistics, validation_statistics] = statistics;
+        Ok(PackedPart {
+            train: encode(&train)?,
+            validation: encode(&validation)?,
+            train_statistics,
+            validation_statistics,
+            duplicates,
+        })
+    }
+
+    fn read(&self) -> Result<Vec<PackedRecord>, DataError> {
+        let file = File::open(&self.path).map_err(DataError::io("open", &self.path))?;
+        let records = file.metadata().map_err(DataError::io("read", &self.path))?.len() / RECORD_SIZE as u64;
+        let mut file = BufReader::with_capacity(1 << 20, file);
+        let mut kept = Vec::with_capacity((self.bytes / RECORD_SIZE as u64) as usize);
+        let mut packed = [0; RECORD_SIZE];
+        for _ in 0..records {
+            file.read_exact(&mut packed).map_err(DataError::io("read", &self.path))?;
+            if self.of == 1 || squares_hash(&packed, 0) / self.buckets % self.of == self.part {
+                kept.push(packed);
+            }
+        }
+        Ok(kept)
+    }
+}
+
+fn source_of(packed: &PackedRecord) -> usize {
+    usize::from(Record::unpack(packed).source)
+}
+
+fn missing_labels(packed: &PackedRecord) -> u8 {
+    let record = Record::unpack(packed);
+    2 * u8::from(record.value == NO_LABEL) + u8::from(record.played_value == NO_LABEL)
+}

@@ -1,0 +1,80 @@
+//! Lichess's evaluation database: one JSON object a line, `fen` and `evals`.
+//!
+//! Of several evaluations the deepest is used (more nodes decide between equals), and of it the first line: its value
+//! is White's, its first move is the record's move. The move's value is the position's own, since the move is best.
+
+use std::borrow::Cow;
+
+use board::{CastlingMode, Position, parse_uci};
+use nets::policy_index;
+use serde::Deserialize;
+
+use crate::parsed::{Parsed, WhiteValue, after_best_move, unlabelled};
+use crate::skip::SkipKind;
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    fen: Cow<'a, str>,
+    #[serde(borrow)]
+    evals: Vec<Evaluation<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Evaluation<'a> {
+    #[serde(borrow)]
+    pvs: Vec<Variation<'a>>,
+    #[serde(default)]
+    knodes: u64,
+    #[serde(default)]
+    depth: u32,
+}
+
+#[derive(Deserialize)]
+struct Variation<'a> {
+    cp: Option<i32>,
+    mate: Option<i32>,
+    #[serde(borrow)]
+    line: Option<Cow<'a, str>>,
+}
+
+/// Reads the lines of `text`; blank ones do not count.
+pub(crate) fn parse(text: &[u8]) -> Parsed {
+    let mut parsed = Parsed { single_positions: true, ..Parsed::default() };
+    for line in text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()) {
+        parsed.games += 1;
+        if let Err(kind) = read_line(line, &mut parsed) {
+            parsed.skipped.add(kind);
+        }
+    }
+    parsed
+}
+
+fn read_line(line: &[u8], parsed: &mut Parsed) -> Result<(), SkipKind> {
+    let line: Line<'_> = serde_json::from_slice(line).map_err(|_| SkipKind::BadJson)?;
+    let position = Position::from_fen(&line.fen, CastlingMode::Standard)
+        .or_else(|_| Position::from_fen(&line.fen, CastlingMode::Chess960))
+        .map_err(|_| SkipKind::BadPosition)?;
+    parsed.positions += 1;
+    // `max_by_key` would take the last of equals; the first is the one the file puts first.
+    let deepest = line.evals.iter().rev().max_by_key(|evaluation| (evaluation.depth, evaluation.knodes));
+    let best = deepest.and_then(|evaluation| evaluation.pvs.first()).ok_or(SkipKind::Unlabelled)?;
+    let value = match (best.cp, best.mate) {
+        (_, Some(moves)) => WhiteValue::Mate(moves),
+        (Some(value), None) => WhiteValue::Centipawns(value),
+        (None, None) => return Err(SkipKind::Unlabelled),
+    };
+    let mut record = unlabelled(&position, parsed.games - 1);
+    record.value = value.label(record.white_to_move);
+    match best.line.as_deref().and_then(|line| line.split_ascii_whitespace().next()) {
+        Some(first) => {
+            let mv = parse_uci(&position, first).map_err(|_| SkipKind::IllegalMove)?;
+            record.played = policy_index(mv, position.turn());
+            record.played_value = after_best_move(record.value);
+        }
+        None if position.legal_moves().is_empty() => return Err(SkipKind::GameOver),
+        None => {}
+    }
+    parsed.records.push(record);
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! Games in PGN with `[%eval]` comments.
+//!
+//! A comment belongs to the position after the move that it follows (before the first move: to the start position);
+//! its value is White's. The value of a move is minus the value of the position that it leads to. A position in which
+//! the game is over makes no record, but a move that mates or stalemates has its exact value. Comments inside
+//! variations are not read.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+
+use board::{CastlingMode, Position};
+use nets::policy_index;
+use pgn_reader::{KnownOutcome, Outcome, RawComment, RawTag, Reader, SanPlus, Visitor};
+
+use crate::parsed::{Parsed, WhiteValue, unlabelled};
+use crate::record::{GameResult, NO_LABEL, Record, mate_label};
+use crate::skip::SkipKind;
+
+/// Longer comments arrive in pieces, and an evaluation across a seam is lost.
+const COMMENT_BYTES: usize = 2048;
+const TAG_BYTES: usize = 1024;
+
+/// Reads the games of `text`, which begins with a game.
+pub(crate) fn parse(text: &[u8]) -> Parsed {
+    let mut games = Games::default();
+    let mut reader = Reader::build(text)
+        .set_supported_comment_length(COMMENT_BYTES)
+        .set_supported_tag_line_length(TAG_BYTES)
+        .finish();
+    loop {
+        match reader.read_game(&mut games) {
+            Ok(None) => break,
+            Ok(Some(())) => games.finish(),
+            Err(_) => {
+                games.parsed.skipped.add(SkipKind::BadSyntax);
+                games.finish();
+            }
+        }
+    }
+    games.parsed
+}
+
+/// The visitor: one game at a time is under construction.
+#[derive(Default)]
+struct Games {
+    parsed: Parsed,
+    /// Between the tags and the end of a game.
+    game: Option<GameSoFar>,
+    result: Option<Outcome>,
+}
+
+struct GameSoFar {
+    position: Position,
+    /// The record of `position`.
+    current: Record,
+    /// Where in `Parsed::records` this game begins.
+    first: usize,
+}
+
+#[derive(Default)]
+struct Tags {
+    fen: Option<String>,
+    variant: Option<String>,
+}
+
+impl Visitor for Games {
+    type Tags = Tags;
+    type Movetext = ();
+    type Output = ();
+
+    fn begin_tags(&mut self) -> ControlFlow<(), Tags> {
+        self.game = None;
+        self.result = None;
+        ControlFlow::Continue(Tags::default())
+    }
+
+    fn tag(&mut self, tags: &mut Tags, name: &[u8], value: RawTag<'_>) -> ControlFlow<()> {
+        match name {
+            b"FEN" => tags.fen = Some(value.decode_utf8_lossy().into_owned()),
+            b"Variant" => tags.variant = Some(value.decode_utf8_lossy().into_owned()),
+            b"Result" => self.result = Outcome::from_ascii(value.as_bytes()).ok(),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn begin_movetext(&mut self, tags: Tags) -> ControlFlow<(), ()> {
+        self.parsed.games += 1;
+        let Some(mode) = castling_mode(tags.variant.as_deref()) else {
+            self.parsed.skipped.add(SkipKind::Variant);
+            return ControlFlow::Break(());
+        };
+        let position = match tags.fen {
+            None => Position::default(),
+            Some(fen) => match Position::from_fen(&fen, mode) {
+                Ok(position) => position,
+                Err(_) => {
+                    self.parsed.skipped.add(SkipKind::BadStart);
+                    return ControlFlow::Break(());
+                }
+            },
+        };
+        self.parsed.positions += 1;
+        let current = unlabelled(&position, self.parsed.games - 1);
+        self.game = Some(GameSoFar { position, current, first: self.parsed.records.len() });
+        ControlFlow::Continue(())
+    }
+
+    fn san(&mut self, (): &mut (), san_plus: SanPlus) -> ControlFlow<()> {
+        let Some(game) = &mut self.game else { return ControlFlow::Break(()) };
+        let Ok(mv) = san_plus.san.to_move(game.position.chess()) else {
+            self.parsed.skipped.add(SkipKind::IllegalMove);
+            return ControlFlow::Break(());
+        };
+        game.current.played = policy_index(mv, game.position.turn());
+        self.parsed.records.push(game.current);
+        game.position.play(mv);
+        game.current = unlabelled(&game.position, self.parsed.games - 1);
+        self.parsed.positions += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn comment(&mut self, (): &mut (), comment: RawComment<'_>) -> ControlFlow<()> {
+        let Some(game) = &mut self.game else { return ControlFlow::Break(()) };
+        match evaluation(comment.as_bytes()) {
+            Ok(Some(value)) if game.current.value == NO_LABEL => {
+                game.current.value = value.label(game.current.white_to_move);
+            }
+            Ok(_) => {}
+            Err(Unreadable) => self.parsed.skipped.add(SkipKind::BadEvaluation),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn outcome(&mut self, (): &mut (), outcome: Outcome) -> ControlFlow<()> {
+        if matches!(outcome, Outcome::Known(_)) {
+            self.result = Some(outcome);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn end_game(&mut self, (): ()) {}
+}
+
+impl Games {
+    /// Closes the game: values of moves, the result, the last position.
+    fn finish(&mut self) {
+        let Some(GameSoFar { position, mut current, first }) = self.game.take() else { return };
+        let over = position.legal_moves().is_empty();
+        if over {
+            current.value = if position.is_check() { mate_label(0) } else { 0 };
+        }
+        let mut next = current.value;
+        for record in self.parsed.records[first..].iter_mut().rev() {
+            record.played_value = if next == NO_LABEL { NO_LABEL } else { -next };
+            next = record.value;
+        }
+        if over {
+            self.parsed.skipped.add(SkipKind::GameOver);
+        } else {
+            self.parsed.records.push(current);
+        }
+        for record in &mut self.parsed.records[first..] {
+            record.result = result_for(self.result, record.white_to_move);
+        }
+    }
+}
+
+fn result_for(outcome: Option<Outcome>, white_to_move: bool) -> GameResult {
+    match outcome {
+        Some(Outcome::Known(KnownOutcome::Draw)) => GameResult::Draw,
+        Some(Outcome::Known(KnownOutcome::Decisive { winner })) if winner.is_white() == white_to_move => {
+            GameResult::Win
+        }
+        Some(Outcome::Known(KnownOutcome::Decisive { .. })) => GameResult::Loss,
+        _ => GameResult::Unknown,
+    }
+}
+
+/// How a variant castles, or `None` for games that are not chess as we play it.
+fn castling_mode(variant: Option<&str>) -> Option<CastlingMode> {
+    let name: String = variant
+        .unwrap_or("")
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .collect::<String>()
+        .to_ascii_lowercase();
+    match name.as_str() {
+        "" | "standard" | "chess" | "normal" | "fromposition" => Some(CastlingMode::Standard),
+        "chess960" | "fischerandom" | "fischerrandom" | "frc" => Some(CastlingMode::Chess960),
+        _ => None,
+    }
+}
+
+/// An `[%eval …]` that is no number and no mate.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unreadable;
+
+/// The first `[%eval …]` of a comment: pawns, or `#n` for a mate in n; a depth after a comma is ignored.
+pub(crate) fn evaluation(comment: &[u8]) -> Result<Option<WhiteValue>, Unreadable> {
+    const KEY: &[u8] = b"[%eval";
+    let Some(at) = comment.windows(KEY.len()).position(|window| window == KEY) else { return Ok(None) };
+    let rest = &comment[at + KEY.len()..];
+    let end = rest.iter().position(|&byte| byte == b']' || byte == b',').ok_or(Unreadable)?;
+    let text = String::from_utf8_lossy(&rest[..end]);
+    let text: Cow<'_, str> = text.trim().into();
+    if let Some(mate) = text.strip_prefix('#') {
+        return mate.parse().map(|moves| Some(WhiteValue::Mate(moves))).map_err(|_| Unreadable);
+    }
+    let pawns: f64 = text.parse().map_err(|_| Unreadable)?;
+    if !pawns.is_finite() {
+        return Err(Unreadable);
+    }
+    // A saturating cast; labels are clamped further.
+    Ok(Some(WhiteValue::Centipawns((pawns * 100.0).round().clamp(-1e9, 1e9) as i32)))
+}
