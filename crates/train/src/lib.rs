@@ -2,16 +2,37 @@
 
 mod average;
 mod backend;
+pub mod calibrate;
+mod checkpoint;
 mod config;
+mod dataset;
+mod journal;
+mod machine;
 pub mod metrics;
+pub mod native;
 mod pairs;
+mod progress;
+pub mod report;
+mod run;
 mod schedule;
+mod trainer;
+mod validate;
 
 pub use average::Average;
 pub use backend::{Backend, Examples, OptimizerSettings, OptimizerState, Step, TrainError};
+pub use checkpoint::{Checkpoint, State};
 pub use config::{
     BackendKind, CheckpointSection, Config, DataSection, ModelSection, RunSection, TrainingSection,
     ValidationSection,
 };
+pub use dataset::Dataset;
+pub use journal::{Event, Journal, read as read_journal};
+pub use machine::{machine, revision};
 pub use pairs::{ordinal_gradient, ordinal_loss};
+pub use progress::{Plan, Progress, Silent, StepReport};
+pub use run::{Outcome, make_backend, summary, train};
 pub use schedule::Schedule;
+pub use trainer::{Ending, MakeScorer, Trainer};
+pub use validate::{
+    Agreement, BackendScorer, HeldOut, Measures, Phase, Ranking, Scorer, legal_moves, measure, validate,
+};

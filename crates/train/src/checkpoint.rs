@@ -1,0 +1,161 @@
+//! Saved states of a run: a folder a step, complete or absent, from which training goes on exactly.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use nets::{Network, Tensor};
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use serde::{Deserialize, Serialize};
+
+use crate::{Average, OptimizerState, TrainError};
+
+/// The small part of a checkpoint, as JSON.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// Steps done; the loader goes on at this batch.
+    pub step: u64,
+    pub seed: u64,
+    /// Hash of the data the run learns from.
+    pub data: String,
+    /// Steps that Adam counts.
+    pub optimizer_steps: u64,
+    /// Decay and age of the average of the weights, where there is one.
+    pub average: Option<(f32, u64)>,
+    /// Training time so far.
+    pub seconds: f64,
+    /// Sums of loss and tau over the steps since the last line of the journal, and their number.
+    pub pending: (f64, f64, u64),
+}
+
+/// Everything a run needs to go on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint {
+    pub state: State,
+    pub network: Network,
+    pub optimizer: OptimizerState,
+    pub average: Option<Average>,
+}
+
+fn io(path: &Path) -> impl FnOnce(std::io::Error) -> TrainError {
+    let path = path.to_owned();
+    move |source| TrainError::Io { path, source }
+}
+
+impl Checkpoint {
+    /// Writes `checkpoints/step-…` under a temporary name, renames it, and removes all but the newest `keep`.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn save(&self, run: &Path, keep: usize) -> Result<PathBuf, TrainError> {
+        let folder = run.join("checkpoints");
+        let target = folder.join(format!("step-{:09}", self.state.step));
+        let temporary = folder.join("saving.tmp");
+        if temporary.exists() {
+            std::fs::remove_dir_all(&temporary).map_err(io(&temporary))?;
+        }
+        std::fs::create_dir_all(&temporary).map_err(io(&temporary))?;
+        self.network.save(&temporary.join("network.safetensors"))?;
+        if let Some(average) = &self.average {
+            average.network.save(&temporary.join("average.safetensors"))?;
+        }
+        let path = temporary.join("optimizer.safetensors");
+        std::fs::write(&path, tensors_to_bytes(&self.optimizer.tensors)?).map_err(io(&path))?;
+        let path = temporary.join("state.json");
+        let text = serde_json::to_string_pretty(&self.state)
+            .map_err(|error| TrainError::Config(error.to_string()))?;
+        std::fs::write(&path, text).map_err(io(&path))?;
+        if target.exists() {
+            std::fs::remove_dir_all(&target).map_err(io(&target))?;
+        }
+        std::fs::rename(&temporary, &target).map_err(io(&target))?;
+        let all = Self::list(run)?;
+        for old in all.iter().rev().skip(keep.max(1)) {
+            std::fs::remove_dir_all(old).map_err(io(old))?;
+        }
+        Ok(target)
+    }
+
+    /// The complete checkpoints of a run, oldest first.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn list(run: &Path) -> Result<Vec<PathBuf>, TrainError> {
+        let folder = run.join("checkpoints");
+        if !folder.exists() {
+            return Ok(Vec::new());
+        }
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(&folder).map_err(io(&folder))? {
+            let entry = entry.map_err(io(&folder))?;
+            if entry.file_name().to_string_lossy().starts_with("step-") {
+                found.push(entry.path());
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// The newest checkpoint of a run, if it has any.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn newest(run: &Path) -> Result<Option<Self>, TrainError> {
+        Self::list(run)?.last().map(|path| Self::load(path)).transpose()
+    }
+
+    /// Reads one checkpoint folder.
+    ///
+    /// # Errors
+    /// A file is missing or damaged.
+    pub fn load(folder: &Path) -> Result<Self, TrainError> {
+        let path = folder.join("state.json");
+        let text = std::fs::read_to_string(&path).map_err(io(&path))?;
+        let state: State = serde_json::from_str(&text)
+            .map_err(|error| TrainError::Config(format!("`{}` is damaged: {error}", path.display())))?;
+        let network = Network::load(&folder.join("network.safetensors"))?;
+        let average = match state.average {
+            Some((decay, steps)) => {
+                Some(Average { decay, steps, network: Network::load(&folder.join("average.safetensors"))? })
+            }
+            None => None,
+        };
+        let path = folder.join("optimizer.safetensors");
+        let bytes = std::fs::read(&path).map_err(io(&path))?;
+        let tensors = tensors_from_bytes(&bytes)
+            .map_err(|reason| TrainError::Config(format!("`{}` is damaged: {reason}", path.display())))?;
+        let optimizer = OptimizerState { steps: state.optimizer_steps, tensors };
+        Ok(Self { state, network, optimizer, average })
+    }
+}
+
+fn tensors_to_bytes(tensors: &BTreeMap<String, Tensor>) -> Result<Vec<u8>, TrainError> {
+    let bad = |error: safetensors::SafeTensorError| TrainError::Config(error.to_string());
+    let bytes: Vec<(&String, &Tensor, Vec<u8>)> = tensors
+        .iter()
+        .map(|(name, tensor)| {
+            (name, tensor, tensor.data.iter().flat_map(|value| value.to_le_bytes()).collect())
+        })
+        .collect();
+    let mut views = Vec::with_capacity(bytes.len());
+    for (name, tensor, bytes) in &bytes {
+        views.push((name.as_str(), TensorView::new(Dtype::F32, tensor.shape.clone(), bytes).map_err(bad)?));
+    }
+    safetensors::serialize(views, None).map_err(bad)
+}
+
+fn tensors_from_bytes(bytes: &[u8]) -> Result<BTreeMap<String, Tensor>, String> {
+    let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
+    let mut tensors = BTreeMap::new();
+    for (name, view) in file.tensors() {
+        if view.dtype() != Dtype::F32 {
+            return Err(format!("tensor `{name}` is {:?}", view.dtype()));
+        }
+        let values = view.data().chunks_exact(4);
+        let data = values.map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])).collect();
+        tensors.insert(name, Tensor { shape: view.shape().to_vec(), data });
+    }
+    Ok(tensors)
+}

@@ -1,0 +1,143 @@
+//! The folder of shards as a run sees it: sources by name, batches from any step on, held-out positions by source.
+
+use std::path::Path;
+
+use data::{ExampleInfo, Loader, LoaderOptions, Manifest, NO_LABEL, Record, Split, Target, read_split};
+use nets::{HeadKind, POLICY_SIZE};
+
+use crate::{Config, Examples, HeldOut, TrainError};
+
+/// Names and hash of a folder of shards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dataset {
+    /// Source names (file names up to the first dot, where that tells them apart); their places are [`Record::source`].
+    pub sources: Vec<String>,
+    /// Changes when any record does.
+    pub hash: String,
+}
+
+fn data_error(error: data::DataError) -> TrainError {
+    TrainError::Config(error.to_string())
+}
+
+fn target(head: HeadKind) -> Target {
+    match head {
+        HeadKind::Value => Target::Value,
+        HeadKind::Moves => Target::Moves,
+    }
+}
+
+/// The label of a record for a head, if it has one.
+fn label(record: &Record, head: HeadKind) -> Option<i32> {
+    let label = match head {
+        HeadKind::Value => record.value,
+        HeadKind::Moves if usize::from(record.played) < POLICY_SIZE => record.played_value,
+        HeadKind::Moves => NO_LABEL,
+    };
+    (label != NO_LABEL).then_some(label)
+}
+
+impl Dataset {
+    /// Reads the manifest of a folder.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read.
+    pub fn open(directory: &Path) -> Result<Self, TrainError> {
+        let manifest = Manifest::load(directory).map_err(data_error)?;
+        let short = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
+        let mut sources: Vec<String> = manifest.sources.iter().map(|source| short(&source.name)).collect();
+        let mut sorted = sources.clone();
+        sorted.sort();
+        if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+            sources = manifest.sources.iter().map(|source| source.name.clone()).collect();
+        }
+        Ok(Self { sources, hash: manifest.data_hash })
+    }
+
+    /// The numbers of the named sources; all for none.
+    ///
+    /// # Errors
+    /// A name is unknown.
+    pub fn numbers(&self, names: &[String]) -> Result<Vec<u8>, TrainError> {
+        names
+            .iter()
+            .map(|name| {
+                let place = self.sources.iter().position(|source| source == name);
+                place.and_then(|place| u8::try_from(place).ok()).ok_or_else(|| {
+                    let known = self.sources.join(", ");
+                    TrainError::Config(format!("the data has no source `{name}`; it has {known}"))
+                })
+            })
+            .collect()
+    }
+
+    /// The training batches from `first_batch` on, and the number of examples of an epoch.
+    ///
+    /// # Errors
+    /// A shard cannot be read or no record fits.
+    pub fn batches(
+        &self,
+        config: &Config,
+        first_batch: u64,
+    ) -> Result<(impl Iterator<Item = Result<Examples, TrainError>> + use<>, u64), TrainError> {
+        let options = LoaderOptions {
+            batch: config.training.batch,
+            seed: config.training.seed,
+            target: target(config.model.head),
+            mirror: config.data.mirror,
+            sources: self.numbers(&config.data.sources)?,
+            first_batch,
+        };
+        let loader = Loader::open(&config.data.directory, Split::Train, options).map_err(data_error)?;
+        let examples = loader.examples();
+        let batches = loader.map(|batch| {
+            let batch = batch.map_err(data_error)?;
+            Ok(Examples { squares: batch.squares, labels: batch.labels, moves: batch.moves })
+        });
+        Ok((batches, examples))
+    }
+
+    /// The held-out positions that have a label for `head`, by source (`names`; all for none), sources without any
+    /// left out.
+    ///
+    /// # Errors
+    /// A shard cannot be read or is damaged.
+    pub fn held_out(
+        &self,
+        directory: &Path,
+        head: HeadKind,
+        names: &[String],
+    ) -> Result<Vec<HeldOut>, TrainError> {
+        let wanted = self.numbers(names)?;
+        let mut sources: Vec<HeldOut> =
+            self.sources.iter().map(|name| HeldOut { source: name.clone(), ..HeldOut::default() }).collect();
+        for record in read_split(directory, Split::Validation).map_err(data_error)? {
+            let record = record.map_err(data_error)?;
+            let Some(label) = label(&record, head) else { continue };
+            let number = usize::from(record.source);
+            if !wanted.is_empty() && !wanted.contains(&record.source) {
+                continue;
+            }
+            while sources.len() <= number {
+                let source = format!("source {}", sources.len());
+                sources.push(HeldOut { source, ..HeldOut::default() });
+            }
+            sources[number].push(&record, label, head);
+        }
+        sources.retain(|source| !source.is_empty());
+        Ok(sources)
+    }
+}
+
+impl HeldOut {
+    fn push(&mut self, record: &Record, label: i32, head: HeadKind) {
+        self.examples.squares.push(record.squares);
+        self.examples.labels.push(label);
+        if head == HeadKind::Moves {
+            self.examples.moves.push(record.played);
+        }
+        self.men.push(ExampleInfo::of(record).pieces);
+        self.results.push(record.result);
+        self.white_to_move.push(record.white_to_move);
+    }
+}

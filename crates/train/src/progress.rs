@@ -1,0 +1,50 @@
+//! What a run tells whoever watches: one trait, so that terminal bars, plain lines and JSON lines are one call each.
+
+use crate::Measures;
+
+/// What is about to happen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    pub name: String,
+    pub backend: String,
+    pub first_step: u64,
+    pub steps: u64,
+    pub batch: usize,
+    /// Training positions of one epoch.
+    pub positions: u64,
+}
+
+/// After a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepReport {
+    /// Steps done.
+    pub step: u64,
+    pub steps: u64,
+    pub epoch: f64,
+    /// Of this batch.
+    pub loss: f32,
+    /// Kendall's tau-a of this batch.
+    pub tau: f64,
+    pub learning_rate: f32,
+    /// Over the last steps.
+    pub positions_per_second: f64,
+    pub seconds_left: f64,
+}
+
+/// Watches a run; every call does nothing unless it is overridden.
+pub trait Progress {
+    /// The run begins.
+    fn start(&mut self, _plan: &Plan) {}
+    /// A step is done.
+    fn step(&mut self, _report: &StepReport) {}
+    /// A validation is done at this step.
+    fn validation(&mut self, _step: u64, _sources: &[Measures]) {}
+    /// Something worth a line.
+    fn note(&mut self, _text: &str) {}
+}
+
+/// Watches nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Progress for Silent {}

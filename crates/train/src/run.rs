@@ -1,0 +1,272 @@
+//! A whole run: from a configuration to a run folder with a calibrated network and a report.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+};
+
+use nets::{Description, HeadKind, Network, Provenance};
+
+use crate::{
+    Average, Backend, BackendKind, BackendScorer, Checkpoint, Config, Dataset, Ending, Event, HeldOut,
+    Journal, Measures, OptimizerSettings, Plan, Progress, Scorer, State, TrainError, Trainer, calibrate,
+    machine, report, revision,
+};
+
+/// Positions of each source whose legal moves are all ranked at the end of a move head's run.
+const AGREEMENT_POSITIONS: usize = 2_000;
+
+/// What a run came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    pub ending: Ending,
+    pub step: u64,
+    pub folder: PathBuf,
+    /// The exported network; none for an interrupted run.
+    pub network: Option<PathBuf>,
+    /// The last validation, on all held-out positions; empty for an interrupted run.
+    pub measures: Vec<Measures>,
+}
+
+/// Makes the backend that a configuration asks for.
+///
+/// # Errors
+/// The backend is not in this build, or it cannot run this network.
+pub fn make_backend(
+    kind: BackendKind,
+    network: &Network,
+    head: HeadKind,
+    settings: &OptimizerSettings,
+    threads: usize,
+) -> Result<Box<dyn Backend>, TrainError> {
+    match kind {
+        BackendKind::Cpu => Err(TrainError::Config("the backend `cpu` is not in this build".to_owned())),
+        #[cfg(not(feature = "burn"))]
+        BackendKind::Burn => Err(TrainError::Config(
+            "the backend `burn` is not in this build; build with --features burn, or set \
+             training.backend=cpu"
+                .to_owned(),
+        )),
+        #[cfg(feature = "burn")]
+        BackendKind::Burn => todo!(),
+    }
+}
+
+/// The network that a run starts from.
+fn first_network(config: &Config) -> Result<Network, TrainError> {
+    let (start, head) = (config.model.start.as_str(), config.model.head);
+    let seed = config.training.seed;
+    let network = if start == "batch-first" {
+        Network::random(Description::batch_first(&[head]), seed)?
+    } else if start.ends_with(".json") {
+        let path = Path::new(start);
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| TrainError::Io { path: path.to_owned(), source })?;
+        let description: Description = serde_json::from_str(&text)
+            .map_err(|error| TrainError::Config(format!("`{start}` is no network description: {error}")))?;
+        Network::random(description, seed)?
+    } else if start.ends_with(".safetensors") {
+        Network::load(Path::new(start))?
+    } else {
+        return Err(TrainError::Config(format!(
+            "model.start is `{start}`; it must be `batch-first` or the path of a .json or .safetensors file"
+        )));
+    };
+    if network.description.head(head).is_none() {
+        return Err(TrainError::Config(format!("`{start}` has no {} head", head.name())));
+    }
+    Ok(network)
+}
+
+/// Makes or finds the run folder; the checkpoint to go on from, if any.
+fn open_folder(config: &Config, resume: bool) -> Result<Option<Checkpoint>, TrainError> {
+    let folder = config.folder();
+    let path = folder.join("config.toml");
+    if path.exists() && !resume {
+        return Err(TrainError::Config(format!(
+            "the run `{}` exists; add --resume to go on with it, or choose another name with \
+             --set run.name=NAME",
+            folder.display()
+        )));
+    }
+    let mut checkpoint = None;
+    if path.exists() {
+        let saved = Config::load(&path, &[])?;
+        checkpoint = Checkpoint::newest(&folder)?;
+        if let (Some(setting), Some(_)) = (config.conflict(&saved), &checkpoint) {
+            return Err(TrainError::Config(format!(
+                "`{setting}` differs from what the run `{}` was begun with",
+                folder.display()
+            )));
+        }
+    }
+    std::fs::create_dir_all(&folder).map_err(|source| TrainError::Io { path: folder.clone(), source })?;
+    let temporary = folder.join("config.toml.tmp");
+    std::fs::write(&temporary, config.to_toml()?)
+        .and_then(|()| std::fs::rename(&temporary, &path))
+        .map_err(|source| TrainError::Io { path, source })?;
+    Ok(checkpoint)
+}
+
+/// Trains, or goes on training; at the end validates, calibrates and exports `network.safetensors`.
+///
+/// # Errors
+/// Settings, data or files are unusable, the device fails, or the loss diverges.
+pub fn train(
+    config: &Config,
+    resume: bool,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<Outcome, TrainError> {
+    let dataset = Dataset::open(&config.data.directory)?;
+    let network = first_network(config)?;
+    let checkpoint = open_folder(config, resume)?;
+    let folder = config.folder();
+    if let Some(checkpoint) = checkpoint.as_ref().filter(|checkpoint| checkpoint.state.data != dataset.hash) {
+        return Err(TrainError::Config(format!(
+            "the data has changed since step {} of the run `{}`",
+            checkpoint.state.step,
+            folder.display()
+        )));
+    }
+    let state = checkpoint.as_ref().map_or_else(
+        || State { seed: config.training.seed, data: dataset.hash.clone(), ..State::default() },
+        |checkpoint| checkpoint.state.clone(),
+    );
+    let head = config.model.head;
+    let (batches, positions) = dataset.batches(config, state.step)?;
+    let held_out = dataset.held_out(&config.data.directory, head, &config.data.sources)?;
+    let backend = |network: &Network| {
+        let threads = config.threads();
+        make_backend(config.training.backend, network, head, &config.optimizer, threads)
+    };
+    let mut own = backend(&network)?;
+    let average = match &checkpoint {
+        Some(checkpoint) => {
+            own.restore(&checkpoint.network, &checkpoint.optimizer)?;
+            checkpoint.average.clone()
+        }
+        None => {
+            let decay = config.training.average;
+            (decay > 0.0).then(|| Average::new(network.clone(), decay))
+        }
+    };
+    let steps = config.steps(positions);
+    let mut journal = Journal::open(&folder, state.step)?;
+    journal.write(&Event::Start {
+        step: state.step,
+        steps,
+        positions,
+        backend: own.describe(),
+        machine: machine(),
+        revision: revision(),
+        data: dataset.hash.clone(),
+        seed: config.training.seed,
+    })?;
+    progress.start(&Plan {
+        name: config.run.name.clone(),
+        backend: own.describe(),
+        first_step: state.step,
+        steps,
+        batch: config.training.batch,
+        positions,
+    });
+    let batch = config.training.batch;
+    let scorer = |network: &Network| -> Result<Box<dyn Scorer>, TrainError> {
+        Ok(Box::new(BackendScorer { backend: backend(network)?, batch }))
+    };
+    let mut trainer = Trainer {
+        config,
+        steps,
+        positions,
+        folder: &folder,
+        backend: own,
+        batches: Box::new(batches),
+        average,
+        held_out: &held_out,
+        scorer: &scorer,
+        state,
+        journal,
+        stop,
+    };
+    let ending = trainer.run(progress)?;
+    let mut outcome = Outcome {
+        ending,
+        step: trainer.state.step,
+        folder: folder.clone(),
+        network: None,
+        measures: Vec::new(),
+    };
+    if ending != Ending::Interrupted {
+        let (path, measures) = finish(&mut trainer, &held_out, progress)?;
+        (outcome.network, outcome.measures) = (Some(path), measures);
+    }
+    report::write(&folder)?;
+    Ok(outcome)
+}
+
+/// The last validation, the calibration and the exported file.
+fn finish(
+    trainer: &mut Trainer<'_>,
+    held_out: &[HeldOut],
+    progress: &mut dyn Progress,
+) -> Result<(PathBuf, Vec<Measures>), TrainError> {
+    let config = trainer.config;
+    let measures = trainer.judge(config.validation.final_positions, AGREEMENT_POSITIONS, true)?;
+    progress.validation(trainer.state.step, &measures);
+    let mut network = trainer.network()?;
+    let mut scorer = (trainer.scorer)(&network)?;
+    calibrate::calibrate_head(&mut network.calibration, scorer.as_mut(), config.model.head, held_out)?;
+    network.name = config.run.name.clone();
+    network.provenance = provenance(trainer, &measures);
+    let path = trainer.folder.join("network.safetensors");
+    network.save(&path)?;
+    progress.note(&format!("saved {}", path.display()));
+    Ok((path, measures))
+}
+
+fn provenance(trainer: &Trainer<'_>, measures: &[Measures]) -> Provenance {
+    let (config, training) = (trainer.config, &trainer.config.training);
+    let head = config.model.head.name();
+    let mut lines = Provenance::new();
+    let mut add = |key: &str, value: String| lines.insert(format!("{head}: {key}"), value);
+    add("run", config.run.name.clone());
+    add("revision", revision());
+    add("machine", machine());
+    add("backend", trainer.backend.describe());
+    add("data hash", trainer.state.data.clone());
+    add("seed", training.seed.to_string());
+    add("steps", format!("{} of {} positions", trainer.state.step, training.batch));
+    add("learning rate", format!("{}, {:?}", training.learning_rate, training.schedule));
+    add("average of weights", training.average.to_string());
+    add("training positions", trainer.positions.to_string());
+    add("training minutes", format!("{:.0}", trainer.state.seconds / 60.0));
+    for source in measures {
+        add(&format!("validation {}", source.source), summary(source));
+    }
+    lines
+}
+
+/// One source's figures on one line.
+#[must_use]
+pub fn summary(measures: &Measures) -> String {
+    let ranking = &measures.ranking;
+    let mut line = format!(
+        "tau-b {:.4}, weighted tau {:.4}, rho {:.4} ({} positions without mates); with mates tau-b {:.4}; loss {:.4}",
+        ranking.tau_b,
+        ranking.weighted_tau,
+        ranking.spearman,
+        ranking.positions,
+        measures.with_mates.tau_b,
+        measures.loss
+    );
+    if let Some(agreement) = &measures.agreement {
+        line += &format!(
+            "; played move first {:.1} %, in the first three {:.1} % of {} positions",
+            100.0 * agreement.top_1,
+            100.0 * agreement.top_3,
+            agreement.positions
+        );
+    }
+    line
+}

@@ -1,0 +1,248 @@
+//! The training loop: batches into a backend, with the journal, validations and checkpoints that fall due.
+
+use std::{
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Instant,
+};
+
+use nets::{HeadKind, Network};
+
+use crate::{
+    Average, Backend, Checkpoint, Config, Event, Examples, HeldOut, Journal, Measures, Progress, Scorer,
+    State, StepReport, TrainError, metrics::tau_a, validate,
+};
+
+/// Makes a scorer for a network: validation asks the averaged weights while the backend keeps its own.
+pub type MakeScorer<'a> = dyn Fn(&Network) -> Result<Box<dyn Scorer>, TrainError> + 'a;
+
+/// What the loop works with. `batches` stands at the batch of the state's step.
+pub struct Trainer<'a> {
+    pub config: &'a Config,
+    /// Length of the run.
+    pub steps: u64,
+    /// Training positions of one epoch.
+    pub positions: u64,
+    pub folder: &'a Path,
+    pub backend: Box<dyn Backend>,
+    pub batches: Box<dyn Iterator<Item = Result<Examples, TrainError>> + 'a>,
+    pub average: Option<Average>,
+    pub held_out: &'a [HeldOut],
+    pub scorer: &'a MakeScorer<'a>,
+    pub state: State,
+    pub journal: Journal,
+    /// Raised to end the run after the current step.
+    pub stop: &'a AtomicBool,
+}
+
+impl std::fmt::Debug for Trainer<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Trainer(step {} of {}, {})", self.state.step, self.steps, self.backend.describe())
+    }
+}
+
+/// Why the loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// All steps are done.
+    Finished,
+    /// `training.max_minutes` are over.
+    OutOfTime,
+    /// Asked to stop: the run can be resumed.
+    Interrupted,
+}
+
+impl Ending {
+    /// As written into the journal.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::OutOfTime => "out of time",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// Positions a second over the last seconds.
+#[derive(Debug, Default)]
+struct Speed {
+    mean: f64,
+    steps: u32,
+}
+
+impl Speed {
+    fn update(&mut self, positions: usize, seconds: f64) -> f64 {
+        self.steps = (self.steps + 1).min(30);
+        let speed = positions as f64 / seconds.max(1e-9);
+        self.mean += (speed - self.mean) / f64::from(self.steps);
+        self.mean
+    }
+}
+
+impl Trainer<'_> {
+    /// Trains to the end of the run, the end of its time or an interruption; always leaves a checkpoint.
+    ///
+    /// # Errors
+    /// The loss is no longer finite, data or device fail, or a file cannot be written.
+    pub fn run(&mut self, progress: &mut dyn Progress) -> Result<Ending, TrainError> {
+        let (started, before) = (Instant::now(), self.state.seconds);
+        let limit = self.config.training.max_minutes.map_or(f64::INFINITY, |minutes| minutes * 60.0);
+        let mut speed = Speed::default();
+        let ending = loop {
+            self.state.seconds = before + started.elapsed().as_secs_f64();
+            if self.state.step >= self.steps {
+                break Ending::Finished;
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                break Ending::Interrupted;
+            }
+            if self.state.seconds >= limit {
+                break Ending::OutOfTime;
+            }
+            let report = self.step(&mut speed)?;
+            self.state.seconds = before + started.elapsed().as_secs_f64();
+            progress.step(&report);
+            self.log(&report)?;
+            let due = |every: u64| every > 0 && self.state.step % every == 0;
+            let (validation_due, checkpoint_due) =
+                (due(self.config.validation.every), due(self.config.checkpoints.every));
+            if validation_due && self.state.step < self.steps {
+                let sources = self.judge(self.config.validation.positions, 0, false)?;
+                progress.validation(self.state.step, &sources);
+            }
+            if checkpoint_due && self.state.step < self.steps {
+                self.state.seconds = before + started.elapsed().as_secs_f64();
+                self.save()?;
+            }
+        };
+        let path = self.save()?;
+        self.journal.write(&Event::End {
+            step: self.state.step,
+            reason: ending.reason().to_owned(),
+            seconds: self.state.seconds,
+        })?;
+        progress.note(&format!("{} at step {}; saved {}", ending.reason(), self.state.step, path.display()));
+        Ok(ending)
+    }
+
+    /// The rate of the next step.
+    fn learning_rate(&self) -> f32 {
+        let training = &self.config.training;
+        let epoch = self.positions as f64 / training.batch as f64;
+        training.learning_rate * training.schedule.factor(self.state.step, self.steps, epoch)
+    }
+
+    fn step(&mut self, speed: &mut Speed) -> Result<StepReport, TrainError> {
+        let started = Instant::now();
+        let ended = || TrainError::Config("the training data ended".to_owned());
+        let batch = self.batches.next().ok_or_else(ended)??;
+        let learning_rate = self.learning_rate();
+        let result = self.backend.step(&batch, learning_rate)?;
+        if !result.loss.is_finite() || result.logits.iter().any(|logit| !logit.is_finite()) {
+            let (step, loss) = (self.state.step, result.loss);
+            let reason = format!("diverged: the loss is {loss}");
+            self.journal.write(&Event::End { step, reason, seconds: self.state.seconds })?;
+            return Err(TrainError::Diverged { step, loss });
+        }
+        if let Some(average) = &mut self.average {
+            average.update(&self.backend.network()?);
+        }
+        self.state.step += 1;
+        let labels: Vec<f64> = batch.labels.iter().map(|&label| f64::from(label)).collect();
+        let logits: Vec<f64> = result.logits.iter().map(|&logit| f64::from(logit)).collect();
+        let tau = tau_a(&labels, &logits);
+        self.state.pending.0 += f64::from(result.loss);
+        self.state.pending.1 += tau;
+        self.state.pending.2 += 1;
+        let positions_per_second = speed.update(batch.labels.len(), started.elapsed().as_secs_f64());
+        let left = (self.steps - self.state.step) * self.config.training.batch as u64;
+        Ok(StepReport {
+            step: self.state.step,
+            steps: self.steps,
+            epoch: self.epoch(),
+            loss: result.loss,
+            tau,
+            learning_rate,
+            positions_per_second,
+            seconds_left: left as f64 / positions_per_second,
+        })
+    }
+
+    fn samples(&self) -> u64 {
+        self.state.step * self.config.training.batch as u64
+    }
+
+    fn epoch(&self) -> f64 {
+        self.samples() as f64 / self.positions.max(1) as f64
+    }
+
+    fn log(&mut self, report: &StepReport) -> Result<(), TrainError> {
+        if self.state.step % self.config.training.log_every != 0 && self.state.step != self.steps {
+            return Ok(());
+        }
+        let (loss, tau, count) = std::mem::take(&mut self.state.pending);
+        self.journal.write(&Event::Train {
+            step: self.state.step,
+            samples: self.samples(),
+            epoch: self.epoch(),
+            loss: loss / count.max(1) as f64,
+            tau: tau / count.max(1) as f64,
+            learning_rate: report.learning_rate,
+            positions_per_second: report.positions_per_second.round(),
+            seconds: (self.state.seconds * 10.0).round() / 10.0,
+        })
+    }
+
+    /// The averaged weights, or the current ones where none are averaged.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub fn network(&self) -> Result<Network, TrainError> {
+        match &self.average {
+            Some(average) => Ok(average.network.clone()),
+            None => self.backend.network(),
+        }
+    }
+
+    /// Validates on at most `positions` of each source (0: all) and writes the journal.
+    ///
+    /// # Errors
+    /// The device failed or the journal cannot be written.
+    pub fn judge(
+        &mut self,
+        positions: usize,
+        agreement: usize,
+        last: bool,
+    ) -> Result<Vec<Measures>, TrainError> {
+        let network = self.network()?;
+        let mut scorer = (self.scorer)(&network)?;
+        let sources: Vec<HeldOut> = self.held_out.iter().map(|source| source.sample(positions)).collect();
+        let sources = validate::validate(scorer.as_mut(), self.head(), &sources, agreement)?;
+        self.journal.write(&Event::Validation {
+            step: self.state.step,
+            samples: self.samples(),
+            averaged: self.average.is_some(),
+            last,
+            sources: sources.clone(),
+        })?;
+        Ok(sources)
+    }
+
+    fn head(&self) -> HeadKind {
+        self.config.model.head
+    }
+
+    fn save(&mut self) -> Result<std::path::PathBuf, TrainError> {
+        let optimizer = self.backend.optimizer()?;
+        self.state.optimizer_steps = optimizer.steps;
+        self.state.average = self.average.as_ref().map(|average| (average.decay, average.steps));
+        let checkpoint = Checkpoint {
+            state: self.state.clone(),
+            network: self.backend.network()?,
+            optimizer,
+            average: self.average.clone(),
+        };
+        checkpoint.save(self.folder, self.config.checkpoints.keep)
+    }
+}

@@ -1,0 +1,362 @@
+//! Judging a network on held-out positions: rank correlations by source, with and without mates, and by game phase.
+
+use data::{GameResult, MATE_LABEL};
+use nets::{HeadKind, PolicyIndex, Squares};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Backend, Examples, TrainError,
+    metrics::{spearman, tau_b, weighted_tau},
+    pairs::ordinal_loss,
+};
+
+/// Part of a game, by the number of men on the board, kings included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// 26 men and more.
+    Opening,
+    /// 13 to 25 men.
+    Middlegame,
+    /// 12 men and fewer.
+    Endgame,
+}
+
+impl Phase {
+    /// All, in the order of a game.
+    pub const ALL: [Self; 3] = [Self::Opening, Self::Middlegame, Self::Endgame];
+
+    /// The phase of a position with this many men.
+    #[must_use]
+    pub fn of(men: u8) -> Self {
+        match men {
+            26.. => Self::Opening,
+            13..=25 => Self::Middlegame,
+            _ => Self::Endgame,
+        }
+    }
+
+    /// As printed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Opening => "opening",
+            Self::Middlegame => "middlegame",
+            Self::Endgame => "endgame",
+        }
+    }
+}
+
+/// Held-out examples of one source; parallel vectors.
+#[derive(Clone, Debug, Default)]
+pub struct HeldOut {
+    pub source: String,
+    pub examples: Examples,
+    /// Men on the board.
+    pub men: Vec<u8>,
+    pub results: Vec<GameResult>,
+    pub white_to_move: Vec<bool>,
+}
+
+impl HeldOut {
+    /// Number of positions.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.examples.squares.len()
+    }
+
+    /// True without positions.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.examples.squares.is_empty()
+    }
+
+    /// At most `count` positions, evenly spread; 0: all.
+    #[must_use]
+    pub fn sample(&self, count: usize) -> Self {
+        if count == 0 || count >= self.len() {
+            return self.clone();
+        }
+        let picks: Vec<usize> = (0..count).map(|index| index * self.len() / count).collect();
+        fn pick<T: Copy>(from: &[T], picks: &[usize]) -> Vec<T> {
+            if from.is_empty() { Vec::new() } else { picks.iter().map(|&index| from[index]).collect() }
+        }
+        Self {
+            source: self.source.clone(),
+            examples: Examples {
+                squares: pick(&self.examples.squares, &picks),
+                labels: pick(&self.examples.labels, &picks),
+                moves: pick(&self.examples.moves, &picks),
+            },
+            men: pick(&self.men, &picks),
+            results: pick(&self.results, &picks),
+            white_to_move: pick(&self.white_to_move, &picks),
+        }
+    }
+}
+
+/// Raw outputs of one head, for judging and calibrating.
+pub trait Scorer {
+    /// One output an example: see [`Examples`].
+    ///
+    /// # Errors
+    /// The device failed.
+    fn logits(&mut self, examples: &Examples) -> Result<Vec<f32>, TrainError>;
+
+    /// For a move head: one output for each of each position's moves.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn move_logits(
+        &mut self,
+        squares: &[Squares],
+        moves: &[Vec<PolicyIndex>],
+    ) -> Result<Vec<Vec<f32>>, TrainError> {
+        let mut flat = Examples::default();
+        for (squares, moves) in squares.iter().zip(moves) {
+            flat.squares.extend(std::iter::repeat_n(*squares, moves.len()));
+            flat.moves.extend(moves);
+        }
+        flat.labels = vec![0; flat.squares.len()];
+        let logits = self.logits(&flat)?;
+        let mut rest = logits.as_slice();
+        let mut answer = Vec::with_capacity(moves.len());
+        for moves in moves {
+            let (these, others) = rest
+                .split_at_checked(moves.len())
+                .ok_or_else(|| TrainError::Backend("too few outputs came back".to_owned()))?;
+            answer.push(these.to_vec());
+            rest = others;
+        }
+        Ok(answer)
+    }
+}
+
+/// A training backend that is only asked, in batches of this size.
+pub struct BackendScorer {
+    pub backend: Box<dyn Backend>,
+    pub batch: usize,
+}
+
+impl std::fmt::Debug for BackendScorer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "BackendScorer({}, {})", self.backend.describe(), self.batch)
+    }
+}
+
+impl Scorer for BackendScorer {
+    fn logits(&mut self, examples: &Examples) -> Result<Vec<f32>, TrainError> {
+        let mut logits = Vec::with_capacity(examples.squares.len());
+        let batch = self.batch.max(1);
+        for first in (0..examples.squares.len()).step_by(batch) {
+            let range = first..(first + batch).min(examples.squares.len());
+            let part = Examples {
+                squares: examples.squares[range.clone()].to_vec(),
+                labels: examples.labels[range.clone()].to_vec(),
+                moves: examples.moves.get(range).map(<[_]>::to_vec).unwrap_or_default(),
+            };
+            logits.extend(self.backend.logits(&part)?);
+        }
+        Ok(logits)
+    }
+}
+
+/// Rank correlations of one set of positions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ranking {
+    pub positions: usize,
+    #[serde(deserialize_with = "number_or_nan")]
+    pub tau_b: f64,
+    #[serde(deserialize_with = "number_or_nan")]
+    pub weighted_tau: f64,
+    #[serde(deserialize_with = "number_or_nan")]
+    pub spearman: f64,
+}
+
+/// JSON has no NaN: an undefined metric is written as null.
+fn number_or_nan<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
+impl Ranking {
+    fn of(labels: &[f64], logits: &[f64]) -> Self {
+        Self {
+            positions: labels.len(),
+            tau_b: tau_b(labels, logits),
+            weighted_tau: weighted_tau(labels, logits),
+            spearman: spearman(labels, logits),
+        }
+    }
+}
+
+/// How often the played move is among a move head's highest-scored legal moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Agreement {
+    pub positions: usize,
+    /// Share of positions whose played move has the highest score.
+    pub top_1: f64,
+    /// Share of positions whose played move is among the three highest scores.
+    pub top_3: f64,
+}
+
+/// What validation says of one source.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measures {
+    pub source: String,
+    /// Mean pairwise loss in batches of 1024.
+    pub loss: f64,
+    /// Without positions labelled as mates: the figure to quote.
+    pub ranking: Ranking,
+    pub with_mates: Ranking,
+    /// Without mates, in the order of [`Phase::ALL`].
+    pub phases: Vec<Ranking>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreement: Option<Agreement>,
+}
+
+/// Measures one source from its logits.
+#[must_use]
+pub fn measure(held_out: &HeldOut, logits: &[f32]) -> Measures {
+    let labels = &held_out.examples.labels;
+    let mut loss = 0.0;
+    let chunks = labels.chunks(1024).zip(logits.chunks(1024));
+    for (labels, logits) in chunks {
+        loss += ordinal_loss(labels, logits) * labels.len() as f64;
+    }
+    let rank = |keep: &dyn Fn(usize) -> bool| {
+        let kept: Vec<usize> =
+            (0..labels.len()).filter(|&index| keep(index) && logits[index].is_finite()).collect();
+        let labels: Vec<f64> = kept.iter().map(|&index| f64::from(labels[index])).collect();
+        let logits: Vec<f64> = kept.iter().map(|&index| f64::from(logits[index])).collect();
+        Ranking::of(&labels, &logits)
+    };
+    let no_mate = |index: usize| labels[index].abs() < MATE_LABEL;
+    Measures {
+        source: held_out.source.clone(),
+        loss: loss / labels.len().max(1) as f64,
+        ranking: rank(&no_mate),
+        with_mates: rank(&|_| true),
+        phases: Phase::ALL
+            .map(|phase| rank(&|index| no_mate(index) && Phase::of(held_out.men[index]) == phase))
+            .to_vec(),
+        agreement: None,
+    }
+}
+
+/// Scores and measures every source; with `agreement` positions (a source) for the move head's choice.
+///
+/// # Errors
+/// The device failed.
+pub fn validate(
+    scorer: &mut dyn Scorer,
+    head: HeadKind,
+    sources: &[HeldOut],
+    agreement: usize,
+) -> Result<Vec<Measures>, TrainError> {
+    let mut all = Vec::with_capacity(sources.len());
+    for source in sources {
+        let logits = scorer.logits(&source.examples)?;
+        let mut measures = measure(source, &logits);
+        if head == HeadKind::Moves && agreement > 0 {
+            measures.agreement = Some(agree(scorer, &source.sample(agreement))?);
+        }
+        all.push(measures);
+    }
+    Ok(all)
+}
+
+/// The legal moves of each position that can be rebuilt, by output index; empty where it cannot.
+#[must_use]
+pub fn legal_moves(held_out: &HeldOut) -> Vec<Vec<PolicyIndex>> {
+    let sides = held_out.examples.squares.iter().zip(&held_out.white_to_move);
+    sides
+        .map(|(squares, &white)| {
+            let turn = if white { board::Color::White } else { board::Color::Black };
+            let position = squares.position(turn);
+            position.map_or_else(Vec::new, |position| {
+                position.legal_moves().into_iter().map(|mv| nets::policy_index(mv, turn)).collect()
+            })
+        })
+        .collect()
+}
+
+/// Ranks all legal moves of each position and looks where the played one stands. Positions with fewer than two
+/// legal moves are left out.
+fn agree(scorer: &mut dyn Scorer, held_out: &HeldOut) -> Result<Agreement, TrainError> {
+    let moves = legal_moves(held_out);
+    let logits = scorer.move_logits(&held_out.examples.squares, &moves)?;
+    let (mut positions, mut first, mut third) = (0_usize, 0_usize, 0_usize);
+    for ((moves, logits), played) in moves.iter().zip(&logits).zip(&held_out.examples.moves) {
+        let Some(index) = moves.iter().position(|mv| mv == played) else { continue };
+        if moves.len() < 2 {
+            continue;
+        }
+        let better = logits.iter().filter(|&&logit| logit > logits[index]).count();
+        positions += 1;
+        first += usize::from(better < 1);
+        third += usize::from(better < 3);
+    }
+    let share = |count: usize| count as f64 / positions.max(1) as f64;
+    Ok(Agreement { positions, top_1: share(first), top_3: share(third) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measures_leave_mates_out_and_split_phases() {
+        let count = 30;
+        let mut held_out = HeldOut { source: "test".to_owned(), ..HeldOut::default() };
+        let mut logits = Vec::new();
+        for index in 0..count {
+            held_out.examples.squares.push(Squares::default());
+            held_out.examples.labels.push(if index == 0 { -109_999 } else { index * 10 });
+            // The mate is the only misplaced position.
+            logits.push(if index == 0 { 1e3 } else { index as f32 });
+            held_out.men.push(if index < 10 { 32 } else { 10 });
+            held_out.results.push(GameResult::Unknown);
+            held_out.white_to_move.push(true);
+        }
+        let measures = measure(&held_out, &logits);
+        assert_eq!(measures.ranking.positions, 29);
+        assert!((measures.ranking.tau_b - 1.0).abs() < 1e-12);
+        assert!(measures.with_mates.tau_b < 0.9 && measures.with_mates.positions == 30);
+        let sizes: Vec<usize> = measures.phases.iter().map(|phase| phase.positions).collect();
+        assert_eq!(sizes, [9, 0, 20]);
+        assert!(measures.phases[1].tau_b.is_nan());
+        let text = serde_json::to_string(&measures).unwrap();
+        let back: Measures = serde_json::from_str(&text).unwrap();
+        assert!(back.phases[1].tau_b.is_nan() && back.ranking == measures.ranking);
+        assert_eq!(held_out.sample(7).len(), 7);
+    }
+
+    /// Scores moves by their index.
+    struct ByIndex;
+    impl Scorer for ByIndex {
+        fn logits(&mut self, examples: &Examples) -> Result<Vec<f32>, TrainError> {
+            Ok(examples.moves.iter().map(|&mv| f32::from(mv)).collect())
+        }
+    }
+
+    #[test]
+    fn agreement_counts_legal_moves_only() {
+        let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR b KQkq - 0 1";
+        let position = board::Position::from_fen(start, board::CastlingMode::Standard).unwrap();
+        let mut indices: Vec<PolicyIndex> =
+            position.legal_moves().into_iter().map(|mv| nets::policy_index(mv, position.turn())).collect();
+        indices.sort_unstable();
+        let mut held_out = HeldOut::default();
+        for played in [indices[19], indices[18], indices[0], u16::MAX] {
+            held_out.examples.squares.push(Squares::of(&position));
+            held_out.examples.labels.push(0);
+            held_out.examples.moves.push(played);
+            held_out.men.push(32);
+            held_out.results.push(GameResult::Draw);
+            held_out.white_to_move.push(false);
+        }
+        let agreement = agree(&mut ByIndex, &held_out).unwrap();
+        assert_eq!(agreement.positions, 3);
+        assert!((agreement.top_1 - 1.0 / 3.0).abs() < 1e-12 && (agreement.top_3 - 2.0 / 3.0).abs() < 1e-12);
+    }
+}
