@@ -1,0 +1,90 @@
+//! `batch-first train`: a training run from a configuration file, watched on the terminal.
+
+mod progress;
+
+use std::{
+    io::IsTerminal,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use anyhow::Context;
+use train::{Config, Ending, Progress, summary};
+
+/// How a run is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Watch {
+    /// A bar on a terminal, lines elsewhere.
+    Auto,
+    /// A bar.
+    Bar,
+    /// A line now and then.
+    Plain,
+    /// One JSON object a line.
+    Json,
+    /// Nothing.
+    None,
+}
+
+/// Train a network; Ctrl-C saves the run and ends it.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Configuration file of the run (TOML).
+    config: PathBuf,
+    /// Go on with the run from its newest checkpoint.
+    #[arg(long)]
+    resume: bool,
+    /// Change a setting of the file, for example `training.batch=512`; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// How progress is shown.
+    #[arg(long, value_enum, default_value = "auto")]
+    progress: Watch,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The configuration, the data or a file cannot be used, or training failed.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let config = Config::load(&args.config, &args.settings)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let raised = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        if raised.swap(true, Ordering::Relaxed) {
+            // Asked twice: the run cannot wait for its step.
+            std::process::exit(130);
+        }
+    })
+    .context("cannot listen for Ctrl-C")?;
+    let mut watcher: Box<dyn Progress> = match args.progress {
+        Watch::Auto if std::io::stderr().is_terminal() => Box::new(progress::Bar::default()),
+        Watch::Bar => Box::new(progress::Bar::default()),
+        Watch::Auto | Watch::Plain => Box::new(progress::Lines::default()),
+        Watch::Json => Box::new(progress::Json::default()),
+        Watch::None => Box::new(train::Silent),
+    };
+    let outcome = train::train(&config, args.resume, &stop, watcher.as_mut())?;
+    if matches!(args.progress, Watch::Json | Watch::None) {
+        return Ok(());
+    }
+    print(&outcome)
+}
+
+#[expect(clippy::print_stdout, reason = "a command's answer")]
+fn print(outcome: &train::Outcome) -> anyhow::Result<()> {
+    for measures in &outcome.measures {
+        println!("{}: {}", measures.source, summary(measures));
+    }
+    if outcome.ending == Ending::Interrupted {
+        println!("interrupted after step {}; add --resume to go on", outcome.step);
+    }
+    if let Some(network) = &outcome.network {
+        println!("network: {}", network.display());
+    }
+    println!("report: {}", outcome.folder.join("report.html").display());
+    Ok(())
+}
