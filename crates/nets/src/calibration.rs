@@ -33,7 +33,11 @@ impl MonotoneMap {
             && self.inputs.iter().chain(&self.outputs).all(|value| value.is_finite())
             && rising(&self.inputs)
             && rising(&self.outputs)
+            && [&self.inputs, &self.outputs]
+                .into_iter()
+                .all(|values| (values[values.len() - 1] - values[0]).is_finite())
             && self.limit > 0.0
+            && self.limit.is_finite()
     }
 
     /// The value at `input`.
@@ -43,7 +47,10 @@ impl MonotoneMap {
         let right = self.inputs.partition_point(|&knot| knot <= input).clamp(1, last);
         let (x0, x1) = (self.inputs[right - 1], self.inputs[right]);
         let (y0, y1) = (self.outputs[right - 1], self.outputs[right]);
-        (y0 + (input - x0) * (y1 - y0) / (x1 - x0)).clamp(-self.limit, self.limit)
+        let value = y0 + (input - x0) * (y1 - y0) / (x1 - x0);
+        // Rounding must not pass the next knot, or the map would fall there.
+        let value = if right < last { value.min(y1) } else { value };
+        value.clamp(-self.limit, self.limit)
     }
 }
 
@@ -103,6 +110,7 @@ impl Calibration {
         self.value.is_valid()
             && self.moves.is_valid()
             && self.wdl.scale > 0.0
+            && self.wdl.scale.is_finite()
             && self.wdl.offset.is_finite()
             && self.bins.iter().all(|bin| bin.is_finite())
             && self.bins.windows(2).all(|pair| pair[0] <= pair[1])

@@ -17,6 +17,9 @@ pub enum NetError {
     /// A tensor is missing or has the wrong shape or type.
     #[error("`{name}` is damaged: tensor `{tensor}` {reason}")]
     Tensor { name: String, tensor: String, reason: String },
+    /// The checksum does not fit: some bytes changed after the file was made.
+    #[error("`{name}` is damaged: its checksum does not fit its content (download or copy it again)")]
+    Damaged { name: String },
     /// A description that no executor can run.
     #[error("the network description of `{name}` cannot be run: {reason}")]
     Description { name: String, reason: String },

@@ -46,6 +46,9 @@ struct Header {
     description: Description,
     calibration: Calibration,
     provenance: Provenance,
+    /// See [`checksum`]; empty in files whose maker left it out.
+    #[serde(default)]
+    checksum: String,
 }
 
 /// Read before the rest, so that a file of a later version is named as such.
@@ -163,6 +166,12 @@ impl Network {
             }
             tensors.insert(spec.name.clone(), Tensor { shape: spec.shape.clone(), data });
         }
+        if !header.checksum.is_empty() {
+            let unsigned = text.replacen(&header.checksum, "", 1);
+            if checksum(&unsigned, tensors.iter()) != header.checksum {
+                return Err(NetError::Damaged { name: name.to_owned() });
+            }
+        }
         Ok(Self {
             name: header.name,
             description: header.description,
@@ -197,14 +206,19 @@ impl Network {
                 .map_err(|error| invalid(error.to_string()))?;
             views.push((name.as_str(), view));
         }
-        let header = Header {
+        let mut header = Header {
             format: FORMAT,
             name: self.name.clone(),
             description: self.description.clone(),
             calibration: self.calibration.clone(),
             provenance: self.provenance.clone(),
+            checksum: String::new(),
         };
-        let header = serde_json::to_string(&header).map_err(|error| invalid(error.to_string()))?;
+        let text =
+            |header: &Header| serde_json::to_string(header).map_err(|error| invalid(error.to_string()));
+        let written = self.tensors.iter().filter(|(name, _)| bytes.iter().any(|(other, ..)| other == *name));
+        header.checksum = checksum(&text(&header)?, written);
+        let header = text(&header)?;
         // One field only: the order of several would differ from run to run.
         let metadata = HashMap::from([(METADATA.to_owned(), header)]);
         safetensors::serialize(views, Some(metadata)).map_err(|error| invalid(error.to_string()))
@@ -227,13 +241,8 @@ impl Network {
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(serde_json::to_vec(&self.description).unwrap_or_default());
-        for (name, tensor) in &self.tensors {
-            hash.update(name.as_bytes());
-            for value in &tensor.data {
-                hash.update(value.to_le_bytes());
-            }
-        }
-        hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+        hash_tensors(&mut hash, self.tensors.iter());
+        hex(&hash.finalize()[..6])
     }
 
     /// A tensor by name; present for every name of the description.
@@ -241,6 +250,26 @@ impl Network {
     pub fn tensor(&self, name: &str) -> Option<&Tensor> {
         self.tensors.get(name)
     }
+}
+
+/// SHA-256 over the metadata with an empty checksum and over every tensor, names in order, in hexadecimal.
+fn checksum<'a>(unsigned: &str, tensors: impl Iterator<Item = (&'a String, &'a Tensor)>) -> String {
+    let mut hash = Sha256::new();
+    hash.update(unsigned);
+    hash_tensors(&mut hash, tensors);
+    hex(&hash.finalize())
+}
+
+fn hash_tensors<'a>(hash: &mut Sha256, tensors: impl Iterator<Item = (&'a String, &'a Tensor)>) {
+    for (name, tensor) in tensors {
+        hash.update(name.as_bytes());
+        let bytes: Vec<u8> = tensor.data.iter().flat_map(|value| value.to_le_bytes()).collect();
+        hash.update(bytes);
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn specs(description: &Description, name: &str) -> Result<Vec<TensorSpec>, NetError> {
