@@ -3,7 +3,8 @@
 //! A comment belongs to the position after the move that it follows (before the first move: to the start position);
 //! its value is White's. The value of a move is minus the value of the position that it leads to. A position in which
 //! the game is over makes no record, but a move that mates or stalemates has its exact value. Comments inside
-//! variations are not read.
+//! variations are not read. Some programs write the player's own side's value instead: the sign then changes with every
+//! move, and the evaluations of such a game are dropped, see [`from_players_side`].
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -146,6 +147,11 @@ impl Games {
     /// Closes the game: values of moves, the result, the last position.
     fn finish(&mut self) {
         let Some(GameSoFar { position, mut current, first }) = self.game.take() else { return };
+        if from_players_side(self.parsed.records[first..].iter().chain([&current])) {
+            self.parsed.skipped.add(SkipKind::PlayersSide);
+            self.parsed.records[first..].iter_mut().for_each(|record| record.value = NO_LABEL);
+            current.value = NO_LABEL;
+        }
         let over = position.legal_moves().is_empty();
         if over {
             current.value = if position.is_check() { mate_label(0) } else { 0 };
@@ -164,6 +170,25 @@ impl Games {
             record.result = result_for(self.result, record.white_to_move);
         }
     }
+}
+
+/// Of at least four pairs of consecutive evaluations, both beyond 30 centipawns, more than three quarters change
+/// sides: no game goes like that.
+fn from_players_side<'a>(records: impl Iterator<Item = &'a Record>) -> bool {
+    let (mut same, mut changed) = (0, 0);
+    let mut last = 0;
+    for record in records {
+        let clear = record.value != NO_LABEL && record.value.abs() >= 30;
+        // Labels are the mover's: an evaluation that keeps to one side changes the sign of its label.
+        match (clear, last) {
+            (true, 0) => {}
+            (true, last) if (record.value > 0) == (last > 0) => changed += 1,
+            (true, _) => same += 1,
+            (false, _) => {}
+        }
+        last = if clear { record.value } else { 0 };
+    }
+    same + changed >= 4 && changed > 3 * same
 }
 
 fn result_for(outcome: Option<Outcome>, white_to_move: bool) -> GameResult {

@@ -16,6 +16,8 @@ pub enum SkipKind {
     IllegalMove,
     /// A game broken off, or tags dropped, where the text is no PGN.
     BadSyntax,
+    /// The evaluations of a game that are the player's own side's instead of White's.
+    PlayersSide,
     /// An `[%eval]` comment that cannot be read.
     BadEvaluation,
     /// A line that is not JSON of the expected form.
@@ -41,6 +43,7 @@ impl SkipKind {
             Self::BadStart => "games from an unusable FEN",
             Self::IllegalMove => "games or lines with an illegal move",
             Self::BadSyntax => "games with broken text",
+            Self::PlayersSide => "games with evaluations from the player's side",
             Self::BadEvaluation => "unreadable evaluations",
             Self::BadJson => "lines that are not the expected JSON",
             Self::BadPosition => "lines without a legal position",
