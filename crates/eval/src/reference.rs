@@ -1,1 +1,343 @@
-//! The plain reference.
+//! The plain executor: every layer straight from its definition, in `f32`, slow and obviously right. The kernels and
+//! the training code are checked against it.
+//!
+//! Conventions that all executors share:
+//! * a board is `[64][channels]`, square `rank * 8 + file`;
+//! * a convolution is a cross-correlation, as in PyTorch and Burn: weight `[out][in][row][column]` multiplies the input
+//!   at `rank + start + row * dilation`, `file + start + column * dilation`, zero outside the board;
+//! * `start` is `-(dilation * (kernel - 1)) / 2` (3x3: one step back; 2x2 with dilation 2: -1 and +1);
+//! * a `valid` 8x8 convolution multiplies every square once and leaves one cell;
+//! * batch norm uses the running statistics: `(x - mean) / sqrt(variance + 1e-5) * scale + shift`.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use nets::{Activation, HeadKind, Layer, NORM_EPSILON, Network, PLANES, Padding, Squares};
+
+use crate::{Answered, Batch, EvalError, Evaluator, Scores};
+
+/// Raw outputs of a network for one position, before calibration.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Logits {
+    /// The value head's output, if there is one.
+    pub value: Option<f32>,
+    /// The move head's [`nets::POLICY_SIZE`] outputs, if there is one.
+    pub moves: Option<Vec<f32>>,
+}
+
+/// Activations: `cells * channels` numbers, channels last.
+#[derive(Clone)]
+struct Cells {
+    cells: usize,
+    channels: usize,
+    data: Vec<f32>,
+}
+
+/// Runs every head of `network` on one position.
+///
+/// # Errors
+/// The description cannot be run or a tensor is missing.
+pub fn run(network: &Network, squares: &Squares) -> Result<Logits, EvalError> {
+    run_heads(network, squares, &[HeadKind::Value, HeadKind::Moves])
+}
+
+/// Runs the heads named in `kinds` that `network` has.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_heads(network: &Network, squares: &Squares, kinds: &[HeadKind]) -> Result<Logits, EvalError> {
+    let unsupported = |reason: String| EvalError::Unsupported { network: network.name.clone(), reason };
+    network.description.check().map_err(unsupported)?;
+    let mut input = Cells { cells: 64, channels: PLANES, data: vec![0.0; 64 * PLANES] };
+    for (square, plane) in squares.active() {
+        input.data[square * PLANES + plane] = 1.0;
+    }
+    let trunk = layers(network, "trunk", &network.description.trunk, input)?;
+    let mut logits = Logits::default();
+    for head in network.description.heads.iter().filter(|head| kinds.contains(&head.kind)) {
+        let output = layers(network, head.kind.name(), &head.layers, trunk.clone())?;
+        match head.kind {
+            HeadKind::Value => logits.value = output.data.first().copied(),
+            HeadKind::Moves => logits.moves = Some(output.data),
+        }
+    }
+    Ok(logits)
+}
+
+fn layers(network: &Network, prefix: &str, layers: &[Layer], mut cells: Cells) -> Result<Cells, EvalError> {
+    for (index, layer) in layers.iter().enumerate() {
+        cells = self::layer(network, &format!("{prefix}.{index}"), layer, &cells)?;
+    }
+    Ok(cells)
+}
+
+fn tensor<'a>(network: &'a Network, name: &str) -> Result<&'a [f32], EvalError> {
+    network.tensor(name).map(|tensor| tensor.data.as_slice()).ok_or_else(|| EvalError::Unsupported {
+        network: network.name.clone(),
+        reason: format!("tensor `{name}` is missing"),
+    })
+}
+
+fn layer(network: &Network, name: &str, layer: &Layer, input: &Cells) -> Result<Cells, EvalError> {
+    let (mut output, norm, activation) = match layer {
+        Layer::Branches { branches, activation } => {
+            let channels = branches.iter().map(|branch| branch.channels).sum();
+            let mut output = Cells { cells: 64, channels, data: vec![0.0; 64 * channels] };
+            let mut first = 0;
+            for (index, branch) in branches.iter().enumerate() {
+                let weight = tensor(network, &format!("{name}.branches.{index}.weight"))?;
+                let convolution = Convolution {
+                    kernel: branch.kernel,
+                    dilation: branch.dilation,
+                    channels: branch.channels,
+                    weight,
+                };
+                convolution.same(input, &mut output, first);
+                first += branch.channels;
+            }
+            (output, true, *activation)
+        }
+        &Layer::Conv { kernel, channels, padding, norm, activation } => {
+            let weight = tensor(network, &format!("{name}.weight"))?;
+            let cells = if padding == Padding::Valid { 1 } else { input.cells };
+            let mut output = Cells { cells, channels, data: vec![0.0; cells * channels] };
+            let convolution = Convolution { kernel: [kernel; 2], dilation: [1; 2], channels, weight };
+            match padding {
+                Padding::Same => convolution.same(input, &mut output, 0),
+                Padding::Valid => convolution.valid(input, &mut output),
+            }
+            (output, norm, activation)
+        }
+    };
+    if norm {
+        let [scale, shift, mean, variance] = ["scale", "shift", "mean", "variance"]
+            .map(|part| tensor(network, &format!("{name}.norm.{part}")));
+        let (scale, shift, mean, variance) = (scale?, shift?, mean?, variance?);
+        for row in output.data.chunks_exact_mut(output.channels) {
+            for (channel, value) in row.iter_mut().enumerate() {
+                *value = (*value - mean[channel]) / (variance[channel] + NORM_EPSILON).sqrt()
+                    * scale[channel]
+                    + shift[channel];
+            }
+        }
+    } else {
+        let bias = tensor(network, &format!("{name}.bias"))?;
+        for row in output.data.chunks_exact_mut(output.channels) {
+            row.iter_mut().zip(bias).for_each(|(value, bias)| *value += bias);
+        }
+    }
+    if activation == Activation::Relu {
+        output.data.iter_mut().for_each(|value| *value = value.max(0.0));
+    }
+    Ok(output)
+}
+
+/// Offset of the first kernel row (or column) from the output square.
+#[must_use]
+pub(crate) fn kernel_start(kernel: usize, dilation: usize) -> isize {
+    -((dilation * (kernel - 1) / 2) as isize)
+}
+
+struct Convolution<'a> {
+    kernel: [usize; 2],
+    dilation: [usize; 2],
+    channels: usize,
+    /// `[channels][inputs][rows][columns]`
+    weight: &'a [f32],
+}
+
+impl Convolution<'_> {
+    /// Adds this convolution's outputs into the channels of `output` from `first` on.
+    fn same(&self, input: &Cells, output: &mut Cells, first: usize) {
+        let side = if input.cells == 64 { 8 } else { 1 };
+        let start = [0, 1].map(|axis| kernel_start(self.kernel[axis], self.dilation[axis]));
+        let at = |place: usize, axis: usize, step: usize| {
+            usize::try_from(place as isize + start[axis] + (step * self.dilation[axis]) as isize)
+                .ok()
+                .filter(|&place| place < side)
+        };
+        for rank in 0..side {
+            for file in 0..side {
+                for row in 0..self.kernel[0] {
+                    for column in 0..self.kernel[1] {
+                        let (Some(from_rank), Some(from_file)) = (at(rank, 0, row), at(file, 1, column))
+                        else {
+                            continue;
+                        };
+                        let (from, to) = (from_rank * side + from_file, rank * side + file);
+                        for channel in 0..self.channels {
+                            output.data[to * output.channels + first + channel] +=
+                                self.dot(input, from, channel, row, column);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// An 8x8 kernel over the 64 squares.
+    fn valid(&self, input: &Cells, output: &mut Cells) {
+        for square in 0..64 {
+            for channel in 0..self.channels {
+                output.data[channel] += self.dot(input, square, channel, square / 8, square % 8);
+            }
+        }
+    }
+
+    /// The inputs of cell `from` times the weights of one output channel at one kernel cell.
+    fn dot(&self, input: &Cells, from: usize, channel: usize, row: usize, column: usize) -> f32 {
+        let [rows, columns] = self.kernel;
+        (0..input.channels)
+            .map(|plane| {
+                let weight = ((channel * input.channels + plane) * rows + row) * columns + column;
+                input.data[from * input.channels + plane] * self.weight[weight]
+            })
+            .sum()
+    }
+}
+
+/// An [`Evaluator`] that answers with [`run`]: for tests and for checking others.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    network: Arc<Network>,
+    waiting: VecDeque<Batch>,
+}
+
+impl Reference {
+    /// Evaluates with `network`.
+    #[must_use]
+    pub fn new(network: Arc<Network>) -> Self {
+        Self { network, waiting: VecDeque::new() }
+    }
+}
+
+impl Evaluator for Reference {
+    fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
+        crate::cpu::check_heads(&self.network, &batch)?;
+        self.waiting.push_back(batch);
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<Answered, EvalError> {
+        let batch = self.waiting.pop_front().ok_or(EvalError::NothingInFlight)?;
+        let calibration = &self.network.calibration;
+        let mut scores = Scores { values: Vec::new(), moves: vec![0.0; batch.moves.len()] };
+        for query in &batch.queries {
+            let mut kinds = Vec::new();
+            kinds.extend(query.value.then_some(HeadKind::Value));
+            kinds.extend((query.move_count > 0).then_some(HeadKind::Moves));
+            let logits = run_heads(&self.network, &query.squares, &kinds)?;
+            scores.values.push(logits.value.map_or(0.0, |logit| calibration.value.apply(logit)));
+            if let Some(moves) = logits.moves {
+                for place in query.move_range() {
+                    scores.moves[place] = calibration.moves.apply(moves[usize::from(batch.moves[place])]);
+                }
+            }
+        }
+        Ok(Answered { batch, scores })
+    }
+
+    fn in_flight(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn preferred_batch(&self) -> usize {
+        1
+    }
+
+    fn largest_batch(&self) -> usize {
+        65_536
+    }
+
+    fn describe(&self) -> String {
+        format!("network {}, plain f32 reference, 1 thread", self.network.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nets::{Branch, Description, Encoding, Head};
+
+    use super::*;
+
+    fn set(network: &mut Network, name: &str, change: impl Fn(&mut Vec<f32>)) {
+        change(&mut network.tensors.get_mut(name).unwrap().data);
+    }
+
+    /// One branch, one channel, and an 8x8 sum of everything.
+    fn tiny(kernel: [usize; 2], dilation: [usize; 2]) -> Network {
+        let layers = vec![
+            Layer::Branches {
+                branches: vec![Branch { kernel, dilation, channels: 1 }],
+                activation: Activation::Relu,
+            },
+            Layer::Conv {
+                kernel: 8,
+                channels: 1,
+                padding: Padding::Valid,
+                norm: false,
+                activation: Activation::Identity,
+            },
+        ];
+        let heads = vec![Head { kind: HeadKind::Value, layers }];
+        let description = Description { encoding: Encoding::BatchFirst15, trunk: Vec::new(), heads };
+        let mut network = Network::random(description, 0).unwrap();
+        set(&mut network, "value.0.branches.0.weight", |data| data.fill(0.0));
+        set(&mut network, "value.0.norm.variance", |data| data.fill(1.0 - NORM_EPSILON));
+        // Squares are told apart by powers of two of their number.
+        set(&mut network, "value.1.weight", |data| {
+            data.iter_mut().enumerate().for_each(|(square, weight)| *weight = square as f32);
+        });
+        network
+    }
+
+    #[test]
+    fn a_single_weight_reads_the_square_that_the_definition_names() {
+        // (kernel, dilation, row, column, rank step, file step of the square that is read)
+        for (kernel, dilation, row, column, rank, file) in [
+            ([3, 3], [1, 1], 0, 0, -1, -1),
+            ([3, 3], [1, 1], 1, 2, 0, 1),
+            ([3, 3], [4, 4], 2, 0, 4, -4),
+            ([2, 2], [2, 4], 0, 1, -1, 2),
+            ([2, 2], [4, 2], 1, 0, 2, -1),
+        ] {
+            let mut network = tiny(kernel, dilation);
+            let plane = 3;
+            let place = (plane * kernel[0] + row) * kernel[1] + column;
+            set(&mut network, "value.0.branches.0.weight", |data| data[place] = 1.0);
+            for active in [0_i32, 7, 27, 36, 56, 63] {
+                let mut squares = Squares::default();
+                squares.0[active as usize] = plane as u8 + 1;
+                // The output square that reads `active`, if it is on the board.
+                let (to_rank, to_file) = (active / 8 - rank, active % 8 - file);
+                let on_board = (0..8).contains(&to_rank) && (0..8).contains(&to_file);
+                let expected = if on_board { (to_rank * 8 + to_file) as f32 } else { 0.0 };
+                assert_eq!(run(&network, &squares).unwrap().value, Some(expected));
+            }
+        }
+    }
+
+    #[test]
+    fn norm_bias_and_relu_follow_their_definitions() {
+        let mut network = tiny([1, 1], [1, 1]);
+        set(&mut network, "value.0.branches.0.weight", |data| data[0] = 2.0);
+        set(&mut network, "value.0.norm.mean", |data| data[0] = 1.0);
+        set(&mut network, "value.0.norm.variance", |data| data[0] = 4.0 - NORM_EPSILON);
+        set(&mut network, "value.0.norm.scale", |data| data[0] = 6.0);
+        set(&mut network, "value.0.norm.shift", |data| data[0] = 1.0);
+        set(&mut network, "value.1.bias", |data| data[0] = 0.25);
+        let mut squares = Squares::default();
+        // No piece: (0 - 1) / 2 * 6 + 1 = -2, clipped to 0 on every square.
+        assert_eq!(run(&network, &squares).unwrap().value, Some(0.25));
+        // One active square: (2 - 1) / 2 * 6 + 1 = 4 there.
+        squares.0[10] = 1;
+        assert_eq!(run(&network, &squares).unwrap().value, Some(40.25));
+    }
+
+    #[test]
+    fn outputs_have_the_promised_sizes() {
+        let network = Network::random(Description::batch_first(&[HeadKind::Moves]), 3).unwrap();
+        let logits = run(&network, &Squares::of(&board::Position::default())).unwrap();
+        assert_eq!(logits.value, None);
+        assert_eq!(logits.moves.unwrap().len(), nets::POLICY_SIZE);
+    }
+}

@@ -239,6 +239,59 @@ mod x86 {
         }
     }
 
+    impl Tiles {
+        /// `C = A x B` for one 32x32 block whose steps of A lie anywhere: step `s` begins `offsets[s]` bytes behind
+        /// `a`, its 32 rows of 32 bf16 follow one another. B as in [`Tiles::product`]; C is 32 rows of 32 `f32`.
+        ///
+        /// # Safety
+        /// As [`Tiles::product`].
+        #[inline]
+        pub unsafe fn product_at(&self, a: *const u16, offsets: &[u32], b: *const u16, c: *mut f32) {
+            let (next, end) = (offsets.as_ptr(), offsets.as_ptr_range().end);
+            // SAFETY: the caller vouches for the memory; `self` proves the configuration; the tiles are clobbered.
+            unsafe {
+                std::arch::asm!(
+                    "tilezero tmm0",
+                    "tilezero tmm1",
+                    "tilezero tmm2",
+                    "tilezero tmm3",
+                    "cmp {next}, {end}",
+                    "je 5f",
+                    "4:",
+                    "mov {row:e}, dword ptr [{next}]",
+                    "add {row}, {a}",
+                    "add {next}, 4",
+                    "tileloadd tmm6, [{b} + {stride}*1]",
+                    "tileloadd tmm4, [{row} + {stride}*1]",
+                    "tileloadd tmm7, [{b} + {stride}*1 + 1024]",
+                    "tdpbf16ps tmm0, tmm4, tmm6",
+                    "tileloadd tmm5, [{row} + {stride}*1 + 1024]",
+                    "tdpbf16ps tmm1, tmm4, tmm7",
+                    "tdpbf16ps tmm2, tmm5, tmm6",
+                    "tdpbf16ps tmm3, tmm5, tmm7",
+                    "add {b}, 2048",
+                    "cmp {next}, {end}",
+                    "jne 4b",
+                    "5:",
+                    "tilestored [{c} + {stride}*2], tmm0",
+                    "tilestored [{c} + {stride}*2 + 64], tmm1",
+                    "tilestored [{c} + {stride}*2 + 2048], tmm2",
+                    "tilestored [{c} + {stride}*2 + 2112], tmm3",
+                    a = in(reg) a,
+                    row = out(reg) _,
+                    next = inout(reg) next => _,
+                    end = in(reg) end,
+                    b = inout(reg) b => _,
+                    stride = in(reg) 64_usize,
+                    c = in(reg) c,
+                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                    options(nostack),
+                );
+            }
+        }
+    }
+
     impl Drop for Tiles {
         fn drop(&mut self) {
             // SAFETY: a `Tiles` exists only where the tile unit is there and permitted.

@@ -1,3 +1,224 @@
-//! Kernels that evaluate our networks on a CPU.
+//! Kernels that evaluate our networks on a CPU, chosen at run time for the instructions that the machine has.
 
 pub mod amx;
+pub mod matmul;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod engine;
+mod input;
+mod kernels;
+mod memory;
+mod path;
+mod plan;
+mod workers;
+
+use std::{collections::VecDeque, sync::Arc};
+
+use engine::{Engine, Run};
+use kernels::{Kernels, Portable};
+use nets::{HeadKind, Network, POLICY_SIZE};
+pub use path::{Choice, CpuPath, PATH_VARIABLE, Precision, choose, features};
+use plan::Plan;
+use workers::Workers;
+
+use crate::{Answered, Batch, EvalError, Evaluator};
+
+/// How a [`CpuEvaluator`] runs.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuOptions {
+    /// Worker threads; with one, batches are evaluated inside `wait`.
+    pub threads: usize,
+    /// Forces a path; otherwise the environment variable or the fastest.
+    pub path: Option<CpuPath>,
+    /// Forces a precision; otherwise the faster one of the path.
+    pub precision: Option<Precision>,
+}
+
+impl Default for CpuOptions {
+    /// One thread, everything else automatic.
+    fn default() -> Self {
+        Self { threads: 1, path: None, precision: None }
+    }
+}
+
+/// Scores positions on the CPU.
+///
+/// A position's scores depend on the network, the path and the precision only: neither on the batch nor on the number
+/// of threads.
+#[derive(Debug)]
+pub struct CpuEvaluator {
+    network: Arc<Network>,
+    choice: Choice,
+    threads: usize,
+    macs: Vec<(HeadKind, u64)>,
+    backend: Backend,
+}
+
+/// Most queries in a batch.
+const LARGEST_BATCH: usize = 16_384;
+
+/// Queries that a thread likes to have at once.
+const PREFERRED_PER_THREAD: usize = 32;
+
+/// Most worker threads.
+const MOST_THREADS: usize = 1024;
+
+enum Backend {
+    /// Evaluated by the waiting thread.
+    Inline {
+        engine: Box<dyn Run>,
+        waiting: VecDeque<Batch>,
+    },
+    Threads(Workers),
+}
+
+impl std::fmt::Debug for Backend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Inline { .. } => "Inline",
+            Self::Threads(_) => "Threads",
+        })
+    }
+}
+
+impl CpuEvaluator {
+    /// Compiles `network` for the path that `options` and the machine allow, and starts the workers.
+    ///
+    /// # Errors
+    /// The network cannot be run, the wished path cannot run here, or a thread cannot be started.
+    pub fn new(network: Arc<Network>, options: CpuOptions) -> Result<Self, EvalError> {
+        let choice = choose(options.path, options.precision)?;
+        let threads = options.threads.clamp(1, MOST_THREADS);
+        let (engines, macs) = match (choice.path, choice.precision) {
+            #[cfg(target_arch = "x86_64")]
+            (CpuPath::Amx, _) => engines::<avx512::Tiled>(&network, threads)?,
+            #[cfg(target_arch = "x86_64")]
+            (CpuPath::Avx512, Precision::Bf16) => engines::<avx512::Avx512Bf16>(&network, threads)?,
+            #[cfg(target_arch = "x86_64")]
+            (CpuPath::Avx512, Precision::F32) => engines::<avx512::Avx512>(&network, threads)?,
+            #[cfg(target_arch = "x86_64")]
+            (CpuPath::Avx2, _) => engines::<avx2::Avx2>(&network, threads)?,
+            _ => engines::<Portable>(&network, threads)?,
+        };
+        tracing::debug!(path = %choice.path, precision = %choice.precision, threads, "CPU evaluator ready");
+        let mut engines = engines;
+        let backend = match engines.pop() {
+            Some(engine) if engines.is_empty() => Backend::Inline { engine, waiting: VecDeque::new() },
+            Some(engine) => {
+                engines.push(engine);
+                Backend::Threads(Workers::start(engines)?)
+            }
+            None => return Err(EvalError::Device("no worker".to_owned())),
+        };
+        Ok(Self { network, choice, threads, macs, backend })
+    }
+
+    /// Which path runs, in which precision, and why.
+    #[must_use]
+    pub fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
+    /// Multiply-adds of one position through the trunk and this head, counted densely; 0 without the head.
+    #[must_use]
+    pub fn macs(&self, kind: HeadKind) -> u64 {
+        self.macs.iter().find(|entry| entry.0 == kind).map_or(0, |entry| entry.1)
+    }
+}
+
+type Engines = (Vec<Box<dyn Run>>, Vec<(HeadKind, u64)>);
+
+fn engines<K: Kernels + 'static>(network: &Network, threads: usize) -> Result<Engines, EvalError>
+where
+    Engine<K>: Run,
+{
+    let plan = Arc::new(Plan::compile(network)?);
+    let calibration = Arc::new(network.calibration.clone());
+    let engine =
+        |_| -> Box<dyn Run> { Box::new(Engine::<K>::new(Arc::clone(&plan), Arc::clone(&calibration))) };
+    Ok(((0..threads).map(engine).collect(), plan.macs.clone()))
+}
+
+/// Checks that `network` has the heads that `batch` asks for, and that squares and moves are in their ranges.
+pub(crate) fn check_heads(network: &Network, batch: &Batch) -> Result<(), EvalError> {
+    let has = |kind| network.description.head(kind).is_some();
+    let (has_value, has_moves) = (has(HeadKind::Value), has(HeadKind::Moves));
+    let lacks = |kind: HeadKind| EvalError::NoHead { network: network.name.clone(), head: kind.name() };
+    let malformed = |what: &str| EvalError::Device(format!("a malformed batch: {what}"));
+    let mut next_move = 0;
+    for query in &batch.queries {
+        if query.value && !has_value {
+            return Err(lacks(HeadKind::Value));
+        }
+        if query.move_count > 0 && !has_moves {
+            return Err(lacks(HeadKind::Moves));
+        }
+        if query.first_move as usize != next_move {
+            return Err(malformed("moves are not in the order of the queries"));
+        }
+        next_move += query.move_count as usize;
+        if query.squares.0.iter().any(|&class| usize::from(class) >= input::CLASSES) {
+            return Err(malformed("a square has an unknown class"));
+        }
+    }
+    if next_move != batch.moves.len() {
+        return Err(malformed("moves without a query"));
+    }
+    if batch.moves.iter().any(|&index| usize::from(index) >= POLICY_SIZE) {
+        return Err(malformed("a move index is too large"));
+    }
+    Ok(())
+}
+
+impl Evaluator for CpuEvaluator {
+    fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
+        check_heads(&self.network, &batch)?;
+        match &mut self.backend {
+            Backend::Inline { waiting, .. } => {
+                waiting.push_back(batch);
+                Ok(())
+            }
+            Backend::Threads(workers) => workers.submit(batch),
+        }
+    }
+
+    fn wait(&mut self) -> Result<Answered, EvalError> {
+        match &mut self.backend {
+            Backend::Inline { engine, waiting } => {
+                let batch = waiting.pop_front().ok_or(EvalError::NothingInFlight)?;
+                let part = engine.run(&batch, 0..batch.len())?;
+                let scores = crate::Scores { values: part.values, moves: part.moves };
+                Ok(Answered { batch, scores })
+            }
+            Backend::Threads(workers) => workers.wait(),
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        match &self.backend {
+            Backend::Inline { waiting, .. } => waiting.len(),
+            Backend::Threads(workers) => workers.in_flight(),
+        }
+    }
+
+    fn preferred_batch(&self) -> usize {
+        PREFERRED_PER_THREAD * self.threads
+    }
+
+    fn largest_batch(&self) -> usize {
+        LARGEST_BATCH
+    }
+
+    fn describe(&self) -> String {
+        format!(
+            "network {}, CPU path {} in {}, {} thread{}",
+            self.network.name,
+            self.choice.path,
+            self.choice.precision,
+            self.threads,
+            if self.threads == 1 { "" } else { "s" }
+        )
+    }
+}

@@ -1,0 +1,223 @@
+//! The AVX2 and FMA path, in `f32`.
+
+use std::arch::x86_64::*;
+
+use super::{
+    input::Job,
+    kernels::Kernels,
+    plan::{BLOCK, Store},
+};
+
+/// AVX2 and FMA in `f32`.
+#[derive(Debug)]
+pub(crate) struct Avx2;
+
+/// `ROWS` rows of A times 16 columns of a panel.
+///
+/// # Safety
+/// As [`Kernels::tall_product`] for these rows and columns.
+#[target_feature(enable = "avx2,fma")]
+unsafe fn rows<const ROWS: usize>(a: *const f32, stride: usize, offsets: &[u32], b: *const f32, c: *mut f32) {
+    let mut sums = [[_mm256_setzero_ps(); 2]; ROWS];
+    for (step, &offset) in offsets.iter().enumerate() {
+        // SAFETY: the caller vouches for A's rows, the panel and C.
+        unsafe {
+            let a = a.byte_add(offset as usize);
+            let b = b.add(step * BLOCK * BLOCK);
+            for k in 0..BLOCK {
+                let low = _mm256_load_ps(b.add(k * BLOCK));
+                let high = _mm256_load_ps(b.add(k * BLOCK + 8));
+                for (row, sums) in sums.iter_mut().enumerate() {
+                    let value = _mm256_set1_ps(*a.add(row * stride + k));
+                    sums[0] = _mm256_fmadd_ps(value, low, sums[0]);
+                    sums[1] = _mm256_fmadd_ps(value, high, sums[1]);
+                }
+            }
+        }
+    }
+    for (row, sums) in sums.iter().enumerate() {
+        // SAFETY: C has these rows of 32.
+        unsafe {
+            _mm256_store_ps(c.add(row * BLOCK), sums[0]);
+            _mm256_store_ps(c.add(row * BLOCK + 8), sums[1]);
+        }
+    }
+}
+
+/// # Safety
+/// As [`Kernels::finish`].
+#[target_feature(enable = "avx2")]
+unsafe fn finish(
+    c: *const f32,
+    rows: usize,
+    bias: *const f32,
+    relu: bool,
+    out: *mut f32,
+    targets: &[u32],
+    copies: usize,
+) {
+    let floor = _mm256_set1_ps(if relu { 0.0 } else { f32::NEG_INFINITY });
+    for (row, targets) in targets.chunks_exact(copies).take(rows).enumerate() {
+        for part in (0..BLOCK).step_by(8) {
+            // SAFETY: 32 biases, `rows` rows of C, and target rows, as the caller promises.
+            unsafe {
+                let sum =
+                    _mm256_add_ps(_mm256_load_ps(c.add(row * BLOCK + part)), _mm256_load_ps(bias.add(part)));
+                let value = _mm256_max_ps(sum, floor);
+                for &target in targets {
+                    _mm256_store_ps(out.add(target as usize + part), value);
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As [`Kernels::input`], for jobs of `UNITS` vectors of 8 lanes.
+#[target_feature(enable = "avx2")]
+unsafe fn input_job<const UNITS: usize>(
+    job: &Job,
+    relu: bool,
+    squares: &[u8; 64],
+    out: *mut f32,
+    store: &Store,
+) {
+    let floor = _mm256_set1_ps(if relu { 0.0 } else { f32::NEG_INFINITY });
+    let (table, bias) = (job.table.as_ptr(), job.bias.as_ptr());
+    let at: [usize; UNITS] = std::array::from_fn(|unit| {
+        let position = if unit < 2 * job.full { job.full_at + 8 * unit } else { job.half_at };
+        position / BLOCK * store.block_stride + position % BLOCK
+    });
+    for square in 0..64 {
+        // SAFETY: rows of `8 * UNITS` weights for each tap and class (below `CLASSES`), as many biases; the caller owns
+        // the target rows and no vector straddles a block.
+        unsafe {
+            let mut sums = [_mm256_setzero_ps(); UNITS];
+            for (unit, sum) in sums.iter_mut().enumerate() {
+                *sum = _mm256_loadu_ps(bias.add(8 * unit));
+            }
+            let range = usize::from(job.starts[square])..usize::from(job.starts[square + 1]);
+            for &(neighbour, cell) in job.taps.get_unchecked(range) {
+                let class = usize::from(*squares.get_unchecked(neighbour as usize));
+                let row = table.add(cell as usize + class * 8 * UNITS);
+                for (unit, sum) in sums.iter_mut().enumerate() {
+                    *sum = _mm256_add_ps(*sum, _mm256_loadu_ps(row.add(8 * unit)));
+                }
+            }
+            for &target in &store.targets[square * store.copies..(square + 1) * store.copies] {
+                for (sum, at) in sums.iter().zip(at) {
+                    _mm256_storeu_ps(out.add(target as usize + at), _mm256_max_ps(*sum, floor));
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As [`Kernels::dot`].
+#[target_feature(enable = "avx2,fma")]
+unsafe fn dot(a: *const f32, stride: usize, blocks: usize, weights: *const f32) -> f32 {
+    let mut sum = _mm256_setzero_ps();
+    for block in 0..blocks {
+        for part in (0..BLOCK).step_by(8) {
+            // SAFETY: blocks of 32 elements and weights, as the caller promises.
+            unsafe {
+                let values = _mm256_loadu_ps(a.add(block * stride + part));
+                sum = _mm256_fmadd_ps(values, _mm256_loadu_ps(weights.add(block * BLOCK + part)), sum);
+            }
+        }
+    }
+    let half = _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps::<1>(sum));
+    let quarter = _mm_add_ps(half, _mm_movehl_ps(half, half));
+    _mm_cvtss_f32(_mm_add_ss(quarter, _mm_movehdup_ps(quarter)))
+}
+
+// SAFETY: `choose` lets only machines with AVX2 and FMA get here.
+unsafe impl Kernels for Avx2 {
+    type Element = f32;
+    type Guard = ();
+
+    fn guard() -> Option<()> {
+        Some(())
+    }
+
+    unsafe fn product(guard: &(), a: *const f32, offsets: &[u32], b: *const f32, c: *mut f32) {
+        // SAFETY: the caller's promise.
+        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, offsets, b, false, c) }
+    }
+
+    unsafe fn tall_product(
+        _: &(),
+        a: *const f32,
+        rows: usize,
+        stride: usize,
+        offsets: &[u32],
+        b: *const f32,
+        narrow: bool,
+        c: *mut f32,
+    ) {
+        if narrow {
+            for row in 0..rows {
+                // SAFETY: C has these rows of 32.
+                unsafe { c.add(row * BLOCK + 16).write_bytes(0, 16) };
+            }
+        }
+        for column in (0..if narrow { 16 } else { BLOCK }).step_by(16) {
+            let mut first = 0;
+            while first < rows {
+                // SAFETY: the caller's promise, for these rows and columns.
+                unsafe {
+                    let (a, b, c) = (a.add(first * stride), b.add(column), c.add(first * BLOCK + column));
+                    first += match rows - first {
+                        6.. => {
+                            self::rows::<6>(a, stride, offsets, b, c);
+                            6
+                        }
+                        2.. => {
+                            self::rows::<2>(a, stride, offsets, b, c);
+                            2
+                        }
+                        _ => {
+                            self::rows::<1>(a, stride, offsets, b, c);
+                            1
+                        }
+                    };
+                }
+            }
+        }
+    }
+
+    unsafe fn finish(
+        c: *const f32,
+        rows: usize,
+        bias: *const f32,
+        relu: bool,
+        out: *mut f32,
+        targets: &[u32],
+        copies: usize,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe { finish(c, rows, bias, relu, out, targets, copies) }
+    }
+
+    unsafe fn input(job: &Job, relu: bool, squares: &[u8; 64], out: *mut f32, store: &Store) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match job.lanes() / 8 {
+                1 => input_job::<1>(job, relu, squares, out, store),
+                2 => input_job::<2>(job, relu, squares, out, store),
+                3 => input_job::<3>(job, relu, squares, out, store),
+                4 => input_job::<4>(job, relu, squares, out, store),
+                5 => input_job::<5>(job, relu, squares, out, store),
+                6 => input_job::<6>(job, relu, squares, out, store),
+                7 => input_job::<7>(job, relu, squares, out, store),
+                _ => input_job::<8>(job, relu, squares, out, store),
+            }
+        }
+    }
+
+    unsafe fn dot(a: *const f32, stride: usize, blocks: usize, weights: *const f32) -> f32 {
+        // SAFETY: the caller's promise.
+        unsafe { dot(a, stride, blocks, weights) }
+    }
+}

@@ -1,0 +1,165 @@
+//! The input layer as data: for each branch, a row of folded weights for every kernel cell and every class that a
+//! square can have (class 0, nothing, has a row of zeros), so that a kernel adds one row a neighbour without a branch.
+
+use nets::{Branch, PLANES};
+
+use super::memory::Lines;
+use crate::reference::kernel_start;
+
+/// Values of a square: nothing, or one of the planes.
+pub(crate) const CLASSES: usize = PLANES + 1;
+
+/// Most lanes that one job accumulates in registers.
+const MOST_LANES: usize = 64;
+
+/// Channels of one branch that are computed together: some full vectors of 16 lanes and perhaps a half one.
+#[derive(Debug)]
+pub(crate) struct Job {
+    /// Full vectors of 16 lanes; they come first in a row.
+    pub full: usize,
+    /// Is there a vector of 8 lanes behind them?
+    pub half: bool,
+    /// First output channel of the full vectors and of the half one. Neither straddles a block of 32.
+    pub full_at: usize,
+    pub half_at: usize,
+    /// For each square, where in `taps` its taps begin; one more at the end.
+    pub starts: [u16; 65],
+    /// The neighbour that is read and the element offset of its kernel cell in `table`.
+    pub taps: Vec<(u32, u32)>,
+    /// `[kernel cell][class][lanes]`
+    pub table: Lines<f32>,
+    /// `[lanes]`
+    pub bias: Lines<f32>,
+}
+
+impl Job {
+    /// Channels in a row of the table.
+    pub fn lanes(&self) -> usize {
+        self.full * 16 + usize::from(self.half) * 8
+    }
+}
+
+/// All jobs of an input layer.
+#[derive(Debug)]
+pub(crate) struct InputTable {
+    pub jobs: Vec<Job>,
+    pub relu: bool,
+    width: usize,
+}
+
+impl InputTable {
+    /// Builds the table; also gives the position of each channel among the padded ones.
+    ///
+    /// `weights[branch]` is `[channels][planes][rows][columns]`; `factors` and `bias` are the folded norm.
+    pub fn new(
+        branches: &[Branch],
+        weights: &[&[f32]],
+        factors: &[f32],
+        bias: &[f32],
+        relu: bool,
+    ) -> (Self, Vec<usize>) {
+        let (mut jobs, mut positions, mut next, mut channel) = (Vec::new(), Vec::new(), 0, 0);
+        for (branch, weight) in branches.iter().zip(weights) {
+            let mut done = 0;
+            while done < branch.channels {
+                let count = (branch.channels - done).min(MOST_LANES);
+                if next % 16 == 8 && count.next_multiple_of(8) % 16 == 0 {
+                    // Full vectors only begin at multiples of 16: fill the gap.
+                    jobs.push(job(None, 8, next));
+                    next += 8;
+                }
+                let part = Part { branch, weight, first: done, count, channel, factors, bias };
+                jobs.push(job(Some(&part), count.next_multiple_of(8), next));
+                positions.extend(next..next + count);
+                next += count.next_multiple_of(8);
+                done += count;
+                channel += count;
+            }
+        }
+        // Lanes up to the end of the last block are written as well, as zeros.
+        while next % 32 != 0 {
+            let lanes = if next % 16 == 8 { 8 } else { 32 - next % 32 };
+            jobs.push(job(None, lanes, next));
+            next += lanes;
+        }
+        (Self { jobs, relu, width: next }, positions)
+    }
+
+    /// Padded output channels.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+}
+
+/// Consecutive channels of a branch.
+struct Part<'a> {
+    branch: &'a Branch,
+    weight: &'a [f32],
+    /// First channel in the branch, and in the layer.
+    first: usize,
+    channel: usize,
+    count: usize,
+    factors: &'a [f32],
+    bias: &'a [f32],
+}
+
+/// The job of `lanes` (a multiple of 8) channels from position `at`; without a part, zeros.
+fn job(part: Option<&Part>, lanes: usize, at: usize) -> Job {
+    let (full, half) = (lanes / 16, lanes % 16 == 8);
+    // Full vectors begin at a multiple of 16, the half one fills what is left before or behind.
+    let half_first = at % 16 == 8;
+    let (full_at, half_at) = match (half, half_first) {
+        (true, true) => (at + 8, at),
+        _ => (at, at + full * 16),
+    };
+    let cells = part.map_or(0, |part| part.branch.kernel[0] * part.branch.kernel[1]);
+    let mut table = Lines::zeroed(cells.max(1) * CLASSES * lanes);
+    let mut padded_bias = Lines::zeroed(lanes);
+    let mut starts = [0_u16; 65];
+    let mut taps = Vec::new();
+    if let Some(part) = part {
+        // Row place of the part's n-th channel: the full vectors come first in a row, whatever their position.
+        let place = |n: usize| match (half && half_first, n < 8) {
+            (true, true) => full * 16 + n,
+            (true, false) => n - 8,
+            _ => n,
+        };
+        for n in 0..part.count {
+            let factor = part.factors[part.channel + n];
+            padded_bias.as_mut_slice()[place(n)] = part.bias[part.channel + n];
+            for plane in 0..PLANES {
+                for cell in 0..cells {
+                    let from = ((part.first + n) * PLANES + plane) * cells + cell;
+                    table.as_mut_slice()[(cell * CLASSES + plane + 1) * lanes + place(n)] =
+                        part.weight[from] * factor;
+                }
+            }
+        }
+        for square in 0..64 {
+            for (cell, neighbour) in neighbours(part.branch, square) {
+                taps.push((neighbour as u32, (cell * CLASSES * lanes) as u32));
+            }
+            starts[square + 1] = taps.len() as u16;
+        }
+    }
+    Job { full, half, full_at, half_at, starts, taps, table, bias: padded_bias }
+}
+
+/// The kernel cells of a branch that fall on the board around `square`, and the squares they fall on.
+fn neighbours(branch: &Branch, square: usize) -> Vec<(usize, usize)> {
+    let step = |axis: usize, place: usize, index: usize| {
+        let start = kernel_start(branch.kernel[axis], branch.dilation[axis]);
+        usize::try_from(place as isize + start + (index * branch.dilation[axis]) as isize)
+            .ok()
+            .filter(|&place| place < 8)
+    };
+    let mut list = Vec::new();
+    for row in 0..branch.kernel[0] {
+        for column in 0..branch.kernel[1] {
+            if let (Some(rank), Some(file)) = (step(0, square / 8, row), step(1, square % 8, column)) {
+                list.push((row * branch.kernel[1] + column, rank * 8 + file));
+            }
+        }
+    }
+    list
+}

@@ -1,0 +1,102 @@
+//! Memory that kernels read by whole cache lines, and the two number formats that live in it.
+
+use super::amx::{from_bf16, to_bf16};
+
+/// One cache line; its alignment is that of a [`Lines`].
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+/// Zeroed memory that begins on a cache line and holds whole lines.
+pub(crate) struct Lines<T> {
+    lines: Vec<Line>,
+    element: std::marker::PhantomData<T>,
+}
+
+/// Types for which any bytes are a value.
+///
+/// # Safety
+/// Every bit pattern is valid and the size divides 64.
+pub(crate) unsafe trait Plain: Copy + Default + Send + Sync + 'static {}
+// SAFETY: all bit patterns of these numbers are values, of 2, 4 and 4 bytes.
+unsafe impl Plain for Bf16 {}
+// SAFETY: as above.
+unsafe impl Plain for f32 {}
+// SAFETY: as above.
+unsafe impl Plain for u32 {}
+
+impl<T: Plain> Lines<T> {
+    /// `count` zeros, rounded up to a whole line.
+    pub fn zeroed(count: usize) -> Self {
+        let lines = (count * size_of::<T>()).div_ceil(64);
+        Self { lines: vec![Line([0; 64]); lines], element: std::marker::PhantomData }
+    }
+
+    pub fn as_ptr(&self) -> *const T {
+        self.lines.as_ptr().cast()
+    }
+
+    pub fn as_mut_ptr(&mut self) -> *mut T {
+        self.lines.as_mut_ptr().cast()
+    }
+
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        // SAFETY: the lines are that many valid, initialised `T` (see `Plain`), borrowed exclusively.
+        unsafe {
+            std::slice::from_raw_parts_mut(
+                self.lines.as_mut_ptr().cast(),
+                self.lines.len() * 64 / size_of::<T>(),
+            )
+        }
+    }
+
+    pub fn as_slice(&self) -> &[T] {
+        // SAFETY: as in `as_mut_slice`, shared.
+        unsafe {
+            std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.lines.len() * 64 / size_of::<T>())
+        }
+    }
+}
+
+impl<T> std::fmt::Debug for Lines<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} cache lines", self.lines.len())
+    }
+}
+
+/// The upper half of an `f32`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(transparent)]
+pub(crate) struct Bf16(pub u16);
+
+/// A number format of activations and weights.
+pub(crate) trait Element: Plain + std::fmt::Debug {
+    fn from_f32(value: f32) -> Self;
+    fn to_f32(self) -> f32;
+    /// Place of weight (`k`, `column`) in a packed panel of 32 columns.
+    fn panel_index(k: usize, column: usize) -> usize;
+}
+
+impl Element for Bf16 {
+    fn from_f32(value: f32) -> Self {
+        Self(to_bf16(value))
+    }
+    fn to_f32(self) -> f32 {
+        from_bf16(self.0)
+    }
+    fn panel_index(k: usize, column: usize) -> usize {
+        super::amx::b_index(k, column)
+    }
+}
+
+impl Element for f32 {
+    fn from_f32(value: f32) -> Self {
+        value
+    }
+    fn to_f32(self) -> f32 {
+        self
+    }
+    fn panel_index(k: usize, column: usize) -> usize {
+        k * 32 + column
+    }
+}

@@ -1,0 +1,189 @@
+//! Which instructions to use: what the machine has, what the user asks for, and the choice between them.
+
+use std::{fmt, str::FromStr};
+
+use super::amx;
+use crate::EvalError;
+
+/// The environment variable that forces a path.
+pub const PATH_VARIABLE: &str = "BATCH_FIRST_CPU";
+
+/// A family of instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CpuPath {
+    /// Intel's tile unit, bf16.
+    Amx,
+    /// AVX-512 with 512-bit vectors.
+    Avx512,
+    /// AVX2 and FMA.
+    Avx2,
+    /// Plain Rust.
+    Portable,
+}
+
+/// The number format of weights and activations; sums are always `f32`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Precision {
+    Bf16,
+    F32,
+}
+
+impl CpuPath {
+    /// All paths, the fastest first.
+    pub const ALL: [Self; 4] = [Self::Amx, Self::Avx512, Self::Avx2, Self::Portable];
+
+    /// Name in options and messages.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Amx => "amx",
+            Self::Avx512 => "avx512",
+            Self::Avx2 => "avx2",
+            Self::Portable => "portable",
+        }
+    }
+
+    /// Why this path cannot run here in `precision`, or `None` if it can.
+    #[must_use]
+    pub fn obstacle(self, precision: Precision) -> Option<String> {
+        let need = |features: &[&str]| {
+            let missing: Vec<&str> = features.iter().copied().filter(|name| !has_feature(name)).collect();
+            (!missing.is_empty()).then(|| format!("the processor lacks {}", missing.join(", ")))
+        };
+        match (self, precision) {
+            (Self::Amx, Precision::Bf16) => {
+                let status = amx::status();
+                (!status.is_ready())
+                    .then(|| status.to_string())
+                    .or_else(|| need(&["avx512f", "avx512bw", "avx512vl", "avx512bf16"]))
+            }
+            (Self::Avx512, Precision::Bf16) => need(&["avx512f", "avx512bw", "avx512vl", "avx512bf16"]),
+            (Self::Avx512, Precision::F32) => need(&["avx512f", "avx512bw", "avx512vl"]),
+            (Self::Avx2, Precision::F32) => need(&["avx2", "fma"]),
+            (Self::Portable, Precision::F32) => None,
+            (Self::Amx, Precision::F32) => Some("the tile unit computes in bf16 only".to_owned()),
+            (Self::Avx2 | Self::Portable, Precision::Bf16) => Some("it computes in f32 only".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for CpuPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for CpuPath {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|path| path.name() == text).ok_or_else(|| {
+            format!("`{text}` is no CPU path; there are {}", Self::ALL.map(Self::name).join(", "))
+        })
+    }
+}
+
+impl Precision {
+    /// Name in options and messages.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bf16 => "bf16",
+            Self::F32 => "f32",
+        }
+    }
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Precision {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "bf16" => Ok(Self::Bf16),
+            "f32" | "fp32" => Ok(Self::F32),
+            _ => Err(format!("`{text}` is no precision; there are bf16, f32")),
+        }
+    }
+}
+
+/// Processor features that paths need and that this machine has or lacks, for reports.
+#[must_use]
+pub fn features() -> Vec<(&'static str, bool)> {
+    ["avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512vnni", "avx512bf16"]
+        .into_iter()
+        .map(|name| (name, has_feature(name)))
+        .collect()
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_feature(name: &str) -> bool {
+    match name {
+        "avx2" => is_x86_feature_detected!("avx2"),
+        "fma" => is_x86_feature_detected!("fma"),
+        "avx512f" => is_x86_feature_detected!("avx512f"),
+        "avx512bw" => is_x86_feature_detected!("avx512bw"),
+        "avx512vl" => is_x86_feature_detected!("avx512vl"),
+        "avx512vnni" => is_x86_feature_detected!("avx512vnni"),
+        "avx512bf16" => is_x86_feature_detected!("avx512bf16"),
+        _ => false,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_feature(_: &str) -> bool {
+    false
+}
+
+/// What an evaluator will run on, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    pub path: CpuPath,
+    pub precision: Precision,
+    /// One sentence for people.
+    pub reason: String,
+}
+
+/// The fastest path that fits the wishes. Without a wished `path` the environment variable [`PATH_VARIABLE`] decides,
+/// if set.
+///
+/// # Errors
+/// The wished path cannot run here, or the variable names none.
+pub fn choose(path: Option<CpuPath>, precision: Option<Precision>) -> Result<Choice, EvalError> {
+    let impossible = |text: String| EvalError::Device(text);
+    let (path, origin) = match (path, std::env::var(PATH_VARIABLE)) {
+        (Some(path), _) => (Some(path), "an option asks for it"),
+        (None, Ok(text)) if !text.is_empty() => {
+            let path = text.parse().map_err(|error| impossible(format!("{PATH_VARIABLE}: {error}")))?;
+            (Some(path), "BATCH_FIRST_CPU asks for it")
+        }
+        _ => (None, "it is the fastest that runs here"),
+    };
+    let precisions = match precision {
+        Some(precision) => vec![precision],
+        None => vec![Precision::Bf16, Precision::F32],
+    };
+    let paths = path.map_or(CpuPath::ALL.to_vec(), |path| vec![path]);
+    let mut obstacles = Vec::new();
+    for &path in &paths {
+        for &precision in &precisions {
+            match path.obstacle(precision) {
+                None => {
+                    let reason = if obstacles.is_empty() {
+                        origin.to_owned()
+                    } else {
+                        format!("{origin}; not {}", obstacles.join("; not "))
+                    };
+                    return Ok(Choice { path, precision, reason });
+                }
+                Some(obstacle) => obstacles.push(format!("{path} {precision}: {obstacle}")),
+            }
+        }
+    }
+    Err(impossible(format!("no CPU path fits: {}", obstacles.join("; "))))
+}
