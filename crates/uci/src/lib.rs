@@ -1,1 +1,16 @@
-//! placeholder
+//! UCI, the protocol between chess engines and the programs that use them, in both directions: [`run`] offers our
+//! search as an engine, [`client`] drives other engines as child processes.
+
+pub mod client;
+mod command;
+mod engine;
+mod go;
+mod lines;
+mod options;
+mod response;
+
+pub use command::{Command, CommandError, PositionCommand};
+pub use engine::{Built, Factory, Identity, run};
+pub use go::Go;
+pub use options::{Change, EMBEDDED, OptionError, Options};
+pub use response::{best_move_line, info_line, per_second};

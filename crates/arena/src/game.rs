@@ -1,0 +1,332 @@
+//! One game between two engine processes: who moves, whose clock runs, how it ends and who is to blame.
+
+use std::time::Duration;
+
+use board::{Color, Game, GameEnd};
+use search::Score;
+use uci::client::{ClientError, Engine, Task};
+
+/// How long an engine may think.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeControl {
+    Nodes(u64),
+    Depth(u32),
+    MoveTime(Duration),
+    Clock { base: Duration, increment: Duration },
+}
+
+/// When a game ends before the rules of chess end it, and what is a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// A game of this many plies is a draw.
+    pub max_plies: usize,
+    /// Both engines see |score| of at least this many centipawns, with the same sign, for `win_plies` plies in a
+    /// row: won. 0: never.
+    pub win_centipawns: i32,
+    pub win_plies: usize,
+    /// Both engines see |score| of at most this for `draw_plies` plies in a row, from `draw_from_ply` on: drawn.
+    /// Negative: never.
+    pub draw_centipawns: i32,
+    pub draw_plies: usize,
+    pub draw_from_ply: usize,
+    /// Time over the limit that is forgiven.
+    pub margin: Duration,
+    /// Time over limit and margin after which an engine that has not moved has stalled.
+    pub stall: Duration,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            max_plies: 400,
+            win_centipawns: 1000,
+            win_plies: 8,
+            draw_centipawns: 8,
+            draw_plies: 16,
+            draw_from_ply: 80,
+            margin: Duration::from_millis(100),
+            stall: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Rules {
+    /// Games are played until the rules of chess (or the number of plies) end them.
+    #[must_use]
+    pub fn without_adjudication(self) -> Self {
+        Self { win_centipawns: 0, draw_centipawns: -1, ..self }
+    }
+}
+
+/// What an engine did wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The process ended or closed its output.
+    Crash(String),
+    /// No move in time, nor for a long time after it.
+    Stall(String),
+    IllegalMove(String),
+    /// The move came too late by this much.
+    TimeForfeit(Duration),
+}
+
+impl Fault {
+    /// One word, for tables and PGN.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Crash(_) => "crash",
+            Self::Stall(_) => "stall",
+            Self::IllegalMove(_) => "illegal move",
+            Self::TimeForfeit(_) => "time forfeit",
+        }
+    }
+
+    /// One sentence.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Crash(text) | Self::Stall(text) | Self::IllegalMove(text) => text.clone(),
+            Self::TimeForfeit(late) => format!("the move came {} ms too late", late.as_millis()),
+        }
+    }
+}
+
+impl From<ClientError> for Fault {
+    fn from(error: ClientError) -> Self {
+        let text = error.to_string();
+        match error {
+            ClientError::Stalled { .. } | ClientError::NoHandshake { .. } => Self::Stall(text),
+            ClientError::IllegalMove { .. } => Self::IllegalMove(text),
+            ClientError::Crashed { .. } | ClientError::Spawn { .. } | ClientError::NoOption { .. } => {
+                Self::Crash(text)
+            }
+        }
+    }
+}
+
+/// Why a game ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// By the rules of chess.
+    Rule(GameEnd),
+    /// Both engines agreed for long enough.
+    Adjudicated,
+    /// Too many plies.
+    TooLong,
+    /// This side lost by a fault.
+    Fault { side: Color, fault: Fault },
+}
+
+/// What an engine said about a move that it played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MoveNote {
+    /// From the mover's side.
+    pub score: Option<Score>,
+    pub depth: Option<u32>,
+    pub elapsed: Duration,
+}
+
+/// A finished game.
+#[derive(Clone, Debug)]
+pub struct PlayedGame {
+    pub game: Game,
+    /// Plies that the engines did not choose.
+    pub book_plies: usize,
+    /// One a ply after the book.
+    pub notes: Vec<MoveNote>,
+    /// `None` for a draw.
+    pub winner: Option<Color>,
+    pub ending: Ending,
+}
+
+/// Plays a game from the end of `opening`.
+pub fn play_game(
+    white: &mut Engine,
+    black: &mut Engine,
+    opening: &Game,
+    control: &TimeControl,
+    rules: &Rules,
+) -> PlayedGame {
+    let mut game = opening.clone();
+    let book_plies = game.moves().len();
+    let mut notes: Vec<MoveNote> = Vec::new();
+    let mut clocks = Clocks::new(control);
+    let (winner, ending) = loop {
+        if let Some(end) = game.end() {
+            let winner = match end {
+                GameEnd::Checkmate { winner } => Some(winner),
+                _ => None,
+            };
+            break (winner, Ending::Rule(end));
+        }
+        let turn = game.position().turn();
+        if let Some(winner) = adjudicate(&notes, game.moves().len(), turn, rules) {
+            break (winner, Ending::Adjudicated);
+        }
+        if game.moves().len() >= book_plies + rules.max_plies {
+            break (None, Ending::TooLong);
+        }
+        let engine = if turn.is_white() { &mut *white } else { &mut *black };
+        let fault = |fault| (Some(!turn), Ending::Fault { side: turn, fault });
+        let allowed = clocks.allowed(turn);
+        let patience = allowed.unwrap_or(UNTIMED) + rules.margin + rules.stall;
+        let answer = match engine.think(&game, &clocks.task(), patience) {
+            Ok(answer) => answer,
+            Err(error) => break fault(error.into()),
+        };
+        if let Some(late) = clocks.spend(turn, answer.elapsed, rules.margin) {
+            break fault(Fault::TimeForfeit(late));
+        }
+        let Some(best) = answer.best else {
+            break fault(Fault::IllegalMove("no move in a position with moves".to_owned()));
+        };
+        notes.push(MoveNote {
+            score: answer.score(),
+            depth: answer.lines.first().and_then(|line| line.depth),
+            elapsed: answer.elapsed,
+        });
+        game.play(best);
+    };
+    PlayedGame { game, book_plies, notes, winner, ending }
+}
+
+/// How long a search by nodes or depth may take before it counts as stalled, beside [`Rules::stall`].
+const UNTIMED: Duration = Duration::from_secs(60);
+
+struct Clocks {
+    control: TimeControl,
+    /// White, Black.
+    remaining: [Duration; 2],
+}
+
+impl Clocks {
+    fn new(control: &TimeControl) -> Self {
+        let base = match control {
+            TimeControl::Clock { base, .. } => *base,
+            _ => Duration::ZERO,
+        };
+        Self { control: *control, remaining: [base; 2] }
+    }
+
+    fn task(&self) -> Task {
+        match self.control {
+            TimeControl::Nodes(nodes) => Task::Nodes(nodes),
+            TimeControl::Depth(depth) => Task::Depth(depth),
+            TimeControl::MoveTime(time) => Task::MoveTime(time),
+            TimeControl::Clock { increment, .. } => Task::Clock {
+                white: self.remaining[0],
+                black: self.remaining[1],
+                white_increment: increment,
+                black_increment: increment,
+            },
+        }
+    }
+
+    /// The longest time that the side may take now.
+    fn allowed(&self, side: Color) -> Option<Duration> {
+        match self.control {
+            TimeControl::Nodes(_) | TimeControl::Depth(_) => None,
+            TimeControl::MoveTime(time) => Some(time),
+            TimeControl::Clock { .. } => Some(self.remaining[index(side)]),
+        }
+    }
+
+    /// Takes a move's time off the clock; `Some(excess)` when it was more than allowed and forgiven.
+    fn spend(&mut self, side: Color, elapsed: Duration, margin: Duration) -> Option<Duration> {
+        let allowed = self.allowed(side)?;
+        if elapsed > allowed + margin {
+            return Some(elapsed - allowed);
+        }
+        if let TimeControl::Clock { increment, .. } = self.control {
+            self.remaining[index(side)] = allowed.saturating_sub(elapsed) + increment;
+        }
+        None
+    }
+}
+
+fn index(side: Color) -> usize {
+    usize::from(side.is_black())
+}
+
+/// The winner (`Some(None)`: a draw) where both engines have agreed for long enough. `turn` is to move.
+fn adjudicate(notes: &[MoveNote], plies: usize, turn: Color, rules: &Rules) -> Option<Option<Color>> {
+    let value = |note: &MoveNote| match note.score? {
+        Score::Centipawns(value) => Some(value),
+        Score::Mate(moves) if moves > 0 => Some(i32::MAX),
+        Score::Mate(_) => Some(-i32::MAX),
+    };
+    // The last plies from the side of the player to move: the last note is the opponent's.
+    let recent = |count: usize| -> Option<Vec<i32>> {
+        let from = notes.len().checked_sub(count)?;
+        let signs = [-1, 1];
+        notes[from..]
+            .iter()
+            .rev()
+            .enumerate()
+            .map(|(back, note)| Some(value(note)? * signs[back % 2]))
+            .collect()
+    };
+    if rules.win_centipawns > 0
+        && let Some(values) = recent(rules.win_plies.max(2))
+    {
+        if values.iter().all(|&value| value >= rules.win_centipawns) {
+            return Some(Some(turn));
+        }
+        if values.iter().all(|&value| value <= -rules.win_centipawns) {
+            return Some(Some(!turn));
+        }
+    }
+    if rules.draw_centipawns >= 0
+        && plies >= rules.draw_from_ply
+        && let Some(values) = recent(rules.draw_plies.max(2))
+        && values.iter().all(|value| value.abs() <= rules.draw_centipawns)
+    {
+        return Some(None);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notes(values: &[i32]) -> Vec<MoveNote> {
+        values
+            .iter()
+            .map(|&value| MoveNote {
+                score: Some(Score::Centipawns(value)),
+                depth: None,
+                elapsed: Duration::ZERO,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn both_must_agree() {
+        let rules = Rules { win_plies: 4, draw_plies: 4, draw_from_ply: 10, ..Rules::default() };
+        let judge = |values: &[i32], plies| adjudicate(&notes(values), plies, Color::White, &rules);
+        assert_eq!(judge(&[1200, -1500, 1200, -1500], 4), Some(Some(Color::White)));
+        assert_eq!(judge(&[-1200, 1500, -1200, 1500], 4), Some(Some(Color::Black)));
+        assert_eq!(judge(&[1200, -900, 1200, -1500], 4), None, "one side is not convinced");
+        assert_eq!(judge(&[1200, 1500, 1200, 1500], 4), None, "both see themselves winning");
+        assert_eq!(judge(&[1200, -1500, 1200], 4), None, "not for long enough");
+        assert_eq!(judge(&[0, 5, -8, 0], 10), Some(None));
+        assert_eq!(judge(&[0, 5, -8, 0], 9), None);
+        assert_eq!(judge(&[0, 5, -9, 0], 10), None);
+        let never = rules.without_adjudication();
+        assert_eq!(adjudicate(&notes(&[1200, -1500, 1200, -1500]), 99, Color::White, &never), None);
+        assert_eq!(adjudicate(&notes(&[0, 0, 0, 0]), 99, Color::White, &never), None);
+    }
+
+    #[test]
+    fn a_clock_runs_down_and_gains_its_increment() {
+        let second = Duration::from_secs(1);
+        let mut clocks = Clocks::new(&TimeControl::Clock { base: second, increment: second / 10 });
+        assert_eq!(clocks.spend(Color::White, second / 2, Duration::ZERO), None);
+        assert_eq!(clocks.remaining, [second / 2 + second / 10, second]);
+        assert_eq!(clocks.spend(Color::Black, second + second / 100, second / 50), None, "forgiven");
+        assert_eq!(clocks.remaining[1], second / 10);
+        assert_eq!(clocks.spend(Color::Black, second, second / 50), Some(second - second / 10));
+    }
+}

@@ -1,0 +1,26 @@
+//! What can go wrong with another engine; each kind is told apart so that a match can blame the right side.
+
+use std::{path::PathBuf, time::Duration};
+
+/// An engine that did not do its part.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The program cannot be started.
+    #[error("cannot start the engine `{program}`: {source}")]
+    Spawn { program: PathBuf, source: std::io::Error },
+    /// No `uciok` or `readyok` in time.
+    #[error("the engine `{engine}` did not answer `{question}` within {} ms", .patience.as_millis())]
+    NoHandshake { engine: String, question: &'static str, patience: Duration },
+    /// The process ended.
+    #[error("the engine `{engine}` ended ({how})")]
+    Crashed { engine: String, how: String },
+    /// No `bestmove` in time; the process still runs.
+    #[error("the engine `{engine}` gave no move within {} ms", .patience.as_millis())]
+    Stalled { engine: String, patience: Duration },
+    /// The `bestmove` is not a legal move.
+    #[error("the engine `{engine}` answered the illegal move `{answer}` in `{fen}`")]
+    IllegalMove { engine: String, answer: String, fen: String },
+    /// The engine declares no such option.
+    #[error("the engine `{engine}` has no option `{option}`")]
+    NoOption { engine: String, option: String },
+}

@@ -1,0 +1,323 @@
+//! Another engine as a child process: started, asked and ended, with a time limit on every answer, so that an engine
+//! that crashes, hangs, floods or cheats is found out and costs nothing but its own game.
+
+mod answer;
+mod error;
+
+use std::{
+    io::{BufReader, Write},
+    path::PathBuf,
+    process::{Child, ChildStdin, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use board::{CastlingMode, Game};
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+
+pub use answer::{Answer, EngineInfo};
+pub use error::ClientError;
+
+use crate::{
+    command::shortened,
+    lines::{Line, next_line},
+};
+
+/// Longer lines of an engine are dropped.
+const LONGEST_LINE: usize = 1 << 16;
+
+/// How long an engine may take to end after `quit` before it is killed.
+const QUIT_PATIENCE: Duration = Duration::from_millis(500);
+
+/// Which program to run, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EngineSpec {
+    pub program: PathBuf,
+    pub arguments: Vec<String>,
+    /// Set after the handshake, in order.
+    pub options: Vec<(String, String)>,
+    /// Shown instead of what the engine calls itself.
+    pub name: Option<String>,
+}
+
+/// What an engine is told with `go`; times are the engine's to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    Nodes(u64),
+    Depth(u32),
+    MoveTime(Duration),
+    /// Remaining times and increments of White and Black.
+    Clock {
+        white: Duration,
+        black: Duration,
+        white_increment: Duration,
+        black_increment: Duration,
+    },
+}
+
+impl Task {
+    fn command(&self) -> String {
+        match self {
+            Self::Nodes(nodes) => format!("go nodes {nodes}"),
+            Self::Depth(depth) => format!("go depth {depth}"),
+            Self::MoveTime(time) => format!("go movetime {}", time.as_millis()),
+            Self::Clock { white, black, white_increment, black_increment } => format!(
+                "go wtime {} btime {} winc {} binc {}",
+                white.as_millis(),
+                black.as_millis(),
+                white_increment.as_millis(),
+                black_increment.as_millis()
+            ),
+        }
+    }
+}
+
+/// A running engine; dropping it ends the process.
+#[derive(Debug)]
+pub struct Engine {
+    child: Child,
+    input: ChildStdin,
+    output: Receiver<Line>,
+    name: String,
+    /// Names of the declared options, lower case.
+    options: Vec<String>,
+    patience: Duration,
+    chess960: bool,
+}
+
+impl Engine {
+    /// Starts the program, shakes hands and sets the options. `patience` is the longest wait for `uciok` and
+    /// `readyok`.
+    ///
+    /// # Errors
+    /// The program cannot be started, does not answer, ends, or lacks an option.
+    pub fn start(spec: &EngineSpec, patience: Duration) -> Result<Self, ClientError> {
+        let mut command = Command::new(&spec.program);
+        command.args(&spec.arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        // Its own process group: Ctrl-C in the terminal is for us, who end the engines in order.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let spawn_error = |source| ClientError::Spawn { program: spec.program.clone(), source };
+        let mut child = command.spawn().map_err(spawn_error)?;
+        let (Some(input), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(spawn_error(std::io::Error::other("no pipes")));
+        };
+        // Bounded: an engine that floods waits for us instead of filling the memory.
+        let (lines, output) = crossbeam_channel::bounded(1024);
+        thread::Builder::new()
+            .name("engine-output".to_owned())
+            .spawn(move || {
+                let mut stdout = BufReader::new(stdout);
+                while let Ok(Some(line)) = next_line(&mut stdout, LONGEST_LINE) {
+                    if lines.send(line).is_err() {
+                        return;
+                    }
+                }
+            })
+            .map_err(spawn_error)?;
+        let given = spec.name.clone();
+        let name = given.clone().unwrap_or_else(|| {
+            spec.program.file_name().unwrap_or(spec.program.as_os_str()).to_string_lossy().into_owned()
+        });
+        let mut engine = Self { child, input, output, name, options: Vec::new(), patience, chess960: false };
+        engine.shake_hands(given.is_none())?;
+        for (option, value) in &spec.options {
+            engine.set_option(option, value)?;
+        }
+        engine.wait_ready()?;
+        Ok(engine)
+    }
+
+    fn shake_hands(&mut self, take_name: bool) -> Result<(), ClientError> {
+        self.send("uci")?;
+        let deadline = Instant::now() + self.patience;
+        loop {
+            let Some(line) = self.line_before(deadline)? else {
+                return Err(self.no_handshake("uci"));
+            };
+            if let Some(name) = line.strip_prefix("id name ") {
+                if take_name {
+                    self.name = shortened(name.trim());
+                }
+            } else if let Some(option) = line.strip_prefix("option name ") {
+                let option = option.split(" type ").next().unwrap_or_default();
+                self.options.push(option.trim().to_ascii_lowercase());
+            } else if line.trim() == "uciok" {
+                return Ok(());
+            }
+        }
+    }
+
+    fn no_handshake(&self, question: &'static str) -> ClientError {
+        ClientError::NoHandshake { engine: self.name.clone(), question, patience: self.patience }
+    }
+
+    /// What the engine is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Does the engine declare this option (in any case)?
+    #[must_use]
+    pub fn has_option(&self, name: &str) -> bool {
+        self.options.contains(&name.to_ascii_lowercase())
+    }
+
+    /// Sets an option.
+    ///
+    /// # Errors
+    /// The engine has no such option or has ended.
+    pub fn set_option(&mut self, name: &str, value: &str) -> Result<(), ClientError> {
+        if !self.has_option(name) {
+            return Err(ClientError::NoOption { engine: self.name.clone(), option: name.to_owned() });
+        }
+        self.send(&format!("setoption name {name} value {value}"))
+    }
+
+    /// Waits for `readyok`.
+    ///
+    /// # Errors
+    /// It does not come in time, or the engine has ended.
+    pub fn wait_ready(&mut self) -> Result<(), ClientError> {
+        self.send("isready")?;
+        let deadline = Instant::now() + self.patience;
+        while let Some(line) = self.line_before(deadline)? {
+            if line.trim() == "readyok" {
+                return Ok(());
+            }
+        }
+        Err(self.no_handshake("isready"))
+    }
+
+    /// Tells the engine that the next position is of another game, and waits until it is ready.
+    ///
+    /// # Errors
+    /// As [`Engine::wait_ready`].
+    pub fn new_game(&mut self) -> Result<(), ClientError> {
+        self.send("ucinewgame")?;
+        self.wait_ready()
+    }
+
+    /// Lets the engine think about the current position of `game`; `patience` is the longest wait for its move.
+    ///
+    /// # Errors
+    /// The engine ends, gives no move in time, or gives one that is not legal. After a stall the engine is not
+    /// usable any more.
+    pub fn think(&mut self, game: &Game, task: &Task, patience: Duration) -> Result<Answer, ClientError> {
+        self.send_position(game)?;
+        let started = Instant::now();
+        self.send(&task.command())?;
+        let deadline = started + patience;
+        let mut lines = Vec::new();
+        loop {
+            let Some(line) = self.line_before(deadline)? else {
+                return Err(ClientError::Stalled { engine: self.name.clone(), patience });
+            };
+            let mut words = line.split_whitespace();
+            match words.next() {
+                Some("info") => {
+                    if let Some(info) = EngineInfo::parse(&line) {
+                        answer::keep(&mut lines, info);
+                    }
+                }
+                Some("bestmove") => {
+                    let elapsed = started.elapsed();
+                    let text = words.next().unwrap_or_default().to_owned();
+                    let ponder = words.nth(1).map(str::to_owned);
+                    let best = self.read_move(game, &text)?;
+                    return Ok(Answer { best, ponder, lines, elapsed });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn send_position(&mut self, game: &Game) -> Result<(), ClientError> {
+        let start = game.start();
+        let chess960 = start.castling_mode() == CastlingMode::Chess960;
+        if chess960 != self.chess960 {
+            self.set_option("UCI_Chess960", if chess960 { "true" } else { "false" })?;
+            self.chess960 = chess960;
+        }
+        let mut command = format!("position fen {}", start.fen());
+        if !game.moves().is_empty() {
+            command.push_str(" moves");
+            let mode = start.castling_mode();
+            for mv in game.moves() {
+                command.push(' ');
+                command.push_str(&mv.to_uci(mode).to_string());
+            }
+        }
+        self.send(&command)
+    }
+
+    fn read_move(&self, game: &Game, text: &str) -> Result<Option<board::Move>, ClientError> {
+        let position = game.position();
+        match board::parse_uci(position, text) {
+            Ok(mv) => Ok(Some(mv)),
+            Err(_) if matches!(text, "0000" | "(none)") && position.legal_moves().is_empty() => Ok(None),
+            Err(_) => Err(ClientError::IllegalMove {
+                engine: self.name.clone(),
+                answer: shortened(text),
+                fen: position.fen(),
+            }),
+        }
+    }
+
+    fn send(&mut self, line: &str) -> Result<(), ClientError> {
+        if writeln!(self.input, "{line}").and_then(|()| self.input.flush()).is_err() {
+            return Err(self.crashed());
+        }
+        Ok(())
+    }
+
+    /// The next line, `None` when none comes before `deadline` (a flood does not outlast it either).
+    fn line_before(&mut self, deadline: Instant) -> Result<Option<String>, ClientError> {
+        loop {
+            if Instant::now() >= deadline && self.output.is_empty() {
+                return Ok(None);
+            }
+            match self.output.recv_deadline(deadline) {
+                Ok(Line::Text(line)) if Instant::now() < deadline || line.starts_with("bestmove") => {
+                    return Ok(Some(line));
+                }
+                Ok(Line::Text(_)) => return Ok(None),
+                Ok(Line::TooLong) => {}
+                Err(RecvTimeoutError::Timeout) => return Ok(None),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.crashed()),
+            }
+        }
+    }
+
+    /// Finds out how the process ended; one that only closed its output is killed.
+    fn crashed(&mut self) -> ClientError {
+        let deadline = Instant::now() + QUIT_PATIENCE;
+        let how = loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => break status.to_string(),
+                Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
+                _ => break "it closed its output".to_owned(),
+            }
+        };
+        ClientError::Crashed { engine: self.name.clone(), how }
+    }
+
+    /// Asks the engine to end, and ends it if it does not.
+    pub fn quit(mut self) {
+        // Whether or not it is heard, the drop sees to the end.
+        let _ = self.send("quit");
+        let deadline = Instant::now() + QUIT_PATIENCE;
+        while Instant::now() < deadline && matches!(self.child.try_wait(), Ok(None)) {
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // Both fail only for a process that has already gone.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

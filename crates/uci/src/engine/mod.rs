@@ -1,0 +1,302 @@
+//! Our engine as a UCI program: commands are read on one thread, answered on a second and searched on a third, so
+//! that `isready`, `stop` and `quit` are answered while a search runs, however long it has to go.
+
+mod output;
+mod perft;
+mod worker;
+
+use std::{
+    io::{self, BufReader, Read, Write},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use board::{CastlingMode, Game, Position};
+use crossbeam_channel::{Receiver, Sender};
+use search::{Control, Search};
+
+use self::{
+    output::Output,
+    worker::{Job, SearchJob, Worker},
+};
+use crate::{
+    command::{Command, PositionCommand, shortened},
+    go::Go,
+    lines::{LONGEST_LINE, Line, next_line},
+    options::{Change, Options},
+};
+
+/// How long the end of the program waits for a search that was told to stop.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A search made ready for some options.
+pub struct Built {
+    pub search: Box<dyn Search>,
+    /// One line for people: network, code path, threads.
+    pub description: String,
+}
+
+impl std::fmt::Debug for Built {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Built").field("description", &self.description).finish_non_exhaustive()
+    }
+}
+
+/// Makes a search for the network, threads and settings of the options, or says in one sentence why not. Called
+/// again when the network or the number of threads changes.
+pub type Factory = Box<dyn FnMut(&Options) -> Result<Built, String> + Send>;
+
+/// What the engine calls itself.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    pub name: String,
+    pub author: String,
+}
+
+enum Event {
+    Line(Line),
+    EndOfInput,
+    OutputClosed,
+}
+
+/// Speaks UCI until `quit`, the end of the input or a closed output. A running search is stopped then and its move
+/// given.
+///
+/// # Errors
+/// A thread could not be started.
+pub fn run<R, W>(
+    input: R,
+    output: W,
+    factory: Factory,
+    identity: &Identity,
+    options: Options,
+) -> io::Result<()>
+where
+    R: Read + Send + 'static,
+    W: Write + Send + 'static,
+{
+    let (events, incoming) = crossbeam_channel::bounded(256);
+    let output = Output::new(output, {
+        let events = events.clone();
+        // A full channel needs no waking up.
+        move || drop(events.try_send(Event::OutputClosed))
+    });
+    thread::Builder::new().name("uci-input".to_owned()).spawn(move || read(input, &events))?;
+    let (jobs, queue) = crossbeam_channel::unbounded();
+    let worker = Worker::new(factory, output.clone(), queue);
+    let (ended, end) = crossbeam_channel::bounded::<()>(0);
+    thread::Builder::new().name("search".to_owned()).stack_size(64 << 20).spawn(move || {
+        worker.run();
+        drop(ended);
+    })?;
+    let mut engine = Engine {
+        identity: identity.clone(),
+        game: Game::default(),
+        chess960_game: false,
+        options,
+        jobs,
+        output,
+        searches: Vec::new(),
+    };
+    engine.listen(&incoming);
+    engine.stop();
+    drop(engine);
+    // Ends with the worker, or when it does not listen.
+    let _ = end.recv_timeout(PATIENCE);
+    Ok(())
+}
+
+fn read(input: impl Read, events: &Sender<Event>) {
+    let mut input = BufReader::new(input);
+    while let Ok(Some(line)) = next_line(&mut input, LONGEST_LINE) {
+        if events.send(Event::Line(line)).is_err() {
+            return;
+        }
+    }
+    // Fails only when nobody listens any more.
+    let _ = events.send(Event::EndOfInput);
+}
+
+/// A search that was asked for and has perhaps not answered yet.
+#[derive(Clone, Debug)]
+struct Running {
+    control: Control,
+    done: Arc<AtomicBool>,
+    pondering: bool,
+}
+
+struct Engine {
+    identity: Identity,
+    game: Game,
+    /// The castling mode that the game was set up in.
+    chess960_game: bool,
+    options: Options,
+    jobs: Sender<Job>,
+    output: Output,
+    /// Oldest first; all but the last have been told to stop.
+    searches: Vec<Running>,
+}
+
+impl Engine {
+    fn listen(&mut self, incoming: &Receiver<Event>) {
+        while let Ok(event) = incoming.recv() {
+            match event {
+                Event::Line(Line::Text(line)) => match Command::parse(&line) {
+                    Ok(Some(Command::Quit)) => return,
+                    Ok(Some(command)) => self.obey(command, Instant::now()),
+                    Ok(None) => {}
+                    Err(error) => self.output.note(error),
+                },
+                Event::Line(Line::TooLong) => {
+                    self.output.note(format!("a line of more than {LONGEST_LINE} bytes was ignored"));
+                }
+                Event::EndOfInput | Event::OutputClosed => return,
+            }
+            if self.output.is_closed() {
+                return;
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Command, received: Instant) {
+        match command {
+            Command::Uci => {
+                self.output.line(&format!("id name {}", self.identity.name));
+                self.output.line(&format!("id author {}", self.identity.author));
+                for line in self.options.declare() {
+                    self.output.line(&line);
+                }
+                self.output.line("uciok");
+            }
+            Command::IsReady if self.running().is_some() => self.output.line("readyok"),
+            Command::IsReady => {
+                self.send(Job::Prepare { options: self.options.clone(), answer: true });
+            }
+            Command::SetOption { name, value } => self.set_option(&name, value.as_deref()),
+            Command::NewGame => self.send(Job::Clear),
+            Command::Position(command) => self.set_position(&command),
+            Command::Go(go) => self.go(&go, received),
+            Command::Stop => self.stop(),
+            Command::PonderHit => match self.running() {
+                Some(running) if running.pondering => running.control.ponder_hit(),
+                _ => self.output.note("`ponderhit` without `go ponder`"),
+            },
+            Command::Display => self.display(),
+            Command::Debug(_) | Command::Register | Command::Quit => {}
+        }
+    }
+
+    /// The newest search, if it has not answered.
+    fn running(&mut self) -> Option<&Running> {
+        self.searches.retain(|search| !search.done.load(Ordering::Acquire));
+        self.searches.last()
+    }
+
+    fn stop(&self) {
+        for search in &self.searches {
+            search.control.stop();
+        }
+    }
+
+    fn send(&self, job: Job) {
+        // The worker lives as long as this side.
+        let _ = self.jobs.send(job);
+    }
+
+    fn set_option(&mut self, name: &str, value: Option<&str>) {
+        match self.options.set(name, value) {
+            Ok(Change::Value) => {}
+            Ok(Change::Network) => self.send(Job::Prepare { options: self.options.clone(), answer: false }),
+            Ok(Change::ClearHash) => self.send(Job::Clear),
+            Err(error) => self.output.note(error),
+        }
+    }
+
+    fn castling_mode(&self) -> CastlingMode {
+        CastlingMode::from_chess960(self.options.chess960)
+    }
+
+    fn set_position(&mut self, command: &PositionCommand) {
+        const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
+        let fen = command.fen.as_deref().unwrap_or(START);
+        match Position::from_fen(fen, self.castling_mode()) {
+            Ok(position) => self.game = Game::new(position),
+            Err(error) => {
+                self.output.note(format!("{}; the position stays as it was", shortened_error(&error)));
+                return;
+            }
+        }
+        self.chess960_game = self.options.chess960;
+        for (index, text) in command.moves.iter().enumerate() {
+            match board::parse_uci(self.game.position(), text) {
+                Ok(mv) => self.game.play(mv),
+                Err(error) => {
+                    self.output.note(format!(
+                        "move {} of the game is ignored with all that follow: {}",
+                        index + 1,
+                        shortened_error(&error)
+                    ));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn go(&mut self, go: &Go, received: Instant) {
+        let (limits, complaints) = go.limits(self.game.position());
+        for complaint in complaints {
+            self.output.note(complaint);
+        }
+        if self.running().is_some() {
+            self.output.note("a search is running: it is stopped first");
+        }
+        self.stop();
+        let running = Running {
+            control: Control::default(),
+            done: Arc::new(AtomicBool::new(false)),
+            pondering: go.ponder,
+        };
+        let job = SearchJob {
+            game: self.game.clone(),
+            limits,
+            options: self.options.clone(),
+            control: running.control.clone(),
+            done: running.done.clone(),
+            received,
+        };
+        self.searches.push(running);
+        self.send(match go.perft {
+            Some(depth) => Job::Perft { job, depth: depth.clamp(0, 32) as u32 },
+            None => Job::Search(job),
+        });
+    }
+
+    fn display(&self) {
+        let position = self.game.position();
+        for rank in board::Rank::ALL.into_iter().rev() {
+            let row: Vec<String> = board::File::ALL
+                .into_iter()
+                .map(|file| {
+                    let piece = position.board().piece_at(board::Square::from_coords(file, rank));
+                    piece.map_or('.', board::Piece::char).to_string()
+                })
+                .collect();
+            self.output.note(row.join(" "));
+        }
+        self.output.note(format!("fen {}", position.fen()));
+        self.output.note(format!("key {:016x}", position.key()));
+        if let Some(end) = self.game.end() {
+            self.output.note(format!("the game is over: {end:?}"));
+        }
+    }
+}
+
+/// The message with foreign text cut to a readable length.
+fn shortened_error(error: &board::BoardError) -> String {
+    let text: String = error.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().count() > 400 { shortened(&text) } else { text }
+}

@@ -1,0 +1,237 @@
+//! The search thread: builds the search when it is first needed or its network changes, and answers every `go` with
+//! exactly one `bestmove`.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use board::{Game, Move};
+use crossbeam_channel::Receiver;
+use search::{Control, Limits, Outcome};
+
+use super::{Built, Factory, output::Output, perft::perft};
+use crate::{
+    options::Options,
+    response::{best_move_line, info_line},
+};
+
+/// How often a finished search that may not answer yet looks for `stop` and `ponderhit`.
+const GLANCE: Duration = Duration::from_millis(2);
+
+pub(super) struct SearchJob {
+    pub(super) game: Game,
+    pub(super) limits: Limits,
+    pub(super) options: Options,
+    pub(super) control: Control,
+    /// Set when the answer is written.
+    pub(super) done: Arc<AtomicBool>,
+    pub(super) received: Instant,
+}
+
+pub(super) enum Job {
+    /// Make the search ready; `answer` with `readyok`.
+    Prepare {
+        options: Options,
+        answer: bool,
+    },
+    Search(SearchJob),
+    Perft {
+        job: SearchJob,
+        depth: u32,
+    },
+    Clear,
+}
+
+struct Ready {
+    built: Built,
+    options: Options,
+}
+
+pub(super) struct Worker {
+    factory: Factory,
+    ready: Option<Ready>,
+    /// Options that could not be used; not tried again until they change.
+    refused: Option<Options>,
+    output: Output,
+    queue: Receiver<Job>,
+}
+
+impl Worker {
+    pub(super) fn new(factory: Factory, output: Output, queue: Receiver<Job>) -> Self {
+        Self { factory, ready: None, refused: None, output, queue }
+    }
+
+    /// Works until nobody can send jobs any more.
+    pub(super) fn run(mut self) {
+        while let Ok(job) = self.queue.recv() {
+            match job {
+                Job::Prepare { options, answer } => {
+                    self.prepare(&options);
+                    if answer {
+                        self.output.line("readyok");
+                    }
+                }
+                Job::Search(job) => {
+                    self.search(&job);
+                    job.done.store(true, Ordering::Release);
+                }
+                Job::Perft { job, depth } => {
+                    self.perft(&job, depth);
+                    job.done.store(true, Ordering::Release);
+                }
+                Job::Clear => {
+                    if let Some(ready) = &mut self.ready {
+                        ready.built.search.clear();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Brings the search in line with the options. A network that cannot be used is reported once and the search
+    /// stays as it was; without any, the embedded network is taken.
+    fn prepare(&mut self, options: &Options) {
+        if self.refused.as_ref().is_some_and(|refused| same_build(refused, options)) {
+            if let Some(ready) = &mut self.ready {
+                ready.built.search.configure(&options.settings);
+            }
+            return;
+        }
+        if let Some(ready) = &mut self.ready
+            && same_build(&ready.options, options)
+        {
+            if ready.options.settings != options.settings {
+                ready.built.search.configure(&options.settings);
+            }
+            ready.options = options.clone();
+            return;
+        }
+        match self.build(options) {
+            Ok(()) => self.refused = None,
+            Err(reason) => {
+                self.output.note(format!("error: {reason}"));
+                self.refused = Some(options.clone());
+                if self.ready.is_some() {
+                    self.output.note("the engine goes on with the network it has");
+                } else if options.network.is_some() {
+                    self.output.note("the engine goes on with its embedded network");
+                    let embedded = Options { network: None, ..options.clone() };
+                    if let Err(reason) = self.build(&embedded) {
+                        self.output.note(format!("error: {reason}"));
+                    }
+                }
+            }
+        }
+    }
+
+    fn build(&mut self, options: &Options) -> Result<(), String> {
+        let built = catch_unwind(AssertUnwindSafe(|| (self.factory)(options)))
+            .unwrap_or_else(|_| Err("the search could not be set up".to_owned()))?;
+        self.output.note(&built.description);
+        self.ready = Some(Ready { built, options: options.clone() });
+        Ok(())
+    }
+
+    fn search(&mut self, job: &SearchJob) {
+        let position = job.game.position();
+        let legal = position.legal_moves();
+        if legal.is_empty() {
+            let score = if position.is_check() { "mate 0" } else { "cp 0" };
+            self.output.line(&format!("info depth 0 score {score}"));
+            self.wait_until_asked(job);
+            self.output.line(&best_move_line(position, None, None));
+            return;
+        }
+        self.prepare(&job.options);
+        let outcome = self.think(job);
+        self.wait_until_asked(job);
+        let allowed = |mv: &Move| job.limits.search_moves.is_empty() || job.limits.search_moves.contains(mv);
+        let best = outcome.best.filter(|best| legal.contains(best));
+        let best = best.or_else(|| legal.iter().copied().find(allowed));
+        let ponder = outcome.ponder.filter(|_| best == outcome.best);
+        self.output.line(&best_move_line(position, best, ponder));
+    }
+
+    /// Runs the search; whatever goes wrong in it is reported and gives an empty outcome.
+    fn think(&mut self, job: &SearchJob) -> Outcome {
+        let Some(ready) = &mut self.ready else {
+            self.output.note("error: there is no network to search with; the move is the first legal one");
+            return Outcome::default();
+        };
+        let limits = less_lost_time(&job.limits, job.received.elapsed());
+        let output = &self.output;
+        let show_wdl = job.options.show_wdl;
+        let position = job.game.position();
+        let searched = catch_unwind(AssertUnwindSafe(|| {
+            ready.built.search.search(&job.game, &limits, &job.control, &mut |info| {
+                output.line(&info_line(position, info, show_wdl));
+            })
+        }));
+        let reason = match searched {
+            Ok(Ok(outcome)) => return outcome,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the search failed".to_owned(),
+        };
+        output.note(format!("error: {reason}; the move is the first legal one"));
+        // Its state may be anything: the next search starts afresh.
+        self.ready = None;
+        Outcome::default()
+    }
+
+    /// Keeps the answer back until `stop` (`go infinite`) or `ponderhit` as well (`go ponder`).
+    fn wait_until_asked(&self, job: &SearchJob) {
+        let limits = &job.limits;
+        let asked = || {
+            job.control.is_stopped()
+                || self.output.is_closed()
+                || !(limits.infinite || limits.ponder && !job.control.is_ponder_hit())
+        };
+        while !asked() {
+            thread::sleep(GLANCE);
+        }
+    }
+
+    fn perft(&self, job: &SearchJob, depth: u32) {
+        let position = job.game.position();
+        let started = Instant::now();
+        let mut sum = 0_u64;
+        if depth == 0 {
+            sum = 1;
+        } else {
+            for &mv in &position.legal_moves() {
+                let Some(count) = perft(&position.after(mv), depth - 1, &job.control) else {
+                    self.output.note("perft was stopped");
+                    return;
+                };
+                sum = sum.saturating_add(count);
+                self.output.line(&format!("{}: {count}", board::to_uci(position, mv)));
+            }
+        }
+        self.output.line(&format!("Nodes searched: {sum}"));
+        self.output.note(format!("perft took {} ms", started.elapsed().as_millis()));
+    }
+}
+
+/// Can a search built for `a` be configured for `b`?
+fn same_build(a: &Options, b: &Options) -> bool {
+    a.network == b.network && a.threads == b.threads
+}
+
+/// Takes the time between `go` and the start of the search (a network being loaded, an earlier search ending) off
+/// the limits.
+fn less_lost_time(limits: &Limits, lost: Duration) -> Limits {
+    let mut limits = limits.clone();
+    if let Some(movetime) = &mut limits.movetime {
+        *movetime = movetime.saturating_sub(lost);
+    }
+    if let Some(clock) = &mut limits.clock {
+        clock.remaining = clock.remaining.saturating_sub(lost);
+    }
+    limits
+}

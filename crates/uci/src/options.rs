@@ -1,0 +1,234 @@
+//! The options of our engine: their names, ranges and values, and what to answer to a value that does not fit.
+
+use std::{path::PathBuf, time::Duration};
+
+use search::Settings;
+
+use crate::command::shortened;
+
+/// Shown for a `WeightsFile` that is not set: the network inside the binary.
+pub const EMBEDDED: &str = "<embedded>";
+
+/// Every option with its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Network file; `None`: the embedded network.
+    pub network: Option<PathBuf>,
+    /// Threads of the evaluator.
+    pub threads: usize,
+    pub settings: Settings,
+    pub ponder: bool,
+    pub chess960: bool,
+    pub show_wdl: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            network: None,
+            threads: 1,
+            settings: Settings::default(),
+            ponder: false,
+            chess960: false,
+            show_wdl: false,
+        }
+    }
+}
+
+/// What an option takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Spin { least: u64, most: u64 },
+    Check,
+    Text,
+    Button,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Name {
+    Hash,
+    ClearHash,
+    Threads,
+    MultiPv,
+    Ponder,
+    MoveOverhead,
+    Batch,
+    WeightsFile,
+    ShowWdl,
+    Chess960,
+}
+
+const TABLE: [(&str, Name, Kind); 10] = [
+    ("Hash", Name::Hash, Kind::Spin { least: 1, most: 65_536 }),
+    ("Clear Hash", Name::ClearHash, Kind::Button),
+    ("Threads", Name::Threads, Kind::Spin { least: 1, most: 256 }),
+    ("MultiPV", Name::MultiPv, Kind::Spin { least: 1, most: 256 }),
+    ("Ponder", Name::Ponder, Kind::Check),
+    ("Move Overhead", Name::MoveOverhead, Kind::Spin { least: 0, most: 10_000 }),
+    ("Batch", Name::Batch, Kind::Spin { least: 0, most: 4096 }),
+    ("WeightsFile", Name::WeightsFile, Kind::Text),
+    ("UCI_ShowWDL", Name::ShowWdl, Kind::Check),
+    ("UCI_Chess960", Name::Chess960, Kind::Check),
+];
+
+/// What an accepted `setoption` asks for beyond remembering the value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing until the next search.
+    Value,
+    /// Another network: worth saying soon whether it can be used.
+    Network,
+    /// Forget what was learned.
+    ClearHash,
+}
+
+/// A `setoption` that is not followed; each is one sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OptionError {
+    #[error("there is no option `{0}`")]
+    Unknown(String),
+    #[error("option {name} wants a whole number from {least} to {most}, not `{value}`; it stays {kept}")]
+    Number { name: &'static str, least: u64, most: u64, value: String, kept: String },
+    #[error("option {name} wants `true` or `false`, not `{value}`; it stays {kept}")]
+    Check { name: &'static str, value: String, kept: String },
+}
+
+impl Options {
+    /// Sets an option from its name (in any case) and value as text.
+    ///
+    /// # Errors
+    /// There is no such option or the value does not fit; nothing is changed.
+    pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<Change, OptionError> {
+        let (label, option, kind) = *TABLE
+            .iter()
+            .find(|(label, ..)| label.eq_ignore_ascii_case(name))
+            .ok_or_else(|| OptionError::Unknown(shortened(name)))?;
+        let value = value.unwrap_or_default();
+        match kind {
+            Kind::Spin { least, most } => {
+                let number =
+                    value.parse::<u64>().ok().filter(|number| (least..=most).contains(number)).ok_or_else(
+                        || OptionError::Number {
+                            name: label,
+                            least,
+                            most,
+                            value: shortened(value),
+                            kept: self.value(option),
+                        },
+                    )?;
+                self.set_number(option, number);
+            }
+            Kind::Check => {
+                let on = match value.to_ascii_lowercase().as_str() {
+                    "true" => true,
+                    "false" => false,
+                    _ => {
+                        return Err(OptionError::Check {
+                            name: label,
+                            value: shortened(value),
+                            kept: self.value(option),
+                        });
+                    }
+                };
+                match option {
+                    Name::Ponder => self.ponder = on,
+                    Name::ShowWdl => self.show_wdl = on,
+                    _ => self.chess960 = on,
+                }
+            }
+            Kind::Text => {
+                let path = (!value.is_empty() && value != EMBEDDED).then(|| PathBuf::from(value));
+                if path != self.network {
+                    self.network = path;
+                    return Ok(Change::Network);
+                }
+            }
+            Kind::Button => return Ok(Change::ClearHash),
+        }
+        Ok(Change::Value)
+    }
+
+    fn set_number(&mut self, option: Name, number: u64) {
+        // The ranges of the table fit every integer type used here.
+        match option {
+            Name::Hash => self.settings.hash_mib = number as usize,
+            Name::Threads => self.threads = number as usize,
+            Name::MultiPv => self.settings.multipv = number as usize,
+            Name::Batch => self.settings.batch = number as usize,
+            _ => self.settings.move_overhead = Duration::from_millis(number),
+        }
+    }
+
+    fn value(&self, option: Name) -> String {
+        match option {
+            Name::Hash => self.settings.hash_mib.to_string(),
+            Name::ClearHash => String::new(),
+            Name::Threads => self.threads.to_string(),
+            Name::MultiPv => self.settings.multipv.to_string(),
+            Name::Ponder => self.ponder.to_string(),
+            Name::MoveOverhead => self.settings.move_overhead.as_millis().to_string(),
+            Name::Batch => self.settings.batch.to_string(),
+            Name::WeightsFile => match &self.network {
+                Some(path) => path.display().to_string(),
+                None => EMBEDDED.to_owned(),
+            },
+            Name::ShowWdl => self.show_wdl.to_string(),
+            Name::Chess960 => self.chess960.to_string(),
+        }
+    }
+
+    /// The `option` lines of the handshake, with the present values as defaults.
+    #[must_use]
+    pub fn declare(&self) -> Vec<String> {
+        TABLE
+            .iter()
+            .map(|&(label, option, kind)| {
+                let value = self.value(option);
+                match kind {
+                    Kind::Spin { least, most } => {
+                        format!("option name {label} type spin default {value} min {least} max {most}")
+                    }
+                    Kind::Check => format!("option name {label} type check default {value}"),
+                    Kind::Text => format!("option name {label} type string default {value}"),
+                    Kind::Button => format!("option name {label} type button"),
+                }
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_kept_within_their_ranges() {
+        let mut options = Options::default();
+        assert_eq!(options.set("hash", Some("64")), Ok(Change::Value));
+        assert_eq!(options.settings.hash_mib, 64);
+        for bad in ["0", "-1", "65537", "99999999999999999999", "many", "", "1.5"] {
+            assert!(matches!(options.set("Hash", Some(bad)), Err(OptionError::Number { .. })), "{bad}");
+        }
+        assert_eq!(options.settings.hash_mib, 64);
+        assert!(matches!(options.set("Ponder", Some("maybe")), Err(OptionError::Check { .. })));
+        assert!(matches!(options.set("Contempt", Some("3")), Err(OptionError::Unknown(_))));
+        assert_eq!(options.set("Clear Hash", None), Ok(Change::ClearHash));
+        assert_eq!(options.set("WeightsFile", Some("a b.safetensors")), Ok(Change::Network));
+        assert_eq!(options.network, Some(PathBuf::from("a b.safetensors")));
+        assert_eq!(options.set("WeightsFile", Some("a b.safetensors")), Ok(Change::Value));
+        assert_eq!(options.set("WeightsFile", Some(EMBEDDED)), Ok(Change::Network));
+    }
+
+    #[test]
+    fn every_option_is_declared_and_can_be_set_to_its_default() {
+        let mut options = Options::default();
+        assert_eq!(options.declare().len(), TABLE.len());
+        for (label, option, kind) in TABLE {
+            if kind != Kind::Button {
+                let value = options.value(option);
+                assert_eq!(options.set(label, Some(&value)), Ok(Change::Value), "{label}");
+            }
+        }
+        assert_eq!(options, Options::default());
+    }
+}

@@ -1,0 +1,106 @@
+//! Engines that misbehave in every way we know, written as shell scripts.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::time::{Duration, Instant};
+
+use board::Game;
+use uci::client::{ClientError, Engine, EngineSpec, Task};
+
+const PATIENCE: Duration = Duration::from_millis(400);
+
+/// An engine that shakes hands and then runs `on_go` (shell) when told to go.
+fn scripted(on_go: &str) -> EngineSpec {
+    let script = format!(
+        r#"while read -r line; do
+            case "$line" in
+                uci) echo "id name scripted"; echo "option name Hash type spin default 1 min 1 max 9"; echo uciok;;
+                isready) echo readyok;;
+                go*) {on_go};;
+                quit) exit 0;;
+            esac
+        done"#
+    );
+    EngineSpec { program: "/bin/sh".into(), arguments: vec!["-c".into(), script], ..EngineSpec::default() }
+}
+
+fn think(on_go: &str) -> Result<uci::client::Answer, ClientError> {
+    let mut engine = Engine::start(&scripted(on_go), Duration::from_secs(5)).unwrap();
+    engine.think(&Game::default(), &Task::Nodes(1), PATIENCE)
+}
+
+#[test]
+fn a_proper_engine() {
+    let mut engine = Engine::start(
+        &scripted("echo info depth 1 score cp 20; echo bestmove e2e4 ponder e7e5"),
+        Duration::from_secs(5),
+    )
+    .unwrap();
+    assert_eq!(engine.name(), "scripted");
+    assert!(engine.has_option("hash"));
+    engine.new_game().unwrap();
+    let answer = engine.think(&Game::default(), &Task::Depth(1), Duration::from_secs(5)).unwrap();
+    assert_eq!(answer.best.unwrap().to_uci(board::CastlingMode::Standard).to_string(), "e2e4");
+    assert_eq!(answer.ponder.as_deref(), Some("e7e5"));
+    assert_eq!(answer.score(), Some(search::Score::Centipawns(20)));
+    assert!(matches!(engine.set_option("Contempt", "1"), Err(ClientError::NoOption { .. })));
+    engine.quit();
+}
+
+#[test]
+fn a_missing_program() {
+    let spec = EngineSpec { program: "/nonexistent/engine".into(), ..EngineSpec::default() };
+    assert!(matches!(Engine::start(&spec, PATIENCE), Err(ClientError::Spawn { .. })));
+}
+
+#[test]
+fn a_program_that_is_no_engine() {
+    let silent =
+        EngineSpec { program: "/bin/sleep".into(), arguments: vec!["20".into()], ..EngineSpec::default() };
+    let started = Instant::now();
+    assert!(matches!(
+        Engine::start(&silent, PATIENCE),
+        Err(ClientError::NoHandshake { question: "uci", .. })
+    ));
+    assert!(started.elapsed() < Duration::from_secs(5));
+    let gone = EngineSpec { program: "/bin/true".into(), ..EngineSpec::default() };
+    assert!(matches!(Engine::start(&gone, PATIENCE), Err(ClientError::Crashed { .. })));
+}
+
+#[test]
+fn a_crash() {
+    let error = think("exit 3").unwrap_err();
+    assert!(matches!(&error, ClientError::Crashed { how, .. } if how.contains('3')), "{error}");
+    let error = think("kill -SEGV $$").unwrap_err();
+    assert!(matches!(&error, ClientError::Crashed { how, .. } if how.contains("signal")), "{error}");
+}
+
+#[test]
+fn a_closed_output() {
+    let error = think("exec >&-; sleep 20").unwrap_err();
+    assert!(matches!(&error, ClientError::Crashed { how, .. } if how.contains("closed")), "{error}");
+}
+
+#[test]
+fn a_stall() {
+    assert!(matches!(think("sleep 20"), Err(ClientError::Stalled { .. })));
+}
+
+#[test]
+fn a_flood() {
+    let started = Instant::now();
+    assert!(matches!(
+        think("while :; do echo info depth 1 score cp 1; done"),
+        Err(ClientError::Stalled { .. })
+    ));
+    assert!(matches!(think("while :; do printf xxxxxxxxxxxxxxxx; done"), Err(ClientError::Stalled { .. })));
+    assert!(started.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn illegal_moves() {
+    for answer in ["e2e5", "e7e5", "0000", "(none)", "", "Nf3", "e2e4q"] {
+        let error = think(&format!("echo 'bestmove {answer}'")).unwrap_err();
+        assert!(matches!(error, ClientError::IllegalMove { .. }), "{answer}: {error}");
+    }
+}

@@ -1,0 +1,236 @@
+//! Conversations with the engine loop, around a search whose every answer is known.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use support::Conversation;
+
+/// Long enough to be sure that nothing comes.
+const SILENCE: Duration = Duration::from_millis(150);
+
+#[test]
+fn a_short_game() {
+    let mut engine = Conversation::start();
+    engine.send("uci");
+    engine.expect("uciok");
+    engine.ask("debug on");
+    engine.send("ucinewgame");
+    engine.send("position startpos moves e2e4 d7d5");
+    engine.send("go depth 2");
+    engine.expect("bestmove");
+    engine.ask("setoption name MultiPV value 2");
+    engine.send("setoption name UCI_ShowWDL value true");
+    engine.send("go nodes 40");
+    engine.expect("bestmove");
+    engine.send("quit");
+    engine.close();
+    insta::assert_snapshot!(engine.transcript());
+}
+
+#[test]
+fn complaints_are_sentences() {
+    let mut engine = Conversation::start();
+    engine.ask("");
+    for line in [
+        "hello",
+        "setoption",
+        "setoption name",
+        "setoption name Hash",
+        "setoption name Hash value 0",
+        "setoption name Hash value -4",
+        "setoption name Hash value 99999999999999999999",
+        "setoption name Threads value two",
+        "setoption name Ponder value yes",
+        "setoption name Contempt value 10",
+        "setoption name WeightsFile value bad.safetensors",
+        "setoption name WeightsFile value <embedded>",
+        "position",
+        "position fen",
+        "position fen nonsense",
+        "position fen 8/8/8/8/8/8/8/8 w - - 0 1",
+        "position fen rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNRR w KQkq - 0 1",
+        "position fen k7/8/8/8/8/8/8/K6R b - - 0 1 moves a8b8 h1h8 b8b9 b8b7",
+        "position startpos moves e2e4 e2e4 e7e5",
+        "ponderhit",
+        "stop",
+        "debug",
+        "debug maybe",
+        "register later",
+        "d",
+    ] {
+        engine.ask(line);
+    }
+    insta::assert_snapshot!(engine.transcript());
+    engine.close();
+}
+
+#[test]
+fn strange_limits_are_answered() {
+    let mut engine = Conversation::start();
+    engine.ask("");
+    for line in [
+        "go depth 0",
+        "go depth -1",
+        "go nodes 0",
+        "go nodes 1",
+        "go movetime 0",
+        "go movetime -100",
+        "go movetime soon",
+        "go movetime",
+        "go wtime 0 btime 0",
+        "go wtime -50 btime -50 winc 0 binc 0",
+        "go wtime 0 btime 0 movestogo 0",
+        "go btime 0",
+        "go winc 100 binc 100",
+        "go depth 99999999999999999999 nodes 20",
+        "go mate 0 depth 1",
+        "go mate -3 depth 1",
+        "go searchmoves a2a3 depth 1",
+        "go searchmoves e2e5 depth 1",
+        "go depth 1 turbo",
+        "go depth 1 depth 1",
+    ] {
+        engine.send(line);
+        engine.expect("bestmove");
+    }
+    insta::assert_snapshot!(engine.transcript());
+    engine.close();
+}
+
+#[test]
+fn the_end_of_a_game_has_no_move() {
+    let mut engine = Conversation::start();
+    for fen in ["7k/5KQ1/8/8/8/8/8/8 b - - 0 1", "7k/5K2/6Q1/8/8/8/8/8 b - - 0 1"] {
+        engine.send(&format!("position fen {fen}"));
+        engine.send("go movetime 100");
+        engine.expect("bestmove");
+    }
+    insta::assert_snapshot!(engine.transcript());
+    engine.close();
+}
+
+#[test]
+fn an_illegal_move_keeps_the_last_legal_position() {
+    let mut engine = Conversation::start();
+    engine.ask("position startpos moves e2e4 e7e5 e4e5 g8f6");
+    let shown = engine.ask("d");
+    assert!(shown.iter().any(|line| line.contains("rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w")));
+    engine.ask("position fen 8/8/8 w");
+    assert!(engine.ask("d") == shown, "a bad FEN changes nothing");
+}
+
+#[test]
+fn chess960_castles_onto_the_rook() {
+    let mut engine = Conversation::start();
+    let fen = "1r2k1r1/5pp1/8/8/8/8/5PP1/1R2K1R1 w GBgb - 0 1";
+    let refused = engine.ask(&format!("position fen {fen}"));
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    engine.ask("setoption name UCI_Chess960 value true");
+    assert_eq!(engine.ask(&format!("position fen {fen} moves e1g1")), Vec::<String>::new());
+    engine.send("go perft 1");
+    let answers = engine.expect("Nodes searched");
+    assert!(answers.iter().any(|line| line.starts_with("e8b8: ")), "{answers:?}");
+    assert!(answers.iter().any(|line| line.starts_with("e8g8: ")), "{answers:?}");
+}
+
+#[test]
+fn infinite_waits_for_stop() {
+    let mut engine = Conversation::start();
+    engine.send("go infinite depth 1");
+    engine.expect("info depth 3");
+    assert_eq!(engine.answer_within(SILENCE), None);
+    assert_eq!(engine.ask("setoption name Hash value 32"), Vec::<String>::new());
+    engine.send("stop");
+    assert_eq!(engine.expect("bestmove").len(), 1);
+    engine.send("stop");
+    assert_eq!(engine.answer_within(SILENCE), None);
+}
+
+#[test]
+fn ponder_waits_for_the_hit() {
+    let mut engine = Conversation::start();
+    engine.send("go ponder wtime 1000 btime 1000");
+    engine.expect("info depth 3");
+    assert_eq!(engine.answer_within(SILENCE), None);
+    engine.send("ponderhit");
+    engine.expect("bestmove");
+    engine.send("go ponder depth 1");
+    engine.expect("info depth 1");
+    assert_eq!(engine.answer_within(SILENCE), None);
+    engine.send("stop");
+    assert_eq!(engine.expect("bestmove").len(), 1);
+}
+
+#[test]
+fn every_go_has_one_best_move() {
+    let mut engine = Conversation::start();
+    engine.send("go infinite");
+    engine.expect("info depth 3");
+    engine.send("position startpos moves e2e4");
+    engine.send("go infinite");
+    engine.send("go depth 1");
+    let mut answers = Vec::new();
+    while let Some(answer) = engine.answer_within(SILENCE) {
+        answers.push(answer);
+    }
+    let best: Vec<&String> = answers.iter().filter(|line| line.starts_with("bestmove")).collect();
+    assert_eq!(best.len(), 3, "{answers:?}");
+}
+
+#[test]
+fn perft_can_be_stopped() {
+    let mut engine = Conversation::start();
+    engine.send("go perft 3");
+    assert_eq!(engine.expect("Nodes searched").last().unwrap(), "Nodes searched: 8902");
+    engine.send("go perft 30");
+    engine.send("stop");
+    engine.expect("info string perft was stopped");
+}
+
+#[test]
+fn the_end_of_input_stops_and_ends() {
+    let mut engine = Conversation::start();
+    engine.send("go infinite");
+    engine.expect("info depth 3");
+    let started = Instant::now();
+    let last = engine.close();
+    assert!(last.last().is_some_and(|line| line.starts_with("bestmove")), "{last:?}");
+    assert!(started.elapsed() < Duration::from_secs(1));
+}
+
+#[test]
+fn a_search_that_fails_still_moves() {
+    let mut engine = Conversation::start();
+    engine.send("position fen 4k3/8/8/8/8/8/4P3/4K3 w - - 66 90");
+    engine.send("go depth 3");
+    let answers = engine.expect("bestmove");
+    assert!(
+        answers.iter().any(|line| line.starts_with("info string error: the search failed")),
+        "{answers:?}"
+    );
+    assert_ne!(answers.last().unwrap(), "bestmove 0000");
+    engine.send("position startpos");
+    engine.send("go depth 1");
+    engine.expect("bestmove");
+}
+
+#[test]
+fn any_bytes_are_survived() {
+    let mut engine = Conversation::start();
+    engine.send_bytes(b"\0\0\0\n\xff\xfe\xfd\nposition fen \0\0\ngo\0depth\x001\n");
+    engine.expect("bestmove");
+    engine.send_bytes("position startpos moves ".as_bytes());
+    engine.send_bytes("e2e4 ".repeat(300_000).as_bytes());
+    engine.send_bytes(b"\n");
+    assert!(engine.expect("info string")[0].contains("more than"));
+    engine.send_bytes("x".repeat(900_000).as_bytes());
+    engine.send_bytes("\r\n\u{2654}\u{202e} ucinewgame\u{2028}\n".as_bytes());
+    engine.ask("");
+    engine.send("go depth 1");
+    engine.expect("bestmove");
+    engine.send_bytes(b"quit without a line feed");
+    engine.close();
+}

@@ -1,0 +1,195 @@
+//! A deterministic search and a conversation with the engine loop, for the tests of the protocol.
+
+use std::{
+    io::{BufRead, BufReader, PipeWriter, Write},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use board::{Game, Move, Position};
+use nets::WdlModel;
+use search::{Bound, Control, Limits, Outcome, Score, Search, SearchInfo, Settings};
+use uci::{Built, Factory, Identity, Options};
+
+/// Scores each root move by the material it wins, one "depth" after the other; nodes are moves looked at, a node
+/// takes one microsecond of pretended time.
+#[derive(Debug)]
+pub struct MaterialSearch {
+    settings: Settings,
+}
+
+fn material(position: &Position) -> i32 {
+    let board = position.board();
+    let side = |color| {
+        let pieces = board.material_side(color);
+        i32::from(pieces.pawn)
+            + 3 * i32::from(pieces.knight + pieces.bishop)
+            + 5 * i32::from(pieces.rook)
+            + 9 * i32::from(pieces.queen)
+    };
+    100 * (side(position.turn()) - side(!position.turn()))
+}
+
+impl Search for MaterialSearch {
+    fn search(
+        &mut self,
+        game: &Game,
+        limits: &Limits,
+        control: &Control,
+        report: &mut dyn FnMut(&SearchInfo),
+    ) -> Result<Outcome, eval::EvalError> {
+        let started = Instant::now();
+        let position = game.position();
+        if position.fen().contains(" 66 ") {
+            panic!("a test asked for a search that fails");
+        }
+        let mut moves: Vec<(i32, Move)> = position
+            .legal_moves()
+            .iter()
+            .filter(|mv| limits.search_moves.is_empty() || limits.search_moves.contains(mv))
+            .map(|&mv| (-material(&position.after(mv)), mv))
+            .collect();
+        moves.sort_by_key(|&(score, _)| -score);
+        let mut outcome = Outcome {
+            best: moves.first().map(|&(_, mv)| mv),
+            ponder: moves.first().and_then(|&(_, mv)| position.after(mv).legal_moves().first().copied()),
+            ..Outcome::default()
+        };
+        let most = if limits.infinite { 3 } else { limits.depth.unwrap_or(3) };
+        for depth in 1..=most.min(100) {
+            let nodes = outcome.nodes + moves.len() as u64;
+            let timed_out = limits.movetime.is_some_and(|time| started.elapsed() >= time);
+            let spent = limits.nodes.is_some_and(|most| nodes > most);
+            let flagged = limits.clock.is_some_and(|clock| clock.remaining.is_zero());
+            if control.is_stopped() || timed_out || spent || flagged {
+                break;
+            }
+            outcome.nodes = nodes;
+            outcome.lines = (1..)
+                .zip(moves.iter().take(self.settings.multipv))
+                .map(|(multipv, &(score, mv))| SearchInfo {
+                    depth,
+                    seldepth: depth + 1,
+                    multipv,
+                    score: Score::Centipawns(score),
+                    bound: Bound::Exact,
+                    wdl: WdlModel::default().at(score as f32),
+                    nodes,
+                    elapsed: Duration::from_micros(nodes),
+                    hashfull: depth,
+                    pv: vec![mv],
+                })
+                .collect();
+            outcome.lines.iter().for_each(&mut *report);
+        }
+        Ok(outcome)
+    }
+
+    fn configure(&mut self, settings: &Settings) {
+        self.settings = settings.clone();
+    }
+
+    fn clear(&mut self) {}
+}
+
+/// Builds [`MaterialSearch`]; network files whose name contains `bad` are refused.
+pub fn factory() -> Factory {
+    Box::new(|options: &Options| {
+        if let Some(path) = &options.network
+            && path.to_string_lossy().contains("bad")
+        {
+            return Err(format!("cannot use the network file `{}`", path.display()));
+        }
+        Ok(Built {
+            search: Box::new(MaterialSearch { settings: options.settings.clone() }),
+            description: format!("material, {} threads", options.threads),
+        })
+    })
+}
+
+/// An engine under test: what is sent and answered is written down.
+pub struct Conversation {
+    input: Option<PipeWriter>,
+    answers: mpsc::Receiver<String>,
+    engine: Option<thread::JoinHandle<std::io::Result<()>>>,
+    transcript: String,
+}
+
+impl Conversation {
+    pub fn start() -> Self {
+        let (engine_input, input) = std::io::pipe().unwrap();
+        let (output, engine_output) = std::io::pipe().unwrap();
+        let identity = Identity { name: "Test 1.0".into(), author: "the testers".into() };
+        let engine = thread::spawn(move || {
+            uci::run(engine_input, engine_output, factory(), &identity, Options::default())
+        });
+        let (sender, answers) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { input: Some(input), answers, engine: Some(engine), transcript: String::new() }
+    }
+
+    pub fn send(&mut self, line: &str) {
+        self.transcript.push_str(&format!("> {line}\n"));
+        self.send_bytes(format!("{line}\n").as_bytes());
+    }
+
+    pub fn send_bytes(&mut self, bytes: &[u8]) {
+        self.input.as_mut().unwrap().write_all(bytes).unwrap();
+    }
+
+    /// The next answer, if one comes within this time.
+    pub fn answer_within(&mut self, time: Duration) -> Option<String> {
+        let line = self.answers.recv_timeout(time).ok()?;
+        self.transcript.push_str(&format!("< {line}\n"));
+        Some(line)
+    }
+
+    /// Reads up to the first answer that begins with `start`; all answers read.
+    pub fn expect(&mut self, start: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        loop {
+            let Some(line) = self.answer_within(Duration::from_secs(5)) else {
+                panic!("no `{start}` within 5 s; the conversation so far:\n{}", self.transcript);
+            };
+            let found = line.starts_with(start);
+            lines.push(line);
+            if found {
+                return lines;
+            }
+        }
+    }
+
+    /// Sends a line and `isready`, reads up to `readyok`: what was answered in between.
+    pub fn ask(&mut self, line: &str) -> Vec<String> {
+        self.send(line);
+        self.send("isready");
+        let mut lines = self.expect("readyok");
+        lines.pop();
+        lines
+    }
+
+    /// Closes the input and waits for the engine's end: everything still answered.
+    pub fn close(&mut self) -> Vec<String> {
+        self.input = None;
+        let lines: Vec<String> = std::iter::from_fn(|| self.answer_within(Duration::from_secs(5))).collect();
+        let engine = self.engine.take().unwrap();
+        let started = Instant::now();
+        while !engine.is_finished() {
+            assert!(started.elapsed() < Duration::from_secs(5), "the engine does not end");
+            thread::sleep(Duration::from_millis(1));
+        }
+        engine.join().unwrap().unwrap();
+        lines
+    }
+
+    pub fn transcript(&self) -> &str {
+        &self.transcript
+    }
+}
