@@ -3,11 +3,17 @@
 mod control;
 mod engine;
 mod info;
+mod kbest;
 mod limits;
+mod memory;
+mod quiet;
+mod score;
 mod settings;
+mod time;
 
 pub use control::Control;
 pub use engine::Search;
 pub use info::{Bound, Outcome, Score, SearchInfo};
+pub use kbest::KBest;
 pub use limits::{Clock, Limits};
 pub use settings::Settings;

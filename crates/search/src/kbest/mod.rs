@@ -1,0 +1,388 @@
+//! The Batch First search: iterative deepening over zero-window passes, each a best-first search of the whole tree.
+//!
+//! Nothing is lost between passes, depths and moves of a game: evaluations and bounds stay in a memory of fixed size,
+//! so a new pass walks quickly through what is known and evaluates only what is not.
+
+mod frame;
+mod pass;
+mod pool;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use board::{Game, Move, Position};
+use eval::{EvalError, Evaluator};
+use nets::{Calibration, Wdl};
+
+use crate::{
+    Bound, Control, Limits, Outcome, Score, Search, SearchInfo, Settings,
+    memory::{Bounds, Memory, NO_MOVE},
+    quiet::exchange,
+    score::{INFINITY, LARGEST_VALUE, MATE, MATE_BOUND, Value, to_score},
+    time::Watch,
+};
+use pass::{Deadline, PassEnd, Root, Searcher, memory_key};
+
+/// Depths are counted in parts of a ply, so that moves may cost more or less than one.
+const PLY: i16 = 16;
+
+/// Plies beyond which no search goes.
+const LARGEST_DEPTH: u32 = 128;
+
+/// Distance of two scores, in centipawns, below which they are the same to a game.
+const TOLERANCE: Value = 2;
+
+impl Deadline for Watch<'_> {
+    fn is_over(&mut self) -> bool {
+        Watch::is_over(self)
+    }
+    fn evaluations_left(&self) -> u64 {
+        Watch::evaluations_left(self)
+    }
+    fn spend(&mut self, evaluations: u64) {
+        Watch::spend(self, evaluations);
+    }
+}
+
+/// The default search of Batch First.
+pub struct KBest {
+    evaluator: Box<dyn Evaluator>,
+    calibration: Calibration,
+    settings: Settings,
+    memory: Memory,
+    searcher: Searcher,
+    /// The game whose bounds are in memory: its keys, the current one last.
+    known_game: Vec<u64>,
+    tolerance: Value,
+}
+
+impl std::fmt::Debug for KBest {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("KBest").field("evaluator", &self.evaluator.describe()).finish_non_exhaustive()
+    }
+}
+
+/// What one depth found out about one line.
+#[derive(Clone, Debug)]
+struct Line {
+    mv: Move,
+    index: u8,
+    lower: Value,
+    upper: Value,
+    pv: Vec<Move>,
+    /// Did the depth come to its end?
+    complete: bool,
+}
+
+impl KBest {
+    /// A search over an evaluator; `calibration` gives the bins and the win, draw and loss chances.
+    #[must_use]
+    pub fn new(evaluator: Box<dyn Evaluator>, calibration: &Calibration, settings: &Settings) -> Self {
+        let (memory, frames) = Self::memory_shares(settings);
+        Self {
+            searcher: Searcher::new(&calibration.bins, frames),
+            memory: Memory::new(memory),
+            evaluator,
+            calibration: calibration.clone(),
+            settings: settings.clone(),
+            known_game: Vec::new(),
+            tolerance: TOLERANCE,
+        }
+    }
+
+    /// For comparison with plain negamax of the same depth: scores are resolved to the centipawn, and mates that a
+    /// deeper search has proven are not used.
+    #[must_use]
+    pub fn exact(mut self) -> Self {
+        self.tolerance = 0;
+        self.searcher.any_proof = false;
+        self
+    }
+
+    /// The evaluator's description of itself.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        self.evaluator.describe()
+    }
+
+    /// MiB for memory, bytes for frames.
+    fn memory_shares(settings: &Settings) -> (usize, usize) {
+        let mib = settings.hash_mib.max(1);
+        let frames = (mib << 20) / 8;
+        ((mib - mib.div_ceil(8)).max(1), frames)
+    }
+
+    fn width(&self) -> usize {
+        let width =
+            if self.settings.batch == 0 { self.evaluator.preferred_batch() } else { self.settings.batch };
+        width.clamp(1, self.evaluator.largest_batch())
+    }
+
+    /// Bounds are for one history; after another one they only order moves.
+    fn take_up(&mut self, game: &Game) {
+        let mut keys = game.keys().to_vec();
+        keys.push(game.position().key());
+        if keys != self.known_game {
+            self.memory.new_root();
+            self.known_game = keys;
+        }
+    }
+
+    /// Value and best move of the root at one depth, by zero-window passes around `guess`.
+    fn resolve(
+        &mut self,
+        root: &Root<'_>,
+        guess: Value,
+        watch: &mut Watch<'_>,
+    ) -> Result<(Bounds, bool), EvalError> {
+        let width = self.width();
+        let mut found = Bounds { lower: -MATE, upper: MATE, best: NO_MOVE };
+        if root.complete
+            && let Some(known) = self.memory.bounds(memory_key(root.position), root.depth)
+            && known.best != NO_MOVE
+        {
+            found = Bounds {
+                lower: found.lower.max(known.lower),
+                upper: found.upper.min(known.upper),
+                best: if known.lower > -INFINITY { known.best } else { NO_MOVE },
+            };
+        }
+        let (mut up, mut down) = (0, 0);
+        let mut separator = guess.clamp(least_open(found), found.upper.max(least_open(found)));
+        while found.best == NO_MOVE || found.upper - found.lower > self.tolerance {
+            let end =
+                self.searcher.pass(root, separator, width, &mut self.memory, &mut self.evaluator, watch)?;
+            let PassEnd::Decided(bounds) = end else { return Ok((found, false)) };
+            if bounds.lower > found.lower || bounds.lower >= separator {
+                // The move behind the lower bound, also where a pass failed low and still raised it.
+                found.best = bounds.best;
+            }
+            found.lower = found.lower.max(bounds.lower);
+            found.upper = found.upper.min(bounds.upper);
+            if bounds.lower >= separator {
+                up = next_step(up);
+            } else {
+                down = next_step(down);
+            }
+            if found.upper < found.lower {
+                // Bounds through repetitions may disagree from path to path; the latest word counts.
+                (found.lower, found.upper) = (bounds.lower.max(-MATE), bounds.upper.min(MATE));
+            }
+            separator = if down == 0 {
+                // Only upwards so far: expect to be right, then lengthen the steps.
+                let next = found.lower + 1 + self.tolerance.max(up - 1);
+                if next > LARGEST_VALUE && found.lower < MATE_BOUND { MATE_BOUND + 1 } else { next }
+            } else if up == 0 {
+                let next = found.upper - self.tolerance.max(down - 1);
+                if next < -LARGEST_VALUE && found.upper > -MATE_BOUND { -MATE_BOUND - 1 } else { next }
+            } else {
+                found.lower + (found.upper - found.lower + 1) / 2
+            }
+            .clamp(least_open(found), found.upper.max(least_open(found)));
+        }
+        Ok((found, true))
+    }
+
+    /// Follows best moves through memory.
+    fn principal_variation(&self, root: &Position, first: Move, depth: i16) -> Vec<Move> {
+        let mut line = vec![first];
+        let mut position = root.after(first);
+        let mut seen = vec![root.key(), position.key()];
+        let mut depth = depth - PLY;
+        while depth >= 0 && line.len() < LARGEST_DEPTH as usize {
+            let key = memory_key(&position);
+            let moves =
+                if depth == 0 { crate::quiet::forcing_moves(&position) } else { position.legal_moves() };
+            let Some(bounds) = self.memory.bounds(key, depth) else { break };
+            let Some(&mv) = moves.get(usize::from(bounds.best)) else { break };
+            if depth == 0 && !position.is_check() && self.memory.value(position.key()) >= Some(bounds.lower) {
+                break; // Declining every capture is best.
+            }
+            line.push(mv);
+            position.play(mv);
+            if seen.contains(&position.key()) {
+                break;
+            }
+            seen.push(position.key());
+            depth = (depth - PLY).max(0);
+        }
+        line
+    }
+
+    fn wdl(&self, value: Value) -> Wdl {
+        if value > MATE_BOUND {
+            Wdl { win: 1000, draw: 0, loss: 0 }
+        } else if value < -MATE_BOUND {
+            Wdl { win: 0, draw: 0, loss: 1000 }
+        } else {
+            self.calibration.wdl.at(value as f32)
+        }
+    }
+
+    fn info(&self, line: &Line, rank: usize, depth: u32, watch: &Watch<'_>) -> SearchInfo {
+        let bound = if line.complete {
+            Bound::Exact
+        } else if line.lower > -MATE {
+            Bound::Lower
+        } else {
+            Bound::Upper
+        };
+        let value = if bound == Bound::Upper { line.upper } else { line.lower };
+        SearchInfo {
+            depth,
+            seldepth: self.searcher.deepest.max(depth),
+            multipv: rank,
+            score: to_score(value),
+            bound,
+            wdl: self.wdl(value),
+            nodes: watch.nodes(),
+            elapsed: watch.elapsed(),
+            hashfull: self.memory.fill_per_mille(),
+            pv: line.pv.clone(),
+        }
+    }
+
+    /// The move to make when nothing was searched: best by known move scores, else the best exchange.
+    fn unsearched_move(&self, position: &Position, moves: &[(Move, u8)]) -> Option<Move> {
+        let all = position.legal_moves();
+        let scores = self.memory.scores(position.key(), all.len());
+        moves
+            .iter()
+            .max_by_key(|(mv, index)| match scores {
+                Some(scores) => i32::from(scores[usize::from(*index)]),
+                None => exchange(position, *mv),
+            })
+            .map(|&(mv, _)| mv)
+    }
+}
+
+/// The smallest separator that can still teach something: without a best move, its own bound.
+fn least_open(found: Bounds) -> Value {
+    if found.best == NO_MOVE { found.lower } else { found.lower + 1 }
+}
+
+/// Steps of the search for the value: 1, then 8, 24, 72 … centipawns.
+fn next_step(step: Value) -> Value {
+    match step {
+        0 => 1,
+        1 => 8,
+        longer => longer.saturating_mul(3).min(LARGEST_VALUE),
+    }
+}
+
+impl Search for KBest {
+    fn search(
+        &mut self,
+        game: &Game,
+        limits: &Limits,
+        control: &Control,
+        report: &mut dyn FnMut(&SearchInfo),
+    ) -> Result<Outcome, EvalError> {
+        let mut watch = Watch::new(limits, self.settings.move_overhead, control);
+        self.take_up(game);
+        self.searcher.reset_statistics();
+        let position = game.position();
+        let allowed: Vec<(Move, u8)> = (0_u8..=u8::MAX)
+            .zip(position.legal_moves())
+            .map(|(index, mv)| (mv, index))
+            .filter(|(mv, _)| limits.search_moves.is_empty() || limits.search_moves.contains(mv))
+            .collect();
+        let mut lines: Vec<Line> = Vec::new();
+        let mut depth_reached = 0;
+        let wanted = self.settings.multipv.clamp(1, allowed.len().max(1));
+        let mut last_depth = limits.depth.unwrap_or(LARGEST_DEPTH).min(LARGEST_DEPTH);
+        if let Some(mate) = limits.mate {
+            last_depth = last_depth.min(mate.saturating_mul(2).saturating_sub(1).max(1));
+        }
+        for depth in 1..=last_depth {
+            if allowed.is_empty() || (depth > 1 && watch.is_late()) {
+                break;
+            }
+            let mut found: Vec<Line> = Vec::new();
+            let mut interrupted = false;
+            for rank in 0..wanted {
+                let moves: Vec<(Move, u8)> = allowed
+                    .iter()
+                    .copied()
+                    .filter(|(_, index)| found.iter().all(|line| line.index != *index))
+                    .collect();
+                let root = Root {
+                    position,
+                    moves: &moves,
+                    complete: moves.len() == position.legal_moves().len(),
+                    history: game.keys(),
+                    depth: depth as i16 * PLY,
+                };
+                let guess = lines.get(rank).map_or(0, |line| line.lower);
+                let (bounds, complete) = self.resolve(&root, guess, &mut watch)?;
+                interrupted |= !complete;
+                if let Some(&(mv, index)) = moves.iter().find(|(_, index)| *index == bounds.best) {
+                    let pv = self.principal_variation(position, mv, root.depth);
+                    found.push(Line { mv, index, lower: bounds.lower, upper: bounds.upper, pv, complete });
+                }
+                if interrupted {
+                    break;
+                }
+            }
+            if interrupted {
+                // A move proven good at this depth comes to the front, the rest is what the last depth said.
+                if let Some(best) = found.into_iter().next() {
+                    lines.retain(|line| line.index != best.index);
+                    lines.insert(0, best);
+                    lines.truncate(wanted);
+                    if let Some(line) = lines.first() {
+                        report(&self.info(line, 1, depth, &watch));
+                    }
+                }
+                break;
+            }
+            found.sort_by_key(|line| std::cmp::Reverse(line.lower));
+            lines = found;
+            depth_reached = depth;
+            for (rank, line) in (1..).zip(&lines) {
+                report(&self.info(line, rank, depth, &watch));
+            }
+            let Some(first) = lines.first() else { break };
+            let plies_to_mate = MATE - first.lower.abs();
+            let decided = lines.len() == wanted
+                && lines.iter().all(|line| line.lower.abs() > MATE_BOUND)
+                && plies_to_mate <= depth as Value;
+            let mate_found = limits.mate.is_some_and(
+                |wanted| matches!(to_score(first.lower), Score::Mate(moves) if moves > 0 && moves as u32 <= wanted),
+            );
+            if decided || mate_found || (allowed.len() == 1 && limits.clock.is_some() && !watch.must_wait()) {
+                break;
+            }
+        }
+        while watch.must_wait() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let best = lines.first().map(|line| line.mv).or_else(|| self.unsearched_move(position, &allowed));
+        Ok(Outcome {
+            best,
+            ponder: lines.first().and_then(|line| line.pv.get(1).copied()),
+            nodes: watch.nodes(),
+            lines: (1..)
+                .zip(&lines)
+                .map(|(rank, line)| self.info(line, rank, depth_reached, &watch))
+                .collect(),
+        })
+    }
+
+    fn configure(&mut self, settings: &Settings) {
+        if settings.hash_mib != self.settings.hash_mib {
+            let (memory, frames) = Self::memory_shares(settings);
+            self.memory = Memory::new(memory);
+            self.searcher = Searcher::new(&self.calibration.bins, frames);
+            self.known_game.clear();
+        }
+        self.settings = settings.clone();
+    }
+
+    fn clear(&mut self) {
+        let (memory, _) = Self::memory_shares(&self.settings);
+        self.memory = Memory::new(memory);
+        self.known_game.clear();
+    }
+}

@@ -1,0 +1,323 @@
+//! The search against plain negamax, and against mates that are known.
+
+use std::collections::HashMap;
+
+use board::{CastlingMode, Color, Game, Position, Role, Setup, Square, to_uci};
+use eval::{Batch, Evaluator, Mock};
+use nets::Calibration;
+
+use super::*;
+use crate::{
+    quiet::forcing_moves,
+    score::{from_child, from_evaluation},
+};
+
+/// A small deterministic generator (SplitMix64).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ z >> 31) % sides as u64) as usize
+    }
+}
+
+/// Kings and up to `pieces` random others, either side to move.
+fn small_position(dice: &mut Dice, pieces: usize) -> Position {
+    loop {
+        let mut setup = Setup::empty();
+        setup.turn = if dice.roll(2) == 0 { Color::White } else { Color::Black };
+        let mut place = |dice: &mut Dice, role: Role, color: Color| {
+            let square = Square::new(dice.roll(64) as u32);
+            setup.board.set_piece_at(square, role.of(color));
+        };
+        for _ in 0..1 + dice.roll(pieces) {
+            let roles =
+                [Role::Pawn, Role::Pawn, Role::Pawn, Role::Knight, Role::Bishop, Role::Rook, Role::Queen];
+            let color = if dice.roll(2) == 0 { Color::White } else { Color::Black };
+            let role = roles[dice.roll(roles.len())];
+            place(dice, role, color);
+        }
+        place(dice, Role::King, Color::White);
+        place(dice, Role::King, Color::Black);
+        if let Ok(position) = Position::from_setup(setup, CastlingMode::Standard)
+            && !position.legal_moves().is_empty()
+            && !position.is_insufficient_material()
+        {
+            return position;
+        }
+    }
+}
+
+/// Negamax straight from the rules, with the leaf rule of `quiet`.
+struct Plain {
+    evaluator: Mock,
+    leaves: HashMap<u64, Value>,
+}
+
+impl Plain {
+    fn evaluation(&mut self, position: &Position) -> Value {
+        let mut batch = Batch::default();
+        batch.push(position, true, &[]);
+        from_evaluation(self.evaluator.evaluate(batch).unwrap().scores.values[0])
+    }
+
+    fn leaf(&mut self, position: &Position) -> Value {
+        if let Some(&value) = self.leaves.get(&position.key()) {
+            return value;
+        }
+        let value = if position.is_insufficient_material() {
+            0
+        } else if position.legal_moves().is_empty() {
+            if position.is_check() { -MATE } else { 0 }
+        } else {
+            let declined = if position.is_check() { -INFINITY } else { self.evaluation(position) };
+            let moves = forcing_moves(position);
+            moves.iter().map(|&mv| from_child(self.leaf(&position.after(mv)))).fold(declined, Value::max)
+        };
+        self.leaves.insert(position.key(), value);
+        value
+    }
+
+    fn value(&mut self, position: &Position, depth: u32, path: &mut Vec<u64>) -> Value {
+        if position.is_insufficient_material() {
+            return 0;
+        }
+        if path.len() > 1 && path[1..].contains(&position.key()) {
+            return 0;
+        }
+        let moves = position.legal_moves();
+        if moves.is_empty() {
+            return if position.is_check() { -MATE } else { 0 };
+        }
+        if position.halfmove_clock() >= 100 {
+            return 0;
+        }
+        if depth == 0 {
+            return self.leaf(position);
+        }
+        path.push(position.key());
+        let value = moves
+            .iter()
+            .map(|&mv| from_child(self.value(&position.after(mv), depth - 1, path)))
+            .fold(-INFINITY, Value::max);
+        path.pop();
+        value
+    }
+
+    fn root(&mut self, position: &Position, depth: u32) -> HashMap<String, Value> {
+        let mut path = vec![position.key()];
+        let moves = position.legal_moves();
+        moves
+            .iter()
+            .map(|&mv| {
+                let value = from_child(self.value(&position.after(mv), depth - 1, &mut path));
+                (to_uci(position, mv), value)
+            })
+            .collect()
+    }
+}
+
+fn kbest(seed: u64, batch: usize, multipv: usize) -> KBest {
+    let calibration = Calibration { bins: vec![20.0, 60.0, 150.0, 300.0], ..Calibration::default() };
+    let settings = Settings { batch, multipv, hash_mib: 16, ..Settings::default() };
+    KBest::new(Box::new(Mock::new(seed)), &calibration, &settings).exact()
+}
+
+fn lines_of(search: &mut KBest, game: &Game, depth: u32) -> Vec<SearchInfo> {
+    let limits = Limits { depth: Some(depth), ..Limits::default() };
+    search.search(game, &limits, &Control::default(), &mut |_| {}).unwrap().lines
+}
+
+/// Every root move's value, so also the set of best moves, equals plain negamax, whatever K is.
+fn compare(positions: std::ops::Range<u64>, depths: std::ops::RangeInclusive<u32>, pieces: usize) {
+    std::thread::scope(|scope| {
+        let half = (positions.start + positions.end) / 2;
+        for part in [positions.start..half, half..positions.end] {
+            let depths = depths.clone();
+            scope.spawn(move || {
+                for seed in part {
+                    let position = small_position(&mut Dice(seed), pieces);
+                    let game = Game::new(position.clone());
+                    let mut plain = Plain { evaluator: Mock::new(seed), leaves: HashMap::new() };
+                    for depth in depths.clone() {
+                        let expected = plain.root(&position, depth);
+                        for batch in [1, 8, 64, 1024] {
+                            let mut search = kbest(seed, batch, usize::MAX);
+                            let found: HashMap<String, Score> = lines_of(&mut search, &game, depth)
+                                .iter()
+                                .map(|line| (to_uci(&position, line.pv[0]), line.score))
+                                .collect();
+                            let expected: HashMap<String, Score> =
+                                expected.iter().map(|(mv, &value)| (mv.clone(), to_score(value))).collect();
+                            let differing: Vec<_> = expected
+                                .iter()
+                                .filter(|&(mv, score)| found.get(mv) != Some(score))
+                                .map(|(mv, score)| (mv, found.get(mv), score))
+                                .collect();
+                            assert!(
+                                differing.is_empty() && found.len() == expected.len(),
+                                "{} depth {depth} K {batch}: (move, found, expected) {differing:?}",
+                                position.fen()
+                            );
+                        }
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn equals_plain_negamax_on_500_small_positions() {
+    compare(0..500, 1..=3, 4);
+}
+
+#[test]
+fn equals_plain_negamax_at_depth_4() {
+    compare(0..500, 4..=4, 2);
+}
+
+/// With one line only, the value is the largest and the move one of the best.
+#[test]
+fn one_line_finds_the_value_and_a_best_move() {
+    for seed in 0..200 {
+        let position = small_position(&mut Dice(seed), 5);
+        let game = Game::new(position.clone());
+        let expected = Plain { evaluator: Mock::new(seed), leaves: HashMap::new() }.root(&position, 3);
+        let best = expected.values().copied().max().unwrap();
+        for batch in [1, 64] {
+            let lines = lines_of(&mut kbest(seed, batch, 1), &game, 3);
+            assert_eq!(lines[0].score, to_score(best), "{}", position.fen());
+            assert_eq!(expected[&to_uci(&position, lines[0].pv[0])], best, "{}", position.fen());
+        }
+    }
+}
+
+/// Is the side to move able to force mate within `moves` of its moves? Plain and complete.
+fn mates_in(position: &Position, moves: u32) -> bool {
+    position.legal_moves().iter().any(|&mv| {
+        let after = position.after(mv);
+        let replies = after.legal_moves();
+        if replies.is_empty() {
+            return after.is_check();
+        }
+        moves > 1
+            && !after.is_insufficient_material()
+            && replies.iter().all(|&reply| mates_in(&after.after(reply), moves - 1))
+    })
+}
+
+#[test]
+fn every_mate_in_one_two_and_three_is_found() {
+    let mut dice = Dice(2018);
+    let mut found = [0; 4];
+    while found[1] < 40 || found[2] < 40 || found[3] < 15 {
+        let position = small_position(&mut dice, 4);
+        let Some(moves) = (1..=3).find(|&moves| mates_in(&position, moves)) else { continue };
+        if found[moves as usize] >= 40 {
+            continue;
+        }
+        found[moves as usize] += 1;
+        let game = Game::new(position.clone());
+        for batch in [1, 32] {
+            let line = &lines_of(&mut kbest(1, batch, 1), &game, 2 * moves - 1)[0];
+            assert_eq!(line.score, Score::Mate(moves as i32), "{}", position.fen());
+            assert_eq!(line.bound, Bound::Exact);
+        }
+    }
+}
+
+#[test]
+fn node_limits_are_exact() {
+    for nodes in [0, 1, 2, 7, 100, 1000, 3001] {
+        for batch in [1, 8, 256] {
+            let limits = Limits { nodes: Some(nodes), ..Limits::default() };
+            let outcome = kbest(3, batch, 1)
+                .search(&Game::default(), &limits, &Control::default(), &mut |_| {})
+                .unwrap();
+            assert_eq!(outcome.nodes, nodes, "K {batch}");
+            assert!(outcome.best.is_some());
+        }
+    }
+}
+
+#[test]
+fn a_third_repetition_is_a_draw() {
+    // Black can only be saved by repeating; White, a queen up, must not.
+    let position = Position::from_fen("7k/8/8/8/8/8/2Q5/K7 w - - 0 1", CastlingMode::Standard).unwrap();
+    let mut game = Game::new(position);
+    for text in ["c2c1", "h8g8", "c1c2", "g8h8", "c2c1", "h8g8", "c1c2"] {
+        let mv = board::parse_uci(game.position(), text).unwrap();
+        game.play(mv);
+    }
+    // Black to move: g8h8 would be the third occurrence of the start.
+    let limits = Limits { depth: Some(1), ..Limits::default() };
+    let mut search = kbest(5, 1, usize::MAX);
+    let outcome = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
+    let repeated = outcome.lines.iter().find(|line| to_uci(game.position(), line.pv[0]) == "g8h8").unwrap();
+    assert_eq!(repeated.score, Score::Centipawns(0));
+}
+
+#[test]
+fn an_evaluation_is_never_made_twice() {
+    let game = Game::default();
+    let mut search = kbest(9, 16, 1);
+    let limits = Limits { depth: Some(3), ..Limits::default() };
+    let first = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
+    let second = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
+    assert!(first.nodes > 100);
+    assert_eq!(second.nodes, 0);
+    assert_eq!(first.lines[0].score, second.lines[0].score);
+}
+
+#[test]
+fn stops_when_told_and_waits_when_told() {
+    let control = Control::default();
+    let limits = Limits { infinite: true, depth: Some(1), ..Limits::default() };
+    let stopper = control.clone();
+    let started = std::time::Instant::now();
+    let thread = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(60));
+        stopper.stop();
+    });
+    let outcome = kbest(1, 1, 1).search(&Game::default(), &limits, &control, &mut |_| {}).unwrap();
+    assert!(started.elapsed() >= Duration::from_millis(60));
+    assert!(outcome.best.is_some());
+    thread.join().unwrap();
+}
+
+/// Every bound in memory holds.
+fn check_memory(search: &KBest, plain: &mut Plain, position: &Position, depth: u32) {
+    if depth > 0 {
+        for mv in position.legal_moves() {
+            check_memory(search, plain, &position.after(mv), depth - 1);
+        }
+    }
+    for at in 0..=depth {
+        if let Some(bounds) = search.memory.bounds(memory_key(position), at as i16 * PLY) {
+            let value = plain.value(position, at, &mut vec![]);
+            assert!(
+                bounds.lower <= value && value <= bounds.upper,
+                "{} at depth {at}: {bounds:?}, but {value}",
+                position.fen()
+            );
+        }
+    }
+}
+
+#[test]
+fn every_bound_in_memory_holds() {
+    for seed in 0..60 {
+        let position = small_position(&mut Dice(seed), 2);
+        let mut plain = Plain { evaluator: Mock::new(seed), leaves: HashMap::new() };
+        for batch in [1, 64] {
+            let mut search = kbest(seed, batch, 1);
+            lines_of(&mut search, &Game::new(position.clone()), 3);
+            check_memory(&search, &mut plain, &position, 3);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! What a search remembers, in memory of a fixed size: evaluations (never computed twice while they fit) and bounds.
+
+use crate::score::{INFINITY, Value};
+
+/// Lower and upper bound on a position's value at one depth, and the move that gave the lower one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub lower: Value,
+    pub upper: Value,
+    /// Index of the best move in generation order, or [`NO_MOVE`].
+    pub best: u8,
+}
+
+pub(crate) const NO_MOVE: u8 = u8::MAX;
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { lower: -INFINITY, upper: INFINITY, best: NO_MOVE }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct BoundsEntry {
+    key: u64,
+    lower: i16,
+    upper: i16,
+    depth: i16,
+    /// Root number; bounds of earlier roots only order moves, since repetitions may have changed.
+    age: u8,
+    best: u8,
+}
+
+#[derive(Clone, Copy)]
+struct ValueEntry {
+    key: u64,
+    value: i16,
+}
+
+#[derive(Clone, Copy)]
+struct ScoresEntry {
+    key: u64,
+    /// Position in the endless stream of scores that the ring holds the end of.
+    offset: u64,
+}
+
+const EMPTY_BOUNDS: BoundsEntry =
+    BoundsEntry { key: 0, lower: 0, upper: 0, depth: -1, age: 0, best: NO_MOVE };
+const WAYS: usize = 4;
+
+/// Bounds, values and move scores by Zobrist key.
+pub(crate) struct Memory {
+    bounds: Vec<BoundsEntry>,
+    values: Vec<ValueEntry>,
+    index: Vec<ScoresEntry>,
+    /// Move scores, each position's behind its key's low bits and their number.
+    ring: Vec<i16>,
+    written: u64,
+    age: u8,
+    stored: usize,
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Memory").field("bounds", &self.bounds.len()).finish_non_exhaustive()
+    }
+}
+
+impl Memory {
+    /// Uses at most `mib` MiB.
+    pub(crate) fn new(mib: usize) -> Self {
+        let bytes = mib.max(1) << 20;
+        let bounds = (bytes / 4 / size_of::<BoundsEntry>()).max(WAYS);
+        let values = (bytes / 4 / size_of::<ValueEntry>()).max(1);
+        let index = (bytes / 16 / size_of::<ScoresEntry>()).max(1);
+        let ring = (bytes * 7 / 16 / size_of::<i16>()).max(4096);
+        Self {
+            bounds: vec![EMPTY_BOUNDS; bounds / WAYS * WAYS],
+            values: vec![ValueEntry { key: 0, value: i16::MIN }; values],
+            index: vec![ScoresEntry { key: 0, offset: u64::MAX }; index],
+            ring: vec![0; ring],
+            written: 0,
+            age: 0,
+            stored: 0,
+        }
+    }
+
+    /// Bounds found from here on belong to a new root.
+    pub(crate) fn new_root(&mut self) {
+        self.age = self.age.wrapping_add(1);
+    }
+
+    /// Share of the bounds table in use, per mille.
+    pub(crate) fn fill_per_mille(&self) -> u32 {
+        (self.stored as u64 * 1000 / self.bounds.len() as u64) as u32
+    }
+
+    fn bucket(&self, key: u64) -> usize {
+        (u128::from(key) * (self.bounds.len() / WAYS) as u128 >> 64) as usize * WAYS
+    }
+
+    /// Bounds at exactly this depth that hold for the current root.
+    pub(crate) fn bounds(&self, key: u64, depth: i16) -> Option<Bounds> {
+        let bucket = self.bucket(key);
+        self.bounds[bucket..bucket + WAYS]
+            .iter()
+            .find(|entry| entry.key == key && entry.depth == depth && (entry.age == self.age || depth == 0))
+            .map(|entry| Bounds { lower: entry.lower.into(), upper: entry.upper.into(), best: entry.best })
+    }
+
+    /// The best move known at any depth, deepest first.
+    pub(crate) fn best_move(&self, key: u64) -> u8 {
+        let bucket = self.bucket(key);
+        self.bounds[bucket..bucket + WAYS]
+            .iter()
+            .filter(|entry| entry.key == key && entry.best != NO_MOVE && entry.depth > 0)
+            .max_by_key(|entry| entry.depth)
+            .map_or(NO_MOVE, |entry| entry.best)
+    }
+
+    /// Narrows what is known at this depth.
+    pub(crate) fn store_bounds(&mut self, key: u64, depth: i16, found: Bounds) {
+        let age = self.age;
+        let bucket = self.bucket(key);
+        let ways = &mut self.bounds[bucket..bucket + WAYS];
+        let same = ways.iter().position(|entry| entry.key == key && entry.depth == depth);
+        let slot = same.unwrap_or_else(|| {
+            // The least worth keeping: an empty slot, then another root's, then the shallowest.
+            let worst = ways
+                .iter()
+                .enumerate()
+                .min_by_key(|(_, entry)| (entry.depth >= 0, entry.age == age, entry.depth));
+            worst.map_or(0, |(slot, _)| slot)
+        });
+        let entry = &mut ways[slot];
+        self.stored += usize::from(entry.depth < 0);
+        let fresh = same.is_none() || (entry.age != age && depth != 0);
+        let old = if fresh {
+            Bounds { best: if same.is_some() { entry.best } else { NO_MOVE }, ..Bounds::default() }
+        } else {
+            Bounds { lower: entry.lower.into(), upper: entry.upper.into(), best: entry.best }
+        };
+        *entry = BoundsEntry {
+            key,
+            lower: old.lower.max(found.lower) as i16,
+            upper: old.upper.min(found.upper) as i16,
+            depth,
+            age,
+            best: if found.best == NO_MOVE { old.best } else { found.best },
+        };
+    }
+
+    fn value_slot(&self, key: u64) -> usize {
+        (u128::from(key) * self.values.len() as u128 >> 64) as usize
+    }
+
+    /// The evaluation of a position.
+    pub(crate) fn value(&self, key: u64) -> Option<Value> {
+        let entry = self.values[self.value_slot(key)];
+        (entry.key == key && entry.value != i16::MIN).then_some(entry.value.into())
+    }
+
+    /// Remembers an evaluation.
+    pub(crate) fn store_value(&mut self, key: u64, value: Value) {
+        let slot = self.value_slot(key);
+        self.values[slot] = ValueEntry { key, value: value as i16 };
+    }
+
+    fn index_slot(&self, key: u64) -> usize {
+        (u128::from(key) * self.index.len() as u128 >> 64) as usize
+    }
+
+    /// The scores of a position's legal moves, in generation order.
+    pub(crate) fn scores(&self, key: u64, moves: usize) -> Option<&[i16]> {
+        let entry = self.index[self.index_slot(key)];
+        let capacity = self.ring.len() as u64;
+        // `offset` is u64::MAX in an empty entry: then it is not below `written`.
+        if entry.key != key || entry.offset >= self.written || self.written - entry.offset > capacity {
+            return None;
+        }
+        let start = (entry.offset % capacity) as usize;
+        self.ring.get(start..start + moves)
+    }
+
+    /// Remembers the scores of a position's legal moves.
+    pub(crate) fn store_scores(&mut self, key: u64, scores: impl ExactSizeIterator<Item = Value>) {
+        let capacity = self.ring.len() as u64;
+        let count = scores.len() as u64;
+        if count == 0 || count > capacity {
+            return;
+        }
+        let start = self.written % capacity;
+        if start + count > capacity {
+            self.written += capacity - start; // Never across the end.
+        }
+        let offset = self.written;
+        let start = (offset % capacity) as usize;
+        for (cell, score) in self.ring[start..].iter_mut().zip(scores) {
+            *cell = score as i16;
+        }
+        self.written += count;
+        let slot = self.index_slot(key);
+        self.index[slot] = ScoresEntry { key, offset };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_are_lost_only_when_the_ring_has_come_around() {
+        let mut memory = Memory::new(1);
+        memory.store_scores(7 << 40, [1, -2, 3].into_iter());
+        assert_eq!(memory.scores(7 << 40, 3), Some(&[1, -2, 3][..]));
+        assert_eq!(memory.scores(8 << 40, 3), None);
+        let capacity = memory.ring.len();
+        for key in 1..=(capacity / 200) as u64 + 1 {
+            memory.store_scores(key << 50 | 1, (0..200).collect::<Vec<_>>().into_iter());
+        }
+        assert_eq!(memory.scores(7 << 40, 3), None);
+    }
+
+    #[test]
+    fn bounds_narrow_and_older_roots_only_order() {
+        let mut memory = Memory::new(1);
+        memory.store_bounds(5, 2, Bounds { lower: 10, upper: INFINITY, best: 3 });
+        memory.store_bounds(5, 2, Bounds { lower: -INFINITY, upper: 40, best: NO_MOVE });
+        assert_eq!(memory.bounds(5, 2), Some(Bounds { lower: 10, upper: 40, best: 3 }));
+        assert_eq!(memory.bounds(5, 3), None);
+        memory.new_root();
+        assert_eq!(memory.bounds(5, 2), None);
+        assert_eq!(memory.best_move(5), 3);
+    }
+}

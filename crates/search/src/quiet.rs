@@ -1,0 +1,119 @@
+//! The leaf rule: captures and promotions are resolved before the value of a leaf is trusted.
+//!
+//! A leaf's value is the larger of its evaluation (the mover may decline every capture) and the best outcome of its
+//! forcing moves: captures and queen promotions that do not lose material on their square by exchange. In check
+//! there is no evaluation to fall back on and every legal move counts.
+
+use board::{Move, MoveList, Position, Role, Square};
+use shakmaty::{Color, Position as _, attacks};
+
+/// Piece values for exchanges, in centipawns.
+pub(crate) fn worth(role: Role) -> i32 {
+    match role {
+        Role::Pawn => 100,
+        Role::Knight => 310,
+        Role::Bishop => 325,
+        Role::Rook => 500,
+        Role::Queen => 950,
+        Role::King => 20_000,
+    }
+}
+
+/// The moves that a leaf looks at, most valuable capture by the least valuable piece first; all legal moves in check.
+pub(crate) fn forcing_moves(position: &Position) -> MoveList {
+    let mut moves = if position.is_check() {
+        position.legal_moves()
+    } else {
+        let mut moves = position.chess().capture_moves();
+        for mv in position.chess().promotion_moves() {
+            if !mv.is_capture() {
+                moves.push(mv);
+            }
+        }
+        moves.retain(|mv| matches!(mv.promotion(), None | Some(Role::Queen)) && exchange(position, *mv) >= 0);
+        moves
+    };
+    moves.sort_by_key(|mv| {
+        let gain = mv.capture().map_or(0, worth) * 16 + mv.promotion().map_or(0, worth) * 16;
+        -(gain - worth(mv.role()).min(1000))
+    });
+    moves
+}
+
+/// Material won or lost, in centipawns, if both sides go on capturing on the target square with their least valuable
+/// piece, each stopping when that is better (static exchange evaluation). Pins are not looked at.
+pub(crate) fn exchange(position: &Position, mv: Move) -> i32 {
+    let board = position.board();
+    let Some(from) = mv.from() else { return 0 };
+    let target = mv.to();
+    let mut occupied = board.occupied();
+    occupied.discard(from);
+    if mv.is_en_passant() {
+        occupied.discard(Square::from_coords(target.file(), from.rank()));
+    }
+    occupied.add(target);
+
+    let mut on_square = worth(mv.promotion().unwrap_or(mv.role()));
+    let first = mv.capture().map_or(0, worth) + mv.promotion().map_or(0, |role| worth(role) - 100);
+    let mut gains = [0_i32; 34];
+    gains[0] = first;
+    let mut last = 0;
+    let mut side = !position.turn();
+    while last + 1 < gains.len() {
+        let attackers = attackers_to(board, target, occupied) & occupied;
+        let own = attackers & board.by_color(side);
+        let Some((from, role)) = least_valuable(board, own) else { break };
+        if role == Role::King && (attackers & board.by_color(!side)).any() {
+            break; // A king may not capture into an attack.
+        }
+        last += 1;
+        gains[last] = on_square - gains[last - 1];
+        on_square = worth(role);
+        occupied.discard(from);
+        side = !side;
+    }
+    while last > 0 {
+        gains[last - 1] = -gains[last].max(-gains[last - 1]);
+        last -= 1;
+    }
+    gains[0]
+}
+
+fn attackers_to(board: &board::Board, square: Square, occupied: board::Bitboard) -> board::Bitboard {
+    let diagonal = board.bishops() | board.queens();
+    let straight = board.rooks() | board.queens();
+    (attacks::knight_attacks(square) & board.knights())
+        | (attacks::king_attacks(square) & board.kings())
+        | (attacks::pawn_attacks(Color::Black, square) & board.pawns() & board.white())
+        | (attacks::pawn_attacks(Color::White, square) & board.pawns() & board.black())
+        | (attacks::bishop_attacks(square, occupied) & diagonal)
+        | (attacks::rook_attacks(square, occupied) & straight)
+}
+
+fn least_valuable(board: &board::Board, attackers: board::Bitboard) -> Option<(Square, Role)> {
+    [Role::Pawn, Role::Knight, Role::Bishop, Role::Rook, Role::Queen, Role::King]
+        .into_iter()
+        .find_map(|role| (attackers & board.by_role(role)).first().map(|square| (square, role)))
+}
+
+#[cfg(test)]
+mod tests {
+    use board::{CastlingMode, parse_uci};
+
+    use super::*;
+
+    fn gain(fen: &str, mv: &str) -> i32 {
+        let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
+        exchange(&position, parse_uci(&position, mv).unwrap())
+    }
+
+    #[test]
+    fn exchanges_known_by_hand() {
+        // A free pawn; a defended pawn taken by a rook; x-rays behind the rook; en passant; promotion.
+        assert_eq!(gain("1k1r4/1pp4p/p7/4p3/8/P5P1/1PP4P/2K1R3 w - - 0 1", "e1e5"), 100);
+        assert_eq!(gain("1k1r4/1pp4p/p2p4/4p3/8/P5P1/1PP4P/2K1R3 w - - 0 1", "e1e5"), 100 - 500);
+        assert_eq!(gain("1k1r3q/1ppn3p/p4b2/4p3/8/P2N2P1/1PP1R1BP/2K1Q3 w - - 0 1", "d3e5"), 100 - 310);
+        assert_eq!(gain("4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1", "e5d6"), 100);
+        assert_eq!(gain("4k3/P7/8/8/8/8/8/4K3 w - - 0 1", "a7a8q"), 850);
+    }
+}

@@ -1,0 +1,87 @@
+//! Integer scores inside a search: centipawns, with mates above them, always for the side to move.
+
+use crate::info::Score;
+
+/// Internal score: centipawns within ±[`LARGEST_VALUE`], mates near ±[`MATE`].
+pub(crate) type Value = i32;
+
+/// More than any score.
+pub(crate) const INFINITY: Value = 32_000;
+
+/// Giving mate on the board would be worth this; being mated now is worth `-MATE`. Each ply away costs one.
+pub(crate) const MATE: Value = 31_000;
+
+/// Scores beyond ±this are mates.
+pub(crate) const MATE_BOUND: Value = 30_000;
+
+/// Evaluations are clamped to ±this.
+pub(crate) const LARGEST_VALUE: Value = 20_000;
+
+/// What a child's value is worth to its parent: negated, mates one ply further away.
+pub(crate) fn from_child(child: Value) -> Value {
+    let value = -child;
+    if value > MATE_BOUND {
+        value - 1
+    } else if value < -MATE_BOUND {
+        value + 1
+    } else {
+        value
+    }
+}
+
+/// The child's separator: the parent's value through this child is `>= separator` exactly when the child's value is
+/// *not* `>=` the result. (Inverse of [`from_child`] on thresholds.)
+pub(crate) fn child_separator(separator: Value) -> Value {
+    let smallest = if separator > MATE_BOUND {
+        separator + 1
+    } else if separator <= -MATE_BOUND {
+        separator - 1
+    } else {
+        separator
+    };
+    1 - smallest
+}
+
+/// Rounds an evaluator's answer into the range of evaluations.
+pub(crate) fn from_evaluation(centipawns: f32) -> Value {
+    // `as` saturates and turns NaN into 0.
+    (centipawns.round() as Value).clamp(-LARGEST_VALUE, LARGEST_VALUE)
+}
+
+/// The score as others see it.
+pub(crate) fn to_score(value: Value) -> Score {
+    if value > MATE_BOUND {
+        Score::Mate((MATE - value + 1) / 2)
+    } else if value < -MATE_BOUND {
+        Score::Mate(-(MATE + value) / 2)
+    } else {
+        Score::Centipawns(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn separators_split_where_values_do() {
+        let edges = [-MATE, -MATE + 1, -MATE_BOUND - 2, -500, -1, 0, 1, 500, MATE_BOUND + 2, MATE - 1, MATE];
+        for child in edges.into_iter().flat_map(|edge| edge - 3..=edge + 3) {
+            for separator in edges.into_iter().flat_map(|edge| edge - 3..=edge + 3) {
+                assert_eq!(
+                    from_child(child) >= separator,
+                    child < child_separator(separator),
+                    "child {child}, separator {separator}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn mates_are_counted_in_moves() {
+        assert_eq!(to_score(-MATE), Score::Mate(0));
+        assert_eq!(to_score(from_child(-MATE)), Score::Mate(1));
+        assert_eq!(to_score(from_child(from_child(-MATE))), Score::Mate(-1));
+        assert_eq!(to_score(from_child(from_child(from_child(-MATE)))), Score::Mate(2));
+    }
+}

@@ -1,0 +1,140 @@
+//! How long to think, and noticing when that is over.
+
+use std::time::{Duration, Instant};
+
+use crate::{Clock, Control, Limits};
+
+/// When to stop: `soft` before something new is begun, `hard` at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Budget {
+    soft: Option<Duration>,
+    hard: Option<Duration>,
+}
+
+impl Budget {
+    fn of(limits: &Limits, overhead: Duration) -> Self {
+        let mut budget = Self { soft: None, hard: None };
+        if let Some(movetime) = limits.movetime {
+            budget.hard = Some(movetime.saturating_sub(overhead));
+        }
+        if let Some(clock) = limits.clock {
+            let (soft, hard) = shares(clock, overhead);
+            budget.soft = Some(soft);
+            budget.hard = Some(budget.hard.map_or(hard, |limit| limit.min(hard)));
+        }
+        budget
+    }
+}
+
+/// Usual and largest time for a move from what the clock shows.
+fn shares(clock: Clock, overhead: Duration) -> (Duration, Duration) {
+    let moves = clock.moves_to_go.unwrap_or(28).clamp(1, 28);
+    // The overhead is lost on every move that is still to come.
+    let usable = clock.remaining.saturating_sub(overhead);
+    let spare = clock.remaining.saturating_sub(overhead * (moves + 1));
+    let share = spare / moves + clock.increment.saturating_sub(overhead).mul_f64(0.75);
+    let most = if moves == 1 { usable.mul_f64(0.9) } else { usable.mul_f64(0.4) };
+    let soft = share.min(most);
+    (soft, (share * 4).min(most))
+}
+
+/// Watches clock, evaluations and the stop flag of one search.
+#[derive(Debug)]
+pub(crate) struct Watch<'a> {
+    control: &'a Control,
+    started: Instant,
+    /// From when time limits count: the start, or the ponder hit.
+    origin: Option<Instant>,
+    budget: Budget,
+    infinite: bool,
+    nodes_limit: u64,
+    nodes: u64,
+}
+
+impl<'a> Watch<'a> {
+    pub(crate) fn new(limits: &Limits, overhead: Duration, control: &'a Control) -> Self {
+        let started = Instant::now();
+        Self {
+            control,
+            started,
+            origin: (!limits.ponder).then_some(started),
+            budget: Budget::of(limits, overhead),
+            infinite: limits.infinite,
+            nodes_limit: limits.nodes.unwrap_or(u64::MAX),
+            nodes: 0,
+        }
+    }
+
+    /// Evaluations made.
+    pub(crate) fn nodes(&self) -> u64 {
+        self.nodes
+    }
+
+    /// Since the search began.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Pondering without a hit, or told to go on for ever: an answer must wait.
+    pub(crate) fn must_wait(&mut self) -> bool {
+        if self.origin.is_none() && self.control.is_ponder_hit() {
+            self.origin = Some(Instant::now());
+        }
+        !self.control.is_stopped() && (self.infinite || self.origin.is_none())
+    }
+
+    fn past(&mut self, limit: Option<Duration>) -> bool {
+        if self.must_wait() {
+            return false;
+        }
+        match (limit, self.origin) {
+            (Some(limit), Some(origin)) => origin.elapsed() >= limit,
+            _ => false,
+        }
+    }
+
+    /// True when nothing new should be begun (for example the next depth).
+    pub(crate) fn is_late(&mut self) -> bool {
+        let soft = self.budget.soft.map(|soft| soft.mul_f64(0.6));
+        self.is_over() || self.past(soft)
+    }
+
+    /// True when the search must end now.
+    pub(crate) fn is_over(&mut self) -> bool {
+        self.control.is_stopped() || self.nodes >= self.nodes_limit || self.past(self.budget.hard)
+    }
+
+    /// Evaluations that may still be made.
+    pub(crate) fn evaluations_left(&self) -> u64 {
+        self.nodes_limit - self.nodes.min(self.nodes_limit)
+    }
+
+    /// Counts evaluations.
+    pub(crate) fn spend(&mut self, evaluations: u64) {
+        self.nodes += evaluations;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_clock_is_ever_spent_whole() {
+        let overhead = Duration::from_millis(10);
+        for remaining in [0, 1, 5, 10, 20, 100, 1_000, 60_000, 7_200_000] {
+            for increment in [0, 10, 1_000, 30_000] {
+                for moves_to_go in [None, Some(0), Some(1), Some(2), Some(40), Some(u32::MAX)] {
+                    let clock = Clock {
+                        remaining: Duration::from_millis(remaining),
+                        increment: Duration::from_millis(increment),
+                        moves_to_go,
+                    };
+                    let (soft, hard) = shares(clock, overhead);
+                    assert!(soft <= hard || hard.is_zero(), "{clock:?}: {soft:?} {hard:?}");
+                    assert!(hard + overhead <= clock.remaining || hard.is_zero(), "{clock:?}: {hard:?}");
+                }
+            }
+        }
+    }
+}
