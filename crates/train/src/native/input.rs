@@ -1,0 +1,161 @@
+//! The sparse input layer: each set plane of a square adds one slab of weights to every square that a branch reaches from
+//! it, and collects its gradient from the same places.
+
+use eval::cpu::matmul::Element;
+use nets::{Branch, PLANES, Squares};
+
+use super::passes::vectorised;
+
+/// Consecutive channels of one target square that one source square feeds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    /// First element within the plane's slab.
+    slab: u32,
+    /// First element within the board's outputs.
+    target: u32,
+    length: u32,
+}
+
+/// Where the branches' weights lie in the slabs and where each square's slab goes.
+#[derive(Clone, Debug)]
+pub(super) struct InputLayer {
+    /// Elements of one plane's slab; `PLANES` of them follow each other.
+    pub slab: usize,
+    /// For each branch the slab offset of each of its taps (rows, then columns).
+    taps: Vec<Vec<usize>>,
+    channels: Vec<usize>,
+    runs: Vec<Vec<Run>>,
+}
+
+impl InputLayer {
+    /// Lays out `branches` for boards of `width` channels a square.
+    pub fn new(branches: &[Branch], width: usize) -> Self {
+        // Ordered by offset, so that all branches that touch the centre form one run.
+        let mut entries = Vec::new();
+        let mut first_channel = 0;
+        for (index, branch) in branches.iter().enumerate() {
+            let reach = |axis: usize, tap: usize| {
+                let (kernel, dilation) = (branch.kernel[axis], branch.dilation[axis]);
+                (dilation * tap) as i32 - (dilation * (kernel - 1) / 2) as i32
+            };
+            for row in 0..branch.kernel[0] {
+                for column in 0..branch.kernel[1] {
+                    let tap = row * branch.kernel[1] + column;
+                    entries.push((reach(0, row), reach(1, column), first_channel, index, tap));
+                }
+            }
+            first_channel += branch.channels;
+        }
+        entries.sort_unstable();
+        let channels: Vec<usize> = branches.iter().map(|branch| branch.channels).collect();
+        let mut taps: Vec<Vec<usize>> =
+            branches.iter().map(|branch| vec![0; branch.kernel[0] * branch.kernel[1]]).collect();
+        let mut slab = 0;
+        let mut runs: Vec<Vec<Run>> = vec![Vec::new(); 64];
+        for (ranks, files, first, index, tap) in entries {
+            taps[index][tap] = slab;
+            for (square, runs) in runs.iter_mut().enumerate() {
+                let rank = (square / 8) as i32 - ranks;
+                let file = (square % 8) as i32 - files;
+                if !(0..8).contains(&rank) || !(0..8).contains(&file) {
+                    continue;
+                }
+                let target = (rank * 8 + file) as usize * width + first;
+                let run = Run { slab: slab as u32, target: target as u32, length: channels[index] as u32 };
+                match runs.last_mut() {
+                    Some(last)
+                        if last.slab + last.length == run.slab && last.target + last.length == run.target =>
+                    {
+                        last.length += run.length;
+                    }
+                    _ => runs.push(run),
+                }
+            }
+            slab += channels[index];
+        }
+        Self { slab, taps, channels, runs }
+    }
+
+    /// Elements of one branch's parameter.
+    pub fn branch_size(&self, branch: usize) -> usize {
+        PLANES * self.taps[branch].len() * self.channels[branch]
+    }
+
+    /// Where the elements of a branch's tensor `[channels, planes, rows, columns]` lie in its parameter
+    /// `[planes, taps, channels]`.
+    pub fn branch_places(&self, branch: usize) -> Vec<u32> {
+        let (taps, channels) = (self.taps[branch].len(), self.channels[branch]);
+        let mut places = Vec::with_capacity(self.branch_size(branch));
+        for channel in 0..channels {
+            for plane in 0..PLANES {
+                places.extend((0..taps).map(|tap| ((plane * taps + tap) * channels + channel) as u32));
+            }
+        }
+        places
+    }
+
+    /// Copies a branch's parameter into the slabs.
+    pub fn fill(&self, branch: usize, parameter: &[f32], slabs: &mut [f32]) {
+        self.pieces(branch, |own, slab| slabs[slab].copy_from_slice(&parameter[own]));
+    }
+
+    /// Copies the slabs' gradient into a branch's.
+    pub fn collect(&self, branch: usize, slabs: &[f32], gradient: &mut [f32]) {
+        self.pieces(branch, |own, slab| gradient[own].copy_from_slice(&slabs[slab]));
+    }
+
+    fn pieces(&self, branch: usize, mut piece: impl FnMut(std::ops::Range<usize>, std::ops::Range<usize>)) {
+        let channels = self.channels[branch];
+        let taps = &self.taps[branch];
+        for plane in 0..PLANES {
+            for (tap, &offset) in taps.iter().enumerate() {
+                let own = (plane * taps.len() + tap) * channels;
+                let slab = plane * self.slab + offset;
+                piece(own..own + channels, slab..slab + channels);
+            }
+        }
+    }
+}
+
+vectorised! {
+/// Adds up one board's outputs into `sums` (`[64, width]`, zeroed here).
+pub(super) fn input_forward(layer: &InputLayer, slabs: &[f32], squares: &Squares, sums: &mut [f32]) {
+    sums.fill(0.0);
+    for (square, plane) in squares.active() {
+        let (Some(slab), Some(runs)) =
+            (slabs.get(plane * layer.slab..(plane + 1) * layer.slab), layer.runs.get(square))
+        else {
+            continue;
+        };
+        for run in runs {
+            let length = run.length as usize;
+            let weights = &slab[run.slab as usize..][..length];
+            let sums = &mut sums[run.target as usize..][..length];
+            for (sum, weight) in sums.iter_mut().zip(weights) {
+                *sum += weight;
+            }
+        }
+    }
+}
+}
+
+vectorised! {
+/// Adds one board's part of the slabs' gradient.
+pub(super) fn input_backward<E: Element>(layer: &InputLayer, dy: &[E], squares: &Squares, gradient: &mut [f32]) {
+    for (square, plane) in squares.active() {
+        let (Some(slab), Some(runs)) =
+            (gradient.get_mut(plane * layer.slab..(plane + 1) * layer.slab), layer.runs.get(square))
+        else {
+            continue;
+        };
+        for run in runs {
+            let length = run.length as usize;
+            let sums = &mut slab[run.slab as usize..][..length];
+            let dy = &dy[run.target as usize..][..length];
+            for (sum, dy) in sums.iter_mut().zip(dy) {
+                *sum += dy.to_f32();
+            }
+        }
+    }
+}
+}

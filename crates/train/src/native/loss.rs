@@ -1,0 +1,145 @@
+//! The pairwise ordinal loss: over all pairs with different labels, cross entropy of the order of the two outputs.
+
+use super::passes::vectorised;
+
+/// Lanes of one vector of partial sums.
+const LANES: usize = 16;
+
+/// What one part of the rows contributes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PartOfLoss {
+    /// Sum over the ordered pairs `label[i] > label[j]` of `ln(1 + exp(logit[j] - logit[i]))`, `i` in the part.
+    pub sum: f64,
+    /// Number of those pairs.
+    pub pairs: u64,
+}
+
+/// `exp(x)` for `x <= 0`, relative error below 2e-7; 0 below -87.
+#[inline(always)]
+fn exp_negative(x: f32) -> f32 {
+    let x = x.max(-87.0);
+    // Adding and taking away 1.5 * 2^23 rounds to a whole number.
+    const ROUND: f32 = 12_582_912.0;
+    let shifted = x * std::f32::consts::LOG2_E + ROUND;
+    let whole = shifted - ROUND;
+    let r = x - whole * 0.693_359_4 + whole * 2.121_944_4e-4;
+    // Minimax polynomial of Cephes' expf.
+    let mut p = 1.987_569_1e-4_f32;
+    for coefficient in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
+        p = p * r + coefficient;
+    }
+    let p = p * r * r + r + 1.0;
+    let power = f32::from_bits((shifted.to_bits() << 23).wrapping_add(127 << 23));
+    p * power
+}
+
+/// `ln(1 + e)` for `e` in 0..=1, as `2 artanh(e / (2 + e))`.
+#[inline(always)]
+fn ln_1p(e: f32) -> f32 {
+    let s = e / (2.0 + e);
+    let q = s * s;
+    let mut p = 1.0 / 15.0_f32;
+    for coefficient in [1.0 / 13.0, 1.0 / 11.0, 1.0 / 9.0, 1.0 / 7.0, 0.2, 1.0 / 3.0, 1.0] {
+        p = p * q + coefficient;
+    }
+    2.0 * s * p
+}
+
+vectorised! {
+/// The gradient of the *sum* over pairs with respect to `logits[first..first + gradient.len()]`, and that part's sum.
+pub(super) fn ordinal_part(
+    logits: &[f32], labels: &[i32], first: usize, gradient: &mut [f32], part: &mut PartOfLoss
+) {
+    let n = logits.len().min(labels.len());
+    for (offset, gradient) in gradient.iter_mut().enumerate() {
+        let i = first + offset;
+        let (logit, label) = (logits[i], labels[i]);
+        let mut slopes = [0.0_f32; LANES];
+        let mut losses = [0.0_f32; LANES];
+        let mut counts = [0_i32; LANES];
+        let mut j = 0;
+        while j < n {
+            let lanes = LANES.min(n - j);
+            // Lanes beyond the end repeat this example's own label, which makes no pair.
+            let mut other = [logit; LANES];
+            let mut other_label = [label; LANES];
+            if lanes == LANES {
+                other.copy_from_slice(&logits[j..j + LANES]);
+                other_label.copy_from_slice(&labels[j..j + LANES]);
+            } else {
+                other[..lanes].copy_from_slice(&logits[j..n]);
+                other_label[..lanes].copy_from_slice(&labels[j..n]);
+            }
+            for lane in 0..LANES {
+                let difference = logit - other[lane];
+                let e = exp_negative(-difference.abs());
+                let (above, below) = (label > other_label[lane], label < other_label[lane]);
+                // Signed so that a positive margin is the right order.
+                let margin = if above { difference } else { -difference };
+                // The probability given to the wrong order.
+                let wrong = if margin > 0.0 { e } else { 1.0 } / (1.0 + e);
+                slopes[lane] += if above { -wrong } else if below { wrong } else { 0.0 };
+                let loss = ln_1p(e) + if margin > 0.0 { 0.0 } else { -margin };
+                losses[lane] += if above { loss } else { 0.0 };
+                counts[lane] += i32::from(above);
+            }
+            j += LANES;
+        }
+        *gradient = slopes.iter().sum();
+        part.sum += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
+        part.pairs += counts.iter().map(|&count| count as u64).sum::<u64>();
+    }
+}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fast_functions_are_close() {
+        for step in 0..9000 {
+            let x = -step as f32 / 100.0;
+            let exact = f64::from(x).exp();
+            if x > -87.0 {
+                assert!((f64::from(exp_negative(x)) / exact - 1.0).abs() < 1e-6, "exp({x})");
+            }
+            let e = exact as f32;
+            if e > 1e-30 {
+                assert!((f64::from(ln_1p(e)) / f64::from(e).ln_1p() - 1.0).abs() < 1e-6, "ln_1p({e})");
+            }
+        }
+    }
+
+    #[test]
+    fn loss_and_gradient_follow_the_definition() {
+        for n in [1_usize, 2, 15, 16, 17, 45] {
+            let logits: Vec<f32> = (0..n).map(|i| ((i * 37) % 29) as f32 / 7.0 - 2.0).collect();
+            let labels: Vec<i32> = (0..n).map(|i| ((i * 53) % 11) as i32 - 5).collect();
+            let mut gradient = vec![0.0; n];
+            let mut part = PartOfLoss::default();
+            let (low, high) = gradient.split_at_mut(n / 2);
+            ordinal_part(&logits, &labels, 0, low, &mut part);
+            ordinal_part(&logits, &labels, n / 2, high, &mut part);
+            let (mut sum, mut pairs, mut slopes) = (0.0_f64, 0, vec![0.0_f64; n]);
+            for i in 0..n {
+                for j in 0..i {
+                    if labels[i] != labels[j] {
+                        let difference = f64::from(logits[i] - logits[j]);
+                        let target = f64::from(u8::from(labels[i] > labels[j]));
+                        let probability = 1.0 / (1.0 + (-difference).exp());
+                        sum -= target * probability.ln() + (1.0 - target) * (1.0 - probability).ln();
+                        slopes[i] += probability - target;
+                        slopes[j] -= probability - target;
+                        pairs += 1;
+                    }
+                }
+            }
+            assert_eq!(part.pairs, pairs);
+            assert!((part.sum - sum).abs() < 1e-5 * (1.0 + sum));
+            for (fast, exact) in gradient.iter().zip(&slopes) {
+                assert!((f64::from(*fast) - exact).abs() < 1e-5 * (1.0 + exact.abs()), "{fast} {exact}");
+            }
+        }
+    }
+}

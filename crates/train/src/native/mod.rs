@@ -1,0 +1,139 @@
+//! Training on the CPU with our own products: bf16 tiles where the processor has them, else single precision.
+//!
+//! Weights, statistics, sums and the optimizer are in single precision or better; bf16 are the saved outputs, the
+//! activations and the operands of the products. The batch is cut into one part a thread; parts are summed in order, so
+//! the same seed, data and number of threads give the same bits.
+
+mod input;
+mod loss;
+mod parameters;
+mod passes;
+mod plan;
+mod shard;
+mod speed;
+mod trainer;
+
+use eval::cpu::{amx, matmul::Bf16};
+use nets::{HeadKind, Network};
+
+use crate::{Backend, Examples, OptimizerSettings, OptimizerState, Step, TrainError};
+pub use speed::{Speed, measure_speed};
+use trainer::Trainer;
+
+/// What products are computed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// bf16 operands, single-precision sums.
+    Bf16,
+    /// Single precision throughout.
+    Single,
+}
+
+impl Precision {
+    /// bf16 where a tile unit makes it fast.
+    #[must_use]
+    pub fn best() -> Self {
+        if amx::status().is_ready() { Self::Bf16 } else { Self::Single }
+    }
+}
+
+/// Trains one head of a network (with the trunk before it) on this machine's processor.
+#[derive(Debug)]
+pub struct NativeBackend {
+    /// Name, description, calibration and origin, and the tensors of other heads.
+    network: Network,
+    trainer: Either,
+}
+
+#[derive(Debug)]
+enum Either {
+    Bf16(Trainer<Bf16>),
+    Single(Trainer<f32>),
+}
+
+macro_rules! either {
+    ($value:expr, $trainer:ident => $body:expr) => {
+        match $value {
+            Either::Bf16($trainer) => $body,
+            Either::Single($trainer) => $body,
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests;
+
+impl NativeBackend {
+    /// Ready to train `head` of `network` with `threads` threads (0: as many as there are processors).
+    ///
+    /// # Errors
+    /// The network has no such head, or one whose last layer this backend does not train.
+    pub fn new(
+        network: Network,
+        head: HeadKind,
+        settings: OptimizerSettings,
+        threads: usize,
+    ) -> Result<Self, TrainError> {
+        Self::with_precision(network, head, settings, threads, Precision::best())
+    }
+
+    /// As [`NativeBackend::new`], in a chosen precision.
+    ///
+    /// # Errors
+    /// As [`NativeBackend::new`].
+    pub fn with_precision(
+        network: Network,
+        head: HeadKind,
+        settings: OptimizerSettings,
+        threads: usize,
+        precision: Precision,
+    ) -> Result<Self, TrainError> {
+        let threads = match threads {
+            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            threads => threads,
+        };
+        let trainer = match precision {
+            Precision::Bf16 => Either::Bf16(Trainer::new(&network, head, settings, threads)?),
+            Precision::Single => Either::Single(Trainer::new(&network, head, settings, threads)?),
+        };
+        Ok(Self { network, trainer })
+    }
+}
+
+impl Backend for NativeBackend {
+    fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<Step, TrainError> {
+        either!(&mut self.trainer, trainer => trainer.step(batch, learning_rate))
+    }
+
+    fn logits(&mut self, batch: &Examples) -> Result<Vec<f32>, TrainError> {
+        either!(&mut self.trainer, trainer => trainer.logits(batch))
+    }
+
+    fn network(&self) -> Result<Network, TrainError> {
+        let mut network = self.network.clone();
+        either!(&self.trainer, trainer => trainer.plan.write(&mut network));
+        Ok(network)
+    }
+
+    fn optimizer(&self) -> Result<OptimizerState, TrainError> {
+        Ok(either!(&self.trainer, trainer => trainer.adam.state(&trainer.plan.parameters)))
+    }
+
+    fn restore(&mut self, network: &Network, optimizer: &OptimizerState) -> Result<(), TrainError> {
+        if network.description != self.network.description {
+            return Err(TrainError::Backend("the saved network has another description".to_owned()));
+        }
+        either!(&mut self.trainer, trainer => trainer.restore(network, optimizer))?;
+        self.network = network.clone();
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        let (precision, threads) = match &self.trainer {
+            Either::Bf16(trainer) if amx::status().is_ready() => ("bf16 on AMX tiles", trainer.threads()),
+            Either::Bf16(trainer) => ("bf16 without a tile unit", trainer.threads()),
+            Either::Single(trainer) => (passes::width().single_precision(), trainer.threads()),
+        };
+        format!("native, {precision}, {threads} threads")
+    }
+}

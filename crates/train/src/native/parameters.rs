@@ -1,0 +1,167 @@
+//! Trained tensors in the order that the products want, with Adam's moments beside them.
+
+use nets::{NetError, Network, Tensor, TensorKind, TensorSpec};
+
+use crate::{OptimizerSettings, OptimizerState, TrainError};
+
+/// One trained tensor. Padding elements hold zeros and get zero gradients, so they stay zero.
+#[derive(Clone, Debug)]
+pub(super) struct Parameter {
+    pub name: String,
+    shape: Vec<usize>,
+    decays: bool,
+    pub value: Vec<f32>,
+    pub gradient: Vec<f32>,
+    first: Vec<f32>,
+    second: Vec<f32>,
+    /// Where element `i` of the network's tensor lies in `value`.
+    places: Vec<u32>,
+}
+
+/// A tensor of the network, or the error that names it.
+pub(super) fn tensor<'a>(
+    network: &'a Network,
+    name: &str,
+    shape: &[usize],
+) -> Result<&'a Tensor, TrainError> {
+    network.tensor(name).filter(|tensor| tensor.shape == shape).ok_or_else(|| {
+        TrainError::Net(NetError::Tensor {
+            name: network.name.clone(),
+            tensor: name.to_owned(),
+            reason: format!("is missing or not of shape {shape:?}"),
+        })
+    })
+}
+
+impl Parameter {
+    /// Reads a tensor whose element `i` shall lie at `places[i]` of `size` elements.
+    pub fn read(
+        network: &Network,
+        spec: &TensorSpec,
+        places: Vec<u32>,
+        size: usize,
+    ) -> Result<Self, TrainError> {
+        let mut parameter = Self {
+            name: spec.name.clone(),
+            shape: spec.shape.clone(),
+            decays: spec.kind == TensorKind::Weight,
+            value: vec![0.0; size],
+            gradient: vec![0.0; size],
+            first: vec![0.0; size],
+            second: vec![0.0; size],
+            places,
+        };
+        parameter.take(network)?;
+        Ok(parameter)
+    }
+
+    /// Takes the values of a network.
+    pub fn take(&mut self, network: &Network) -> Result<(), TrainError> {
+        let tensor = tensor(network, &self.name, &self.shape)?;
+        scatter(&self.places, &tensor.data, &mut self.value);
+        Ok(())
+    }
+
+    /// The values as a network's tensor.
+    pub fn tensor(&self) -> Tensor {
+        self.public(&self.value)
+    }
+
+    #[cfg(test)]
+    pub fn gradient_tensor(&self) -> Tensor {
+        self.public(&self.gradient)
+    }
+
+    fn public(&self, data: &[f32]) -> Tensor {
+        Tensor {
+            shape: self.shape.clone(),
+            data: self.places.iter().map(|&place| data[place as usize]).collect(),
+        }
+    }
+}
+
+fn scatter(places: &[u32], source: &[f32], target: &mut [f32]) {
+    for (&place, &value) in places.iter().zip(source) {
+        target[place as usize] = value;
+    }
+}
+
+/// Adam with bias correction and decoupled weight decay.
+#[derive(Clone, Debug)]
+pub(super) struct Adam {
+    pub settings: OptimizerSettings,
+    pub steps: u64,
+}
+
+impl Adam {
+    /// Moves every parameter along its gradient.
+    pub fn update(&mut self, parameters: &mut [Parameter], learning_rate: f32) {
+        let OptimizerSettings { beta1, beta2, epsilon, weight_decay, clip, .. } = self.settings;
+        self.steps += 1;
+        let exponent = i32::try_from(self.steps).unwrap_or(i32::MAX);
+        let correct1 = (1.0 - f64::from(beta1).powi(exponent)) as f32;
+        let correct2 = (1.0 - f64::from(beta2).powi(exponent)) as f32;
+        let mut factor = 1.0;
+        if clip > 0.0 {
+            let squares: f64 = parameters
+                .iter()
+                .flat_map(|parameter| &parameter.gradient)
+                .map(|&gradient| f64::from(gradient) * f64::from(gradient))
+                .sum();
+            let norm = squares.sqrt() as f32;
+            if norm > clip {
+                factor = clip / norm;
+            }
+        }
+        for parameter in parameters {
+            let decay = if parameter.decays { weight_decay } else { 0.0 };
+            let moments = parameter.first.iter_mut().zip(&mut parameter.second);
+            for ((value, gradient), (first, second)) in
+                parameter.value.iter_mut().zip(&parameter.gradient).zip(moments)
+            {
+                let gradient = gradient * factor;
+                *first = beta1 * *first + (1.0 - beta1) * gradient;
+                *second = beta2 * *second + (1.0 - beta2) * gradient * gradient;
+                let step = *first / correct1 / ((*second / correct2).sqrt() + epsilon);
+                *value -= learning_rate * (step + decay * *value);
+            }
+        }
+    }
+
+    /// The moments by name.
+    pub fn state(&self, parameters: &[Parameter]) -> OptimizerState {
+        let mut state = OptimizerState { steps: self.steps, ..Default::default() };
+        for parameter in parameters {
+            state.tensors.insert(format!("first.{}", parameter.name), parameter.public(&parameter.first));
+            state.tensors.insert(format!("second.{}", parameter.name), parameter.public(&parameter.second));
+        }
+        state
+    }
+
+    /// Takes up saved moments; those of a state without steps are zero.
+    pub fn restore(
+        &mut self,
+        parameters: &mut [Parameter],
+        state: &OptimizerState,
+    ) -> Result<(), TrainError> {
+        self.steps = state.steps;
+        for parameter in parameters {
+            let moments = [("first", &mut parameter.first), ("second", &mut parameter.second)];
+            for (part, target) in moments {
+                let name = format!("{part}.{}", parameter.name);
+                match state.tensors.get(&name) {
+                    Some(tensor) if tensor.shape == parameter.shape => {
+                        scatter(&parameter.places, &tensor.data, target);
+                    }
+                    None if state.steps == 0 => target.fill(0.0),
+                    _ => {
+                        return Err(TrainError::Backend(format!(
+                            "the saved optimizer state does not fit: `{name}` is missing or has another shape"
+                        )));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

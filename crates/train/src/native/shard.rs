@@ -1,0 +1,381 @@
+//! One thread's boards: saved outputs, scratch memory, and the phases of a step over them.
+//!
+//! Only the outputs of the products are saved (in the element type); activations are computed again on the way back. Each
+//! phase walks the boards in pieces that stay in the second-level cache.
+
+use eval::cpu::matmul::{BLOCK, Buffer, Element, Gathering, Taps, padded};
+use nets::{HeadKind, PolicyIndex, Squares};
+
+use super::{
+    input::{input_backward, input_forward},
+    loss::PartOfLoss,
+    passes::{activate, denormalise, mask_with_sums, spread_board, store_with_sums},
+    plan::{Convolution, Operation, Plan, Stage, output_of},
+};
+
+/// Rough size in bytes of what one piece of the way back should touch.
+const PIECE_BYTES: usize = 900 << 10;
+
+/// Column sums, in single precision inside a piece and in double across them.
+#[derive(Debug, Default)]
+struct Sums {
+    piece: Vec<f32>,
+    total: Vec<f64>,
+}
+
+impl Sums {
+    fn start(&mut self, width: usize) {
+        self.piece.clear();
+        self.piece.resize(width, 0.0);
+        self.total.clear();
+        self.total.resize(width, 0.0);
+    }
+
+    fn flush(&mut self) {
+        for (total, piece) in self.total.iter_mut().zip(&mut self.piece) {
+            *total += f64::from(*piece);
+            *piece = 0.0;
+        }
+    }
+}
+
+/// A part of the batch and all memory that its phases need.
+#[derive(Debug)]
+pub(super) struct Shard<E> {
+    /// First board within the batch.
+    pub first: usize,
+    pub boards: usize,
+    /// Saved outputs of each stage.
+    outputs: Vec<Buffer<E>>,
+    /// Gradients before the activations of two neighbouring stages.
+    gradients: [Buffer<E>; 2],
+    first_sums: Sums,
+    second_sums: Sums,
+    /// Weight gradient of the stage at hand.
+    pub weights: Buffer<f32>,
+    pub last_weights: Vec<f32>,
+    pub last_biases: Vec<f32>,
+    pub logits: Vec<f32>,
+    /// Gradient of the loss with respect to the logits.
+    pub slopes: Vec<f32>,
+    pub part: PartOfLoss,
+    spread: Buffer<E>,
+    rows: Buffer<E>,
+    left: Buffer<E>,
+    right: Buffer<E>,
+    product: Buffer<f32>,
+}
+
+impl<E: Element> Default for Shard<E> {
+    fn default() -> Self {
+        Self {
+            first: 0,
+            boards: 0,
+            outputs: Vec::new(),
+            gradients: [Buffer::default(), Buffer::default()],
+            first_sums: Sums::default(),
+            second_sums: Sums::default(),
+            weights: Buffer::default(),
+            last_weights: Vec::new(),
+            last_biases: Vec::new(),
+            logits: Vec::new(),
+            slopes: Vec::new(),
+            part: PartOfLoss::default(),
+            spread: Buffer::default(),
+            rows: Buffer::default(),
+            left: Buffer::default(),
+            right: Buffer::default(),
+            product: Buffer::default(),
+        }
+    }
+}
+
+impl<E> Convolution<E> {
+    fn halo(&self) -> usize {
+        self.kernel / 2
+    }
+
+    /// Rows of one board spread for the taps.
+    fn spread_rows(&self) -> usize {
+        if self.kernel == 1 { self.cells } else { 64 + 16 * self.halo() }
+    }
+
+    /// How many boards a piece of the way back holds.
+    fn piece(&self, width: usize) -> usize {
+        if self.cells == 1 {
+            return 64;
+        }
+        let outer = self.kernel * width;
+        let board =
+            2 * self.spread_rows() * outer * size_of::<E>() + 64 * self.inner * (2 * size_of::<E>() + 4);
+        (PIECE_BYTES / board).clamp(2, 16)
+    }
+}
+
+/// Boards of a piece on the way forward.
+fn forward_piece(cells: usize) -> usize {
+    if cells == 1 { 64 } else { 2 }
+}
+
+/// Multiplies spread boards: one product for all rows where boards follow each other without halo, else one a board.
+fn multiply<E: Element>(
+    unit: &E::Unit,
+    convolution: &Convolution<E>,
+    spread: &[E],
+    (channels, weights, width): (usize, &[E], usize),
+    boards: usize,
+    product: &mut [f32],
+) {
+    let inner = convolution.kernel * channels;
+    let taps = Taps { stride: inner, count: convolution.kernel, rows: 8, inner };
+    if convolution.kernel == 1 {
+        E::product(unit, spread, taps, weights, boards * convolution.cells, width, product);
+        return;
+    }
+    let rows = convolution.spread_rows();
+    for board in 0..boards {
+        let spread = &spread[board * rows * inner..][..rows * inner];
+        E::product(unit, spread, taps, weights, 64, width, &mut product[board * 64 * width..]);
+    }
+}
+
+impl<E: Element> Shard<E> {
+    /// Takes charge of `boards` boards from `first` on.
+    pub fn assign(&mut self, plan: &Plan<E>, first: usize, boards: usize) {
+        (self.first, self.boards) = (first, boards);
+        self.outputs.resize_with(plan.stages.len(), Buffer::default);
+        let mut largest = 0;
+        for (stage, output) in plan.stages.iter().zip(&mut self.outputs) {
+            let size = boards * stage.cells * stage.width;
+            output.reserve(size);
+            largest = largest.max(size);
+        }
+        for gradient in &mut self.gradients {
+            gradient.reserve(largest);
+        }
+        self.logits.resize(boards, 0.0);
+        self.slopes.resize(boards, 0.0);
+    }
+
+    /// Sums of the last phase: forward `y` and `y * y`, backward `dz` and `dz * (y - mean)`.
+    pub fn sums(&self) -> (&[f64], &[f64]) {
+        (&self.first_sums.total, &self.second_sums.total)
+    }
+
+    /// Computes stage `index` for all boards from the one before.
+    pub fn forward(&mut self, plan: &Plan<E>, index: usize, squares: &[Squares]) {
+        let stage = &plan.stages[index];
+        self.first_sums.start(stage.width);
+        self.second_sums.start(stage.width);
+        match &stage.operation {
+            Operation::Input { layer, slabs, .. } => {
+                let size = 64 * stage.width;
+                self.product.reserve(size);
+                for (board, squares) in squares[self.first..][..self.boards].iter().enumerate() {
+                    input_forward(layer, slabs, squares, &mut self.product[..size]);
+                    self.store(stage, index, board * size, size);
+                }
+            }
+            Operation::Product(convolution) => self.forward_product(plan, index, convolution),
+        }
+    }
+
+    fn store(&mut self, stage: &Stage<E>, index: usize, from: usize, size: usize) {
+        store_with_sums(
+            &self.product[..size],
+            stage.width,
+            &mut self.outputs[index][from..from + size],
+            &mut self.first_sums.piece,
+            &mut self.second_sums.piece,
+        );
+        self.first_sums.flush();
+        self.second_sums.flush();
+    }
+
+    fn forward_product(&mut self, plan: &Plan<E>, index: usize, convolution: &Convolution<E>) {
+        let unit = E::unit();
+        let (before, stage) = (&plan.stages[index - 1], &plan.stages[index]);
+        let (before_size, size) = (before.cells * before.width, convolution.cells * stage.width);
+        let piece = forward_piece(convolution.cells);
+        let spread_size = convolution.spread_rows() * convolution.kernel * convolution.inner;
+        self.product.reserve(padded(piece * convolution.cells) * stage.width);
+        self.spread.reserve(
+            padded(piece * convolution.cells).max(piece * convolution.spread_rows())
+                * convolution.kernel
+                * convolution.inner,
+        );
+        self.spread.fill(E::default());
+        self.rows.reserve(before_size);
+        let mut board = 0;
+        while board < self.boards {
+            let boards = piece.min(self.boards - board);
+            let y = &self.outputs[index - 1][board * before_size..(board + boards) * before_size];
+            if convolution.kernel == 1 {
+                activate(y, &before.affine, &mut self.spread[..boards * before_size]);
+            } else {
+                for (y, spread) in y.chunks_exact(before_size).zip(self.spread.chunks_exact_mut(spread_size))
+                {
+                    activate(y, &before.affine, &mut self.rows[..before_size]);
+                    spread_board(&self.rows, convolution.inner, convolution.kernel, spread);
+                }
+            }
+            let weights = (convolution.inner, &*convolution.forward, stage.width);
+            multiply(&unit, convolution, &self.spread, weights, boards, &mut self.product);
+            self.store(stage, index, board * size, boards * size);
+            board += boards;
+        }
+    }
+
+    /// The last layer, after the last stage.
+    pub fn logits(&mut self, plan: &Plan<E>, moves: &[PolicyIndex]) {
+        let (last, weights) = (&plan.last, &plan.parameters[plan.last.weight].value);
+        let biases = &plan.parameters[last.bias].value;
+        for board in 0..self.boards {
+            let (cell, output) = self.asked(plan, moves, board);
+            let mut logit = biases[output];
+            let weights = &weights[output * last.inner..][..last.inner];
+            self.last_input(plan, board, cell, |i, a| logit += weights[i] * a);
+            self.logits[board] = logit;
+        }
+    }
+
+    /// Which cell and which output of the last layer a board asks for.
+    fn asked(&self, plan: &Plan<E>, moves: &[PolicyIndex], board: usize) -> (usize, usize) {
+        match plan.last.kind {
+            HeadKind::Value => (0, 0),
+            HeadKind::Moves => output_of(moves[self.first + board]),
+        }
+    }
+
+    /// Activations that the last layer sees at `cell`, in order.
+    fn last_input(&self, plan: &Plan<E>, board: usize, cell: usize, mut see: impl FnMut(usize, f32)) {
+        let index = plan.stages.len() - 1;
+        let stage = &plan.stages[index];
+        let from = (board * stage.cells + cell) * stage.width;
+        let y = &self.outputs[index][from..from + plan.last.inner];
+        for (i, y) in y.iter().enumerate() {
+            let c = i % stage.width;
+            let z = y.to_f32() * stage.affine.scale[c] + stage.affine.shift[c];
+            see(i, if stage.affine.relu { z.max(0.0) } else { z });
+        }
+    }
+
+    /// The way back through the last layer, from `slopes` to the last stage's gradient.
+    pub fn backward_last(&mut self, plan: &Plan<E>, moves: &[PolicyIndex]) {
+        let index = plan.stages.len() - 1;
+        let (last, stage) = (&plan.last, &plan.stages[index]);
+        let weights = &plan.parameters[last.weight].value;
+        let size = stage.cells * stage.width;
+        self.first_sums.start(stage.width);
+        self.second_sums.start(stage.width);
+        self.product.reserve(size);
+        let mut last_weights = std::mem::take(&mut self.last_weights);
+        last_weights.clear();
+        last_weights.resize(weights.len(), 0.0);
+        self.last_biases.clear();
+        self.last_biases.resize(plan.parameters[last.bias].value.len(), 0.0);
+        for board in 0..self.boards {
+            let (cell, output) = self.asked(plan, moves, board);
+            let slope = self.slopes[board];
+            let gradient = &mut last_weights[output * last.inner..][..last.inner];
+            self.last_input(plan, board, cell, |i, a| gradient[i] += slope * a);
+            self.last_biases[output] += slope;
+            let da = &mut self.product[..size];
+            da.fill(0.0);
+            let weights = &weights[output * last.inner..][..last.inner];
+            for (da, weight) in da[cell * stage.width..].iter_mut().zip(weights) {
+                *da = slope * weight;
+            }
+            self.mask(stage, index, board * size, size);
+        }
+        self.last_weights = last_weights;
+    }
+
+    fn mask(&mut self, stage: &Stage<E>, index: usize, from: usize, size: usize) {
+        mask_with_sums(
+            &self.product[..size],
+            &self.outputs[index][from..from + size],
+            &stage.affine,
+            &stage.mean,
+            &mut self.gradients[index % 2][from..from + size],
+            &mut self.first_sums.piece,
+            &mut self.second_sums.piece,
+        );
+        self.first_sums.flush();
+        self.second_sums.flush();
+    }
+
+    /// The way back through stage `index`: its weight gradient, and the gradient of the stage before.
+    pub fn backward(&mut self, plan: &Plan<E>, index: usize, squares: &[Squares]) {
+        let stage = &plan.stages[index];
+        self.weights.reserve(stage.gradient_size);
+        self.weights[..stage.gradient_size].fill(0.0);
+        match &stage.operation {
+            Operation::Input { layer, .. } => {
+                let size = 64 * stage.width;
+                self.rows.reserve(size);
+                for (board, squares) in squares[self.first..][..self.boards].iter().enumerate() {
+                    let at = board * size..(board + 1) * size;
+                    let (dz, y) = (&self.gradients[index % 2][at.clone()], &self.outputs[index][at]);
+                    denormalise(dz, y, &stage.back, &mut self.rows[..size]);
+                    input_backward(layer, &self.rows[..size], squares, &mut self.weights);
+                }
+            }
+            Operation::Product(convolution) => self.backward_product(plan, index, convolution),
+        }
+    }
+
+    fn backward_product(&mut self, plan: &Plan<E>, index: usize, convolution: &Convolution<E>) {
+        let unit = E::unit();
+        let (before, stage) = (&plan.stages[index - 1], &plan.stages[index]);
+        let (before_size, size) = (before.cells * before.width, convolution.cells * stage.width);
+        let (kernel, outer) = (convolution.kernel, convolution.kernel * stage.width);
+        let piece = convolution.piece(stage.width);
+        let spread_rows = convolution.spread_rows();
+        let all_rows = padded(piece * convolution.cells);
+        let all_spread = all_rows.max(piece * spread_rows);
+        self.first_sums.start(before.width);
+        self.second_sums.start(before.width);
+        self.spread.reserve(all_spread * outer);
+        self.spread.fill(E::default());
+        self.right.reserve(all_spread * outer);
+        self.rows.reserve((all_rows * convolution.inner).max(size));
+        self.left.reserve(all_rows * convolution.inner);
+        self.product.reserve(all_rows * convolution.inner);
+        let mut board = 0;
+        while board < self.boards {
+            let boards = piece.min(self.boards - board);
+            let dz = &self.gradients[index % 2][board * size..(board + boards) * size];
+            let y = &self.outputs[index][board * size..(board + boards) * size];
+            let mut rows = boards * convolution.cells;
+            let mut right_rows = boards * spread_rows;
+            if kernel == 1 {
+                denormalise(dz, y, &stage.back, &mut self.spread[..boards * size]);
+                rows = rows.next_multiple_of(BLOCK);
+                right_rows = rows;
+                self.spread[boards * size..rows * outer].fill(E::default());
+            } else {
+                let boards = dz.chunks_exact(size).zip(y.chunks_exact(size));
+                for ((dz, y), spread) in boards.zip(self.spread.chunks_exact_mut(spread_rows * outer)) {
+                    denormalise(dz, y, &stage.back, &mut self.rows[..size]);
+                    spread_board(&self.rows, stage.width, kernel, spread);
+                }
+            }
+            let before_y = &self.outputs[index - 1][board * before_size..(board + boards) * before_size];
+            activate(before_y, &before.affine, &mut self.rows[..boards * before_size]);
+            self.rows[boards * before_size..rows * convolution.inner].fill(E::default());
+            E::pack_left(&self.rows, rows, convolution.inner, &mut self.left);
+            E::pack_right(&self.spread, right_rows, outer, &mut self.right);
+            let shape = if kernel == 1 {
+                Gathering { groups: 1, rows, taps: 1, tap_rows: 0 }
+            } else {
+                Gathering { groups: boards, rows: 64, taps: kernel, tap_rows: 8 }
+            };
+            E::gather(&unit, &self.left, &self.right, shape, convolution.inner, outer, &mut self.weights);
+            let weights = (stage.width, &*convolution.backward, convolution.inner);
+            multiply(&unit, convolution, &self.spread, weights, boards, &mut self.product);
+            self.mask(before, index - 1, board * before_size, boards * before_size);
+            board += boards;
+        }
+    }
+}

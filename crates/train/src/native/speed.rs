@@ -1,0 +1,89 @@
+//! How many positions a second this machine trains.
+
+use std::time::{Duration, Instant};
+
+use nets::{Description, HeadKind, Network, POLICY_SIZE, Squares};
+
+use super::NativeBackend;
+use crate::{Backend, Examples, OptimizerSettings, TrainError};
+
+/// What [`measure_speed`] found.
+#[derive(Clone, Debug)]
+pub struct Speed {
+    /// The backend, for people.
+    pub backend: String,
+    pub batch: usize,
+    pub steps: usize,
+    pub wall: Duration,
+    /// Processor time of the whole process; `None` where the system does not tell.
+    pub cpu: Option<Duration>,
+}
+
+impl Speed {
+    /// Positions a second of wall time.
+    #[must_use]
+    pub fn per_second(&self) -> f64 {
+        (self.batch * self.steps) as f64 / self.wall.as_secs_f64().max(1e-9)
+    }
+
+    /// Positions a second of processor time.
+    #[must_use]
+    pub fn per_cpu_second(&self) -> Option<f64> {
+        self.cpu.map(|cpu| (self.batch * self.steps) as f64 / cpu.as_secs_f64().max(1e-9))
+    }
+}
+
+/// User and system time of this process so far, where `/proc` tells it.
+fn cpu_time() -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // Fields count from behind the command's closing bracket; clock ticks are 1/100 s on every Linux.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let ticks: u64 = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
+    Some(Duration::from_millis(10 * ticks))
+}
+
+/// Boards of about 21 pieces spread without sense, and labels in an order of their own.
+fn examples(count: usize) -> Examples {
+    let mut state = 1_u64;
+    let mut below = move |bound: u64| {
+        // Numerical Recipes' 64-bit generator.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % bound
+    };
+    let mut batch = Examples::default();
+    for _ in 0..count {
+        let mut squares = Squares::default();
+        for square in &mut squares.0 {
+            if below(3) == 0 {
+                *square = below(15) as u8 + 1;
+            }
+        }
+        batch.squares.push(squares);
+        batch.labels.push(below(1000) as i32);
+        batch.moves.push(below(POLICY_SIZE as u64) as u16);
+    }
+    batch
+}
+
+/// Trains a Batch First network of random weights for `steps` steps (after one to warm up).
+///
+/// # Errors
+/// As [`NativeBackend::new`] and [`Backend::step`].
+pub fn measure_speed(
+    kind: HeadKind,
+    batch: usize,
+    steps: usize,
+    threads: usize,
+) -> Result<Speed, TrainError> {
+    let network = Network::random(Description::batch_first(&[kind]), 1)?;
+    let mut backend = NativeBackend::new(network, kind, OptimizerSettings::default(), threads)?;
+    let examples = examples(batch);
+    backend.step(&examples, 1e-3)?;
+    let (start, cpu) = (Instant::now(), cpu_time());
+    for _ in 0..steps {
+        backend.step(&examples, 1e-3)?;
+    }
+    let wall = start.elapsed();
+    let cpu = cpu_time().zip(cpu).map(|(end, start)| end.saturating_sub(start));
+    Ok(Speed { backend: backend.describe(), batch, steps, wall, cpu })
+}

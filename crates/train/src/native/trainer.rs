@@ -1,0 +1,229 @@
+//! One training step: the phases of all shards, and what is summed between them.
+
+use std::{sync::Mutex, thread};
+
+use eval::cpu::matmul::Element;
+use nets::{HeadKind, Network, POLICY_SIZE};
+
+use super::{
+    loss::{PartOfLoss, ordinal_part},
+    parameters::Adam,
+    plan::{Norm, Plan},
+    shard::Shard,
+};
+use crate::{Examples, OptimizerSettings, OptimizerState, Step, TrainError};
+
+/// Boards that [`Trainer::logits`] takes at a time.
+const LOGITS_BATCH: usize = 1024;
+
+/// Plan, optimizer and the shards.
+#[derive(Debug)]
+pub(super) struct Trainer<E> {
+    pub plan: Plan<E>,
+    pub adam: Adam,
+    shards: Vec<Shard<E>>,
+}
+
+/// Runs a phase on every shard, each on a thread of its own but the last.
+fn each<E: Element>(shards: &mut [Shard<E>], phase: impl Fn(&mut Shard<E>) + Sync) {
+    let Some((own, others)) = shards.split_last_mut() else { return };
+    thread::scope(|scope| {
+        for shard in others {
+            let cell = Mutex::new(Some(shard));
+            let phase = &phase;
+            let cell = std::sync::Arc::new(cell);
+            let theirs = std::sync::Arc::clone(&cell);
+            let work = move |cell: &Mutex<Option<&mut Shard<E>>>| {
+                if let Some(shard) = cell.lock().ok().and_then(|mut cell| cell.take()) {
+                    phase(shard);
+                }
+            };
+            if thread::Builder::new().spawn_scoped(scope, move || work(&theirs)).is_err() {
+                // No thread to be had: do it here.
+                work(&cell);
+            }
+        }
+        phase(own);
+    });
+}
+
+/// Column sums over all shards.
+fn total<E: Element>(shards: &[Shard<E>]) -> (Vec<f64>, Vec<f64>) {
+    let mut totals = (Vec::new(), Vec::new());
+    for shard in shards {
+        let (first, second) = shard.sums();
+        if totals.0.is_empty() {
+            totals = (first.to_vec(), second.to_vec());
+            continue;
+        }
+        totals.0.iter_mut().zip(first).for_each(|(total, sum)| *total += sum);
+        totals.1.iter_mut().zip(second).for_each(|(total, sum)| *total += sum);
+    }
+    totals
+}
+
+/// Adds a shard's part; the first one overwrites.
+fn accumulate(target: &mut [f32], source: &[f32], first: bool) {
+    for (target, source) in target.iter_mut().zip(source) {
+        *target = if first { *source } else { *target + source };
+    }
+}
+
+impl<E: Element> Trainer<E> {
+    pub fn new(
+        network: &Network,
+        head: HeadKind,
+        settings: OptimizerSettings,
+        threads: usize,
+    ) -> Result<Self, TrainError> {
+        let plan = Plan::new(network, head)?;
+        let shards = (0..threads.max(1)).map(|_| Shard::default()).collect();
+        Ok(Self { plan, adam: Adam { settings, steps: 0 }, shards })
+    }
+
+    pub fn threads(&self) -> usize {
+        self.shards.len()
+    }
+
+    pub fn restore(&mut self, network: &Network, optimizer: &OptimizerState) -> Result<(), TrainError> {
+        self.plan.take(network)?;
+        self.adam.restore(&mut self.plan.parameters, optimizer)
+    }
+
+    fn check(&self, batch: &Examples, labelled: bool) -> Result<(), TrainError> {
+        let boards = batch.squares.len();
+        let bad = |what: String| Err(TrainError::Backend(what));
+        if labelled && batch.labels.len() != boards {
+            return bad(format!("a batch of {boards} positions with {} labels", batch.labels.len()));
+        }
+        if self.plan.last.kind == HeadKind::Moves {
+            if batch.moves.len() != boards {
+                return bad(format!("a batch of {boards} positions with {} moves", batch.moves.len()));
+            }
+            if let Some(index) = batch.moves.iter().find(|&&index| usize::from(index) >= POLICY_SIZE) {
+                return bad(format!("a batch with move index {index}"));
+            }
+        }
+        if let Some(class) = batch.squares.iter().flat_map(|squares| squares.0).find(|&class| class > 15) {
+            return bad(format!("a batch with a square of class {class}"));
+        }
+        Ok(())
+    }
+
+    /// Cuts `boards` boards into one part a shard.
+    fn assign(&mut self, boards: usize) {
+        let count = self.shards.len();
+        for (index, shard) in self.shards.iter_mut().enumerate() {
+            let (first, end) = (index * boards / count, (index + 1) * boards / count);
+            shard.assign(&self.plan, first, end - first);
+        }
+    }
+
+    /// Outputs with running statistics.
+    pub fn logits(&mut self, batch: &Examples) -> Result<Vec<f32>, TrainError> {
+        self.check(batch, false)?;
+        self.plan.use_running_statistics();
+        let mut logits = Vec::with_capacity(batch.squares.len());
+        for (index, squares) in batch.squares.chunks(LOGITS_BATCH).enumerate() {
+            let moves = batch.moves.get(index * LOGITS_BATCH..).unwrap_or_default();
+            self.assign(squares.len());
+            let plan = &self.plan;
+            each(&mut self.shards, |shard| {
+                for stage in 0..plan.stages.len() {
+                    shard.forward(plan, stage, squares);
+                }
+                shard.logits(plan, moves);
+            });
+            for shard in &self.shards {
+                logits.extend_from_slice(&shard.logits);
+            }
+        }
+        Ok(logits)
+    }
+
+    /// Forward with batch statistics; the outputs.
+    fn forward(&mut self, batch: &Examples) -> Vec<f32> {
+        let boards = batch.squares.len();
+        self.assign(boards);
+        for stage in 0..self.plan.stages.len() {
+            let plan = &self.plan;
+            each(&mut self.shards, |shard| shard.forward(plan, stage, &batch.squares));
+            match self.plan.stages[stage].norm {
+                Norm::Batch { .. } => {
+                    let (sums, squares) = total(&self.shards);
+                    let count = boards * self.plan.stages[stage].cells;
+                    self.plan.use_batch_statistics(stage, &sums, &squares, count);
+                }
+                Norm::Bias(_) => self.plan.use_bias(stage),
+            }
+        }
+        let plan = &self.plan;
+        each(&mut self.shards, |shard| shard.logits(plan, &batch.moves));
+        self.shards.iter().flat_map(|shard| shard.logits.iter().copied()).collect()
+    }
+
+    /// The mean loss over pairs; leaves its slopes in the shards.
+    fn loss(&mut self, logits: &[f32], labels: &[i32]) -> f32 {
+        each(&mut self.shards, |shard| {
+            shard.part = PartOfLoss::default();
+            ordinal_part(logits, labels, shard.first, &mut shard.slopes, &mut shard.part);
+        });
+        let pairs: u64 = self.shards.iter().map(|shard| shard.part.pairs).sum();
+        let sum: f64 = self.shards.iter().map(|shard| shard.part.sum).sum();
+        let count = pairs.max(1) as f64;
+        for shard in &mut self.shards {
+            shard.slopes.iter_mut().for_each(|slope| *slope = (f64::from(*slope) / count) as f32);
+        }
+        (sum / count) as f32
+    }
+
+    /// All gradients, from the slopes in the shards.
+    fn backward(&mut self, batch: &Examples) {
+        let boards = batch.squares.len();
+        let plan = &self.plan;
+        each(&mut self.shards, |shard| shard.backward_last(plan, &batch.moves));
+        let (weight, bias) = (self.plan.last.weight, self.plan.last.bias);
+        for (index, shard) in self.shards.iter().enumerate() {
+            let parameters = &mut self.plan.parameters;
+            accumulate(&mut parameters[weight].gradient, &shard.last_weights, index == 0);
+            accumulate(&mut parameters[bias].gradient, &shard.last_biases, index == 0);
+        }
+        for stage in (0..self.plan.stages.len()).rev() {
+            let (sums, products) = total(&self.shards);
+            let count = boards * self.plan.stages[stage].cells;
+            self.plan.norm_backward(stage, &sums, &products, count);
+            let plan = &self.plan;
+            each(&mut self.shards, |shard| shard.backward(plan, stage, &batch.squares));
+            let size = self.plan.stages[stage].gradient_size;
+            if let Some((first, others)) = self.shards.split_first_mut() {
+                for other in others {
+                    accumulate(&mut first.weights[..size], &other.weights[..size], false);
+                }
+                self.plan.set_gradient(stage, &first.weights[..size]);
+            }
+        }
+    }
+
+    /// Loss, outputs and gradients of a batch.
+    pub fn gradients(&mut self, batch: &Examples) -> Result<Step, TrainError> {
+        self.check(batch, true)?;
+        let logits = self.forward(batch);
+        let loss = self.loss(&logits, &batch.labels);
+        if !loss.is_finite() || logits.iter().any(|logit| !logit.is_finite()) {
+            return Err(TrainError::Diverged { step: self.adam.steps, loss });
+        }
+        self.backward(batch);
+        Ok(Step { loss, logits })
+    }
+
+    pub fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<Step, TrainError> {
+        if batch.squares.is_empty() {
+            return Err(TrainError::Backend("an empty batch".to_owned()));
+        }
+        let step = self.gradients(batch)?;
+        self.plan.update_running_statistics(self.adam.settings.norm_momentum, batch.squares.len());
+        self.adam.update(&mut self.plan.parameters, learning_rate);
+        self.plan.pack();
+        Ok(step)
+    }
+}
