@@ -10,7 +10,7 @@ use nets::{Description, HeadKind, Network, Provenance};
 use crate::{
     Average, Backend, BackendKind, BackendScorer, Checkpoint, Config, Dataset, Ending, Event, HeldOut,
     Journal, Measures, OptimizerSettings, Plan, Progress, Scorer, State, TrainError, Trainer, calibrate,
-    machine, report, revision,
+    machine, native::NativeBackend, report, revision,
 };
 
 /// Positions of each source whose legal moves are all ranked at the end of a move head's run.
@@ -40,7 +40,9 @@ pub fn make_backend(
     threads: usize,
 ) -> Result<Box<dyn Backend>, TrainError> {
     match kind {
-        BackendKind::Cpu => Err(TrainError::Config("the backend `cpu` is not in this build".to_owned())),
+        BackendKind::Cpu => {
+            Ok(Box::new(NativeBackend::new(network.clone(), head, settings.clone(), threads)?))
+        }
         #[cfg(not(feature = "burn"))]
         BackendKind::Burn => Err(TrainError::Config(
             "the backend `burn` is not in this build; build with --features burn, or set \
