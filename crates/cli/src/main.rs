@@ -1,1 +1,105 @@
-fn main() {}
+//! `batch-first`: the engine and everything around it, one subcommand each; without one it speaks UCI.
+
+mod analyze;
+mod board_view;
+mod data_command;
+mod engine;
+mod match_command;
+mod train_command;
+mod uci_command;
+
+use std::{io, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+/// A chess engine and lab that searches K-best-first in batches.
+///
+/// Without a command it speaks UCI on standard input and output, for chess programs.
+#[derive(Debug, Parser)]
+#[command(name = "batch-first", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Analyze(analyze::Args),
+    Data(data_command::Args),
+    Match(match_command::Args),
+    Train(train_command::Args),
+    Uci(uci_command::Args),
+}
+
+/// The command did its work and found something bad (exit code 1), in contrast to input that it cannot work with.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Found(String);
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse_arguments(&error),
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+        .with_writer(io::stderr)
+        .init();
+    let result = match cli.command {
+        None => uci_command::run(uci_command::Args::default()),
+        Some(Command::Analyze(args)) => analyze::run(args),
+        Some(Command::Data(args)) => data_command::run(args),
+        Some(Command::Match(args)) => match_command::run(args),
+        Some(Command::Train(args)) => train_command::run(args),
+        Some(Command::Uci(args)) => uci_command::run(args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&sentence(&error));
+            ExitCode::from(if error.downcast_ref::<Found>().is_some() { 1 } else { 2 })
+        }
+    }
+}
+
+/// Help and version as clap prints them; of an error the one sentence that says what is wrong.
+fn refuse_arguments(error: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind;
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        // A closed pipe is nobody's fault.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.render().to_string();
+    let lines: Vec<&str> =
+        text.lines().take_while(|line| !line.starts_with("Usage:")).map(str::trim).filter(|line| !line.is_empty()).collect();
+    let text = lines.join(" ").replace("For more information, try '--help'.", "");
+    complain(&format!("{} (try `--help`)", text.trim().trim_start_matches("error: ")));
+    ExitCode::from(2)
+}
+
+#[allow(clippy::print_stderr, reason = "the one place where the program complains")]
+fn complain(text: &str) {
+    eprintln!("error: {text}");
+}
+
+/// The error and its causes on one line; a cause that the text before already holds is not repeated.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    })
+}

@@ -1,0 +1,188 @@
+//! `batch-first analyze`: one position thought about, shown to people or told to programs.
+
+mod json;
+mod screen;
+
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use board::{CastlingMode, Game, Position};
+use search::{Control, Limits, Outcome, SearchInfo};
+
+use crate::{
+    board_view::Charset,
+    engine::{self, EngineArgs},
+};
+
+/// Analyse a position: score, chances and best lines as the search finds them.
+///
+/// Scores and chances are White's on the screen, the side to move's with --json. Without a limit the search takes
+/// five seconds. Ctrl-C ends it and shows what it has.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Position as a FEN (default: the start position).
+    #[arg(long)]
+    fen: Option<String>,
+    /// Moves from there, as in `e2e4 e7e5` or `e4 e5`.
+    #[arg(long, num_args = 1.., value_name = "MOVE")]
+    moves: Vec<String>,
+    /// The position is one of Chess960: castling is king takes rook.
+    #[arg(long)]
+    chess960: bool,
+    /// Stop after this many evaluated positions.
+    #[arg(long, value_name = "N")]
+    nodes: Option<u64>,
+    /// Stop after this depth, in plies.
+    #[arg(long, value_name = "PLIES")]
+    depth: Option<u32>,
+    /// Stop after this time, as in `500ms` or `5s` (a number alone: milliseconds).
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    movetime: Option<Duration>,
+    /// Stop when a mate in at most this many moves is found.
+    #[arg(long, value_name = "MOVES")]
+    mate: Option<u32>,
+    /// Think until Ctrl-C.
+    #[arg(long)]
+    infinite: bool,
+    /// Number of best lines.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=256))]
+    multipv: u64,
+    /// Print one JSON object a line instead.
+    #[arg(long)]
+    json: bool,
+    /// Use plain ASCII characters.
+    #[arg(long)]
+    ascii: bool,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+/// The time that is taken when no limit is given.
+const DEFAULT_TIME: Duration = Duration::from_secs(5);
+
+/// Where the analysis is shown.
+trait View {
+    fn begin(&mut self, out: &mut dyn Write, game: &Game, engine: &str) -> io::Result<()>;
+    fn info(&mut self, out: &mut dyn Write, game: &Game, info: &SearchInfo) -> io::Result<()>;
+    fn end(&mut self, out: &mut dyn Write, game: &Game, outcome: &Outcome) -> io::Result<()>;
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The position, a move or the network cannot be used, or the output cannot be written.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let game = game(&args)?;
+    let mut options = args.engine.options(engine::processors());
+    options.settings.multipv = args.multipv as usize;
+    options.settings.move_overhead = Duration::ZERO;
+    let mut built = engine::build(&options)?;
+    let mut view: Box<dyn View> = if args.json {
+        Box::new(json::Json)
+    } else {
+        let charset = if args.ascii { Charset::Ascii } else { Charset::of_locale() };
+        Box::new(screen::Screen::new(charset))
+    };
+    let mut out = io::stdout().lock();
+    view.begin(&mut out, &game, &built.description)?;
+    out.flush()?;
+    let control = Control::default();
+    let stop = control.clone();
+    ctrlc::set_handler(move || {
+        if stop.is_stopped() {
+            // Asked twice: the search does not listen.
+            std::process::exit(130);
+        }
+        stop.stop();
+    })
+    .context("Ctrl-C cannot be caught")?;
+    let outcome = if game.position().legal_moves().is_empty() {
+        Outcome::default()
+    } else {
+        let mut written = Ok(());
+        let outcome = built.search.search(&game, &limits(&args), &control, &mut |info| {
+            if written.is_ok() {
+                written = view.info(&mut out, &game, info).and_then(|()| out.flush());
+            }
+            if written.is_err() {
+                control.stop();
+            }
+        })?;
+        written?;
+        outcome
+    };
+    view.end(&mut out, &game, &outcome)?;
+    out.flush()?;
+    Ok(())
+}
+
+fn game(args: &Args) -> anyhow::Result<Game> {
+    const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
+    let mode = CastlingMode::from_chess960(args.chess960);
+    let position = Position::from_fen(args.fen.as_deref().unwrap_or(START), mode)?;
+    let mut game = Game::new(position);
+    for text in args.moves.iter().flat_map(|moves| moves.split([' ', ',', '\t', '\n'])) {
+        let text = text.trim();
+        // Move numbers, as in copied games.
+        let text = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        if text.is_empty() {
+            continue;
+        }
+        let position = game.position();
+        match board::parse_uci(position, text).or_else(|_| board::parse_san(position, text)) {
+            Ok(mv) => game.play(mv),
+            Err(error) => bail!("move {}: {error}", game.moves().len() + 1),
+        }
+    }
+    Ok(game)
+}
+
+fn limits(args: &Args) -> Limits {
+    let limited = args.nodes.is_some() || args.depth.is_some() || args.mate.is_some() || args.infinite;
+    Limits {
+        depth: args.depth,
+        nodes: args.nodes,
+        movetime: args.movetime.or((!limited).then_some(DEFAULT_TIME)),
+        mate: args.mate,
+        infinite: args.infinite,
+        ..Limits::default()
+    }
+}
+
+/// Reads `500ms`, `5s`, `2m` or a number of milliseconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "" | "ms" => 0.001,
+        "s" => 1.0,
+        "m" => 60.0,
+        _ => return Err("expected a time like `500ms`, `5s` or `2m`".to_owned()),
+    };
+    let number: f64 = digits.parse().map_err(|_| "expected a time like `500ms`, `5s` or `2m`".to_owned())?;
+    /// About 30 years.
+    const LONGEST: f64 = 1e9;
+    let seconds = number * unit;
+    if !(0.0..=LONGEST).contains(&seconds) {
+        return Err("the time is negative or too long".to_owned());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(duration("250"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("0.5s"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        for bad in ["", "s", "-1s", "5h", "1e99", "nan", "inf", "ü", "5 s 3"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The analysis for people: the board, then a row for every new line of thought, then a summary.
+
+use std::io::{self, Write};
+
+use board::{Game, GameEnd};
+use search::{Bound, Outcome, SearchInfo};
+
+use super::View;
+use crate::board_view::{Charset, chances_bar, diagram, san_line, white_chances, white_score};
+
+/// Plies of a line in a row of the table.
+const ROW_PLIES: usize = 8;
+
+/// Plies of a line in the summary.
+const SUMMARY_PLIES: usize = 24;
+
+#[derive(Debug)]
+pub(super) struct Screen {
+    charset: Charset,
+}
+
+impl Screen {
+    pub(super) fn new(charset: Charset) -> Self {
+        Self { charset }
+    }
+}
+
+impl View for Screen {
+    fn begin(&mut self, out: &mut dyn Write, game: &Game, engine: &str) -> io::Result<()> {
+        writeln!(out, "{}", diagram(game.position(), self.charset))?;
+        writeln!(out, "{}", game.position().fen())?;
+        writeln!(out, "{engine}\n")?;
+        match game.end() {
+            Some(end) => writeln!(out, "{}", describe_end(&end))?,
+            None => writeln!(
+                out,
+                "{:>7}  {:>7}  {:<12}  {:>10}  {:>7}  line",
+                "depth", "White", "win draw loss", "nodes", "time"
+            )?,
+        }
+        Ok(())
+    }
+
+    fn info(&mut self, out: &mut dyn Write, game: &Game, info: &SearchInfo) -> io::Result<()> {
+        let position = game.position();
+        let turn = position.turn();
+        let bound = match (info.bound, turn.is_white()) {
+            (Bound::Exact, _) => "",
+            (Bound::Lower, true) | (Bound::Upper, false) => ">",
+            _ => "<",
+        };
+        writeln!(
+            out,
+            "{:>7}  {:>7}  {}  {:>10}  {:>6.1}s  {}",
+            format!("{}/{}", info.depth, info.seldepth),
+            format!("{bound}{}", white_score(info.score, turn)),
+            chances_bar(white_chances(info.wdl, turn), self.charset, 13),
+            info.nodes,
+            info.elapsed.as_secs_f64(),
+            san_line(position, &info.pv, ROW_PLIES)
+        )
+    }
+
+    fn end(&mut self, out: &mut dyn Write, game: &Game, outcome: &Outcome) -> io::Result<()> {
+        let position = game.position();
+        let Some(best) = outcome.best else { return Ok(()) };
+        writeln!(out)?;
+        if let Some(info) = outcome.lines.first() {
+            let turn = position.turn();
+            let chances = white_chances(info.wdl, turn);
+            let percent = |per_mille: u16| f64::from(per_mille) / 10.0;
+            writeln!(
+                out,
+                "White {}   {}  wins {:.0} %, draws {:.0} %, loses {:.0} %",
+                white_score(info.score, turn),
+                chances_bar(chances, self.charset, 30),
+                percent(chances.win),
+                percent(chances.draw),
+                percent(chances.loss)
+            )?;
+            for info in &outcome.lines {
+                let line = san_line(position, &info.pv, SUMMARY_PLIES);
+                writeln!(out, "{:>3}  {:>7}  {line}", info.multipv, white_score(info.score, turn))?;
+            }
+        }
+        write!(out, "Best move: {}", board::to_san(position, best))?;
+        if let Some(reply) = outcome.ponder {
+            write!(out, " (expected reply: {})", board::to_san(&position.after(best), reply))?;
+        }
+        writeln!(out)
+    }
+}
+
+/// The end of a game in one sentence.
+pub(super) fn describe_end(end: &GameEnd) -> String {
+    match end {
+        GameEnd::Checkmate { winner } => {
+            format!("Checkmate: {} has won.", if winner.is_white() { "White" } else { "Black" })
+        }
+        GameEnd::Stalemate => "Stalemate: a draw.".to_owned(),
+        GameEnd::InsufficientMaterial => "Neither side can mate: a draw.".to_owned(),
+        GameEnd::Repetition => "Threefold repetition: a draw.".to_owned(),
+        GameEnd::FiftyMoves => "Fifty moves without a capture or pawn move: a draw.".to_owned(),
+    }
+}

@@ -1,0 +1,84 @@
+//! The engine that the commands share: a network, an evaluator for this machine and the search over it.
+
+use std::{
+    num::NonZero,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+};
+
+use anyhow::Context;
+use eval::cpu::{CpuEvaluator, CpuOptions};
+use nets::Network;
+use search::{KBest, Settings};
+use uci::{Built, Options};
+
+/// The network that is used unless another is asked for.
+const EMBEDDED: &[u8] = include_bytes!("../../../networks/batch-first.safetensors");
+
+/// Flags of every command that searches.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct EngineArgs {
+    /// Network file (default: the network in the program).
+    #[arg(long, value_name = "FILE")]
+    pub net: Option<PathBuf>,
+    /// Threads of the evaluator.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=256))]
+    pub threads: Option<u64>,
+    /// Positions evaluated together (default: as many as the evaluator likes).
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=4096))]
+    pub batch: Option<u64>,
+    /// Memory for the search tree, in MiB.
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=65_536))]
+    pub hash: Option<u64>,
+}
+
+impl EngineArgs {
+    /// The options of a UCI engine with these flags; `threads` is used where no flag says.
+    #[must_use]
+    pub fn options(&self, threads: usize) -> Options {
+        let defaults = Settings::default();
+        Options {
+            network: self.net.clone(),
+            threads: self.threads.map_or(threads, |threads| threads as usize),
+            settings: Settings {
+                batch: self.batch.map_or(defaults.batch, |batch| batch as usize),
+                hash_mib: self.hash.map_or(defaults.hash_mib, |hash| hash as usize),
+                ..defaults
+            },
+            ..Options::default()
+        }
+    }
+}
+
+/// Processors of this machine.
+#[must_use]
+pub fn processors() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// The network of a file, or the embedded one.
+///
+/// # Errors
+/// The file is no network.
+pub fn network(path: Option<&Path>) -> anyhow::Result<Network> {
+    match path {
+        Some(path) => Ok(Network::load(path)?),
+        None => Network::from_bytes(EMBEDDED, "the embedded network").context("the program is damaged"),
+    }
+}
+
+/// A search for these options.
+///
+/// # Errors
+/// The network cannot be used.
+pub fn build(options: &Options) -> anyhow::Result<Built> {
+    let network = Arc::new(network(options.network.as_deref())?);
+    let evaluator = CpuEvaluator::new(
+        Arc::clone(&network),
+        CpuOptions { threads: options.threads, ..CpuOptions::default() },
+    )?;
+    let search = KBest::new(Box::new(evaluator), &network.calibration, &options.settings);
+    let description = search.describe();
+    Ok(Built { search: Box::new(search), description })
+}

@@ -1,0 +1,251 @@
+//! `batch-first net`: what is in a network file, joining two, judging and calibrating one.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use nets::{HeadKind, Network};
+use train::{
+    BackendKind, BackendScorer, Dataset, HeldOut, Measures, OptimizerSettings, Phase, Scorer, calibrate,
+    join, make_backend, summary, validate,
+};
+
+/// Positions asked at once.
+const BATCH: usize = 1024;
+
+/// Positions of each source whose legal moves are all ranked.
+const AGREEMENT_POSITIONS: usize = 2_000;
+
+/// Network files: show, join, validate, calibrate.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Show what is in a network file.
+    Info {
+        /// Network file (.safetensors).
+        file: PathBuf,
+        /// One JSON object instead of text.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put the value head of one file and the move head of another into one file.
+    Join {
+        /// Network with a value head.
+        value: PathBuf,
+        /// Network with a move head.
+        moves: PathBuf,
+        /// File to write.
+        #[arg(long)]
+        out: PathBuf,
+        /// Name of the new network; the file stem unless given.
+        #[arg(long)]
+        name: Option<String>,
+    },
+    /// Judge a network on the held-out positions of imported data.
+    Validate {
+        /// Network file (.safetensors).
+        file: PathBuf,
+        #[command(flatten)]
+        data: Data,
+        /// One JSON object instead of text.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Fit centipawns, chances and priority bins on the held-out positions of imported data.
+    Calibrate {
+        /// Network file (.safetensors).
+        file: PathBuf,
+        #[command(flatten)]
+        data: Data,
+        /// File to write; may be the same.
+        #[arg(long)]
+        out: PathBuf,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Data {
+    /// Folder that `batch-first data import` wrote.
+    #[arg(long)]
+    data: PathBuf,
+    /// Use only this source; may be repeated.
+    #[arg(long = "source")]
+    sources: Vec<String>,
+    /// At most this many positions of each source; 0: all.
+    #[arg(long, default_value_t = 0)]
+    positions: usize,
+    /// Threads; 0: all cores.
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+}
+
+impl Data {
+    /// The held-out positions for a head.
+    fn held_out(&self, head: HeadKind) -> anyhow::Result<Vec<HeldOut>> {
+        let dataset = Dataset::open(&self.data)?;
+        let sources = dataset.held_out(&self.data, head, &self.sources)?;
+        if sources.is_empty() {
+            bail!("`{}` has no held-out positions for the {} head", self.data.display(), head.name());
+        }
+        Ok(sources.iter().map(|source| source.sample(self.positions)).collect())
+    }
+
+    fn scorer(&self, network: &Network, head: HeadKind) -> anyhow::Result<Box<dyn Scorer>> {
+        let settings = OptimizerSettings::default();
+        let backend = make_backend(BackendKind::Cpu, network, head, &settings, self.threads)?;
+        Ok(Box::new(BackendScorer { backend, batch: BATCH }))
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A file or the data cannot be used.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    match args.command {
+        Command::Info { file, json } => info(&file, json),
+        Command::Join { value, moves, out, name } => {
+            let name = name.unwrap_or_else(|| stem(&out));
+            let joined = join(&Network::load(&value)?, &Network::load(&moves)?, &name)?;
+            save(&joined, &out)
+        }
+        Command::Validate { file, data, json } => judge(&file, &data, json),
+        Command::Calibrate { file, data, out } => {
+            let mut network = Network::load(&file)?;
+            for kind in heads(&network) {
+                let held_out = data.held_out(kind)?;
+                let mut scorer = data.scorer(&network, kind)?;
+                calibrate::calibrate_head(&mut network.calibration, scorer.as_mut(), kind, &held_out)?;
+            }
+            save(&network, &out)
+        }
+    }
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().map_or_else(|| "network".to_owned(), |stem| stem.to_string_lossy().into_owned())
+}
+
+fn heads(network: &Network) -> Vec<HeadKind> {
+    network.description.heads.iter().map(|head| head.kind).collect()
+}
+
+#[expect(clippy::print_stdout, reason = "a command's answer")]
+fn print(text: &str) {
+    println!("{text}");
+}
+
+fn save(network: &Network, path: &Path) -> anyhow::Result<()> {
+    network.save(path)?;
+    print(&format!("{}: network {}", path.display(), network.fingerprint()));
+    Ok(())
+}
+
+fn info(file: &Path, json: bool) -> anyhow::Result<()> {
+    let network = Network::load(file)?;
+    if json {
+        let object = serde_json::json!({
+            "name": network.name,
+            "fingerprint": network.fingerprint(),
+            "description": network.description,
+            "parameters": parameters(&network),
+            "calibration": network.calibration,
+            "provenance": network.provenance,
+        });
+        print(&serde_json::to_string_pretty(&object).context("cannot write JSON")?);
+        return Ok(());
+    }
+    print(&format!("name         {}", network.name));
+    print(&format!("fingerprint  {}", network.fingerprint()));
+    for (kind, count) in parameters(&network) {
+        print(&format!("parameters   {count} ({kind})"));
+    }
+    let trunk = network.description.trunk.len();
+    if trunk > 0 {
+        print(&format!("trunk        {trunk} shared layers"));
+    }
+    for head in &network.description.heads {
+        print(&format!("head         {}: {} layers", head.kind.name(), head.layers.len()));
+    }
+    let calibration = &network.calibration;
+    for kind in heads(&network) {
+        let map = if kind == HeadKind::Value { &calibration.value } else { &calibration.moves };
+        let ends = |values: &[f32]| match values {
+            [first, .., last] => format!("{first:.2} to {last:.2}"),
+            _ => "none".to_owned(),
+        };
+        print(&format!(
+            "calibration  {}: {} knots, logits {} to centipawns {}",
+            kind.name(),
+            map.inputs.len(),
+            ends(&map.inputs),
+            ends(&map.outputs)
+        ));
+    }
+    print(&format!(
+        "chances      the mover wins half of the games at {:.0} centipawns; scale {:.0}",
+        calibration.wdl.offset, calibration.wdl.scale
+    ));
+    let bins: Vec<String> = calibration.bins.iter().map(|bin| format!("{bin:.0}")).collect();
+    print(&format!("bins         {}", if bins.is_empty() { "none".to_owned() } else { bins.join(" ") }));
+    for (key, value) in &network.provenance {
+        print(&format!("{key}: {value}"));
+    }
+    Ok(())
+}
+
+/// Trained numbers by trunk and head.
+fn parameters(network: &Network) -> std::collections::BTreeMap<String, usize> {
+    let mut counts = std::collections::BTreeMap::new();
+    for (name, tensor) in &network.tensors {
+        let statistic = name.ends_with(".norm.mean") || name.ends_with(".norm.variance");
+        if let (Some((part, _)), false) = (name.split_once('.'), statistic) {
+            *counts.entry(part.to_owned()).or_insert(0) += tensor.data.len();
+        }
+    }
+    counts
+}
+
+fn judge(file: &Path, data: &Data, json: bool) -> anyhow::Result<()> {
+    let network = Network::load(file)?;
+    let mut all = serde_json::Map::new();
+    for kind in heads(&network) {
+        let held_out = data.held_out(kind)?;
+        let mut scorer = data.scorer(&network, kind)?;
+        let measures = validate(scorer.as_mut(), kind, &held_out, AGREEMENT_POSITIONS)?;
+        if !json {
+            print(&format!("{} head", kind.name()));
+            measures.iter().for_each(table);
+        }
+        all.insert(kind.name().to_owned(), serde_json::to_value(&measures).context("cannot write JSON")?);
+    }
+    if json {
+        print(&serde_json::Value::Object(all).to_string());
+    }
+    Ok(())
+}
+
+fn table(measures: &Measures) {
+    print(&format!("  {}: {}", measures.source, summary(measures)));
+    print(&format!(
+        "    with mates: tau-b {:.4}, weighted tau {:.4}, rho {:.4} ({} positions)",
+        measures.with_mates.tau_b,
+        measures.with_mates.weighted_tau,
+        measures.with_mates.spearman,
+        measures.with_mates.positions
+    ));
+    for (phase, ranking) in Phase::ALL.iter().zip(&measures.phases) {
+        print(&format!(
+            "    {}: tau-b {:.4}, weighted tau {:.4}, rho {:.4} ({} positions)",
+            phase.name(),
+            ranking.tau_b,
+            ranking.weighted_tau,
+            ranking.spearman,
+            ranking.positions
+        ));
+    }
+}

@@ -1,0 +1,29 @@
+//! `batch-first uci`: the engine for chess programs.
+
+use std::io;
+
+use uci::Identity;
+
+use crate::engine::{self, EngineArgs};
+
+/// Speak UCI on standard input and output (what the program does without a command).
+#[derive(Debug, Default, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+/// Speaks UCI until `quit` or the end of the input.
+///
+/// # Errors
+/// The engine could not be started.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let identity = Identity {
+        name: format!("Batch First {}", env!("CARGO_PKG_VERSION")),
+        author: env!("CARGO_PKG_AUTHORS").to_owned(),
+    };
+    let factory =
+        Box::new(|options: &uci::Options| engine::build(options).map_err(|error| crate::sentence(&error)));
+    uci::run(io::stdin(), io::stdout(), factory, &identity, args.engine.options(1))?;
+    Ok(())
+}
