@@ -1,6 +1,7 @@
 //! What can be wrong with chess text from outside.
 
-/// A FEN or a move that cannot be used; the message is one sentence with a hint.
+/// A FEN or a move that cannot be used; the message is one sentence with a hint. Foreign text is cut to a readable
+/// length.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BoardError {
     /// The text is not a FEN.
@@ -15,4 +16,15 @@ pub enum BoardError {
     /// The text is a move, but not a legal one here.
     #[error("`{text}` is not legal in `{fen}`")]
     IllegalMove { text: String, fen: String },
+}
+
+/// Foreign text for a message: one line, at most 100 characters.
+pub(crate) fn quoted(text: &str) -> String {
+    const LONGEST: usize = 100;
+    let mut characters = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
+    let mut quoted: String = characters.by_ref().take(LONGEST).collect();
+    if characters.next().is_some() {
+        quoted.push('…');
+    }
+    quoted
 }

@@ -2,7 +2,7 @@
 
 use shakmaty::{Move, san::San, san::SanPlus, uci::UciMove};
 
-use crate::{BoardError, Position};
+use crate::{BoardError, Position, error::quoted};
 
 /// Reads a move in UCI notation, legal in `position`. Castling is accepted both as the king's two-square step and
 /// as king takes own rook.
@@ -10,9 +10,9 @@ use crate::{BoardError, Position};
 /// # Errors
 /// The text is no move, or the move is not legal.
 pub fn parse_uci(position: &Position, text: &str) -> Result<Move, BoardError> {
-    let uci: UciMove = text.parse().map_err(|_| BoardError::MoveSyntax { text: text.to_owned() })?;
+    let uci: UciMove = text.parse().map_err(|_| BoardError::MoveSyntax { text: quoted(text) })?;
     uci.to_move(position.chess())
-        .map_err(|_| BoardError::IllegalMove { text: text.to_owned(), fen: position.fen() })
+        .map_err(|_| BoardError::IllegalMove { text: quoted(text), fen: position.fen() })
 }
 
 /// Reads a move in SAN, legal in `position`; check and annotation marks are ignored, and castling may be written
@@ -26,9 +26,9 @@ pub fn parse_san(position: &Position, text: &str) -> Result<Move, BoardError> {
         "0-0-0" => "O-O-O",
         bare => bare,
     };
-    let san: San = bare.parse().map_err(|_| BoardError::MoveSyntax { text: text.to_owned() })?;
+    let san: San = bare.parse().map_err(|_| BoardError::MoveSyntax { text: quoted(text) })?;
     san.to_move(position.chess())
-        .map_err(|_| BoardError::IllegalMove { text: text.to_owned(), fen: position.fen() })
+        .map_err(|_| BoardError::IllegalMove { text: quoted(text), fen: position.fen() })
 }
 
 /// UCI notation in the position's castling mode (`e1g1`, or `e1h1` in Chess960).

@@ -5,7 +5,7 @@ use shakmaty::{
     zobrist::Zobrist64,
 };
 
-use crate::BoardError;
+use crate::{BoardError, error::quoted};
 
 /// A legal chess position and its 64-bit key.
 ///
@@ -48,10 +48,10 @@ impl Position {
     /// not to move in check, impossible castling rights, more pieces than a game can have).
     pub fn from_fen(text: &str, mode: CastlingMode) -> Result<Self, BoardError> {
         let fen: Fen = text.trim().parse().map_err(|error: shakmaty::fen::ParseFenError| {
-            BoardError::FenSyntax { fen: text.trim().to_owned(), reason: error.to_string() }
+            BoardError::FenSyntax { fen: quoted(text), reason: error.to_string() }
         })?;
         Self::from_setup(fen.into_setup(), mode)
-            .map_err(|reason| BoardError::FenPosition { fen: text.trim().to_owned(), reason })
+            .map_err(|reason| BoardError::FenPosition { fen: quoted(text), reason })
     }
 
     /// Builds a position from its parts, see [`Position::from_fen`].

@@ -219,7 +219,7 @@ fn what_is_no_move_is_refused() {
     for text in ["e2e5", "e7e5", "e1g1", "e1h1", "0000", "e2e4q", "P@e4"] {
         assert!(matches!(parse_uci(&position, text), Err(BoardError::IllegalMove { .. })), "{text}");
     }
-    for text in ["Nd2", "O-O", "exd5", "--"] {
+    for text in ["Nd2", "O-O", "exd5", "--", "P@e4", "@e4"] {
         assert!(parse_san(&position, text).is_err(), "{text}");
     }
     let two = standard("4k3/8/8/8/8/8/4K3/N3N3 w - - 0 1");
@@ -236,4 +236,20 @@ fn lines_of_moves() {
     let middle = second.position().clone();
     assert_eq!(san_line(&middle, &game.moves()[1..]), "1... e5 2. Nf3");
     assert_eq!(san_line(&middle, game.moves()), "", "stops before an illegal move");
+}
+
+/// Messages repeat what they complain about, but on one line and not at any length.
+#[test]
+fn messages_stay_readable() {
+    let long = format!("8/8\n{}", "é".repeat(100_000));
+    let position = Position::default();
+    for error in [
+        Position::from_fen(&long, CastlingMode::Standard).expect_err("no FEN"),
+        parse_uci(&position, &long).expect_err("no move"),
+        parse_san(&position, &long).expect_err("no move"),
+        parse_uci(&position, "e2e5").expect_err("illegal"),
+    ] {
+        let message = error.to_string();
+        assert!(message.chars().count() < 300 && message.lines().count() == 1, "{message}");
+    }
 }
