@@ -6,6 +6,7 @@ pub mod calibrate;
 mod checkpoint;
 mod config;
 mod dataset;
+mod join;
 mod journal;
 mod machine;
 pub mod metrics;
@@ -26,6 +27,7 @@ pub use config::{
     ValidationSection,
 };
 pub use dataset::Dataset;
+pub use join::join;
 pub use journal::{Event, Journal, read as read_journal};
 pub use machine::{machine, revision};
 pub use pairs::{ordinal_gradient, ordinal_loss};

@@ -1,0 +1,271 @@
+//! Whole runs on data made here: random games whose positions are labelled with their material balance.
+
+use std::{
+    fmt::Write as _,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use board::{CastlingMode, Color, Position, Role, to_san};
+use nets::{Activation, Branch, Description, Encoding, Head, HeadKind, Layer, Network, Padding};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use train::{Config, Dataset, Ending, Event, Progress, Silent, StepReport, TrainError, read_journal, train};
+
+const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
+
+/// White's material balance in pawns.
+fn material(position: &Position) -> i32 {
+    let worth = [(Role::Pawn, 1), (Role::Knight, 3), (Role::Bishop, 3), (Role::Rook, 5), (Role::Queen, 9)];
+    let board = position.board();
+    worth
+        .iter()
+        .map(|&(role, worth)| {
+            let count = |color| (board.by_color(color) & board.by_role(role)).count() as i32;
+            worth * (count(Color::White) - count(Color::Black))
+        })
+        .sum()
+}
+
+/// Games of random moves, captures preferred, so that the material differs.
+fn games(count: usize) -> String {
+    let mut random = ChaCha8Rng::seed_from_u64(11);
+    let mut text = String::new();
+    for game in 0..count {
+        let mut position = Position::from_fen(START, CastlingMode::Standard).unwrap();
+        let mut moves = String::new();
+        for ply in 0..60 {
+            let legal = position.legal_moves();
+            if legal.is_empty() {
+                break;
+            }
+            let captures: Vec<_> = legal.iter().copied().filter(|mv| mv.is_capture()).collect();
+            let from = if captures.is_empty() || random.random_bool(0.5) { &legal[..] } else { &captures };
+            let mv = from[random.random_range(0..from.len())];
+            if ply % 2 == 0 {
+                write!(moves, "{}. ", ply / 2 + 1).unwrap();
+            }
+            write!(moves, "{} ", to_san(&position, mv)).unwrap();
+            position.play(mv);
+            write!(moves, "{{ [%eval {}.00] }} ", material(&position)).unwrap();
+        }
+        let result = match material(&position) {
+            3.. => "1-0",
+            ..=-3 => "0-1",
+            _ => "1/2-1/2",
+        };
+        writeln!(text, "[Event \"Random {game}\"]\n[Result \"{result}\"]\n\n{moves}{result}\n").unwrap();
+    }
+    text
+}
+
+/// A network small enough for a test.
+fn description(kind: HeadKind) -> Description {
+    let conv = |kernel, channels, padding| Layer::Conv {
+        kernel,
+        channels,
+        padding,
+        norm: true,
+        activation: Activation::Relu,
+    };
+    let input = Layer::Branches {
+        branches: vec![
+            Branch { kernel: [3, 3], dilation: [1, 1], channels: 12 },
+            Branch { kernel: [2, 2], dilation: [2, 4], channels: 4 },
+        ],
+        activation: Activation::Relu,
+    };
+    let mut layers = vec![input, conv(1, 16, Padding::Same)];
+    let outputs = if kind == HeadKind::Value {
+        layers.push(conv(8, 16, Padding::Valid));
+        1
+    } else {
+        // Each square must see the whole board to know the material.
+        layers.extend([7, 7, 3].map(|kernel| conv(kernel, 16, Padding::Same)));
+        nets::MOVE_PLANES
+    };
+    layers.push(Layer::Conv {
+        kernel: 1,
+        channels: outputs,
+        padding: Padding::Same,
+        norm: false,
+        activation: Activation::Identity,
+    });
+    Description { encoding: Encoding::BatchFirst15, trunk: Vec::new(), heads: vec![Head { kind, layers }] }
+}
+
+/// A folder with data, a description and a configuration for `head`.
+fn prepare(folder: &Path, head: HeadKind) -> PathBuf {
+    let pgn = folder.join("random.pgn");
+    std::fs::write(&pgn, games(150)).unwrap();
+    let shards = folder.join("shards");
+    let options = data::ImportOptions { validation: 0.2, ..data::ImportOptions::default() };
+    data::import(&[pgn], &shards, &options, &mut ()).unwrap();
+    let model = folder.join("description.json");
+    std::fs::write(&model, serde_json::to_string(&description(head)).unwrap()).unwrap();
+    let config = folder.join("config.toml");
+    let text = format!(
+        "run = {{ name = 'run', directory = '{0}' }}\ndata = {{ directory = '{1}' }}\n\
+         model = {{ start = '{2}', head = '{3}' }}\n\
+         training = {{ batch = 64, learning_rate = 1e-2, steps = 300, threads = 2, average = 0.9, log_every = 5, \
+         schedule = {{ kind = 'cosine', warm_up = 5, floor = 0.1 }} }}\n\
+         validation = {{ every = 100, positions = 200 }}\ncheckpoints = {{ every = 10, keep = 2 }}\n",
+        folder.join("runs").display(),
+        shards.display(),
+        model.display(),
+        head.name(),
+    );
+    std::fs::write(&config, text).unwrap();
+    config
+}
+
+fn load(config: &Path, changes: &[&str]) -> Config {
+    Config::load(config, &changes.iter().map(|&change| change.to_owned()).collect::<Vec<_>>()).unwrap()
+}
+
+/// Interrupts a run after a step: politely, or as a crash would.
+struct Interrupt<'a> {
+    after: u64,
+    stop: Option<&'a AtomicBool>,
+}
+
+impl Progress for Interrupt<'_> {
+    fn step(&mut self, report: &StepReport) {
+        if report.step == self.after {
+            match self.stop {
+                Some(stop) => stop.store(true, Ordering::Relaxed),
+                None => panic!("the power fails"),
+            }
+        }
+    }
+}
+
+/// Loss, tau and rate of every line of the journal, and the validations.
+fn story(folder: &Path) -> Vec<String> {
+    read_journal(folder)
+        .unwrap()
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::Train { step, samples, loss, tau, learning_rate, .. } => {
+                Some(format!("{step} {samples} {loss} {tau} {learning_rate}"))
+            }
+            Event::Validation { step, sources, .. } => Some(format!("{step} {sources:?}")),
+            Event::Start { .. } | Event::End { .. } => None,
+        })
+        .collect()
+}
+
+#[test]
+fn an_interrupted_run_equals_an_uninterrupted_one_and_learns() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = prepare(folder.path(), HeadKind::Value);
+    let never = AtomicBool::new(false);
+
+    let whole = load(&config, &["run.name=whole"]);
+    let outcome = train(&whole, false, &never, &mut Silent).unwrap();
+    assert_eq!((outcome.ending, outcome.step), (Ending::Finished, 300));
+    let network = Network::load(outcome.network.as_ref().unwrap()).unwrap();
+    let measures = &outcome.measures[0];
+    assert_eq!(measures.source, "random");
+    assert!(measures.ranking.tau_b > 0.6, "material is easily learned: {:?}", measures.ranking);
+    // Labels are centipawns: the calibrated network knows what a rook is worth.
+    let score = |fen: &str| {
+        let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
+        let examples = train::Examples {
+            squares: vec![nets::Squares::of(&position)],
+            labels: vec![0],
+            moves: Vec::new(),
+        };
+        let mut backend = train::make_backend(
+            train::BackendKind::Cpu,
+            &network,
+            HeadKind::Value,
+            &train::OptimizerSettings::default(),
+            1,
+        )
+        .unwrap();
+        network.calibration.value.apply(backend.logits(&examples).unwrap()[0])
+    };
+    let (level, up) = (score(START), score("1nbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQk - 0 1"));
+    assert!(up > level, "{level} {up}");
+    assert!(network.calibration.is_valid() && network.calibration.value.inputs.len() > 3);
+    assert!(network.provenance.contains_key("value: validation random"));
+    let report = std::fs::read_to_string(outcome.folder.join("report.html")).unwrap();
+    assert!(report.matches("<svg").count() == 3 && report.contains("tau-b"));
+    assert!(train::Checkpoint::list(&outcome.folder).unwrap().len() == 2);
+
+    // Ctrl-C between two lines of the journal.
+    let polite = load(&config, &["run.name=polite"]);
+    let stop = AtomicBool::new(false);
+    let left = train(&polite, false, &stop, &mut Interrupt { after: 23, stop: Some(&stop) }).unwrap();
+    assert_eq!((left.ending, left.step, left.network), (Ending::Interrupted, 23, None));
+    assert!(train(&polite, false, &never, &mut Silent).is_err(), "a run is not begun twice");
+    let resumed = train(&polite, true, &never, &mut Silent).unwrap();
+
+    // A crash after the checkpoint of step 40 and lines of later steps.
+    let crashed = load(&config, &["run.name=crashed"]);
+    let crash = catch_unwind(AssertUnwindSafe(|| {
+        let _ = train(&crashed, false, &never, &mut Interrupt { after: 47, stop: None });
+    }));
+    assert!(crash.is_err());
+    let restarted = train(&crashed, true, &never, &mut Silent).unwrap();
+
+    for other in [resumed, restarted] {
+        let again = Network::load(other.network.as_ref().unwrap()).unwrap();
+        assert!(again.tensors == network.tensors, "{}: other weights", other.folder.display());
+        assert!(again.calibration == network.calibration);
+        assert!(other.measures == outcome.measures);
+        assert!(story(&other.folder) == story(&outcome.folder));
+    }
+
+    // What must not change on the way.
+    let changed = load(&config, &["run.name=polite", "training.batch=32"]);
+    let error = train(&changed, true, &never, &mut Silent).unwrap_err();
+    assert!(error.to_string().contains("training.batch"), "{error}");
+}
+
+#[test]
+fn move_heads_rank_the_played_moves() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = prepare(folder.path(), HeadKind::Moves);
+    let outcome = train(&load(&config, &["training.steps=600"]), false, &AtomicBool::new(false), &mut Silent);
+    let outcome = outcome.unwrap();
+    let measures = &outcome.measures[0];
+    assert!(measures.ranking.tau_b > 0.25, "{:?}", measures.ranking);
+    let agreement = measures.agreement.unwrap();
+    assert!(agreement.positions > 100 && agreement.top_1 <= agreement.top_3 && agreement.top_3 > 0.0);
+    let network = Network::load(outcome.network.as_ref().unwrap()).unwrap();
+    assert_eq!(network.calibration.bins.len(), train::calibrate::BINS - 1);
+}
+
+#[test]
+fn bad_runs_end_with_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = prepare(folder.path(), HeadKind::Value);
+    let never = AtomicBool::new(false);
+    let wild =
+        load(&config, &["run.name=wild", "training.learning_rate=1e30", "training.schedule.kind=constant"]);
+    match train(&wild, false, &never, &mut Silent) {
+        Err(TrainError::Diverged { step, .. }) => assert!(step < 300),
+        other => panic!("{other:?}"),
+    }
+    for (change, word) in [
+        ("data.directory=/nowhere", "nowhere"),
+        ("data.sources=['selfplay']", "selfplay"),
+        ("model.head=moves", "moves"),
+        ("model.start=batch-last", "batch-last"),
+    ] {
+        let error = train(&load(&config, &[change]), false, &never, &mut Silent).unwrap_err().to_string();
+        assert!(error.contains(word) && !error.contains('\n'), "{error}");
+    }
+    let short = load(&config, &["run.name=short", "training.max_minutes=1e-9"]);
+    let outcome = train(&short, false, &never, &mut Silent);
+    // No step was done: random weights need not be calibratable, but nothing else may be wrong.
+    match outcome {
+        Ok(outcome) => assert_eq!((outcome.ending, outcome.step), (Ending::OutOfTime, 0)),
+        Err(error) => assert!(error.to_string().contains("cannot be calibrated"), "{error}"),
+    }
+    let dataset = Dataset::open(&folder.path().join("shards")).unwrap();
+    assert_eq!(dataset.sources, ["random"]);
+}
