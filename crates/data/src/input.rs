@@ -89,7 +89,10 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 }
 
 /// The plain text of a file that may be compressed; its first bytes decide, not its name.
-pub(crate) fn plain_text<'a>(raw: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
+///
+/// # Errors
+/// The file cannot be read, or the compressed stream does not begin as one.
+pub fn plain_text<'a>(raw: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
     let mut raw = BufReader::with_capacity(1 << 18, raw);
     Ok(match raw.fill_buf()? {
         // A frame, or the skippable frame that parallel compressors put first.

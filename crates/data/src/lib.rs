@@ -21,7 +21,7 @@ mod stream;
 
 pub use error::DataError;
 pub use import::{ImportOptions, ImportProgress, SHARD_RECORDS, import};
-pub use input::Format;
+pub use input::{Format, plain_text};
 pub use inspect::{Inspection, inspect};
 pub use loader::{ExampleInfo, GROUP_BLOCKS, LoadedBatch, Loader, LoaderOptions, Target};
 pub use manifest::{MANIFEST_NAME, MANIFEST_VERSION, Manifest, ShardFacts, SourceFacts, data_hash};
