@@ -94,74 +94,185 @@ pub(super) struct NormBackward {
     pub offset: Vec<f32>,
 }
 
-vectorised! {
-/// `a = act(scale * y + shift)` over rows.
-pub(super) fn activate<E: Element>(y: &[E], affine: &Affine, a: &mut [E]) {
+/// Numbers handled at once: channels come in multiples of it.
+const LANES: usize = 16;
+
+/// Rows handled together, so that what belongs to a channel is loaded once for all of them.
+const ROWS: usize = 4;
+
+type Lanes = [f32; LANES];
+
+/// Reads 16 numbers from `at` on.
+#[inline(always)]
+fn load<E: Element>(source: &[E], at: usize) -> Lanes {
+    let source = &source[at..at + LANES];
+    let mut lanes = [0.0; LANES];
+    for (lane, value) in lanes.iter_mut().zip(source) {
+        *lane = value.to_f32();
+    }
+    lanes
+}
+
+/// Writes 16 numbers from `at` on.
+#[inline(always)]
+fn store<E: Element>(target: &mut [E], at: usize, lanes: Lanes) {
+    let target = &mut target[at..at + LANES];
+    for (value, lane) in target.iter_mut().zip(lanes) {
+        *value = E::from_f32(lane);
+    }
+}
+
+/// Calls `$pass::<ROWS>` for groups of rows of `$channels` from `$row` on, and `$pass::<1>` for the rest of `$rows`.
+macro_rules! in_groups {
+    ($rows:expr, |$row:ident, $group:ident| $pass:expr) => {{
+        let rows = $rows;
+        let mut $row = 0;
+        while $row + ROWS <= rows {
+            const $group: usize = ROWS;
+            $pass;
+            $row += ROWS;
+        }
+        while $row < rows {
+            const $group: usize = 1;
+            $pass;
+            $row += 1;
+        }
+    }};
+}
+
+#[inline(always)]
+fn activate_rows<E: Element, const R: usize>(y: &[E], affine: &Affine, row: usize, a: &mut [E]) {
     let channels = affine.scale.len();
     let floor = if affine.relu { 0.0 } else { f32::NEG_INFINITY };
-    for (y, a) in y.chunks_exact(channels).zip(a.chunks_exact_mut(channels)) {
-        for (((y, a), scale), shift) in y.iter().zip(a).zip(&affine.scale).zip(&affine.shift) {
-            *a = E::from_f32((y.to_f32() * scale + shift).max(floor));
+    for c in (0..channels).step_by(LANES) {
+        let (scale, shift) = (load(&affine.scale, c), load(&affine.shift, c));
+        for r in 0..R {
+            let at = (row + r) * channels + c;
+            let mut lanes = load(y, at);
+            for i in 0..LANES {
+                lanes[i] = (lanes[i] * scale[i] + shift[i]).max(floor);
+            }
+            store(a, at, lanes);
         }
     }
 }
-}
 
 vectorised! {
-/// `dy` over rows, from the gradient before the activation and the saved output.
-pub(super) fn denormalise<E: Element>(dz: &[E], y: &[E], norm: &NormBackward, dy: &mut [E]) {
+    /// `a = act(scale * y + shift)` over rows.
+    pub(super) fn activate<E: Element>(y: &[E], affine: &Affine, a: &mut [E]) {
+        in_groups!(y.len() / affine.scale.len(), |row, GROUP| activate_rows::<E, GROUP>(y, affine, row, a));
+    }
+}
+
+#[inline(always)]
+fn denormalise_rows<E: Element, const R: usize>(
+    dz: &[E],
+    y: &[E],
+    norm: &NormBackward,
+    row: usize,
+    dy: &mut [E],
+) {
     let channels = norm.gain.len();
-    let rows = dz.chunks_exact(channels).zip(y.chunks_exact(channels)).zip(dy.chunks_exact_mut(channels));
-    for ((dz, y), dy) in rows {
-        let (gain, slope, offset) = (&norm.gain[..channels], &norm.slope[..channels], &norm.offset[..channels]);
-        let (dz, y, dy) = (&dz[..channels], &y[..channels], &mut dy[..channels]);
-        for c in 0..channels {
-            dy[c] = E::from_f32(gain[c] * dz[c].to_f32() + (slope[c] * y[c].to_f32() + offset[c]));
+    for c in (0..channels).step_by(LANES) {
+        let (gain, slope, offset) = (load(&norm.gain, c), load(&norm.slope, c), load(&norm.offset, c));
+        for r in 0..R {
+            let at = (row + r) * channels + c;
+            let (mut lanes, y) = (load(dz, at), load(y, at));
+            for i in 0..LANES {
+                lanes[i] = gain[i] * lanes[i] + (slope[i] * y[i] + offset[i]);
+            }
+            store(dy, at, lanes);
         }
     }
-}
 }
 
 vectorised! {
-/// Stores a product as saved output; adds its column sums and sums of squares.
-pub(super) fn store_with_sums<E: Element>(
-    c: &[f32], channels: usize, y: &mut [E], sums: &mut [f32], squares: &mut [f32],
-) {
-    let (sums, squares) = (&mut sums[..channels], &mut squares[..channels]);
-    for (c, y) in c.chunks_exact(channels).zip(y.chunks_exact_mut(channels)) {
-        let (c, y) = (&c[..channels], &mut y[..channels]);
-        for i in 0..channels {
-            let value = c[i];
-            y[i] = E::from_f32(value);
-            sums[i] += value;
-            squares[i] += value * value;
-        }
+    /// `dy` over rows, from the gradient before the activation and the saved output.
+    pub(super) fn denormalise<E: Element>(dz: &[E], y: &[E], norm: &NormBackward, dy: &mut [E]) {
+        in_groups!(dz.len() / norm.gain.len(), |row, GROUP| {
+            denormalise_rows::<E, GROUP>(dz, y, norm, row, dy)
+        });
     }
 }
+
+/// Column sums of two kinds.
+#[derive(Debug)]
+pub(super) struct ColumnSums<'a> {
+    pub first: &'a mut [f32],
+    pub second: &'a mut [f32],
+}
+
+#[inline(always)]
+fn store_rows<E: Element, const R: usize>(c: &[f32], row: usize, y: &mut [E], sums: &mut ColumnSums<'_>) {
+    let channels = sums.first.len();
+    for column in (0..channels).step_by(LANES) {
+        let (mut first, mut second) = (load(sums.first, column), load(sums.second, column));
+        for r in 0..R {
+            let at = (row + r) * channels + column;
+            let lanes = load(c, at);
+            for i in 0..LANES {
+                first[i] += lanes[i];
+                second[i] += lanes[i] * lanes[i];
+            }
+            store(y, at, lanes);
+        }
+        store(sums.first, column, first);
+        store(sums.second, column, second);
+    }
 }
 
 vectorised! {
-/// The gradient before an activation from the one behind it (`da`), masked where the activation is flat; adds the
-/// column sums of `dz` and of `dz * (y - mean)`.
-pub(super) fn mask_with_sums<E: Element>(
-    da: &[f32], y: &[E], affine: &Affine, mean: &[f32], dz: &mut [E], sums: &mut [f32], products: &mut [f32],
-) {
-    let channels = affine.scale.len();
-    let (scale, shift) = (&affine.scale[..channels], &affine.shift[..channels]);
-    let (mean, sums, products) = (&mean[..channels], &mut sums[..channels], &mut products[..channels]);
-    let floor = if affine.relu { 0.0 } else { f32::NEG_INFINITY };
-    let rows = da.chunks_exact(channels).zip(y.chunks_exact(channels)).zip(dz.chunks_exact_mut(channels));
-    for ((da, y), dz) in rows {
-        let (da, y, dz) = (&da[..channels], &y[..channels], &mut dz[..channels]);
-        for i in 0..channels {
-            let saved = y[i].to_f32();
-            let value = if saved * scale[i] + shift[i] > floor { da[i] } else { 0.0 };
-            dz[i] = E::from_f32(value);
-            sums[i] += value;
-            products[i] += value * (saved - mean[i]);
-        }
+    /// Stores a product as saved output; adds its column sums and sums of squares.
+    pub(super) fn store_with_sums<E: Element>(c: &[f32], y: &mut [E], sums: &mut ColumnSums<'_>) {
+        in_groups!(c.len() / sums.first.len(), |row, GROUP| store_rows::<E, GROUP>(c, row, y, sums));
     }
 }
+
+/// What [`mask_with_sums`] reads.
+#[derive(Debug)]
+pub(super) struct Masking<'a, E> {
+    /// Gradient behind the activation.
+    pub da: &'a [f32],
+    /// Saved outputs.
+    pub y: &'a [E],
+    pub affine: &'a Affine,
+    pub mean: &'a [f32],
+}
+
+#[inline(always)]
+fn mask_rows<E: Element, const R: usize>(
+    from: &Masking<'_, E>,
+    row: usize,
+    dz: &mut [E],
+    sums: &mut ColumnSums<'_>,
+) {
+    let channels = sums.first.len();
+    let floor = if from.affine.relu { 0.0 } else { f32::NEG_INFINITY };
+    for column in (0..channels).step_by(LANES) {
+        let (scale, shift) = (load(&from.affine.scale, column), load(&from.affine.shift, column));
+        let mean = load(from.mean, column);
+        let (mut first, mut second) = (load(sums.first, column), load(sums.second, column));
+        for r in 0..R {
+            let at = (row + r) * channels + column;
+            let (mut lanes, y) = (load(from.da, at), load(from.y, at));
+            for i in 0..LANES {
+                lanes[i] = if y[i] * scale[i] + shift[i] > floor { lanes[i] } else { 0.0 };
+                first[i] += lanes[i];
+                second[i] += lanes[i] * (y[i] - mean[i]);
+            }
+            store(dz, at, lanes);
+        }
+        store(sums.first, column, first);
+        store(sums.second, column, second);
+    }
+}
+
+vectorised! {
+    /// The gradient before an activation from the one behind it, masked where the activation is flat; adds the column
+    /// sums of `dz` and of `dz * (y - mean)`.
+    pub(super) fn mask_with_sums<E: Element>(from: &Masking<'_, E>, dz: &mut [E], sums: &mut ColumnSums<'_>) {
+        in_groups!(from.da.len() / sums.first.len(), |row, GROUP| mask_rows::<E, GROUP>(from, row, dz, sums));
+    }
 }
 
 /// Spreads boards for a convolution of odd size `kernel`: `[boards, 8 + 2h ranks, 8 files, kernel, channels]`, h halo ranks

@@ -9,7 +9,7 @@ use nets::{HeadKind, PolicyIndex, Squares};
 use super::{
     input::{input_backward, input_forward},
     loss::PartOfLoss,
-    passes::{activate, denormalise, mask_with_sums, spread_board, store_with_sums},
+    passes::{ColumnSums, Masking, activate, denormalise, mask_with_sums, spread_board, store_with_sums},
     plan::{Convolution, Operation, Plan, Stage, output_of},
 };
 
@@ -181,13 +181,9 @@ impl<E: Element> Shard<E> {
     }
 
     fn store(&mut self, stage: &Stage<E>, index: usize, from: usize, size: usize) {
-        store_with_sums(
-            &self.product[..size],
-            stage.width,
-            &mut self.outputs[index][from..from + size],
-            &mut self.first_sums.piece,
-            &mut self.second_sums.piece,
-        );
+        let mut sums = ColumnSums { first: &mut self.first_sums.piece, second: &mut self.second_sums.piece };
+        debug_assert_eq!(sums.first.len(), stage.width);
+        store_with_sums(&self.product[..size], &mut self.outputs[index][from..from + size], &mut sums);
         self.first_sums.flush();
         self.second_sums.flush();
     }
@@ -292,15 +288,14 @@ impl<E: Element> Shard<E> {
     }
 
     fn mask(&mut self, stage: &Stage<E>, index: usize, from: usize, size: usize) {
-        mask_with_sums(
-            &self.product[..size],
-            &self.outputs[index][from..from + size],
-            &stage.affine,
-            &stage.mean,
-            &mut self.gradients[index % 2][from..from + size],
-            &mut self.first_sums.piece,
-            &mut self.second_sums.piece,
-        );
+        let masking = Masking {
+            da: &self.product[..size],
+            y: &self.outputs[index][from..from + size],
+            affine: &stage.affine,
+            mean: &stage.mean,
+        };
+        let mut sums = ColumnSums { first: &mut self.first_sums.piece, second: &mut self.second_sums.piece };
+        mask_with_sums(&masking, &mut self.gradients[index % 2][from..from + size], &mut sums);
         self.first_sums.flush();
         self.second_sums.flush();
     }

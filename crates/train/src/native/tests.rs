@@ -169,14 +169,14 @@ fn bf16_gradients_point_where_single_precision_points() {
 fn one_batch_is_learned_by_heart() {
     for kind in [HeadKind::Value, HeadKind::Moves] {
         for precision in [Precision::Single, Precision::Bf16] {
-            let batch = examples(48, 5);
+            let batch = examples(32, 5);
             let mut backend = start(Description::batch_first(&[kind]), kind, 2, precision);
             let first = backend.step(&batch, 0.0).unwrap().loss;
             let mut last = first;
-            for _ in 0..80 {
-                last = backend.step(&batch, 0.003).unwrap().loss;
+            for _ in 0..150 {
+                last = backend.step(&batch, 0.01).unwrap().loss;
             }
-            assert!(first > 0.5 && last < 0.05, "{kind:?} {precision:?}: {first} to {last}");
+            assert!(first > 0.5 && last < 0.1, "{kind:?} {precision:?}: {first} to {last}");
         }
     }
 }
