@@ -10,9 +10,10 @@ pub mod cpu;
 mod error;
 mod mock;
 pub mod reference;
+mod store;
 
 pub use batch::{Answered, Batch, Query, Scores};
-pub use cache::Cached;
+pub use cache::{CacheCounts, Cached};
 pub use error::EvalError;
 pub use mock::Mock;
 

@@ -1,5 +1,7 @@
 //! Every code path says what the plain reference says, for odd shapes and any batch size.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
 use std::sync::Arc;
 
 use board::Position;
