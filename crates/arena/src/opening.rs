@@ -93,11 +93,12 @@ pub fn position_of_epd(line: &str) -> Result<Position, board::BoardError> {
 /// # Errors
 /// The text is no PGN or holds no game.
 pub fn from_pgn(text: &[u8], plies: usize) -> Result<Vec<Game>, OpeningError> {
-    let games: Result<Vec<Game>, _> = crate::pgn_games::read(text).collect();
+    let games: Result<Vec<_>, _> = crate::pgn_games::read(text).collect();
     let games: Vec<Game> = games
         .map_err(OpeningError::Pgn)?
         .into_iter()
-        .map(|game| {
+        .map(|found| {
+            let game = found.game;
             let mut opening = Game::new(game.start().clone());
             game.moves().iter().take(plies).for_each(|&mv| opening.play(mv));
             opening

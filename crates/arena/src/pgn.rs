@@ -199,6 +199,7 @@ mod tests {
         let text = text.finish();
         insta::assert_snapshot!(text);
         let game = crate::pgn_games::read(text.as_bytes()).next().unwrap().unwrap();
-        assert_eq!(game.position(), &position);
+        assert_eq!(game.game.position(), &position);
+        assert_eq!(game.tag("White"), Some("a \"b\"\\"));
     }
 }

@@ -1,4 +1,4 @@
-//! Games out of PGN: start positions and main-line moves, nothing else.
+//! Games out of PGN: tags, start positions and main-line moves, nothing else.
 
 use std::{
     io::{self, Read},
@@ -8,9 +8,25 @@ use std::{
 use board::{CastlingMode, Game, Position};
 use pgn_reader::{RawTag, Reader, SanPlus, Skip, Visitor};
 
+/// A game as written in a PGN.
+#[derive(Clone, Debug, Default)]
+pub struct PgnGame {
+    /// In order, without those that say where the game begins.
+    pub tags: Vec<(String, String)>,
+    pub game: Game,
+}
+
+impl PgnGame {
+    /// The value of a tag.
+    #[must_use]
+    pub fn tag(&self, name: &str) -> Option<&str> {
+        self.tags.iter().find(|(tag, _)| tag == name).map(|(_, value)| value.as_str())
+    }
+}
+
 /// The games of a PGN one by one, each up to its first move that is not legal. Games from a position that cannot be
 /// played are left out.
-pub fn read<R: Read>(input: R) -> impl Iterator<Item = io::Result<Game>> {
+pub fn read<R: Read>(input: R) -> impl Iterator<Item = io::Result<PgnGame>> {
     let mut reader = Reader::new(input);
     std::iter::from_fn(move || {
         loop {
@@ -26,14 +42,15 @@ pub fn read<R: Read>(input: R) -> impl Iterator<Item = io::Result<Game>> {
 
 struct Moves;
 
-/// The start position as the tags give it.
 #[derive(Default)]
 struct Tags {
     fen: Option<String>,
     chess960: bool,
+    others: Vec<(String, String)>,
 }
 
 struct Movetext {
+    tags: Vec<(String, String)>,
     game: Game,
     /// After an illegal move the rest is not read.
     broken: bool,
@@ -42,17 +59,19 @@ struct Movetext {
 impl Visitor for Moves {
     type Tags = Tags;
     type Movetext = Movetext;
-    type Output = Option<Game>;
+    type Output = Option<PgnGame>;
 
     fn begin_tags(&mut self) -> ControlFlow<Self::Output, Tags> {
         ControlFlow::Continue(Tags::default())
     }
 
     fn tag(&mut self, tags: &mut Tags, name: &[u8], value: RawTag<'_>) -> ControlFlow<Self::Output> {
-        if name == b"FEN" {
-            tags.fen = Some(value.decode_utf8_lossy().into_owned());
-        } else if name == b"Variant" {
-            tags.chess960 = value.decode_utf8_lossy().to_ascii_lowercase().contains("960");
+        let value = value.decode_utf8_lossy();
+        match name {
+            b"FEN" => tags.fen = Some(value.into_owned()),
+            b"Variant" => tags.chess960 = value.to_ascii_lowercase().contains("960"),
+            b"SetUp" => {}
+            _ => tags.others.push((String::from_utf8_lossy(name).into_owned(), value.into_owned())),
         }
         ControlFlow::Continue(())
     }
@@ -63,7 +82,9 @@ impl Visitor for Moves {
             None => Some(Position::default()),
         };
         match start {
-            Some(start) => ControlFlow::Continue(Movetext { game: Game::new(start), broken: false }),
+            Some(start) => {
+                ControlFlow::Continue(Movetext { tags: tags.others, game: Game::new(start), broken: false })
+            }
             None => ControlFlow::Break(None),
         }
     }
@@ -83,7 +104,7 @@ impl Visitor for Moves {
     }
 
     fn end_game(&mut self, movetext: Movetext) -> Self::Output {
-        Some(movetext.game)
+        Some(PgnGame { tags: movetext.tags, game: movetext.game })
     }
 }
 
@@ -94,7 +115,7 @@ mod tests {
     #[test]
     fn odd_games_do_no_harm() {
         let pgn = b"[FEN \"nonsense\"]\n\n1. e4 *\n\n1. e4 e5 2. Ke7 Nf6 *\n\n[FEN \"4k3/8/8/8/8/8/8/4K2R w K - 0 1\"]\n\n1. O-O *\n";
-        let lengths: Vec<usize> = read(&pgn[..]).map(|game| game.unwrap().moves().len()).collect();
+        let lengths: Vec<usize> = read(&pgn[..]).map(|game| game.unwrap().game.moves().len()).collect();
         assert_eq!(lengths, [2, 1]);
     }
 }

@@ -4,7 +4,9 @@ mod analyze;
 mod board_view;
 mod data_command;
 mod engine;
+mod label_command;
 mod match_command;
+mod net_command;
 mod train_command;
 mod uci_command;
 
@@ -26,7 +28,9 @@ struct Cli {
 enum Command {
     Analyze(analyze::Args),
     Data(data_command::Args),
+    Label(label_command::Args),
     Match(match_command::Args),
+    Net(net_command::Args),
     Train(train_command::Args),
     Uci(uci_command::Args),
 }
@@ -49,7 +53,9 @@ fn main() -> ExitCode {
         None => uci_command::run(uci_command::Args::default()),
         Some(Command::Analyze(args)) => analyze::run(args),
         Some(Command::Data(args)) => data_command::run(args),
+        Some(Command::Label(args)) => label_command::run(args),
         Some(Command::Match(args)) => match_command::run(args),
+        Some(Command::Net(args)) => net_command::run(args),
         Some(Command::Train(args)) => train_command::run(args),
         Some(Command::Uci(args)) => uci_command::run(args),
     };

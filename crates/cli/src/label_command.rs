@@ -1,0 +1,159 @@
+//! `batch-first label`: training data by another engine.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use label::{LabelProgress, LabelSettings, SelfPlay, Source};
+
+use crate::match_command::engine;
+
+/// Let another engine evaluate positions, into a PGN with [%eval] comments.
+///
+/// With files (PGN, EPD or FEN, plain or compressed) every position of their games is evaluated; without, the engine
+/// plays varied games against itself. An interrupted run goes on where it ended when it is started again.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Games or positions to evaluate (default: self-play).
+    files: Vec<PathBuf>,
+    /// PGN to write; a file beside it remembers how far the run is.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// The engine, as `PROGRAM [ARGUMENT...][; OPTION=VALUE]...` (default: the stockfish that is installed).
+    #[arg(long, value_name = "ENGINE")]
+    engine: Option<String>,
+    /// Nodes a position.
+    #[arg(long, default_value_t = 5000, value_name = "N")]
+    nodes: u64,
+    /// Engine processes (default: one a processor).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    jobs: Option<u64>,
+    /// Games of self-play.
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    games: u64,
+    /// Decides the openings and random moves of self-play.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Most random moves at the beginning of a game of self-play.
+    #[arg(long, default_value_t = 10, value_name = "PLIES")]
+    random_plies: usize,
+    /// Chance of a random move later in a game of self-play.
+    #[arg(long, default_value_t = 0.05, value_name = "CHANCE")]
+    random_moves: f64,
+    /// Longest game of self-play.
+    #[arg(long, default_value_t = 240, value_name = "PLIES")]
+    max_plies: usize,
+    /// Longest wait for one evaluation.
+    #[arg(long, default_value = "60s", value_name = "TIME", value_parser = crate::analyze::duration)]
+    patience: Duration,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The engine, an input or the output cannot be used.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    if !(0.0..=1.0).contains(&args.random_moves) {
+        bail!("--random-moves wants a chance from 0 to 1");
+    }
+    let defaults = SelfPlay::default();
+    let source = if args.files.is_empty() {
+        let settings = SelfPlay {
+            seed: args.seed,
+            random_plies: (defaults.random_plies.0.min(args.random_plies), args.random_plies),
+            random_moves: args.random_moves,
+            max_plies: args.max_plies,
+            ..defaults
+        };
+        Source::SelfPlay { settings, games: args.games }
+    } else {
+        Source::Files(args.files)
+    };
+    let settings = LabelSettings {
+        engine: match &args.engine {
+            Some(text) => engine(text)?,
+            None => engine(&installed_stockfish()?.display().to_string())?,
+        },
+        nodes: args.nodes,
+        source,
+        jobs: args.jobs.map_or_else(crate::engine::processors, |jobs| jobs as usize),
+        output: args.out,
+        patience: args.patience,
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let raised = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        if raised.swap(true, Ordering::Relaxed) {
+            // Asked twice: complete games are safe.
+            std::process::exit(130);
+        }
+    })
+    .context("Ctrl-C cannot be caught")?;
+    let mut watch = Watch::new();
+    let end = label::label(&settings, &stop, &mut |progress| watch.show(progress))?;
+    watch.finish(&end, stop.load(Ordering::Relaxed), &settings.output)
+}
+
+/// The stockfish in the path, or where Debian puts it.
+fn installed_stockfish() -> anyhow::Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain([PathBuf::from("/usr/games"), PathBuf::from("/usr/local/bin")])
+        .map(|folder| folder.join("stockfish"))
+        .find(|program| program.is_file())
+        .context("stockfish is not installed; install it or name an engine with --engine")
+}
+
+/// Progress on the terminal: one line that is written over, or a line every ten seconds elsewhere.
+struct Watch {
+    started: Instant,
+    shown: Option<Instant>,
+    first: Option<u64>,
+    terminal: bool,
+}
+
+impl Watch {
+    fn new() -> Self {
+        Self { started: Instant::now(), shown: None, first: None, terminal: io::stderr().is_terminal() }
+    }
+
+    fn show(&mut self, progress: &LabelProgress) {
+        let first = *self.first.get_or_insert(progress.positions);
+        let wait = if self.terminal { Duration::from_millis(200) } else { Duration::from_secs(10) };
+        if self.shown.is_some_and(|shown| shown.elapsed() < wait) {
+            return;
+        }
+        self.shown = Some(Instant::now());
+        let of = progress.of.map_or(String::new(), |of| format!(" of {of}"));
+        let rate = (progress.positions - first) as f64 / self.started.elapsed().as_secs_f64().max(1e-3);
+        let line =
+            format!("{}{of} games, {} positions, {rate:.0} a second", progress.games, progress.positions);
+        let mut out = io::stderr().lock();
+        // Progress that cannot be shown is no reason to stop.
+        let _ = if self.terminal { write!(out, "\r\x1b[K{line}") } else { writeln!(out, "{line}") };
+        let _ = out.flush();
+    }
+
+    fn finish(&self, end: &LabelProgress, interrupted: bool, output: &Path) -> anyhow::Result<()> {
+        if self.terminal && self.shown.is_some() {
+            // As above.
+            let _ = writeln!(io::stderr());
+        }
+        let how = if interrupted { "interrupted (start again to go on)" } else { "complete" };
+        writeln!(
+            io::stdout(),
+            "{}: {} games, {} evaluated positions, {how}",
+            output.display(),
+            end.games,
+            end.positions
+        )?;
+        Ok(())
+    }
+}

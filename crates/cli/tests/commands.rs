@@ -1,0 +1,350 @@
+//! The program as its users meet it: exit codes, messages and output.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::{path::Path, process::Output};
+
+use assert_cmd::Command;
+
+fn program(arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("batch-first").unwrap();
+    command.args(arguments).env_remove("RUST_LOG").env("LC_ALL", "C.UTF-8");
+    command.timeout(std::time::Duration::from_secs(60));
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    program(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What differs from run to run is replaced.
+fn stable(text: &str) -> String {
+    text.lines()
+        .map(|line| if line.starts_with("network ") { "(the network)".to_owned() } else { line.to_owned() })
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn bad_input_is_one_sentence_and_exit_code_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let garbage = file("garbage.safetensors", b"not a network");
+    let empty = file("empty.safetensors", b"");
+    let truncated = file("truncated.safetensors", &[9, 0, 0, 0, 0, 0, 0, 0, b'{', b'}']);
+    let bad_epd = file("bad.epd", b"4k3/8/8/8/8/8/8/4K3 w - -\nnonsense\n");
+    let empty_pgn = file("empty.pgn", b"");
+    let out = folder.path().join("out.pgn").to_str().unwrap().to_owned();
+    let cases: &[&[&str]] = &[
+        &["frobnicate"],
+        &["analyze", "--fen"],
+        &["analyze", "--fen", ""],
+        &["analyze", "--fen", "nonsense"],
+        &["analyze", "--fen", "8/8/8/8/8/8/8/8 w - - 0 1"],
+        &["analyze", "--fen", "kk6/8/8/8/8/8/8/K7 w - - 0 1"],
+        &["analyze", "--fen", "4k3/8/8/8/8/8/8/4K3 w KQkq - 0 1"],
+        &["analyze", "--fen", "4k2R/8/8/8/8/8/8/4K3 w - - 0 1"],
+        &["analyze", "--fen", "P3k3/8/8/8/8/8/8/4K3 w - - 0 1"],
+        &["analyze", "--fen", "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR x KQkq - 0 1"],
+        &["analyze", "--fen", "\u{2654}/8 w - -"],
+        &["analyze", "--moves", "e2e5"],
+        &["analyze", "--moves", "e2e4 e7e5 Ke3"],
+        &["analyze", "--moves", "hello"],
+        &["analyze", "--nodes", "many"],
+        &["analyze", "--nodes", "-1"],
+        &["analyze", "--depth", "99999999999999999999"],
+        &["analyze", "--movetime", "soon"],
+        &["analyze", "--movetime", "-5s"],
+        &["analyze", "--multipv", "0"],
+        &["analyze", "--multipv", "257"],
+        &["analyze", "--threads", "0"],
+        &["analyze", "--hash", "0"],
+        &["analyze", "--batch", "1000000"],
+        &["analyze", "--net", "/nonexistent/net.safetensors"],
+        &["analyze", "--net", "/"],
+        &["analyze", "--net", &garbage],
+        &["analyze", "--net", &empty],
+        &["analyze", "--net", &truncated],
+        &["analyze", "--bogus"],
+        &["analyze", "unexpected"],
+        &["match"],
+        &["match", "--engine", "self", "--nodes", "1"],
+        &["match", "--engine", "self", "--engine", "self"],
+        &["match", "--engine", "self", "--engine", "/nonexistent/engine", "--nodes", "1"],
+        &["match", "--engine", "self", "--engine", "self; NoSuchOption=1", "--nodes", "1"],
+        &["match", "--engine", "self", "--engine", "self; Hash", "--nodes", "1"],
+        &["match", "--engine", "self", "--engine", "/bin/true", "--nodes", "1"],
+        &["match", "--engine", "self", "--engine", "self", "--nodes", "1", "--depth", "1"],
+        &["match", "--engine", "self", "--engine", "self", "--nodes", "1", "--games", "0"],
+        &["match", "--engine", "self", "--engine", "self", "--clock", "ten"],
+        &["match", "--engine", "self", "--engine", "self", "--nodes", "1", "--openings", &bad_epd],
+        &["match", "--engine", "self", "--engine", "self", "--nodes", "1", "--openings", &empty_pgn],
+        &["match", "--engine", "self", "--engine", "self", "--nodes", "1", "--openings", "/nonexistent.epd"],
+        &["label"],
+        &["label", "--out", "/nonexistent/out.pgn", "--engine", "self"],
+        &["label", "--out", &out, "--engine", "/nonexistent/engine"],
+        &["label", "--out", &out, "--engine", "self", "/nonexistent.pgn"],
+        &["label", "--out", &out, "--engine", "self", "--random-moves", "2"],
+    ];
+    for arguments in cases {
+        let output = run(arguments);
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert_eq!(message.lines().count(), 1, "{arguments:?}: {message}");
+        assert!(message.starts_with("error: ") && message.len() > 20, "{arguments:?}: {message}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn messages() {
+    let folder = tempfile::tempdir().unwrap();
+    let net = folder.path().join("x.safetensors");
+    std::fs::write(&net, "not a network").unwrap();
+    let mut all = String::new();
+    for arguments in [
+        &["analyze", "--fen", "nonsense"][..],
+        &["analyze", "--moves", "e4 e5 Ke3"],
+        &["analyze", "--multipv", "0"],
+        &["analyze", "--movetime", "soon"],
+        &["analyze", "--net", net.to_str().unwrap()],
+        &["frobnicate"],
+        &["match", "--engine", "self", "--engine", "nobody-has-this", "--nodes", "1"],
+    ] {
+        let message = text(&run(arguments).stderr).replace(folder.path().to_str().unwrap(), "FOLDER");
+        all.push_str(&format!(
+            "$ {}\n{message}",
+            arguments.join(" ").replace(folder.path().to_str().unwrap(), "FOLDER")
+        ));
+    }
+    insta::assert_snapshot!(all);
+}
+
+#[test]
+fn help_and_version() {
+    for arguments in [&["--help"][..], &["--version"], &["analyze", "--help"], &["match", "--help"]] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(!output.stdout.is_empty() && output.stderr.is_empty());
+    }
+}
+
+#[test]
+fn the_end_of_a_game_is_said() {
+    let mut shown = String::new();
+    for fen in ["7k/5KQ1/8/8/8/8/8/8 b - - 0 1", "7k/5K2/6Q1/8/8/8/8/8 b - - 0 1"] {
+        for flags in [&["--ascii"][..], &["--json"]] {
+            let output = run(&[&["analyze", "--fen", fen][..], flags].concat());
+            assert_eq!(output.status.code(), Some(0));
+            let output = text(&output.stdout);
+            let engine = output.find("\"engine\":\"").map(|start| {
+                let start = start + "\"engine\":\"".len();
+                output[start..start + output[start..].find('"').unwrap()].to_owned()
+            });
+            shown.push_str(&stable(
+                &engine.map_or(output.clone(), |engine| output.replace(&engine, "(the network)")),
+            ));
+            shown.push('\n');
+        }
+    }
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn a_mate_is_found_and_shown() {
+    let output =
+        run(&["analyze", "--fen", "6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1", "--nodes", "2000", "--ascii"]);
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(shown.contains("White to move"), "{shown}");
+    assert!(shown.contains("Best move: Ra8#"), "{shown}");
+    assert!(shown.contains("#1"), "{shown}");
+}
+
+#[test]
+fn json_is_one_object_a_line() {
+    let output = run(&[
+        "analyze",
+        "--json",
+        "--nodes",
+        "300",
+        "--multipv",
+        "3",
+        "--threads",
+        "1",
+        "--moves",
+        "1. e4",
+        "e7e5",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let lines: Vec<serde_json::Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["type"], "position");
+    assert_eq!(lines[0]["fen"], "rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - 0 2");
+    let result = lines.last().unwrap();
+    assert_eq!(result["type"], "result");
+    assert!(result["nodes"].as_u64().unwrap() <= 300);
+    let best = result["lines"].as_array().unwrap();
+    assert_eq!(best.len(), 3);
+    for (index, line) in best.iter().enumerate() {
+        assert_eq!(line["multipv"], index + 1);
+        let wdl: u64 = line["wdl"].as_array().unwrap().iter().map(|part| part.as_u64().unwrap()).sum();
+        assert_eq!(wdl, 1000);
+        assert!(!line["pv"].as_array().unwrap().is_empty());
+    }
+    assert_eq!(result["best"], best[0]["pv"][0]);
+    assert!(lines[1..lines.len() - 1].iter().all(|line| line["type"] == "info"));
+}
+
+#[test]
+fn a_closed_output_is_no_crash() {
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("batch-first"))
+        .args(["analyze", "--movetime", "10s"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
+fn without_a_command_it_speaks_uci() {
+    let output =
+        program(&[]).write_stdin("uci\nisready\nposition startpos\ngo nodes 1\nquit\n").output().unwrap();
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(said.starts_with("id name Batch First "), "{said}");
+    assert!(said.contains("uciok\n") && said.contains("readyok\n"), "{said}");
+    assert!(said.lines().last().unwrap().starts_with("bestmove "), "{said}");
+}
+
+#[test]
+fn a_match_against_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let pgn = folder.path().join("match.pgn");
+    let output = run(&[
+        "match",
+        "--engine",
+        "self; name=one",
+        "--engine",
+        "self; name=two; Batch=8",
+        "--games",
+        "4",
+        "--nodes",
+        "30",
+        "--max-plies",
+        "20",
+        "--jobs",
+        "2",
+        "--strict",
+        "--pgn",
+        pgn.to_str().unwrap(),
+    ]);
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{shown}{}", text(&output.stderr));
+    assert_eq!(shown.lines().count(), 6, "{shown}");
+    assert!(shown.contains("faults: 0 by the first engine, 0 by the second"), "{shown}");
+    let games = std::fs::read_to_string(pgn).unwrap();
+    assert_eq!(games.matches("[White \"one\"]").count(), 2);
+    assert_eq!(games.matches("[White \"two\"]").count(), 2);
+}
+
+#[test]
+fn strict_matches_blame_the_engine_at_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("engine.sh");
+    // Shakes hands, then does what its argument says when told to move.
+    std::fs::write(
+        &script,
+        "while read -r line; do case \"$line\" in uci) echo uciok;; isready) echo readyok;; go*) eval \"$1\";; \
+         quit) exit 0;; esac; done",
+    )
+    .unwrap();
+    for (on_go, fault) in [
+        ("exit 7", "crash"),
+        ("echo bestmove e1e8", "illegal move"),
+        ("sleep 0.4; echo bestmove e1e8", "illegal move"),
+    ] {
+        let action = folder.path().join("action.sh");
+        std::fs::write(&action, on_go).unwrap();
+        let engine = format!("/bin/sh {} .${{IFS}}{}; name=bad", script.display(), action.display());
+        let output = run(&[
+            "match",
+            "--engine",
+            "self; name=good",
+            "--engine",
+            &engine,
+            "--games",
+            "2",
+            "--nodes",
+            "5",
+            "--strict",
+        ]);
+        let shown = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{shown}{}", text(&output.stderr));
+        assert_eq!(shown.matches(&format!("{fault} by ")).count(), 2, "{shown}");
+        assert!(shown.contains("result: +2 =0 -0"), "{shown}");
+        assert!(shown.contains("faults: 0 by the first engine, 2 by the second"), "{shown}");
+    }
+}
+
+fn label(out: &Path, extra: &[&str]) -> Output {
+    let arguments = ["label", "--engine", "self", "--nodes", "60", "--out", out.to_str().unwrap()];
+    run(&[&arguments[..], extra].concat())
+}
+
+#[test]
+fn labels_do_not_depend_on_jobs_or_interruptions() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, two, parts] = ["one.pgn", "two.pgn", "parts.pgn"].map(|name| folder.path().join(name));
+    let common = ["--max-plies", "24", "--seed", "7"];
+    let output = label(&one, &[&common[..], &["--games", "6", "--jobs", "1"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    label(&two, &[&common[..], &["--games", "6", "--jobs", "3"]].concat());
+    label(&parts, &[&common[..], &["--games", "2"]].concat());
+    // Half a game, as a crash leaves it.
+    let mut broken = std::fs::read(&parts).unwrap();
+    broken.extend_from_slice(b"[Event \"labelled");
+    std::fs::write(&parts, broken).unwrap();
+    label(&parts, &[&common[..], &["--games", "6"]].concat());
+    let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+    assert_eq!(read(&one).matches("[Annotator ").count(), 6);
+    assert!(read(&one).matches("[%eval ").count() > 60);
+    assert!(read(&one) == read(&two), "the number of jobs changes nothing");
+    assert!(read(&one) == read(&parts), "an interruption changes nothing");
+    let other = label(&one, &["--games", "7", "--seed", "8"]);
+    assert_eq!(other.status.code(), Some(2), "another seed is another run");
+}
+
+#[test]
+fn files_are_labelled() {
+    let folder = tempfile::tempdir().unwrap();
+    let games = folder.path().join("games.pgn");
+    std::fs::write(
+        &games,
+        "[White \"A\"]\n[Black \"B\"]\n[Result \"1-0\"]\n\n1. e4 {[%eval 9.9]} e5 2. Qh5 Nc6 3. Bc4 Nf6 4. Qxf7# 1-0\n\n1. d4 *\n",
+    )
+    .unwrap();
+    let positions = folder.path().join("positions.epd");
+    std::fs::write(&positions, "4k3/8/8/8/8/8/4P3/4K3 w - - id \"x\";\n\n4k3/8/8/8/8/8/4P3/4K3 b - - 3 9\n")
+        .unwrap();
+    let out = folder.path().join("out.pgn");
+    let output = label(&out, &[games.to_str().unwrap(), positions.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let labelled = std::fs::read_to_string(&out).unwrap();
+    assert_eq!(labelled.matches("[Annotator ").count(), 4, "{labelled}");
+    // 7 positions of the first game (mate has no evaluation), 2 of the second, 2 of each position.
+    assert_eq!(labelled.matches("[%eval ").count(), 7 + 2 + 4, "{labelled}");
+    assert!(labelled.contains("[White \"A\"]") && !labelled.contains("9.9"), "{labelled}");
+    assert!(labelled.contains("Qxf7# 1-0"), "{labelled}");
+}

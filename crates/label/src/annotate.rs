@@ -1,0 +1,244 @@
+//! One game: grown or replayed, with the engine's evaluation of each of its positions.
+
+use std::time::Duration;
+
+use arena::{
+    pgn::{PgnText, white_score},
+    pgn_games::PgnGame,
+};
+use board::{Color, Game, GameEnd, Move};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use search::Score;
+use serde::{Deserialize, Serialize};
+use uci::client::{ClientError, Engine, Task};
+
+/// How games of the engine against itself are made different from each other.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SelfPlay {
+    pub seed: u64,
+    /// A game begins with so many random legal moves, from the start position or from a line of the built-in book.
+    pub random_plies: (usize, usize),
+    /// Share of games that begin with a line of the book.
+    pub book_share: f64,
+    /// Chance that a later move is a random legal one instead of the engine's best.
+    pub random_moves: f64,
+    /// Longest game.
+    pub max_plies: usize,
+    /// A game ends when one side has been ahead by this many centipawns for eight plies.
+    pub decided: i32,
+}
+
+impl Default for SelfPlay {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            random_plies: (2, 10),
+            book_share: 0.3,
+            random_moves: 0.05,
+            max_plies: 240,
+            decided: 1500,
+        }
+    }
+}
+
+/// One unit of work, that makes one game of the output.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// A game of a file: its positions are evaluated.
+    Game(PgnGame),
+    /// A position: it is evaluated, and so is the position after the engine's best move.
+    Position(Game),
+    /// A game to be grown from its number.
+    SelfPlay { number: u64 },
+}
+
+/// A finished game.
+#[derive(Clone, Debug)]
+pub(crate) struct Labelled {
+    pub(crate) pgn: String,
+    pub(crate) positions: u64,
+}
+
+/// Plies for which a game must be decided to end.
+const DECIDED_PLIES: usize = 8;
+
+/// Labels one game with a fresh engine state.
+///
+/// # Errors
+/// The engine failed.
+pub(crate) fn annotate(
+    engine: &mut Engine,
+    work: &Work,
+    number: u64,
+    nodes: u64,
+    self_play: Option<&SelfPlay>,
+    patience: Duration,
+) -> Result<Labelled, ClientError> {
+    engine.new_game()?;
+    let mut labeller = Labeller { engine, task: Task::Nodes(nodes), patience, positions: 0 };
+    let defaults = SelfPlay::default();
+    let (game, labels, source_tags) = match work {
+        Work::Game(source) => {
+            let (game, labels) = labeller.replay(&source.game)?;
+            (game, labels, source.tags.clone())
+        }
+        Work::Position(start) => {
+            let (game, labels) = labeller.one_move(start)?;
+            (game, labels, Vec::new())
+        }
+        Work::SelfPlay { number } => {
+            let (game, labels) = labeller.grow(self_play.unwrap_or(&defaults), *number)?;
+            (game, labels, Vec::new())
+        }
+    };
+    let positions = labeller.positions;
+    let annotator = format!("{}, {nodes} nodes a position", engine.name());
+    let pgn = to_pgn(&game, &labels, source_tags, number, &annotator, engine.name());
+    Ok(Labelled { pgn, positions })
+}
+
+/// One a position of the game, the start position first; `None` where the game is over.
+type Labels = Vec<Option<Score>>;
+
+struct Labeller<'a> {
+    engine: &'a mut Engine,
+    task: Task,
+    patience: Duration,
+    positions: u64,
+}
+
+impl Labeller<'_> {
+    /// The engine's score for the side to move and its best move; nothing without legal moves.
+    fn look(&mut self, game: &Game) -> Result<(Option<Score>, Option<Move>), ClientError> {
+        if game.position().legal_moves().is_empty() {
+            return Ok((None, None));
+        }
+        let answer = self.engine.think(game, &self.task, self.patience)?;
+        self.positions += 1;
+        Ok((answer.score(), answer.best))
+    }
+
+    fn replay(&mut self, source: &Game) -> Result<(Game, Labels), ClientError> {
+        let mut game = Game::new(source.start().clone());
+        let mut labels = vec![self.look(&game)?.0];
+        for &mv in source.moves() {
+            game.play(mv);
+            labels.push(self.look(&game)?.0);
+        }
+        Ok((game, labels))
+    }
+
+    fn one_move(&mut self, start: &Game) -> Result<(Game, Labels), ClientError> {
+        let mut game = start.clone();
+        let (score, best) = self.look(&game)?;
+        let mut labels = vec![score];
+        if let Some(best) = best {
+            game.play(best);
+            labels.push(self.look(&game)?.0);
+        }
+        Ok((game, labels))
+    }
+
+    fn grow(&mut self, settings: &SelfPlay, number: u64) -> Result<(Game, Labels), ClientError> {
+        // Each game has its own stream of the one seed.
+        let mut random = ChaCha8Rng::seed_from_u64(settings.seed);
+        random.set_stream(number);
+        let mut game = opening(settings, &mut random);
+        let mut labels: Labels = vec![None; game.moves().len()];
+        loop {
+            let (score, best) = self.look(&game)?;
+            labels.push(score);
+            let over = game.end().is_some() || game.moves().len() >= settings.max_plies;
+            let Some(best) = best.filter(|_| !over && !is_decided(&labels, settings.decided)) else { break };
+            let mv = if random.random_bool(settings.random_moves) {
+                random_move(&game, &mut random).unwrap_or(best)
+            } else {
+                best
+            };
+            game.play(mv);
+        }
+        Ok((game, labels))
+    }
+}
+
+/// A start that is not the end of a game yet.
+fn opening(settings: &SelfPlay, random: &mut ChaCha8Rng) -> Game {
+    let book = arena::built_in();
+    loop {
+        let mut game = Game::default();
+        if random.random_bool(settings.book_share) {
+            game = book[random.random_range(0..book.len())].clone();
+        }
+        let (least, most) = settings.random_plies;
+        for _ in 0..random.random_range(least..=most.max(least)) {
+            if let Some(mv) = random_move(&game, random) {
+                game.play(mv);
+            }
+        }
+        if game.end().is_none() {
+            return game;
+        }
+    }
+}
+
+fn random_move(game: &Game, random: &mut ChaCha8Rng) -> Option<Move> {
+    let moves = game.position().legal_moves();
+    (!moves.is_empty()).then(|| moves[random.random_range(0..moves.len())])
+}
+
+fn is_decided(labels: &Labels, limit: i32) -> bool {
+    let recent = labels.len().checked_sub(DECIDED_PLIES).map(|from| &labels[from..]);
+    recent.is_some_and(|recent| {
+        recent.iter().all(|label| match label {
+            Some(Score::Centipawns(value)) => value.saturating_abs() >= limit,
+            // Mates are few and worth having: they are played out.
+            _ => false,
+        })
+    })
+}
+
+fn to_pgn(
+    game: &Game,
+    labels: &Labels,
+    mut tags: Vec<(String, String)>,
+    number: u64,
+    annotator: &str,
+    player: &str,
+) -> String {
+    let winner = match tags.iter().find(|(name, _)| name == "Result").map(|(_, value)| value.as_str()) {
+        Some("1-0") => Some(Some(Color::White)),
+        Some("0-1") => Some(Some(Color::Black)),
+        Some("1/2-1/2") => Some(None),
+        Some(_) => None,
+        None => game.end().map(|end| match end {
+            GameEnd::Checkmate { winner } => Some(winner),
+            _ => None,
+        }),
+    };
+    tags.retain(|(name, _)| name != "Result" && name != "Annotator");
+    if tags.is_empty() {
+        let add = [
+            ("Event", "labelled by another engine".to_owned()),
+            ("Round", (number + 1).to_string()),
+            ("White", player.to_owned()),
+            ("Black", player.to_owned()),
+        ];
+        tags.extend(add.map(|(name, value)| (name.to_owned(), value)));
+    }
+    tags.push(("Annotator".to_owned(), annotator.to_owned()));
+    let tags: Vec<(&str, String)> = tags.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+    let mut text = PgnText::new(game.start(), &tags, winner);
+    let mut turn = game.start().turn();
+    let comment =
+        |label: Option<Score>, turn| label.map(|score| format!("[%eval {}]", white_score(score, turn)));
+    let mut labels = labels.iter().copied();
+    if let Some(comment) = comment(labels.next().flatten(), turn) {
+        text.comment(&comment);
+    }
+    for &mv in game.moves() {
+        turn = !turn;
+        text.play(mv, comment(labels.next().flatten(), turn).as_deref());
+    }
+    text.finish()
+}

@@ -1,0 +1,146 @@
+//! The output: a PGN that only grows, and a progress file beside it that says how much of it is complete.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::LabelError;
+
+/// What the progress file holds, as JSON.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Progress {
+    /// The settings of the run that decide its output, one a line.
+    run: Vec<String>,
+    /// Games in the output.
+    games: u64,
+    /// Positions with an evaluation.
+    positions: u64,
+    /// Length of the output in bytes.
+    bytes: u64,
+}
+
+/// An output that grows by whole games.
+#[derive(Debug)]
+pub(crate) struct Output {
+    path: PathBuf,
+    file: File,
+    progress: Progress,
+}
+
+impl Output {
+    /// Begins an output, or goes on with one of the same run: what is beyond its last complete game is cut off.
+    ///
+    /// # Errors
+    /// The files cannot be used or belong to another run.
+    pub(crate) fn open(path: &Path, run: Vec<String>) -> Result<Self, LabelError> {
+        let failed = |source| LabelError::Write { path: path.to_owned(), source };
+        let progress = match std::fs::read(progress_path(path)) {
+            Ok(bytes) => {
+                let progress: Progress =
+                    serde_json::from_slice(&bytes).map_err(|error| failed(io::Error::other(error)))?;
+                if let Some(difference) = difference(&progress.run, &run) {
+                    return Err(LabelError::OtherRun { path: path.to_owned(), difference });
+                }
+                progress
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if std::fs::metadata(path).is_ok_and(|facts| facts.len() > 0) {
+                    return Err(LabelError::NotResumable { path: path.to_owned() });
+                }
+                Progress { run, games: 0, positions: 0, bytes: 0 }
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        let open = || {
+            let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+            if file.metadata()?.len() < progress.bytes {
+                return Err(io::Error::other("it is shorter than its progress file says"));
+            }
+            file.set_len(progress.bytes)?;
+            file.seek(SeekFrom::End(0))?;
+            Ok(file)
+        };
+        let file = open().map_err(failed)?;
+        let output = Self { path: path.to_owned(), file, progress };
+        output.record().map_err(failed)?;
+        Ok(output)
+    }
+
+    /// Games written so far, by this run and those it goes on with.
+    pub(crate) fn games(&self) -> u64 {
+        self.progress.games
+    }
+
+    /// Positions evaluated so far.
+    pub(crate) fn positions(&self) -> u64 {
+        self.progress.positions
+    }
+
+    /// Adds a game; it counts once the progress file says so.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub(crate) fn add(&mut self, pgn: &str, positions: u64) -> Result<(), LabelError> {
+        self.progress.games += 1;
+        self.progress.positions += positions;
+        self.progress.bytes += pgn.len() as u64;
+        self.file
+            .write_all(pgn.as_bytes())
+            .and_then(|()| self.file.flush())
+            .and_then(|()| self.record())
+            .map_err(|source| LabelError::Write { path: self.path.clone(), source })
+    }
+
+    /// Writes the progress under a temporary name, then renames it.
+    fn record(&self) -> io::Result<()> {
+        let path = progress_path(&self.path);
+        let temporary = path.with_extension("tmp");
+        std::fs::write(&temporary, serde_json::to_vec(&self.progress)?)?;
+        std::fs::rename(&temporary, path)
+    }
+}
+
+fn progress_path(output: &Path) -> PathBuf {
+    let mut name = output.as_os_str().to_owned();
+    name.push(".progress");
+    PathBuf::from(name)
+}
+
+fn difference(old: &[String], new: &[String]) -> Option<String> {
+    let pair = old.iter().zip(new).find(|(old, new)| old != new);
+    match pair {
+        Some((old, new)) => Some(format!("{old} against {new}")),
+        None if old.len() != new.len() => Some("another number of settings".to_owned()),
+        None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_complete_games_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.pgn");
+        let run = || vec!["nodes 5".to_owned()];
+        let mut output = Output::open(&path, run()).unwrap();
+        output.add("one\n\n", 3).unwrap();
+        drop(output);
+        // A crash in the middle of a game.
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"tw").unwrap();
+        let mut output = Output::open(&path, run()).unwrap();
+        assert_eq!((output.games(), output.positions()), (1, 3));
+        output.add("two\n\n", 4).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\n\ntwo\n\n");
+        drop(output);
+        let other = Output::open(&path, vec!["nodes 6".to_owned()]).unwrap_err();
+        assert!(other.to_string().contains("nodes 5 against nodes 6"), "{other}");
+        std::fs::remove_file(progress_path(&path)).unwrap();
+        assert!(matches!(Output::open(&path, run()), Err(LabelError::NotResumable { .. })));
+    }
+}
