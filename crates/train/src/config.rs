@@ -139,7 +139,7 @@ pub struct ValidationSection {
     pub every: u64,
     /// Positions of each source during training; 0: all.
     pub positions: usize,
-    /// Positions of each source at the end; 0: all.
+    /// Positions of each source at the end, for the last validation and the calibration; 0: all.
     pub final_positions: usize,
 }
 

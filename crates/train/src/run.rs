@@ -50,7 +50,7 @@ pub fn make_backend(
                 .to_owned(),
         )),
         #[cfg(feature = "burn")]
-        BackendKind::Burn => todo!(),
+        BackendKind::Burn => Ok(Box::new(crate::BurnBackend::new(network.clone(), head, settings.clone())?)),
     }
 }
 
@@ -218,7 +218,9 @@ fn finish(
     progress.validation(trainer.state.step, &measures);
     let mut network = trainer.network()?;
     let mut scorer = (trainer.scorer)(&network)?;
-    calibrate::calibrate_head(&mut network.calibration, scorer.as_mut(), config.model.head, held_out)?;
+    let sample = |source: &HeldOut| source.sample(config.validation.final_positions);
+    let held_out: Vec<HeldOut> = held_out.iter().map(sample).collect();
+    calibrate::calibrate_head(&mut network.calibration, scorer.as_mut(), config.model.head, &held_out)?;
     network.name = config.run.name.clone();
     network.provenance = provenance(trainer, &measures);
     let path = trainer.folder.join("network.safetensors");

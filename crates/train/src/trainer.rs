@@ -104,7 +104,7 @@ impl Trainer<'_> {
             self.state.seconds = before + started.elapsed().as_secs_f64();
             progress.step(&report);
             self.log(&report)?;
-            let due = |every: u64| every > 0 && self.state.step % every == 0;
+            let due = |every: u64| every > 0 && self.state.step.is_multiple_of(every);
             let (validation_due, checkpoint_due) =
                 (due(self.config.validation.every), due(self.config.checkpoints.every));
             if validation_due && self.state.step < self.steps {
@@ -178,7 +178,7 @@ impl Trainer<'_> {
     }
 
     fn log(&mut self, report: &StepReport) -> Result<(), TrainError> {
-        if self.state.step % self.config.training.log_every != 0 && self.state.step != self.steps {
+        if !self.state.step.is_multiple_of(self.config.training.log_every) && self.state.step != self.steps {
             return Ok(());
         }
         let (loss, tau, count) = std::mem::take(&mut self.state.pending);

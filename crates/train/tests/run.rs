@@ -229,7 +229,7 @@ fn an_interrupted_run_equals_an_uninterrupted_one_and_learns() {
 fn move_heads_rank_the_played_moves() {
     let folder = tempfile::tempdir().unwrap();
     let config = prepare(folder.path(), HeadKind::Moves);
-    let outcome = train(&load(&config, &["training.steps=600"]), false, &AtomicBool::new(false), &mut Silent);
+    let outcome = train(&load(&config, &["training.steps=400"]), false, &AtomicBool::new(false), &mut Silent);
     let outcome = outcome.unwrap();
     let measures = &outcome.measures[0];
     assert!(measures.ranking.tau_b > 0.25, "{:?}", measures.ranking);
