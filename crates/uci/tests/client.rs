@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use board::Game;
 use uci::client::{ClientError, Engine, EngineSpec, Task};
 
-const PATIENCE: Duration = Duration::from_millis(400);
+const PATIENCE: Duration = Duration::from_millis(1000);
 
 /// An engine that shakes hands and then runs `on_go` (shell) when told to go.
 fn scripted(on_go: &str) -> EngineSpec {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use support::Conversation;
 
 /// Long enough to be sure that nothing comes.
-const SILENCE: Duration = Duration::from_millis(150);
+const SILENCE: Duration = Duration::from_millis(300);
 
 #[test]
 fn a_short_game() {

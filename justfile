@@ -1,0 +1,37 @@
+# One line each; `just --list` shows them.
+
+# The engine, optimised
+build:
+    cargo build --release
+
+# Every test
+test:
+    cargo nextest run --workspace --release
+
+# Format and lints, as the checks want them
+lint:
+    cargo fmt --all --check && cargo clippy --release --workspace --all-targets -- -D warnings
+
+# Everything that must pass for every change
+ci:
+    .ci/run
+
+# Analyse a position, e.g. `just analyze --fen "8/8/8/8/8/8/4P3/K6k w - - 0 1"`
+analyze *ARGS:
+    cargo run --release -- analyze {{ARGS}}
+
+# The engine through python-chess and strange input
+check-uci:
+    cargo build --release && scripts/check_uci.py
+
+# The rules against python-chess
+judge:
+    scripts/judge_rules.py
+
+# A match against Stockfish at a level, e.g. `just level 1800 100 200ms`
+level ELO='1350' GAMES='10' TIME='200ms':
+    cargo run --release -- match --games {{GAMES}} --movetime {{TIME}} --margin 300ms --engine self --engine '/usr/games/stockfish; UCI_LimitStrength=true; UCI_Elo={{ELO}}; name=Stockfish {{ELO}}'
+
+# Look at new answers of snapshot tests
+review:
+    cargo insta review
