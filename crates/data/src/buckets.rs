@@ -76,15 +76,15 @@ impl Buckets {
         file.write_all(&packed).map_err(DataError::io("write", path))
     }
 
-    /// Everything written; what there is to pack, in order.
-    pub(crate) fn finish(self) -> Result<Vec<Part>, DataError> {
+    /// Everything written; what there is to pack, in order, in parts of about `part_bytes`.
+    pub(crate) fn finish(self, part_bytes: u64) -> Result<Vec<Part>, DataError> {
         let buckets = self.files.len() as u64;
         let mut parts = Vec::new();
         for (path, file, records) in self.files {
             file.into_inner()
                 .map_err(std::io::IntoInnerError::into_error)
                 .map_err(DataError::io("write", &path))?;
-            let of = (records * RECORD_SIZE as u64).div_ceil(PART_BYTES).max(1);
+            let of = (records * RECORD_SIZE as u64).div_ceil(part_bytes).max(1);
             parts.extend((0..of).map(|part| Part {
                 path: path.clone(),
                 number: 0,
@@ -199,4 +199,65 @@ fn source_of(packed: &PackedRecord) -> usize {
 fn missing_labels(packed: &PackedRecord) -> u8 {
     let record = Record::unpack(packed);
     2 * u8::from(record.value == NO_LABEL) + u8::from(record.played_value == NO_LABEL)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use nets::Squares;
+
+    use super::*;
+    use crate::record::GameResult;
+
+    fn record(number: u32) -> Record {
+        let mut squares = [0; 64];
+        for (digit, square) in squares.iter_mut().take(8).enumerate() {
+            *square = (number >> (4 * digit) & 15) as u8;
+        }
+        Record {
+            squares: Squares(squares),
+            white_to_move: true,
+            value: number as i32,
+            played: 0,
+            played_value: 0,
+            result: GameResult::Unknown,
+            ply: 0,
+            halfmove_clock: 0,
+            source: 0,
+            game: number,
+        }
+    }
+
+    #[test]
+    fn a_bucket_read_in_parts_holds_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut buckets = Buckets::create(dir.path(), 5 << 20).unwrap();
+        assert_eq!(buckets.files.len(), 2);
+        for number in 0..30_000_u32 {
+            // Every position three times, the first time to train on.
+            let packed = record(number % 10_000).pack();
+            let split = if number < 10_000 { Split::Train } else { Split::Validation };
+            buckets.push(packed, squares_hash(&packed, 0), split).unwrap();
+        }
+        let parts = buckets.finish(100_000).unwrap();
+        assert!(parts.len() > 10, "{} parts", parts.len());
+        let mut found = HashSet::new();
+        let mut duplicates = 0;
+        for part in &parts {
+            let records = part.read().unwrap();
+            assert!(records.len() * RECORD_SIZE < 150_000);
+            found.extend(records);
+            let packed = part.pack(1, 1).unwrap();
+            duplicates += packed.duplicates[0];
+            assert!(packed.validation.is_empty(), "the first occurrence decides the half");
+            assert_eq!(
+                packed.train_statistics[0].records,
+                packed.train.iter().map(|block| block.records() as u64).sum::<u64>()
+            );
+        }
+        assert_eq!(duplicates, 20_000);
+        // With the mark of the half each record exists twice.
+        assert_eq!(found.len(), 20_000);
+    }
 }

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::buckets::{Buckets, PackedPart, Part, mix, squares_hash};
+use crate::buckets::{Buckets, PART_BYTES, PackedPart, Part, mix, squares_hash};
 use crate::error::DataError;
 use crate::input::hex;
 use crate::manifest::{MANIFEST_NAME, MANIFEST_VERSION, Manifest, ShardFacts, SourceFacts, data_hash};
@@ -150,7 +150,7 @@ pub fn import(
         });
     }
 
-    let shards = pack(&buckets.finish()?, &work.0, options.seed, threads, &mut sources, progress)?;
+    let shards = pack(&buckets.finish(PART_BYTES)?, &work.0, options.seed, threads, &mut sources, progress)?;
     for path in old {
         std::fs::remove_file(&path).map_err(DataError::io("remove", &path))?;
     }
@@ -224,7 +224,8 @@ impl Scatter<'_> {
             }
             self.drop_mates(&mut record);
             let labelled = record.value != NO_LABEL || record.played_value != NO_LABEL;
-            if !labelled && !(self.options.unlabelled && record.played != nets::PolicyIndex::MAX) {
+            let wanted = self.options.unlabelled && record.played != nets::PolicyIndex::MAX;
+            if !labelled && !wanted {
                 self.skipped.add(SkipKind::Unlabelled);
                 continue;
             }

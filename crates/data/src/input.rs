@@ -116,7 +116,7 @@ pub(crate) struct Pieces<R> {
 impl<R: Read> Pieces<R> {
     pub(crate) const TARGET: usize = 1 << 18;
     /// Where no boundary is found for so long, the text is cut anyway: memory stays bounded.
-    const LIMIT: usize = 1 << 24;
+    const LIMIT: usize = 1 << 22;
 
     pub(crate) fn new(text: R, format: Option<Format>) -> Self {
         Self { text, format, rest: Vec::new(), ended: false }

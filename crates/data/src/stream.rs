@@ -35,7 +35,7 @@ pub fn read_file(
     mut sink: impl FnMut(Parsed, u64) -> Result<ControlFlow<()>, DataError>,
 ) -> Result<FileFacts, DataError> {
     let threads = threads.max(1);
-    let in_flight = 4 * threads;
+    let in_flight = threads + (3 * threads).min(32);
     let read = AtomicU64::new(0);
     // The reader takes a permit for each piece and gets it back when the piece is consumed in order: a slow piece
     // cannot make the others pile up.
