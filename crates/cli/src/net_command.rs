@@ -9,9 +9,6 @@ use train::{
     join, make_backend, summary, validate,
 };
 
-/// Positions asked at once.
-const BATCH: usize = 1024;
-
 /// Positions of each source whose legal moves are all ranked.
 const AGREEMENT_POSITIONS: usize = 2_000;
 
@@ -95,9 +92,11 @@ impl Data {
     }
 
     fn scorer(&self, network: &Network, head: HeadKind) -> anyhow::Result<Box<dyn Scorer>> {
-        let settings = OptimizerSettings::default();
-        let backend = make_backend(BackendKind::Cpu, network, head, &settings, self.threads)?;
-        Ok(Box::new(BackendScorer { backend, batch: BATCH }))
+        let threads = match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            threads => threads,
+        };
+        Ok(Box::new(EvaluatorScorer::new(network, head, threads)?))
     }
 }
 

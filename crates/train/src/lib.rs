@@ -2,6 +2,8 @@
 
 mod average;
 mod backend;
+#[cfg(feature = "burn")]
+mod burn_backend;
 pub mod calibrate;
 mod checkpoint;
 mod config;
@@ -16,11 +18,14 @@ mod progress;
 pub mod report;
 mod run;
 mod schedule;
+mod scorer;
 mod trainer;
 mod validate;
 
 pub use average::Average;
 pub use backend::{Backend, Examples, OptimizerSettings, OptimizerState, Step, TrainError};
+#[cfg(feature = "burn")]
+pub use burn_backend::BurnBackend;
 pub use checkpoint::{Checkpoint, State};
 pub use config::{
     BackendKind, CheckpointSection, Config, DataSection, ModelSection, RunSection, TrainingSection,
@@ -34,7 +39,8 @@ pub use pairs::{ordinal_gradient, ordinal_loss};
 pub use progress::{Plan, Progress, Silent, StepReport};
 pub use run::{Outcome, make_backend, summary, train};
 pub use schedule::Schedule;
+pub use scorer::{BackendScorer, EvaluatorScorer, Scorer};
 pub use trainer::{Ending, MakeScorer, Trainer};
 pub use validate::{
-    Agreement, BackendScorer, HeldOut, Measures, Phase, Ranking, Scorer, legal_moves, measure, validate,
+    Agreement, HeldOut, Measures, Phase, Ranking, legal_moves, measure, validate,
 };

@@ -8,9 +8,9 @@ use std::{
 use nets::{Description, HeadKind, Network, Provenance};
 
 use crate::{
-    Average, Backend, BackendKind, BackendScorer, Checkpoint, Config, Dataset, Ending, Event, HeldOut,
-    Journal, Measures, OptimizerSettings, Plan, Progress, Scorer, State, TrainError, Trainer, calibrate,
-    machine, native::NativeBackend, report, revision,
+    Average, Backend, BackendKind, BackendScorer, Checkpoint, Config, Dataset, Ending, EvaluatorScorer,
+    Event, HeldOut, Journal, Measures, OptimizerSettings, Plan, Progress, Scorer, State, TrainError, Trainer,
+    calibrate, machine, native::NativeBackend, report, revision,
 };
 
 /// Positions of each source whose legal moves are all ranked at the end of a move head's run.
@@ -175,7 +175,11 @@ pub fn train(
     });
     let batch = config.training.batch;
     let scorer = |network: &Network| -> Result<Box<dyn Scorer>, TrainError> {
-        Ok(Box::new(BackendScorer { backend: backend(network)?, batch }))
+        // A network that the evaluator cannot run can still be trained; then the backend judges it.
+        match EvaluatorScorer::new(network, head, config.threads()) {
+            Ok(scorer) => Ok(Box::new(scorer)),
+            Err(_) => Ok(Box::new(BackendScorer { backend: backend(network)?, batch })),
+        }
     };
     let mut trainer = Trainer {
         config,

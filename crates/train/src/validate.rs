@@ -1,11 +1,11 @@
 //! Judging a network on held-out positions: rank correlations by source, with and without mates, and by game phase.
 
 use data::{GameResult, MATE_LABEL};
-use nets::{HeadKind, PolicyIndex, Squares};
+use nets::{HeadKind, PolicyIndex};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Backend, Examples, TrainError,
+    Examples, Scorer, TrainError,
     metrics::{spearman, tau_b, weighted_tau},
     pairs::ordinal_loss,
 };
@@ -92,72 +92,6 @@ impl HeldOut {
             results: pick(&self.results, &picks),
             white_to_move: pick(&self.white_to_move, &picks),
         }
-    }
-}
-
-/// Raw outputs of one head, for judging and calibrating.
-pub trait Scorer {
-    /// One output an example: see [`Examples`].
-    ///
-    /// # Errors
-    /// The device failed.
-    fn logits(&mut self, examples: &Examples) -> Result<Vec<f32>, TrainError>;
-
-    /// For a move head: one output for each of each position's moves.
-    ///
-    /// # Errors
-    /// The device failed.
-    fn move_logits(
-        &mut self,
-        squares: &[Squares],
-        moves: &[Vec<PolicyIndex>],
-    ) -> Result<Vec<Vec<f32>>, TrainError> {
-        let mut flat = Examples::default();
-        for (squares, moves) in squares.iter().zip(moves) {
-            flat.squares.extend(std::iter::repeat_n(*squares, moves.len()));
-            flat.moves.extend(moves);
-        }
-        flat.labels = vec![0; flat.squares.len()];
-        let logits = self.logits(&flat)?;
-        let mut rest = logits.as_slice();
-        let mut answer = Vec::with_capacity(moves.len());
-        for moves in moves {
-            let (these, others) = rest
-                .split_at_checked(moves.len())
-                .ok_or_else(|| TrainError::Backend("too few outputs came back".to_owned()))?;
-            answer.push(these.to_vec());
-            rest = others;
-        }
-        Ok(answer)
-    }
-}
-
-/// A training backend that is only asked, in batches of this size.
-pub struct BackendScorer {
-    pub backend: Box<dyn Backend>,
-    pub batch: usize,
-}
-
-impl std::fmt::Debug for BackendScorer {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "BackendScorer({}, {})", self.backend.describe(), self.batch)
-    }
-}
-
-impl Scorer for BackendScorer {
-    fn logits(&mut self, examples: &Examples) -> Result<Vec<f32>, TrainError> {
-        let mut logits = Vec::with_capacity(examples.squares.len());
-        let batch = self.batch.max(1);
-        for first in (0..examples.squares.len()).step_by(batch) {
-            let range = first..(first + batch).min(examples.squares.len());
-            let part = Examples {
-                squares: examples.squares[range.clone()].to_vec(),
-                labels: examples.labels[range.clone()].to_vec(),
-                moves: examples.moves.get(range).map(<[_]>::to_vec).unwrap_or_default(),
-            };
-            logits.extend(self.backend.logits(&part)?);
-        }
-        Ok(logits)
     }
 }
 
@@ -302,6 +236,8 @@ fn agree(scorer: &mut dyn Scorer, held_out: &HeldOut) -> Result<Agreement, Train
 
 #[cfg(test)]
 mod tests {
+    use nets::Squares;
+
     use super::*;
 
     #[test]

@@ -1,0 +1,392 @@
+//! The same training in [Burn](https://burn.dev): a second opinion on our own kernels, and the way to other devices.
+
+use std::collections::BTreeMap;
+
+use burn::tensor::{Device, Int, Tensor as Array, TensorData, activation, module::conv2d, ops::ConvOptions};
+use nets::{
+    Activation, Description, HeadKind, Layer, MOVE_PLANES, NORM_EPSILON, Network, PLANES, Padding, Squares,
+    Tensor, TensorKind, TensorSpec,
+};
+
+use crate::{Backend, Examples, OptimizerSettings, OptimizerState, Step, TrainError};
+
+/// A trained tensor, flat, with Adam's moments.
+#[derive(Clone, Debug)]
+struct Parameter {
+    spec: TensorSpec,
+    value: Array<1>,
+    first: Array<1>,
+    second: Array<1>,
+}
+
+/// Mean and unbiased variance of a batch at one batch norm, by the tensor names' common prefix.
+type Statistics = Vec<(String, Array<4>, Array<4>)>;
+
+/// Trains one head of a network (with the trunk before it) on a Burn device.
+#[derive(Debug)]
+pub struct BurnBackend {
+    /// Running statistics and all that is not trained here; the parameters' values may be old.
+    network: Network,
+    head: HeadKind,
+    settings: OptimizerSettings,
+    device: Device,
+    parameters: BTreeMap<String, Parameter>,
+    steps: u64,
+}
+
+fn failed(error: impl std::fmt::Display) -> TrainError {
+    TrainError::Backend(format!("Burn: {error}"))
+}
+
+impl BurnBackend {
+    /// Ready to train `head` of `network` on the CPU (Burn's Flex backend).
+    ///
+    /// # Errors
+    /// The network has no such head.
+    pub fn new(network: Network, head: HeadKind, settings: OptimizerSettings) -> Result<Self, TrainError> {
+        if network.description.head(head).is_none() {
+            return Err(TrainError::Config(format!(
+                "the network `{}` has no {} head",
+                network.name,
+                head.name()
+            )));
+        }
+        let device = Device::flex();
+        let mut parameters = BTreeMap::new();
+        for spec in network.description.tensors().map_err(TrainError::Config)? {
+            let part = spec.name.split('.').next().unwrap_or_default();
+            let statistic = matches!(spec.kind, TensorKind::NormMean | TensorKind::NormVariance);
+            if statistic || (part != "trunk" && part != head.name()) {
+                continue;
+            }
+            let zeros = Array::zeros([spec.shape.iter().product::<usize>()], &device);
+            let value = array(&network, &spec.name, &device)?;
+            let parameter = Parameter { value, first: zeros.clone(), second: zeros, spec };
+            parameters.insert(parameter.spec.name.clone(), parameter);
+        }
+        Ok(Self { network, head, settings, device, parameters, steps: 0 })
+    }
+
+    /// The head's output for each example; in training with batch statistics, which are then handed out.
+    fn forward(
+        &self,
+        weights: &BTreeMap<String, Array<1>>,
+        batch: &Examples,
+        mut statistics: Option<&mut Statistics>,
+    ) -> Result<Array<1>, TrainError> {
+        let description = &self.network.description;
+        let head = description.head(self.head).ok_or_else(|| failed("the head is gone"))?;
+        let mut boards = planes(&batch.squares, &self.device);
+        if statistics.is_some() {
+            boards = boards.autodiff();
+        }
+        let lists = [("trunk", &description.trunk), (self.head.name(), &head.layers)];
+        for (name, layers) in lists {
+            for (index, layer) in layers.iter().enumerate() {
+                let prefix = format!("{name}.{index}");
+                boards = self.layer(&prefix, layer, boards, weights, statistics.as_deref_mut())?;
+            }
+        }
+        let count = batch.squares.len();
+        Ok(match self.head {
+            HeadKind::Value => boards.reshape([count]),
+            HeadKind::Moves => {
+                let places: Vec<i64> = batch
+                    .moves
+                    .iter()
+                    .map(|&index| {
+                        let (from, plane) =
+                            (usize::from(index) / MOVE_PLANES, usize::from(index) % MOVE_PLANES);
+                        (plane * 64 + from) as i64
+                    })
+                    .collect();
+                let mut places =
+                    Array::<2, Int>::from_data(TensorData::new(places, [count, 1]), &self.device);
+                if statistics.is_some() {
+                    places = places.autodiff();
+                }
+                boards.reshape([count, MOVE_PLANES * 64]).gather(1, places).reshape([count])
+            }
+        })
+    }
+
+    fn layer(
+        &self,
+        prefix: &str,
+        layer: &Layer,
+        boards: Array<4>,
+        weights: &BTreeMap<String, Array<1>>,
+        statistics: Option<&mut Statistics>,
+    ) -> Result<Array<4>, TrainError> {
+        let weight = |name: String, shape: [usize; 4]| {
+            let weight = weights.get(&name).ok_or_else(|| failed(format!("no tensor `{name}`")))?;
+            Ok::<_, TrainError>(weight.clone().reshape(shape))
+        };
+        let (outputs, has_norm, activation) = match layer {
+            Layer::Branches { branches, activation } => {
+                let mut outputs = Vec::with_capacity(branches.len());
+                for (index, branch) in branches.iter().enumerate() {
+                    let kernel = weight(
+                        format!("{prefix}.branches.{index}.weight"),
+                        [branch.channels, PLANES, branch.kernel[0], branch.kernel[1]],
+                    )?;
+                    let padding = [0, 1].map(|axis| same(branch.kernel[axis], branch.dilation[axis]));
+                    let options = ConvOptions::new_with_padding([1, 1], padding, branch.dilation, 1);
+                    outputs.push(conv2d(boards.clone(), kernel, None, options));
+                }
+                (Array::cat(outputs, 1), true, activation)
+            }
+            Layer::Conv { kernel, channels, padding, norm, activation } => {
+                let [_, inputs, ..] = boards.dims();
+                let weight = weight(format!("{prefix}.weight"), [*channels, inputs, *kernel, *kernel])?;
+                let padding = match padding {
+                    Padding::Same => [same(*kernel, 1); 2],
+                    Padding::Valid => [(0, 0); 2],
+                };
+                let options = ConvOptions::new_with_padding([1, 1], padding, [1, 1], 1);
+                (conv2d(boards, weight, None, options), *norm, activation)
+            }
+        };
+        let [_, channels, ..] = outputs.dims();
+        let outputs = if has_norm {
+            self.norm(prefix, outputs, weights, statistics)?
+        } else {
+            outputs + weight(format!("{prefix}.bias"), [1, channels, 1, 1])?
+        };
+        Ok(match activation {
+            Activation::Identity => outputs,
+            Activation::Relu => activation::relu(outputs),
+        })
+    }
+
+    fn norm(
+        &self,
+        prefix: &str,
+        boards: Array<4>,
+        weights: &BTreeMap<String, Array<1>>,
+        statistics: Option<&mut Statistics>,
+    ) -> Result<Array<4>, TrainError> {
+        let [count, channels, rows, columns] = boards.dims();
+        let shape = [1, channels, 1, 1];
+        let mean_of = |values: Array<4>| values.mean_dim(0).mean_dim(2).mean_dim(3);
+        let (mean, variance) = match statistics {
+            Some(statistics) => {
+                let mean = mean_of(boards.clone());
+                let centred = boards.clone() - mean.clone();
+                let variance = mean_of(centred.clone() * centred);
+                let cells = (count * rows * columns) as f64;
+                let unbiased = variance.clone().inner() * (cells / (cells - 1.0).max(1.0));
+                statistics.push((prefix.to_owned(), mean.clone().inner(), unbiased));
+                (mean, variance)
+            }
+            None => {
+                let running =
+                    |part: &str| array(&self.network, &format!("{prefix}.norm.{part}"), &self.device);
+                (running("mean")?.reshape(shape), running("variance")?.reshape(shape))
+            }
+        };
+        let vector = |part: &str| {
+            let name = format!("{prefix}.norm.{part}");
+            let weight = weights.get(&name).ok_or_else(|| failed(format!("no tensor `{name}`")))?;
+            Ok::<_, TrainError>(weight.clone().reshape(shape))
+        };
+        let normal = (boards - mean) / (variance + f64::from(NORM_EPSILON)).sqrt();
+        Ok(normal * vector("scale")? + vector("shift")?)
+    }
+
+    /// Moves the running statistics towards a batch's.
+    fn take_statistics(&mut self, statistics: Statistics) -> Result<(), TrainError> {
+        let keep = self.settings.norm_momentum;
+        for (prefix, mean, variance) in statistics {
+            for (part, values) in [("mean", mean), ("variance", variance)] {
+                let values = values.try_into_vec_as::<f32>().map_err(failed)?;
+                let name = format!("{prefix}.norm.{part}");
+                let running = self
+                    .network
+                    .tensors
+                    .get_mut(&name)
+                    .ok_or_else(|| failed(format!("no tensor `{name}`")))?;
+                for (running, value) in running.data.iter_mut().zip(values) {
+                    *running = keep * *running + (1.0 - keep) * value;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One step of Adam with bias correction and decoupled weight decay.
+    fn update(
+        &mut self,
+        mut gradients: BTreeMap<String, Array<1>>,
+        learning_rate: f32,
+    ) -> Result<(), TrainError> {
+        let OptimizerSettings { beta1, beta2, epsilon, weight_decay, clip, .. } = self.settings;
+        if clip > 0.0 {
+            let mut squares = 0.0_f64;
+            for gradient in gradients.values() {
+                let sum = (gradient.clone() * gradient.clone()).sum();
+                squares += f64::from(sum.try_into_scalar::<f32>().map_err(failed)?);
+            }
+            let norm = squares.sqrt() as f32;
+            if norm > clip {
+                gradients =
+                    gradients.into_iter().map(|(name, value)| (name, value * (clip / norm))).collect();
+            }
+        }
+        self.steps += 1;
+        let exponent = i32::try_from(self.steps).unwrap_or(i32::MAX);
+        let correct1 = (1.0 - f64::from(beta1).powi(exponent)) as f32;
+        let correct2 = (1.0 - f64::from(beta2).powi(exponent)) as f32;
+        for (name, parameter) in &mut self.parameters {
+            // A weight that the loss does not reach has no gradient.
+            let Some(gradient) = gradients.remove(name) else { continue };
+            parameter.first = parameter.first.clone() * beta1 + gradient.clone() * (1.0 - beta1);
+            parameter.second = parameter.second.clone() * beta2 + gradient.clone() * gradient * (1.0 - beta2);
+            let root = (parameter.second.clone() / correct2).sqrt() + epsilon;
+            let mut step = parameter.first.clone() / correct1 / root;
+            if weight_decay > 0.0 && parameter.spec.kind == TensorKind::Weight {
+                step = step + parameter.value.clone() * weight_decay;
+            }
+            parameter.value = parameter.value.clone() - step * learning_rate;
+        }
+        Ok(())
+    }
+
+    /// Loss, logits and gradients of a batch, with the batch statistics of the forward pass.
+    fn gradients(
+        &self,
+        batch: &Examples,
+    ) -> Result<(Step, BTreeMap<String, Array<1>>, Statistics), TrainError> {
+        let leaves: BTreeMap<String, Array<1>> = self
+            .parameters
+            .iter()
+            .map(|(name, parameter)| (name.clone(), parameter.value.clone().autodiff().require_grad()))
+            .collect();
+        let mut statistics = Statistics::new();
+        let logits = self.forward(&leaves, batch, Some(&mut statistics))?;
+        let outputs = logits.clone().inner().try_into_vec_as::<f32>().map_err(failed)?;
+        let Some(loss) = ordinal_loss(logits, &batch.labels, &self.device) else {
+            return Ok((Step { loss: 0.0, logits: outputs }, BTreeMap::new(), statistics));
+        };
+        let mut gradients = loss.backward();
+        let loss = loss.inner().try_into_scalar::<f32>().map_err(failed)?;
+        let gradients = leaves
+            .into_iter()
+            .filter_map(|(name, leaf)| Some((name, leaf.grad_remove(&mut gradients)?)))
+            .collect();
+        Ok((Step { loss, logits: outputs }, gradients, statistics))
+    }
+}
+
+/// Padding before and after that keeps the size, as `nets::Branch` says.
+fn same(kernel: usize, dilation: usize) -> (usize, usize) {
+    let reach = dilation * (kernel - 1);
+    (reach / 2, reach - reach / 2)
+}
+
+/// The input planes `[positions, planes, rows, columns]`.
+fn planes(squares: &[Squares], device: &Device) -> Array<4> {
+    let mut data = vec![0.0_f32; squares.len() * PLANES * 64];
+    for (board, squares) in data.chunks_exact_mut(PLANES * 64).zip(squares) {
+        for (square, plane) in squares.active() {
+            board[plane * 64 + square] = 1.0;
+        }
+    }
+    Array::from_data(TensorData::new(data, [squares.len(), PLANES, 8, 8]), device)
+}
+
+/// A tensor of the network, flat.
+fn array(network: &Network, name: &str, device: &Device) -> Result<Array<1>, TrainError> {
+    let tensor = network.tensor(name).ok_or_else(|| failed(format!("no tensor `{name}`")))?;
+    Ok(Array::from_data(TensorData::new(tensor.data.clone(), [tensor.data.len()]), device))
+}
+
+/// Mean binary cross entropy over all pairs with different labels, each pair once; `None` where all are equal.
+fn ordinal_loss(logits: Array<1>, labels: &[i32], device: &Device) -> Option<Array<1>> {
+    let count = labels.len();
+    // For each pair: +1 where the row should be above the column, -1 below; 0 for ties and pairs already counted.
+    let mut signs = vec![0.0_f32; count * count];
+    let mut pairs = 0_u64;
+    for (row, label) in labels.iter().enumerate() {
+        for (column, other) in labels[..row].iter().enumerate() {
+            let sign = (label > other) as i8 - (label < other) as i8;
+            signs[row * count + column] = f32::from(sign);
+            pairs += u64::from(sign != 0);
+        }
+    }
+    if pairs == 0 {
+        return None;
+    }
+    let signs = Array::<2>::from_data(TensorData::new(signs, [count, count]), device).autodiff();
+    let margins = logits.clone().reshape([count, 1]) - logits.reshape([1, count]);
+    let losses = activation::log_sigmoid(margins * signs.clone()) * signs.abs();
+    Some(losses.sum() * (-1.0 / pairs as f64))
+}
+
+impl Backend for BurnBackend {
+    fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<Step, TrainError> {
+        let (step, gradients, statistics) = self.gradients(batch)?;
+        self.update(gradients, learning_rate)?;
+        self.take_statistics(statistics)?;
+        Ok(step)
+    }
+
+    fn logits(&mut self, batch: &Examples) -> Result<Vec<f32>, TrainError> {
+        let weights: BTreeMap<String, Array<1>> =
+            self.parameters.iter().map(|(name, parameter)| (name.clone(), parameter.value.clone())).collect();
+        self.forward(&weights, batch, None)?.try_into_vec_as::<f32>().map_err(failed)
+    }
+
+    fn network(&self) -> Result<Network, TrainError> {
+        let mut network = self.network.clone();
+        for (name, parameter) in &self.parameters {
+            let data = parameter.value.clone().try_into_vec_as::<f32>().map_err(failed)?;
+            network.tensors.insert(name.clone(), Tensor { shape: parameter.spec.shape.clone(), data });
+        }
+        Ok(network)
+    }
+
+    fn optimizer(&self) -> Result<OptimizerState, TrainError> {
+        let mut state = OptimizerState { steps: self.steps, ..OptimizerState::default() };
+        for (name, parameter) in &self.parameters {
+            for (part, moment) in [("first", &parameter.first), ("second", &parameter.second)] {
+                let data = moment.clone().try_into_vec_as::<f32>().map_err(failed)?;
+                let tensor = Tensor { shape: parameter.spec.shape.clone(), data };
+                state.tensors.insert(format!("{part}.{name}"), tensor);
+            }
+        }
+        Ok(state)
+    }
+
+    fn restore(&mut self, network: &Network, optimizer: &OptimizerState) -> Result<(), TrainError> {
+        if network.description != self.network.description {
+            return Err(TrainError::Backend("the saved network has another description".to_owned()));
+        }
+        let mut fresh = Self::new(network.clone(), self.head, self.settings.clone())?;
+        fresh.steps = optimizer.steps;
+        for (name, parameter) in &mut fresh.parameters {
+            for (part, moment) in [("first", &mut parameter.first), ("second", &mut parameter.second)] {
+                let name = format!("{part}.{name}");
+                match optimizer.tensors.get(&name) {
+                    Some(tensor) if tensor.shape == parameter.spec.shape => {
+                        let data = TensorData::new(tensor.data.clone(), [tensor.data.len()]);
+                        *moment = Array::from_data(data, &fresh.device);
+                    }
+                    None if optimizer.steps == 0 => {}
+                    _ => {
+                        return Err(TrainError::Backend(format!(
+                            "the saved optimizer state does not fit: `{name}` is missing or has another shape"
+                        )));
+                    }
+                }
+            }
+        }
+        *self = fresh;
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        let Description { heads, .. } = &self.network.description;
+        format!("Burn Flex, single precision, {} of {} heads", self.head.name(), heads.len())
+    }
+}

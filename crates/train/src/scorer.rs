@@ -1,0 +1,219 @@
+//! Raw outputs of a network for judging and calibrating it: from a training backend, or from the evaluator that plays.
+
+use std::sync::Arc;
+
+use eval::{
+    Batch, Evaluator, Query, Scores,
+    cpu::{CpuEvaluator, CpuOptions},
+};
+use nets::{Calibration, HeadKind, Network, PolicyIndex, Squares};
+
+use crate::{Backend, Examples, TrainError};
+
+/// Raw outputs of one head, for judging and calibrating.
+pub trait Scorer {
+    /// One output an example: see [`Examples`].
+    ///
+    /// # Errors
+    /// The device failed.
+    fn logits(&mut self, examples: &Examples) -> Result<Vec<f32>, TrainError>;
+
+    /// For a move head: one output for each of each position's moves.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn move_logits(
+        &mut self,
+        squares: &[Squares],
+        moves: &[Vec<PolicyIndex>],
+    ) -> Result<Vec<Vec<f32>>, TrainError> {
+        let mut flat = Examples::default();
+        for (squares, moves) in squares.iter().zip(moves) {
+            flat.squares.extend(std::iter::repeat_n(*squares, moves.len()));
+            flat.moves.extend(moves);
+        }
+        flat.labels = vec![0; flat.squares.len()];
+        let logits = self.logits(&flat)?;
+        let mut rest = logits.as_slice();
+        let mut answer = Vec::with_capacity(moves.len());
+        for moves in moves {
+            let (these, others) = rest
+                .split_at_checked(moves.len())
+                .ok_or_else(|| TrainError::Backend("too few outputs came back".to_owned()))?;
+            answer.push(these.to_vec());
+            rest = others;
+        }
+        Ok(answer)
+    }
+}
+
+/// A training backend that is only asked, in batches of this size.
+pub struct BackendScorer {
+    pub backend: Box<dyn Backend>,
+    pub batch: usize,
+}
+
+impl std::fmt::Debug for BackendScorer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "BackendScorer({}, {})", self.backend.describe(), self.batch)
+    }
+}
+
+impl Scorer for BackendScorer {
+    fn logits(&mut self, examples: &Examples) -> Result<Vec<f32>, TrainError> {
+        let mut logits = Vec::with_capacity(examples.squares.len());
+        let batch = self.batch.max(1);
+        for first in (0..examples.squares.len()).step_by(batch) {
+            let range = first..(first + batch).min(examples.squares.len());
+            let part = Examples {
+                squares: examples.squares[range.clone()].to_vec(),
+                labels: examples.labels[range.clone()].to_vec(),
+                moves: examples.moves.get(range).map(<[_]>::to_vec).unwrap_or_default(),
+            };
+            logits.extend(self.backend.logits(&part)?);
+        }
+        Ok(logits)
+    }
+}
+
+/// The evaluator that plays, made to answer with bare logits: the arithmetic whose scores are calibrated, and much
+/// faster than a training backend.
+pub struct EvaluatorScorer {
+    evaluator: Box<dyn Evaluator>,
+}
+
+impl std::fmt::Debug for EvaluatorScorer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "EvaluatorScorer({})", self.evaluator.describe())
+    }
+}
+
+fn device(error: impl std::fmt::Display) -> TrainError {
+    TrainError::Backend(error.to_string())
+}
+
+impl EvaluatorScorer {
+    /// A scorer for this head of `network` on the CPU.
+    ///
+    /// # Errors
+    /// The network has no such head, or the evaluator cannot run it.
+    pub fn new(network: &Network, head: HeadKind, threads: usize) -> Result<Self, TrainError> {
+        if network.description.head(head).is_none() {
+            let reason = format!("the network `{}` has no {} head", network.name, head.name());
+            return Err(TrainError::Config(reason));
+        }
+        // The default calibration is the identity, far beyond any logit.
+        let bare = Network { calibration: Calibration::default(), ..network.clone() };
+        let options = CpuOptions { threads: threads.max(1), ..CpuOptions::default() };
+        let evaluator = CpuEvaluator::new(Arc::new(bare), options).map_err(device)?;
+        Ok(Self { evaluator: Box::new(evaluator) })
+    }
+
+    /// Asks about one position after the other, each with its moves (none: for its value).
+    fn ask<'a>(
+        &mut self,
+        questions: impl Iterator<Item = (&'a Squares, &'a [PolicyIndex])>,
+        mut answer: impl FnMut(&Query, &Scores),
+    ) -> Result<(), TrainError> {
+        let most = self.evaluator.preferred_batch().max(1024).min(self.evaluator.largest_batch());
+        let mut questions = questions.peekable();
+        while questions.peek().is_some() {
+            let mut batch = Batch::default();
+            for (key, (squares, moves)) in questions.by_ref().take(most).enumerate() {
+                let query = Query {
+                    key: key as u64,
+                    squares: *squares,
+                    value: moves.is_empty(),
+                    first_move: 0,
+                    move_count: 0,
+                };
+                batch.push_query(&query, moves);
+            }
+            let answered = self.evaluator.evaluate(batch).map_err(device)?;
+            for (index, query) in answered.batch.queries.iter().enumerate() {
+                let values = answered.scores.values.get(index).copied().into_iter().collect();
+                let moves = answered.scores.moves.get(query.move_range()).unwrap_or_default().to_vec();
+                answer(query, &Scores { values, moves });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Scorer for EvaluatorScorer {
+    fn logits(&mut self, examples: &Examples) -> Result<Vec<f32>, TrainError> {
+        let mut logits = Vec::with_capacity(examples.squares.len());
+        let moves = examples.moves.chunks(1).chain(std::iter::repeat(&[][..]));
+        self.ask(examples.squares.iter().zip(moves), |query, scores| {
+            let scores = if query.value { &scores.values } else { &scores.moves };
+            logits.extend(scores.first());
+        })?;
+        Ok(logits)
+    }
+
+    fn move_logits(
+        &mut self,
+        squares: &[Squares],
+        moves: &[Vec<PolicyIndex>],
+    ) -> Result<Vec<Vec<f32>>, TrainError> {
+        let mut logits = Vec::with_capacity(squares.len());
+        let asked = squares.iter().zip(moves).filter(|(_, moves)| !moves.is_empty());
+        self.ask(asked.map(|(squares, moves)| (squares, moves.as_slice())), |_, scores| {
+            logits.push(scores.moves.clone());
+        })?;
+        let mut answers = logits.into_iter();
+        Ok(moves
+            .iter()
+            .map(|moves| if moves.is_empty() { Vec::new() } else { answers.next().unwrap_or_default() })
+            .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nets::Description;
+
+    use super::*;
+
+    #[test]
+    fn the_evaluator_answers_with_the_logits_of_the_reference() {
+        let start = "r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq - 2 3";
+        let position = board::Position::from_fen(start, board::CastlingMode::Standard).unwrap();
+        let network =
+            Network::random(Description::batch_first(&[HeadKind::Value, HeadKind::Moves]), 4).unwrap();
+        let squares = Squares::of(&position);
+        let truth = eval::reference::run(&network, &squares).unwrap();
+        let near = |ours: f32, theirs: f32| {
+            assert!((ours - theirs).abs() < 0.05 * theirs.abs().max(1.0), "{ours} {theirs}");
+        };
+
+        let mut scorer = EvaluatorScorer::new(&network, HeadKind::Value, 1).unwrap();
+        let examples = Examples { squares: vec![squares; 3], labels: vec![0; 3], moves: Vec::new() };
+        let values = scorer.logits(&examples).unwrap();
+        assert_eq!(values.len(), 3);
+        near(values[2], truth.value.unwrap());
+
+        let mut scorer = EvaluatorScorer::new(&network, HeadKind::Moves, 1).unwrap();
+        let legal: Vec<PolicyIndex> =
+            position.legal_moves().into_iter().map(|mv| nets::policy_index(mv, position.turn())).collect();
+        let all = truth.moves.unwrap();
+        let lists = [legal.clone(), Vec::new(), legal[..2].to_vec()];
+        let answers = scorer.move_logits(&[squares; 3], &lists).unwrap();
+        assert_eq!(answers.iter().map(Vec::len).collect::<Vec<_>>(), [legal.len(), 0, 2]);
+        for (answer, index) in answers[0].iter().zip(&legal) {
+            near(*answer, all[usize::from(*index)]);
+        }
+        let examples =
+            Examples { squares: vec![squares; 2], labels: vec![0; 2], moves: legal[3..5].to_vec() };
+        let played = scorer.logits(&examples).unwrap();
+        assert!(played == answers[0][3..5]);
+        assert!(
+            EvaluatorScorer::new(
+                &Network::random(Description::batch_first(&[HeadKind::Value]), 1).unwrap(),
+                HeadKind::Moves,
+                1
+            )
+            .is_err()
+        );
+    }
+}

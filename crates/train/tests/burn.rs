@@ -1,0 +1,161 @@
+//! Burn against the plain reference and against our own training kernels.
+#![cfg(feature = "burn")]
+
+use board::{CastlingMode, Position};
+use nets::{Description, HeadKind, Network, PolicyIndex, Squares, Tensor, TensorKind};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use train::{
+    Backend, BurnBackend, Examples, OptimizerSettings,
+    native::{NativeBackend, Precision},
+    ordinal_loss,
+};
+
+const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
+
+/// Positions of random games with random labels (some equal) and a legal move each.
+fn examples(count: usize, head: HeadKind, seed: u64) -> Examples {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut examples = Examples::default();
+    let mut position = Position::from_fen(START, CastlingMode::Standard).unwrap();
+    while examples.squares.len() < count {
+        let moves = position.legal_moves();
+        if moves.is_empty() || random.random_bool(0.02) {
+            position = Position::from_fen(START, CastlingMode::Standard).unwrap();
+            continue;
+        }
+        let mv = moves[random.random_range(0..moves.len())];
+        if random.random_bool(0.3) {
+            examples.squares.push(Squares::of(&position));
+            examples.labels.push(random.random_range(-20..20) * 25);
+            if head == HeadKind::Moves {
+                examples.moves.push(nets::policy_index(mv, position.turn()));
+            }
+        }
+        position.play(mv);
+    }
+    examples
+}
+
+/// Random weights, and norms that are not the identity.
+fn network(head: HeadKind, seed: u64) -> Network {
+    let description = Description::batch_first(&[head]);
+    let specs = description.tensors().unwrap();
+    let mut network = Network::random(description, seed).unwrap();
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    for spec in specs {
+        let range = match spec.kind {
+            TensorKind::Weight => continue,
+            TensorKind::NormScale | TensorKind::NormVariance => 0.5..1.5,
+            TensorKind::Bias | TensorKind::NormShift | TensorKind::NormMean => -0.3..0.3,
+        };
+        let tensor: &mut Tensor = network.tensors.get_mut(&spec.name).unwrap();
+        tensor.data.iter_mut().for_each(|value| *value = random.random_range(range.clone()));
+    }
+    network
+}
+
+fn furthest(ours: &[f32], theirs: &[f32]) -> f32 {
+    assert_eq!(ours.len(), theirs.len());
+    ours.iter().zip(theirs).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+#[test]
+fn outputs_equal_the_reference() {
+    for (head, seed) in [(HeadKind::Value, 1), (HeadKind::Moves, 2)] {
+        let network = network(head, seed);
+        let batch = examples(6, head, seed);
+        let mut backend = BurnBackend::new(network.clone(), head, OptimizerSettings::default()).unwrap();
+        let ours = backend.logits(&batch).unwrap();
+        let theirs: Vec<f32> = batch
+            .squares
+            .iter()
+            .enumerate()
+            .map(|(index, squares)| {
+                let logits = eval::reference::run(&network, squares).unwrap();
+                match head {
+                    HeadKind::Value => logits.value.unwrap(),
+                    HeadKind::Moves => logits.moves.unwrap()[usize::from(batch.moves[index])],
+                }
+            })
+            .collect();
+        let error = furthest(&ours, &theirs);
+        assert!(error <= 1e-3, "{head:?}: {error}");
+        assert!(
+            theirs.iter().any(|logit| (logit - theirs[0]).abs() > 0.05),
+            "the outputs differ among themselves"
+        );
+    }
+}
+
+/// Steps both backends from the same start and compares what they say and what they become.
+#[test]
+fn steps_equal_our_own_backend() {
+    for (head, seed) in [(HeadKind::Value, 3), (HeadKind::Moves, 4)] {
+        let network = network(head, seed);
+        let batch = examples(24, head, seed);
+        let settings = OptimizerSettings { weight_decay: 0.01, clip: 1.0, ..OptimizerSettings::default() };
+        let mut burn = BurnBackend::new(network.clone(), head, settings.clone()).unwrap();
+        let mut native =
+            NativeBackend::with_precision(network.clone(), head, settings, 2, Precision::Single).unwrap();
+        let (ours, theirs) = (native.step(&batch, 1e-3).unwrap(), burn.step(&batch, 1e-3).unwrap());
+        assert!((ours.loss - theirs.loss).abs() < 1e-4, "{head:?}: {} {}", ours.loss, theirs.loss);
+        let plain = ordinal_loss(&batch.labels, &theirs.logits) as f32;
+        assert!((theirs.loss - plain).abs() < 1e-5, "{} {plain}", theirs.loss);
+        let error = furthest(&ours.logits, &theirs.logits);
+        assert!(error < 1e-3, "{head:?}: logits differ by {error}");
+        // After one step Adam's first moment is a tenth of the (clipped) gradient.
+        let (ours, theirs) = (native.optimizer().unwrap(), burn.optimizer().unwrap());
+        assert_eq!(ours.steps, theirs.steps);
+        assert!(ours.tensors.keys().eq(theirs.tensors.keys()), "other tensors are trained");
+        for (name, gradient) in &theirs.tensors {
+            let size = gradient.data.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+            let error = furthest(&ours.tensors[name].data, &gradient.data);
+            assert!(error <= 2e-3 * size + 1e-9, "{name}: differs by {error} of {size}");
+        }
+        let (ours, theirs) = (native.network().unwrap(), burn.network().unwrap());
+        for (name, tensor) in &theirs.tensors {
+            let error = furthest(&ours.tensors[name].data, &tensor.data);
+            if name.ends_with(".mean") || name.ends_with(".variance") {
+                assert!(error < 1e-4, "{name}: differs by {error}");
+            } else {
+                // Where the gradient is nearly nothing, Adam's first step may go either way.
+                assert!(error <= 2.1e-3, "{name}: differs by {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_batch_is_learned_by_heart_and_a_saved_state_goes_on_the_same() {
+    let head = HeadKind::Value;
+    let batch = examples(16, head, 5);
+    let start = Network::random(Description::batch_first(&[head]), 5).unwrap();
+    let mut backend = BurnBackend::new(start.clone(), head, OptimizerSettings::default()).unwrap();
+    let first = backend.step(&batch, 3e-3).unwrap().loss;
+    for _ in 0..30 {
+        backend.step(&batch, 3e-3).unwrap();
+    }
+    let mut other = BurnBackend::new(start, head, OptimizerSettings::default()).unwrap();
+    other.restore(&backend.network().unwrap(), &backend.optimizer().unwrap()).unwrap();
+    let (one, two) = (backend.step(&batch, 3e-3).unwrap(), other.step(&batch, 3e-3).unwrap());
+    assert!(first > 0.5 && one.loss < 0.05, "{first} {}", one.loss);
+    assert!((one.loss - two.loss).abs() < 1e-6);
+    assert!(furthest(&one.logits, &two.logits) < 1e-4);
+    assert!(backend.optimizer().unwrap().steps == 32);
+}
+
+#[test]
+fn indices_reach_the_right_square() {
+    let network = network(HeadKind::Moves, 6);
+    let mut batch = examples(1, HeadKind::Moves, 6);
+    let all = eval::reference::run(&network, &batch.squares[0]).unwrap().moves.unwrap();
+    let indices: Vec<PolicyIndex> = (0..nets::POLICY_SIZE as PolicyIndex).step_by(311).collect();
+    batch.squares = vec![batch.squares[0]; indices.len()];
+    batch.labels = vec![0; indices.len()];
+    batch.moves = indices.clone();
+    let mut backend = BurnBackend::new(network, HeadKind::Moves, OptimizerSettings::default()).unwrap();
+    let logits = backend.logits(&batch).unwrap();
+    let expected: Vec<f32> = indices.iter().map(|&index| all[usize::from(index)]).collect();
+    assert!(furthest(&logits, &expected) < 1e-3);
+}
