@@ -240,6 +240,34 @@ mod x86 {
     }
 
     impl Tiles {
+        /// `4 * rounds` tile products of zeros, from registers: to measure the unit's best.
+        pub(crate) fn spin(&self, rounds: usize) {
+            // SAFETY: `self` proves the configuration; the tiles are clobbered and no memory is touched.
+            unsafe {
+                std::arch::asm!(
+                    "tilezero tmm0",
+                    "tilezero tmm1",
+                    "tilezero tmm2",
+                    "tilezero tmm3",
+                    "tilezero tmm4",
+                    "tilezero tmm5",
+                    "tilezero tmm6",
+                    "tilezero tmm7",
+                    "4:",
+                    "tdpbf16ps tmm0, tmm4, tmm6",
+                    "tdpbf16ps tmm1, tmm4, tmm7",
+                    "tdpbf16ps tmm2, tmm5, tmm6",
+                    "tdpbf16ps tmm3, tmm5, tmm7",
+                    "dec {rounds}",
+                    "jnz 4b",
+                    rounds = inout(reg) rounds.max(1) => _,
+                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                    options(nostack, nomem),
+                );
+            }
+        }
+
         /// `C = A x B` for one 32x32 block whose steps of A lie anywhere: step `s` begins `offsets[s]` bytes behind
         /// `a`, its 32 rows of 32 bf16 follow one another. B as in [`Tiles::product`]; C is 32 rows of 32 `f32`.
         ///

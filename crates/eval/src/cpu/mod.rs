@@ -9,6 +9,7 @@ mod avx512;
 mod engine;
 mod input;
 mod kernels;
+pub mod measure;
 mod memory;
 mod path;
 mod plan;

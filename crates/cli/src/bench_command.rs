@@ -1,0 +1,283 @@
+//! `batch-first bench`: how fast networks are evaluated here, by code path and batch size.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Instant,
+};
+
+use anyhow::{Context, bail};
+use board::Position;
+use eval::{
+    Batch, Evaluator,
+    cpu::{CpuEvaluator, CpuOptions, CpuPath, Precision, measure},
+};
+use nets::{HeadKind, Network, Squares};
+
+use crate::engine;
+
+/// Measures on this machine.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Evaluations a second: a table of network, head, code path and batch size.
+    Eval(EvalArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct EvalArgs {
+    /// Network file; may be repeated (default: the network in the program).
+    #[arg(long, value_name = "FILE")]
+    net: Vec<PathBuf>,
+    /// Code path: amx, avx512, avx2 or portable; may be repeated (default: all that run here).
+    #[arg(long, value_name = "PATH")]
+    path: Vec<CpuPath>,
+    /// Number format: bf16 or f32 (default: those of the path).
+    #[arg(long, value_name = "FORMAT")]
+    precision: Option<Precision>,
+    /// Head: value or moves; may be repeated (default: those of the network).
+    #[arg(long, value_name = "HEAD", value_parser = head)]
+    head: Vec<HeadKind>,
+    /// Batch size; may be repeated.
+    #[arg(long, value_name = "N", default_values_t = [1, 8, 32, 256, 1024],
+        value_parser = clap::value_parser!(u64).range(1..=16_384))]
+    batch: Vec<u64>,
+    /// Threads.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=256))]
+    threads: u64,
+    /// Processor seconds a line of the table; the median of five parts is shown.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    seconds: f64,
+    /// Also write the bench positions, 64 bytes each (0: nothing, n: input plane n - 1), to this file.
+    #[arg(long, value_name = "FILE")]
+    squares_out: Option<PathBuf>,
+    /// One JSON object a line instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+fn head(text: &str) -> Result<HeadKind, String> {
+    match text {
+        "value" => Ok(HeadKind::Value),
+        "moves" => Ok(HeadKind::Moves),
+        _ => Err("there are value and moves".to_owned()),
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A network or path cannot be used.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    match args.command {
+        Command::Eval(args) => eval(&args),
+    }
+}
+
+/// Positions that are measured on.
+const POSITIONS: usize = 1024;
+
+/// Positions of random games, the same everywhere.
+fn positions() -> Vec<Position> {
+    let mut state = 1_u64;
+    let mut position = Position::default();
+    let mut list = Vec::with_capacity(POSITIONS);
+    while list.len() < POSITIONS {
+        let moves = position.legal_moves();
+        if moves.is_empty() || position.ply() > 100 {
+            position = Position::default();
+            continue;
+        }
+        // Knuth's MMIX generator; its high bits are the good ones.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        position.play(moves[(state >> 33) as usize % moves.len()]);
+        list.push(position.clone());
+    }
+    list
+}
+
+/// One line of the table.
+struct Line {
+    network: String,
+    head: HeadKind,
+    path: CpuPath,
+    precision: Precision,
+    threads: usize,
+    batch: usize,
+    /// Evaluations a second of wall time and of processor time.
+    wall_rate: f64,
+    cpu_rate: f64,
+    /// Floating-point operations of a dense evaluation.
+    flops: f64,
+    /// The most a core does, if measured.
+    peak: Option<f64>,
+}
+
+impl Line {
+    fn gflops(&self) -> f64 {
+        self.cpu_rate * self.flops / 1e9
+    }
+
+    fn share(&self) -> Option<f64> {
+        self.peak.map(|peak| self.cpu_rate * self.flops / peak)
+    }
+
+    fn text(&self) -> String {
+        let share = self.share().map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0));
+        format!(
+            "{:<20} {:<6} {:<8} {:<5} {:>3} {:>6} {:>10.0} {:>10.0} {:>9.0} {:>8}",
+            self.network,
+            self.head.name(),
+            self.path.name(),
+            self.precision.name(),
+            self.threads,
+            self.batch,
+            self.wall_rate,
+            self.cpu_rate,
+            self.gflops(),
+            share
+        )
+    }
+
+    fn json(&self) -> String {
+        serde_json::json!({
+            "network": self.network,
+            "head": self.head.name(),
+            "path": self.path.name(),
+            "precision": self.precision.name(),
+            "threads": self.threads,
+            "batch": self.batch,
+            "evaluations_per_second": self.wall_rate,
+            "evaluations_per_cpu_second": self.cpu_rate,
+            "gflops_per_core": self.gflops(),
+            "share_of_peak": self.share(),
+        })
+        .to_string()
+    }
+}
+
+fn eval(args: &EvalArgs) -> anyhow::Result<()> {
+    if !(args.seconds > 0.0 && args.seconds <= 3600.0) {
+        bail!("--seconds must be above 0 and at most 3600");
+    }
+    let positions = positions();
+    if let Some(path) = &args.squares_out {
+        let bytes: Vec<u8> = positions.iter().flat_map(|position| Squares::of(position).0).collect();
+        std::fs::write(path, bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    let files: Vec<Option<&Path>> = if args.net.is_empty() {
+        vec![None]
+    } else {
+        args.net.iter().map(|path| Some(path.as_path())).collect()
+    };
+    if !args.json {
+        print(&format!(
+            "{:<20} {:<6} {:<8} {:<5} {:>3} {:>6} {:>10} {:>10} {:>9} {:>8}",
+            "network", "head", "path", "", "thr", "batch", "eval/s", "eval/cpu-s", "GFLOP/s", "of peak"
+        ))?;
+    }
+    for file in files {
+        let network = Arc::new(engine::network(file)?);
+        let kinds: Vec<HeadKind> = network.description.heads.iter().map(|head| head.kind).collect();
+        for (path, precision) in paths(args)? {
+            let peak = measure::peak_flops(path, precision);
+            let options =
+                CpuOptions { threads: args.threads as usize, path: Some(path), precision: Some(precision) };
+            let mut evaluator = CpuEvaluator::new(Arc::clone(&network), options)?;
+            for &kind in kinds.iter().filter(|kind| args.head.is_empty() || args.head.contains(kind)) {
+                for &batch in &args.batch {
+                    let batch = batch as usize;
+                    let (wall_rate, cpu_rate) = rate(&mut evaluator, &positions, kind, batch, args.seconds)?;
+                    let line = Line {
+                        network: network.name.clone(),
+                        head: kind,
+                        path,
+                        precision,
+                        threads: args.threads as usize,
+                        batch,
+                        wall_rate,
+                        cpu_rate,
+                        flops: 2.0 * evaluator.macs(kind) as f64,
+                        peak,
+                    };
+                    print(&if args.json { line.json() } else { line.text() })?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The paths and precisions to measure.
+fn paths(args: &EvalArgs) -> anyhow::Result<Vec<(CpuPath, Precision)>> {
+    let wished = if args.path.is_empty() { CpuPath::ALL.to_vec() } else { args.path.clone() };
+    let precisions = args.precision.map_or(vec![Precision::Bf16, Precision::F32], |one| vec![one]);
+    let mut list = Vec::new();
+    for path in wished {
+        let fitting = precisions.iter().filter(|&&precision| path.obstacle(precision).is_none());
+        let before = list.len();
+        list.extend(fitting.map(|&precision| (path, precision)));
+        if list.len() == before && !args.path.is_empty() {
+            let obstacle = path.obstacle(precisions[0]).unwrap_or_default();
+            bail!("the path {path} cannot run here: {obstacle}");
+        }
+    }
+    Ok(list)
+}
+
+/// Evaluations a second of wall time and of processor time: medians of five parts after a warm-up.
+fn rate(
+    evaluator: &mut CpuEvaluator,
+    positions: &[Position],
+    kind: HeadKind,
+    size: usize,
+    seconds: f64,
+) -> anyhow::Result<(f64, f64)> {
+    let mut batches: Vec<Batch> = Vec::new();
+    let mut cycle = positions.iter().cycle();
+    for _ in 0..(positions.len() / size).max(1) {
+        let mut batch = Batch::default();
+        for position in cycle.by_ref().take(size) {
+            match kind {
+                HeadKind::Value => batch.push(position, true, &[]),
+                HeadKind::Moves => batch.push(position, false, &position.legal_moves()),
+            }
+        }
+        batches.push(batch);
+    }
+    let (mut walls, mut cpus) = (Vec::new(), Vec::new());
+    let mut next = 0;
+    for part in 0..6 {
+        let (wall, cpu) = (Instant::now(), measure::process_seconds());
+        let (mut done, mut elapsed) = (0, 0.0);
+        // The first part warms up.
+        while done == 0 || elapsed < if part == 0 { 0.05 } else { seconds / 5.0 } {
+            let answered = evaluator.evaluate(std::mem::take(&mut batches[next]))?;
+            done += answered.batch.len();
+            batches[next] = answered.batch;
+            next = (next + 1) % batches.len();
+            elapsed = measure::process_seconds() - cpu;
+        }
+        if part > 0 {
+            walls.push(done as f64 / wall.elapsed().as_secs_f64());
+            cpus.push(done as f64 / elapsed);
+        }
+    }
+    walls.sort_by(f64::total_cmp);
+    cpus.sort_by(f64::total_cmp);
+    Ok((walls[2], cpus[2]))
+}
+
+/// Prints a line at once, so that a long table can be watched.
+fn print(line: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()?;
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! `batch-first doctor`: what this machine offers, which code path runs and why, and whether it computes rightly.
+
+use std::{io::Write, path::PathBuf, sync::Arc, time::Instant};
+
+use board::Position;
+use eval::{
+    Batch, Evaluator,
+    cpu::{self, CpuEvaluator, CpuOptions, CpuPath, PATH_VARIABLE, Precision, amx},
+    reference::Reference,
+};
+use nets::HeadKind;
+
+use crate::engine;
+
+/// Shows which code path evaluates networks here and why, and checks it against plain arithmetic.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Network file (default: the network in the program).
+    #[arg(long, value_name = "FILE")]
+    net: Option<PathBuf>,
+    /// Threads (default: all processors).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=256))]
+    threads: Option<u64>,
+}
+
+/// Largest difference from the reference, as a share of the largest score, that counts as right.
+fn tolerance(precision: Precision) -> f32 {
+    match precision {
+        Precision::Bf16 => 0.05,
+        Precision::F32 => 1e-3,
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The network cannot be used, no path runs, or the path computes wrongly.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let processors = engine::processors();
+    writeln!(out, "batch-first {}", env!("CARGO_PKG_VERSION"))?;
+    writeln!(out, "\nProcessor")?;
+    writeln!(out, "  {} processors, {}", processors, std::env::consts::ARCH)?;
+    let (have, lack): (Vec<_>, Vec<_>) = cpu::features().into_iter().partition(|feature| feature.1);
+    let names = |list: &[(&str, bool)]| {
+        if list.is_empty() {
+            "none".to_owned()
+        } else {
+            list.iter().map(|entry| entry.0).collect::<Vec<_>>().join(" ")
+        }
+    };
+    writeln!(out, "  has: {}", names(&have))?;
+    writeln!(out, "  lacks: {}", names(&lack))?;
+    writeln!(out, "  tile unit: {}", amx::status())?;
+    writeln!(out, "\nCode paths")?;
+    for path in CpuPath::ALL {
+        for precision in [Precision::Bf16, Precision::F32] {
+            match path.obstacle(precision) {
+                None => writeln!(out, "  {:<8} {:<4}  runs here", path.name(), precision.name())?,
+                Some(obstacle) => {
+                    writeln!(out, "  {:<8} {:<4}  no: {obstacle}", path.name(), precision.name())?;
+                }
+            }
+        }
+    }
+    writeln!(
+        out,
+        "  {PATH_VARIABLE}: {}",
+        std::env::var(PATH_VARIABLE).unwrap_or_else(|_| "not set".to_owned())
+    )?;
+
+    let start = Instant::now();
+    let network = Arc::new(engine::network(args.net.as_deref())?);
+    let loaded = start.elapsed();
+    let threads = args.threads.map_or(processors, |threads| threads as usize);
+    let options = CpuOptions { threads, ..CpuOptions::default() };
+    let mut evaluator = CpuEvaluator::new(Arc::clone(&network), options)?;
+    let has = |kind| network.description.head(kind).is_some();
+    let question = || {
+        let mut batch = Batch::default();
+        let mut position = Position::default();
+        for step in 0..8 {
+            let moves = position.legal_moves();
+            let asked = if has(HeadKind::Moves) { moves.as_slice() } else { &[] };
+            batch.push(&position, has(HeadKind::Value), asked);
+            position.play(moves[step * 7 % moves.len()]);
+        }
+        batch
+    };
+    let found = evaluator.evaluate(question())?.scores;
+    let first = start.elapsed();
+    let heads: Vec<&str> = network.description.heads.iter().map(|head| head.kind.name()).collect();
+    writeln!(out, "\nNetwork")?;
+    writeln!(out, "  {} ({}), heads: {}", network.name, network.fingerprint(), heads.join(", "))?;
+    for head in &network.description.heads {
+        let macs = evaluator.macs(head.kind) as f64 / 1e6;
+        writeln!(out, "  {}: {macs:.1} million multiply-adds a position", head.kind.name())?;
+    }
+    writeln!(out, "\nEvaluator")?;
+    writeln!(out, "  {}", evaluator.describe())?;
+    let choice = evaluator.choice();
+    writeln!(out, "  {} in {}: {}", choice.path, choice.precision, choice.reason)?;
+    writeln!(
+        out,
+        "  network read in {:.0} ms, first eight positions scored after {:.0} ms",
+        loaded.as_secs_f64() * 1e3,
+        first.as_secs_f64() * 1e3
+    )?;
+    let expected = Reference::new(network).evaluate(question())?.scores;
+    let pairs = || expected.values.iter().zip(&found.values).chain(expected.moves.iter().zip(&found.moves));
+    let largest = pairs().fold(1.0_f32, |largest, (a, _)| largest.max(a.abs()));
+    let difference = pairs().fold(0.0_f32, |worst, (a, b)| worst.max((a - b).abs()));
+    let right = difference <= tolerance(choice.precision) * largest;
+    writeln!(
+        out,
+        "  differs from plain f32 arithmetic by at most {difference:.2} centipawns (scores up to {largest:.0}): {}",
+        if right { "right" } else { "WRONG" }
+    )?;
+    if !right {
+        anyhow::bail!("the code path {} computes wrongly here; set {PATH_VARIABLE}=portable", choice.path);
+    }
+    Ok(())
+}

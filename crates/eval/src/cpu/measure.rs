@@ -1,0 +1,124 @@
+//! What the machine can do at best, and a clock that other programs do not disturb: for benches.
+
+use std::time::Instant;
+
+use super::path::{CpuPath, Precision};
+
+/// Seconds of processor time that this process has used, all threads together.
+#[must_use]
+pub fn process_seconds() -> f64 {
+    #[cfg(all(unix, not(miri)))]
+    {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the pointer is to a `timespec` of our own.
+        if unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) } == 0 {
+            return time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9;
+        }
+    }
+    // Elsewhere wall time since the first call must do.
+    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_secs_f64()
+}
+
+/// The most floating-point operations a core and second that the path's multiply-add reaches from registers, measured
+/// now over about 50 milliseconds of processor time. A multiply-add counts as two. `None` where there is no such
+/// measurement: the portable path, and paths that cannot run here.
+#[must_use]
+pub fn peak_flops(path: CpuPath, precision: Precision) -> Option<f64> {
+    if path.obstacle(precision).is_some() {
+        return None;
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        x86::peak(path, precision)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        None
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::{CpuPath, Precision, process_seconds};
+    use crate::cpu::amx::Tiles;
+
+    /// Calls of `work` in about 50 ms, best of five such rounds, times `flops` a call.
+    fn rate(flops: f64, mut work: impl FnMut()) -> f64 {
+        let mut best = 0.0_f64;
+        for _ in 0..5 {
+            let (start, mut calls) = (process_seconds(), 0.0);
+            let mut elapsed = 0.0;
+            while elapsed < 0.01 {
+                for _ in 0..10 {
+                    work();
+                }
+                calls += 10.0;
+                elapsed = process_seconds() - start;
+            }
+            best = best.max(calls * flops / elapsed);
+        }
+        best
+    }
+
+    const ROUNDS: usize = 1000;
+
+    pub fn peak(path: CpuPath, precision: Precision) -> Option<f64> {
+        let rounds = ROUNDS as f64;
+        match (path, precision) {
+            (CpuPath::Amx, _) => {
+                let tiles = Tiles::configure()?;
+                Some(rate(rounds * 4.0 * 16.0 * 16.0 * 32.0 * 2.0, || tiles.spin(ROUNDS)))
+            }
+            // SAFETY: the caller has checked that the path's instructions exist here, and below.
+            (CpuPath::Avx512, Precision::Bf16) => {
+                Some(rate(rounds * 16.0 * 32.0 * 2.0, || unsafe { pairs() }))
+            }
+            // SAFETY: as above.
+            (CpuPath::Avx512, Precision::F32) => Some(rate(rounds * 16.0 * 16.0 * 2.0, || unsafe { wide() })),
+            // SAFETY: as above.
+            (CpuPath::Avx2, _) => Some(rate(rounds * 12.0 * 8.0 * 2.0, || unsafe { narrow() })),
+            (CpuPath::Portable, _) => None,
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bf16")]
+    unsafe fn pairs() {
+        let one = _mm512_set1_epi32(0x3f80_3f80);
+        // SAFETY: any 512 bits are 32 bf16.
+        let one: __m512bh = unsafe { std::mem::transmute(std::hint::black_box(one)) };
+        let mut sums = [_mm512_setzero_ps(); 16];
+        for _ in 0..ROUNDS {
+            for sum in &mut sums {
+                *sum = _mm512_dpbf16_ps(*sum, one, one);
+            }
+        }
+        std::hint::black_box(sums);
+    }
+
+    #[target_feature(enable = "avx512f")]
+    unsafe fn wide() {
+        let one = std::hint::black_box(_mm512_set1_ps(1.0));
+        let mut sums = [_mm512_setzero_ps(); 16];
+        for _ in 0..ROUNDS {
+            for sum in &mut sums {
+                *sum = _mm512_fmadd_ps(one, one, *sum);
+            }
+        }
+        std::hint::black_box(sums);
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn narrow() {
+        let one = std::hint::black_box(_mm256_set1_ps(1.0));
+        let mut sums = [_mm256_setzero_ps(); 12];
+        for _ in 0..ROUNDS {
+            for sum in &mut sums {
+                *sum = _mm256_fmadd_ps(one, one, *sum);
+            }
+        }
+        std::hint::black_box(sums);
+    }
+}
