@@ -68,7 +68,10 @@ def with_batch_first(binary, path, threads):
     """Imports the file into a temporary folder; returns (positions, records)."""
     with tempfile.TemporaryDirectory() as out:
         command = [binary, "data", "import", path, "--out", out, "--json", "--threads", str(threads)]
-        manifest = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+        result = subprocess.run(command, capture_output=True, text=True)
+        if result.returncode != 0:
+            sys.exit(f"{' '.join(command)} failed: {result.stderr.strip()}")
+        manifest = json.loads(result.stdout)
     source = manifest["sources"][0]
     return source["positions"], source["train"]["records"] + source["validation"]["records"]
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// The operating system, or a decompressor, refused.
-    #[error("cannot {action} `{path}`: {source}")]
-    Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("cannot {action} `{path}`: {error}")]
+    Io { action: &'static str, path: PathBuf, error: io::Error },
     /// The file is not a shard, or of a version or record size that this build does not know.
     #[error("`{path}` is not a usable shard: {reason}")]
     Shard { path: PathBuf, reason: String },
@@ -16,7 +16,7 @@ pub enum DataError {
     #[error("block {block} of `{path}` is damaged: {reason}")]
     Block { path: PathBuf, block: usize, reason: String },
     /// The folder's manifest is missing or unreadable.
-    #[error("`{path}` is not a usable manifest: {reason}")]
+    #[error("cannot use the manifest `{path}`: {reason}")]
     Manifest { path: PathBuf, reason: String },
     /// Options that contradict each other or the data.
     #[error("{0}")]
@@ -27,6 +27,6 @@ impl DataError {
     /// For `map_err`: what was tried on which path.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();
-        move |source| Self::Io { action, path, source }
+        move |error| Self::Io { action, path, error }
     }
 }

@@ -1,5 +1,6 @@
 //! What a folder of shards says of itself: `manifest.json`.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -67,7 +68,13 @@ impl Manifest {
     /// It is missing, no manifest, or of another version.
     pub fn load(dir: &Path) -> Result<Self, DataError> {
         let path = dir.join(MANIFEST_NAME);
-        let text = std::fs::read(&path).map_err(DataError::io("read", &path))?;
+        let text = match std::fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let reason = "there is none; `batch-first data import` makes such folders".to_owned();
+                return Err(DataError::Manifest { path, reason });
+            }
+            result => result.map_err(DataError::io("read", &path))?,
+        };
         let manifest: Self = serde_json::from_slice(&text)
             .map_err(|error| DataError::Manifest { path: path.clone(), reason: error.to_string() })?;
         if manifest.version != MANIFEST_VERSION {
