@@ -13,7 +13,7 @@ use eval::{
     Batch, Evaluator,
     cpu::{CpuEvaluator, CpuOptions, CpuPath, Precision, measure},
 };
-use nets::{HeadKind, Network, Squares};
+use nets::{HeadKind, Squares};
 
 use crate::engine;
 
@@ -57,6 +57,9 @@ struct EvalArgs {
     /// Also write the bench positions, 64 bytes each (0: nothing, n: input plane n - 1), to this file.
     #[arg(long, value_name = "FILE")]
     squares_out: Option<PathBuf>,
+    /// Also write the values of these positions, centipawns as 32-bit floats, to this file.
+    #[arg(long, value_name = "FILE")]
+    values_out: Option<PathBuf>,
     /// One JSON object a line instead of a table.
     #[arg(long)]
     json: bool,
@@ -190,6 +193,9 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
             let options =
                 CpuOptions { threads: args.threads as usize, path: Some(path), precision: Some(precision) };
             let mut evaluator = CpuEvaluator::new(Arc::clone(&network), options)?;
+            if let Some(path) = &args.values_out {
+                write_values(path, &mut evaluator, &positions)?;
+            }
             for &kind in kinds.iter().filter(|kind| args.head.is_empty() || args.head.contains(kind)) {
                 for &batch in &args.batch {
                     let batch = batch as usize;
@@ -212,6 +218,14 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+fn write_values(path: &Path, evaluator: &mut CpuEvaluator, positions: &[Position]) -> anyhow::Result<()> {
+    let mut batch = Batch::default();
+    positions.iter().for_each(|position| batch.push(position, true, &[]));
+    let values = evaluator.evaluate(batch)?.scores.values;
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    std::fs::write(path, bytes).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
 /// The paths and precisions to measure.

@@ -106,7 +106,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         loaded.as_secs_f64() * 1e3,
         first.as_secs_f64() * 1e3
     )?;
-    let expected = Reference::new(network).evaluate(question())?.scores;
+    let expected = Reference::new(Arc::clone(&network)).evaluate(question())?.scores;
     let pairs = || expected.values.iter().zip(&found.values).chain(expected.moves.iter().zip(&found.moves));
     let largest = pairs().fold(1.0_f32, |largest, (a, _)| largest.max(a.abs()));
     let difference = pairs().fold(0.0_f32, |worst, (a, b)| worst.max((a - b).abs()));

@@ -107,7 +107,8 @@ fn detect() -> Status {
 /// Proof that this thread has a tile configuration; tiles go back to their idle state when it is dropped.
 ///
 /// Holding idle-but-configured tiles costs the operating system 8 KiB a context switch and nothing else, so a worker
-/// keeps one for as long as it works. It cannot leave its thread. Do not nest: dropping the inner one releases both.
+/// keeps one for as long as it works. It cannot leave its thread; the last one of a thread that is dropped releases
+/// the tiles.
 #[derive(Debug)]
 pub struct Tiles {
     /// Neither `Send` nor `Sync`: the configuration belongs to the thread.
@@ -116,6 +117,8 @@ pub struct Tiles {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    use std::cell::Cell;
+
     use super::{PhantomData, Tiles, status};
 
     /// Operand of `ldtilecfg`: palette 1, eight tiles of 16 rows x 64 bytes.
@@ -140,12 +143,20 @@ mod x86 {
         configuration
     };
 
+    thread_local! {
+        /// How many `Tiles` this thread holds.
+        static HELD: Cell<usize> = const { Cell::new(0) };
+    }
+
     impl Tiles {
         /// Configures this thread's tiles; `None` where [`status`] is not ready.
         #[must_use]
         pub fn configure() -> Option<Self> {
             if !status().is_ready() {
                 return None;
+            }
+            if HELD.replace(HELD.get() + 1) > 0 {
+                return Some(Self { thread: PhantomData });
             }
             // SAFETY: the tile unit is there and permitted; the operand is a valid 64-byte palette-1 configuration.
             unsafe {
@@ -322,6 +333,10 @@ mod x86 {
 
     impl Drop for Tiles {
         fn drop(&mut self) {
+            HELD.set(HELD.get() - 1);
+            if HELD.get() > 0 {
+                return;
+            }
             // SAFETY: a `Tiles` exists only where the tile unit is there and permitted.
             unsafe {
                 std::arch::asm!("tilerelease", options(nostack, nomem, preserves_flags),

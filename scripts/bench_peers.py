@@ -1,0 +1,326 @@
+#!/usr/bin/env python3
+"""Times our CPU evaluation against ONNX Runtime and OpenVINO: one network, one set of positions, one run.
+
+    pip install onnx onnxruntime openvino numpy
+    cargo build --release
+    scripts/bench_peers.py [--network networks/batch-first.safetensors] [--head value] [--batch 1 --batch 256]
+
+The network's dense convolutions are exported to ONNX from our weight file. Each round times every engine once, one
+after the other, each in a process of its own, so that a machine whose speed drifts drifts for all; the table shows
+medians over the rounds, in evaluations per second of processor time (one thread each), and the median of the ratios
+ours / theirs within a round. Before timing, the values that each of our paths and each peer gives are compared with
+those of the first peer (ONNX Runtime in fp32 unless told otherwise).
+"""
+
+import argparse
+import json
+import os
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+EPSILON = 1e-5
+PLANES = 15
+
+
+# --- export --------------------------------------------------------------------------------------------------------
+
+
+def read_network(path):
+    """Header (description and calibration) and tensors of a weight file."""
+    import numpy
+
+    data = Path(path).read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    entries = json.loads(data[8 : 8 + length])
+    header = json.loads(entries.pop("__metadata__")["batch-first"])
+    tensors = {}
+    for name, entry in entries.items():
+        start, end = (8 + length + offset for offset in entry["data_offsets"])
+        tensors[name] = numpy.frombuffer(data[start:end], numpy.float32).reshape(entry["shape"])
+    return header, tensors
+
+
+def export(path, head, out):
+    """Writes one head (with the trunk) as ONNX: input `planes` [n, 15, 8, 8], output `logits` [n, channels, h, w]."""
+    import numpy
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    header, tensors = read_network(path)
+    description = header["description"]
+    nodes, weights = [], []
+
+    def constant(name, array):
+        weights.append(numpy_helper.from_array(numpy.ascontiguousarray(array, numpy.float32), name))
+        return name
+
+    def fold(prefix, norm, channels):
+        if not norm:
+            return numpy.ones(channels, numpy.float32), tensors[prefix + ".bias"]
+        part = {name: tensors[f"{prefix}.norm.{name}"] for name in ("scale", "shift", "mean", "variance")}
+        factor = part["scale"] / numpy.sqrt(part["variance"] + EPSILON)
+        return factor, part["shift"] - part["mean"] * factor
+
+    def conv(name, source, weight, bias, dilation, pads):
+        inputs = [source, constant(name + ".w", weight), constant(name + ".b", bias)]
+        nodes.append(helper.make_node("Conv", inputs, [name], dilations=dilation, pads=pads,
+                                      kernel_shape=list(weight.shape[2:])))
+        return name
+
+    def layer(prefix, spec, source):
+        if spec["layer"] == "branches":
+            widths = [branch["channels"] for branch in spec["branches"]]
+            factor, bias = fold(prefix, True, sum(widths))
+            parts, first = [], 0
+            for index, branch in enumerate(spec["branches"]):
+                span = slice(first, first + widths[index])
+                first += widths[index]
+                reach = [step * (size - 1) for size, step in zip(branch["kernel"], branch["dilation"])]
+                before = [total // 2 for total in reach]
+                pads = before + [total - start for total, start in zip(reach, before)]
+                weight = tensors[f"{prefix}.branches.{index}.weight"] * factor[span, None, None, None]
+                parts.append(conv(f"{prefix}.{index}", source, weight, bias[span], branch["dilation"], pads))
+            nodes.append(helper.make_node("Concat", parts, [prefix + ".all"], axis=1))
+            result = prefix + ".all"
+        else:
+            factor, bias = fold(prefix, spec["norm"], spec["channels"])
+            edge = spec["kernel"] // 2 if spec["padding"] == "same" else 0
+            weight = tensors[prefix + ".weight"] * factor[:, None, None, None]
+            result = conv(prefix, source, weight, bias, [1, 1], [edge] * 4)
+        if spec["activation"] == "relu":
+            nodes.append(helper.make_node("Relu", [result], [prefix + ".relu"]))
+            result = prefix + ".relu"
+        return result
+
+    place = "planes"
+    for index, spec in enumerate(description["trunk"]):
+        place = layer(f"trunk.{index}", spec, place)
+    layers = next(entry["layers"] for entry in description["heads"] if entry["kind"] == head)
+    for index, spec in enumerate(layers):
+        place = layer(f"{head}.{index}", spec, place)
+    nodes.append(helper.make_node("Identity", [place], ["logits"]))
+    planes = helper.make_tensor_value_info("planes", TensorProto.FLOAT, ["n", PLANES, 8, 8])
+    logits = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", None, None, None])
+    graph = helper.make_graph(nodes, "batch-first", [planes], [logits], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 9
+    onnx.checker.check_model(model)
+    onnx.save(model, out)
+
+
+def planes_of(squares):
+    """One-hot planes of boards given as 64 bytes each (0: nothing, n: plane n - 1)."""
+    import numpy
+
+    boards = numpy.frombuffer(Path(squares).read_bytes(), numpy.uint8).reshape(-1, 64)
+    planes = numpy.zeros((len(boards), PLANES, 64), numpy.float32)
+    board, square = numpy.nonzero(boards)
+    planes[board, boards[board, square] - 1, square] = 1
+    return planes.reshape(-1, PLANES, 8, 8)
+
+
+# --- the peers, each in a process of its own -----------------------------------------------------------------------
+
+
+def onnx_runtime(model):
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return lambda planes: session.run(None, {"planes": planes})[0]
+
+
+def openvino(model, precision):
+    import openvino as ov
+
+    core = ov.Core()
+    settings = {
+        "INFERENCE_NUM_THREADS": 1,
+        "NUM_STREAMS": 1,
+        "INFERENCE_PRECISION_HINT": precision,
+        "PERFORMANCE_HINT": "LATENCY",
+    }
+    request = core.compile_model(core.read_model(model), "CPU", settings).create_infer_request()
+    return lambda planes: request.infer({"planes": planes})["logits"]
+
+
+ENGINES = {
+    "onnxruntime fp32": ("fp32", lambda model: onnx_runtime(model)),
+    "onnxruntime int8": ("int8", lambda model: onnx_runtime(model)),
+    "openvino fp32": ("fp32", lambda model: openvino(model, "f32")),
+    "openvino bf16": ("fp32", lambda model: openvino(model, "bf16")),
+    "openvino int8": ("int8", lambda model: openvino(model, "bf16")),
+}
+
+
+def quantise(model, out, planes):
+    """ONNX Runtime's static int8 quantisation (QDQ), calibrated on the bench positions."""
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+    class Reader(CalibrationDataReader):
+        def __init__(self):
+            self.batches = iter([planes[start : start + 64] for start in range(0, 512, 64)])
+
+        def get_next(self):
+            batch = next(self.batches, None)
+            return None if batch is None else {"planes": batch}
+
+    quantize_static(model, out, Reader(), quant_format=QuantFormat.QDQ, per_channel=True,
+                    weight_type=QuantType.QInt8, activation_type=QuantType.QUInt8)
+
+
+def time_peer(name, model, squares, batch, seconds):
+    """Evaluations per second of processor time, in this process."""
+    run = ENGINES[name][1](model)
+    planes = planes_of(squares)
+    batches = [planes[start : start + batch].copy() for start in range(0, len(planes) - batch + 1, batch)]
+    for index in range(3):
+        run(batches[index % len(batches)])
+    done, start = 0, time.process_time()
+    while time.process_time() - start < seconds:
+        run(batches[done % len(batches)])
+        done += 1
+    return done * batch / (time.process_time() - start)
+
+
+def outputs(name, model, squares):
+    run = ENGINES[name][1](model)
+    planes = planes_of(squares)
+    return [float(run(planes[index : index + 1]).reshape(-1)[0]) for index in range(64)]
+
+
+def child(*arguments, pin):
+    """This script in a process of its own; its one line of JSON."""
+    command = [sys.executable, __file__, "--child", *map(str, arguments)]
+    environment = dict(os.environ, OMP_NUM_THREADS="1")
+    done = subprocess.run(pin + command, capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "failed")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+# --- our side and the table ----------------------------------------------------------------------------------------
+
+
+def time_ours(program, network, head, path, precision, batch, seconds, pin, squares=None):
+    command = [program, "bench", "eval", "--json", "--net", network, "--head", head, "--path", path,
+               "--precision", precision, "--batch", str(batch), "--seconds", str(seconds)]
+    if squares:
+        command += ["--squares-out", squares]
+    done = subprocess.run(pin + command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.strip().splitlines()[-1])["evaluations_per_cpu_second"]
+
+
+def our_values(program, network, path, precision, out):
+    """Values of the bench positions in centipawns, from one of our paths."""
+    import numpy
+
+    subprocess.run([program, "bench", "eval", "--json", "--net", network, "--head", "value", "--path", path,
+                    "--precision", precision, "--batch", "1", "--seconds", "0.01", "--values-out", out],
+                   capture_output=True, check=True)
+    return numpy.fromfile(out, "<f4")
+
+
+def calibrated(network, logits):
+    """Centipawns of value logits, by the network's own map."""
+    import numpy
+
+    value = read_network(network)[0]["calibration"]["value"]
+    x, y = value["inputs"], value["outputs"]
+    right = numpy.clip(numpy.searchsorted(x, logits, side="right"), 1, len(x) - 1)
+    x, y = numpy.array(x), numpy.array(y)
+    slope = (y[right] - y[right - 1]) / (x[right] - x[right - 1])
+    return numpy.clip(y[right - 1] + (numpy.array(logits) - x[right - 1]) * slope, -value["limit"], value["limit"])
+
+
+def our_paths(program, network):
+    """Paths that run here, from a very short bench."""
+    done = subprocess.run([program, "bench", "eval", "--json", "--net", network, "--batch", "1", "--seconds", "0.01"],
+                          capture_output=True, text=True, check=True)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return list(dict.fromkeys((line["path"], line["precision"]) for line in lines))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", default=str(ROOT / "target/release/batch-first"))
+    parser.add_argument("--network", default=str(ROOT / "networks/batch-first.safetensors"))
+    parser.add_argument("--head", default="value", choices=["value", "moves"])
+    parser.add_argument("--batch", type=int, action="append")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.5, help="processor seconds of each timing")
+    parser.add_argument("--peer", action="append", choices=list(ENGINES), help="default: all that work here")
+    parser.add_argument("--path", action="append", help="ours, as amx:bf16; default: all that run here")
+    arguments = parser.parse_args()
+    # Everything on one core, where that can be asked for.
+    pin = ["taskset", "-c", "0"] if subprocess.run(["which", "taskset"], capture_output=True).returncode == 0 else []
+    ours = [tuple(path.split(":")) for path in arguments.path or []] or our_paths(arguments.program, arguments.network)
+    with tempfile.TemporaryDirectory() as folder:
+        squares, models = f"{folder}/squares", {"fp32": f"{folder}/fp32.onnx", "int8": f"{folder}/int8.onnx"}
+        time_ours(arguments.program, arguments.network, arguments.head, *ours[0], 1, 0.01, pin, squares)
+        export(arguments.network, arguments.head, models["fp32"])
+        peers, expected = [], None
+
+        def compare(name, found):
+            nonlocal expected
+            if expected is None:
+                expected = (name, found)
+                return
+            worst = max(abs(a - b) for a, b in zip(expected[1], found))
+            print(f"{name}: values differ by at most {worst:.3f} centipawns from those of {expected[0]}")
+
+        for name in arguments.peer or ENGINES:
+            try:
+                if ENGINES[name][0] == "int8" and not os.path.exists(models["int8"]):
+                    quantise(models["fp32"], models["int8"], planes_of(squares))
+                found = child("outputs", name, models[ENGINES[name][0]], squares, pin=pin)
+            except Exception as error:
+                print(f"{name} does not run here: {error}")
+                continue
+            peers.append(name)
+            if arguments.head == "value":
+                compare(name, calibrated(arguments.network, found))
+        if arguments.head == "value":
+            for path, precision in ours:
+                values = our_values(arguments.program, arguments.network, path, precision, f"{folder}/values")
+                compare(f"ours {path} {precision}", values)
+        print(f"\nevaluations per second of processor time, one thread, medians of {arguments.rounds} rounds")
+        for batch in arguments.batch or [1, 32, 256]:
+            rates = {}
+            for _ in range(arguments.rounds):
+                for path, precision in ours:
+                    rate = time_ours(arguments.program, arguments.network, arguments.head, path, precision, batch,
+                                     arguments.seconds, pin)
+                    rates.setdefault(f"ours {path} {precision}", []).append(rate)
+                for name in peers:
+                    rate = child("time", name, models[ENGINES[name][0]], squares, batch, arguments.seconds, pin=pin)
+                    rates.setdefault(name, []).append(rate)
+            print(f"\nbatch {batch}")
+            width = max(map(len, rates))
+            print(" " * width + "     eval/cpu-s" + "".join(f"  / {name}" for name in peers))
+            for name, values in rates.items():
+                ratios = ""
+                if name.startswith("ours"):
+                    for peer in peers:
+                        ratio = statistics.median(a / b for a, b in zip(values, rates[peer]))
+                        ratios += f"{ratio:>{len(peer) + 3}.2f}x"
+                print(f"{name:<{width}} {statistics.median(values):>14.0f}{ratios}", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        task, engine, path, board_file, *rest = sys.argv[2:]
+        if task == "outputs":
+            print(json.dumps(outputs(engine, path, board_file)))
+        else:
+            print(json.dumps(time_peer(engine, path, board_file, int(rest[0]), float(rest[1]))))
+    else:
+        main()
