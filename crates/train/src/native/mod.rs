@@ -1,8 +1,8 @@
 //! Training on the CPU with our own products: bf16 tiles where the processor has them, else single precision.
 //!
 //! Weights, statistics, sums and the optimizer are in single precision or better; bf16 are the saved outputs, the
-//! activations and the operands of the products. The batch is cut into one part a thread; parts are summed in order, so
-//! the same seed, data and number of threads give the same bits.
+//! activations and the operands of the products. The batch is cut into a fixed number of parts that are summed
+//! in order, so the same seed and data give the same bits, whatever the number of threads.
 
 mod input;
 mod loss;

@@ -1,9 +1,9 @@
-//! One thread's boards: saved outputs, scratch memory, and the phases of a step over them.
+//! A part of the batch: saved outputs, gradients, and the phases of a step over them.
 //!
 //! Only the outputs of the products are saved (in the element type); activations are computed again on the way back. Each
 //! phase walks the boards in pieces that stay in the second-level cache.
 
-use eval::cpu::matmul::{BLOCK, Buffer, Element, Gathering, Taps, padded};
+use eval::cpu::matmul::{Ahead, BLOCK, Buffer, Element, Gathering, Taps, padded};
 use nets::{HeadKind, PolicyIndex, Squares};
 
 use super::{
@@ -39,7 +39,7 @@ impl Sums {
     }
 }
 
-/// A part of the batch and all memory that its phases need.
+/// A part of the batch and what its phases leave for each other.
 #[derive(Debug)]
 pub(super) struct Shard<E> {
     /// First board within the batch.
@@ -59,11 +59,28 @@ pub(super) struct Shard<E> {
     /// Gradient of the loss with respect to the logits.
     pub slopes: Vec<f32>,
     pub part: PartOfLoss,
+}
+
+/// One thread's memory for a piece of boards.
+#[derive(Debug)]
+pub(super) struct Scratch<E> {
     spread: Buffer<E>,
     rows: Buffer<E>,
     left: Buffer<E>,
     right: Buffer<E>,
     product: Buffer<f32>,
+}
+
+impl<E: Element> Default for Scratch<E> {
+    fn default() -> Self {
+        Self {
+            spread: Buffer::default(),
+            rows: Buffer::default(),
+            left: Buffer::default(),
+            right: Buffer::default(),
+            product: Buffer::default(),
+        }
+    }
 }
 
 impl<E: Element> Default for Shard<E> {
@@ -81,11 +98,6 @@ impl<E: Element> Default for Shard<E> {
             logits: Vec::new(),
             slopes: Vec::new(),
             part: PartOfLoss::default(),
-            spread: Buffer::default(),
-            rows: Buffer::default(),
-            left: Buffer::default(),
-            right: Buffer::default(),
-            product: Buffer::default(),
         }
     }
 }
@@ -117,7 +129,8 @@ fn forward_piece(cells: usize) -> usize {
     if cells == 1 { 64 } else { 2 }
 }
 
-/// Multiplies spread boards: one product for all rows where boards follow each other without halo, else one a board.
+/// Multiplies spread boards, fetching `next` meanwhile: one product for all rows where boards follow each other without
+/// halo, else one a board.
 fn multiply<E: Element>(
     unit: &E::Unit,
     convolution: &Convolution<E>,
@@ -125,18 +138,28 @@ fn multiply<E: Element>(
     (channels, weights, width): (usize, &[E], usize),
     boards: usize,
     product: &mut [f32],
+    next: [&[E]; 3],
 ) {
     let inner = convolution.kernel * channels;
     let taps = Taps { stride: inner, count: convolution.kernel, rows: 8, inner };
+    let rows = boards * convolution.cells;
+    let mut ahead = Ahead::new(next, rows.div_ceil(BLOCK) * width / BLOCK);
     if convolution.kernel == 1 {
-        E::product(unit, spread, taps, weights, boards * convolution.cells, width, product);
+        E::product(unit, (spread, taps, weights), rows, width, product, &mut ahead);
         return;
     }
     let rows = convolution.spread_rows();
     for board in 0..boards {
         let spread = &spread[board * rows * inner..][..rows * inner];
-        E::product(unit, spread, taps, weights, 64, width, &mut product[board * 64 * width..]);
+        let product = &mut product[board * 64 * width..];
+        E::product(unit, (spread, taps, weights), 64, width, product, &mut ahead);
     }
+}
+
+/// At most `count` elements from `from` on.
+fn upcoming<E>(buffer: &[E], from: usize, count: usize) -> &[E] {
+    let from = from.min(buffer.len());
+    &buffer[from..(from + count).min(buffer.len())]
 }
 
 impl<E: Element> Shard<E> {
@@ -163,61 +186,72 @@ impl<E: Element> Shard<E> {
     }
 
     /// Computes stage `index` for all boards from the one before.
-    pub fn forward(&mut self, plan: &Plan<E>, index: usize, squares: &[Squares]) {
+    pub fn forward(&mut self, plan: &Plan<E>, index: usize, squares: &[Squares], scratch: &mut Scratch<E>) {
         let stage = &plan.stages[index];
         self.first_sums.start(stage.width);
         self.second_sums.start(stage.width);
         match &stage.operation {
             Operation::Input { layer, slabs, .. } => {
                 let size = 64 * stage.width;
-                self.product.reserve(size);
+                scratch.product.reserve(size);
                 for (board, squares) in squares[self.first..][..self.boards].iter().enumerate() {
-                    input_forward(layer, slabs, squares, &mut self.product[..size]);
-                    self.store(stage, index, board * size, size);
+                    input_forward(layer, slabs, squares, &mut scratch.product[..size]);
+                    self.store(&scratch.product[..size], stage, index, board * size);
                 }
             }
-            Operation::Product(convolution) => self.forward_product(plan, index, convolution),
+            Operation::Product(convolution) => self.forward_product(plan, index, convolution, scratch),
         }
     }
 
-    fn store(&mut self, stage: &Stage<E>, index: usize, from: usize, size: usize) {
+    fn store(&mut self, product: &[f32], stage: &Stage<E>, index: usize, from: usize) {
+        let size = product.len();
         let mut sums = ColumnSums { first: &mut self.first_sums.piece, second: &mut self.second_sums.piece };
         debug_assert_eq!(sums.first.len(), stage.width);
-        store_with_sums(&self.product[..size], &mut self.outputs[index][from..from + size], &mut sums);
+        store_with_sums(product, &mut self.outputs[index][from..from + size], &mut sums);
         self.first_sums.flush();
         self.second_sums.flush();
     }
 
-    fn forward_product(&mut self, plan: &Plan<E>, index: usize, convolution: &Convolution<E>) {
+    fn forward_product(
+        &mut self,
+        plan: &Plan<E>,
+        index: usize,
+        convolution: &Convolution<E>,
+        scratch: &mut Scratch<E>,
+    ) {
         let unit = E::unit();
         let (before, stage) = (&plan.stages[index - 1], &plan.stages[index]);
         let (before_size, size) = (before.cells * before.width, convolution.cells * stage.width);
         let piece = forward_piece(convolution.cells);
         let spread_size = convolution.spread_rows() * convolution.kernel * convolution.inner;
-        self.product.reserve(padded(piece * convolution.cells) * stage.width);
-        self.spread.reserve(
+        scratch.product.reserve(padded(piece * convolution.cells) * stage.width);
+        scratch.spread.reserve(
             padded(piece * convolution.cells).max(piece * convolution.spread_rows())
                 * convolution.kernel
                 * convolution.inner,
         );
-        self.spread.fill(E::default());
-        self.rows.reserve(before_size);
+        scratch.spread.fill(E::default());
+        scratch.rows.reserve(before_size);
         let mut board = 0;
         while board < self.boards {
             let boards = piece.min(self.boards - board);
             let y = &self.outputs[index - 1][board * before_size..(board + boards) * before_size];
             if convolution.kernel == 1 {
-                activate(y, &before.affine, &mut self.spread[..boards * before_size]);
+                activate(y, &before.affine, &mut scratch.spread[..boards * before_size]);
             } else {
-                for (y, spread) in y.chunks_exact(before_size).zip(self.spread.chunks_exact_mut(spread_size))
+                for (y, spread) in
+                    y.chunks_exact(before_size).zip(scratch.spread.chunks_exact_mut(spread_size))
                 {
-                    activate(y, &before.affine, &mut self.rows[..before_size]);
-                    spread_board(&self.rows, convolution.inner, convolution.kernel, spread);
+                    activate(y, &before.affine, &mut scratch.rows[..before_size]);
+                    spread_board(&scratch.rows, convolution.inner, convolution.kernel, spread);
                 }
             }
             let weights = (convolution.inner, &*convolution.forward, stage.width);
-            multiply(&unit, convolution, &self.spread, weights, boards, &mut self.product);
-            self.store(stage, index, board * size, boards * size);
+            let next =
+                upcoming(&self.outputs[index - 1], (board + boards) * before_size, piece * before_size);
+            let next = [next, &[], &[]];
+            multiply(&unit, convolution, &scratch.spread, weights, boards, &mut scratch.product, next);
+            self.store(&scratch.product[..boards * size], stage, index, board * size);
             board += boards;
         }
     }
@@ -257,14 +291,14 @@ impl<E: Element> Shard<E> {
     }
 
     /// The way back through the last layer, from `slopes` to the last stage's gradient.
-    pub fn backward_last(&mut self, plan: &Plan<E>, moves: &[PolicyIndex]) {
+    pub fn backward_last(&mut self, plan: &Plan<E>, moves: &[PolicyIndex], scratch: &mut Scratch<E>) {
         let index = plan.stages.len() - 1;
         let (last, stage) = (&plan.last, &plan.stages[index]);
         let weights = &plan.parameters[last.weight].value;
         let size = stage.cells * stage.width;
         self.first_sums.start(stage.width);
         self.second_sums.start(stage.width);
-        self.product.reserve(size);
+        scratch.product.reserve(size);
         let mut last_weights = std::mem::take(&mut self.last_weights);
         last_weights.clear();
         last_weights.resize(weights.len(), 0.0);
@@ -276,20 +310,21 @@ impl<E: Element> Shard<E> {
             let gradient = &mut last_weights[output * last.inner..][..last.inner];
             self.last_input(plan, board, cell, |i, a| gradient[i] += slope * a);
             self.last_biases[output] += slope;
-            let da = &mut self.product[..size];
+            let da = &mut scratch.product[..size];
             da.fill(0.0);
             let weights = &weights[output * last.inner..][..last.inner];
             for (da, weight) in da[cell * stage.width..].iter_mut().zip(weights) {
                 *da = slope * weight;
             }
-            self.mask(stage, index, board * size, size);
+            self.mask(&scratch.product[..size], stage, index, board * size);
         }
         self.last_weights = last_weights;
     }
 
-    fn mask(&mut self, stage: &Stage<E>, index: usize, from: usize, size: usize) {
+    fn mask(&mut self, da: &[f32], stage: &Stage<E>, index: usize, from: usize) {
+        let size = da.len();
         let masking = Masking {
-            da: &self.product[..size],
+            da,
             y: &self.outputs[index][from..from + size],
             affine: &stage.affine,
             mean: &stage.mean,
@@ -301,26 +336,32 @@ impl<E: Element> Shard<E> {
     }
 
     /// The way back through stage `index`: its weight gradient, and the gradient of the stage before.
-    pub fn backward(&mut self, plan: &Plan<E>, index: usize, squares: &[Squares]) {
+    pub fn backward(&mut self, plan: &Plan<E>, index: usize, squares: &[Squares], scratch: &mut Scratch<E>) {
         let stage = &plan.stages[index];
         self.weights.reserve(stage.gradient_size);
         self.weights[..stage.gradient_size].fill(0.0);
         match &stage.operation {
             Operation::Input { layer, .. } => {
                 let size = 64 * stage.width;
-                self.rows.reserve(size);
+                scratch.rows.reserve(size);
                 for (board, squares) in squares[self.first..][..self.boards].iter().enumerate() {
                     let at = board * size..(board + 1) * size;
                     let (dz, y) = (&self.gradients[index % 2][at.clone()], &self.outputs[index][at]);
-                    denormalise(dz, y, &stage.back, &mut self.rows[..size]);
-                    input_backward(layer, &self.rows[..size], squares, &mut self.weights);
+                    denormalise(dz, y, &stage.back, &mut scratch.rows[..size]);
+                    input_backward(layer, &scratch.rows[..size], squares, &mut self.weights);
                 }
             }
-            Operation::Product(convolution) => self.backward_product(plan, index, convolution),
+            Operation::Product(convolution) => self.backward_product(plan, index, convolution, scratch),
         }
     }
 
-    fn backward_product(&mut self, plan: &Plan<E>, index: usize, convolution: &Convolution<E>) {
+    fn backward_product(
+        &mut self,
+        plan: &Plan<E>,
+        index: usize,
+        convolution: &Convolution<E>,
+        scratch: &mut Scratch<E>,
+    ) {
         let unit = E::unit();
         let (before, stage) = (&plan.stages[index - 1], &plan.stages[index]);
         let (before_size, size) = (before.cells * before.width, convolution.cells * stage.width);
@@ -331,12 +372,12 @@ impl<E: Element> Shard<E> {
         let all_spread = all_rows.max(piece * spread_rows);
         self.first_sums.start(before.width);
         self.second_sums.start(before.width);
-        self.spread.reserve(all_spread * outer);
-        self.spread.fill(E::default());
-        self.right.reserve(all_spread * outer);
-        self.rows.reserve((all_rows * convolution.inner).max(size));
-        self.left.reserve(all_rows * convolution.inner);
-        self.product.reserve(all_rows * convolution.inner);
+        scratch.spread.reserve(all_spread * outer);
+        scratch.spread.fill(E::default());
+        scratch.right.reserve(all_spread * outer);
+        scratch.rows.reserve((all_rows * convolution.inner).max(size));
+        scratch.left.reserve(all_rows * convolution.inner);
+        scratch.product.reserve(all_rows * convolution.inner);
         let mut board = 0;
         while board < self.boards {
             let boards = piece.min(self.boards - board);
@@ -345,31 +386,46 @@ impl<E: Element> Shard<E> {
             let mut rows = boards * convolution.cells;
             let mut right_rows = boards * spread_rows;
             if kernel == 1 {
-                denormalise(dz, y, &stage.back, &mut self.spread[..boards * size]);
+                denormalise(dz, y, &stage.back, &mut scratch.spread[..boards * size]);
                 rows = rows.next_multiple_of(BLOCK);
                 right_rows = rows;
-                self.spread[boards * size..rows * outer].fill(E::default());
+                scratch.spread[boards * size..rows * outer].fill(E::default());
             } else {
                 let boards = dz.chunks_exact(size).zip(y.chunks_exact(size));
-                for ((dz, y), spread) in boards.zip(self.spread.chunks_exact_mut(spread_rows * outer)) {
-                    denormalise(dz, y, &stage.back, &mut self.rows[..size]);
-                    spread_board(&self.rows, stage.width, kernel, spread);
+                for ((dz, y), spread) in boards.zip(scratch.spread.chunks_exact_mut(spread_rows * outer)) {
+                    denormalise(dz, y, &stage.back, &mut scratch.rows[..size]);
+                    spread_board(&scratch.rows, stage.width, kernel, spread);
                 }
             }
             let before_y = &self.outputs[index - 1][board * before_size..(board + boards) * before_size];
-            activate(before_y, &before.affine, &mut self.rows[..boards * before_size]);
-            self.rows[boards * before_size..rows * convolution.inner].fill(E::default());
-            E::pack_left(&self.rows, rows, convolution.inner, &mut self.left);
-            E::pack_right(&self.spread, right_rows, outer, &mut self.right);
+            activate(before_y, &before.affine, &mut scratch.rows[..boards * before_size]);
+            scratch.rows[boards * before_size..rows * convolution.inner].fill(E::default());
+            E::pack_left(&scratch.rows, rows, convolution.inner, &mut scratch.left);
+            E::pack_right(&scratch.spread, right_rows, outer, &mut scratch.right);
             let shape = if kernel == 1 {
                 Gathering { groups: 1, rows, taps: 1, tap_rows: 0 }
             } else {
                 Gathering { groups: boards, rows: 64, taps: kernel, tap_rows: 8 }
             };
-            E::gather(&unit, &self.left, &self.right, shape, convolution.inner, outer, &mut self.weights);
+            E::gather(
+                &unit,
+                &scratch.left,
+                &scratch.right,
+                shape,
+                convolution.inner,
+                outer,
+                &mut self.weights,
+            );
             let weights = (stage.width, &*convolution.backward, convolution.inner);
-            multiply(&unit, convolution, &self.spread, weights, boards, &mut self.product);
-            self.mask(before, index - 1, board * before_size, boards * before_size);
+            let (from, before_from) = ((board + boards) * size, (board + boards) * before_size);
+            let next = [
+                upcoming(&self.gradients[index % 2], from, piece * size),
+                upcoming(&self.outputs[index], from, piece * size),
+                upcoming(&self.outputs[index - 1], before_from, piece * before_size),
+            ];
+            multiply(&unit, convolution, &scratch.spread, weights, boards, &mut scratch.product, next);
+            let da = &scratch.product[..boards * before_size];
+            self.mask(da, before, index - 1, board * before_size);
             board += boards;
         }
     }

@@ -169,11 +169,11 @@ fn bf16_gradients_point_where_single_precision_points() {
 fn one_batch_is_learned_by_heart() {
     for kind in [HeadKind::Value, HeadKind::Moves] {
         for precision in [Precision::Single, Precision::Bf16] {
-            let batch = examples(32, 5);
+            let batch = examples(20, 5);
             let mut backend = start(Description::batch_first(&[kind]), kind, 2, precision);
             let first = backend.step(&batch, 0.0).unwrap().loss;
             let mut last = first;
-            for _ in 0..150 {
+            for _ in 0..100 {
                 last = backend.step(&batch, 0.01).unwrap().loss;
             }
             assert!(first > 0.5 && last < 0.1, "{kind:?} {precision:?}: {first} to {last}");
@@ -210,16 +210,14 @@ fn equal_runs_give_equal_bits_and_a_resumed_run_equals_the_whole() {
 }
 
 #[test]
-fn threads_change_nothing_but_the_order_of_sums() {
+fn threads_change_nothing() {
     for kind in [HeadKind::Value, HeadKind::Moves] {
-        let batch = examples(5, 8);
-        let (loss, one) = gradients(&mut start(small(kind), kind, 1, Precision::Single), &batch);
-        // More threads than boards: some have none.
-        let (other_loss, many) = gradients(&mut start(small(kind), kind, 7, Precision::Single), &batch);
-        assert!((loss - other_loss).abs() < 1e-5);
-        for ((name, one), (_, many)) in one.iter().zip(&many) {
-            let agreement = cosine(one, many);
-            assert!(agreement > 0.9999 || one.iter().all(|g| g.abs() < 1e-6), "{name}: {agreement}");
+        // Fewer boards than parts: some have none.
+        for count in [5, 70] {
+            let batch = examples(count, 8);
+            let one = gradients(&mut start(small(kind), kind, 1, Precision::best()), &batch);
+            let many = gradients(&mut start(small(kind), kind, 7, Precision::best()), &batch);
+            assert!(one == many, "{kind:?} {count}");
         }
     }
 }

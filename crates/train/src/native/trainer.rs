@@ -9,7 +9,7 @@ use super::{
     loss::{PartOfLoss, ordinal_part},
     parameters::Adam,
     plan::{Norm, Plan},
-    shard::Shard,
+    shard::{Scratch, Shard},
 };
 use crate::{Examples, OptimizerSettings, OptimizerState, Step, TrainError};
 
@@ -21,30 +21,40 @@ const LOGITS_BATCH: usize = 1024;
 pub(super) struct Trainer<E> {
     pub plan: Plan<E>,
     pub adam: Adam,
-    shards: Vec<Shard<E>>,
+    workshop: Workshop<E>,
 }
 
-/// Runs a phase on every shard, each on a thread of its own but the last.
-fn each<E: Element>(shards: &mut [Shard<E>], phase: impl Fn(&mut Shard<E>) + Sync) {
-    let Some((own, others)) = shards.split_last_mut() else { return };
-    thread::scope(|scope| {
-        for shard in others {
-            let cell = Mutex::new(Some(shard));
-            let phase = &phase;
-            let cell = std::sync::Arc::new(cell);
-            let theirs = std::sync::Arc::clone(&cell);
-            let work = move |cell: &Mutex<Option<&mut Shard<E>>>| {
-                if let Some(shard) = cell.lock().ok().and_then(|mut cell| cell.take()) {
-                    phase(shard);
-                }
-            };
-            if thread::Builder::new().spawn_scoped(scope, move || work(&theirs)).is_err() {
-                // No thread to be had: do it here.
-                work(&cell);
+/// Parts that a batch is cut into: more than there are threads, so that a thread that has to wait for a processor does
+/// not hold up the others, and always the same number, so that threads do not change the result.
+const SHARDS: usize = 8;
+
+/// A batch's parts and the threads' memory.
+#[derive(Debug)]
+struct Workshop<E> {
+    shards: Vec<Shard<E>>,
+    /// One a thread.
+    scratches: Vec<Scratch<E>>,
+}
+
+impl<E: Element> Workshop<E> {
+    /// Runs a phase on every shard.
+    fn each(&mut self, phase: impl Fn(&mut Shard<E>, &mut Scratch<E>) + Sync) {
+        let queue = Mutex::new(self.shards.iter_mut());
+        let work = |scratch: &mut Scratch<E>| {
+            while let Some(shard) = queue.lock().ok().and_then(|mut queue| queue.next()) {
+                phase(shard, scratch);
             }
-        }
-        phase(own);
-    });
+        };
+        let work = &work;
+        let Some((own, others)) = self.scratches.split_last_mut() else { return };
+        thread::scope(|scope| {
+            for scratch in others {
+                // Without a thread to be had, the others do its share.
+                drop(thread::Builder::new().spawn_scoped(scope, move || work(scratch)));
+            }
+            work(own);
+        });
+    }
 }
 
 /// Column sums over all shards.
@@ -77,12 +87,14 @@ impl<E: Element> Trainer<E> {
         threads: usize,
     ) -> Result<Self, TrainError> {
         let plan = Plan::new(network, head)?;
-        let shards = (0..threads.max(1)).map(|_| Shard::default()).collect();
-        Ok(Self { plan, adam: Adam { settings, steps: 0 }, shards })
+        let shards = (0..SHARDS).map(|_| Shard::default()).collect();
+        let scratches = (0..threads.max(1)).map(|_| Scratch::default()).collect();
+        let workshop = Workshop { shards, scratches };
+        Ok(Self { plan, adam: Adam { settings, steps: 0 }, workshop })
     }
 
     pub fn threads(&self) -> usize {
-        self.shards.len()
+        self.workshop.scratches.len()
     }
 
     pub fn restore(&mut self, network: &Network, optimizer: &OptimizerState) -> Result<(), TrainError> {
@@ -112,8 +124,8 @@ impl<E: Element> Trainer<E> {
 
     /// Cuts `boards` boards into one part a shard.
     fn assign(&mut self, boards: usize) {
-        let count = self.shards.len();
-        for (index, shard) in self.shards.iter_mut().enumerate() {
+        let count = self.workshop.shards.len();
+        for (index, shard) in self.workshop.shards.iter_mut().enumerate() {
             let (first, end) = (index * boards / count, (index + 1) * boards / count);
             shard.assign(&self.plan, first, end - first);
         }
@@ -128,13 +140,13 @@ impl<E: Element> Trainer<E> {
             let moves = batch.moves.get(index * LOGITS_BATCH..).unwrap_or_default();
             self.assign(squares.len());
             let plan = &self.plan;
-            each(&mut self.shards, |shard| {
+            self.workshop.each(|shard, scratch| {
                 for stage in 0..plan.stages.len() {
-                    shard.forward(plan, stage, squares);
+                    shard.forward(plan, stage, squares, scratch);
                 }
                 shard.logits(plan, moves);
             });
-            for shard in &self.shards {
+            for shard in &self.workshop.shards {
                 logits.extend_from_slice(&shard.logits);
             }
         }
@@ -147,10 +159,10 @@ impl<E: Element> Trainer<E> {
         self.assign(boards);
         for stage in 0..self.plan.stages.len() {
             let plan = &self.plan;
-            each(&mut self.shards, |shard| shard.forward(plan, stage, &batch.squares));
+            self.workshop.each(|shard, scratch| shard.forward(plan, stage, &batch.squares, scratch));
             match self.plan.stages[stage].norm {
                 Norm::Batch { .. } => {
-                    let (sums, squares) = total(&self.shards);
+                    let (sums, squares) = total(&self.workshop.shards);
                     let count = boards * self.plan.stages[stage].cells;
                     self.plan.use_batch_statistics(stage, &sums, &squares, count);
                 }
@@ -158,20 +170,20 @@ impl<E: Element> Trainer<E> {
             }
         }
         let plan = &self.plan;
-        each(&mut self.shards, |shard| shard.logits(plan, &batch.moves));
-        self.shards.iter().flat_map(|shard| shard.logits.iter().copied()).collect()
+        self.workshop.each(|shard, _| shard.logits(plan, &batch.moves));
+        self.workshop.shards.iter().flat_map(|shard| shard.logits.iter().copied()).collect()
     }
 
     /// The mean loss over pairs; leaves its slopes in the shards.
     fn loss(&mut self, logits: &[f32], labels: &[i32]) -> f32 {
-        each(&mut self.shards, |shard| {
+        self.workshop.each(|shard, _| {
             shard.part = PartOfLoss::default();
             ordinal_part(logits, labels, shard.first, &mut shard.slopes, &mut shard.part);
         });
-        let pairs: u64 = self.shards.iter().map(|shard| shard.part.pairs).sum();
-        let sum: f64 = self.shards.iter().map(|shard| shard.part.sum).sum();
+        let pairs: u64 = self.workshop.shards.iter().map(|shard| shard.part.pairs).sum();
+        let sum: f64 = self.workshop.shards.iter().map(|shard| shard.part.sum).sum();
         let count = pairs.max(1) as f64;
-        for shard in &mut self.shards {
+        for shard in &mut self.workshop.shards {
             shard.slopes.iter_mut().for_each(|slope| *slope = (f64::from(*slope) / count) as f32);
         }
         (sum / count) as f32
@@ -181,21 +193,21 @@ impl<E: Element> Trainer<E> {
     fn backward(&mut self, batch: &Examples) {
         let boards = batch.squares.len();
         let plan = &self.plan;
-        each(&mut self.shards, |shard| shard.backward_last(plan, &batch.moves));
+        self.workshop.each(|shard, scratch| shard.backward_last(plan, &batch.moves, scratch));
         let (weight, bias) = (self.plan.last.weight, self.plan.last.bias);
-        for (index, shard) in self.shards.iter().enumerate() {
+        for (index, shard) in self.workshop.shards.iter().enumerate() {
             let parameters = &mut self.plan.parameters;
             accumulate(&mut parameters[weight].gradient, &shard.last_weights, index == 0);
             accumulate(&mut parameters[bias].gradient, &shard.last_biases, index == 0);
         }
         for stage in (0..self.plan.stages.len()).rev() {
-            let (sums, products) = total(&self.shards);
+            let (sums, products) = total(&self.workshop.shards);
             let count = boards * self.plan.stages[stage].cells;
             self.plan.norm_backward(stage, &sums, &products, count);
             let plan = &self.plan;
-            each(&mut self.shards, |shard| shard.backward(plan, stage, &batch.squares));
+            self.workshop.each(|shard, scratch| shard.backward(plan, stage, &batch.squares, scratch));
             let size = self.plan.stages[stage].gradient_size;
-            if let Some((first, others)) = self.shards.split_first_mut() {
+            if let Some((first, others)) = self.workshop.shards.split_first_mut() {
                 for other in others {
                     accumulate(&mut first.weights[..size], &other.weights[..size], false);
                 }

@@ -1,0 +1,194 @@
+//! Products of bf16 numbers on the tile unit; where there is none, slow loops of the same results.
+
+use super::{Ahead, BLOCK, Bf16, Element, Gathering, Taps, check_gather, check_product, tiles};
+use crate::cpu::amx::{self, Tiles};
+
+impl Element for Bf16 {
+    /// `None` where there is no tile unit: the products still run, slowly.
+    type Unit = Option<Tiles>;
+
+    fn unit() -> Option<Tiles> {
+        Tiles::configure()
+    }
+
+    #[inline(always)]
+    fn from_f32(value: f32) -> Self {
+        let bits = value.to_bits();
+        Self((bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16)
+    }
+
+    #[inline(always)]
+    fn to_f32(self) -> f32 {
+        f32::from_bits(u32::from(self.0) << 16)
+    }
+
+    fn pack_weights(source: &[f32], k: usize, n: usize, packed: &mut [Bf16]) {
+        for (panel, packed) in packed[..k * n].chunks_exact_mut(k * BLOCK).enumerate() {
+            for (pair, rows) in source[..k * n].chunks_exact(2 * n).enumerate() {
+                let (even, odd) = rows.split_at(n);
+                for half in 0..2 {
+                    let first = panel * BLOCK + half * 16;
+                    let out = &mut packed[amx::b_index(2 * pair, half * 16)..][..32];
+                    let sources = even[first..][..16].iter().zip(&odd[first..][..16]);
+                    for (out, (&even, &odd)) in out.chunks_exact_mut(2).zip(sources) {
+                        out[0] = Self::from_f32(even);
+                        out[1] = Self::from_f32(odd);
+                    }
+                }
+            }
+        }
+    }
+
+    fn product(
+        unit: &Option<Tiles>,
+        (a, taps, b): (&[Bf16], Taps, &[Bf16]),
+        m: usize,
+        n: usize,
+        c: &mut [f32],
+        ahead: &mut Ahead<'_, Bf16>,
+    ) {
+        check_product(a.len(), taps, b.len(), m, n, c.len());
+        let k = taps.count * taps.inner;
+        for column in (0..n).step_by(BLOCK) {
+            let b = &b[column * k..][..k * BLOCK];
+            for row in (0..m).step_by(BLOCK) {
+                let a = &a[row * taps.stride..];
+                let c = &mut c[row * n + column..];
+                if unit.is_some() {
+                    ahead.fetch();
+                    let walk = tiles::Walk {
+                        c: c.as_mut_ptr(),
+                        c_stride: 4 * n,
+                        accumulate: 0,
+                        a: a.as_ptr(),
+                        a_low: 16 * 2 * taps.stride,
+                        a_stride: 2 * taps.stride,
+                        a_step: 2 * BLOCK,
+                        a_jump: (2 * taps.rows * taps.stride).wrapping_sub(2 * taps.inner),
+                        b: b.as_ptr(),
+                        b_right: 1024,
+                        b_step: 2048,
+                        b_jump: 0,
+                        steps: taps.inner / BLOCK,
+                        segments: taps.count,
+                    };
+                    // SAFETY: sizes were checked above; `unit` says that the tiles are configured.
+                    unsafe { tiles::block(&walk) };
+                } else {
+                    plain_product(a, taps, b, n, c);
+                }
+            }
+        }
+    }
+
+    fn pack_left(source: &[Bf16], rows: usize, columns: usize, packed: &mut [Bf16]) {
+        assert!(rows.is_multiple_of(BLOCK) && columns.is_multiple_of(BLOCK));
+        assert!(source.len() >= rows * columns && packed.len() >= rows * columns);
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx512f") {
+            // SAFETY: the feature is there and the sizes were checked.
+            unsafe { tiles::pack_left(source, rows, columns, packed) };
+            return;
+        }
+        let steps = rows / BLOCK;
+        for row in 0..rows {
+            for column in 0..columns {
+                let tile = (column / BLOCK * steps + row / BLOCK) * 2 + column % BLOCK / 16;
+                packed[tile * 512 + column % 16 * 32 + row % 32] = source[row * columns + column];
+            }
+        }
+    }
+
+    fn pack_right(source: &[Bf16], rows: usize, columns: usize, packed: &mut [Bf16]) {
+        assert!(rows.is_multiple_of(2) && columns.is_multiple_of(BLOCK));
+        assert!(source.len() >= rows * columns && packed.len() >= rows * columns);
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx512f") {
+            // SAFETY: the feature is there and the sizes were checked.
+            unsafe { tiles::pack_right(source, rows, columns, packed) };
+            return;
+        }
+        for row in 0..rows {
+            for column in 0..columns {
+                packed[(column / 16 * (rows / 2) + row / 2) * 32 + column % 16 * 2 + row % 2] =
+                    source[row * columns + column];
+            }
+        }
+    }
+
+    fn gather(
+        unit: &Option<Tiles>,
+        left: &[Bf16],
+        right: &[Bf16],
+        shape: Gathering,
+        m: usize,
+        n: usize,
+        c: &mut [f32],
+    ) {
+        check_gather(left.len(), right.len(), shape, m, n, c.len());
+        let steps = shape.groups * shape.rows / BLOCK;
+        // Elements of one 16-column strip of the right side.
+        let strip = shape.groups * shape.right_rows() / 2 * 32;
+        for row in (0..m).step_by(BLOCK) {
+            let left = &left[row / BLOCK * steps * 1024..][..steps * 1024];
+            for column in (0..n).step_by(BLOCK) {
+                let right = &right[column / 16 * strip..][..2 * strip];
+                for tap in 0..shape.taps {
+                    let right = &right[tap * shape.tap_rows / 2 * 32..];
+                    let c = &mut c[(tap * m + row) * n + column..];
+                    if unit.is_some() {
+                        let walk = tiles::Walk {
+                            c: c.as_mut_ptr(),
+                            c_stride: 4 * n,
+                            accumulate: 1,
+                            a: left.as_ptr(),
+                            a_low: 1024,
+                            a_stride: 64,
+                            a_step: 2048,
+                            a_jump: 0,
+                            b: right.as_ptr(),
+                            b_right: 2 * strip,
+                            b_step: 1024,
+                            b_jump: (shape.right_rows() - shape.rows) / 2 * 64,
+                            steps: shape.rows / BLOCK,
+                            segments: shape.groups,
+                        };
+                        // SAFETY: sizes were checked above; `unit` says that the tiles are configured.
+                        unsafe { tiles::block(&walk) };
+                    } else {
+                        plain_gather(left, right, shape, strip, n, c);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// One 32x32 block of [`Element::product`] without tiles.
+fn plain_product(a: &[Bf16], taps: Taps, b: &[Bf16], n: usize, c: &mut [f32]) {
+    for i in 0..BLOCK {
+        let mut sums = [0.0_f32; BLOCK];
+        for k in 0..taps.count * taps.inner {
+            let (tap, inner) = (k / taps.inner, k % taps.inner);
+            let a = a[(i + tap * taps.rows) * taps.stride + inner].to_f32();
+            for (j, sum) in sums.iter_mut().enumerate() {
+                *sum += a * b[amx::b_index(k, j)].to_f32();
+            }
+        }
+        c[i * n..][..BLOCK].copy_from_slice(&sums);
+    }
+}
+
+/// One 32x32 block of [`Element::gather`] without tiles.
+fn plain_gather(left: &[Bf16], right: &[Bf16], shape: Gathering, strip: usize, n: usize, c: &mut [f32]) {
+    for k in 0..shape.groups * shape.rows {
+        let row = k / shape.rows * shape.right_rows() + k % shape.rows;
+        for i in 0..BLOCK {
+            let left = left[(k / BLOCK * 2 + i / 16) * 512 + i % 16 * 32 + k % 32].to_f32();
+            for j in 0..BLOCK {
+                let right = right[j / 16 * strip + row / 2 * 32 + j % 16 * 2 + row % 2].to_f32();
+                c[i * n + j] += left * right;
+            }
+        }
+    }
+}
