@@ -1,5 +1,7 @@
 //! Positions a second through the readers, shards and the loader.
 
+#![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
+
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 

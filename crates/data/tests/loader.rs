@@ -1,5 +1,7 @@
 //! The order of batches follows from the seed alone, every epoch visits everything once, and a run can be taken up.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -18,13 +20,13 @@ fn shards(dir: &Path) -> Vec<Record> {
             for digit in 0..10 {
                 squares[8 * (digit / 2) + digit % 2] = 2 + (id >> (2 * digit) & 3) as u8;
             }
-            squares[63] = if id % 5 == 0 { 15 } else { 14 };
+            squares[63] = if id.is_multiple_of(5) { 15 } else { 14 };
             let record = Record {
                 squares: Squares(squares),
-                white_to_move: id % 2 == 0,
-                value: if id % 7 == 0 { NO_LABEL } else { id as i32 },
-                played: if id % 3 == 0 { PolicyIndex::MAX } else { (id % 4672) as PolicyIndex },
-                played_value: if id % 11 == 0 { NO_LABEL } else { -(id as i32) },
+                white_to_move: id.is_multiple_of(2),
+                value: if id.is_multiple_of(7) { NO_LABEL } else { id as i32 },
+                played: if id.is_multiple_of(3) { PolicyIndex::MAX } else { (id % 4672) as PolicyIndex },
+                played_value: if id.is_multiple_of(11) { NO_LABEL } else { -(id as i32) },
                 result: GameResult::Draw,
                 ply: (id % 300) as u16,
                 halfmove_clock: 0,

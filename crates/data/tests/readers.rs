@@ -1,5 +1,7 @@
 //! Whose side a value is from, which move it belongs to, and what is made of bad input.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
