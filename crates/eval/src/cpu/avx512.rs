@@ -22,7 +22,8 @@ pub(crate) struct Avx512Bf16;
 #[derive(Debug)]
 pub(crate) struct Tiled;
 
-/// Runs `$call::<ROWS>` over all rows, eight at a time and then the rest; a row's arithmetic is the same in each.
+/// Runs `$call` over all rows, as many at a time as registers hold sums for (a block of 32 is 11, 11 and 10); a row's
+/// arithmetic is the same in each.
 macro_rules! by_rows {
     ($rows:expr, |$first:ident, $count:ident| $call:expr) => {
         let mut $first = 0;
@@ -36,6 +37,8 @@ macro_rules! by_rows {
                 }};
             }
             match left {
+                11.. => go!(11),
+                10 => go!(10),
                 8.. => go!(8),
                 4.. => go!(4),
                 2.. => go!(2),

@@ -43,6 +43,18 @@ impl CpuPath {
         }
     }
 
+    /// The path's precisions, the one to try first at the front.
+    fn preferred(self) -> &'static [Precision] {
+        match self {
+            Self::Amx => &[Precision::Bf16],
+            // The vector pair products of Intel's processors are slower than their f32 multiply-adds; AMD's are twice
+            // as fast.
+            Self::Avx512 if is_intel() => &[Precision::F32, Precision::Bf16],
+            Self::Avx512 => &[Precision::Bf16, Precision::F32],
+            Self::Avx2 | Self::Portable => &[Precision::F32],
+        }
+    }
+
     /// Why this path cannot run here in `precision`, or `None` if it can.
     #[must_use]
     pub fn obstacle(self, precision: Precision) -> Option<String> {
@@ -122,6 +134,17 @@ pub fn features() -> Vec<(&'static str, bool)> {
 }
 
 #[cfg(target_arch = "x86_64")]
+fn is_intel() -> bool {
+    let vendor = std::arch::x86_64::__cpuid(0);
+    [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat() == b"GenuineIntel"
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn is_intel() -> bool {
+    false
+}
+
+#[cfg(target_arch = "x86_64")]
 fn has_feature(name: &str) -> bool {
     match name {
         "avx2" => is_x86_feature_detected!("avx2"),
@@ -164,14 +187,10 @@ pub fn choose(path: Option<CpuPath>, precision: Option<Precision>) -> Result<Cho
         }
         _ => (None, "it is the fastest that runs here"),
     };
-    let precisions = match precision {
-        Some(precision) => vec![precision],
-        None => vec![Precision::Bf16, Precision::F32],
-    };
     let paths = path.map_or(CpuPath::ALL.to_vec(), |path| vec![path]);
     let mut obstacles = Vec::new();
     for &path in &paths {
-        for &precision in &precisions {
+        for precision in precision.map_or(path.preferred().to_vec(), |one| vec![one]) {
             match path.obstacle(precision) {
                 None => {
                     let reason = if obstacles.is_empty() {
@@ -181,7 +200,7 @@ pub fn choose(path: Option<CpuPath>, precision: Option<Precision>) -> Result<Cho
                     };
                     return Ok(Choice { path, precision, reason });
                 }
-                Some(obstacle) => obstacles.push(format!("{path} {precision}: {obstacle}")),
+                Some(obstacle) => obstacles.push(format!("{path} in {precision}: {obstacle}")),
             }
         }
     }
