@@ -4,6 +4,7 @@
 use std::{
     collections::VecDeque,
     ops::Range,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     thread::{Builder, JoinHandle},
 };
@@ -65,7 +66,9 @@ impl Workers {
                     for Task { sequence, batch, range } in inbox {
                         let first_query = range.start;
                         let first_move = move_range(&batch, &range).start;
-                        let result = engine.run(&batch, range);
+                        // A panic must not leave the batch waiting for ever.
+                        let result = catch_unwind(AssertUnwindSafe(|| engine.run(&batch, range)))
+                            .unwrap_or_else(|_| Err(EvalError::Device("a worker panicked".to_owned())));
                         drop(batch);
                         if outbox.send(Done { sequence, first_query, first_move, result }).is_err() {
                             return;
@@ -123,7 +126,7 @@ impl Workers {
         if let Some(error) = pending.failure {
             return Err(error);
         }
-        // Every worker has let go of the batch before its last part came back; the copy is never made.
+        // Every worker has let go of the batch before its last part came back, so no copy is made.
         let batch = Arc::try_unwrap(pending.batch).unwrap_or_else(|shared| (*shared).clone());
         Ok(Answered { batch, scores: pending.scores })
     }
