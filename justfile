@@ -35,3 +35,11 @@ level ELO='1350' GAMES='10' TIME='200ms':
 # Look at new answers of snapshot tests
 review:
     cargo insta review
+
+# Evaluations per second by code path and batch size
+bench-eval *ARGS:
+    cargo run --release -- bench eval {{ARGS}}
+
+# Our evaluation against ONNX Runtime and OpenVINO in one run (pip install onnx onnxruntime openvino numpy)
+bench-peers *ARGS:
+    cargo build --release && scripts/bench_peers.py {{ARGS}}
