@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use nets::{HeadKind, Network};
-use train::{
-    BackendKind, BackendScorer, Dataset, HeldOut, Measures, OptimizerSettings, Phase, Scorer, calibrate,
-    join, make_backend, summary, validate,
-};
+use train::{Dataset, EvaluatorScorer, HeldOut, Measures, Phase, Scorer, calibrate, join, summary, validate};
 
 /// Positions of each source whose legal moves are all ranked.
 const AGREEMENT_POSITIONS: usize = 2_000;

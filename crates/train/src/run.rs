@@ -68,7 +68,8 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
             .map_err(|error| TrainError::Config(format!("`{start}` is no network description: {error}")))?;
         Network::random(description, seed)?
     } else if start.ends_with(".safetensors") {
-        Network::load(Path::new(start))?
+        let network = Network::load(Path::new(start))?;
+        if network.description.head(head).is_some() { network } else { with_body_of(&network, head, seed)? }
     } else {
         return Err(TrainError::Config(format!(
             "model.start is `{start}`; it must be `batch-first` or the path of a .json or .safetensors file"
@@ -76,6 +77,24 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
     };
     if network.description.head(head).is_none() {
         return Err(TrainError::Config(format!("`{start}` has no {} head", head.name())));
+    }
+    Ok(network)
+}
+
+/// A fresh Batch First network for `head` that takes the layers of the other head's body as its start: what one has
+/// learned to see, the other can use.
+fn with_body_of(other: &Network, head: HeadKind, seed: u64) -> Result<Network, TrainError> {
+    let mut network = Network::random(Description::batch_first(&[head]), seed)?;
+    for (name, tensor) in &mut network.tensors {
+        let Some(rest) = name.strip_prefix(head.name()) else { continue };
+        let known = other
+            .description
+            .heads
+            .iter()
+            .find_map(|from| other.tensor(&format!("{}{rest}", from.kind.name())));
+        if let Some(known) = known.filter(|known| known.shape == tensor.shape) {
+            tensor.data.clone_from(&known.data);
+        }
     }
     Ok(network)
 }
@@ -277,4 +296,20 @@ pub fn summary(measures: &Measures) -> String {
         );
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_can_start_from_the_body_of_the_other() {
+        let value = Network::random(Description::batch_first(&[HeadKind::Value]), 1).unwrap();
+        let moves = with_body_of(&value, HeadKind::Moves, 2).unwrap();
+        let fresh = Network::random(Description::batch_first(&[HeadKind::Moves]), 2).unwrap();
+        assert!(moves.tensors["moves.0.branches.3.weight"] == value.tensors["value.0.branches.3.weight"]);
+        assert!(moves.tensors["moves.8.weight"] == value.tensors["value.8.weight"]);
+        // The last layers differ in shape.
+        assert!(moves.tensors["moves.9.weight"] == fresh.tensors["moves.9.weight"]);
+    }
 }
