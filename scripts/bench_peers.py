@@ -163,7 +163,11 @@ ENGINES = {
 
 def quantise(model, out, planes):
     """ONNX Runtime's static int8 quantisation (QDQ), calibrated on the bench positions."""
+    import logging
+
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+    logging.disable(logging.WARNING)
 
     class Reader(CalibrationDataReader):
         def __init__(self):

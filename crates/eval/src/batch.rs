@@ -1,7 +1,9 @@
 //! The questions a search asks at once and the answers it gets, as flat arrays.
 
 use board::{Move, Position};
-use nets::{PolicyIndex, Squares, policy_index};
+use nets::{PLANES, POLICY_SIZE, PolicyIndex, Squares, policy_index};
+
+use crate::EvalError;
 
 /// One position to score.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +66,29 @@ impl Batch {
             first_move,
             move_count: moves.len() as u32,
         });
+    }
+
+    /// Checks what [`Batch::push`] and [`Batch::push_query`] ensure: moves in the order of the queries, and squares and
+    /// move indices in their ranges.
+    pub(crate) fn check(&self) -> Result<(), EvalError> {
+        let malformed = |what: &str| Err(EvalError::Device(format!("a malformed batch: {what}")));
+        let mut next_move = 0;
+        for query in &self.queries {
+            if query.first_move as usize != next_move {
+                return malformed("moves are not in the order of the queries");
+            }
+            next_move += query.move_count as usize;
+            if query.squares.0.iter().any(|&class| usize::from(class) > PLANES) {
+                return malformed("a square has an unknown class");
+            }
+        }
+        if next_move != self.moves.len() {
+            return malformed("the queries' moves are not those of the batch");
+        }
+        if self.moves.iter().any(|&index| usize::from(index) >= POLICY_SIZE) {
+            return malformed("a move index is too large");
+        }
+        Ok(())
     }
 
     /// Adds a copy of `query`, whose moves are `moves`.

@@ -188,6 +188,7 @@ fn hash(query: &Query) -> u64 {
 
 impl<E: Evaluator> Evaluator for Cached<E> {
     fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
+        batch.check()?;
         let mut scores = Scores { values: vec![0.0; batch.len()], moves: vec![0.0; batch.moves.len()] };
         let mut inner = self.spare.pop().unwrap_or_default();
         inner.clear();

@@ -19,7 +19,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use engine::{Engine, Run};
 use kernels::{Kernels, Portable};
-use nets::{HeadKind, Network, POLICY_SIZE};
+use nets::{HeadKind, Network};
 pub use path::{Choice, CpuPath, PATH_VARIABLE, Precision, choose, features};
 use plan::Plan;
 use workers::Workers;
@@ -147,8 +147,6 @@ pub(crate) fn check_heads(network: &Network, batch: &Batch) -> Result<(), EvalEr
     let has = |kind| network.description.head(kind).is_some();
     let (has_value, has_moves) = (has(HeadKind::Value), has(HeadKind::Moves));
     let lacks = |kind: HeadKind| EvalError::NoHead { network: network.name.clone(), head: kind.name() };
-    let malformed = |what: &str| EvalError::Device(format!("a malformed batch: {what}"));
-    let mut next_move = 0;
     for query in &batch.queries {
         if query.value && !has_value {
             return Err(lacks(HeadKind::Value));
@@ -156,21 +154,8 @@ pub(crate) fn check_heads(network: &Network, batch: &Batch) -> Result<(), EvalEr
         if query.move_count > 0 && !has_moves {
             return Err(lacks(HeadKind::Moves));
         }
-        if query.first_move as usize != next_move {
-            return Err(malformed("moves are not in the order of the queries"));
-        }
-        next_move += query.move_count as usize;
-        if query.squares.0.iter().any(|&class| usize::from(class) >= input::CLASSES) {
-            return Err(malformed("a square has an unknown class"));
-        }
     }
-    if next_move != batch.moves.len() {
-        return Err(malformed("moves without a query"));
-    }
-    if batch.moves.iter().any(|&index| usize::from(index) >= POLICY_SIZE) {
-        return Err(malformed("a move index is too large"));
-    }
-    Ok(())
+    batch.check()
 }
 
 impl Evaluator for CpuEvaluator {
