@@ -1,8 +1,10 @@
 //! `batch-first`: the engine and everything around it, one subcommand each; without one it speaks UCI.
 
 mod analyze;
+mod bench_command;
 mod board_view;
 mod data_command;
+mod doctor_command;
 mod engine;
 mod label_command;
 mod match_command;
@@ -27,7 +29,9 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Analyze(analyze::Args),
+    Bench(bench_command::Args),
     Data(data_command::Args),
+    Doctor(doctor_command::Args),
     Label(label_command::Args),
     Match(match_command::Args),
     Net(net_command::Args),
@@ -52,7 +56,9 @@ fn main() -> ExitCode {
     let result = match cli.command {
         None => uci_command::run(uci_command::Args::default()),
         Some(Command::Analyze(args)) => analyze::run(args),
+        Some(Command::Bench(args)) => bench_command::run(args),
         Some(Command::Data(args)) => data_command::run(args),
+        Some(Command::Doctor(args)) => doctor_command::run(args),
         Some(Command::Label(args)) => label_command::run(args),
         Some(Command::Match(args)) => match_command::run(args),
         Some(Command::Net(args)) => net_command::run(args),
