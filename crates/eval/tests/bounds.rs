@@ -37,7 +37,7 @@ fn mapped(size: usize) -> usize {
 // never given back, so nothing can be freed wrongly.
 unsafe impl GlobalAlloc for Fenced {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if layout.align() != 64 || layout.size() % 64 != 0 {
+        if layout.align() != 64 || !layout.size().is_multiple_of(64) {
             // SAFETY: the caller's layout, passed on.
             return unsafe { System.alloc(layout) };
         }
@@ -61,7 +61,7 @@ unsafe impl GlobalAlloc for Fenced {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        if layout.align() != 64 || layout.size() % 64 != 0 {
+        if layout.align() != 64 || !layout.size().is_multiple_of(64) {
             // SAFETY: came from `System`.
             unsafe { System.dealloc(pointer, layout) }
         }

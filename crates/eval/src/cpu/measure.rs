@@ -72,14 +72,18 @@ mod x86 {
                 let tiles = Tiles::configure()?;
                 Some(rate(rounds * 4.0 * 16.0 * 16.0 * 32.0 * 2.0, || tiles.spin(ROUNDS)))
             }
-            // SAFETY: the caller has checked that the path's instructions exist here, and below.
-            (CpuPath::Avx512, Precision::Bf16) => {
-                Some(rate(rounds * 16.0 * 32.0 * 2.0, || unsafe { pairs() }))
-            }
-            // SAFETY: as above.
-            (CpuPath::Avx512, Precision::F32) => Some(rate(rounds * 16.0 * 16.0 * 2.0, || unsafe { wide() })),
-            // SAFETY: as above.
-            (CpuPath::Avx2, _) => Some(rate(rounds * 12.0 * 8.0 * 2.0, || unsafe { narrow() })),
+            (CpuPath::Avx512, Precision::Bf16) => Some(rate(rounds * 16.0 * 32.0 * 2.0, || {
+                // SAFETY: the caller has checked that the path's instructions exist here.
+                unsafe { pairs() }
+            })),
+            (CpuPath::Avx512, Precision::F32) => Some(rate(rounds * 16.0 * 16.0 * 2.0, || {
+                // SAFETY: as above.
+                unsafe { wide() }
+            })),
+            (CpuPath::Avx2, _) => Some(rate(rounds * 12.0 * 8.0 * 2.0, || {
+                // SAFETY: as above.
+                unsafe { narrow() }
+            })),
             (CpuPath::Portable, _) => None,
         }
     }
