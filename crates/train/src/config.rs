@@ -39,7 +39,7 @@ fn runs() -> PathBuf {
 }
 
 /// What is learned from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataSection {
     /// Folder that `data import` wrote.
@@ -50,6 +50,13 @@ pub struct DataSection {
     /// Show half of the positions without castling rights as their left-right mirror image.
     #[serde(default = "yes")]
     pub mirror: bool,
+    /// For a move head: the share of examples whose played move gives way to a random legal one, so that the moves
+    /// nobody plays are learned too.
+    #[serde(default)]
+    pub explored: f64,
+    /// The calibrated value network that labels those moves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub teacher: Option<PathBuf>,
 }
 
 fn yes() -> bool {
@@ -228,6 +235,12 @@ impl Config {
         if training.max_minutes.is_some_and(|minutes| minutes.is_nan() || minutes <= 0.0) {
             return Err("training.max_minutes must be above 0".to_owned());
         }
+        if !(0.0..=1.0).contains(&self.data.explored) {
+            return Err(format!("data.explored is {}; it must be between 0 and 1", self.data.explored));
+        }
+        if self.data.explored > 0.0 && (self.data.teacher.is_none() || self.model.head != HeadKind::Moves) {
+            return Err("data.explored needs a move head and data.teacher, a value network".to_owned());
+        }
         if self.checkpoints.keep == 0 {
             return Err("checkpoints.keep must be at least 1".to_owned());
         }
@@ -271,7 +284,10 @@ impl Config {
     pub fn conflict(&self, saved: &Self) -> Option<&'static str> {
         let (ours, theirs) = (&self.training, &saved.training);
         [
-            ("data", self.data.sources == saved.data.sources && self.data.mirror == saved.data.mirror),
+            (
+                "data",
+                DataSection { directory: saved.data.directory.clone(), ..self.data.clone() } == saved.data,
+            ),
             ("model", self.model == saved.model),
             ("optimizer", self.optimizer == saved.optimizer),
             ("training.backend", ours.backend == theirs.backend),
@@ -363,6 +379,8 @@ mod tests {
             "model.head=both",
             "run.name=../x",
             "checkpoints.keep=0",
+            "data.explored=0.5",
+            "data.explored=2",
             "training.schedule.kind=linear",
             "nothing",
             "=3",

@@ -5,7 +5,7 @@ use std::path::Path;
 use data::{ExampleInfo, Loader, LoaderOptions, Manifest, NO_LABEL, Record, Split, Target, read_split};
 use nets::{HeadKind, POLICY_SIZE};
 
-use crate::{Config, Examples, HeldOut, TrainError};
+use crate::{Config, Examples, Explorer, HeldOut, TrainError};
 
 /// Names and hash of a folder of shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,9 +90,20 @@ impl Dataset {
         };
         let loader = Loader::open(&config.data.directory, Split::Train, options).map_err(data_error)?;
         let examples = loader.examples();
-        let batches = loader.map(|batch| {
+        let mut explorer = match &config.data.teacher {
+            Some(teacher) if config.data.explored > 0.0 => {
+                let (share, seed) = (config.data.explored, config.training.seed);
+                Some(Explorer::new(teacher, share, seed, config.threads())?)
+            }
+            _ => None,
+        };
+        let batches = loader.map(move |batch| {
             let batch = batch.map_err(data_error)?;
-            Ok(Examples { squares: batch.squares, labels: batch.labels, moves: batch.moves })
+            let examples = Examples { squares: batch.squares, labels: batch.labels, moves: batch.moves };
+            match &mut explorer {
+                Some(explorer) => explorer.explore(batch.number, examples),
+                None => Ok(examples),
+            }
         });
         Ok((batches, examples))
     }

@@ -8,6 +8,7 @@ pub mod calibrate;
 mod checkpoint;
 mod config;
 mod dataset;
+mod explore;
 mod join;
 mod journal;
 mod machine;
@@ -32,6 +33,7 @@ pub use config::{
     ValidationSection,
 };
 pub use dataset::Dataset;
+pub use explore::Explorer;
 pub use join::join;
 pub use journal::{Event, Journal, read as read_journal};
 pub use machine::{machine, revision};

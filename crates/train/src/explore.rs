@@ -1,0 +1,154 @@
+//! Moves that nobody played, labelled by a value network: games show a move head good moves only, and a search asks it
+//! about all of them.
+
+use std::path::Path;
+
+use board::{Color, Position};
+use data::mate_label;
+use eval::{
+    Batch, Evaluator,
+    cpu::{CpuEvaluator, CpuOptions},
+};
+use nets::{HeadKind, Network, policy_index};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::{Examples, TrainError};
+
+/// Replaces played moves by random legal ones.
+pub struct Explorer {
+    teacher: Box<dyn Evaluator>,
+    share: f64,
+    seed: u64,
+}
+
+impl std::fmt::Debug for Explorer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Explorer({}, {})", self.share, self.teacher.describe())
+    }
+}
+
+/// What a move leads to: known, or asked for as this query of the batch.
+enum Worth {
+    Known(i32),
+    Asked(usize),
+}
+
+impl Explorer {
+    /// Explores `share` of the examples with the value network in `file`.
+    ///
+    /// # Errors
+    /// The file is no network with a value head, or cannot be run.
+    pub fn new(file: &Path, share: f64, seed: u64, threads: usize) -> Result<Self, TrainError> {
+        let network = Network::load(file)?;
+        if network.description.head(HeadKind::Value).is_none() {
+            return Err(TrainError::Config(format!("the teacher `{}` has no value head", file.display())));
+        }
+        let options = CpuOptions { threads: threads.max(1), ..CpuOptions::default() };
+        let teacher = CpuEvaluator::new(network.into(), options)
+            .map_err(|error| TrainError::Backend(error.to_string()))?;
+        Ok(Self { teacher: Box::new(teacher), share, seed })
+    }
+
+    /// Explores one batch of a move head. The choice depends on the seed and the batch's number only.
+    ///
+    /// # Errors
+    /// The teacher failed.
+    pub fn explore(&mut self, number: u64, mut examples: Examples) -> Result<Examples, TrainError> {
+        let mut random = ChaCha8Rng::seed_from_u64(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
+        let mut batch = Batch::default();
+        let mut explored = Vec::new();
+        for (index, squares) in examples.squares.iter().enumerate() {
+            let (chosen, choice): (bool, f64) = (random.random_bool(self.share), random.random());
+            if !chosen {
+                continue;
+            }
+            // Squares are seen from the mover's side, so the mover may as well be White.
+            let Some(position) = squares.position(Color::White) else { continue };
+            let moves = position.legal_moves();
+            let Some(&mv) = moves.get((choice * moves.len() as f64) as usize) else { continue };
+            let after = position.after(mv);
+            let worth = outcome(&after).map_or_else(
+                || {
+                    batch.push(&after, true, &[]);
+                    Worth::Asked(batch.len() - 1)
+                },
+                Worth::Known,
+            );
+            explored.push((index, policy_index(mv, Color::White), worth));
+        }
+        let scores = if batch.is_empty() {
+            Vec::new()
+        } else {
+            let answered = self.teacher.evaluate(batch);
+            answered.map_err(|error| TrainError::Backend(error.to_string()))?.scores.values
+        };
+        for (index, mv, worth) in explored {
+            examples.moves[index] = mv;
+            examples.labels[index] = match worth {
+                Worth::Known(label) => label,
+                // The score is the opponent's.
+                Worth::Asked(query) => scores.get(query).map_or(0, |score| -score.round() as i32),
+            };
+        }
+        Ok(examples)
+    }
+}
+
+/// The label of a move that ends the game, for the side that played it.
+fn outcome(after: &Position) -> Option<i32> {
+    if after.legal_moves().is_empty() {
+        return Some(if after.is_check() { mate_label(1) } else { 0 });
+    }
+    after.is_insufficient_material().then_some(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use board::CastlingMode;
+    use nets::{Description, Squares};
+
+    use super::*;
+
+    #[test]
+    fn explored_moves_are_legal_and_labelled_for_the_mover() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("teacher.safetensors");
+        let mut network = Network::random(Description::batch_first(&[HeadKind::Value]), 1).unwrap();
+        network.calibration.value.outputs = vec![-300.0, 300.0];
+        network.save(&file).unwrap();
+        // Black to move: mate in one (Qh4) among 30 moves.
+        let fen = "rnbqkbnr/pppp1ppp/8/4p3/6P1/5P2/PPPPP2P/RNBQKBNR b KQkq - 0 2";
+        let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
+        let count = 600;
+        let examples = Examples {
+            squares: vec![Squares::of(&position); count],
+            labels: vec![7; count],
+            moves: vec![u16::MAX; count],
+        };
+        let mut explorer = Explorer::new(&file, 0.5, 3, 1).unwrap();
+        let ours = explorer.explore(5, examples.clone()).unwrap();
+        let again = Explorer::new(&file, 0.5, 3, 2).unwrap().explore(5, examples.clone()).unwrap();
+        assert!(
+            ours.moves == again.moves && ours.labels == again.labels,
+            "the same batch gives the same moves"
+        );
+        assert!(explorer.explore(6, examples).unwrap().moves != ours.moves);
+        let touched = ours.moves.iter().filter(|&&mv| mv != u16::MAX).count();
+        assert!((200..400).contains(&touched), "{touched}");
+        let mut mates = 0;
+        for (mv, label) in ours.moves.iter().zip(&ours.labels).filter(|(mv, _)| **mv != u16::MAX) {
+            let played = nets::move_of_index(&position, *mv).expect("legal");
+            let after = position.after(played);
+            if outcome(&after).is_some() {
+                assert_eq!(*label, mate_label(1));
+                mates += 1;
+                continue;
+            }
+            let logit = eval::reference::run(&network, &Squares::of(&after)).unwrap().value.unwrap();
+            let expected = -network.calibration.value.apply(logit);
+            assert!((*label as f32 - expected).abs() < 0.05 * expected.abs() + 15.0, "{label} {expected}");
+        }
+        assert!(mates > 0);
+    }
+}
