@@ -38,7 +38,7 @@ struct EvalArgs {
     /// Code path: amx, avx512, avx2 or portable; may be repeated (default: all that run here).
     #[arg(long, value_name = "PATH")]
     path: Vec<CpuPath>,
-    /// Number format: bf16 or f32 (default: those of the path).
+    /// Number format: bf16, f32 or int8 (default: those of the path).
     #[arg(long, value_name = "FORMAT")]
     precision: Option<Precision>,
     /// Head: value or moves; may be repeated (default: those of the network).
@@ -231,7 +231,7 @@ fn write_values(path: &Path, evaluator: &mut CpuEvaluator, positions: &[Position
 /// The paths and precisions to measure.
 fn paths(args: &EvalArgs) -> anyhow::Result<Vec<(CpuPath, Precision)>> {
     let wished = if args.path.is_empty() { CpuPath::ALL.to_vec() } else { args.path.clone() };
-    let precisions = args.precision.map_or(vec![Precision::Bf16, Precision::F32], |one| vec![one]);
+    let precisions = args.precision.map_or(Precision::ALL.to_vec(), |one| vec![one]);
     let mut list = Vec::new();
     for path in wished {
         let fitting = precisions.iter().filter(|&&precision| path.obstacle(precision).is_none());

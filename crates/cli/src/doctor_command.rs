@@ -28,6 +28,7 @@ fn tolerance(precision: Precision) -> f32 {
     match precision {
         Precision::Bf16 => 0.05,
         Precision::F32 => 1e-3,
+        Precision::Int8 => 0.25,
     }
 }
 
@@ -54,7 +55,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     writeln!(out, "  tile unit: {}", amx::status())?;
     writeln!(out, "\nCode paths")?;
     for path in CpuPath::ALL {
-        for precision in [Precision::Bf16, Precision::F32] {
+        for precision in Precision::ALL {
             match path.obstacle(precision) {
                 None => writeln!(out, "  {:<8} {:<4}  runs here", path.name(), precision.name())?,
                 Some(obstacle) => {

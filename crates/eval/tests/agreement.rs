@@ -15,7 +15,7 @@ use proptest::prelude::*;
 
 /// Every (path, precision) that this machine can run.
 fn paths() -> Vec<(CpuPath, Precision)> {
-    let all = CpuPath::ALL.into_iter().flat_map(|path| [(path, Precision::Bf16), (path, Precision::F32)]);
+    let all = CpuPath::ALL.into_iter().flat_map(|path| Precision::ALL.map(|precision| (path, precision)));
     all.filter(|&(path, precision)| path.obstacle(precision).is_none()).collect()
 }
 
@@ -103,6 +103,7 @@ fn tolerance(precision: Precision) -> f32 {
     match precision {
         Precision::F32 => 1e-4,
         Precision::Bf16 => 0.04,
+        Precision::Int8 => 0.25,
     }
 }
 
@@ -110,6 +111,11 @@ fn check(network: &Arc<Network>, count: usize, seed: u64) {
     let positions = positions(count, seed);
     let expected = Reference::new(Arc::clone(network)).evaluate(batch(network, &positions, seed)).unwrap();
     for (path, precision) in paths() {
+        if precision == Precision::Int8 && !int8_holds(&network.description) {
+            let options = CpuOptions { threads: 1, path: Some(path), precision: Some(precision) };
+            assert!(CpuEvaluator::new(Arc::clone(network), options).is_err());
+            continue;
+        }
         let mut evaluator = evaluator(network, path, precision, 1);
         let found = evaluator.evaluate(batch(network, &positions, seed)).unwrap();
         for (expected, found) in
@@ -123,6 +129,20 @@ fn check(network: &Arc<Network>, count: usize, seed: u64) {
             );
         }
     }
+}
+
+/// Int8 activations cannot be negative, and a last layer that is no convolution would be rounded.
+fn int8_holds(description: &Description) -> bool {
+    let relu = |layer: &Layer| match layer {
+        Layer::Branches { activation, .. } | Layer::Conv { activation, .. } => {
+            *activation == Activation::Relu
+        }
+    };
+    description.trunk.iter().all(relu)
+        && description.heads.iter().all(|head| match head.layers.split_last() {
+            Some((Layer::Conv { .. }, body)) => body.iter().all(relu),
+            _ => false,
+        })
 }
 
 fn conv(kernel: usize, channels: usize, norm: bool, relu: bool) -> Layer {

@@ -118,7 +118,7 @@ fn kernels_stay_in_their_memory() {
     for before in [false, true] {
         FENCE_BEFORE.store(before, Ordering::Relaxed);
         for path in CpuPath::ALL {
-            for precision in [Precision::Bf16, Precision::F32] {
+            for precision in Precision::ALL {
                 if path.obstacle(precision).is_some() {
                     continue;
                 }

@@ -190,6 +190,7 @@ unsafe impl Kernels for Avx2 {
     unsafe fn finish(
         c: *const f32,
         rows: usize,
+        _scale: *const f32,
         bias: *const f32,
         relu: bool,
         out: *mut f32,

@@ -186,6 +186,8 @@ unsafe fn finish_bf16<const COPIES: usize>(
     }
 }
 
+pub(crate) use by_rows;
+
 /// Makes the input kernel of one element format.
 macro_rules! input_kernel {
     ($name:ident, $dispatch:ident, $element:ty, $features:literal, $store_full:expr, $store_half:expr) => {
@@ -263,6 +265,8 @@ macro_rules! input_kernel {
         }
     };
 }
+
+pub(crate) use input_kernel;
 
 input_kernel!(
     input_job_f32,
@@ -380,6 +384,7 @@ unsafe impl Kernels for Avx512 {
     unsafe fn finish(
         c: *const f32,
         rows: usize,
+        _scale: *const f32,
         bias: *const f32,
         relu: bool,
         out: *mut f32,
@@ -441,6 +446,7 @@ unsafe impl Kernels for Avx512Bf16 {
     unsafe fn finish(
         c: *const f32,
         rows: usize,
+        _scale: *const f32,
         bias: *const f32,
         relu: bool,
         out: *mut Bf16,
@@ -494,6 +500,7 @@ unsafe impl Kernels for Tiled {
     unsafe fn finish(
         c: *const f32,
         rows: usize,
+        _scale: *const f32,
         bias: *const f32,
         relu: bool,
         out: *mut Bf16,

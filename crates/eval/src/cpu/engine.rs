@@ -3,7 +3,7 @@
 
 use std::{marker::PhantomData, ops::Range, sync::Arc};
 
-use nets::{Calibration, HeadKind, MonotoneMap};
+use nets::{Calibration, HeadKind, MonotoneMap, Squares};
 
 use super::{
     kernels::Kernels,
@@ -53,6 +53,26 @@ impl<K: Kernels> Engine<K> {
         }
     }
 
+    /// The largest output of each step over these positions.
+    pub fn observe(&mut self, positions: &[Squares]) -> Result<Vec<f32>, EvalError> {
+        let guard = K::guard().ok_or_else(|| EvalError::Device("the tile unit went away".to_owned()))?;
+        let plan = Arc::clone(&self.plan);
+        let mut largest = Vec::new();
+        for group in positions.chunks(GROUP) {
+            let boards: Vec<&[u8; 64]> = group.iter().map(|squares| &squares.0).collect();
+            let steps = plan.trunk.iter().chain(plan.heads.iter().flat_map(|head| &head.steps));
+            for (index, step) in steps.enumerate() {
+                self.steps(&guard, std::slice::from_ref(step), &boards, (1 << boards.len()) - 1);
+                let stored =
+                    &self.buffers[step.output()].as_slice()[..plan.buffers[step.output()] * group.len()];
+                let most = stored.iter().fold(0.0_f32, |most, value| most.max(value.to_f32()));
+                largest.resize(largest.len().max(index + 1), 0.0);
+                largest[index] = most.max(largest[index]);
+            }
+        }
+        Ok(largest)
+    }
+
     fn steps(&mut self, guard: &K::Guard, steps: &[Step<K::Element>], boards: &[&[u8; 64]], active: u32) {
         for step in steps {
             match step {
@@ -98,6 +118,7 @@ impl<K: Kernels> Engine<K> {
                         K::finish(
                             sums,
                             BLOCK,
+                            product.scale.as_ptr().add(panel * BLOCK),
                             product.bias.as_ptr().add(panel * BLOCK),
                             product.relu,
                             output.add(board * strides[1] + panel * store.block_stride),
@@ -126,6 +147,7 @@ impl<K: Kernels> Engine<K> {
                 K::finish(
                     sums,
                     boards,
+                    product.scale.as_ptr().add(panel * BLOCK),
                     product.bias.as_ptr().add(panel * BLOCK),
                     product.relu,
                     output.add(panel * store.block_stride),

@@ -49,7 +49,7 @@ pub(crate) unsafe trait Kernels {
         c: *mut f32,
     );
 
-    /// Adds 32 biases to `rows` rows of `c`, applies ReLU if asked, and stores row `r` at `out` plus each of
+    /// Adds 32 biases to `rows` rows of `c` (quantised formats first multiply by `scale`), applies ReLU if asked, and stores row `r` at `out` plus each of
     /// `targets[r * copies..(r + 1) * copies]` elements.
     ///
     /// # Safety
@@ -57,6 +57,7 @@ pub(crate) unsafe trait Kernels {
     unsafe fn finish(
         c: *const f32,
         rows: usize,
+        scale: *const f32,
         bias: *const f32,
         relu: bool,
         out: *mut Self::Element,
@@ -132,6 +133,7 @@ unsafe impl Kernels for Portable {
     unsafe fn finish(
         c: *const f32,
         rows: usize,
+        _scale: *const f32,
         bias: *const f32,
         relu: bool,
         out: *mut f32,

@@ -76,6 +76,10 @@ mod x86 {
                 // SAFETY: the caller has checked that the path's instructions exist here.
                 unsafe { pairs() }
             })),
+            (CpuPath::Avx512, Precision::Int8) => Some(rate(rounds * 16.0 * 64.0 * 2.0, || {
+                // SAFETY: as above.
+                unsafe { fours() }
+            })),
             (CpuPath::Avx512, Precision::F32) => Some(rate(rounds * 16.0 * 16.0 * 2.0, || {
                 // SAFETY: as above.
                 unsafe { wide() }
@@ -97,6 +101,18 @@ mod x86 {
         for _ in 0..ROUNDS {
             for sum in &mut sums {
                 *sum = _mm512_dpbf16_ps(*sum, one, one);
+            }
+        }
+        std::hint::black_box(sums);
+    }
+
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    unsafe fn fours() {
+        let one = std::hint::black_box(_mm512_set1_epi8(1));
+        let mut sums = [_mm512_setzero_si512(); 16];
+        for _ in 0..ROUNDS {
+            for sum in &mut sums {
+                *sum = _mm512_dpbusd_epi32(*sum, one, one);
             }
         }
         std::hint::black_box(sums);

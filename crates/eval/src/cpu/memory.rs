@@ -18,7 +18,9 @@ pub(crate) struct Lines<T> {
 /// # Safety
 /// Every bit pattern is valid and the size divides 64.
 pub(crate) unsafe trait Plain: Copy + Default + Send + Sync + 'static {}
-// SAFETY: all bit patterns of these numbers are values, of 2, 4 and 4 bytes.
+// SAFETY: all bit patterns of these numbers are values, of 1, 2, 4 and 4 bytes.
+unsafe impl Plain for Byte {}
+// SAFETY: as above.
 unsafe impl Plain for Bf16 {}
 // SAFETY: as above.
 unsafe impl Plain for f32 {}
@@ -69,9 +71,18 @@ impl<T> std::fmt::Debug for Lines<T> {
 #[repr(transparent)]
 pub(crate) struct Bf16(pub u16);
 
+/// Eight bits: unsigned for activations, signed for weights, each in units of a scale.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(transparent)]
+pub(crate) struct Byte(pub u8);
+
 /// A number format of activations and weights.
 pub(crate) trait Element: Plain + std::fmt::Debug {
+    /// Are values integers in units of a scale?
+    const QUANTISED: bool = false;
+    /// A weight; for quantised formats in units of its channel's scale.
     fn from_f32(value: f32) -> Self;
+    /// An activation.
     fn to_f32(self) -> f32;
     /// Place of weight (`k`, `column`) in a packed panel of 32 columns.
     fn panel_index(k: usize, column: usize) -> usize;
@@ -86,6 +97,20 @@ impl Element for Bf16 {
     }
     fn panel_index(k: usize, column: usize) -> usize {
         super::amx::b_index(k, column)
+    }
+}
+
+impl Element for Byte {
+    const QUANTISED: bool = true;
+    fn from_f32(value: f32) -> Self {
+        Self((value.round().clamp(-127.0, 127.0) as i8).cast_unsigned())
+    }
+    fn to_f32(self) -> f32 {
+        f32::from(self.0)
+    }
+    /// Groups of four inner elements, as the four-element products read them.
+    fn panel_index(k: usize, column: usize) -> usize {
+        k / 32 * 1024 + column / 16 * 512 + k % 32 / 4 * 64 + column % 16 * 4 + k % 4
     }
 }
 

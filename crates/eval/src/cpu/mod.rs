@@ -1,7 +1,6 @@
 //! Kernels that evaluate our networks on a CPU, chosen at run time for the instructions that the machine has.
 
 pub mod amx;
-pub mod matmul;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -9,10 +8,14 @@ mod avx512;
 mod engine;
 mod input;
 mod kernels;
+pub mod matmul;
 pub mod measure;
 mod memory;
 mod path;
 mod plan;
+mod quantise;
+#[cfg(target_arch = "x86_64")]
+mod vnni;
 mod workers;
 
 use std::{collections::VecDeque, sync::Arc};
@@ -94,14 +97,19 @@ impl CpuEvaluator {
         let threads = options.threads.clamp(1, MOST_THREADS);
         let (engines, macs) = match (choice.path, choice.precision) {
             #[cfg(target_arch = "x86_64")]
-            (CpuPath::Amx, _) => engines::<avx512::Tiled>(&network, threads)?,
+            (CpuPath::Avx512, Precision::Int8) => {
+                let ranges = quantise::ranges::<avx512::Avx512>(&network)?;
+                engines::<vnni::Avx512Int8>(&network, threads, &ranges)?
+            }
             #[cfg(target_arch = "x86_64")]
-            (CpuPath::Avx512, Precision::Bf16) => engines::<avx512::Avx512Bf16>(&network, threads)?,
+            (CpuPath::Amx, _) => engines::<avx512::Tiled>(&network, threads, &[])?,
             #[cfg(target_arch = "x86_64")]
-            (CpuPath::Avx512, Precision::F32) => engines::<avx512::Avx512>(&network, threads)?,
+            (CpuPath::Avx512, Precision::Bf16) => engines::<avx512::Avx512Bf16>(&network, threads, &[])?,
             #[cfg(target_arch = "x86_64")]
-            (CpuPath::Avx2, _) => engines::<avx2::Avx2>(&network, threads)?,
-            _ => engines::<Portable>(&network, threads)?,
+            (CpuPath::Avx512, Precision::F32) => engines::<avx512::Avx512>(&network, threads, &[])?,
+            #[cfg(target_arch = "x86_64")]
+            (CpuPath::Avx2, _) => engines::<avx2::Avx2>(&network, threads, &[])?,
+            _ => engines::<Portable>(&network, threads, &[])?,
         };
         tracing::debug!(path = %choice.path, precision = %choice.precision, threads, "CPU evaluator ready");
         let mut engines = engines;
@@ -131,11 +139,15 @@ impl CpuEvaluator {
 
 type Engines = (Vec<Box<dyn Run>>, Vec<(HeadKind, u64)>);
 
-fn engines<K: Kernels + 'static>(network: &Network, threads: usize) -> Result<Engines, EvalError>
+fn engines<K: Kernels + 'static>(
+    network: &Network,
+    threads: usize,
+    ranges: &[f32],
+) -> Result<Engines, EvalError>
 where
     Engine<K>: Run,
 {
-    let plan = Arc::new(Plan::compile(network)?);
+    let plan = Arc::new(Plan::compile(network, ranges)?);
     let calibration = Arc::new(network.calibration.clone());
     let engine =
         |_| -> Box<dyn Run> { Box::new(Engine::<K>::new(Arc::clone(&plan), Arc::clone(&calibration))) };

@@ -26,6 +26,8 @@ pub enum CpuPath {
 pub enum Precision {
     Bf16,
     F32,
+    /// Eight-bit integers with scales found at load. Only on request: it is less exact.
+    Int8,
 }
 
 impl CpuPath {
@@ -70,11 +72,14 @@ impl CpuPath {
                     .or_else(|| need(&["avx512f", "avx512bw", "avx512vl", "avx512bf16"]))
             }
             (Self::Avx512, Precision::Bf16) => need(&["avx512f", "avx512bw", "avx512vl", "avx512bf16"]),
+            (Self::Avx512, Precision::Int8) => need(&["avx512f", "avx512bw", "avx512vl", "avx512vnni"]),
             (Self::Avx512, Precision::F32) => need(&["avx512f", "avx512bw", "avx512vl"]),
             (Self::Avx2, Precision::F32) => need(&["avx2", "fma"]),
             (Self::Portable, Precision::F32) => None,
-            (Self::Amx, Precision::F32) => Some("the tile unit computes in bf16 only".to_owned()),
-            (Self::Avx2 | Self::Portable, Precision::Bf16) => Some("it computes in f32 only".to_owned()),
+            (Self::Amx, Precision::F32 | Precision::Int8) => Some("it computes in bf16 only".to_owned()),
+            (Self::Avx2 | Self::Portable, Precision::Bf16 | Precision::Int8) => {
+                Some("it computes in f32 only".to_owned())
+            }
         }
     }
 }
@@ -96,12 +101,16 @@ impl FromStr for CpuPath {
 }
 
 impl Precision {
+    /// All precisions.
+    pub const ALL: [Self; 3] = [Self::Bf16, Self::F32, Self::Int8];
+
     /// Name in options and messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Bf16 => "bf16",
             Self::F32 => "f32",
+            Self::Int8 => "int8",
         }
     }
 }
@@ -119,7 +128,8 @@ impl FromStr for Precision {
         match text {
             "bf16" => Ok(Self::Bf16),
             "f32" | "fp32" => Ok(Self::F32),
-            _ => Err(format!("`{text}` is no precision; there are bf16, f32")),
+            "int8" => Ok(Self::Int8),
+            _ => Err(format!("`{text}` is no precision; there are bf16, f32, int8")),
         }
     }
 }

@@ -95,7 +95,9 @@ pub(crate) struct Product<E> {
     pub offsets: Vec<u32>,
     /// Panel after panel, each `offsets.len() * 32 x 32`.
     pub weights: Lines<E>,
-    /// 32 a panel.
+    /// 32 a panel: what a unit of a quantised sum is worth in units of the output; 1 in other formats.
+    pub scale: Lines<f32>,
+    /// 32 a panel, in units of the output.
     pub bias: Lines<f32>,
     pub relu: bool,
     pub panels: usize,
@@ -163,6 +165,15 @@ pub(crate) struct HeadPlan<E> {
     pub last: Last,
 }
 
+impl<E> Step<E> {
+    /// The buffer that this step fills.
+    pub fn output(&self) -> usize {
+        match self {
+            Self::Input { output, .. } | Self::Product(Product { output, .. }) => *output,
+        }
+    }
+}
+
 /// A network ready to run.
 #[derive(Debug)]
 pub(crate) struct Plan<E> {
@@ -181,6 +192,8 @@ struct Place {
     layout: Layout,
     /// Position of each channel; a layer may leave gaps, which hold zeros.
     positions: Vec<usize>,
+    /// What a stored unit is worth; 1 unless quantised.
+    unit: f32,
 }
 
 struct Compiler<'a> {
@@ -188,15 +201,17 @@ struct Compiler<'a> {
     buffers: Vec<Layout>,
     /// The trunk's output, which heads must not overwrite.
     pinned: Option<usize>,
+    /// The largest output of each step, trunk first, then the heads; for quantised formats only.
+    ranges: std::slice::Iter<'a, f32>,
 }
 
 impl<E: Element> Plan<E> {
-    /// Compiles `network`.
-    pub fn compile(network: &Network) -> Result<Self, EvalError> {
+    /// Compiles `network`. Quantised formats need the largest output of each step, in the order of the plan.
+    pub fn compile(network: &Network, ranges: &[f32]) -> Result<Self, EvalError> {
         let unsupported = |reason: String| EvalError::Unsupported { network: network.name.clone(), reason };
         let description = &network.description;
         description.check().map_err(unsupported)?;
-        let mut compiler = Compiler { network, buffers: Vec::new(), pinned: None };
+        let mut compiler = Compiler { network, buffers: Vec::new(), pinned: None, ranges: ranges.iter() };
         let reach_of = |layers: &[Layer]| match layers.first() {
             Some(Layer::Conv { kernel, padding: Padding::Same, .. }) => kernel / 2,
             _ => 0,
@@ -216,6 +231,9 @@ impl<E: Element> Plan<E> {
             let place = place.ok_or_else(|| unsupported(format!("the {name} head has no input layer")))?;
             let last = match end.first() {
                 Some(layer) => compiler.sampled(&format!("{name}.{}", body.len()), layer, &place)?,
+                None if E::QUANTISED => {
+                    return Err(unsupported(format!("int8 would round the {name} head's outputs")));
+                }
                 None => Last::Stored {
                     input: place.buffer,
                     channels: place.positions.len(),
@@ -280,6 +298,20 @@ fn tensor<'a>(network: &'a Network, name: &str) -> Result<&'a [f32], EvalError> 
 }
 
 impl Compiler<'_> {
+    /// What a unit of the next step's output is worth.
+    fn unit<E: Element>(&mut self, name: &str, activation: Activation) -> Result<f32, EvalError> {
+        if !E::QUANTISED {
+            return Ok(1.0);
+        }
+        let unsupported =
+            |reason: String| EvalError::Unsupported { network: self.network.name.clone(), reason };
+        if activation != Activation::Relu {
+            return Err(unsupported(format!("layer {name} may be negative, which int8 does not hold")));
+        }
+        let largest = self.ranges.next().ok_or_else(|| unsupported(format!("layer {name} has no range")))?;
+        Ok(if *largest > 0.0 { largest / 255.0 } else { 1.0 })
+    }
+
     /// Compiles layers that run one after the other. `last_reach`: what the layer after them looks at.
     fn steps<E: Element>(
         &mut self,
@@ -318,11 +350,14 @@ impl Compiler<'_> {
                     .map(|index| tensor(self.network, &format!("{name}.branches.{index}.weight")))
                     .collect::<Result<_, _>>()?;
                 let relu = *activation == Activation::Relu;
+                let unit = self.unit::<E>(name, *activation)?;
+                let [factors, bias] = [factors, bias]
+                    .map(|list: Vec<f32>| list.iter().map(|value| value / unit).collect::<Vec<f32>>());
                 let (table, positions) = InputTable::new(branches, &weights, &factors, &bias, relu);
                 let layout = Layout { cells: 64, blocks: table.width().div_ceil(BLOCK), reach };
                 let output = self.buffer(&layout, None);
                 let store = Store::of(&layout);
-                Ok((Step::Input { table, output, store }, Place { buffer: output, layout, positions }))
+                Ok((Step::Input { table, output, store }, Place { buffer: output, layout, positions, unit }))
             }
             (&Layer::Conv { kernel, channels, padding, norm, activation }, Some(input)) => {
                 let cells = if padding == Padding::Valid { 1 } else { input.layout.cells };
@@ -332,6 +367,7 @@ impl Compiler<'_> {
                 let output = self.buffer(&layout, Some(input.buffer));
                 let (factors, bias) = fold(self.network, name, norm, channels)?;
                 let weight = tensor(self.network, &format!("{name}.weight"))?;
+                let unit = self.unit::<E>(name, activation)?;
                 let taps = taps(kernel, padding);
                 let steps = taps.len() * input.layout.blocks;
                 let mut offsets = Vec::with_capacity(steps);
@@ -345,24 +381,31 @@ impl Compiler<'_> {
                 let mut weights = Lines::<E>::zeroed(layout.blocks * panel);
                 let packed = weights.as_mut_slice();
                 let inputs = input.positions.len();
+                let mut scale = Lines::<f32>::zeroed(layout.blocks * BLOCK);
                 for channel in 0..channels {
+                    let own = &weight[channel * inputs * kernel * kernel..][..inputs * kernel * kernel];
+                    let largest = own.iter().fold(0.0_f32, |most, weight| most.max(weight.abs()));
+                    let largest = largest * factors[channel].abs();
+                    let step = if E::QUANTISED && largest > 0.0 { largest / 127.0 } else { 1.0 };
+                    scale.as_mut_slice()[channel] = step * input.unit / unit;
                     for (at, &position) in input.positions.iter().enumerate() {
                         for (index, tap) in taps.iter().enumerate() {
                             let from = (channel * inputs + at) * kernel * kernel + tap.kernel_cell;
                             let k = index * input.layout.blocks * BLOCK + position;
                             packed[channel / BLOCK * panel + E::panel_index(k, channel % BLOCK)] =
-                                E::from_f32(weight[from] * factors[channel]);
+                                E::from_f32(weight[from] * factors[channel] / step);
                         }
                     }
                 }
                 let mut padded = Lines::<f32>::zeroed(layout.blocks * BLOCK);
-                padded.as_mut_slice()[..channels].copy_from_slice(&bias);
+                padded.as_mut_slice().iter_mut().zip(&bias).for_each(|(to, bias)| *to = bias / unit);
                 let product = Product {
                     input: input.buffer,
                     output,
                     by_board: cells == 64,
                     offsets,
                     weights,
+                    scale,
                     bias: padded,
                     relu: activation == Activation::Relu,
                     panels: layout.blocks,
@@ -370,7 +413,7 @@ impl Compiler<'_> {
                     store: Store::of(&layout),
                 };
                 let positions = (0..channels).collect();
-                Ok((Step::Product(product), Place { buffer: output, layout, positions }))
+                Ok((Step::Product(product), Place { buffer: output, layout, positions, unit }))
             }
             (Layer::Conv { .. }, None) => Err(EvalError::Unsupported {
                 network: self.network.name.clone(),
@@ -423,7 +466,7 @@ impl Compiler<'_> {
             for (at, &position) in input.positions.iter().enumerate() {
                 for cell in 0..kernel_cells {
                     packed[(channel * kernel_cells + cell) * depth + position] =
-                        weight[(channel * inputs + at) * kernel_cells + cell] * factors[channel];
+                        weight[(channel * inputs + at) * kernel_cells + cell] * factors[channel] * input.unit;
                 }
             }
         }
