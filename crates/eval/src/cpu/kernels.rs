@@ -54,6 +54,7 @@ pub(crate) unsafe trait Kernels {
     ///
     /// # Safety
     /// As [`Kernels::product`]; every target row of 32 elements is the caller's alone.
+    #[expect(clippy::too_many_arguments, reason = "the operands of one step")]
     unsafe fn finish(
         c: *const f32,
         rows: usize,

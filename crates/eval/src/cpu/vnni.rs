@@ -3,6 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::{
+    avx512::{by_rows, input_kernel},
     input::Job,
     kernels::Kernels,
     memory::Byte,
@@ -106,7 +107,7 @@ unsafe fn dot(a: *const Byte, stride: usize, blocks: usize, weights: *const f32)
     _mm512_reduce_add_ps(sum)
 }
 
-super::avx512::input_kernel!(
+input_kernel!(
     input_job,
     input,
     Byte,
@@ -139,10 +140,12 @@ unsafe impl Kernels for Avx512Int8 {
         _narrow: bool,
         c: *mut f32,
     ) {
-        super::avx512::by_rows!(rows, |first, COUNT| {
-            // SAFETY: the caller's promise, for these rows.
-            unsafe { self::rows::<COUNT>(a.add(first * stride), stride, offsets, b, c.add(first * BLOCK)) }
-        });
+        // SAFETY: the caller's promise, for the rows of each call.
+        unsafe {
+            by_rows!(rows, |first, COUNT| {
+                self::rows::<COUNT>(a.add(first * stride), stride, offsets, b, c.add(first * BLOCK));
+            });
+        }
     }
 
     unsafe fn finish(
