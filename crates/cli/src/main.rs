@@ -84,8 +84,12 @@ fn refuse_arguments(error: &clap::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let text = error.render().to_string();
-    let lines: Vec<&str> =
-        text.lines().take_while(|line| !line.starts_with("Usage:")).map(str::trim).filter(|line| !line.is_empty()).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .take_while(|line| !line.starts_with("Usage:"))
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
     let text = lines.join(" ").replace("For more information, try '--help'.", "");
     complain(&format!("{} (try `--help`)", text.trim().trim_start_matches("error: ")));
     ExitCode::from(2)

@@ -64,7 +64,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         Watch::Auto if std::io::stderr().is_terminal() => Box::new(progress::Bar::default()),
         Watch::Bar => Box::new(progress::Bar::default()),
         Watch::Auto | Watch::Plain => Box::new(progress::Lines::default()),
-        Watch::Json => Box::new(progress::Json::default()),
+        Watch::Json => Box::new(progress::Json),
         Watch::None => Box::new(train::Silent),
     };
     let outcome = train::train(&config, args.resume, &stop, watcher.as_mut())?;
