@@ -1,5 +1,6 @@
 //! Burn against the plain reference and against our own training kernels.
 #![cfg(feature = "burn")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use board::{CastlingMode, Position};
 use nets::{Description, HeadKind, Network, PolicyIndex, Squares, Tensor, TensorKind};

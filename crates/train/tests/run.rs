@@ -1,5 +1,7 @@
 //! Whole runs on data made here: random games whose positions are labelled with their material balance.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::{
     fmt::Write as _,
     panic::{AssertUnwindSafe, catch_unwind},

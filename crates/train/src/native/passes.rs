@@ -23,12 +23,12 @@ macro_rules! vectorised {
                     body $(::<$element>)? ($($argument),*);
                 }
                 match $crate::native::passes::width() {
-                    // SAFETY: `width` found the features that `wide` is compiled with.
                     $crate::native::passes::Width::Wide => {
+                        // SAFETY: `width` found the features that `wide` is compiled with.
                         return unsafe { wide $(::<$element>)? ($($argument),*) };
                     }
-                    // SAFETY: `width` found the features that `narrow` is compiled with.
                     $crate::native::passes::Width::Narrow => {
+                        // SAFETY: `width` found the features that `narrow` is compiled with.
                         return unsafe { narrow $(::<$element>)? ($($argument),*) };
                     }
                     $crate::native::passes::Width::Plain => {}

@@ -342,8 +342,8 @@ impl<E: Element> Plan<E> {
     pub fn norm_backward(&mut self, index: usize, sums: &[f64], products: &[f64], count: usize) {
         let stage = &mut self.stages[index];
         let count = count.max(1) as f64;
-        match &stage.norm {
-            &Norm::Batch { scale, shift, .. } => {
+        match stage.norm {
+            Norm::Batch { scale, shift, .. } => {
                 for channel in 0..stage.channels {
                     let inverse = 1.0 / (stage.variance[channel] + f64::from(NORM_EPSILON)).sqrt();
                     let scale_gradient = products[channel] * inverse;
@@ -357,7 +357,7 @@ impl<E: Element> Plan<E> {
                     self.parameters[shift].gradient[channel] = sums[channel] as f32;
                 }
             }
-            &Norm::Bias(bias) => {
+            Norm::Bias(bias) => {
                 stage.back.gain[..stage.channels].fill(1.0);
                 for (gradient, &sum) in self.parameters[bias].gradient.iter_mut().zip(sums) {
                     *gradient = sum as f32;
@@ -415,8 +415,8 @@ impl<E: Element> Plan<E> {
 
 impl<E: Element> Stage<E> {
     fn set_affine(&mut self, parameters: &[Parameter], mean: &[f32], variance: Vec<f64>) {
-        match &self.norm {
-            &Norm::Batch { scale, shift, .. } => {
+        match self.norm {
+            Norm::Batch { scale, shift, .. } => {
                 for channel in 0..self.channels {
                     let inverse = 1.0 / (variance[channel] + f64::from(NORM_EPSILON)).sqrt();
                     let factor = f64::from(parameters[scale].value[channel]) * inverse;
@@ -427,7 +427,7 @@ impl<E: Element> Stage<E> {
                 self.mean[..self.channels].copy_from_slice(mean);
                 self.variance = variance;
             }
-            &Norm::Bias(bias) => {
+            Norm::Bias(bias) => {
                 self.affine.scale[..self.channels].fill(1.0);
                 self.affine.shift.copy_from_slice(&parameters[bias].value);
             }
