@@ -74,7 +74,8 @@ impl LabelSettings {
     }
 }
 
-/// Labels until the source or the patience of whoever sets `stop` ends; `report` is called after each game written.
+/// Labels until the source or the patience of whoever sets `stop` ends; `report` is called at
+/// the beginning and after each game written.
 /// Games that are being labelled when `stop` is set are left out and made again by the next run.
 ///
 /// # Errors
@@ -91,6 +92,7 @@ pub fn label(
     };
     let first = output.games();
     let mut progress = LabelProgress { games: first, of, positions: output.positions() };
+    report(&progress);
     let halt = AtomicBool::new(false);
     let stopped = || stop.load(Ordering::Relaxed) || halt.load(Ordering::Relaxed);
     let jobs = settings.jobs.max(1);

@@ -168,13 +168,26 @@ impl Worker {
         let output = &self.output;
         let show_wdl = job.options.show_wdl;
         let position = job.game.position();
+        // First move of the line last shown at each rank.
+        let mut shown: Vec<Option<Move>> = Vec::new();
         let searched = catch_unwind(AssertUnwindSafe(|| {
             ready.built.search.search(&job.game, &limits, &job.control, &mut |info| {
+                let rank = info.multipv.saturating_sub(1);
+                shown.resize(shown.len().max(rank + 1), None);
+                shown[rank] = info.pv.first().copied();
                 output.line(&info_line(position, info, show_wdl));
             })
         }));
         let reason = match searched {
-            Ok(Ok(outcome)) => return outcome,
+            Ok(Ok(outcome)) => {
+                // A depth that was cut short may have shown a new first line over the old others: once more, in order.
+                let agrees =
+                    outcome.lines.iter().map(|line| line.pv.first()).eq(shown.iter().map(Option::as_ref));
+                if !agrees {
+                    outcome.lines.iter().for_each(|info| output.line(&info_line(position, info, show_wdl)));
+                }
+                return outcome;
+            }
             Ok(Err(error)) => error.to_string(),
             Err(_) => "the search failed".to_owned(),
         };
