@@ -43,6 +43,4 @@ pub use run::{Outcome, make_backend, summary, train};
 pub use schedule::Schedule;
 pub use scorer::{BackendScorer, EvaluatorScorer, Scorer};
 pub use trainer::{Ending, MakeScorer, Trainer};
-pub use validate::{
-    Agreement, HeldOut, Measures, Phase, Ranking, legal_moves, measure, validate,
-};
+pub use validate::{Agreement, HeldOut, Measures, Phase, Ranking, legal_moves, measure, validate};
