@@ -95,7 +95,7 @@ impl Memory {
     }
 
     fn bucket(&self, key: u64) -> usize {
-        (u128::from(key) * (self.bounds.len() / WAYS) as u128 >> 64) as usize * WAYS
+        ((u128::from(key) * (self.bounds.len() / WAYS) as u128) >> 64) as usize * WAYS
     }
 
     /// Bounds at exactly this depth that hold for the current root.
@@ -150,7 +150,7 @@ impl Memory {
     }
 
     fn value_slot(&self, key: u64) -> usize {
-        (u128::from(key) * self.values.len() as u128 >> 64) as usize
+        ((u128::from(key) * self.values.len() as u128) >> 64) as usize
     }
 
     /// The evaluation of a position.
@@ -166,7 +166,7 @@ impl Memory {
     }
 
     fn index_slot(&self, key: u64) -> usize {
-        (u128::from(key) * self.index.len() as u128 >> 64) as usize
+        ((u128::from(key) * self.index.len() as u128) >> 64) as usize
     }
 
     /// The scores of a position's legal moves, in generation order.

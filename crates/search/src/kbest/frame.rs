@@ -14,6 +14,16 @@ pub(super) struct FrameRef {
     pub life: u32,
 }
 
+/// A parent, and which of its moves leads here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub frame: FrameRef,
+    /// Place in generation order.
+    pub edge: u8,
+    /// Is the move searched to less than its full depth?
+    pub reduced: bool,
+}
+
 /// One move of an open position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
@@ -57,14 +67,14 @@ pub(super) struct Frame {
     /// Edge with the largest upper bound so far: the move to try first next time.
     pub hopeful: u8,
     pub edges: Vec<Edge>,
-    /// Mean score of the edges.
-    pub mean: f32,
     /// Next edge to open.
     pub next: usize,
+    /// Places of edges whose reduced search reached the separator: to be searched to full depth.
+    pub verify: Vec<u8>,
     /// Open children.
     pub children: Vec<FrameRef>,
     /// Open parents; the first one is the path on which repetitions are looked for.
-    pub parents: Vec<(FrameRef, u8)>,
+    pub parents: Vec<Link>,
     /// Stamp of the ticket that is valid.
     pub ticket: u32,
     /// Speculation level of that ticket; `u8::MAX`: none in the pool.
@@ -72,6 +82,11 @@ pub(super) struct Frame {
 }
 
 impl Frame {
+    /// Is there a move to open?
+    pub(super) fn has_moves(&self) -> bool {
+        self.next < self.edges.len() || !self.verify.is_empty()
+    }
+
     /// The move behind the lower bound where that decides or is exact, else the one that came closest.
     pub(super) fn best_known(&self, lower: Value, upper: Value) -> u8 {
         if self.best != NO_MOVE && (lower >= self.separator || lower == upper) {
@@ -149,8 +164,8 @@ impl Frames {
                 best: NO_MOVE,
                 hopeful: NO_MOVE,
                 edges: Vec::new(),
-                mean: 0.0,
                 next: 0,
+                verify: Vec::new(),
                 children: Vec::new(),
                 parents: Vec::new(),
                 ticket: 0,
@@ -170,7 +185,6 @@ impl Frames {
         frame.upper = -INFINITY;
         frame.best = NO_MOVE;
         frame.hopeful = NO_MOVE;
-        frame.mean = 0.0;
         frame.next = 0;
         frame.ticket_level = u8::MAX;
         self.reference(slot)
@@ -183,6 +197,7 @@ impl Frames {
         frame.life = frame.life.wrapping_add(1);
         frame.ticket = frame.ticket.wrapping_add(1);
         frame.edges.clear();
+        frame.verify.clear();
         frame.children.clear();
         frame.parents.clear();
         self.free.push(slot);

@@ -6,6 +6,7 @@
 mod frame;
 mod pass;
 mod pool;
+mod selectivity;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ use crate::{
     time::Watch,
 };
 use pass::{Deadline, PassEnd, Root, Searcher, memory_key};
+use selectivity::Selectivity;
 
 /// Depths are counted in parts of a ply, so that moves may cost more or less than one.
 const PLY: i16 = 16;
@@ -91,12 +93,13 @@ impl KBest {
         }
     }
 
-    /// For comparison with plain negamax of the same depth: scores are resolved to the centipawn, and mates that a
-    /// deeper search has proven are not used.
+    /// For comparison with plain negamax of the same depth: scores are resolved to the centipawn, no move is reduced or
+    /// skipped, and mates that a deeper search has proven are not used.
     #[must_use]
     pub fn exact(mut self) -> Self {
         self.tolerance = 0;
         self.searcher.any_proof = false;
+        self.searcher.selectivity = Selectivity::NONE;
         self
     }
 
@@ -374,7 +377,9 @@ impl Search for KBest {
         if settings.hash_mib != self.settings.hash_mib {
             let (memory, frames) = Self::memory_shares(settings);
             self.memory = Memory::new(memory);
+            let (selectivity, any_proof) = (self.searcher.selectivity, self.searcher.any_proof);
             self.searcher = Searcher::new(&self.calibration.bins, frames);
+            (self.searcher.selectivity, self.searcher.any_proof) = (selectivity, any_proof);
             self.known_game.clear();
         }
         self.settings = settings.clone();

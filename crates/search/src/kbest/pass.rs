@@ -12,8 +12,9 @@ use eval::{Batch, EvalError, Evaluator};
 
 use super::{
     PLY,
-    frame::{Edge, FrameRef, Frames, State},
+    frame::{Edge, FrameRef, Frames, Link, State},
     pool::{Pool, Ticket},
+    selectivity::{Selectivity, Wish},
 };
 use crate::{
     memory::{Bounds, Memory, NO_MOVE},
@@ -23,6 +24,9 @@ use crate::{
 
 /// Depth under which proven mates are stored: they hold at any depth.
 const PROVEN: i16 = i16::MAX;
+
+/// Speculation of opening a leaf's next capture before the last one is known.
+const LEAF_SPECULATION: u8 = 2;
 
 /// Whether and when a pass must end early.
 pub(super) trait Deadline {
@@ -58,8 +62,7 @@ pub(super) struct Root<'a> {
 
 /// The bounds of a child on their way to a parent.
 struct News {
-    parent: FrameRef,
-    edge: u8,
+    parent: Link,
     /// `None` where no frame was needed.
     child: Option<FrameRef>,
     lower: Value,
@@ -82,6 +85,8 @@ pub(super) struct Searcher {
     batch: Batch,
     /// Open frames from which on the deepest go first, and twice which none is opened.
     frame_limit: usize,
+    /// How late moves are treated.
+    pub selectivity: Selectivity,
     /// Use mates that were proven at another depth: more than a search of this depth could see.
     pub any_proof: bool,
     /// Deepest ply seen since the last [`Searcher::reset_statistics`].
@@ -151,6 +156,7 @@ impl Searcher {
             news: Vec::new(),
             batch: Batch::default(),
             frame_limit: (bytes / 2 / Frames::TYPICAL_BYTES).max(64),
+            selectivity: Selectivity::default(),
             any_proof: true,
             deepest: 0,
             batches: 0,
@@ -186,7 +192,7 @@ impl Searcher {
             let width = (width as u64).min(deadline.evaluations_left()).max(1) as usize;
             while self.pending.len() < width && end.is_none() {
                 turns = turns.wrapping_add(1);
-                if turns % 64 == 0 && deadline.is_over() {
+                if turns.is_multiple_of(64) && deadline.is_over() {
                     return Ok(PassEnd::Interrupted);
                 }
                 let crowded = self.frames.open_count() > self.frame_limit;
@@ -244,8 +250,6 @@ impl Searcher {
     fn set_edges(&mut self, reference: FrameRef, mut edges: Vec<Edge>, first: u8) {
         let Some(frame) = self.frames.get_mut(reference) else { return };
         if frame.depth > 0 {
-            let total: f32 = edges.iter().map(|edge| f32::from(edge.score)).sum();
-            frame.mean = total / edges.len().max(1) as f32;
             edges.sort_by_key(|edge| (edge.index != first, std::cmp::Reverse(edge.score)));
         }
         frame.edges = edges;
@@ -256,16 +260,17 @@ impl Searcher {
     /// Puts a ticket for the frame's next move into the pool.
     fn enqueue(&mut self, reference: FrameRef, extra: u8) {
         let Some(frame) = self.frames.get_mut(reference) else { return };
-        let Some(edge) = frame.edges.get(frame.next) else { return };
+        if !frame.has_moves() {
+            return;
+        }
         let level = frame.speculation.saturating_add(extra);
         if frame.ticket_level <= level {
             return; // Already waiting at least as far in front.
         }
         frame.ticket = frame.ticket.wrapping_add(1);
         frame.ticket_level = level;
-        let decisiveness = (f32::from(edge.score) - frame.mean).abs();
         let ticket = Ticket { frame: reference.slot, stamp: frame.ticket, ply: frame.ply };
-        self.pool.push(ticket, level, decisiveness);
+        self.pool.push(ticket, level);
     }
 
     /// Opens the next move of the frame behind a ticket. False when there is no memory for it.
@@ -277,22 +282,34 @@ impl Searcher {
         }
         let level = frame.ticket_level;
         frame.ticket_level = u8::MAX;
-        let Some(&edge) = frame.edges.get(frame.next) else { return true };
-        frame.next += 1;
-        match self.open_move(root, reference, edge, level, memory) {
+        let (place, full) = match frame.verify.pop() {
+            Some(place) => (usize::from(place), true),
+            None => (frame.next, false),
+        };
+        let Some(&edge) = frame.edges.get(place) else { return true };
+        if !full {
+            frame.next += 1;
+        }
+        let wish = if full { Wish::Full } else { self.selectivity.wish(frame, place) };
+        let (opened, reduced) = self.open_move(root, reference, edge, wish, level, memory);
+        match opened {
             Opened::Known(lower, upper) => {
-                self.news.push(News { parent: reference, edge: edge.index, child: None, lower, upper })
+                let parent = Link { frame: reference, edge: edge.index, reduced };
+                self.news.push(News { parent, child: None, lower, upper });
             }
             Opened::Frame(child) => {
                 if let Some(frame) = self.frames.get_mut(child) {
-                    frame.parents.push((reference, edge.index));
+                    frame.parents.push(Link { frame: reference, edge: edge.index, reduced });
                 }
                 let Some(frame) = self.frames.get_mut(reference) else { return true };
                 frame.children.push(child);
-                // The next move of a position that expects this one to reach the separator is a speculation; where
-                // no move is expected to, every move is needed anyway.
-                let speculative = frame.depth == 0 || i32::from(edge.score) >= frame.separator;
-                self.enqueue(reference, u8::from(speculative));
+                let step = match frame.edges.get(frame.next) {
+                    Some(next) => self.pool.speculation(f32::from(next.score) - frame.separator as f32),
+                    None => 0,
+                };
+                // One of a leaf's captures mostly settles it.
+                let step = if frame.depth == 0 { LEAF_SPECULATION } else { step };
+                self.enqueue(reference, step);
             }
             Opened::Full => return false,
         }
@@ -305,13 +322,36 @@ impl Searcher {
         root: &Root<'_>,
         parent: FrameRef,
         edge: Edge,
+        wish: Wish,
+        level: u8,
+        memory: &Memory,
+    ) -> (Opened, bool) {
+        let Some(frame) = self.frames.get(parent) else { return (Opened::Known(-INFINITY, INFINITY), false) };
+        let position = frame.position.after(edge.mv);
+        let separator = child_separator(frame.separator);
+        let wish = if wish != Wish::Full && position.is_check() { Wish::Full } else { wish };
+        let depth = match wish {
+            Wish::Skip => return (Opened::Known(separator, INFINITY), false),
+            Wish::Full => frame.depth - PLY,
+            Wish::Reduced(plies) => frame.depth - PLY * (1 + plies),
+        };
+        let reduced = wish != Wish::Full;
+        (self.open_position(root, parent, position, depth.max(0), separator, level, memory), reduced)
+    }
+
+    /// As [`Searcher::open_move`], once the move is made.
+    #[allow(clippy::too_many_arguments)]
+    fn open_position(
+        &mut self,
+        root: &Root<'_>,
+        parent: FrameRef,
+        position: Position,
+        depth: i16,
+        separator: Value,
         level: u8,
         memory: &Memory,
     ) -> Opened {
         let Some(frame) = self.frames.get(parent) else { return Opened::Known(-INFINITY, INFINITY) };
-        let position = frame.position.after(edge.mv);
-        let separator = child_separator(frame.separator);
-        let depth = (frame.depth - PLY).max(0);
         let quiet = frame.depth == 0;
         let ply = frame.ply + 1;
         self.deepest = self.deepest.max(u32::from(ply));
@@ -421,7 +461,7 @@ impl Searcher {
             }
             clock -= 1;
             same_side = !same_side;
-            at = frame.parents.first().map(|&(reference, _)| reference);
+            at = frame.parents.first().map(|link| link.frame);
         }
         earlier += root.history.iter().rev().take(clock as usize).filter(|&&past| past == key).count();
         earlier >= 2
@@ -488,13 +528,22 @@ impl Searcher {
 
     /// Works through the news; the root's bounds once it closes.
     fn back_up(&mut self, root: &Root<'_>, top: FrameRef, memory: &mut Memory) -> Option<Bounds> {
-        while let Some(News { parent: reference, edge, child, lower, upper }) = self.news.pop() {
+        while let Some(News { parent: Link { frame: reference, edge, reduced }, child, lower, upper }) =
+            self.news.pop()
+        {
             let Some(frame) = self.frames.get_mut(reference) else { continue };
             if let Some(child) = child {
                 // Only now: a parent is exhausted when its last child's result has arrived.
                 frame.children.retain(|&other| other != child);
             }
             let (at_least, at_most) = (from_child(upper), from_child(lower));
+            if reduced && at_least >= frame.separator && at_least <= MATE_BOUND {
+                // Better than a late move should be: look again at full depth.
+                let place = frame.edges.iter().position(|other| other.index == edge);
+                frame.verify.extend(place.and_then(|place| u8::try_from(place).ok()));
+                self.enqueue(reference, 0);
+                continue;
+            }
             if at_least > frame.lower {
                 frame.lower = at_least;
                 frame.best = edge;
@@ -504,7 +553,7 @@ impl Searcher {
                 frame.hopeful = edge;
             }
             let reached = frame.lower >= frame.separator;
-            let exhausted = frame.next >= frame.edges.len() && frame.children.is_empty();
+            let exhausted = !frame.has_moves() && frame.children.is_empty();
             if reached || exhausted {
                 let (lower, upper) = (frame.lower, if exhausted { frame.upper } else { INFINITY });
                 if reference == top {
@@ -539,8 +588,8 @@ impl Searcher {
             }
         }
         self.open.remove(&frame_key(key, depth, separator));
-        for &(parent, edge) in &parents {
-            self.news.push(News { parent, edge, child: Some(reference), lower, upper });
+        for &parent in &parents {
+            self.news.push(News { parent, child: Some(reference), lower, upper });
         }
         if let Some(frame) = self.frames.get_mut(reference) {
             frame.parents = parents;
@@ -562,7 +611,7 @@ impl Searcher {
             self.frames.release(reference.slot);
             for child in children {
                 if let Some(frame) = self.frames.get_mut(child) {
-                    frame.parents.retain(|&(parent, _)| parent != reference);
+                    frame.parents.retain(|link| link.frame != reference);
                     if frame.parents.is_empty() {
                         doomed.push(child);
                     }

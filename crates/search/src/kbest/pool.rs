@@ -1,4 +1,11 @@
 //! The global pool of open positions: priority bins, most urgent first, last in first out within a bin.
+//!
+//! Batch First (2018) ordered its bins by decisiveness: how far the next move's score stands out from the mean of its
+//! position. Measured by evaluations to a given depth, another use of the same bins is better: they grade how
+//! speculative a move is. Where a position expects its first move to reach the separator, opening the second before
+//! the first is known is the more wasteful the better that second move looks; where no move is expected to reach it,
+//! all are needed anyway. Among equally speculative positions the one furthest from the root goes first, so that
+//! what is begun is finished. (docs/2-search.md has the figures.)
 
 /// A position that waits for its next move to be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,12 +16,11 @@ pub(super) struct Ticket {
     pub ply: u16,
 }
 
-/// Bins by speculation (how many moves that may prove needless were opened on the way here), then by decisiveness
-/// (how far the next move's score stands out from the mean of its position; most decisive first).
+/// Bins by speculation, then by distance from the root.
 #[derive(Debug)]
 pub(super) struct Pool {
     bins: Vec<Vec<Ticket>>,
-    /// Ascending; a score further out than boundary `i` belongs in front of bin `i`.
+    /// Percentiles of |move score − mean of the position|, ascending, centipawns.
     boundaries: Vec<f32>,
     /// No bin before this one holds a ticket.
     first: usize,
@@ -22,12 +28,18 @@ pub(super) struct Pool {
 }
 
 /// Levels of speculation told apart.
-const LEVELS: usize = 8;
+const LEVELS: usize = 16;
+
+/// Distances from the root told apart.
+const PLIES: usize = 16;
+
+/// What opening the next move of a position adds to its speculation at most.
+const LARGEST_STEP: usize = 6;
 
 impl Pool {
     /// `boundaries`: ascending percentiles of |score − mean|, centipawns.
     pub(super) fn new(boundaries: &[f32]) -> Self {
-        let bins = LEVELS * (boundaries.len() + 1);
+        let bins = LEVELS * PLIES;
         Self { bins: vec![Vec::new(); bins], boundaries: boundaries.to_vec(), first: bins, size: 0 }
     }
 
@@ -42,11 +54,17 @@ impl Pool {
         self.size = 0;
     }
 
-    /// `decisiveness`: |score − mean| of the next move in centipawns.
-    pub(super) fn push(&mut self, ticket: Ticket, speculation: u8, decisiveness: f32) {
-        let width = self.boundaries.len() + 1;
-        let closer = self.boundaries.partition_point(|&boundary| boundary < decisiveness);
-        let bin = usize::from(speculation).min(LEVELS - 1) * width + (width - 1 - closer);
+    /// How speculative it is to open a move while earlier ones are undecided: from 1 for a move that is expected to
+    /// miss the separator, by as many bins as its score lies above it. `excess`: score − separator, centipawns.
+    pub(super) fn speculation(&self, excess: f32) -> u8 {
+        let bins = self.boundaries.len().max(1);
+        let above = self.boundaries.partition_point(|&boundary| boundary < excess);
+        (1 + above * (LARGEST_STEP - 1) / bins) as u8
+    }
+
+    pub(super) fn push(&mut self, ticket: Ticket, speculation: u8) {
+        let nearness = PLIES - 1 - usize::from(ticket.ply).min(PLIES - 1);
+        let bin = usize::from(speculation).min(LEVELS - 1) * PLIES + nearness;
         self.bins[bin].push(ticket);
         self.first = self.first.min(bin);
         self.size += 1;
@@ -64,7 +82,7 @@ impl Pool {
         None
     }
 
-    /// Of the tickets on top of the bins the one furthest from the root: finishes what is begun when memory is short.
+    /// Of the tickets on top of the bins the one furthest from the root: keeps the tree small when memory is short.
     pub(super) fn pop_deepest(&mut self) -> Option<Ticket> {
         let bin = (self.first..self.bins.len())
             .filter(|&bin| !self.bins[bin].is_empty())
@@ -79,15 +97,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn needed_before_speculative_then_decisive_before_even() {
+    fn needed_before_speculative_then_deep_before_shallow() {
         let mut pool = Pool::new(&[10.0, 100.0]);
-        let ticket = |frame| Ticket { frame, stamp: 0, ply: 1 };
-        pool.push(ticket(1), 1, 500.0);
-        pool.push(ticket(2), 0, 5.0);
-        pool.push(ticket(3), 0, 50.0);
-        pool.push(ticket(4), 0, 500.0);
-        pool.push(ticket(5), 0, 500.0);
+        let ticket = |frame, ply| Ticket { frame, stamp: 0, ply };
+        pool.push(ticket(1, 3), 1);
+        pool.push(ticket(2, 1), 0);
+        pool.push(ticket(3, 2), 0);
+        pool.push(ticket(4, 40), 0);
+        pool.push(ticket(5, 2), 0);
         let order: Vec<u32> = std::iter::from_fn(|| pool.pop()).map(|ticket| ticket.frame).collect();
-        assert_eq!(order, [5, 4, 3, 2, 1]);
+        assert_eq!(order, [4, 5, 3, 2, 1]);
+    }
+
+    #[test]
+    fn the_better_the_next_move_the_more_speculative() {
+        let pool = Pool::new(&[10.0, 100.0]);
+        assert_eq!([-50.0, 0.0, 50.0, 500.0].map(|excess| pool.speculation(excess)), [1, 1, 3, 6]);
     }
 }
