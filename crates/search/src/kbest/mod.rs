@@ -32,6 +32,9 @@ const PLY: i16 = 16;
 /// Plies beyond which no search goes.
 const LARGEST_DEPTH: u32 = 128;
 
+/// Passes that one depth may take: an ordinary depth takes a dozen, contradictory bounds could go on for ever.
+const MOST_PASSES: u32 = 100;
+
 /// Distance of two scores, in centipawns, below which they are the same to a game.
 const TOLERANCE: Value = 2;
 
@@ -151,7 +154,7 @@ impl KBest {
                 best: if known.lower > -INFINITY { known.best } else { NO_MOVE },
             };
         }
-        let (mut up, mut down) = (0, 0);
+        let (mut up, mut down, mut passes) = (0, 0, 0);
         let mut separator = guess.clamp(least_open(found), found.upper.max(least_open(found)));
         while found.best == NO_MOVE || found.upper - found.lower > self.tolerance {
             let end =
@@ -169,8 +172,13 @@ impl KBest {
                 down = next_step(down);
             }
             if found.upper < found.lower {
-                // Bounds through repetitions may disagree from path to path; the latest word counts.
-                (found.lower, found.upper) = (bounds.lower.max(-MATE), bounds.upper.min(MATE));
+                // Repetitions and reduced moves can make two passes disagree: the latest word counts.
+                let latest = if bounds.lower >= separator { bounds.lower } else { bounds.upper };
+                (found.lower, found.upper) = (latest, latest);
+            }
+            passes += 1;
+            if passes >= MOST_PASSES || watch.is_over() {
+                return Ok((found, passes >= MOST_PASSES && found.best != NO_MOVE));
             }
             separator = if down == 0 {
                 // Only upwards so far: expect to be right, then lengthen the steps.
