@@ -126,6 +126,9 @@ impl Watch {
 
     fn show(&mut self, progress: &LabelProgress) {
         let first = *self.first.get_or_insert(progress.positions);
+        if progress.positions == first {
+            return; // An engine that does not even start is an error, not progress.
+        }
         let wait = if self.terminal { Duration::from_millis(200) } else { Duration::from_secs(10) };
         if self.shown.is_some_and(|shown| shown.elapsed() < wait) {
             return;
