@@ -321,3 +321,29 @@ fn every_bound_in_memory_holds() {
         }
     }
 }
+
+/// The search as it plays, late moves reduced, sees the same mates, if later; and it always ends.
+#[test]
+fn reductions_hide_no_mate() {
+    let mut dice = Dice(2019);
+    let mut found = [0; 4];
+    while found[1] < 20 || found[2] < 20 || found[3] < 10 {
+        let position = small_position(&mut dice, 4);
+        let Some(moves) = (1..=3).find(|&moves| mates_in(&position, moves)) else { continue };
+        if found[moves as usize] >= 20 {
+            continue;
+        }
+        found[moves as usize] += 1;
+        let settings = Settings { batch: 8, hash_mib: 16, ..Settings::default() };
+        let mut search = KBest::new(Box::new(Mock::new(1)), &Calibration::default(), &settings);
+        let limits = Limits { mate: Some(10), nodes: Some(200_000), ..Limits::default() };
+        let game = Game::new(position.clone());
+        let outcome = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
+        assert!(
+            matches!(outcome.lines[0].score, Score::Mate(1..)),
+            "{}: {:?}",
+            position.fen(),
+            outcome.lines[0]
+        );
+    }
+}
