@@ -337,8 +337,9 @@ impl Search for KBest {
                 }
             }
             if interrupted {
-                // A move proven good at this depth comes to the front, the rest is what the last depth said.
-                if let Some(best) = found.into_iter().next() {
+                // A move proven good at this depth is the one to play. Among several lines it would stand beside
+                // scores of another depth: there the last whole depth has the word.
+                if let Some(best) = found.into_iter().next().filter(|_| wanted == 1 || lines.is_empty()) {
                     lines.retain(|line| line.index != best.index);
                     lines.insert(0, best);
                     lines.truncate(wanted);
