@@ -11,8 +11,16 @@ pub struct Examples {
     pub squares: Vec<Squares>,
     /// Values for the side to move, ordered as `data::Record::value`; for a move head the value after `moves[i]`.
     pub labels: Vec<i32>,
-    /// For a move head: the move of each example. Empty for a value head.
+    /// For a move head: equally many moves of each position, position after position. Empty for a value head.
     pub moves: Vec<PolicyIndex>,
+}
+
+impl Examples {
+    /// Outputs asked for at each position: 1 for a value head.
+    #[must_use]
+    pub fn outputs_each(&self) -> usize {
+        (self.moves.len() / self.squares.len().max(1)).max(1)
+    }
 }
 
 /// How weights move.
@@ -41,7 +49,7 @@ impl Default for OptimizerSettings {
 pub struct Step {
     /// Mean loss over the batch's pairs, before the step.
     pub loss: f32,
-    /// The head's output for each example (with batch statistics), before the step.
+    /// The head's output for each label (with batch statistics), before the step.
     pub logits: Vec<f32>,
 }
 

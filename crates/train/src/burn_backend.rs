@@ -87,7 +87,7 @@ impl BurnBackend {
                 boards = self.layer(&prefix, layer, boards, weights, statistics.as_deref_mut())?;
             }
         }
-        let count = batch.squares.len();
+        let (count, each) = (batch.squares.len(), batch.outputs_each());
         Ok(match self.head {
             HeadKind::Value => boards.reshape([count]),
             HeadKind::Moves => {
@@ -101,11 +101,11 @@ impl BurnBackend {
                     })
                     .collect();
                 let mut places =
-                    Array::<2, Int>::from_data(TensorData::new(places, [count, 1]), &self.device);
+                    Array::<2, Int>::from_data(TensorData::new(places, [count, each]), &self.device);
                 if statistics.is_some() {
                     places = places.autodiff();
                 }
-                boards.reshape([count, MOVE_PLANES * 64]).gather(1, places).reshape([count])
+                boards.reshape([count, MOVE_PLANES * 64]).gather(1, places).reshape([count * each])
             }
         })
     }
@@ -265,7 +265,7 @@ impl BurnBackend {
         let mut statistics = Statistics::new();
         let logits = self.forward(&leaves, batch, Some(&mut statistics))?;
         let outputs = logits.clone().inner().try_into_vec_as::<f32>().map_err(failed)?;
-        let Some(loss) = ordinal_loss(logits, &batch.labels, &self.device) else {
+        let Some(loss) = ordinal_loss(logits, &batch.labels, batch.outputs_each(), &self.device) else {
             return Ok((Step { loss: 0.0, logits: outputs }, BTreeMap::new(), statistics));
         };
         let mut gradients = loss.backward();
@@ -301,26 +301,35 @@ fn array(network: &Network, name: &str, device: &Device) -> Result<Array<1>, Tra
     Ok(Array::from_data(TensorData::new(tensor.data.clone(), [tensor.data.len()]), device))
 }
 
-/// Mean binary cross entropy over all pairs with different labels, each pair once; `None` where all are equal.
-fn ordinal_loss(logits: Array<1>, labels: &[i32], device: &Device) -> Option<Array<1>> {
+/// Mean binary cross entropy over all pairs with different labels, each pair once, plus the mean over those among the
+/// `each` outputs of one position; `None` where all labels are equal.
+fn ordinal_loss(logits: Array<1>, labels: &[i32], each: usize, device: &Device) -> Option<Array<1>> {
     let count = labels.len();
     // For each pair: +1 where the row should be above the column, -1 below; 0 for ties and pairs already counted.
     let mut signs = vec![0.0_f32; count * count];
-    let mut pairs = 0_u64;
+    let (mut pairs, mut siblings) = (0_u64, 0_u64);
     for (row, label) in labels.iter().enumerate() {
         for (column, other) in labels[..row].iter().enumerate() {
             let sign = (label > other) as i8 - (label < other) as i8;
             signs[row * count + column] = f32::from(sign);
             pairs += u64::from(sign != 0);
+            siblings += u64::from(sign != 0 && row / each == column / each);
         }
     }
     if pairs == 0 {
         return None;
     }
-    let signs = Array::<2>::from_data(TensorData::new(signs, [count, count]), device).autodiff();
+    let mut weights: Vec<f32> = signs.iter().map(|sign| sign.abs() / pairs as f32).collect();
+    for row in 0..count {
+        for column in row / each * each..row {
+            weights[row * count + column] += signs[row * count + column].abs() / siblings.max(1) as f32;
+        }
+    }
+    let matrix = |data| Array::<2>::from_data(TensorData::new(data, [count, count]), device).autodiff();
+    let (signs, weights) = (matrix(signs), matrix(weights));
     let margins = logits.clone().reshape([count, 1]) - logits.reshape([1, count]);
-    let losses = activation::log_sigmoid(margins * signs.clone()) * signs.abs();
-    Some(losses.sum() * (-1.0 / pairs as f64))
+    let losses = activation::log_sigmoid(margins * signs) * weights;
+    Some(losses.sum() * -1.0)
 }
 
 impl Backend for BurnBackend {

@@ -50,10 +50,10 @@ pub struct DataSection {
     /// Show half of the positions without castling rights as their left-right mirror image.
     #[serde(default = "yes")]
     pub mirror: bool,
-    /// For a move head: the share of examples whose played move gives way to a random legal one, so that the moves
-    /// nobody plays are learned too.
+    /// For a move head: how many random legal moves of each position are learned beside the played one. Games show
+    /// good moves only, and a search asks about all of them.
     #[serde(default)]
-    pub explored: f64,
+    pub explored: usize,
     /// The calibrated value network that labels those moves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub teacher: Option<PathBuf>,
@@ -172,6 +172,9 @@ impl Default for CheckpointSection {
     }
 }
 
+/// Most random moves of a position: the loss compares all pairs of moves of a batch.
+const MOST_EXPLORED: usize = 15;
+
 impl Config {
     /// Reads a configuration file and applies overrides such as `training.batch=512`.
     ///
@@ -235,10 +238,13 @@ impl Config {
         if training.max_minutes.is_some_and(|minutes| minutes.is_nan() || minutes <= 0.0) {
             return Err("training.max_minutes must be above 0".to_owned());
         }
-        if !(0.0..=1.0).contains(&self.data.explored) {
-            return Err(format!("data.explored is {}; it must be between 0 and 1", self.data.explored));
+        if self.data.explored > MOST_EXPLORED {
+            return Err(format!(
+                "data.explored is {}; it must be at most {MOST_EXPLORED}",
+                self.data.explored
+            ));
         }
-        if self.data.explored > 0.0 && (self.data.teacher.is_none() || self.model.head != HeadKind::Moves) {
+        if self.data.explored > 0 && (self.data.teacher.is_none() || self.model.head != HeadKind::Moves) {
             return Err("data.explored needs a move head and data.teacher, a value network".to_owned());
         }
         if self.checkpoints.keep == 0 {
@@ -381,6 +387,7 @@ mod tests {
             "checkpoints.keep=0",
             "data.explored=0.5",
             "data.explored=2",
+            "data.explored=16",
             "training.schedule.kind=linear",
             "nothing",
             "=3",

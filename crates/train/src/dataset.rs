@@ -91,9 +91,9 @@ impl Dataset {
         let loader = Loader::open(&config.data.directory, Split::Train, options).map_err(data_error)?;
         let examples = loader.examples();
         let mut explorer = match &config.data.teacher {
-            Some(teacher) if config.data.explored > 0.0 => {
-                let (share, seed) = (config.data.explored, config.training.seed);
-                Some(Explorer::new(teacher, share, seed, config.threads())?)
+            Some(teacher) if config.data.explored > 0 => {
+                let (extra, seed) = (config.data.explored, config.training.seed);
+                Some(Explorer::new(teacher, extra, seed, config.threads())?)
             }
             _ => None,
         };

@@ -10,36 +10,30 @@ use eval::{
     cpu::{CpuEvaluator, CpuOptions},
 };
 use nets::{HeadKind, Network, policy_index};
-use rand::{RngExt, SeedableRng};
+use rand::{SeedableRng, seq::IteratorRandom};
 use rand_chacha::ChaCha8Rng;
 
 use crate::{Examples, TrainError};
 
-/// Replaces played moves by random legal ones.
+/// Adds random legal moves to the played ones.
 pub struct Explorer {
     teacher: Box<dyn Evaluator>,
-    share: f64,
+    extra: usize,
     seed: u64,
 }
 
 impl std::fmt::Debug for Explorer {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "Explorer({}, {})", self.share, self.teacher.describe())
+        write!(formatter, "Explorer({}, {})", self.extra, self.teacher.describe())
     }
 }
 
-/// What a move leads to: known, or asked for as this query of the batch.
-enum Worth {
-    Known(i32),
-    Asked(usize),
-}
-
 impl Explorer {
-    /// Explores `share` of the examples with the value network in `file`.
+    /// Explores `extra` moves of each position with the value network in `file`.
     ///
     /// # Errors
     /// The file is no network with a value head, or cannot be run.
-    pub fn new(file: &Path, share: f64, seed: u64, threads: usize) -> Result<Self, TrainError> {
+    pub fn new(file: &Path, extra: usize, seed: u64, threads: usize) -> Result<Self, TrainError> {
         let network = Network::load(file)?;
         if network.description.head(HeadKind::Value).is_none() {
             return Err(TrainError::Config(format!("the teacher `{}` has no value head", file.display())));
@@ -47,51 +41,51 @@ impl Explorer {
         let options = CpuOptions { threads: threads.max(1), ..CpuOptions::default() };
         let teacher = CpuEvaluator::new(network.into(), options)
             .map_err(|error| TrainError::Backend(error.to_string()))?;
-        Ok(Self { teacher: Box::new(teacher), share, seed })
+        Ok(Self { teacher: Box::new(teacher), extra, seed })
     }
 
-    /// Explores one batch of a move head. The choice depends on the seed and the batch's number only.
+    /// Turns a batch with one move a position into one with `1 + extra`: the played move first, then random others,
+    /// none twice. A position with too few moves repeats its played one, which makes no pair. The choice depends on
+    /// the seed and the batch's number only.
     ///
     /// # Errors
     /// The teacher failed.
-    pub fn explore(&mut self, number: u64, mut examples: Examples) -> Result<Examples, TrainError> {
+    pub fn explore(&mut self, number: u64, examples: Examples) -> Result<Examples, TrainError> {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
+        let each = 1 + self.extra;
+        let mut wider = Examples { squares: examples.squares, ..Examples::default() };
         let mut batch = Batch::default();
-        let mut explored = Vec::new();
-        for (index, squares) in examples.squares.iter().enumerate() {
-            let (chosen, choice): (bool, f64) = (random.random_bool(self.share), random.random());
-            if !chosen {
-                continue;
-            }
+        let mut asked = Vec::new();
+        for ((squares, &played), &label) in wider.squares.iter().zip(&examples.moves).zip(&examples.labels) {
+            let start = wider.moves.len();
+            wider.moves.extend(std::iter::repeat_n(played, each));
+            wider.labels.extend(std::iter::repeat_n(label, each));
             // Squares are seen from the mover's side, so the mover may as well be White.
             let Some(position) = squares.position(Color::White) else { continue };
             let moves = position.legal_moves();
-            let Some(&mv) = moves.get((choice * moves.len() as f64) as usize) else { continue };
-            let after = position.after(mv);
-            let worth = outcome(&after).map_or_else(
-                || {
-                    batch.push(&after, true, &[]);
-                    Worth::Asked(batch.len() - 1)
-                },
-                Worth::Known,
-            );
-            explored.push((index, policy_index(mv, Color::White), worth));
+            let others = moves.iter().filter(|mv| policy_index(**mv, Color::White) != played);
+            for (place, &mv) in others.sample(&mut random, self.extra).into_iter().enumerate() {
+                let index = start + 1 + place;
+                wider.moves[index] = policy_index(mv, Color::White);
+                let after = position.after(mv);
+                match outcome(&after) {
+                    Some(label) => wider.labels[index] = label,
+                    None => {
+                        batch.push(&after, true, &[]);
+                        asked.push(index);
+                    }
+                }
+            }
         }
-        let scores = if batch.is_empty() {
-            Vec::new()
-        } else {
+        if !batch.is_empty() {
             let answered = self.teacher.evaluate(batch);
-            answered.map_err(|error| TrainError::Backend(error.to_string()))?.scores.values
-        };
-        for (index, mv, worth) in explored {
-            examples.moves[index] = mv;
-            examples.labels[index] = match worth {
-                Worth::Known(label) => label,
+            let scores = answered.map_err(|error| TrainError::Backend(error.to_string()))?.scores.values;
+            for (index, score) in asked.into_iter().zip(scores) {
                 // The score is the opponent's.
-                Worth::Asked(query) => scores.get(query).map_or(0, |score| -score.round() as i32),
-            };
+                wider.labels[index] = -score.round() as i32;
+            }
         }
-        Ok(examples)
+        Ok(wider)
     }
 }
 
@@ -121,23 +115,27 @@ mod tests {
         let fen = "rnbqkbnr/pppp1ppp/8/4p3/6P1/5P2/PPPPP2P/RNBQKBNR b KQkq - 0 2";
         let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
         let count = 160;
+        let played = policy_index(position.legal_moves()[0], Color::Black);
         let examples = Examples {
             squares: vec![Squares::of(&position); count],
             labels: vec![7; count],
-            moves: vec![u16::MAX; count],
+            moves: vec![played; count],
         };
-        let mut explorer = Explorer::new(&file, 0.5, 3, 1).unwrap();
+        let mut explorer = Explorer::new(&file, 3, 3, 1).unwrap();
         let ours = explorer.explore(5, examples.clone()).unwrap();
-        let again = Explorer::new(&file, 0.5, 3, 2).unwrap().explore(5, examples.clone()).unwrap();
+        let again = Explorer::new(&file, 3, 3, 2).unwrap().explore(5, examples.clone()).unwrap();
         assert!(
             ours.moves == again.moves && ours.labels == again.labels,
             "the same batch gives the same moves"
         );
         assert!(explorer.explore(6, examples).unwrap().moves != ours.moves);
-        let touched = ours.moves.iter().filter(|&&mv| mv != u16::MAX).count();
-        assert!((50..110).contains(&touched), "{touched}");
+        assert!(ours.outputs_each() == 4 && ours.labels.len() == 4 * count);
+        for (moves, labels) in ours.moves.chunks(4).zip(ours.labels.chunks(4)) {
+            assert!(moves[0] == played && labels[0] == 7);
+            assert!((1..4).all(|place| !moves[..place].contains(&moves[place])), "none twice");
+        }
         let mut mates = 0;
-        for (mv, label) in ours.moves.iter().zip(&ours.labels).filter(|(mv, _)| **mv != u16::MAX) {
+        for (mv, label) in ours.moves.iter().zip(&ours.labels).filter(|(mv, _)| **mv != played) {
             let played = nets::move_of_index(&position, *mv).expect("legal");
             let after = position.after(played);
             if outcome(&after).is_some() {

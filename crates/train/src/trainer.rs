@@ -155,7 +155,7 @@ impl Trainer<'_> {
         self.state.pending.0 += f64::from(result.loss);
         self.state.pending.1 += tau;
         self.state.pending.2 += 1;
-        let positions_per_second = speed.update(batch.labels.len(), started.elapsed().as_secs_f64());
+        let positions_per_second = speed.update(batch.squares.len(), started.elapsed().as_secs_f64());
         let left = (self.steps - self.state.step) * self.config.training.batch as u64;
         Ok(StepReport {
             step: self.state.step,

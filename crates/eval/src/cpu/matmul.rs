@@ -113,46 +113,6 @@ impl Gathering {
     }
 }
 
-/// Memory that will be needed soon: products fetch it into the cache while the tile unit is busy.
-#[derive(Debug)]
-pub struct Ahead<'a, E> {
-    slices: [&'a [E]; 3],
-    /// Elements that each 32x32 block fetches.
-    share: usize,
-}
-
-impl<'a, E> Ahead<'a, E> {
-    /// Spreads the slices over `blocks` blocks of coming products.
-    #[must_use]
-    pub fn new(slices: [&'a [E]; 3], blocks: usize) -> Self {
-        let total: usize = slices.iter().map(|slice| slice.len()).sum();
-        let line = 64 / size_of::<E>();
-        Self { slices, share: total.div_ceil(blocks.max(1)).next_multiple_of(line) }
-    }
-
-    /// Fetches one block's share.
-    #[inline]
-    fn fetch(&mut self) {
-        let mut share = self.share;
-        for slice in &mut self.slices {
-            let (now, later) = slice.split_at(share.min(slice.len()));
-            #[cfg(target_arch = "x86_64")]
-            for line in now.chunks(64 / size_of::<E>()) {
-                // SAFETY: a prefetch touches nothing; the address is valid anyway.
-                unsafe {
-                    use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-                    _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast());
-                }
-            }
-            share -= now.len();
-            *slice = later;
-            if share == 0 {
-                return;
-            }
-        }
-    }
-}
-
 /// What activations and packed weights are stored as, with the products over it.
 pub trait Element: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static {
     /// What a thread must hold while it multiplies.
@@ -169,15 +129,8 @@ pub trait Element: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 
     fn pack_weights(source: &[f32], k: usize, n: usize, packed: &mut [Self]);
 
     /// `c[m, n] = sum over taps and inner elements of a x b`, `c` row-major. `a` and `c` must hold `padded(m)` rows;
-    /// what they hold in rows `m..` does not matter and is overwritten. Each block of C fetches a share of `ahead`.
-    fn product(
-        unit: &Self::Unit,
-        operands: (&[Self], Taps, &[Self]),
-        m: usize,
-        n: usize,
-        c: &mut [f32],
-        ahead: &mut Ahead<'_, Self>,
-    );
+    /// what they hold in rows `m..` does not matter and is overwritten.
+    fn product(unit: &Self::Unit, operands: (&[Self], Taps, &[Self]), m: usize, n: usize, c: &mut [f32]);
 
     /// Packs row-major `[rows, columns]` for the left side of [`Element::gather`].
     fn pack_left(source: &[Self], rows: usize, columns: usize, packed: &mut [Self]);
@@ -241,8 +194,7 @@ mod tests {
             let mut c = Buffer::zeros(padded(m) * n);
             let a_stored = stored::<E>(&a);
             let taps = Taps { stride, count, rows, inner };
-            let mut ahead = Ahead::new([&a_stored, &packed, &packed[..33]], 2);
-            E::product(&unit, (&a_stored, taps, &packed), m, n, &mut c, &mut ahead);
+            E::product(&unit, (&a_stored, taps, &packed), m, n, &mut c);
             for i in 0..m {
                 for j in 0..n {
                     let sum: f32 =

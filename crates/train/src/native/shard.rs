@@ -3,7 +3,7 @@
 //! Only the outputs of the products are saved (in the element type); activations are computed again on the way back. Each
 //! phase walks the boards in pieces that stay in the second-level cache.
 
-use eval::cpu::matmul::{Ahead, BLOCK, Buffer, Element, Gathering, Taps, padded};
+use eval::cpu::matmul::{BLOCK, Buffer, Element, Gathering, Taps, padded};
 use nets::{HeadKind, PolicyIndex, Squares};
 
 use super::{
@@ -45,6 +45,8 @@ pub(super) struct Shard<E> {
     /// First board within the batch.
     pub first: usize,
     pub boards: usize,
+    /// Outputs asked for at each board.
+    pub outputs_each: usize,
     /// Saved outputs of each stage.
     outputs: Vec<Buffer<E>>,
     /// Gradients before the activations of two neighbouring stages.
@@ -59,6 +61,9 @@ pub(super) struct Shard<E> {
     /// Gradient of the loss with respect to the logits.
     pub slopes: Vec<f32>,
     pub part: PartOfLoss,
+    /// As `slopes` and `part`, over the pairs of moves of one position.
+    pub sibling_slopes: Vec<f32>,
+    pub sibling_part: PartOfLoss,
 }
 
 /// One thread's memory for a piece of boards.
@@ -88,6 +93,7 @@ impl<E: Element> Default for Shard<E> {
         Self {
             first: 0,
             boards: 0,
+            outputs_each: 1,
             outputs: Vec::new(),
             gradients: [Buffer::default(), Buffer::default()],
             first_sums: Sums::default(),
@@ -98,6 +104,8 @@ impl<E: Element> Default for Shard<E> {
             logits: Vec::new(),
             slopes: Vec::new(),
             part: PartOfLoss::default(),
+            sibling_slopes: Vec::new(),
+            sibling_part: PartOfLoss::default(),
         }
     }
 }
@@ -129,7 +137,7 @@ fn forward_piece(cells: usize) -> usize {
     if cells == 1 { 64 } else { 2 }
 }
 
-/// Multiplies spread boards, fetching `next` meanwhile: one product for all rows where boards follow each other without
+/// Multiplies spread boards: one product for all rows where boards follow each other without
 /// halo, else one a board.
 fn multiply<E: Element>(
     unit: &E::Unit,
@@ -138,34 +146,26 @@ fn multiply<E: Element>(
     (channels, weights, width): (usize, &[E], usize),
     boards: usize,
     product: &mut [f32],
-    next: [&[E]; 3],
 ) {
     let inner = convolution.kernel * channels;
     let taps = Taps { stride: inner, count: convolution.kernel, rows: 8, inner };
     let rows = boards * convolution.cells;
-    let mut ahead = Ahead::new(next, rows.div_ceil(BLOCK) * width / BLOCK);
     if convolution.kernel == 1 {
-        E::product(unit, (spread, taps, weights), rows, width, product, &mut ahead);
+        E::product(unit, (spread, taps, weights), rows, width, product);
         return;
     }
     let rows = convolution.spread_rows();
     for board in 0..boards {
         let spread = &spread[board * rows * inner..][..rows * inner];
         let product = &mut product[board * 64 * width..];
-        E::product(unit, (spread, taps, weights), 64, width, product, &mut ahead);
+        E::product(unit, (spread, taps, weights), 64, width, product);
     }
-}
-
-/// At most `count` elements from `from` on.
-fn upcoming<E>(buffer: &[E], from: usize, count: usize) -> &[E] {
-    let from = from.min(buffer.len());
-    &buffer[from..(from + count).min(buffer.len())]
 }
 
 impl<E: Element> Shard<E> {
     /// Takes charge of `boards` boards from `first` on.
-    pub fn assign(&mut self, plan: &Plan<E>, first: usize, boards: usize) {
-        (self.first, self.boards) = (first, boards);
+    pub fn assign(&mut self, plan: &Plan<E>, first: usize, boards: usize, outputs_each: usize) {
+        (self.first, self.boards, self.outputs_each) = (first, boards, outputs_each);
         self.outputs.resize_with(plan.stages.len(), Buffer::default);
         let mut largest = 0;
         for (stage, output) in plan.stages.iter().zip(&mut self.outputs) {
@@ -176,8 +176,8 @@ impl<E: Element> Shard<E> {
         for gradient in &mut self.gradients {
             gradient.reserve(largest);
         }
-        self.logits.resize(boards, 0.0);
-        self.slopes.resize(boards, 0.0);
+        self.logits.resize(boards * outputs_each, 0.0);
+        self.slopes.resize(boards * outputs_each, 0.0);
     }
 
     /// Sums of the last phase: forward `y` and `y * y`, backward `dz` and `dz * (y - mean)`.
@@ -230,7 +230,9 @@ impl<E: Element> Shard<E> {
                 * convolution.kernel
                 * convolution.inner,
         );
-        scratch.spread.fill(E::default());
+        if convolution.kernel > 1 {
+            scratch.spread[..piece * spread_size].fill(E::default());
+        }
         scratch.rows.reserve(before_size);
         let mut board = 0;
         while board < self.boards {
@@ -247,10 +249,7 @@ impl<E: Element> Shard<E> {
                 }
             }
             let weights = (convolution.inner, &*convolution.forward, stage.width);
-            let next =
-                upcoming(&self.outputs[index - 1], (board + boards) * before_size, piece * before_size);
-            let next = [next, &[], &[]];
-            multiply(&unit, convolution, &scratch.spread, weights, boards, &mut scratch.product, next);
+            multiply(&unit, convolution, &scratch.spread, weights, boards, &mut scratch.product);
             self.store(&scratch.product[..boards * size], stage, index, board * size);
             board += boards;
         }
@@ -260,20 +259,20 @@ impl<E: Element> Shard<E> {
     pub fn logits(&mut self, plan: &Plan<E>, moves: &[PolicyIndex]) {
         let (last, weights) = (&plan.last, &plan.parameters[plan.last.weight].value);
         let biases = &plan.parameters[last.bias].value;
-        for board in 0..self.boards {
-            let (cell, output) = self.asked(plan, moves, board);
+        for asked in 0..self.boards * self.outputs_each {
+            let (cell, output) = self.asked(plan, moves, asked);
             let mut logit = biases[output];
             let weights = &weights[output * last.inner..][..last.inner];
-            self.last_input(plan, board, cell, |i, a| logit += weights[i] * a);
-            self.logits[board] = logit;
+            self.last_input(plan, asked / self.outputs_each, cell, |i, a| logit += weights[i] * a);
+            self.logits[asked] = logit;
         }
     }
 
-    /// Which cell and which output of the last layer a board asks for.
-    fn asked(&self, plan: &Plan<E>, moves: &[PolicyIndex], board: usize) -> (usize, usize) {
+    /// Which cell and which output of the last layer the shard's logit number `asked` is.
+    fn asked(&self, plan: &Plan<E>, moves: &[PolicyIndex], asked: usize) -> (usize, usize) {
         match plan.last.kind {
             HeadKind::Value => (0, 0),
-            HeadKind::Moves => output_of(moves[self.first + board]),
+            HeadKind::Moves => output_of(moves[self.first * self.outputs_each + asked]),
         }
     }
 
@@ -305,16 +304,17 @@ impl<E: Element> Shard<E> {
         self.last_biases.clear();
         self.last_biases.resize(plan.parameters[last.bias].value.len(), 0.0);
         for board in 0..self.boards {
-            let (cell, output) = self.asked(plan, moves, board);
-            let slope = self.slopes[board];
-            let gradient = &mut last_weights[output * last.inner..][..last.inner];
-            self.last_input(plan, board, cell, |i, a| gradient[i] += slope * a);
-            self.last_biases[output] += slope;
-            let da = &mut scratch.product[..size];
-            da.fill(0.0);
-            let weights = &weights[output * last.inner..][..last.inner];
-            for (da, weight) in da[cell * stage.width..].iter_mut().zip(weights) {
-                *da = slope * weight;
+            scratch.product[..size].fill(0.0);
+            for asked in board * self.outputs_each..(board + 1) * self.outputs_each {
+                let (cell, output) = self.asked(plan, moves, asked);
+                let slope = self.slopes[asked];
+                let gradient = &mut last_weights[output * last.inner..][..last.inner];
+                self.last_input(plan, board, cell, |i, a| gradient[i] += slope * a);
+                self.last_biases[output] += slope;
+                let weights = &weights[output * last.inner..][..last.inner];
+                for (da, weight) in scratch.product[cell * stage.width..size].iter_mut().zip(weights) {
+                    *da += slope * weight;
+                }
             }
             self.mask(&scratch.product[..size], stage, index, board * size);
         }
@@ -373,7 +373,9 @@ impl<E: Element> Shard<E> {
         self.first_sums.start(before.width);
         self.second_sums.start(before.width);
         scratch.spread.reserve(all_spread * outer);
-        scratch.spread.fill(E::default());
+        if kernel > 1 {
+            scratch.spread[..all_spread * outer].fill(E::default());
+        }
         scratch.right.reserve(all_spread * outer);
         scratch.rows.reserve((all_rows * convolution.inner).max(size));
         scratch.left.reserve(all_rows * convolution.inner);
@@ -417,13 +419,7 @@ impl<E: Element> Shard<E> {
                 &mut self.weights,
             );
             let weights = (stage.width, &*convolution.backward, convolution.inner);
-            let (from, before_from) = ((board + boards) * size, (board + boards) * before_size);
-            let next = [
-                upcoming(&self.gradients[index % 2], from, piece * size),
-                upcoming(&self.outputs[index], from, piece * size),
-                upcoming(&self.outputs[index - 1], before_from, piece * before_size),
-            ];
-            multiply(&unit, convolution, &scratch.spread, weights, boards, &mut scratch.product, next);
+            multiply(&unit, convolution, &scratch.spread, weights, boards, &mut scratch.product);
             let da = &scratch.product[..boards * before_size];
             self.mask(da, before, index - 1, board * before_size);
             board += boards;

@@ -25,6 +25,11 @@ impl Random {
 
 /// Boards with about 20 pieces anywhere, and labels some of which are equal.
 fn examples(count: usize, seed: u64) -> Examples {
+    examples_with_moves(count, 1, seed)
+}
+
+/// As [`examples`], with `each` moves of every board.
+fn examples_with_moves(count: usize, each: usize, seed: u64) -> Examples {
     let mut random = Random(seed);
     let mut batch = Examples::default();
     for _ in 0..count {
@@ -35,8 +40,10 @@ fn examples(count: usize, seed: u64) -> Examples {
             }
         }
         batch.squares.push(squares);
-        batch.labels.push(random.below(2 * count) as i32);
-        batch.moves.push(random.below(POLICY_SIZE) as u16);
+        for _ in 0..each {
+            batch.labels.push(random.below(2 * count) as i32);
+            batch.moves.push(random.below(POLICY_SIZE) as u16);
+        }
     }
     batch
 }
@@ -110,8 +117,11 @@ fn loss_at(network: &Network, kind: HeadKind, name: &str, step: &[f32], batch: &
 
 #[test]
 fn gradients_match_finite_differences() {
-    for kind in [HeadKind::Value, HeadKind::Moves] {
-        let batch = examples(24, 3);
+    for (kind, each) in [(HeadKind::Value, 1), (HeadKind::Moves, 1), (HeadKind::Moves, 3)] {
+        let mut batch = examples_with_moves(24, each, 3);
+        if kind == HeadKind::Value {
+            batch.moves.clear();
+        }
         let mut backend = start(small(kind), kind, 2, Precision::Single);
         let network = backend.network().unwrap();
         let (_, list) = gradients(&mut backend, &batch);
@@ -271,4 +281,23 @@ fn bad_batches_are_refused() {
     let mut classless = good;
     classless.squares[0].0[5] = 16;
     assert!(backend.step(&classless, 0.1).is_err());
+}
+
+#[test]
+fn moves_of_one_position_are_compared_twice() {
+    let (kind, each) = (HeadKind::Moves, 4);
+    let batch = examples_with_moves(9, each, 5);
+    let mut backend = start(small(kind), kind, 2, Precision::Single);
+    let step = backend.step(&batch, 0.01).unwrap();
+    let among_all = crate::ordinal_loss(&batch.labels, &step.logits);
+    // The mean over sibling pairs: each position's mean weighs as many pairs as have different labels.
+    let (mut sum, mut pairs) = (0.0, 0);
+    for (labels, logits) in batch.labels.chunks(each).zip(step.logits.chunks(each)) {
+        let different = (0..each).flat_map(|i| (0..i).map(move |j| (i, j)));
+        let count = different.filter(|&(i, j)| labels[i] != labels[j]).count();
+        sum += crate::ordinal_loss(labels, logits) * count as f64;
+        pairs += count;
+    }
+    let expected = among_all + sum / pairs as f64;
+    assert!((f64::from(step.loss) - expected).abs() < 1e-4, "{} {expected}", step.loss);
 }

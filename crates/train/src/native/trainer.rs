@@ -105,11 +105,11 @@ impl<E: Element> Trainer<E> {
     fn check(&self, batch: &Examples, labelled: bool) -> Result<(), TrainError> {
         let boards = batch.squares.len();
         let bad = |what: String| Err(TrainError::Backend(what));
-        if labelled && batch.labels.len() != boards {
+        if labelled && batch.labels.len() != boards * batch.outputs_each() {
             return bad(format!("a batch of {boards} positions with {} labels", batch.labels.len()));
         }
         if self.plan.last.kind == HeadKind::Moves {
-            if batch.moves.len() != boards {
+            if batch.moves.len() != boards * batch.outputs_each() {
                 return bad(format!("a batch of {boards} positions with {} moves", batch.moves.len()));
             }
             if let Some(index) = batch.moves.iter().find(|&&index| usize::from(index) >= POLICY_SIZE) {
@@ -122,12 +122,12 @@ impl<E: Element> Trainer<E> {
         Ok(())
     }
 
-    /// Cuts `boards` boards into one part a shard.
-    fn assign(&mut self, boards: usize) {
+    /// Cuts `boards` boards with `outputs` outputs each into one part a shard.
+    fn assign(&mut self, boards: usize, outputs: usize) {
         let count = self.workshop.shards.len();
         for (index, shard) in self.workshop.shards.iter_mut().enumerate() {
             let (first, end) = (index * boards / count, (index + 1) * boards / count);
-            shard.assign(&self.plan, first, end - first);
+            shard.assign(&self.plan, first, end - first, outputs);
         }
     }
 
@@ -135,10 +135,11 @@ impl<E: Element> Trainer<E> {
     pub fn logits(&mut self, batch: &Examples) -> Result<Vec<f32>, TrainError> {
         self.check(batch, false)?;
         self.plan.use_running_statistics();
-        let mut logits = Vec::with_capacity(batch.squares.len());
+        let outputs = batch.outputs_each();
+        let mut logits = Vec::with_capacity(batch.squares.len() * outputs);
         for (index, squares) in batch.squares.chunks(LOGITS_BATCH).enumerate() {
-            let moves = batch.moves.get(index * LOGITS_BATCH..).unwrap_or_default();
-            self.assign(squares.len());
+            let moves = batch.moves.get(index * LOGITS_BATCH * outputs..).unwrap_or_default();
+            self.assign(squares.len(), outputs);
             let plan = &self.plan;
             self.workshop.each(|shard, scratch| {
                 for stage in 0..plan.stages.len() {
@@ -156,7 +157,7 @@ impl<E: Element> Trainer<E> {
     /// Forward with batch statistics; the outputs.
     fn forward(&mut self, batch: &Examples) -> Vec<f32> {
         let boards = batch.squares.len();
-        self.assign(boards);
+        self.assign(boards, batch.outputs_each());
         for stage in 0..self.plan.stages.len() {
             let plan = &self.plan;
             self.workshop.each(|shard, scratch| shard.forward(plan, stage, &batch.squares, scratch));
@@ -174,17 +175,54 @@ impl<E: Element> Trainer<E> {
         self.workshop.shards.iter().flat_map(|shard| shard.logits.iter().copied()).collect()
     }
 
-    /// The mean loss over pairs; leaves its slopes in the shards.
+    /// The mean loss over pairs, and where positions have several moves each, added to it the mean over the pairs of
+    /// moves of one position; leaves its slopes in the shards.
     fn loss(&mut self, logits: &[f32], labels: &[i32]) -> f32 {
         self.workshop.each(|shard, _| {
             shard.part = PartOfLoss::default();
-            ordinal_part(logits, labels, shard.first, &mut shard.slopes, &mut shard.part);
+            ordinal_part(
+                logits,
+                labels,
+                shard.first * shard.outputs_each,
+                &mut shard.slopes,
+                &mut shard.part,
+            );
         });
-        let pairs: u64 = self.workshop.shards.iter().map(|shard| shard.part.pairs).sum();
-        let sum: f64 = self.workshop.shards.iter().map(|shard| shard.part.sum).sum();
+        let mut loss = self.divide_by_pairs(|shard| (&mut shard.slopes, &shard.part));
+        let each = self.workshop.shards.first().map_or(1, |shard| shard.outputs_each);
+        if each > 1 {
+            for shard in &mut self.workshop.shards {
+                shard.sibling_part = PartOfLoss::default();
+                shard.sibling_slopes.resize(shard.slopes.len(), 0.0);
+                let range = shard.first * each..(shard.first + shard.boards) * each;
+                let boards = logits[range.clone()].chunks(each).zip(labels[range].chunks(each));
+                for ((logits, labels), slopes) in boards.zip(shard.sibling_slopes.chunks_mut(each)) {
+                    ordinal_part(logits, labels, 0, slopes, &mut shard.sibling_part);
+                }
+            }
+            loss += self.divide_by_pairs(|shard| (&mut shard.sibling_slopes, &shard.sibling_part));
+            for shard in &mut self.workshop.shards {
+                accumulate(&mut shard.slopes, &shard.sibling_slopes, false);
+            }
+        }
+        loss
+    }
+
+    /// The mean over the pairs of all shards; slopes of the sum become slopes of the mean.
+    fn divide_by_pairs(
+        &mut self,
+        of: impl for<'a> Fn(&'a mut Shard<E>) -> (&'a mut Vec<f32>, &'a PartOfLoss),
+    ) -> f32 {
+        let (mut pairs, mut sum) = (0, 0.0);
+        for shard in &mut self.workshop.shards {
+            let (_, part) = of(shard);
+            pairs += part.pairs;
+            sum += part.sum;
+        }
         let count = pairs.max(1) as f64;
         for shard in &mut self.workshop.shards {
-            shard.slopes.iter_mut().for_each(|slope| *slope = (f64::from(*slope) / count) as f32);
+            let (slopes, _) = of(shard);
+            slopes.iter_mut().for_each(|slope| *slope = (f64::from(*slope) / count) as f32);
         }
         (sum / count) as f32
     }

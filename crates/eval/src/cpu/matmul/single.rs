@@ -1,6 +1,6 @@
 //! Products in single precision, for every processor.
 
-use super::{Ahead, BLOCK, Element, Gathering, Taps, check_gather, check_product};
+use super::{BLOCK, Element, Gathering, Taps, check_gather, check_product};
 
 impl Element for f32 {
     type Unit = ();
@@ -25,14 +25,7 @@ impl Element for f32 {
         }
     }
 
-    fn product(
-        (): &(),
-        (a, taps, b): (&[f32], Taps, &[f32]),
-        m: usize,
-        n: usize,
-        c: &mut [f32],
-        _ahead: &mut Ahead<'_, f32>,
-    ) {
+    fn product((): &(), (a, taps, b): (&[f32], Taps, &[f32]), m: usize, n: usize, c: &mut [f32]) {
         check_product(a.len(), taps, b.len(), m, n, c.len());
         let kernel = portable::kernel();
         let k = taps.count * taps.inner;

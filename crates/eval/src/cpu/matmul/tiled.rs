@@ -1,6 +1,6 @@
 //! Products of bf16 numbers on the tile unit; where there is none, slow loops of the same results.
 
-use super::{Ahead, BLOCK, Bf16, Element, Gathering, Taps, check_gather, check_product, tiles};
+use super::{BLOCK, Bf16, Element, Gathering, Taps, check_gather, check_product, tiles};
 use crate::cpu::amx::{self, Tiles};
 
 impl Element for Bf16 {
@@ -45,7 +45,6 @@ impl Element for Bf16 {
         m: usize,
         n: usize,
         c: &mut [f32],
-        ahead: &mut Ahead<'_, Bf16>,
     ) {
         check_product(a.len(), taps, b.len(), m, n, c.len());
         let k = taps.count * taps.inner;
@@ -55,7 +54,6 @@ impl Element for Bf16 {
                 let a = &a[row * taps.stride..];
                 let c = &mut c[row * n + column..];
                 if unit.is_some() {
-                    ahead.fetch();
                     let walk = tiles::Walk {
                         c: c.as_mut_ptr(),
                         c_stride: 4 * n,
