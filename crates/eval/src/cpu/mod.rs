@@ -64,7 +64,7 @@ pub struct CpuEvaluator {
 const LARGEST_BATCH: usize = 16_384;
 
 /// Queries that a thread likes to have at once.
-const PREFERRED_PER_THREAD: usize = 32;
+const PREFERRED_PER_THREAD: usize = 1;
 
 /// Most worker threads.
 const MOST_THREADS: usize = 1024;

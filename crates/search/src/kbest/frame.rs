@@ -28,9 +28,10 @@ pub(super) struct Link {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
     pub mv: Move,
-    /// Place in generation order.
+    /// Place in generation order; at a leaf, among its forcing moves.
     pub index: u8,
-    /// Centipawns for the mover after the move, as the move network sees it; 0 for forcing moves of leaves.
+    /// Centipawns for the mover after the move, as the move network sees it; `i16::MAX` where only forcing moves are
+    /// looked at.
     pub score: i16,
 }
 

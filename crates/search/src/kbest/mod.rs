@@ -3,7 +3,9 @@
 //! Nothing is lost between passes, depths and moves of a game: evaluations and bounds stay in a memory of fixed size,
 //! so a new pass walks quickly through what is known and evaluates only what is not.
 
+mod driver;
 mod frame;
+mod open;
 mod pass;
 mod pool;
 mod selectivity;
@@ -20,9 +22,10 @@ use crate::{
     Bound, Control, Limits, Outcome, Score, Search, SearchInfo, Settings,
     memory::{Bounds, Memory, NO_MOVE},
     quiet::exchange,
-    score::{INFINITY, LARGEST_VALUE, MATE, MATE_BOUND, Value, to_score},
+    score::{MATE, MATE_BOUND, Value, to_score},
     time::Watch,
 };
+use driver::Driver;
 use pass::{Deadline, PassEnd, Root, Searcher, memory_key};
 use selectivity::Selectivity;
 
@@ -32,11 +35,8 @@ const PLY: i16 = 16;
 /// Plies beyond which no search goes.
 const LARGEST_DEPTH: u32 = 128;
 
-/// Passes that one depth may take: an ordinary depth takes a dozen, contradictory bounds could go on for ever.
-const MOST_PASSES: u32 = 100;
-
 /// Distance of two scores, in centipawns, below which they are the same to a game.
-const TOLERANCE: Value = 2;
+const TOLERANCE: Value = 8;
 
 impl Deadline for Watch<'_> {
     fn is_over(&mut self) -> bool {
@@ -143,56 +143,19 @@ impl KBest {
         watch: &mut Watch<'_>,
     ) -> Result<(Bounds, bool), EvalError> {
         let width = self.width();
-        let mut found = Bounds { lower: -MATE, upper: MATE, best: NO_MOVE };
-        if root.complete
-            && let Some(known) = self.memory.bounds(memory_key(root.position), root.depth)
-            && known.best != NO_MOVE
-        {
-            found = Bounds {
-                lower: found.lower.max(known.lower),
-                upper: found.upper.min(known.upper),
-                best: if known.lower > -INFINITY { known.best } else { NO_MOVE },
-            };
-        }
-        let (mut up, mut down, mut passes) = (0, 0, 0);
-        let mut separator = guess.clamp(least_open(found), found.upper.max(least_open(found)));
-        while found.best == NO_MOVE || found.upper - found.lower > self.tolerance {
+        let known =
+            if root.complete { self.memory.bounds(memory_key(root.position), root.depth) } else { None };
+        let mut driver = Driver::new(known, guess, self.tolerance);
+        while let Some(separator) = driver.separator() {
             let end =
                 self.searcher.pass(root, separator, width, &mut self.memory, &mut self.evaluator, watch)?;
-            let PassEnd::Decided(bounds) = end else { return Ok((found, false)) };
-            if bounds.lower > found.lower || bounds.lower >= separator {
-                // The move behind the lower bound, also where a pass failed low and still raised it.
-                found.best = bounds.best;
+            let PassEnd::Decided(bounds) = end else { return Ok((driver.found, false)) };
+            driver.take(bounds);
+            if driver.separator().is_some() && watch.is_over() {
+                return Ok((driver.found, false));
             }
-            found.lower = found.lower.max(bounds.lower);
-            found.upper = found.upper.min(bounds.upper);
-            if bounds.lower >= separator {
-                up = next_step(up);
-            } else {
-                down = next_step(down);
-            }
-            if found.upper < found.lower {
-                // Repetitions and reduced moves can make two passes disagree: the latest word counts.
-                let latest = if bounds.lower >= separator { bounds.lower } else { bounds.upper };
-                (found.lower, found.upper) = (latest, latest);
-            }
-            passes += 1;
-            if passes >= MOST_PASSES || watch.is_over() {
-                return Ok((found, passes >= MOST_PASSES && found.best != NO_MOVE));
-            }
-            separator = if down == 0 {
-                // Only upwards so far: expect to be right, then lengthen the steps.
-                let next = found.lower + 1 + self.tolerance.max(up - 1);
-                if next > LARGEST_VALUE && found.lower < MATE_BOUND { MATE_BOUND + 1 } else { next }
-            } else if up == 0 {
-                let next = found.upper - self.tolerance.max(down - 1);
-                if next < -LARGEST_VALUE && found.upper > -MATE_BOUND { -MATE_BOUND - 1 } else { next }
-            } else {
-                found.lower + (found.upper - found.lower + 1) / 2
-            }
-            .clamp(least_open(found), found.upper.max(least_open(found)));
         }
-        Ok((found, true))
+        Ok((driver.found, driver.found.best != NO_MOVE))
     }
 
     /// Follows best moves through memory.
@@ -265,20 +228,6 @@ impl KBest {
                 None => exchange(position, *mv),
             })
             .map(|&(mv, _)| mv)
-    }
-}
-
-/// The smallest separator that can still teach something: without a best move, its own bound.
-fn least_open(found: Bounds) -> Value {
-    if found.best == NO_MOVE { found.lower } else { found.lower + 1 }
-}
-
-/// Steps of the search for the value: 1, then 8, 24, 72 … centipawns.
-fn next_step(step: Value) -> Value {
-    match step {
-        0 => 1,
-        1 => 8,
-        longer => longer.saturating_mul(3).min(LARGEST_VALUE),
     }
 }
 

@@ -1,14 +1,20 @@
-//! Which moves are searched less deeply, or not at all.
+//! What is searched less deeply, or not at all.
 //!
 //! Moves are ordered by the move network. A late quiet move that gives no check is first searched to a smaller depth,
 //! the smaller the later it comes (logarithmically, as late-move reductions in alpha-beta engines); if it still reaches
 //! the separator it is searched again to its full depth before that is believed. Next to the leaves a late quiet move
 //! whose score lies far below the separator is not searched.
+//!
+//! Within two plies of the leaves a position is first asked for its value. Far above the separator, that settles it
+//! (reverse futility); far below, only forcing moves are looked at (razoring). Only in between its moves are scored.
 
 use board::{Move, Role};
 
 use super::{PLY, frame::Frame};
-use crate::quiet::exchange;
+use crate::{
+    quiet::exchange,
+    score::{LARGEST_VALUE, Value},
+};
 
 /// What is to be done with a move, unless it gives check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,27 +27,65 @@ pub(super) enum Wish {
     Skip,
 }
 
+/// What a position's value says about the separator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The position is worth at least this, which reaches the separator.
+    Reaches(Value),
+    /// Without forcing moves it is worth at most this, which misses the separator.
+    Misses(Value),
+    /// Its moves have to be looked at.
+    Open,
+}
+
 /// The rules; `None` switches one off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Selectivity {
     /// Divides ln(depth) x ln(rank) into plies of reduction.
     pub reduction_divisor: Option<f32>,
     /// At depth 1 a late quiet move is skipped when its score plus this is below the separator, centipawns.
-    pub skip_margin: Option<i32>,
+    pub skip_margin: Option<Value>,
+    /// How far from the separator a value must lie to settle a position, in centipawns a ply of depth.
+    pub value_margin: Option<Value>,
 }
 
 /// Moves in front of the order that are always searched in full.
 const ALWAYS_FULL: usize = 3;
 
+/// Depth, in plies, up to which values may settle a position.
+const VALUE_PLIES: i16 = 2;
+
 impl Default for Selectivity {
     fn default() -> Self {
-        Self { reduction_divisor: Some(2.0), skip_margin: Some(150) }
+        Self { reduction_divisor: Some(2.0), skip_margin: Some(150), value_margin: Some(100) }
     }
 }
 
 impl Selectivity {
     /// Every move to full depth.
-    pub(super) const NONE: Self = Self { reduction_divisor: None, skip_margin: None };
+    pub(super) const NONE: Self = Self { reduction_divisor: None, skip_margin: None, value_margin: None };
+
+    /// Is a position of this depth asked for its value before its moves? All leaves are, unless in check.
+    pub(super) fn asks_value(&self, depth: i16, separator: Value, check: bool) -> bool {
+        let near =
+            self.value_margin.is_some() && depth <= VALUE_PLIES * PLY && separator.abs() <= LARGEST_VALUE;
+        !check && (depth == 0 || near)
+    }
+
+    /// What a position's value says.
+    pub(super) fn verdict(&self, depth: i16, separator: Value, check: bool, value: Value) -> Verdict {
+        if !self.asks_value(depth, separator, check) {
+            return Verdict::Open;
+        }
+        let margin = self.value_margin.unwrap_or(0) * Value::from(depth / PLY);
+        if value - margin >= separator {
+            Verdict::Reaches(value - margin)
+        } else if value + margin < separator {
+            Verdict::Misses(value + margin)
+        } else {
+            Verdict::Open
+        }
+    }
 
     /// What is to be done with the move at this place of the frame's order.
     pub(super) fn wish(&self, frame: &Frame, place: usize) -> Wish {

@@ -9,7 +9,7 @@ use nets::Calibration;
 use super::*;
 use crate::{
     quiet::forcing_moves,
-    score::{from_child, from_evaluation},
+    score::{INFINITY, from_child, from_evaluation},
 };
 
 /// A small deterministic generator (SplitMix64).

@@ -1,0 +1,145 @@
+//! Which questions the zero-window passes of one depth ask, and what their answers leave open.
+//!
+//! MTD(f) (Plaat 1996) as a bisection: from the last depth's value in steps that lengthen while all answers point one
+//! way, then halving the interval.
+
+use crate::{
+    memory::{Bounds, NO_MOVE},
+    score::{INFINITY, LARGEST_VALUE, MATE, MATE_BOUND, Value},
+};
+
+/// Passes that one depth may take: an ordinary depth takes a dozen, contradictory bounds could go on for ever.
+const MOST_PASSES: u32 = 100;
+
+/// The interval in which the root's value lies.
+#[derive(Clone, Debug)]
+pub(super) struct Driver {
+    pub found: Bounds,
+    /// Width of the interval, in centipawns, that is narrow enough.
+    tolerance: Value,
+    separator: Value,
+    up: Value,
+    down: Value,
+    passes: u32,
+}
+
+impl Driver {
+    /// Begins at `guess`, within what is known already.
+    pub(super) fn new(known: Option<Bounds>, guess: Value, tolerance: Value) -> Self {
+        let mut found = Bounds { lower: -MATE, upper: MATE, best: NO_MOVE };
+        if let Some(known) = known.filter(|known| known.best != NO_MOVE) {
+            found = Bounds {
+                lower: found.lower.max(known.lower),
+                upper: found.upper.min(known.upper),
+                best: if known.lower > -INFINITY { known.best } else { NO_MOVE },
+            };
+        }
+        let mut driver = Self { found, tolerance, separator: 0, up: 0, down: 0, passes: 0 };
+        driver.separator = driver.within(guess);
+        driver
+    }
+
+    /// The next question: is the value at least this? `None` once the depth is done.
+    pub(super) fn separator(&self) -> Option<Value> {
+        let open = self.found.best == NO_MOVE || self.found.upper - self.found.lower > self.tolerance;
+        (open && self.passes < MOST_PASSES).then_some(self.separator)
+    }
+
+    /// Takes the answer to [`Driver::separator`].
+    pub(super) fn take(&mut self, answer: Bounds) {
+        let reached = answer.lower >= self.separator;
+        let found = &mut self.found;
+        if answer.lower > found.lower || reached {
+            // The move behind the lower bound, also where a pass failed low and still raised it.
+            found.best = answer.best;
+        }
+        found.lower = found.lower.max(answer.lower);
+        found.upper = found.upper.min(answer.upper);
+        if found.upper < found.lower {
+            // Repetitions and reduced moves can make two passes disagree: the latest word counts.
+            let latest = if reached { answer.lower } else { answer.upper };
+            (found.lower, found.upper) = (latest, latest);
+        }
+        let step = if reached { &mut self.up } else { &mut self.down };
+        *step = longer(*step);
+        self.passes += 1;
+        let Bounds { lower, upper, .. } = self.found;
+        let next = if self.down == 0 {
+            // Only upwards so far: expect to be right, then lengthen the steps.
+            let next = lower + 1 + self.tolerance.max(self.up - 1);
+            if next > LARGEST_VALUE && lower < MATE_BOUND { MATE_BOUND + 1 } else { next }
+        } else if self.up == 0 {
+            let next = upper - self.tolerance.max(self.down - 1);
+            if next < -LARGEST_VALUE && upper > -MATE_BOUND { -MATE_BOUND - 1 } else { next }
+        } else {
+            lower + (upper - lower + 1) / 2
+        };
+        self.separator = self.within(next);
+    }
+
+    /// The nearest separator that can still teach something: without a best move, also the bound itself.
+    fn within(&self, separator: Value) -> Value {
+        let Bounds { lower, upper, best } = self.found;
+        let least = if best == NO_MOVE { lower } else { lower + 1 };
+        separator.clamp(least, upper.max(least))
+    }
+}
+
+/// Steps of the search for the value: 1, then 8, 24, 72 … centipawns.
+fn longer(step: Value) -> Value {
+    match step {
+        0 => 1,
+        1 => 8,
+        longer => longer.saturating_mul(3).min(LARGEST_VALUE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn truthful_answers_lead_to_the_value(
+            value in prop_oneof![-LARGEST_VALUE..=LARGEST_VALUE, MATE_BOUND + 1..=MATE, -MATE..-MATE_BOUND],
+            guess in -LARGEST_VALUE..=LARGEST_VALUE,
+            tolerance in 0..20,
+        ) {
+            let mut driver = Driver::new(None, guess, tolerance);
+            while let Some(separator) = driver.separator() {
+                driver.take(if value >= separator {
+                    Bounds { lower: separator, upper: INFINITY, best: 3 }
+                } else {
+                    Bounds { lower: -INFINITY, upper: separator - 1, best: 4 }
+                });
+            }
+            let Bounds { lower, upper, best } = driver.found;
+            prop_assert!((lower..=upper).contains(&value) && upper - lower <= tolerance && best == 3);
+            prop_assert!(driver.passes < 60, "{} passes", driver.passes);
+        }
+
+        /// Bounds that contradict each other once kept a search busy for ever, far beyond its time.
+        #[test]
+        fn contradictory_answers_come_to_an_end(
+            answers in proptest::collection::vec((any::<bool>(), 0..400_i32, any::<bool>()), 200),
+            guess in -300..300,
+        ) {
+            let mut driver = Driver::new(None, guess, 0);
+            let mut asked = 0;
+            for (reaches, distance, has_move) in answers {
+                let Some(separator) = driver.separator() else { break };
+                asked += 1;
+                prop_assert!((-MATE..=MATE).contains(&separator), "{separator}");
+                let best = if has_move { 1 } else { NO_MOVE };
+                driver.take(if reaches {
+                    Bounds { lower: (separator + distance).min(MATE), upper: INFINITY, best }
+                } else {
+                    Bounds { lower: -INFINITY, upper: (separator - 1 - distance).max(-MATE), best }
+                });
+            }
+            prop_assert!(asked <= MOST_PASSES && driver.separator().is_none());
+        }
+    }
+}

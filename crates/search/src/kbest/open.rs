@@ -1,0 +1,307 @@
+//! How a position comes into a pass: rules and memory first, then its value or its move scores, then its moves.
+
+use board::{Move, Position};
+
+use super::{
+    PLY,
+    frame::{Edge, FrameRef, Link, State},
+    pass::{Ask, News, PROVEN, Pending, Root, Searcher, frame_key, memory_key},
+    pool::Ticket,
+    selectivity::{Verdict, Wish},
+};
+use crate::{
+    memory::{Memory, NO_MOVE},
+    quiet::forcing_moves,
+    score::{INFINITY, MATE, Value, child_separator},
+};
+
+/// Speculation of opening the next forcing move before the last one is known.
+const FORCING_SPECULATION: u8 = 2;
+
+/// What became of a move that was opened.
+enum Opened {
+    /// Known at once: bounds for the side to move after it.
+    Known(Value, Value),
+    /// A frame works on it.
+    Frame(FrameRef),
+    /// No memory for another frame.
+    Full,
+}
+
+impl Searcher {
+    /// Orders a position's moves by their scores, or asks for those.
+    pub(super) fn ask_moves(&mut self, root: &Root<'_>, reference: FrameRef, memory: &Memory) {
+        let Some(frame) = self.frames.get(reference) else { return };
+        let moves = frame.position.legal_moves();
+        let Some(scores) = memory.scores(frame.position.key(), moves.len()) else {
+            self.pending.push(Pending { frame: reference, ask: Ask::Moves });
+            return;
+        };
+        let is_root = frame.ply == 0;
+        let first = memory.best_move(frame.key);
+        let edges = (0_u8..)
+            .zip(moves.iter().zip(scores))
+            .filter(|&(index, _)| !is_root || root.moves.iter().any(|&(_, allowed)| allowed == index))
+            .map(|(index, (&mv, &score))| Edge { mv, index, score })
+            .collect();
+        self.set_edges(reference, edges, first);
+    }
+
+    /// Orders the moves of a frame and puts it into the pool.
+    pub(super) fn set_edges(&mut self, reference: FrameRef, mut edges: Vec<Edge>, first: u8) {
+        let Some(frame) = self.frames.get_mut(reference) else { return };
+        if frame.depth > 0 {
+            edges.sort_by_key(|edge| (edge.index != first, std::cmp::Reverse(edge.score)));
+        }
+        frame.edges = edges;
+        frame.state = State::Open;
+        self.enqueue(reference, 0);
+    }
+
+    /// Puts a ticket for the frame's next move into the pool.
+    pub(super) fn enqueue(&mut self, reference: FrameRef, extra: u8) {
+        let Some(frame) = self.frames.get_mut(reference) else { return };
+        if !frame.has_moves() {
+            return;
+        }
+        let level = frame.speculation.saturating_add(extra);
+        if frame.ticket_level <= level {
+            return; // Already waiting at least as far in front.
+        }
+        frame.ticket = frame.ticket.wrapping_add(1);
+        frame.ticket_level = level;
+        let ticket = Ticket { frame: reference.slot, stamp: frame.ticket, ply: frame.ply };
+        self.pool.push(ticket, level);
+    }
+
+    /// Opens the next move of the frame behind a ticket. False when there is no memory for it.
+    pub(super) fn open_next(&mut self, root: &Root<'_>, ticket: Ticket, memory: &Memory) -> bool {
+        let reference = self.frames.reference(ticket.frame);
+        let Some(frame) = self.frames.get_mut(reference) else { return true };
+        if frame.ticket != ticket.stamp || frame.state != State::Open {
+            return true;
+        }
+        let level = frame.ticket_level;
+        frame.ticket_level = u8::MAX;
+        let (place, full) = match frame.verify.pop() {
+            Some(place) => (usize::from(place), true),
+            None => (frame.next, false),
+        };
+        let Some(&edge) = frame.edges.get(place) else { return true };
+        if !full {
+            frame.next += 1;
+        }
+        let wish = if full { Wish::Full } else { self.selectivity.wish(frame, place) };
+        let (opened, reduced) = self.open_move(root, reference, edge, wish, level, memory);
+        match opened {
+            Opened::Known(lower, upper) => {
+                let parent = Link { frame: reference, edge: edge.index, reduced };
+                self.news.push(News { parent, child: None, lower, upper });
+            }
+            Opened::Frame(child) => {
+                if let Some(frame) = self.frames.get_mut(child) {
+                    frame.parents.push(Link { frame: reference, edge: edge.index, reduced });
+                }
+                let Some(frame) = self.frames.get_mut(reference) else { return true };
+                frame.children.push(child);
+                let step = match frame.edges.get(frame.next) {
+                    // One forcing move mostly settles it.
+                    Some(next) if next.score == i16::MAX => FORCING_SPECULATION,
+                    Some(next) => self.pool.speculation(f32::from(next.score) - frame.separator as f32),
+                    None => 0,
+                };
+                self.enqueue(reference, step);
+            }
+            Opened::Full => return false,
+        }
+        true
+    }
+
+    /// Rules and memory first; a frame where they do not decide.
+    fn open_move(
+        &mut self,
+        root: &Root<'_>,
+        parent: FrameRef,
+        edge: Edge,
+        wish: Wish,
+        level: u8,
+        memory: &Memory,
+    ) -> (Opened, bool) {
+        let Some(frame) = self.frames.get(parent) else { return (Opened::Known(-INFINITY, INFINITY), false) };
+        let position = frame.position.after(edge.mv);
+        let separator = child_separator(frame.separator);
+        let wish = if wish != Wish::Full && position.is_check() { Wish::Full } else { wish };
+        let depth = match wish {
+            Wish::Skip => return (Opened::Known(separator, INFINITY), false),
+            Wish::Full => frame.depth - PLY,
+            Wish::Reduced(plies) => frame.depth - PLY * (1 + plies),
+        };
+        let reduced = wish != Wish::Full;
+        (self.open_position(root, parent, position, depth.max(0), separator, level, memory), reduced)
+    }
+
+    /// As [`Searcher::open_move`], once the move is made.
+    #[allow(clippy::too_many_arguments)]
+    fn open_position(
+        &mut self,
+        root: &Root<'_>,
+        parent: FrameRef,
+        position: Position,
+        depth: i16,
+        separator: Value,
+        level: u8,
+        memory: &Memory,
+    ) -> Opened {
+        let Some(frame) = self.frames.get(parent) else { return Opened::Known(-INFINITY, INFINITY) };
+        let is_leaf = frame.depth == 0;
+        let ply = frame.ply + 1;
+        self.deepest = self.deepest.max(u32::from(ply));
+        if position.is_insufficient_material() {
+            return Opened::Known(0, 0);
+        }
+        if !is_leaf && self.is_repetition(root, parent, &position) {
+            return Opened::Known(0, 0);
+        }
+        let key = memory_key(&position);
+        if let Some(known) = memory.bounds(key, depth)
+            && (known.lower >= separator || known.upper < separator)
+        {
+            return Opened::Known(known.lower, known.upper);
+        }
+        if self.any_proof
+            && let Some(known) = memory.bounds(key, PROVEN)
+            && (known.lower >= separator || known.upper < separator)
+        {
+            return Opened::Known(known.lower, known.upper);
+        }
+        if let Some(&child) = self.open.get(&frame_key(key, depth, separator))
+            && let Some(frame) = self.frames.get_mut(child)
+        {
+            if level < frame.speculation {
+                frame.speculation = level;
+                self.enqueue(child, 0);
+            }
+            return Opened::Frame(child);
+        }
+        let check = position.is_check();
+        let value = memory.value(position.key());
+        if position.halfmove_clock() < 100
+            && let Some(value) = value
+            && let Verdict::Reaches(lower) = self.selectivity.verdict(depth, separator, check, value)
+        {
+            return Opened::Known(lower, INFINITY);
+        }
+        if position.legal_moves().is_empty() {
+            let value = if check { -MATE } else { 0 };
+            return Opened::Known(value, value);
+        }
+        if position.halfmove_clock() >= 100 {
+            return Opened::Known(0, 0);
+        }
+        if self.frames.open_count() >= 2 * self.frame_limit {
+            return Opened::Full;
+        }
+        let child = self.frames.add(position, key, depth, separator, ply);
+        if let Some(frame) = self.frames.get_mut(child) {
+            frame.speculation = level;
+        }
+        if let Some((lower, upper)) = self.begin(root, child, value, memory) {
+            self.drop_frame(child);
+            return Opened::Known(lower, upper);
+        }
+        self.open.insert(frame_key(key, depth, separator), child);
+        Opened::Frame(child)
+    }
+
+    /// Takes the first step on a position; its bounds where that settles it.
+    fn begin(
+        &mut self,
+        root: &Root<'_>,
+        reference: FrameRef,
+        value: Option<Value>,
+        memory: &Memory,
+    ) -> Option<(Value, Value)> {
+        let frame = self.frames.get(reference)?;
+        let check = frame.position.is_check();
+        if frame.depth == 0 && check {
+            self.set_forcing(reference, (-INFINITY, -INFINITY));
+            return None;
+        }
+        if !self.selectivity.asks_value(frame.depth, frame.separator, check) {
+            self.ask_moves(root, reference, memory);
+            return None;
+        }
+        let Some(value) = value else {
+            self.pending.push(Pending { frame: reference, ask: Ask::Value });
+            return None;
+        };
+        self.take_value(root, reference, value, memory)
+    }
+
+    /// Goes on with a position whose value is known; its bounds where that settles it.
+    pub(super) fn take_value(
+        &mut self,
+        root: &Root<'_>,
+        reference: FrameRef,
+        value: Value,
+        memory: &Memory,
+    ) -> Option<(Value, Value)> {
+        let frame = self.frames.get(reference)?;
+        let (lower, upper) = match self.selectivity.verdict(frame.depth, frame.separator, false, value) {
+            Verdict::Reaches(lower) => return Some((lower, INFINITY)),
+            Verdict::Open => {
+                self.ask_moves(root, reference, memory);
+                return None;
+            }
+            // A leaf's mover may decline every capture.
+            Verdict::Misses(upper) => (if frame.depth == 0 { value } else { -INFINITY }, upper),
+        };
+        let has_forcing = self.set_forcing(reference, (lower, upper));
+        (!has_forcing).then_some((lower, upper))
+    }
+
+    /// Lets a position look at its forcing moves only; `bounds` are what declining them is worth. False if it has none.
+    fn set_forcing(&mut self, reference: FrameRef, bounds: (Value, Value)) -> bool {
+        let Some(frame) = self.frames.get_mut(reference) else { return false };
+        let mut moves = forcing_moves(&frame.position);
+        (frame.lower, frame.upper) = bounds;
+        let legal = if frame.depth == 0 { moves.clone() } else { frame.position.legal_moves() };
+        if frame.depth > 0 {
+            // Quiet checks too: some of them mate.
+            let checks = legal.iter().filter(|mv| !moves.contains(mv) && frame.position.after(**mv).is_check());
+            let checks: Vec<Move> = checks.copied().collect();
+            moves.extend(checks);
+        }
+        let place =
+            |mv: &Move| legal.iter().position(|other| other == mv).and_then(|place| u8::try_from(place).ok());
+        let edges: Vec<Edge> = moves
+            .iter()
+            .filter_map(|mv| Some(Edge { mv: *mv, index: place(mv)?, score: i16::MAX }))
+            .collect();
+        self.set_edges(reference, edges, NO_MOVE);
+        !moves.is_empty()
+    }
+
+    /// Has this position occurred on the way from the root, or twice before it?
+    fn is_repetition(&self, root: &Root<'_>, parent: FrameRef, position: &Position) -> bool {
+        let mut clock = position.halfmove_clock();
+        let key = position.key();
+        let mut earlier = 0;
+        let mut at = Some(parent);
+        let mut same_side = false;
+        while clock > 0 {
+            let Some(frame) = at.and_then(|reference| self.frames.get(reference)) else { break };
+            if same_side && frame.position.key() == key {
+                if frame.ply > 0 {
+                    return true;
+                }
+                earlier += 1;
+            }
+            clock -= 1;
+            same_side = !same_side;
+            at = frame.parents.first().map(|link| link.frame);
+        }
+        earlier += root.history.iter().rev().take(clock as usize).filter(|&&past| past == key).count();
+        earlier >= 2
+    }
+}
