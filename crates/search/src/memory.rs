@@ -45,6 +45,8 @@ struct ScoresEntry {
 
 const EMPTY_BOUNDS: BoundsEntry =
     BoundsEntry { key: 0, lower: 0, upper: 0, depth: -1, age: 0, best: NO_MOVE };
+const EMPTY_VALUE: ValueEntry = ValueEntry { key: 0, value: i16::MIN };
+const EMPTY_SCORES: ScoresEntry = ScoresEntry { key: 0, offset: u64::MAX };
 const WAYS: usize = 4;
 
 /// Bounds, values and move scores by Zobrist key.
@@ -75,8 +77,8 @@ impl Memory {
         let ring = (bytes * 7 / 16 / size_of::<i16>()).max(4096);
         Self {
             bounds: vec![EMPTY_BOUNDS; bounds / WAYS * WAYS],
-            values: vec![ValueEntry { key: 0, value: i16::MIN }; values],
-            index: vec![ScoresEntry { key: 0, offset: u64::MAX }; index],
+            values: vec![EMPTY_VALUE; values],
+            index: vec![EMPTY_SCORES; index],
             ring: vec![0; ring],
             written: 0,
             age: 0,
@@ -84,8 +86,23 @@ impl Memory {
         }
     }
 
+    /// Forgets everything, in place.
+    pub(crate) fn clear(&mut self) {
+        self.bounds.fill(EMPTY_BOUNDS);
+        self.values.fill(EMPTY_VALUE);
+        self.index.fill(EMPTY_SCORES);
+        (self.written, self.age, self.stored) = (0, 0, 0);
+    }
+
     /// Bounds found from here on belong to a new root.
     pub(crate) fn new_root(&mut self) {
+        if self.age == u8::MAX {
+            // Ages begin again: the oldest bounds must not look new.
+            for entry in self.bounds.iter_mut().filter(|entry| entry.depth > 0) {
+                *entry = EMPTY_BOUNDS;
+            }
+            self.stored = self.bounds.iter().filter(|entry| entry.depth >= 0).count();
+        }
         self.age = self.age.wrapping_add(1);
     }
 

@@ -32,11 +32,16 @@ fn shares(clock: Clock, overhead: Duration) -> (Duration, Duration) {
     // The overhead is lost on every move that is still to come.
     let usable = clock.remaining.saturating_sub(overhead);
     let spare = clock.remaining.saturating_sub(overhead * (moves + 1));
-    let share = spare / moves + clock.increment.saturating_sub(overhead).mul_f64(0.75);
+    // Where the overhead would eat the whole clock, some of what is there is used all the same.
+    let share =
+        (spare / moves).max(usable / (2 * moves)) + clock.increment.saturating_sub(overhead).mul_f64(0.75);
     let most = if moves == 1 { usable.mul_f64(0.9) } else { usable.mul_f64(0.4) };
     let soft = share.min(most);
     (soft, (share * 4).min(most))
 }
+
+/// Evaluations of the first batch at most, where time is limited and the evaluator's speed unknown.
+const UNTIMED_BATCH: u64 = 16;
 
 /// Watches clock, evaluations and the stop flag of one search.
 #[derive(Debug)]
@@ -109,6 +114,16 @@ impl<'a> Watch<'a> {
         self.nodes_limit - self.nodes.min(self.nodes_limit)
     }
 
+    /// Evaluations that the time left allows at the speed so far; few before there is one.
+    pub(crate) fn affordable(&self) -> u64 {
+        let (Some(hard), Some(origin)) = (self.budget.hard, self.origin) else { return u64::MAX };
+        if self.nodes == 0 {
+            return UNTIMED_BATCH;
+        }
+        let left = hard.saturating_sub(origin.elapsed()).as_secs_f64();
+        (self.nodes as f64 / self.started.elapsed().as_secs_f64().max(1e-6) * left) as u64
+    }
+
     /// Counts evaluations.
     pub(crate) fn spend(&mut self, evaluations: u64) {
         self.nodes += evaluations;
@@ -121,8 +136,10 @@ mod tests {
 
     #[test]
     fn no_clock_is_ever_spent_whole() {
-        let overhead = Duration::from_millis(10);
-        for remaining in [0, 1, 5, 10, 20, 100, 1_000, 60_000, 7_200_000] {
+        for (overhead, remaining) in [10, 100, 1_000].into_iter().flat_map(|overhead| {
+            let remaining = [0, 1, 5, 10, 11, 20, 100, 1_000, 2_000, 20_000, 60_000, 7_200_000];
+            remaining.map(|remaining| (Duration::from_millis(overhead), remaining))
+        }) {
             for increment in [0, 10, 1_000, 30_000] {
                 for moves_to_go in [None, Some(0), Some(1), Some(2), Some(40), Some(u32::MAX)] {
                     let clock = Clock {
@@ -133,6 +150,10 @@ mod tests {
                     let (soft, hard) = shares(clock, overhead);
                     assert!(soft <= hard || hard.is_zero(), "{clock:?}: {soft:?} {hard:?}");
                     assert!(hard + overhead <= clock.remaining || hard.is_zero(), "{clock:?}: {hard:?}");
+                    assert!(
+                        soft > Duration::ZERO || clock.remaining <= overhead,
+                        "{clock:?}: no time at all"
+                    );
                 }
             }
         }

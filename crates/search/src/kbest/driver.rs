@@ -5,7 +5,7 @@
 
 use crate::{
     memory::{Bounds, NO_MOVE},
-    score::{INFINITY, LARGEST_VALUE, MATE, MATE_BOUND, Value},
+    score::{LARGEST_VALUE, MATE, MATE_BOUND, Value},
 };
 
 /// Passes that one depth may take: an ordinary depth takes a dozen, contradictory bounds could go on for ever.
@@ -26,14 +26,9 @@ pub(super) struct Driver {
 impl Driver {
     /// Begins at `guess`, within what is known already.
     pub(super) fn new(known: Option<Bounds>, guess: Value, tolerance: Value) -> Self {
-        let mut found = Bounds { lower: -MATE, upper: MATE, best: NO_MOVE };
-        if let Some(known) = known.filter(|known| known.best != NO_MOVE) {
-            found = Bounds {
-                lower: found.lower.max(known.lower),
-                upper: found.upper.min(known.upper),
-                best: if known.lower > -INFINITY { known.best } else { NO_MOVE },
-            };
-        }
+        // The move that is remembered may be one to try first, not the one behind the lower bound: a pass has to show it.
+        let known = known.unwrap_or_default();
+        let found = Bounds { lower: known.lower.max(-MATE), upper: known.upper.min(MATE), best: NO_MOVE };
         let mut driver = Self { found, tolerance, separator: 0, up: 0, down: 0, passes: 0 };
         driver.separator = driver.within(guess);
         driver
@@ -41,8 +36,17 @@ impl Driver {
 
     /// The next question: is the value at least this? `None` once the depth is done.
     pub(super) fn separator(&self) -> Option<Value> {
-        let open = self.found.best == NO_MOVE || self.found.upper - self.found.lower > self.tolerance;
+        let Bounds { lower, upper, best } = self.found;
+        // Mates are counted exactly.
+        let is_mate = lower > MATE_BOUND || upper < -MATE_BOUND;
+        let open = best == NO_MOVE || upper - lower > if is_mate { 0 } else { self.tolerance };
         (open && self.passes < MOST_PASSES).then_some(self.separator)
+    }
+
+    /// Has a pass shown that the best move is worth its separator? Until then it is only the move with the largest lower
+    /// bound, which may be a draw that is known exactly among better moves that are not.
+    pub(super) fn has_proven_move(&self) -> bool {
+        self.up > 0
     }
 
     /// Takes the answer to [`Driver::separator`].
@@ -99,6 +103,24 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::score::INFINITY;
+
+    /// A draw that is known exactly looks like the best of moves whose values are still open: an interrupted search
+    /// that believed it gave won games away.
+    #[test]
+    fn a_move_is_proven_only_by_reaching_a_separator() {
+        let mut driver = Driver::new(None, 300, 0);
+        driver.take(Bounds { lower: 0, upper: 200, best: 7 });
+        driver.take(Bounds { lower: 0, upper: 150, best: 7 });
+        assert!(!driver.has_proven_move());
+        let separator = driver.separator().unwrap();
+        driver.take(Bounds { lower: separator, upper: INFINITY, best: 2 });
+        assert!(driver.has_proven_move() && driver.found.best == 2);
+        // Later passes that fail low do not bring the draw back.
+        let separator = driver.separator().unwrap();
+        driver.take(Bounds { lower: 0, upper: separator - 1, best: 7 });
+        assert!(driver.has_proven_move() && driver.found.best == 2);
+    }
 
     proptest! {
         #[test]

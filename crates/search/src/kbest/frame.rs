@@ -2,6 +2,7 @@
 
 use board::{Move, Position};
 
+use super::pool::Ticket;
 use crate::{
     memory::NO_MOVE,
     score::{INFINITY, Value},
@@ -139,6 +140,12 @@ impl Frames {
     /// The reference to what lives in a slot now.
     pub(super) fn reference(&self, slot: u32) -> FrameRef {
         FrameRef { slot, life: self.slots[slot as usize].life }
+    }
+
+    /// Is this the latest ticket of an open position?
+    pub(super) fn is_valid(&self, ticket: &Ticket) -> bool {
+        let frame = self.slots.get(ticket.frame as usize);
+        frame.is_some_and(|frame| frame.state == State::Open && frame.ticket == ticket.stamp)
     }
 
     /// A fresh frame that waits for evaluation.

@@ -48,6 +48,9 @@ impl Deadline for Watch<'_> {
     fn spend(&mut self, evaluations: u64) {
         Watch::spend(self, evaluations);
     }
+    fn affordable(&self) -> u64 {
+        Watch::affordable(self)
+    }
 }
 
 /// The default search of Batch First.
@@ -149,10 +152,12 @@ impl KBest {
         while let Some(separator) = driver.separator() {
             let end =
                 self.searcher.pass(root, separator, width, &mut self.memory, &mut self.evaluator, watch)?;
-            let PassEnd::Decided(bounds) = end else { return Ok((driver.found, false)) };
-            driver.take(bounds);
-            if driver.separator().is_some() && watch.is_over() {
-                return Ok((driver.found, false));
+            if let PassEnd::Decided(bounds) = end {
+                driver.take(bounds);
+            }
+            if end == PassEnd::Interrupted || driver.separator().is_some() && watch.is_over() {
+                let best = if driver.has_proven_move() { driver.found.best } else { NO_MOVE };
+                return Ok((Bounds { best, ..driver.found }, false));
             }
         }
         Ok((driver.found, driver.found.best != NO_MOVE))
@@ -241,6 +246,46 @@ impl Search for KBest {
     ) -> Result<Outcome, EvalError> {
         let mut watch = Watch::new(limits, self.settings.move_overhead, control);
         self.take_up(game);
+        let selectivity = self.searcher.selectivity;
+        if limits.mate.is_some() && selectivity != Selectivity::NONE {
+            // A mate in so many moves is one whatever the values say; bounds that selectivity found do not count.
+            self.searcher.selectivity = Selectivity::NONE;
+            self.memory.new_root();
+            self.known_game.clear();
+        }
+        let outcome = self.think(game, limits, &mut watch, report);
+        self.searcher.selectivity = selectivity;
+        outcome
+    }
+
+    fn configure(&mut self, settings: &Settings) {
+        if settings.hash_mib != self.settings.hash_mib {
+            // The old memory goes before the new one comes: together they would pass the limit.
+            self.memory = Memory::new(1);
+            let (memory, frames) = Self::memory_shares(settings);
+            self.memory = Memory::new(memory);
+            let (selectivity, any_proof) = (self.searcher.selectivity, self.searcher.any_proof);
+            self.searcher = Searcher::new(&self.calibration.bins, frames);
+            (self.searcher.selectivity, self.searcher.any_proof) = (selectivity, any_proof);
+            self.known_game.clear();
+        }
+        self.settings = settings.clone();
+    }
+
+    fn clear(&mut self) {
+        self.memory.clear();
+        self.known_game.clear();
+    }
+}
+
+impl KBest {
+    fn think(
+        &mut self,
+        game: &Game,
+        limits: &Limits,
+        watch: &mut Watch<'_>,
+        report: &mut dyn FnMut(&SearchInfo),
+    ) -> Result<Outcome, EvalError> {
         self.searcher.reset_statistics();
         let position = game.position();
         let allowed: Vec<(Move, u8)> = (0_u8..=u8::MAX)
@@ -275,7 +320,7 @@ impl Search for KBest {
                     depth: depth as i16 * PLY,
                 };
                 let guess = lines.get(rank).map_or(0, |line| line.lower);
-                let (bounds, complete) = self.resolve(&root, guess, &mut watch)?;
+                let (bounds, complete) = self.resolve(&root, guess, watch)?;
                 interrupted |= !complete;
                 if let Some(&(mv, index)) = moves.iter().find(|(_, index)| *index == bounds.best) {
                     let pv = self.principal_variation(position, mv, root.depth);
@@ -293,7 +338,7 @@ impl Search for KBest {
                     lines.insert(0, best);
                     lines.truncate(wanted);
                     if let Some(line) = lines.first() {
-                        report(&self.info(line, 1, depth, &watch));
+                        report(&self.info(line, 1, depth, watch));
                     }
                 }
                 break;
@@ -302,7 +347,7 @@ impl Search for KBest {
             lines = found;
             depth_reached = depth;
             for (rank, line) in (1..).zip(&lines) {
-                report(&self.info(line, rank, depth, &watch));
+                report(&self.info(line, rank, depth, watch));
             }
             let Some(first) = lines.first() else { break };
             let plies_to_mate = MATE - first.lower.abs();
@@ -326,26 +371,8 @@ impl Search for KBest {
             nodes: watch.nodes(),
             lines: (1..)
                 .zip(&lines)
-                .map(|(rank, line)| self.info(line, rank, depth_reached, &watch))
+                .map(|(rank, line)| self.info(line, rank, depth_reached, watch))
                 .collect(),
         })
-    }
-
-    fn configure(&mut self, settings: &Settings) {
-        if settings.hash_mib != self.settings.hash_mib {
-            let (memory, frames) = Self::memory_shares(settings);
-            self.memory = Memory::new(memory);
-            let (selectivity, any_proof) = (self.searcher.selectivity, self.searcher.any_proof);
-            self.searcher = Searcher::new(&self.calibration.bins, frames);
-            (self.searcher.selectivity, self.searcher.any_proof) = (selectivity, any_proof);
-            self.known_game.clear();
-        }
-        self.settings = settings.clone();
-    }
-
-    fn clear(&mut self) {
-        let (memory, _) = Self::memory_shares(&self.settings);
-        self.memory = Memory::new(memory);
-        self.known_game.clear();
     }
 }

@@ -112,7 +112,17 @@ impl Searcher {
                 };
                 self.enqueue(reference, step);
             }
-            Opened::Full => return false,
+            Opened::Full => {
+                let Some(frame) = self.frames.get_mut(reference) else { return false };
+                if full {
+                    frame.verify.extend(u8::try_from(place));
+                } else {
+                    frame.next = place;
+                }
+                let extra = level.saturating_sub(frame.speculation);
+                self.enqueue(reference, extra);
+                return false;
+            }
         }
         true
     }
@@ -214,7 +224,7 @@ impl Searcher {
     }
 
     /// Takes the first step on a position; its bounds where that settles it.
-    fn begin(
+    pub(super) fn begin(
         &mut self,
         root: &Root<'_>,
         reference: FrameRef,
@@ -268,7 +278,8 @@ impl Searcher {
         let legal = if frame.depth == 0 { moves.clone() } else { frame.position.legal_moves() };
         if frame.depth > 0 {
             // Quiet checks too: some of them mate.
-            let checks = legal.iter().filter(|mv| !moves.contains(mv) && frame.position.after(**mv).is_check());
+            let checks =
+                legal.iter().filter(|mv| !moves.contains(mv) && frame.position.after(**mv).is_check());
             let checks: Vec<Move> = checks.copied().collect();
             moves.extend(checks);
         }

@@ -5,7 +5,7 @@
 //! results up. A frame closes when its value reaches its separator or its moves are exhausted; whatever was open only
 //! for its sake is dropped. Positions reached by several ways at the same depth are one frame.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use board::{Move, Position};
 use eval::{Batch, EvalError, Evaluator};
@@ -29,6 +29,8 @@ pub(super) trait Deadline {
     fn is_over(&mut self) -> bool;
     /// Evaluations that may still be made.
     fn evaluations_left(&self) -> u64;
+    /// Evaluations that a batch may have without passing the time.
+    fn affordable(&self) -> u64;
     /// Some were made.
     fn spend(&mut self, evaluations: u64);
 }
@@ -65,7 +67,7 @@ pub(super) struct News {
 }
 
 /// What the network is asked about a position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Ask {
     Value,
     Moves,
@@ -182,17 +184,26 @@ impl Searcher {
         let mut turns = 0_u32;
         loop {
             // Collect.
-            let width = (width as u64).min(deadline.evaluations_left()).max(1) as usize;
+            let most = deadline.evaluations_left().min(deadline.affordable()).max(1);
+            let width = (width as u64).min(most) as usize;
             while self.pending.len() < width && end.is_none() {
                 turns = turns.wrapping_add(1);
                 if turns.is_multiple_of(64) && deadline.is_over() {
                     return Ok(PassEnd::Interrupted);
                 }
-                let crowded = self.frames.open_count() > self.frame_limit;
+                let open = self.frames.open_count();
+                if self.pool.len() > 4 * open + 1024 {
+                    let frames = &self.frames;
+                    self.pool.retain(|ticket| frames.is_valid(ticket));
+                }
+                let crowded = open > self.frame_limit;
                 let ticket = if crowded { self.pool.pop_deepest() } else { self.pool.pop() };
                 let Some(ticket) = ticket else { break };
                 if !self.open_next(root, ticket, memory) {
-                    return Ok(PassEnd::Interrupted);
+                    if self.pending.is_empty() {
+                        return Ok(PassEnd::Interrupted);
+                    }
+                    break; // No memory for another position: first those that there are.
                 }
                 end = self.back_up(root, top, memory);
             }
@@ -208,11 +219,13 @@ impl Searcher {
                 }
                 continue;
             }
-            if deadline.evaluations_left() < self.pending.len() as u64 || deadline.is_over() {
+            if deadline.is_over() {
                 return Ok(PassEnd::Interrupted);
             }
+            let later = self.pending.split_off(width.min(self.pending.len()));
             self.evaluate(root, memory, evaluator)?;
             deadline.spend(self.evaluations_of_last_batch());
+            self.pending.extend(later);
             end = self.back_up(root, top, memory);
             if let Some(bounds) = end {
                 return Ok(PassEnd::Decided(bounds));
@@ -233,14 +246,22 @@ impl Searcher {
     ) -> Result<(), EvalError> {
         let mut batch = std::mem::take(&mut self.batch);
         batch.clear();
-        let asked = std::mem::take(&mut self.pending);
-        for pending in &asked {
-            let Some(frame) = self.frames.get(pending.frame) else { continue };
+        let mut asked = std::mem::take(&mut self.pending);
+        // The same question may have come up in two frames (other depths or separators): it is asked once.
+        let mut questions = HashSet::with_capacity(asked.len());
+        let mut again = Vec::new();
+        asked.retain(|pending| {
+            let Some(frame) = self.frames.get(pending.frame) else { return false };
+            if !questions.insert((frame.position.key(), pending.ask)) {
+                again.push(pending.frame);
+                return false;
+            }
             match pending.ask {
                 Ask::Value => batch.push(&frame.position, true, &[]),
                 Ask::Moves => batch.push(&frame.position, false, &frame.position.legal_moves()),
             }
-        }
+            true
+        });
         self.batches += 1;
         self.evaluations += batch.len() as u64;
         let answered = evaluator.evaluate(batch)?;
@@ -261,6 +282,13 @@ impl Searcher {
                         self.close(pending.frame, lower, upper, memory, true);
                     }
                 }
+            }
+        }
+        for reference in again {
+            let Some(frame) = self.frames.get(reference) else { continue };
+            let value = memory.value(frame.position.key());
+            if let Some((lower, upper)) = self.begin(root, reference, value, memory) {
+                self.close(reference, lower, upper, memory, true);
             }
         }
         self.batch = answered.batch;
@@ -320,8 +348,9 @@ impl Searcher {
         let parents = std::mem::take(&mut frame.parents);
         let children = std::mem::take(&mut frame.children);
         if store {
-            let found = Bounds { lower, upper, best };
-            memory.store_bounds(key, depth, found);
+            memory.store_bounds(key, depth, Bounds { lower, upper, best });
+            // A leaf counts its forcing moves only.
+            let found = Bounds { lower, upper, best: if depth == 0 { NO_MOVE } else { best } };
             if lower > MATE_BOUND {
                 memory.store_bounds(key, PROVEN, Bounds { upper: INFINITY, ..found });
             } else if upper < -MATE_BOUND {

@@ -82,6 +82,15 @@ impl Pool {
         None
     }
 
+    /// Drops outdated tickets: the pool holds as much as there are open positions, however long a pass takes.
+    pub(super) fn retain(&mut self, mut is_valid: impl FnMut(&Ticket) -> bool) {
+        for bin in &mut self.bins {
+            bin.retain(&mut is_valid);
+            bin.shrink_to(2 * bin.len());
+        }
+        self.size = self.bins.iter().map(Vec::len).sum();
+    }
+
     /// Of the tickets on top of the bins the one furthest from the root: keeps the tree small when memory is short.
     pub(super) fn pop_deepest(&mut self) -> Option<Ticket> {
         let bin = (self.first..self.bins.len())

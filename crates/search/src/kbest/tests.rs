@@ -122,9 +122,14 @@ impl Plain {
 }
 
 fn kbest(seed: u64, batch: usize, multipv: usize) -> KBest {
+    as_it_plays(seed, batch, multipv).exact()
+}
+
+/// With selectivity.
+fn as_it_plays(seed: u64, batch: usize, multipv: usize) -> KBest {
     let calibration = Calibration { bins: vec![20.0, 60.0, 150.0, 300.0], ..Calibration::default() };
     let settings = Settings { batch, multipv, hash_mib: 16, ..Settings::default() };
-    KBest::new(Box::new(Mock::new(seed)), &calibration, &settings).exact()
+    KBest::new(Box::new(Mock::new(seed)), &calibration, &settings)
 }
 
 fn lines_of(search: &mut KBest, game: &Game, depth: u32) -> Vec<SearchInfo> {
@@ -228,6 +233,12 @@ fn every_mate_in_one_two_and_three_is_found() {
             assert_eq!(line.score, Score::Mate(moves as i32), "{}", position.fen());
             assert_eq!(line.bound, Bound::Exact);
         }
+        // As it plays, asked for it: also after a search that was selective.
+        let mut search = as_it_plays(1, 8, 1);
+        lines_of(&mut search, &game, 2);
+        let limits = Limits { mate: Some(moves), ..Limits::default() };
+        let outcome = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
+        assert_eq!(outcome.lines[0].score, Score::Mate(moves as i32), "{}", position.fen());
     }
 }
 
@@ -236,11 +247,12 @@ fn node_limits_are_exact() {
     for nodes in [0, 1, 2, 7, 100, 1000, 3001] {
         for batch in [1, 8, 256] {
             let limits = Limits { nodes: Some(nodes), ..Limits::default() };
-            let outcome = kbest(3, batch, 1)
-                .search(&Game::default(), &limits, &Control::default(), &mut |_| {})
-                .unwrap();
-            assert_eq!(outcome.nodes, nodes, "K {batch}");
-            assert!(outcome.best.is_some());
+            for mut search in [kbest(3, batch, 1), as_it_plays(3, batch, 1)] {
+                let outcome =
+                    search.search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
+                assert_eq!(outcome.nodes, nodes, "K {batch}");
+                assert!(outcome.best.is_some());
+            }
         }
     }
 }
@@ -272,6 +284,17 @@ fn an_evaluation_is_never_made_twice() {
     assert!(first.nodes > 100);
     assert_eq!(second.nodes, 0);
     assert_eq!(first.lines[0].score, second.lines[0].score);
+    assert_eq!(first.best, second.best);
+}
+
+/// Little memory and a large K: the search goes on with the positions that it has room for.
+#[test]
+fn a_full_memory_does_not_end_the_search() {
+    let settings = Settings { batch: 4096, hash_mib: 1, ..Settings::default() };
+    let mut search = KBest::new(Box::new(Mock::new(2)), &Calibration::default(), &settings);
+    let limits = Limits { nodes: Some(20_000), ..Limits::default() };
+    let outcome = search.search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
+    assert_eq!(outcome.nodes, 20_000);
 }
 
 #[test]

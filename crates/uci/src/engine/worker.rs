@@ -13,7 +13,7 @@ use std::{
 
 use board::{Game, Move};
 use crossbeam_channel::Receiver;
-use search::{Control, Limits, Outcome};
+use search::{Control, Limits, Outcome, Settings};
 
 use super::{Built, Factory, output::Output, perft::perft};
 use crate::{
@@ -131,11 +131,23 @@ impl Worker {
     }
 
     fn build(&mut self, options: &Options) -> Result<(), String> {
-        let built = catch_unwind(AssertUnwindSafe(|| (self.factory)(options)))
-            .unwrap_or_else(|_| Err("the search could not be set up".to_owned()))?;
+        if let Some(ready) = &mut self.ready {
+            // Two searches stand side by side for a moment: together they must not pass the memory limit.
+            ready.built.search.configure(&Settings { hash_mib: 1, ..ready.options.settings.clone() });
+        }
+        let built = self.make(options);
+        if let (Err(_), Some(ready)) = (&built, &mut self.ready) {
+            ready.built.search.configure(&ready.options.settings);
+        }
+        let built = built?;
         self.output.note(&built.description);
         self.ready = Some(Ready { built, options: options.clone() });
         Ok(())
+    }
+
+    fn make(&mut self, options: &Options) -> Result<Built, String> {
+        catch_unwind(AssertUnwindSafe(|| (self.factory)(options)))
+            .unwrap_or_else(|_| Err("the search could not be set up".to_owned()))
     }
 
     fn search(&mut self, job: &SearchJob) {
