@@ -10,9 +10,6 @@ pub enum LabelError {
     /// An input cannot be read.
     #[error("cannot read `{path}`: {source}")]
     Read { path: PathBuf, source: io::Error },
-    /// A line of an EPD file is no position.
-    #[error("line {line} of `{path}`: {source}")]
-    Position { path: PathBuf, line: u64, source: board::BoardError },
     /// The output or its progress file cannot be written.
     #[error("cannot write `{path}`: {source}")]
     Write { path: PathBuf, source: io::Error },

@@ -128,7 +128,7 @@ pub fn label(
             })
             .map_err(LabelError::Thread)?;
         let mut waiting = BTreeMap::new();
-        let mut result = Ok(());
+        let (mut result, mut input) = (Ok(()), Ok(()));
         for (number, outcome) in &finished {
             match outcome {
                 // After an error the threads only have to come to their end.
@@ -137,13 +137,15 @@ pub fn label(
                     waiting.insert(number, labelled);
                     result = write_ready(&mut output, &mut waiting, &mut progress, report);
                 }
+                // What was read before is still labelled.
+                Err(error @ LabelError::Read { .. }) => input = Err(error),
                 Err(error) => result = Err(error),
             }
             if result.is_err() {
                 halt.store(true, Ordering::Relaxed);
             }
         }
-        result
+        result.and(input)
     })?;
     Ok(progress)
 }

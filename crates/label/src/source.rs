@@ -66,15 +66,19 @@ fn is_empty(game: &PgnGame) -> bool {
     game.game.moves().is_empty() && game.tags.is_empty()
 }
 
+/// The position of a line; a bad line is named in the log and skipped.
 fn position(line: &str, path: &Path, number: u64) -> Option<Result<Work, LabelError>> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
         return None;
     }
-    Some(match arena::position_of_epd(line) {
-        Ok(position) => Ok(Work::Position(Game::new(position))),
-        Err(source) => Err(LabelError::Position { path: path.to_owned(), line: number, source }),
-    })
+    match arena::position_of_epd(line) {
+        Ok(position) => Some(Ok(Work::Position(Game::new(position)))),
+        Err(error) => {
+            tracing::warn!("line {number} of `{}` is skipped: {error}", path.display());
+            None
+        }
+    }
 }
 
 /// A file's plain text, decompressed on a thread of its own (decoders cannot change threads, and need not).
