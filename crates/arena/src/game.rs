@@ -1,12 +1,17 @@
-//! One game between two engine processes: who moves, whose clock runs, how it ends and who is to blame.
+//! One game between two players: who moves, whose clock runs, how it ends and who is to blame.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use board::{Color, Game, GameEnd};
 use search::Score;
-use uci::client::{ClientError, Engine, Task};
+use uci::client::{ClientError, Task};
 
-/// How long an engine may think.
+use crate::Player;
+
+/// How long a player may think.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeControl {
     Nodes(u64),
@@ -33,6 +38,8 @@ pub struct Rules {
     pub margin: Duration,
     /// Time over limit and margin after which an engine that has not moved has stalled.
     pub stall: Duration,
+    /// How long a search by nodes or depth may take before it is over its limit.
+    pub untimed: Duration,
 }
 
 impl Default for Rules {
@@ -46,6 +53,7 @@ impl Default for Rules {
             draw_from_ply: 80,
             margin: Duration::from_millis(100),
             stall: Duration::from_secs(10),
+            untimed: Duration::from_secs(60),
         }
     }
 }
@@ -140,18 +148,20 @@ pub struct PlayedGame {
     pub ending: Ending,
 }
 
-/// Plays a game from the end of `opening`.
+/// Plays a game from the end of `opening` between White and Black, each with its time control. `None` when `stop` was
+/// set before the end.
 pub fn play_game(
-    white: &mut Engine,
-    black: &mut Engine,
+    players: [&mut dyn Player; 2],
     opening: &Game,
-    control: &TimeControl,
+    controls: [TimeControl; 2],
     rules: &Rules,
-) -> PlayedGame {
+    stop: &AtomicBool,
+) -> Option<PlayedGame> {
+    let [white, black] = players;
     let mut game = opening.clone();
     let book_plies = game.moves().len();
     let mut notes: Vec<MoveNote> = Vec::new();
-    let mut clocks = Clocks::new(control);
+    let mut clocks = Clocks::new(controls);
     let (winner, ending) = loop {
         if let Some(end) = game.end() {
             let winner = match end {
@@ -167,65 +177,65 @@ pub fn play_game(
         if game.moves().len() >= book_plies + rules.max_plies {
             break (None, Ending::TooLong);
         }
-        let engine = if turn.is_white() { &mut *white } else { &mut *black };
+        if stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        let player: &mut dyn Player = if turn.is_white() { &mut *white } else { &mut *black };
         let fault = |fault| (Some(!turn), Ending::Fault { side: turn, fault });
-        let allowed = clocks.allowed(turn);
-        let patience = allowed.unwrap_or(UNTIMED) + rules.margin + rules.stall;
-        let answer = match engine.think(&game, &clocks.task(), patience) {
-            Ok(answer) => answer,
-            Err(error) => break fault(error.into()),
+        let patience = clocks.allowed(turn).unwrap_or(rules.untimed) + rules.margin + rules.stall;
+        let thought = match player.think(&game, &clocks.task(turn), patience) {
+            Ok(thought) => thought,
+            Err(error) => break fault(error),
         };
-        if let Some(late) = clocks.spend(turn, answer.elapsed, rules.margin) {
+        if let Some(late) = clocks.spend(turn, thought.elapsed, rules.margin) {
             break fault(Fault::TimeForfeit(late));
         }
-        let Some(best) = answer.best else {
+        let Some(best) = thought.best else {
             break fault(Fault::IllegalMove("no move in a position with moves".to_owned()));
         };
-        notes.push(MoveNote {
-            score: answer.score(),
-            depth: answer.lines.first().and_then(|line| line.depth),
-            elapsed: answer.elapsed,
-        });
+        notes.push(MoveNote { score: thought.score, depth: thought.depth, elapsed: thought.elapsed });
         game.play(best);
     };
-    PlayedGame { game, book_plies, notes, winner, ending }
+    Some(PlayedGame { game, book_plies, notes, winner, ending })
 }
 
-/// How long a search by nodes or depth may take before it counts as stalled, beside [`Rules::stall`].
-const UNTIMED: Duration = Duration::from_secs(60);
-
+/// Controls and remaining times of White and Black.
 struct Clocks {
-    control: TimeControl,
-    /// White, Black.
+    controls: [TimeControl; 2],
     remaining: [Duration; 2],
 }
 
 impl Clocks {
-    fn new(control: &TimeControl) -> Self {
-        let base = match control {
-            TimeControl::Clock { base, .. } => *base,
+    fn new(controls: [TimeControl; 2]) -> Self {
+        let remaining = controls.map(|control| match control {
+            TimeControl::Clock { base, .. } => base,
             _ => Duration::ZERO,
-        };
-        Self { control: *control, remaining: [base; 2] }
+        });
+        Self { controls, remaining }
     }
 
-    fn task(&self) -> Task {
-        match self.control {
+    /// What the side to move is asked; it is shown the opponent's clock as its own where the opponent has none.
+    fn task(&self, turn: Color) -> Task {
+        let clock = |side: Color| match self.controls[index(side)] {
+            TimeControl::Clock { increment, .. } => Some((self.remaining[index(side)], increment)),
+            _ => None,
+        };
+        match self.controls[index(turn)] {
             TimeControl::Nodes(nodes) => Task::Nodes(nodes),
             TimeControl::Depth(depth) => Task::Depth(depth),
             TimeControl::MoveTime(time) => Task::MoveTime(time),
-            TimeControl::Clock { increment, .. } => Task::Clock {
-                white: self.remaining[0],
-                black: self.remaining[1],
-                white_increment: increment,
-                black_increment: increment,
-            },
+            TimeControl::Clock { increment, .. } => {
+                let own = (self.remaining[index(turn)], increment);
+                let (white, white_increment) = clock(Color::White).unwrap_or(own);
+                let (black, black_increment) = clock(Color::Black).unwrap_or(own);
+                Task::Clock { white, black, white_increment, black_increment }
+            }
         }
     }
 
     /// The longest time that the side may take now.
     fn allowed(&self, side: Color) -> Option<Duration> {
-        match self.control {
+        match self.controls[index(side)] {
             TimeControl::Nodes(_) | TimeControl::Depth(_) => None,
             TimeControl::MoveTime(time) => Some(time),
             TimeControl::Clock { .. } => Some(self.remaining[index(side)]),
@@ -238,7 +248,7 @@ impl Clocks {
         if elapsed > allowed + margin {
             return Some(elapsed - allowed);
         }
-        if let TimeControl::Clock { increment, .. } = self.control {
+        if let TimeControl::Clock { increment, .. } = self.controls[index(side)] {
             self.remaining[index(side)] = allowed.saturating_sub(elapsed) + increment;
         }
         None
@@ -322,11 +332,32 @@ mod tests {
     #[test]
     fn a_clock_runs_down_and_gains_its_increment() {
         let second = Duration::from_secs(1);
-        let mut clocks = Clocks::new(&TimeControl::Clock { base: second, increment: second / 10 });
+        let control = TimeControl::Clock { base: second, increment: second / 10 };
+        let mut clocks = Clocks::new([control; 2]);
         assert_eq!(clocks.spend(Color::White, second / 2, Duration::ZERO), None);
         assert_eq!(clocks.remaining, [second / 2 + second / 10, second]);
         assert_eq!(clocks.spend(Color::Black, second + second / 100, second / 50), None, "forgiven");
         assert_eq!(clocks.remaining[1], second / 10);
         assert_eq!(clocks.spend(Color::Black, second, second / 50), Some(second - second / 10));
+    }
+
+    #[test]
+    fn each_side_has_its_own_control() {
+        let second = Duration::from_secs(1);
+        let clock = TimeControl::Clock { base: second, increment: Duration::ZERO };
+        let mut clocks = Clocks::new([TimeControl::Nodes(7), clock]);
+        assert_eq!(clocks.task(Color::White), Task::Nodes(7));
+        assert_eq!(clocks.spend(Color::White, 99 * second, Duration::ZERO), None);
+        assert_eq!(clocks.spend(Color::Black, second / 4, Duration::ZERO), None);
+        let left = second - second / 4;
+        assert_eq!(
+            clocks.task(Color::Black),
+            Task::Clock {
+                white: left,
+                black: left,
+                white_increment: Duration::ZERO,
+                black_increment: Duration::ZERO
+            }
+        );
     }
 }

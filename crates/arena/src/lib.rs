@@ -1,14 +1,22 @@
-//! Matches between engines that speak UCI: games, adjudication, faults told apart, results and what they say about
-//! strength.
+//! Matches between players, UCI engines or searches in this process: games, adjudication, faults told apart, results
+//! and what they say about strength.
 
-mod elo;
+mod estimate;
 mod game;
 mod opening;
 pub mod pgn;
 pub mod pgn_games;
+mod player;
+mod record;
+mod results;
 mod runner;
+mod schedule;
 
-pub use elo::{EloEstimate, Tally, estimate};
+pub use estimate::{Estimate, Pentanomial, Tally, Unit, elo_of_score, elo_text, score_of_elo};
 pub use game::{Ending, Fault, MoveNote, PlayedGame, Rules, TimeControl, play_game};
 pub use opening::{OpeningError, built_in, from_epd, from_pgn, position_of_epd};
-pub use runner::{MatchError, MatchGame, MatchScore, MatchSettings, run_match};
+pub use player::{Player, PlayerKind, PlayerSpec, SearchFactory, StartError, Thought};
+pub use record::{FaultRecord, GameRecord};
+pub use results::{Duel, Results};
+pub use runner::{Match, MatchError, MatchSettings};
+pub use schedule::{Format, Slot, shuffled};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use board::{CastlingMode, Color, Game, GameEnd, Position};
+use board::{CastlingMode, Color, GameEnd, Position};
 use search::Score;
 
 use crate::{Ending, PlayedGame};
@@ -109,14 +109,26 @@ pub fn white_score(score: Score, mover: Color) -> String {
     }
 }
 
-/// A match game with tags for the event and the way it ended.
+/// What the PGN of a match game says beside the game.
+#[derive(Clone, Debug)]
+pub struct GameText<'a> {
+    /// The pair and the game of the pair, as in `12.2`.
+    pub round: String,
+    pub white: &'a str,
+    pub black: &'a str,
+    /// Thinking times too.
+    pub times: bool,
+}
+
+/// A match game with tags for players and the way it ended; each move has the mover's evaluation (in pawns, from White's
+/// side), depth and time in a comment, `0.31/7 0.12s`.
 #[must_use]
-pub fn match_game(event: &str, round: usize, names: (&str, &str), played: &PlayedGame) -> String {
+pub fn match_game(about: &GameText<'_>, played: &PlayedGame) -> String {
     let mut tags = vec![
-        ("Event", event.to_owned()),
-        ("Round", round.to_string()),
-        ("White", names.0.to_owned()),
-        ("Black", names.1.to_owned()),
+        ("Event", "Batch First match".to_owned()),
+        ("Round", about.round.clone()),
+        ("White", about.white.to_owned()),
+        ("Black", about.black.to_owned()),
         ("PlyCount", played.game.moves().len().to_string()),
         ("Termination", termination(&played.ending).to_owned()),
     ];
@@ -124,23 +136,23 @@ pub fn match_game(event: &str, round: usize, names: (&str, &str), played: &Playe
         tags.push(("Fault", format!("{side}: {}: {}", fault.name(), fault.describe())));
     }
     let mut text = PgnText::new(played.game.start(), &tags, Some(played.winner));
-    let mut replay = Game::new(played.game.start().clone());
+    let mut turn = played.game.start().turn();
     for (ply, &mv) in played.game.moves().iter().enumerate() {
         let comment = if ply < played.book_plies {
             Some("book".to_owned())
         } else {
             played.notes.get(ply - played.book_plies).map(|note| {
-                let score =
-                    note.score.map_or("?".to_owned(), |score| white_score(score, replay.position().turn()));
-                format!(
-                    "{score}/{} {:.2}s",
-                    note.depth.map_or("?".to_owned(), |depth| depth.to_string()),
-                    note.elapsed.as_secs_f64()
-                )
+                let score = note.score.map_or("?".to_owned(), |score| white_score(score, turn));
+                let depth = note.depth.map_or("?".to_owned(), |depth| depth.to_string());
+                if about.times {
+                    format!("{score}/{depth} {:.2}s", note.elapsed.as_secs_f64())
+                } else {
+                    format!("{score}/{depth}")
+                }
             })
         };
         text.play(mv, comment.as_deref());
-        replay.play(mv);
+        turn = !turn;
     }
     text.comment(&describe(&played.ending));
     text.finish()

@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, bail};
 use label::{LabelProgress, LabelSettings, SelfPlay, Source};
 
-use crate::match_command::engine;
+use crate::match_command::players::engine;
 
 /// Let another engine evaluate positions, into a PGN with [%eval] comments.
 ///

@@ -252,7 +252,7 @@ fn a_match_against_itself() {
     ]);
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{shown}{}", text(&output.stderr));
-    assert_eq!(shown.lines().count(), 6, "{shown}");
+    assert_eq!(shown.lines().count(), 8, "{shown}");
     assert!(shown.contains("faults: 0 by the first engine, 0 by the second"), "{shown}");
     let games = std::fs::read_to_string(pgn).unwrap();
     assert_eq!(games.matches("[White \"one\"]").count(), 2);

@@ -1,0 +1,288 @@
+//! What a number of games says about a difference in strength.
+//!
+//! The formulas are those of [fastchess](https://github.com/Disservin/fastchess) (`elo_pentanomial.cpp`): the mean
+//! score of pairs of games from one opening with colours changed, its standard error from how much pairs vary, and both
+//! through the logistic curve. Pairs vary less than their games, as the luck of the opening cancels.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Results from one player's side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    pub wins: u32,
+    pub draws: u32,
+    pub losses: u32,
+}
+
+impl Tally {
+    /// Games played.
+    #[must_use]
+    pub fn games(&self) -> u32 {
+        self.wins + self.draws + self.losses
+    }
+
+    /// Points: 1 a win, a half a draw.
+    #[must_use]
+    pub fn points(&self) -> f64 {
+        f64::from(self.wins) + f64::from(self.draws) / 2.0
+    }
+
+    /// Counts a game by half points: 2 a win, 1 a draw, 0 a loss.
+    pub fn add(&mut self, half_points: u8) {
+        match half_points {
+            0 => self.losses += 1,
+            1 => self.draws += 1,
+            _ => self.wins += 1,
+        }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "+{} ={} -{}", self.wins, self.draws, self.losses)
+    }
+}
+
+/// Pairs of games by their half points, 0 to 4: two losses; a loss and a draw; two draws or a win and a loss; a win and
+/// a draw; two wins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pentanomial(pub [u32; 5]);
+
+impl Pentanomial {
+    /// Counts a pair by its half points.
+    pub fn add(&mut self, half_points: u8) {
+        self.0[usize::from(half_points.min(4))] += 1;
+    }
+
+    /// Pairs.
+    #[must_use]
+    pub fn pairs(&self) -> u32 {
+        self.0.iter().sum()
+    }
+}
+
+impl fmt::Display for Pentanomial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [ll, ld, even, wd, ww] = self.0;
+        write!(f, "[{ll}, {ld}, {even}, {wd}, {ww}]")
+    }
+}
+
+/// Games whose results depend on each other: a pair from one opening, or a single game.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unit {
+    pub half_points: u8,
+    pub games: u8,
+}
+
+impl Unit {
+    /// Adds a game.
+    pub fn add(&mut self, half_points: u8) {
+        self.half_points += half_points;
+        self.games += 1;
+    }
+}
+
+/// A difference in strength. Elo is logistic; ends of intervals may be infinite.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Mean score of a game, 0 to 1, and its standard error.
+    pub score: f64,
+    pub error: f64,
+    /// Elo difference with its 95 % interval.
+    pub elo: f64,
+    pub low: f64,
+    pub high: f64,
+    /// Likelihood of superiority, 0 to 1.
+    pub superiority: f64,
+    /// Normalised Elo (the difference in units of a game's standard deviation) and half of its 95 % interval; `None`
+    /// where no results differ.
+    pub normalized: Option<(f64, f64)>,
+}
+
+/// Half the width of a 95 % interval in standard errors.
+const REACH: f64 = 1.959_963_984_540_054;
+
+/// Fewer pairs say too little about how much they vary: then games count for themselves.
+const FEWEST_PAIRS: usize = 10;
+
+impl Estimate {
+    /// The estimate from units, or from single games where units are few; `None` without any.
+    #[must_use]
+    pub fn of(units: &[Unit], tally: Tally) -> Option<Self> {
+        if units.len() >= FEWEST_PAIRS { Self::of_units(units) } else { Self::of_games(tally) }
+    }
+
+    /// The estimate from games that do not depend on each other.
+    #[must_use]
+    pub fn of_games(tally: Tally) -> Option<Self> {
+        let counted = [(0, tally.losses), (1, tally.draws), (2, tally.wins)];
+        let units: Vec<Unit> = counted
+            .into_iter()
+            .flat_map(|(half_points, count)| {
+                std::iter::repeat_n(Unit { half_points, games: 1 }, count as usize)
+            })
+            .collect();
+        Self::of_units(&units)
+    }
+
+    /// The estimate from pairs only.
+    #[must_use]
+    pub fn of_pairs(pairs: Pentanomial) -> Option<Self> {
+        let units: Vec<Unit> = (0..)
+            .zip(pairs.0)
+            .flat_map(|(half_points, count)| {
+                std::iter::repeat_n(Unit { half_points, games: 2 }, count as usize)
+            })
+            .collect();
+        Self::of_units(&units)
+    }
+
+    fn of_units(units: &[Unit]) -> Option<Self> {
+        let games: f64 = units.iter().map(|unit| f64::from(unit.games)).sum();
+        if games == 0.0 {
+            return None;
+        }
+        let points = |unit: &Unit| f64::from(unit.half_points) / 2.0;
+        let score = units.iter().map(points).sum::<f64>() / games;
+        // Deviations of whole units: games of a pair may depend on each other.
+        let squares: f64 =
+            units.iter().map(|unit| (points(unit) - f64::from(unit.games) * score).powi(2)).sum();
+        let error = squares.sqrt() / games;
+        // Where all scores are equal the variance says nothing; the rule of three bounds the unseen (95 %).
+        let reach = if error == 0.0 { 3.0 / units.len() as f64 } else { REACH * error };
+        let spread = error * games.sqrt();
+        let superiority = if error == 0.0 {
+            if score == 0.5 { 0.5 } else { f64::from(score > 0.5) }
+        } else {
+            normal_cdf((score - 0.5) / error)
+        };
+        Some(Self {
+            score,
+            error,
+            elo: elo_of_score(score),
+            low: elo_of_score((score - reach).max(0.0)),
+            high: elo_of_score((score + reach).min(1.0)),
+            superiority,
+            normalized: (spread > 0.0)
+                .then(|| ((score - 0.5) / spread * NORMALIZED, reach / spread * NORMALIZED)),
+        })
+    }
+}
+
+/// Normalised Elo of one standard deviation a game: 800 / ln 10, so that it equals logistic Elo for small differences
+/// without draws.
+pub(crate) const NORMALIZED: f64 = 800.0 / std::f64::consts::LN_10;
+
+/// The logistic curve: the Elo difference at an expected score.
+#[must_use]
+pub fn elo_of_score(score: f64) -> f64 {
+    -400.0 * (1.0 / score - 1.0).log10()
+}
+
+/// The expected score at an Elo difference.
+#[must_use]
+pub fn score_of_elo(elo: f64) -> f64 {
+    1.0 / (1.0 + 10.0_f64.powf(-elo / 400.0))
+}
+
+fn normal_cdf(z: f64) -> f64 {
+    libm::erfc(-z / std::f64::consts::SQRT_2) / 2.0
+}
+
+/// An Elo difference as people read it.
+#[must_use]
+pub fn elo_text(value: f64) -> String {
+    match value {
+        f64::INFINITY => "+inf".to_owned(),
+        f64::NEG_INFINITY => "-inf".to_owned(),
+        // Adding zero turns -0 into 0.
+        value => format!("{:+.0}", value.round() + 0.0),
+    }
+}
+
+impl fmt::Display for Estimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} [{}, {}]", elo_text(self.elo), elo_text(self.low), elo_text(self.high))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(value: f64, expected: f64, tolerance: f64) {
+        assert!((value - expected).abs() <= tolerance, "{value} is not {expected}");
+    }
+
+    fn tally(wins: u32, draws: u32, losses: u32) -> Tally {
+        Tally { wins, draws, losses }
+    }
+
+    /// The expected values of fastchess's own tests (`app/tests/elo_test.cpp`), which gives results as wins, losses
+    /// and draws.
+    #[test]
+    fn games_as_fastchess_counts_them() {
+        for (tally, normalized, superiority, score) in [
+            (tally(76, 123, 89), (-20.76, 40.13), 0.1553, 0.477),
+            (tally(136, 111, 96), (49.77, 36.77), 0.9960, 0.558),
+            (tally(34, 0, 356), (-508.44, 34.48), 0.0, 0.087),
+        ] {
+            let estimate = Estimate::of_games(tally).unwrap();
+            let (value, reach) = estimate.normalized.unwrap();
+            close(value, normalized.0, 0.01);
+            close(reach, normalized.1, 0.01);
+            close(estimate.superiority, superiority, 0.00005);
+            close(estimate.score, score, 0.0006);
+        }
+        let estimate = Estimate::of_games(tally(136, 111, 96)).unwrap();
+        close(estimate.elo, 40.70, 0.01);
+        close((estimate.high - estimate.low) / 2.0, 30.43, 0.01);
+    }
+
+    /// As above: pairs.
+    #[test]
+    fn pairs_as_fastchess_counts_them() {
+        for (pairs, normalized, elo, superiority) in [
+            ([75, 64, 31 + 32, 54, 34], (-57.94, 28.28), (-55.58, 27.65), 0.0),
+            ([332, 433, 457 + 41, 333, 334], (-9.17, 10.96), (-8.64, 10.33), 0.0505),
+            ([7895, 8757, 5485 + 200, 568, 9999], (-19.01, 2.65), (-21.04, 2.95), 0.0),
+        ] {
+            let estimate = Estimate::of_pairs(Pentanomial(pairs)).unwrap();
+            let (value, reach) = estimate.normalized.unwrap();
+            close(value, normalized.0, 0.01);
+            close(reach, normalized.1, 0.01);
+            close(estimate.elo, elo.0, 0.01);
+            close((estimate.high - estimate.low) / 2.0, elo.1, 0.01);
+            close(estimate.superiority, superiority, 0.00005);
+        }
+    }
+
+    #[test]
+    fn few_and_equal_results() {
+        assert_eq!(Estimate::of_games(tally(10, 0, 0)).unwrap().to_string(), "+inf [+147, +inf]");
+        assert_eq!(Estimate::of_games(tally(0, 0, 2)).unwrap().to_string(), "-inf [-inf, +inf]");
+        let draws = Estimate::of_games(tally(0, 4, 0)).unwrap();
+        assert_eq!((draws.elo, draws.superiority, draws.normalized), (0.0, 0.5, None));
+        assert_eq!(Estimate::of(&[], Tally::default()), None);
+    }
+
+    #[test]
+    fn pairs_vary_less_than_their_games() {
+        let pairs = [Unit { half_points: 2, games: 2 }, Unit { half_points: 3, games: 2 }].repeat(10);
+        let estimate = |units: &[Unit]| Estimate::of(units, tally(20, 10, 10)).unwrap();
+        let (paired, single) = (estimate(&pairs), estimate(&[]));
+        close(paired.score, single.score, 1e-12);
+        assert!(paired.error < single.error);
+    }
+
+    #[test]
+    fn elo_and_score_are_inverse() {
+        for elo in [-700.0, -3.0, 0.0, 55.5, 400.0] {
+            close(elo_of_score(score_of_elo(elo)), elo, 1e-9);
+        }
+        close(score_of_elo(400.0), 10.0 / 11.0, 1e-12);
+    }
+}

@@ -1,0 +1,111 @@
+//! Who plays whom, in which order, from which opening: decided before the first game, so that a match can be
+//! interrupted, resumed and repeated.
+
+use board::Game;
+use rand::{SeedableRng, seq::SliceRandom};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+/// Who meets whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Format {
+    /// Everybody meets everybody.
+    RoundRobin,
+    /// The first player meets all others.
+    Gauntlet,
+}
+
+/// A game to be played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// From 0; `number / 2` is the pair of games with the same players and opening and colours changed.
+    pub number: usize,
+    /// Indices of the players.
+    pub white: usize,
+    pub black: usize,
+    /// Index of the opening, if there were endlessly many.
+    pub opening: usize,
+}
+
+/// The pairs of players of a format.
+#[must_use]
+pub fn pairings(players: usize, format: Format) -> Vec<(usize, usize)> {
+    let rows = match format {
+        Format::RoundRobin => players,
+        Format::Gauntlet => players.min(1),
+    };
+    (0..rows).flat_map(|first| (first + 1..players).map(move |second| (first, second))).collect()
+}
+
+/// All games of a match in the order in which they are begun: in each round every pairing plays two games from one
+/// opening. More games a pairing only add to the end: the numbers of the games before stay what they are.
+#[must_use]
+pub fn schedule(pairings: &[(usize, usize)], games: usize) -> Vec<Slot> {
+    let mut slots = Vec::with_capacity(pairings.len() * games);
+    for round in 0..games.div_ceil(2) {
+        for (index, &(first, second)) in pairings.iter().enumerate() {
+            let pair = round * pairings.len() + index;
+            for (swapped, (white, black)) in [(first, second), (second, first)].into_iter().enumerate() {
+                if 2 * round + swapped < games {
+                    slots.push(Slot { number: 2 * pair + swapped, white, black, opening: round });
+                }
+            }
+        }
+    }
+    slots
+}
+
+/// Puts openings in the order of a seed; 0 leaves them as they are.
+#[must_use]
+pub fn shuffled(mut openings: Vec<Game>, seed: u64) -> Vec<Game> {
+    if seed != 0 {
+        openings.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+    }
+    openings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pairing_has_both_colours_of_each_opening() {
+        let pairings = pairings(4, Format::RoundRobin);
+        assert_eq!(pairings.len(), 6);
+        let slots = schedule(&pairings, 4);
+        assert_eq!(slots.len(), 24);
+        for (index, slot) in slots.iter().enumerate() {
+            assert_eq!(slot.number, index);
+            let partner = slots[index ^ 1];
+            assert_eq!((slot.white, slot.black), (partner.black, partner.white));
+            assert_eq!(slot.opening, partner.opening);
+            assert_eq!(slot.opening, index / 12);
+        }
+    }
+
+    #[test]
+    fn more_games_keep_the_numbers_of_the_first() {
+        let pairings = pairings(3, Format::RoundRobin);
+        let (short, long) = (schedule(&pairings, 3), schedule(&pairings, 8));
+        assert_eq!(short.len(), 9);
+        assert!(short.iter().all(|slot| long.contains(slot)));
+    }
+
+    #[test]
+    fn a_gauntlet_is_the_first_against_all() {
+        assert_eq!(pairings(4, Format::Gauntlet), [(0, 1), (0, 2), (0, 3)]);
+        assert_eq!(pairings(0, Format::Gauntlet), []);
+    }
+
+    #[test]
+    fn seeds_decide_the_order() {
+        let order = |seed| -> Vec<u64> {
+            let openings = shuffled(crate::built_in(), seed);
+            openings.iter().map(|game| game.position().key()).collect()
+        };
+        assert_eq!(order(1), order(1));
+        assert_ne!(order(1), order(2));
+        let in_order: Vec<u64> = crate::built_in().iter().map(|game| game.position().key()).collect();
+        assert_eq!(order(0), in_order);
+    }
+}

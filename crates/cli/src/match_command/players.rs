@@ -1,0 +1,240 @@
+//! Players from text: another program, this program, or a network searched inside this process; and limits.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context, bail, ensure};
+use arena::{PlayerKind, PlayerSpec, SearchFactory, TimeControl};
+use uci::{Options, client::EngineSpec};
+
+use crate::{
+    analyze::duration,
+    engine::{EngineArgs, build},
+};
+
+/// The network in the program, searched in this process.
+const INTERNAL: &str = "internal";
+
+/// Memory of a search in this process, in MiB, unless its `Hash` says otherwise: there may be two for each game at once.
+const HASH: u64 = 64;
+
+/// How long every player may think that has no limit of its own.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+#[group(multiple = false)]
+pub struct LimitArgs {
+    /// Time a move, as in `200ms` or `1s`.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    movetime: Option<Duration>,
+    /// Nodes a move; for our own searches evaluated positions.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    nodes: Option<u64>,
+    /// Depth of each search.
+    #[arg(long, value_name = "PLIES")]
+    depth: Option<u32>,
+    /// Seconds for the game and increment a move, as in `10+0.1`.
+    #[arg(long, value_name = "BASE+INC", value_parser = clock)]
+    clock: Option<TimeControl>,
+}
+
+impl LimitArgs {
+    /// The limit that was given, if one was.
+    #[must_use]
+    pub fn control(&self) -> Option<TimeControl> {
+        None.or(self.movetime.map(TimeControl::MoveTime))
+            .or(self.nodes.map(TimeControl::Nodes))
+            .or(self.depth.map(TimeControl::Depth))
+            .or(self.clock)
+    }
+}
+
+fn clock(text: &str) -> Result<TimeControl, String> {
+    let (base, increment) = text.split_once('+').unwrap_or((text, "0"));
+    let seconds = |text: &str| duration(&format!("{text}s"));
+    let explain = |_| "expected seconds and increment like `10+0.1`".to_owned();
+    Ok(TimeControl::Clock {
+        base: seconds(base).map_err(explain)?,
+        increment: seconds(increment).map_err(explain)?,
+    })
+}
+
+/// A limit in words.
+#[must_use]
+pub fn control_text(control: &TimeControl) -> String {
+    match control {
+        TimeControl::Nodes(nodes) => format!("{nodes} nodes"),
+        TimeControl::Depth(depth) => format!("depth {depth}"),
+        TimeControl::MoveTime(time) => format!("{} ms a move", time.as_millis()),
+        TimeControl::Clock { base, increment } => {
+            format!("{}+{} s", base.as_secs_f64(), increment.as_secs_f64())
+        }
+    }
+}
+
+/// A program, and the options after it in order.
+type Described<'a> = (&'a str, Vec<(&'a str, &'a str)>);
+
+/// Takes `PROGRAM[; OPTION=VALUE]...` apart.
+fn parts(text: &str) -> anyhow::Result<Described<'_>> {
+    let mut parts = text.split(';').map(str::trim);
+    let program = parts.next().unwrap_or_default();
+    ensure!(!program.is_empty(), "`{text}` names no engine");
+    let options = parts.filter(|part| !part.is_empty()).map(|part| {
+        let (option, value) = part
+            .split_once('=')
+            .with_context(|| format!("`{part}` in `{text}` is no option (expected OPTION=VALUE)"))?;
+        Ok((option.trim(), value.trim()))
+    });
+    Ok((program, options.collect::<anyhow::Result<_>>()?))
+}
+
+/// Reads `PROGRAM [ARGUMENT...][; OPTION=VALUE]...`, where the option `name` names the engine.
+///
+/// # Errors
+/// The text names no program, or an option is malformed.
+pub fn engine(text: &str) -> anyhow::Result<EngineSpec> {
+    let (program, mut options) = parts(text)?;
+    let name = options.iter().rfind(|(option, _)| *option == "name").map(|(_, name)| (*name).to_owned());
+    options.retain(|(option, _)| *option != "name");
+    Ok(EngineSpec { name, ..program_with(program, owned(&options))? })
+}
+
+fn owned(options: &[(&str, &str)]) -> Vec<(String, String)> {
+    options.iter().map(|(option, value)| ((*option).to_owned(), (*value).to_owned())).collect()
+}
+
+/// Reads `PLAYER[; OPTION=VALUE]...`; `limit` is for players that name none.
+///
+/// # Errors
+/// The text names no player or no limit, an option is malformed, or a network cannot be used.
+pub fn player(text: &str, limit: Option<TimeControl>) -> anyhow::Result<PlayerSpec> {
+    let (program, described) = parts(text)?;
+    let (mut name, mut control) = (None, limit);
+    let mut options: Vec<(&str, &str)> = Vec::new();
+    for (option, value) in described {
+        let bad = |reason: String| anyhow::anyhow!("`{option}={value}` in `{text}` is no limit: {reason}");
+        let number = |least: u64| match value.parse::<u64>() {
+            Ok(number) if number >= least => Ok(number),
+            _ => Err(bad(format!("expected a whole number from {least}"))),
+        };
+        match option {
+            "name" => name = Some(value.to_owned()),
+            "nodes" => control = Some(TimeControl::Nodes(number(1)?)),
+            "depth" => {
+                let depth = u32::try_from(number(1)?).map_err(|error| bad(error.to_string()))?;
+                control = Some(TimeControl::Depth(depth));
+            }
+            "movetime" => control = Some(TimeControl::MoveTime(duration(value).map_err(bad)?)),
+            "clock" => control = Some(clock(value).map_err(bad)?),
+            _ => options.push((option, value)),
+        }
+    }
+    let Some(control) = control else {
+        bail!("`{text}` has no limit: give --movetime, --nodes, --depth or --clock, or one of them as an option");
+    };
+    let shown: Vec<String> = options.iter().map(|(option, value)| format!("{option}={value}")).collect();
+    let shown = shown.join(" ");
+    let (kind, called, identity) = if is_internal(program) {
+        let (factory, fingerprint) = in_process(program, &options).with_context(|| format!("`{text}`"))?;
+        let stem = Path::new(program).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let called = format!("{stem} {shown}").trim().to_owned();
+        (PlayerKind::Search(factory), Some(called), format!("{program} {fingerprint:016x}"))
+    } else {
+        (PlayerKind::Engine(program_with(program, owned(&options))?), None, program.to_owned())
+    };
+    Ok(PlayerSpec {
+        identity: format!("{identity}; {shown}; {}", control_text(&control)),
+        name: name.or(called),
+        kind,
+        control,
+    })
+}
+
+/// Is this a search in this process?
+#[must_use]
+pub fn is_internal(program: &str) -> bool {
+    program == INTERNAL
+        || Path::new(program).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("safetensors"))
+}
+
+fn program_with(program: &str, options: Vec<(String, String)>) -> anyhow::Result<EngineSpec> {
+    let mut words = program.split_whitespace().map(str::to_owned);
+    let program = match words.next() {
+        Some(word) if word == "self" => {
+            std::env::current_exe().context("this program cannot find itself")?
+        }
+        word => word.unwrap_or_default().into(),
+    };
+    Ok(EngineSpec { program, arguments: words.collect(), options, name: None })
+}
+
+/// A search over a network with the options of our UCI engine, and a hash of the network's file.
+fn in_process(program: &str, options: &[(&str, &str)]) -> anyhow::Result<(SearchFactory, u64)> {
+    let defaults = EngineArgs { hash: Some(HASH), ..EngineArgs::default() };
+    let mut settings: Options = defaults.options(1);
+    let mut hasher = DefaultHasher::new();
+    if program != INTERNAL {
+        settings.network = Some(program.into());
+        std::fs::read(program).with_context(|| format!("cannot read `{program}`"))?.hash(&mut hasher);
+    }
+    for (option, value) in options {
+        settings.set(option, Some(value))?;
+    }
+    let factory: SearchFactory = Arc::new(move || match build(&settings) {
+        Ok(built) => Ok(built.search),
+        Err(error) => Err(format!("{error:#}")),
+    });
+    Ok((factory, hasher.finish()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    #[test]
+    fn engines_from_text() {
+        let spec = engine("stockfish --x; UCI_Elo = 1350;name=level 1350;").unwrap();
+        assert_eq!(spec.program, PathBuf::from("stockfish"));
+        assert_eq!(spec.arguments, ["--x"]);
+        assert_eq!(spec.options, [("UCI_Elo".to_owned(), "1350".to_owned())]);
+        assert_eq!(spec.name.as_deref(), Some("level 1350"));
+        assert!(engine("self").unwrap().program.is_absolute());
+        let named = player("stockfish; name=level 1350", Some(TimeControl::Depth(1))).unwrap();
+        assert_eq!(named.name.as_deref(), Some("level 1350"));
+        assert!(matches!(named.kind, PlayerKind::Engine(spec) if spec.options.is_empty()));
+        for bad in ["", " ; a=b", "sf; Elo", "sf; nodes=0", "sf; nodes=x", "sf; clock=x", "missing.safetensors"] {
+            assert!(player(bad, Some(TimeControl::Depth(1))).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_players_own_limit_comes_first() {
+        let control = |text| player(text, Some(TimeControl::Depth(1))).map(|spec| spec.control).ok();
+        assert_eq!(control("x"), Some(TimeControl::Depth(1)));
+        assert_eq!(control("x; nodes=500"), Some(TimeControl::Nodes(500)));
+        assert_eq!(control("x; movetime=2s"), Some(TimeControl::MoveTime(Duration::from_secs(2))));
+        assert!(player("x", None).is_err());
+        assert!(player("x; depth=3", None).is_ok());
+    }
+
+    #[test]
+    fn searches_in_this_process() {
+        let spec = player("internal; Batch=8; Hash=16", Some(TimeControl::Nodes(10))).unwrap();
+        assert_eq!(spec.name.as_deref(), Some("internal Batch=8 Hash=16"));
+        assert!(matches!(spec.kind, PlayerKind::Search(_)));
+        assert!(player("internal; Batch=x", Some(TimeControl::Nodes(10))).is_err());
+        assert!(player("internal; Contempt=1", Some(TimeControl::Nodes(10))).is_err());
+    }
+
+    #[test]
+    fn clocks_from_text() {
+        let second = Duration::from_secs(1);
+        assert_eq!(clock("10+0.1"), Ok(TimeControl::Clock { base: 10 * second, increment: second / 10 }));
+        assert_eq!(clock("1"), Ok(TimeControl::Clock { base: second, increment: Duration::ZERO }));
+        assert!(clock("x+1").is_err() && clock("1+").is_err() && clock("-1+0").is_err());
+    }
+}

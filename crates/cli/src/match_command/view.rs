@@ -1,0 +1,153 @@
+//! A match on the terminal: a line for each finished game, a live table below them, a summary at the end.
+
+use std::{
+    fmt::Write as _,
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
+
+use arena::{GameRecord, Results};
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Where the games of a match are shown.
+#[derive(Debug)]
+pub struct View {
+    names: Vec<String>,
+    games: usize,
+    quiet: bool,
+    bar: Option<ProgressBar>,
+}
+
+impl View {
+    /// `quiet` leaves out the lines of games that ended without a fault.
+    pub fn new(names: Vec<String>, games: usize, quiet: bool) -> Self {
+        let bar = io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(games as u64);
+            let style = ProgressStyle::with_template("{bar:40} {pos} of {len}, {eta} left\n{msg}")
+                .unwrap_or_else(|_| ProgressStyle::default_bar());
+            bar.set_style(style);
+            bar.enable_steady_tick(Duration::from_secs(1));
+            bar
+        });
+        Self { names, games, quiet, bar }
+    }
+
+    /// Shows a finished game.
+    ///
+    /// # Errors
+    /// The output is closed.
+    pub fn game(&self, out: &mut impl Write, game: &GameRecord, results: &Results) -> io::Result<()> {
+        let mut text = String::new();
+        if !self.quiet || game.fault.is_some() {
+            let standing = match self.names.as_slice() {
+                [_, _] => results.of(0).tally.to_string(),
+                _ => format!("{} done", results.len()),
+            };
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                text,
+                "game {:>3} of {}  {} - {}  {}  {} ({} plies)  {standing}",
+                game.number + 1,
+                self.games,
+                self.names[game.white],
+                self.names[game.black],
+                game.result().replace("1/2-1/2", "1/2"),
+                game.ending,
+                game.plies,
+            );
+            if let Some(fault) = &game.fault {
+                let _ = writeln!(text, "  fault of {}: {}: {}", self.names[fault.player], fault.kind, fault.detail);
+            }
+        }
+        let mut write = || out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        let Some(bar) = &self.bar else { return write() };
+        bar.set_position(results.len() as u64);
+        bar.set_message(standings(&self.names, results));
+        bar.suspend(write)
+    }
+
+    /// Takes the live table away and shows what the match says.
+    ///
+    /// # Errors
+    /// The output is closed.
+    pub fn end(self, out: &mut impl Write, results: &Results) -> io::Result<()> {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+        if let [first, second] = self.names.as_slice() {
+            writeln!(out, "{}", duel(first, second, results))?;
+            let faults = [0, 1].map(|player| results.faults(player).values().sum::<usize>());
+            writeln!(out, "faults: {} by the first engine, {} by the second", faults[0], faults[1])?;
+        } else {
+            write!(out, "{}", standings(&self.names, results))?;
+        }
+        out.flush()
+    }
+}
+
+/// What two players' games say, seen from the first.
+fn duel(first: &str, second: &str, results: &Results) -> String {
+    let duel = results.duel(0, 1);
+    let tally = duel.tally;
+    let percent = 100.0 * tally.points() / f64::from(tally.games().max(1));
+    let mut text = format!("result: {tally}, {:.1} of {} ({percent:.1} %)", tally.points(), tally.games());
+    if let Some(estimate) = duel.estimate() {
+        let _ = write!(
+            text,
+            ", Elo {estimate}, LOS {:.1} %\npairs:  {} (LL, LD, DD or WL, WD, WW)",
+            100.0 * estimate.superiority,
+            duel.pairs
+        );
+        if let Some((value, reach)) = estimate.normalized {
+            let _ = write!(text, ", normalised Elo {value:+.0} ± {reach:.0}");
+        }
+        let verdict = if estimate.low > 0.0 {
+            "is better than"
+        } else if estimate.high < 0.0 {
+            "is worse than"
+        } else {
+            "cannot be told from"
+        };
+        let _ = write!(text, "\n{first} {verdict} {second} (95 %)");
+    }
+    text
+}
+
+/// The table of all players, best score first.
+#[must_use]
+pub fn standings(names: &[String], results: &Results) -> String {
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(6);
+    let mut rows: Vec<(f64, String)> = names
+        .iter()
+        .enumerate()
+        .map(|(player, name)| {
+            let duel = results.of(player);
+            let games = duel.tally.games();
+            let score = duel.tally.points() / f64::from(games.max(1));
+            let mut row = format!(
+                "{name:<width$}  {games:>5}  {:>4} {:>4} {:>4}  {:>5.1} %",
+                duel.tally.wins,
+                duel.tally.draws,
+                duel.tally.losses,
+                100.0 * score
+            );
+            if let Some(estimate) = duel.estimate() {
+                let _ = write!(row, "  {:<22}  {:>5.1} %", estimate.to_string(), 100.0 * estimate.superiority);
+            }
+            for (kind, count) in results.faults(player) {
+                let _ = write!(row, "  {count} × {kind}");
+            }
+            (score, row)
+        })
+        .collect();
+    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut text = format!(
+        "{:<width$}  games   won drew lost    score  Elo against the field       LOS  faults\n",
+        "player"
+    );
+    for (_, row) in rows {
+        text.push_str(row.trim_end());
+        text.push('\n');
+    }
+    text
+}
