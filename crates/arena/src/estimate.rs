@@ -103,7 +103,7 @@ pub struct Estimate {
 }
 
 /// Half the width of a 95 % interval in standard errors.
-const REACH: f64 = 1.959_963_984_540_054;
+pub(crate) const REACH: f64 = 1.959_963_984_540_054;
 
 /// Fewer pairs say too little about how much they vary: then games count for themselves.
 const FEWEST_PAIRS: usize = 10;
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn pairs_as_fastchess_counts_them() {
         for (pairs, normalized, elo, superiority) in [
-            ([75, 64, 31 + 32, 54, 34], (-57.94, 28.28), (-55.58, 27.65), 0.0),
+            ([34, 54, 31 + 32, 64, 75], (57.94, 28.28), (55.58, 27.65), 1.0),
             ([332, 433, 457 + 41, 333, 334], (-9.17, 10.96), (-8.64, 10.33), 0.0505),
             ([7895, 8757, 5485 + 200, 568, 9999], (-19.01, 2.65), (-21.04, 2.95), 0.0),
         ] {

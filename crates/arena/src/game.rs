@@ -1,6 +1,7 @@
 //! One game between two players: who moves, whose clock runs, how it ends and who is to blame.
 
 use std::{
+    fmt,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
@@ -18,6 +19,19 @@ pub enum TimeControl {
     Depth(u32),
     MoveTime(Duration),
     Clock { base: Duration, increment: Duration },
+}
+
+impl fmt::Display for TimeControl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nodes(nodes) => write!(f, "{nodes} nodes"),
+            Self::Depth(depth) => write!(f, "depth {depth}"),
+            Self::MoveTime(time) => write!(f, "{} ms a move", time.as_millis()),
+            Self::Clock { base, increment } => {
+                write!(f, "{} s + {} s a move", base.as_secs_f64(), increment.as_secs_f64())
+            }
+        }
+    }
 }
 
 /// When a game ends before the rules of chess end it, and what is a fault.
@@ -69,8 +83,12 @@ impl Rules {
 /// What an engine did wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The process ended or closed its output.
+    /// The process ended.
     Crash(String),
+    /// The process runs on without an output.
+    ClosedOutput(String),
+    /// Output without end, and no move.
+    Flood(String),
     /// No move in time, nor for a long time after it.
     Stall(String),
     IllegalMove(String),
@@ -84,6 +102,8 @@ impl Fault {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Crash(_) => "crash",
+            Self::ClosedOutput(_) => "closed output",
+            Self::Flood(_) => "flood",
             Self::Stall(_) => "stall",
             Self::IllegalMove(_) => "illegal move",
             Self::TimeForfeit(_) => "time forfeit",
@@ -94,7 +114,11 @@ impl Fault {
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
-            Self::Crash(text) | Self::Stall(text) | Self::IllegalMove(text) => text.clone(),
+            Self::Crash(text)
+            | Self::ClosedOutput(text)
+            | Self::Flood(text)
+            | Self::Stall(text)
+            | Self::IllegalMove(text) => text.clone(),
             Self::TimeForfeit(late) => format!("the move came {} ms too late", late.as_millis()),
         }
     }
@@ -106,6 +130,8 @@ impl From<ClientError> for Fault {
         match error {
             ClientError::Stalled { .. } | ClientError::NoHandshake { .. } => Self::Stall(text),
             ClientError::IllegalMove { .. } => Self::IllegalMove(text),
+            ClientError::ClosedOutput { .. } => Self::ClosedOutput(text),
+            ClientError::Flooded { .. } => Self::Flood(text),
             ClientError::Crashed { .. } | ClientError::Spawn { .. } | ClientError::NoOption { .. } => {
                 Self::Crash(text)
             }

@@ -3,20 +3,28 @@
 
 mod estimate;
 mod game;
+mod journal;
 mod opening;
 pub mod pgn;
 pub mod pgn_games;
 mod player;
+mod rating;
 mod record;
+pub mod report;
 mod results;
 mod runner;
 mod schedule;
+mod sprt;
+pub mod summary;
 
 pub use estimate::{Estimate, Pentanomial, Tally, Unit, elo_of_score, elo_text, score_of_elo};
 pub use game::{Ending, Fault, MoveNote, PlayedGame, Rules, TimeControl, play_game};
+pub use journal::{Journal, JournalError, write_whole};
 pub use opening::{OpeningError, built_in, from_epd, from_pgn, position_of_epd};
 pub use player::{Player, PlayerKind, PlayerSpec, SearchFactory, StartError, Thought};
+pub use rating::{Encounter, Rating, place, rate, usefulness};
 pub use record::{FaultRecord, GameRecord};
 pub use results::{Duel, Results};
 pub use runner::{Match, MatchError, MatchSettings};
 pub use schedule::{Format, Slot, shuffled};
+pub use sprt::{Scale, Sprt, SprtError, SprtRun, Verdict};

@@ -31,7 +31,7 @@ pub struct GameRecord {
 pub struct FaultRecord {
     /// Index of the player.
     pub player: usize,
-    /// One of [`crate::Fault::NAMES`].
+    /// As [`crate::Fault::name`] says it.
     pub kind: String,
     /// One sentence.
     pub detail: String,

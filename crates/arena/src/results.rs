@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Estimate, GameRecord, Pentanomial, Tally, estimate::Unit};
+use crate::{Encounter, Estimate, GameRecord, Pentanomial, Tally, Unit};
 
 /// Finished games by number.
 #[derive(Clone, Debug, Default)]
@@ -60,13 +60,32 @@ impl Results {
     /// The games between two players, from the first one's side, in order.
     #[must_use]
     pub fn duel(&self, first: usize, second: usize) -> Duel {
-        self.collect(first, |game| (game.white, game.black) == (first, second) || (game.white, game.black) == (second, first))
+        self.collect(first, |game| {
+            (game.white, game.black) == (first, second) || (game.white, game.black) == (second, first)
+        })
     }
 
     /// All games of a player.
     #[must_use]
     pub fn of(&self, player: usize) -> Duel {
         self.collect(player, |_| true)
+    }
+
+    /// Half points of the first player in a pair of games between two players; `None` where it is not finished.
+    #[must_use]
+    pub fn pair(&self, pair: usize) -> Option<u8> {
+        let half_points = |number| self.games.get(&number).and_then(|game: &GameRecord| game.half_points(0));
+        Some(half_points(2 * pair)? + half_points(2 * pair + 1)?)
+    }
+
+    /// All games by pairs of players, for [`rate`](crate::rate).
+    #[must_use]
+    pub fn encounters(&self, players: usize) -> Vec<Encounter> {
+        (0..players)
+            .flat_map(|first| (first + 1..players).map(move |second| (first, second)))
+            .map(|(first, second)| Encounter { first, second, units: self.duel(first, second).units })
+            .filter(|games| !games.units.is_empty())
+            .collect()
     }
 
     fn collect(&self, player: usize, wanted: impl Fn(&GameRecord) -> bool) -> Duel {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     thread,
     time::Duration,
@@ -10,10 +11,12 @@ use std::{
 use board::{Color, Game};
 
 use crate::{
-    Ending, Fault, Format, GameRecord, PlayedGame, Player, PlayerSpec, Results, Rules, Slot, StartError,
+    Ending, Fault, Format, GameRecord, PlayedGame, Player, PlayerSpec, Results, Rules, Slot, SprtRun,
+    StartError,
     game::play_game,
     pgn::GameText,
     schedule::{pairings, schedule},
+    summary::{Cast, Summary},
 };
 
 /// Everything that a match needs.
@@ -95,6 +98,40 @@ impl Match {
     #[must_use]
     pub fn games(&self) -> usize {
         self.slots.len()
+    }
+
+    /// What decides the games, one line each: an interrupted match goes on only where it is the same. The number of games
+    /// and of games at once are free.
+    #[must_use]
+    pub fn identity(&self) -> Vec<String> {
+        let settings = &self.settings;
+        let mut openings = DefaultHasher::new();
+        for opening in &settings.openings {
+            (opening.start().fen(), opening.position().key(), opening.moves().len()).hash(&mut openings);
+        }
+        let count = settings.openings.len();
+        let mut lines = vec![
+            format!("{:?}", settings.format),
+            format!("{count} openings {:016x}", openings.finish()),
+            format!("{:?}", settings.rules),
+        ];
+        for (name, player) in self.names.iter().zip(&settings.players) {
+            lines.push(format!("{name}: {}", player.identity));
+        }
+        lines
+    }
+
+    /// The match in numbers.
+    #[must_use]
+    pub fn summary(&self, results: &Results, sprt: Option<SprtRun>) -> Summary {
+        let limits: Vec<String> =
+            self.settings.players.iter().map(|player| player.control.to_string()).collect();
+        let cast = Cast { names: &self.names, limits: &limits, openings: &self.settings.openings };
+        let title = match self.names.as_slice() {
+            [first, second] => format!("{first} against {second}"),
+            names => format!("A match of {} players", names.len()),
+        };
+        Summary::new(title, &cast, results, sprt)
     }
 
     /// Plays what `results` does not hold yet; `report` gets each game as it ends (in any order when several are played
@@ -184,8 +221,7 @@ impl Worker<'_> {
         let played = match (white, black, fault) {
             (Some(mut white), Some(mut black), None) => {
                 let controls = sides.map(|index| settings.players[index].control);
-                let played =
-                    play_game([&mut *white, &mut *black], opening, controls, &settings.rules, stop);
+                let played = play_game([&mut *white, &mut *black], opening, controls, &settings.rules, stop);
                 let at_fault = match &played {
                     Some(PlayedGame { ending: Ending::Fault { side, .. }, .. }) => Some(*side),
                     _ => None,

@@ -15,7 +15,9 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use arena::{Format, Match, MatchSettings, PlayerSpec, Results, Rules};
+use arena::{
+    Format, Journal, Match, MatchSettings, PlayerSpec, Results, Rules, Scale, Sprt, SprtRun, Verdict,
+};
 use board::Game;
 
 use crate::{Found, analyze::duration};
@@ -57,9 +59,26 @@ pub struct Args {
     /// Order of the openings; 0: as they are in the file.
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
+    /// Stop as soon as it is known whether the first of two players is stronger by ELO1 rather than by ELO0, as in
+    /// `0,5`.
+    #[arg(long, value_name = "ELO0,ELO1", allow_hyphen_values = true, value_parser = hypotheses)]
+    sprt: Option<(f64, f64)>,
+    /// Chance of the test to see an improvement that is none.
+    #[arg(long, default_value_t = 0.05, value_name = "SHARE")]
+    alpha: f64,
+    /// Chance of the test to miss one.
+    #[arg(long, default_value_t = 0.05, value_name = "SHARE")]
+    beta: f64,
+    /// The test's differences are normalised Elo.
+    #[arg(long)]
+    normalized: bool,
     /// Append the games to this file.
     #[arg(long, value_name = "FILE")]
     pgn: Option<PathBuf>,
+    /// Keep the match in this folder: games, report.html and report.json. The same command goes on with a match that was
+    /// interrupted.
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
     /// Leave thinking times out of the games: then players that are deterministic give the same text every time.
     #[arg(long)]
     no_times: bool,
@@ -95,6 +114,14 @@ impl Args {
         texts.iter().map(|text| player(text, limit)).collect()
     }
 
+    fn sprt(&self, players: usize) -> anyhow::Result<Option<SprtRun>> {
+        let Some((elo0, elo1)) = self.sprt else { return Ok(None) };
+        ensure!(players == 2, "--sprt is a test between two players");
+        let scale = if self.normalized { Scale::Normalized } else { Scale::Logistic };
+        let sprt = Sprt { elo0, elo1, alpha: self.alpha, beta: self.beta, scale }.checked()?;
+        Ok(Some(SprtRun::new(sprt)))
+    }
+
     fn settings(&self) -> anyhow::Result<MatchSettings> {
         let mut rules = Rules { max_plies: self.max_plies, margin: self.margin, ..Rules::default() };
         if self.no_adjudication {
@@ -115,12 +142,20 @@ impl Args {
     }
 }
 
+fn hypotheses(text: &str) -> Result<(f64, f64), String> {
+    let numbers = text
+        .split_once(',')
+        .and_then(|(elo0, elo1)| Some((elo0.trim().parse::<f64>().ok()?, elo1.trim().parse::<f64>().ok()?)));
+    numbers.ok_or_else(|| "expected two Elo differences like `0,5`".to_owned())
+}
+
 /// Runs the command.
 ///
 /// # Errors
-/// A player, the openings or the PGN file cannot be used; with `--strict`, an engine was at fault.
+/// A player, the openings or an output cannot be used; with `--strict`, an engine was at fault.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let settings = args.settings()?;
+    let mut sprt = args.sprt(settings.players.len())?;
     let rounds = settings.games.div_ceil(2);
     if rounds > settings.openings.len() {
         tracing::warn!(
@@ -140,27 +175,58 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     };
     let stop = stop_on_interrupt()?;
     let arranged = Match::new(settings)?;
+    let (mut journal, known) = match &args.out {
+        Some(folder) => {
+            let (journal, known) = Journal::open(folder, arranged.identity())?;
+            (Some(journal), known)
+        }
+        None => (None, Results::default()),
+    };
+    if let Some(sprt) = &mut sprt {
+        stop.store(sprt.advance(&known) != Verdict::Open, Ordering::Relaxed);
+    }
     let view = View::new(arranged.names().to_vec(), arranged.games(), args.quiet);
     let mut out = io::stdout().lock();
-    let mut written: io::Result<()> = Ok(());
-    let results = arranged.run(Results::default(), &stop, &mut |game, results| {
+    let mut written: anyhow::Result<()> = Ok(());
+    let results = arranged.run(known, &stop, &mut |game, results| {
+        let mut show = || -> anyhow::Result<()> {
+            if let Some(journal) = &mut journal {
+                journal.add(game)?;
+            }
+            if let Some(file) = &mut pgn {
+                file.write_all(game.pgn.as_bytes())?;
+            }
+            let decided = sprt.as_mut().is_some_and(|sprt| sprt.advance(results) != Verdict::Open);
+            if decided {
+                stop.store(true, Ordering::Relaxed);
+            }
+            Ok(view.game(&mut out, game, results, sprt.as_ref())?)
+        };
         if written.is_ok() {
-            written = view.game(&mut out, game, results);
-        }
-        if let (Ok(()), Some(file)) = (&written, &mut pgn) {
-            written = file.write_all(game.pgn.as_bytes());
+            written = show();
         }
         if written.is_err() {
             stop.store(true, Ordering::Relaxed);
         }
     })?;
     written?;
-    view.end(&mut out, &results)?;
+    view.end(&mut out, &results, sprt.as_ref())?;
+    if let (Some(journal), Some(folder)) = (journal, &args.out) {
+        journal.finish(&results)?;
+        let summary = arranged.summary(&results, sprt);
+        let write = |name: &str, text: &[u8]| {
+            let path = folder.join(name);
+            arena::write_whole(&path, text).with_context(|| format!("cannot write `{}`", path.display()))
+        };
+        write("report.json", &serde_json::to_vec_pretty(&summary)?)?;
+        write("report.html", arena::report::html(&summary).as_bytes())?;
+    }
     let faults = results.games().filter(|game| game.fault.is_some()).count();
     if args.strict && faults > 0 {
         return Err(Found(format!("{faults} games ended by a fault of an engine")).into());
     }
-    if args.strict && results.len() < arranged.games() {
+    let decided = sprt.is_some_and(|sprt| sprt.verdict != Verdict::Open);
+    if args.strict && results.len() < arranged.games() && !decided {
         return Err(Found("the match was interrupted".to_owned()).into());
     }
     Ok(())

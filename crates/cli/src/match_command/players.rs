@@ -61,19 +61,6 @@ fn clock(text: &str) -> Result<TimeControl, String> {
     })
 }
 
-/// A limit in words.
-#[must_use]
-pub fn control_text(control: &TimeControl) -> String {
-    match control {
-        TimeControl::Nodes(nodes) => format!("{nodes} nodes"),
-        TimeControl::Depth(depth) => format!("depth {depth}"),
-        TimeControl::MoveTime(time) => format!("{} ms a move", time.as_millis()),
-        TimeControl::Clock { base, increment } => {
-            format!("{}+{} s", base.as_secs_f64(), increment.as_secs_f64())
-        }
-    }
-}
-
 /// A program, and the options after it in order.
 type Described<'a> = (&'a str, Vec<(&'a str, &'a str)>);
 
@@ -133,7 +120,9 @@ pub fn player(text: &str, limit: Option<TimeControl>) -> anyhow::Result<PlayerSp
         }
     }
     let Some(control) = control else {
-        bail!("`{text}` has no limit: give --movetime, --nodes, --depth or --clock, or one of them as an option");
+        bail!(
+            "`{text}` has no limit: give --movetime, --nodes, --depth or --clock, or one of them as an option"
+        );
     };
     let shown: Vec<String> = options.iter().map(|(option, value)| format!("{option}={value}")).collect();
     let shown = shown.join(" ");
@@ -146,7 +135,7 @@ pub fn player(text: &str, limit: Option<TimeControl>) -> anyhow::Result<PlayerSp
         (PlayerKind::Engine(program_with(program, owned(&options))?), None, program.to_owned())
     };
     Ok(PlayerSpec {
-        identity: format!("{identity}; {shown}; {}", control_text(&control)),
+        identity: format!("{identity}; {shown}; {}", control),
         name: name.or(called),
         kind,
         control,
@@ -163,9 +152,7 @@ pub fn is_internal(program: &str) -> bool {
 fn program_with(program: &str, options: Vec<(String, String)>) -> anyhow::Result<EngineSpec> {
     let mut words = program.split_whitespace().map(str::to_owned);
     let program = match words.next() {
-        Some(word) if word == "self" => {
-            std::env::current_exe().context("this program cannot find itself")?
-        }
+        Some(word) if word == "self" => std::env::current_exe().context("this program cannot find itself")?,
         word => word.unwrap_or_default().into(),
     };
     Ok(EngineSpec { program, arguments: words.collect(), options, name: None })
@@ -206,7 +193,9 @@ mod tests {
         let named = player("stockfish; name=level 1350", Some(TimeControl::Depth(1))).unwrap();
         assert_eq!(named.name.as_deref(), Some("level 1350"));
         assert!(matches!(named.kind, PlayerKind::Engine(spec) if spec.options.is_empty()));
-        for bad in ["", " ; a=b", "sf; Elo", "sf; nodes=0", "sf; nodes=x", "sf; clock=x", "missing.safetensors"] {
+        for bad in
+            ["", " ; a=b", "sf; Elo", "sf; nodes=0", "sf; nodes=x", "sf; clock=x", "missing.safetensors"]
+        {
             assert!(player(bad, Some(TimeControl::Depth(1))).is_err(), "{bad}");
         }
     }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use arena::{GameRecord, Results};
+use arena::{GameRecord, Results, SprtRun};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Where the games of a match are shown.
@@ -36,7 +36,13 @@ impl View {
     ///
     /// # Errors
     /// The output is closed.
-    pub fn game(&self, out: &mut impl Write, game: &GameRecord, results: &Results) -> io::Result<()> {
+    pub fn game(
+        &self,
+        out: &mut impl Write,
+        game: &GameRecord,
+        results: &Results,
+        sprt: Option<&SprtRun>,
+    ) -> io::Result<()> {
         let mut text = String::new();
         if !self.quiet || game.fault.is_some() {
             let standing = match self.names.as_slice() {
@@ -56,13 +62,18 @@ impl View {
                 game.plies,
             );
             if let Some(fault) = &game.fault {
-                let _ = writeln!(text, "  fault of {}: {}: {}", self.names[fault.player], fault.kind, fault.detail);
+                let _ = writeln!(
+                    text,
+                    "  fault of {}: {}: {}",
+                    self.names[fault.player], fault.kind, fault.detail
+                );
             }
         }
         let mut write = || out.write_all(text.as_bytes()).and_then(|()| out.flush());
         let Some(bar) = &self.bar else { return write() };
         bar.set_position(results.len() as u64);
-        bar.set_message(standings(&self.names, results));
+        let test = sprt.map_or_else(String::new, SprtRun::to_string);
+        bar.set_message(format!("{}{test}", standings(&self.names, results)));
         bar.suspend(write)
     }
 
@@ -70,12 +81,15 @@ impl View {
     ///
     /// # Errors
     /// The output is closed.
-    pub fn end(self, out: &mut impl Write, results: &Results) -> io::Result<()> {
+    pub fn end(self, out: &mut impl Write, results: &Results, sprt: Option<&SprtRun>) -> io::Result<()> {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
         if let [first, second] = self.names.as_slice() {
             writeln!(out, "{}", duel(first, second, results))?;
+            if let Some(sprt) = sprt {
+                writeln!(out, "{sprt}")?;
+            }
             let faults = [0, 1].map(|player| results.faults(player).values().sum::<usize>());
             writeln!(out, "faults: {} by the first engine, {} by the second", faults[0], faults[1])?;
         } else {
@@ -132,7 +146,8 @@ pub fn standings(names: &[String], results: &Results) -> String {
                 100.0 * score
             );
             if let Some(estimate) = duel.estimate() {
-                let _ = write!(row, "  {:<22}  {:>5.1} %", estimate.to_string(), 100.0 * estimate.superiority);
+                let _ =
+                    write!(row, "  {:<22}  {:>5.1} %", estimate.to_string(), 100.0 * estimate.superiority);
             }
             for (kind, count) in results.faults(player) {
                 let _ = write!(row, "  {count} × {kind}");

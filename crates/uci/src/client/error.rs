@@ -14,6 +14,12 @@ pub enum ClientError {
     /// The process ended.
     #[error("the engine `{engine}` ended ({how})")]
     Crashed { engine: String, how: String },
+    /// The process still runs but will never say anything again.
+    #[error("the engine `{engine}` closed its output")]
+    ClosedOutput { engine: String },
+    /// Far more output than a search has to say, and no `bestmove`.
+    #[error("the engine `{engine}` wrote {mebibytes} MiB without giving a move")]
+    Flooded { engine: String, mebibytes: u64 },
     /// No `bestmove` in time; the process still runs.
     #[error("the engine `{engine}` gave no move within {} ms", .patience.as_millis())]
     Stalled { engine: String, patience: Duration },

@@ -5,9 +5,13 @@ mod answer;
 mod error;
 
 use std::{
-    io::{BufReader, Write},
+    io::{self, BufReader, Read, Write},
     path::PathBuf,
     process::{Child, ChildStdin, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -25,6 +29,10 @@ use crate::{
 
 /// Longer lines of an engine are dropped.
 const LONGEST_LINE: usize = 1 << 16;
+
+/// More output than this for one question is a flood; an engine that gives no move in time after `NOISE` floods too.
+const FLOOD: u64 = 16 << 20;
+const NOISE: u64 = 1 << 20;
 
 /// How long an engine may take to end after `quit` before it is killed.
 const QUIT_PATIENCE: Duration = Duration::from_millis(500);
@@ -78,6 +86,8 @@ pub struct Engine {
     child: Child,
     input: ChildStdin,
     output: Receiver<Line>,
+    /// Bytes of output read.
+    written: Arc<AtomicU64>,
     name: String,
     /// Names of the declared options, lower case.
     options: Vec<String>,
@@ -104,10 +114,12 @@ impl Engine {
         };
         // Bounded: an engine that floods waits for us instead of filling the memory.
         let (lines, output) = crossbeam_channel::bounded(1024);
+        let written = Arc::new(AtomicU64::new(0));
+        let counted = Counted { inner: stdout, bytes: Arc::clone(&written) };
         thread::Builder::new()
             .name("engine-output".to_owned())
             .spawn(move || {
-                let mut stdout = BufReader::new(stdout);
+                let mut stdout = BufReader::new(counted);
                 while let Ok(Some(line)) = next_line(&mut stdout, LONGEST_LINE) {
                     if lines.send(line).is_err() {
                         return;
@@ -119,7 +131,8 @@ impl Engine {
         let name = given.clone().unwrap_or_else(|| {
             spec.program.file_name().unwrap_or(spec.program.as_os_str()).to_string_lossy().into_owned()
         });
-        let mut engine = Self { child, input, output, name, options: Vec::new(), patience, chess960: false };
+        let options = Vec::new();
+        let mut engine = Self { child, input, output, written, name, options, patience, chess960: false };
         engine.shake_hands(given.is_none())?;
         for (option, value) in &spec.options {
             engine.set_option(option, value)?;
@@ -131,8 +144,9 @@ impl Engine {
     fn shake_hands(&mut self, take_name: bool) -> Result<(), ClientError> {
         self.send("uci")?;
         let deadline = Instant::now() + self.patience;
+        let before = self.written.load(Ordering::Relaxed);
         loop {
-            let Some(line) = self.line_before(deadline)? else {
+            let Some(line) = self.line_before(deadline, before)? else {
                 return Err(self.no_handshake("uci"));
             };
             if let Some(name) = line.strip_prefix("id name ") {
@@ -182,7 +196,8 @@ impl Engine {
     pub fn wait_ready(&mut self) -> Result<(), ClientError> {
         self.send("isready")?;
         let deadline = Instant::now() + self.patience;
-        while let Some(line) = self.line_before(deadline)? {
+        let before = self.written.load(Ordering::Relaxed);
+        while let Some(line) = self.line_before(deadline, before)? {
             if line.trim() == "readyok" {
                 return Ok(());
             }
@@ -202,16 +217,22 @@ impl Engine {
     /// Lets the engine think about the current position of `game`; `patience` is the longest wait for its move.
     ///
     /// # Errors
-    /// The engine ends, gives no move in time, or gives one that is not legal. After a stall the engine is not
-    /// usable any more.
+    /// The engine ends, gives no move in time, floods, or gives a move that is not legal. After all but the last the
+    /// engine is not usable any more.
     pub fn think(&mut self, game: &Game, task: &Task, patience: Duration) -> Result<Answer, ClientError> {
         self.send_position(game)?;
         let started = Instant::now();
         self.send(&task.command())?;
         let deadline = started + patience;
+        let before = self.written.load(Ordering::Relaxed);
         let mut lines = Vec::new();
         loop {
-            let Some(line) = self.line_before(deadline)? else {
+            let line = self.line_before(deadline, before)?;
+            let written = self.written.load(Ordering::Relaxed) - before;
+            if written > FLOOD || (line.is_none() && written > NOISE) {
+                return Err(ClientError::Flooded { engine: self.name.clone(), mebibytes: written >> 20 });
+            }
+            let Some(line) = line else {
                 return Err(ClientError::Stalled { engine: self.name.clone(), patience });
             };
             let mut words = line.split_whitespace();
@@ -272,32 +293,36 @@ impl Engine {
         Ok(())
     }
 
-    /// The next line, `None` when none comes before `deadline` (a flood does not outlast it either).
-    fn line_before(&mut self, deadline: Instant) -> Result<Option<String>, ClientError> {
+    /// The next line, `None` when none comes before `deadline` or before a flood has come since `before`.
+    fn line_before(&mut self, deadline: Instant, before: u64) -> Result<Option<String>, ClientError> {
+        /// How often an engine that writes one endless line is looked after.
+        const GLANCE: Duration = Duration::from_millis(100);
         loop {
-            if Instant::now() >= deadline && self.output.is_empty() {
+            let now = Instant::now();
+            let flooded = self.written.load(Ordering::Relaxed) - before > FLOOD;
+            if flooded || (now >= deadline && self.output.is_empty()) {
                 return Ok(None);
             }
-            match self.output.recv_deadline(deadline) {
+            match self.output.recv_deadline(deadline.min(now + GLANCE).max(now)) {
                 Ok(Line::Text(line)) if Instant::now() < deadline || line.starts_with("bestmove") => {
                     return Ok(Some(line));
                 }
                 Ok(Line::Text(_)) => return Ok(None),
                 Ok(Line::TooLong) => {}
-                Err(RecvTimeoutError::Timeout) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(self.crashed()),
             }
         }
     }
 
-    /// Finds out how the process ended; one that only closed its output is killed.
+    /// Finds out how the process ended, or that it only closed its output.
     fn crashed(&mut self) -> ClientError {
         let deadline = Instant::now() + QUIT_PATIENCE;
         let how = loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => break status.to_string(),
                 Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
-                _ => break "it closed its output".to_owned(),
+                _ => return ClientError::ClosedOutput { engine: self.name.clone() },
             }
         };
         ClientError::Crashed { engine: self.name.clone(), how }
@@ -311,6 +336,20 @@ impl Engine {
         while Instant::now() < deadline && matches!(self.child.try_wait(), Ok(None)) {
             thread::sleep(Duration::from_millis(2));
         }
+    }
+}
+
+/// Counts what is read.
+struct Counted<R> {
+    inner: R,
+    bytes: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let length = self.inner.read(into)?;
+        self.bytes.fetch_add(length as u64, Ordering::Relaxed);
+        Ok(length)
     }
 }
 

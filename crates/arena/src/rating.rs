@@ -1,0 +1,351 @@
+//! Ratings of many players from all their games at once: the maximum likelihood of the logistic (Bradley-Terry) model,
+//! a draw being half a win, with one player's rating fixed. This is the model of
+//! [Ordo](https://github.com/michiguel/Ordo).
+//!
+//! Intervals come from the sandwich estimator (H. White, *Maximum likelihood estimation of misspecified models*, 1982),
+//! that is from how much pairs of games really vary: less than games without draws and without pairs would.
+
+use std::f64::consts::LN_10;
+
+use crate::{
+    Unit,
+    estimate::{REACH, score_of_elo},
+};
+
+/// The games between two players.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Encounter {
+    pub first: usize,
+    pub second: usize,
+    /// From the first player's side.
+    pub units: Vec<Unit>,
+}
+
+/// A player's rating.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rating {
+    pub elo: f64,
+    /// Standard error of the difference to the anchor.
+    pub error: f64,
+}
+
+impl Rating {
+    /// The 95 % interval.
+    #[must_use]
+    pub fn interval(&self) -> (f64, f64) {
+        (self.elo - REACH * self.error, self.elo + REACH * self.error)
+    }
+}
+
+/// Change of the log-odds a point of Elo.
+const SLOPE: f64 = LN_10 / 400.0;
+
+/// Fewer units say too little about how much they vary: then games are taken as won and lost by chance.
+const FEWEST_UNITS: usize = 10;
+
+/// Rates players; `anchor` has the rating `anchor_elo`. `None` where the games give no finite rating: a player that has
+/// lost or won everything against all who are connected to the anchor.
+#[must_use]
+pub fn rate(players: usize, encounters: &[Encounter], anchor: usize, anchor_elo: f64) -> Vec<Option<Rating>> {
+    let rated = connected(players, encounters, anchor);
+    // Unknowns: the connected players without the anchor.
+    let unknown: Vec<usize> = (0..players).filter(|&player| rated[player] && player != anchor).collect();
+    let column: Vec<Option<usize>> =
+        (0..players).map(|player| unknown.iter().position(|&other| other == player)).collect();
+    let encounters: Vec<&Encounter> =
+        encounters.iter().filter(|games| rated[games.first] && rated[games.second]).collect();
+    let mut elo = vec![anchor_elo; players];
+    for _ in 0..200 {
+        let (gradient, information) = slopes(&encounters, &elo, &column, unknown.len());
+        let Some(step) = solve(&information, &gradient) else { break };
+        let longest = step.iter().fold(0.0_f64, |most, step| most.max(step.abs()));
+        // Newton's method, a step at most as long as the curve is straight.
+        let scale = (200.0 / longest).min(1.0);
+        for (player, step) in unknown.iter().zip(&step) {
+            elo[*player] += scale * step;
+        }
+        if longest < 1e-9 {
+            break;
+        }
+    }
+    let errors = standard_errors(&encounters, &elo, &column, unknown.len());
+    (0..players)
+        .map(|player| {
+            let error = column[player].map_or(0.0, |column| errors[column]);
+            rated[player].then_some(Rating { elo: elo[player], error })
+        })
+        .collect()
+}
+
+/// A player's rating from games against opponents of known ratings, `(rating, units from the player's side)`. `None`
+/// where every game was won or every game was lost.
+#[must_use]
+pub fn place(games: &[(f64, Vec<Unit>)]) -> Option<Rating> {
+    // The opponents are one player, seen from different distances: the fixed one, at 0.
+    let units = || games.iter().flat_map(|(elo, units)| units.iter().map(move |unit| (*elo, *unit)));
+    let half_points: u32 = units().map(|(_, unit)| u32::from(unit.half_points)).sum();
+    let most: u32 = units().map(|(_, unit)| 2 * u32::from(unit.games)).sum();
+    if half_points == 0 || half_points == most {
+        return None;
+    }
+    let surplus = |elo: f64| -> f64 { units().map(|(other, unit)| excess(unit, elo - other)).sum() };
+    let (mut low, mut high) = (-10_000.0, 10_000.0);
+    for _ in 0..100 {
+        let middle = (low + high) / 2.0;
+        if surplus(middle) > 0.0 { low = middle } else { high = middle }
+    }
+    let elo = (low + high) / 2.0;
+    let information: f64 = units().map(|(other, unit)| weight(unit, elo - other)).sum();
+    let squares: f64 = units().map(|(other, unit)| (SLOPE * excess(unit, elo - other)).powi(2)).sum();
+    let count = units().count();
+    let error = if count < FEWEST_UNITS {
+        1.0 / information.sqrt()
+    } else {
+        (squares * count as f64 / (count as f64 - 1.0)).sqrt() / information
+    };
+    Some(Rating { elo, error })
+}
+
+/// How much a player's chance to gain a point says about its rating at this distance from the opponent: largest, 1, for
+/// equals.
+#[must_use]
+pub fn usefulness(distance: f64) -> f64 {
+    let chance = score_of_elo(distance);
+    4.0 * chance * (1.0 - chance)
+}
+
+/// Points above expectation at an Elo difference.
+fn excess(unit: Unit, difference: f64) -> f64 {
+    f64::from(unit.half_points) / 2.0 - f64::from(unit.games) * score_of_elo(difference)
+}
+
+/// Fisher information of a unit's games about an Elo difference.
+fn weight(unit: Unit, difference: f64) -> f64 {
+    let chance = score_of_elo(difference);
+    SLOPE * SLOPE * f64::from(unit.games) * chance * (1.0 - chance)
+}
+
+type Matrix = Vec<Vec<f64>>;
+
+/// Gradient of the log-likelihood and its information matrix at these ratings.
+fn slopes(
+    encounters: &[&Encounter],
+    elo: &[f64],
+    column: &[Option<usize>],
+    size: usize,
+) -> (Vec<f64>, Matrix) {
+    let mut gradient = vec![0.0; size];
+    let mut information = vec![vec![0.0; size]; size];
+    for games in encounters {
+        let difference = elo[games.first] - elo[games.second];
+        let surplus: f64 = games.units.iter().map(|&unit| SLOPE * excess(unit, difference)).sum();
+        let weight: f64 = games.units.iter().map(|&unit| weight(unit, difference)).sum();
+        for (player, sign) in [(games.first, 1.0), (games.second, -1.0)] {
+            if let Some(column) = column[player] {
+                gradient[column] += sign * surplus;
+            }
+        }
+        spread(&mut information, column[games.first], column[games.second], weight);
+    }
+    (gradient, information)
+}
+
+/// Adds `weight` times the square of (first - second).
+fn spread(matrix: &mut Matrix, first: Option<usize>, second: Option<usize>, weight: f64) {
+    for (row, row_sign) in [(first, 1.0), (second, -1.0)] {
+        for (column, column_sign) in [(first, 1.0), (second, -1.0)] {
+            if let (Some(row), Some(column)) = (row, column) {
+                matrix[row][column] += row_sign * column_sign * weight;
+            }
+        }
+    }
+}
+
+fn standard_errors(
+    encounters: &[&Encounter],
+    elo: &[f64],
+    column: &[Option<usize>],
+    size: usize,
+) -> Vec<f64> {
+    let (_, information) = slopes(encounters, elo, column, size);
+    let mut variation = vec![vec![0.0; size]; size];
+    let mut count = 0;
+    for games in encounters {
+        let difference = elo[games.first] - elo[games.second];
+        let squares: f64 = games.units.iter().map(|&unit| (SLOPE * excess(unit, difference)).powi(2)).sum();
+        spread(&mut variation, column[games.first], column[games.second], squares);
+        count += games.units.len();
+    }
+    let freedom = count as f64 / (count as f64 - size as f64).max(1.0);
+    (0..size)
+        .map(|player| {
+            let mut unit = vec![0.0; size];
+            unit[player] = 1.0;
+            let Some(row) = solve(&information, &unit) else { return f64::INFINITY };
+            if count < FEWEST_UNITS + size {
+                return row[player].sqrt();
+            }
+            let sandwich: f64 = (0..size)
+                .flat_map(|i| (0..size).map(move |j| (i, j)))
+                .map(|(i, j)| row[i] * variation[i][j] * row[j])
+                .sum();
+            (sandwich * freedom).max(0.0).sqrt()
+        })
+        .collect()
+}
+
+/// Solves `matrix * x = right` by elimination with pivots; `None` where the matrix is singular.
+fn solve(matrix: &Matrix, right: &[f64]) -> Option<Vec<f64>> {
+    let size = right.len();
+    let mut rows: Matrix = matrix
+        .iter()
+        .zip(right)
+        .map(|(row, right)| row.iter().copied().chain(std::iter::once(*right)).collect())
+        .collect();
+    for pivot in 0..size {
+        let best = (pivot..size).max_by(|&a, &b| rows[a][pivot].abs().total_cmp(&rows[b][pivot].abs()))?;
+        rows.swap(pivot, best);
+        if rows[pivot][pivot].abs() < 1e-18 {
+            return None;
+        }
+        let above = rows[pivot].clone();
+        for row in &mut rows[pivot + 1..] {
+            let factor = row[pivot] / above[pivot];
+            for (value, above) in row.iter_mut().zip(&above).skip(pivot) {
+                *value -= factor * above;
+            }
+        }
+    }
+    let mut solution = vec![0.0; size];
+    for index in (0..size).rev() {
+        let known: f64 = (index + 1..size).map(|later| rows[index][later] * solution[later]).sum();
+        solution[index] = (rows[index][size] - known) / rows[index][index];
+    }
+    Some(solution)
+}
+
+/// Who has gained points from whom, in a chain from the anchor and in a chain back to it: only they have a finite
+/// difference to the anchor.
+fn connected(players: usize, encounters: &[Encounter], anchor: usize) -> Vec<bool> {
+    let reach = |forward: bool| {
+        let mut reached = vec![false; players];
+        reached[anchor] = true;
+        let mut open = vec![anchor];
+        while let Some(player) = open.pop() {
+            for games in encounters {
+                let gained: u32 = games.units.iter().map(|unit| u32::from(unit.half_points)).sum();
+                let most: u32 = games.units.iter().map(|unit| 2 * u32::from(unit.games)).sum();
+                for (winner, loser, points) in
+                    [(games.first, games.second, gained), (games.second, games.first, most - gained)]
+                {
+                    let (from, to) = if forward { (winner, loser) } else { (loser, winner) };
+                    if points > 0 && from == player && !reached[to] {
+                        reached[to] = true;
+                        open.push(to);
+                    }
+                }
+            }
+        }
+        reached
+    };
+    reach(true).into_iter().zip(reach(false)).map(|(from, to)| from && to).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Estimate, Tally};
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    fn games(first: usize, second: usize, wins: usize, draws: usize, losses: usize) -> Encounter {
+        let single = |half_points, count| std::iter::repeat_n(Unit { half_points, games: 1 }, count);
+        let units = single(2, wins).chain(single(1, draws)).chain(single(0, losses)).collect();
+        Encounter { first, second, units }
+    }
+
+    #[test]
+    fn two_players_are_rated_as_their_match_says() {
+        let ratings = rate(2, &[games(0, 1, 136, 111, 96)], 1, 2000.0);
+        let found = ratings[0].unwrap();
+        let expected = Estimate::of_games(Tally { wins: 136, draws: 111, losses: 96 }).unwrap();
+        assert!((found.elo - 2000.0 - expected.elo).abs() < 1e-6, "{found:?}");
+        let (low, high) = found.interval();
+        assert!((high - low - (expected.high - expected.low)).abs() < 1.0, "{found:?} {expected:?}");
+        assert_eq!(ratings[1], Some(Rating { elo: 2000.0, error: 0.0 }));
+    }
+
+    /// With results that fit the model exactly, the ratings are those that made them.
+    #[test]
+    fn exact_results_give_back_the_ratings() {
+        let truth = [0.0, 100.0, 250.0, 480.0];
+        let mut encounters = Vec::new();
+        for first in 0..truth.len() {
+            for second in 0..first {
+                let points = 10_000.0 * score_of_elo(truth[first] - truth[second]);
+                let wins = points.round() as usize;
+                encounters.push(games(first, second, wins, 0, 10_000 - wins));
+            }
+        }
+        for (found, truth) in rate(4, &encounters, 0, 0.0).into_iter().zip(truth) {
+            assert!((found.unwrap().elo - truth).abs() < 0.1, "{found:?} {truth}");
+        }
+    }
+
+    #[test]
+    fn who_only_won_or_lost_has_no_rating() {
+        let encounters =
+            [games(0, 1, 5, 0, 5), games(2, 0, 4, 0, 0), games(3, 1, 0, 0, 4), games(4, 5, 1, 0, 1)];
+        let ratings = rate(6, &encounters, 0, 1000.0);
+        let rated: Vec<bool> = ratings.iter().map(Option::is_some).collect();
+        assert_eq!(rated, [true, true, false, false, false, false]);
+        assert!(place(&[(1500.0, games(0, 1, 4, 0, 0).units)]).is_none());
+    }
+
+    #[test]
+    fn a_placing_agrees_with_the_joint_rating_of_one_player() {
+        let units = games(0, 1, 20, 30, 10).units;
+        let placed = place(&[(1500.0, units.clone())]).unwrap();
+        let joint = rate(2, &[Encounter { first: 0, second: 1, units }], 1, 1500.0)[0].unwrap();
+        assert!((placed.elo - joint.elo).abs() < 1e-6);
+        assert!((placed.error - joint.error).abs() < 1e-6);
+    }
+
+    /// Plays a pair of games with draws and an opening that favours one side of it.
+    fn pair(difference: f64, random: &mut ChaCha8Rng) -> Unit {
+        let mut unit = Unit::default();
+        let luck = 120.0 * (random.random::<f64>() - 0.5);
+        for luck in [luck, -luck] {
+            let score = score_of_elo(difference + luck);
+            let draw = 0.6 * score.min(1.0 - score);
+            let win = score - draw / 2.0;
+            let roll: f64 = random.random();
+            unit.add(if roll < win { 2 } else { u8::from(roll < win + draw) });
+        }
+        unit
+    }
+
+    #[test]
+    fn intervals_hold_the_truth_as_often_as_they_say() {
+        let truth = [0.0, 80.0, 200.0, 350.0, 500.0];
+        let mut random = ChaCha8Rng::seed_from_u64(5);
+        let (mut inside, mut all) = (0, 0);
+        for _ in 0..400 {
+            let mut encounters = Vec::new();
+            for first in 0..truth.len() {
+                for second in 0..first {
+                    let units = (0..20).map(|_| pair(truth[first] - truth[second], &mut random)).collect();
+                    encounters.push(Encounter { first, second, units });
+                }
+            }
+            for (rating, truth) in rate(truth.len(), &encounters, 0, 0.0).into_iter().zip(truth).skip(1) {
+                let (low, high) = rating.unwrap().interval();
+                inside += u32::from(low <= truth && truth <= high);
+                all += 1;
+            }
+        }
+        // 95 %, give or take what 1,600 intervals may vary and the luck of openings bends.
+        let share = f64::from(inside) / f64::from(all);
+        assert!((0.93..=0.97).contains(&share), "{share}");
+    }
+}

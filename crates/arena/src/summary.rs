@@ -1,0 +1,207 @@
+//! Everything that a match says, as data: written as JSON, and what the report shows.
+
+use std::collections::BTreeMap;
+
+use board::Game;
+use serde::Serialize;
+
+use crate::{Duel, Estimate, FaultRecord, Pentanomial, Results, SprtRun, Tally, rate};
+
+/// A match in numbers.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    pub title: String,
+    pub players: Vec<PlayerSummary>,
+    pub duels: Vec<DuelSummary>,
+    pub sprt: Option<SprtRun>,
+    /// The first player's results by opening.
+    pub openings: Vec<OpeningSummary>,
+    /// Of a match of two: the estimate as games came in.
+    pub progress: Vec<ProgressPoint>,
+    pub games: Vec<GameSummary>,
+}
+
+/// A player's results.
+#[derive(Clone, Debug, Serialize)]
+pub struct PlayerSummary {
+    pub name: String,
+    pub limit: String,
+    pub tally: Tally,
+    pub as_white: Tally,
+    pub as_black: Tally,
+    /// Joint maximum-likelihood rating, the first player's being 0, with its 95 % interval; `None` where it is not finite.
+    pub rating: Option<[f64; 3]>,
+    /// Games lost by a fault, by kind.
+    pub faults: BTreeMap<String, usize>,
+}
+
+/// Two players' results against each other.
+#[derive(Clone, Debug, Serialize)]
+pub struct DuelSummary {
+    pub first: usize,
+    pub second: usize,
+    pub tally: Tally,
+    pub pairs: Pentanomial,
+    pub estimate: Option<Estimate>,
+}
+
+/// Results from one opening.
+#[derive(Clone, Debug, Serialize)]
+pub struct OpeningSummary {
+    /// Moves, or the position.
+    pub name: String,
+    /// White's results, whoever it was.
+    pub white: Tally,
+    /// The first player's results.
+    pub first: Tally,
+}
+
+/// The first player's Elo after some games.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ProgressPoint {
+    pub games: u32,
+    pub elo: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+/// A game without its moves.
+#[derive(Clone, Debug, Serialize)]
+pub struct GameSummary {
+    pub number: usize,
+    pub white: usize,
+    pub black: usize,
+    pub result: &'static str,
+    pub ending: String,
+    pub opening: usize,
+    pub plies: usize,
+    pub seconds: f64,
+    pub fault: Option<FaultRecord>,
+}
+
+/// Names and limits of the players of a match.
+#[derive(Clone, Debug)]
+pub struct Cast<'a> {
+    pub names: &'a [String],
+    pub limits: &'a [String],
+    pub openings: &'a [Game],
+}
+
+impl Summary {
+    /// Counts a match.
+    #[must_use]
+    pub fn new(title: String, cast: &Cast<'_>, results: &Results, sprt: Option<SprtRun>) -> Self {
+        let count = cast.names.len();
+        let encounters = results.encounters(count);
+        let ratings = rate(count, &encounters, 0, 0.0);
+        let players = (0..count)
+            .map(|player| PlayerSummary {
+                name: cast.names[player].clone(),
+                limit: cast.limits[player].clone(),
+                tally: results.of(player).tally,
+                as_white: coloured(results, player, true),
+                as_black: coloured(results, player, false),
+                rating: ratings[player].filter(|rating| rating.error.is_finite()).map(|rating| {
+                    let (low, high) = rating.interval();
+                    [rating.elo, low, high]
+                }),
+                faults: results
+                    .faults(player)
+                    .into_iter()
+                    .map(|(kind, count)| (kind.to_owned(), count))
+                    .collect(),
+            })
+            .collect();
+        let duels = encounters
+            .iter()
+            .map(|games| {
+                let duel = results.duel(games.first, games.second);
+                DuelSummary {
+                    first: games.first,
+                    second: games.second,
+                    tally: duel.tally,
+                    pairs: duel.pairs,
+                    estimate: duel.estimate(),
+                }
+            })
+            .collect();
+        Self {
+            title,
+            players,
+            duels,
+            sprt,
+            openings: openings(cast, results),
+            progress: if count == 2 { progress(results) } else { Vec::new() },
+            games: results
+                .games()
+                .map(|game| GameSummary {
+                    number: game.number,
+                    white: game.white,
+                    black: game.black,
+                    result: game.result(),
+                    ending: game.ending.clone(),
+                    opening: game.opening,
+                    plies: game.plies,
+                    seconds: game.seconds,
+                    fault: game.fault.clone(),
+                })
+                .collect(),
+        }
+    }
+}
+
+fn coloured(results: &Results, player: usize, white: bool) -> Tally {
+    let mut tally = Tally::default();
+    for game in results.games() {
+        if player == if white { game.white } else { game.black } {
+            tally.add(if white { game.white_half_points } else { 2 - game.white_half_points });
+        }
+    }
+    tally
+}
+
+fn openings(cast: &Cast<'_>, results: &Results) -> Vec<OpeningSummary> {
+    let mut found: BTreeMap<usize, OpeningSummary> = BTreeMap::new();
+    for game in results.games() {
+        let opening = found.entry(game.opening).or_insert_with(|| OpeningSummary {
+            name: cast.openings.get(game.opening).map_or_else(String::new, opening_name),
+            white: Tally::default(),
+            first: Tally::default(),
+        });
+        opening.white.add(game.white_half_points);
+        if let Some(half_points) = game.half_points(0) {
+            opening.first.add(half_points);
+        }
+    }
+    found.into_values().collect()
+}
+
+/// The moves of an opening, or where it begins.
+fn opening_name(opening: &Game) -> String {
+    if opening.moves().is_empty() {
+        opening.start().fen()
+    } else {
+        board::san_line(opening.start(), opening.moves())
+    }
+}
+
+/// At most this many points.
+const POINTS: usize = 200;
+
+fn progress(results: &Results) -> Vec<ProgressPoint> {
+    let step = results.len().div_ceil(POINTS).max(1);
+    let mut so_far = Results::default();
+    let mut points = Vec::new();
+    for (index, game) in results.games().enumerate() {
+        so_far.add(game.clone());
+        if (index + 1) % step != 0 && index + 1 != results.len() {
+            continue;
+        }
+        let duel: Duel = so_far.of(0);
+        if let Some(estimate) = duel.estimate() {
+            let Estimate { elo, low, high, .. } = estimate;
+            points.push(ProgressPoint { games: duel.tally.games(), elo, low, high });
+        }
+    }
+    points
+}
