@@ -4,9 +4,11 @@
 mod estimate;
 mod game;
 mod journal;
+pub mod ladder;
 mod opening;
 pub mod pgn;
 pub mod pgn_games;
+mod pgn_results;
 mod player;
 mod rating;
 mod record;
@@ -21,6 +23,7 @@ pub use estimate::{Estimate, Pentanomial, Tally, Unit, elo_of_score, elo_text, s
 pub use game::{Ending, Fault, MoveNote, PlayedGame, Rules, TimeControl, play_game};
 pub use journal::{Journal, JournalError, write_whole};
 pub use opening::{OpeningError, built_in, from_epd, from_pgn, position_of_epd};
+pub use pgn_results::PgnResults;
 pub use player::{Player, PlayerKind, PlayerSpec, SearchFactory, StartError, Thought};
 pub use rating::{Encounter, Rating, place, rate, usefulness};
 pub use record::{FaultRecord, GameRecord};

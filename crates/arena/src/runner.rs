@@ -141,12 +141,25 @@ impl Match {
     /// A thread cannot be started, or a player not even once by one of them.
     pub fn run(
         &self,
+        results: Results,
+        stop: &AtomicBool,
+        report: &mut dyn FnMut(&GameRecord, &Results),
+    ) -> Result<Results, MatchError> {
+        self.play(&self.slots, results, stop, report)
+    }
+
+    /// As [`Match::run`] with games that somebody else has chosen.
+    ///
+    /// # Errors
+    /// As [`Match::run`].
+    pub fn play(
+        &self,
+        slots: &[Slot],
         mut results: Results,
         stop: &AtomicBool,
         report: &mut dyn FnMut(&GameRecord, &Results),
     ) -> Result<Results, MatchError> {
-        let open: Vec<Slot> =
-            self.slots.iter().copied().filter(|slot| !results.contains(slot.number)).collect();
+        let open: Vec<Slot> = slots.iter().copied().filter(|slot| !results.contains(slot.number)).collect();
         let next = AtomicUsize::new(0);
         let (sender, finished) = crossbeam_channel::unbounded();
         let mut failure = None;

@@ -13,6 +13,8 @@ pub enum Format {
     RoundRobin,
     /// The first player meets all others.
     Gauntlet,
+    /// Everybody meets so many of the players that come next in the list.
+    Neighbours(usize),
 }
 
 /// A game to be played.
@@ -30,11 +32,16 @@ pub struct Slot {
 /// The pairs of players of a format.
 #[must_use]
 pub fn pairings(players: usize, format: Format) -> Vec<(usize, usize)> {
-    let rows = match format {
-        Format::RoundRobin => players,
-        Format::Gauntlet => players.min(1),
+    let (rows, reach) = match format {
+        Format::RoundRobin => (players, players),
+        Format::Gauntlet => (players.min(1), players),
+        Format::Neighbours(reach) => (players, reach),
     };
-    (0..rows).flat_map(|first| (first + 1..players).map(move |second| (first, second))).collect()
+    let row = |first: usize| {
+        (first + 1..players.min(first.saturating_add(reach).saturating_add(1)))
+            .map(move |second| (first, second))
+    };
+    (0..rows).flat_map(row).collect()
 }
 
 /// All games of a match in the order in which they are begun: in each round every pairing plays two games from one
@@ -95,6 +102,7 @@ mod tests {
     fn a_gauntlet_is_the_first_against_all() {
         assert_eq!(pairings(4, Format::Gauntlet), [(0, 1), (0, 2), (0, 3)]);
         assert_eq!(pairings(0, Format::Gauntlet), []);
+        assert_eq!(pairings(4, Format::Neighbours(2)), [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)]);
     }
 
     #[test]

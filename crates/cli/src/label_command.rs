@@ -102,7 +102,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 }
 
 /// The stockfish in the path, or where Debian puts it.
-fn installed_stockfish() -> anyhow::Result<PathBuf> {
+/// The `stockfish` of the path, or where Debian puts it.
+pub fn installed_stockfish() -> anyhow::Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain([PathBuf::from("/usr/games"), PathBuf::from("/usr/local/bin")])

@@ -7,8 +7,10 @@ mod data_command;
 mod doctor_command;
 mod engine;
 mod label_command;
+mod ladder_command;
 mod match_command;
 mod net_command;
+mod rate_command;
 mod train_command;
 mod uci_command;
 
@@ -33,8 +35,10 @@ enum Command {
     Data(data_command::Args),
     Doctor(doctor_command::Args),
     Label(label_command::Args),
+    Ladder(ladder_command::Args),
     Match(match_command::Args),
     Net(net_command::Args),
+    Rate(rate_command::Args),
     Train(train_command::Args),
     Uci(uci_command::Args),
 }
@@ -60,8 +64,10 @@ fn main() -> ExitCode {
         Some(Command::Data(args)) => data_command::run(args),
         Some(Command::Doctor(args)) => doctor_command::run(args),
         Some(Command::Label(args)) => label_command::run(args),
+        Some(Command::Ladder(args)) => ladder_command::run(args),
         Some(Command::Match(args)) => match_command::run(args),
         Some(Command::Net(args)) => net_command::run(args),
+        Some(Command::Rate(args)) => rate_command::run(args),
         Some(Command::Train(args)) => train_command::run(args),
         Some(Command::Uci(args)) => uci_command::run(args),
     };

@@ -77,14 +77,19 @@ impl View {
         bar.suspend(write)
     }
 
+    /// Takes the live table away.
+    pub fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
     /// Takes the live table away and shows what the match says.
     ///
     /// # Errors
     /// The output is closed.
     pub fn end(self, out: &mut impl Write, results: &Results, sprt: Option<&SprtRun>) -> io::Result<()> {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+        self.clear();
         if let [first, second] = self.names.as_slice() {
             writeln!(out, "{}", duel(first, second, results))?;
             if let Some(sprt) = sprt {

@@ -1,0 +1,279 @@
+//! A scale of fixed opponents that do not depend on how busy or fast the machine is, and a player's place on it.
+//!
+//! The rungs are Stockfish with fixed nodes, at full strength and at its `UCI_Elo` levels. The levels' labels are not
+//! Elo: the scale's ratings come from games between the rungs, see [`Scale::calibrated`].
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Format, Rating, Results, Slot, elo_text, place, rate, rating::usefulness};
+
+/// The scale that was calibrated for this version.
+const BUILT_IN: &str = include_str!("ladder.json");
+
+/// One opponent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rung {
+    pub name: String,
+    /// UCI options.
+    pub options: Vec<(String, String)>,
+    /// Nodes a move.
+    pub nodes: u64,
+    pub elo: f64,
+    /// 95 % interval of the distance to the anchor.
+    pub low: f64,
+    pub high: f64,
+    /// Games that the rating comes from.
+    pub games: u32,
+}
+
+/// Opponents, weakest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scale {
+    /// The program that all rungs are.
+    pub engine: String,
+    /// Name of the rung whose rating is fixed.
+    pub anchor: String,
+    /// The command that the ratings come from.
+    pub command: String,
+    /// Games played for them.
+    pub games: usize,
+    pub rungs: Vec<Rung>,
+}
+
+/// A scale that cannot be used; one sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum ScaleError {
+    #[error("the scale is not readable: {0}")]
+    Format(#[from] serde_json::Error),
+    #[error("the scale has no rung called `{0}`")]
+    NoAnchor(String),
+    #[error("the scale has no rungs")]
+    Empty,
+}
+
+/// A player's place.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Placing {
+    /// `None` where every game was won or lost: there is no end to how strong or weak the player may be.
+    pub rating: Option<[f64; 3]>,
+    /// In words.
+    pub text: String,
+}
+
+impl Scale {
+    /// The scale in the program.
+    ///
+    /// # Errors
+    /// Never with the file of this repository (a test reads it).
+    pub fn built_in() -> Result<Self, ScaleError> {
+        Self::from_json(BUILT_IN)
+    }
+
+    /// Reads a scale.
+    ///
+    /// # Errors
+    /// The text is no scale, or lacks its anchor.
+    pub fn from_json(text: &str) -> Result<Self, ScaleError> {
+        let scale: Self = serde_json::from_str(text)?;
+        if scale.rungs.is_empty() {
+            return Err(ScaleError::Empty);
+        }
+        scale.anchor_index()?;
+        Ok(scale)
+    }
+
+    fn anchor_index(&self) -> Result<usize, ScaleError> {
+        let found = self.rungs.iter().position(|rung| rung.name == self.anchor);
+        found.ok_or_else(|| ScaleError::NoAnchor(self.anchor.clone()))
+    }
+
+    /// Who meets whom in a calibration: rungs far apart would say nothing about each other.
+    pub const FORMAT: Format = Format::Neighbours(3);
+
+    /// The scale with ratings from games between its rungs, players of `results` being in the order of the rungs. A rung
+    /// that has no finite rating keeps its old one with an endless interval.
+    ///
+    /// # Errors
+    /// The anchor is not among the rungs.
+    pub fn calibrated(mut self, results: &Results, command: String) -> Result<Self, ScaleError> {
+        let anchor = self.anchor_index()?;
+        let count = self.rungs.len();
+        let ratings = rate(count, &results.encounters(count), anchor, self.rungs[anchor].elo);
+        for (player, (rung, rating)) in self.rungs.iter_mut().zip(ratings).enumerate() {
+            rung.games = results.of(player).tally.games();
+            (rung.low, rung.high) = (-1e4, 1e4);
+            if let Some(rating) = rating.filter(|rating| rating.error.is_finite()) {
+                let (low, high) = rating.interval();
+                (rung.elo, rung.low, rung.high) = (rating.elo.round(), low.round(), high.round());
+            }
+        }
+        self.command = command;
+        self.games = results.len();
+        self.rungs.sort_by(|a, b| a.elo.total_cmp(&b.elo));
+        Ok(self)
+    }
+
+    /// Where player 0 of `results` stands; rung `n` is player `n + 1`.
+    #[must_use]
+    pub fn rating(&self, results: &Results) -> Option<Rating> {
+        let games: Vec<_> = self
+            .rungs
+            .iter()
+            .enumerate()
+            .map(|(rung, opponent)| (opponent.elo, results.duel(0, rung + 1).units))
+            .collect();
+        place(&games)
+    }
+
+    /// The rating with its interval, and the same in words.
+    #[must_use]
+    pub fn placing(&self, results: &Results) -> Placing {
+        match self.rating(results) {
+            Some(rating) => {
+                let (low, high) = rating.interval();
+                let text = format!("{:.0} ± {:.0}", rating.elo, (high - low) / 2.0);
+                Placing { rating: Some([rating.elo, low, high]), text }
+            }
+            None => {
+                let text = match self.tested(results) {
+                    Some((true, elo)) => format!("above {}: every game was won", elo_text(elo)),
+                    Some((false, elo)) => format!("below {}: every game was lost", elo_text(elo)),
+                    None => "no games".to_owned(),
+                };
+                Placing { rating: None, text }
+            }
+        }
+    }
+
+    /// Of a player that has won (`true`) or lost everything: the strongest or weakest rung met.
+    fn tested(&self, results: &Results) -> Option<(bool, f64)> {
+        let met =
+            || self.rungs.iter().enumerate().filter(|(rung, _)| results.duel(0, rung + 1).tally.games() > 0);
+        let won = results.of(0).tally.wins > 0;
+        let elos = met().map(|(_, rung)| rung.elo);
+        if won { elos.reduce(f64::max) } else { elos.reduce(f64::min) }.map(|elo| (won, elo))
+    }
+
+    /// The next pairs of games, each against the rung that teaches most: near the player's rating as far as it is known
+    /// (`guess` before the first game), and not always the same one.
+    #[must_use]
+    pub fn next_pairs(&self, results: &Results, guess: f64, pairs: usize) -> Vec<Slot> {
+        /// How far to jump where everything was won or lost.
+        const JUMP: f64 = 200.0;
+        let elo = match (self.rating(results), self.tested(results)) {
+            (Some(rating), _) => rating.elo,
+            (None, Some((true, elo))) => elo + JUMP,
+            (None, Some((false, elo))) => elo - JUMP,
+            (None, None) => guess,
+        };
+        let mut met: Vec<u32> =
+            (0..self.rungs.len()).map(|rung| results.duel(0, rung + 1).tally.games()).collect();
+        let first = results.games().last().map_or(0, |game| game.pair() + 1);
+        let mut slots = Vec::new();
+        for pair in first..first + pairs {
+            let worth =
+                |rung: usize| usefulness(elo - self.rungs[rung].elo) / (1.0 + f64::from(met[rung]) / 16.0);
+            let best = (0..self.rungs.len()).max_by(|&a, &b| worth(a).total_cmp(&worth(b)));
+            let Some(rung) = best else { break };
+            met[rung] += 2;
+            let opponent = rung + 1;
+            slots.push(Slot { number: 2 * pair, white: 0, black: opponent, opening: pair });
+            slots.push(Slot { number: 2 * pair + 1, white: opponent, black: 0, opening: pair });
+        }
+        slots
+    }
+
+    /// Games whose partner of the same pair an interruption has left out.
+    #[must_use]
+    pub fn missing_partners(results: &Results) -> Vec<Slot> {
+        let partner = |game: &crate::GameRecord| Slot {
+            number: game.number ^ 1,
+            white: game.black,
+            black: game.white,
+            opening: game.pair(),
+        };
+        results.games().map(partner).filter(|slot| !results.contains(slot.number)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{GameRecord, score_of_elo};
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    fn record(slot: Slot, white_half_points: u8) -> GameRecord {
+        GameRecord {
+            number: slot.number,
+            white: slot.white,
+            black: slot.black,
+            opening: slot.opening,
+            white_half_points,
+            ending: String::new(),
+            fault: None,
+            plies: 0,
+            seconds: 0.0,
+            pgn: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_built_in_scale_is_in_order() {
+        let scale = Scale::built_in().unwrap();
+        assert!(scale.rungs.is_sorted_by_key(|rung| rung.elo));
+        assert!(
+            scale.rungs.iter().all(|rung| rung.low <= rung.elo && rung.elo <= rung.high && rung.nodes > 0)
+        );
+    }
+
+    /// A player of known strength finds its place, whatever is guessed at first.
+    #[test]
+    fn placings_find_the_truth() {
+        let scale = Scale::built_in().unwrap();
+        for (truth, guess) in [(1450.0, 2500.0), (2100.0, 1000.0)] {
+            let mut random = ChaCha8Rng::seed_from_u64(3);
+            let mut results = Results::default();
+            while results.len() < 600 {
+                for slot in scale.next_pairs(&results, guess, 2) {
+                    let rung = &scale.rungs[slot.white.max(slot.black) - 1];
+                    let won = u8::from(random.random::<f64>() < score_of_elo(truth - rung.elo));
+                    results.add(record(slot, 2 * if slot.white == 0 { won } else { 1 - won }));
+                }
+            }
+            let placing = scale.placing(&results);
+            let [elo, low, high] = placing.rating.unwrap();
+            assert!(low < truth && truth < high && high - low < 120.0, "{placing:?} {truth}");
+            let near = |rung: usize| (scale.rungs[rung].elo - elo).abs() < 400.0;
+            let useful: u32 = (0..scale.rungs.len())
+                .filter(|&rung| near(rung))
+                .map(|rung| results.duel(0, rung + 1).tally.games())
+                .sum();
+            assert!(useful > 400, "{useful} of 600 games were against near opponents");
+        }
+    }
+
+    #[test]
+    fn winning_everything_is_no_number() {
+        let scale = Scale::built_in().unwrap();
+        let mut results = Results::default();
+        assert_eq!(scale.placing(&results).text, "no games");
+        for slot in scale.next_pairs(&results, 1000.0, 1) {
+            results.add(record(slot, if slot.white == 0 { 2 } else { 0 }));
+        }
+        assert!(scale.placing(&results).text.starts_with("above "));
+        let next = scale.next_pairs(&results, 1000.0, 1);
+        assert_eq!((next.len(), next[0].number), (2, 2));
+    }
+
+    #[test]
+    fn an_interrupted_pair_is_completed() {
+        let scale = Scale::built_in().unwrap();
+        let mut results = Results::default();
+        let slots = scale.next_pairs(&results, 1000.0, 2);
+        for &number in &[0, 1, 3] {
+            results.add(record(slots[number], 1));
+        }
+        assert_eq!(Scale::missing_partners(&results), [slots[2]]);
+    }
+}

@@ -1,0 +1,106 @@
+//! Results out of PGN files of matches: who played whom and how it ended, nothing else.
+
+use std::{
+    collections::HashMap,
+    io::{self, Read},
+};
+
+use crate::{Encounter, Unit, pgn_games};
+
+/// The results of some files: players in the order in which they appear, and their games.
+#[derive(Clone, Debug, Default)]
+pub struct PgnResults {
+    pub names: Vec<String>,
+    /// Games without a result.
+    pub unfinished: usize,
+    pairs: HashMap<(String, usize, usize), Vec<Unit>>,
+}
+
+impl PgnResults {
+    /// Adds the games of a file. Two games whose `Round` begins with the same number before a point, as in `12.1` and
+    /// `12.2`, with colours changed, are a pair; others stand alone.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read(&mut self, file: &str, input: impl Read) -> io::Result<()> {
+        for game in pgn_games::read(input) {
+            let game = game?;
+            let (Some(white), Some(black)) = (game.tag("White"), game.tag("Black")) else {
+                self.unfinished += 1;
+                continue;
+            };
+            let half_points = match game.tag("Result") {
+                Some("1-0") => 2,
+                Some("1/2-1/2") => 1,
+                Some("0-1") => 0,
+                _ => {
+                    self.unfinished += 1;
+                    continue;
+                }
+            };
+            let (white, black) = (self.index(white), self.index(black));
+            let (first, second) = (white.min(black), white.max(black));
+            let half_points = if first == white { half_points } else { 2 - half_points };
+            let round = game.tag("Round").unwrap_or_default();
+            let pair = round.split_once('.').map_or(String::new(), |(pair, _)| format!("{file}\n{pair}"));
+            let alone = pair.is_empty();
+            let units = self.pairs.entry((pair, first, second)).or_default();
+            match units.last_mut() {
+                Some(unit) if !alone && unit.games == 1 => unit.add(half_points),
+                _ => units.push(Unit { half_points, games: 1 }),
+            }
+        }
+        Ok(())
+    }
+
+    fn index(&mut self, name: &str) -> usize {
+        self.names.iter().position(|known| known == name).unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        })
+    }
+
+    /// All games by pairs of players.
+    #[must_use]
+    pub fn encounters(&self) -> Vec<Encounter> {
+        let mut together: HashMap<(usize, usize), Vec<Unit>> = HashMap::new();
+        for ((_, first, second), units) in &self.pairs {
+            together.entry((*first, *second)).or_default().extend(units);
+        }
+        let mut encounters: Vec<Encounter> =
+            together.into_iter().map(|((first, second), units)| Encounter { first, second, units }).collect();
+        encounters.sort_by_key(|games| (games.first, games.second));
+        encounters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_are_found_by_their_round() {
+        let game = |round: &str, white: &str, black: &str, result: &str| {
+            format!(
+                "[Round \"{round}\"]\n[White \"{white}\"]\n[Black \"{black}\"]\n[Result \"{result}\"]\n\n{result}\n\n"
+            )
+        };
+        let text = [
+            game("1.1", "a", "b", "1-0"),
+            game("2.1", "a", "b", "1/2-1/2"),
+            game("1.2", "b", "a", "1-0"),
+            game("-", "b", "a", "0-1"),
+            game("-", "a", "c", "*"),
+        ]
+        .concat();
+        let mut results = PgnResults::default();
+        results.read("x", text.as_bytes()).unwrap();
+        assert_eq!((results.names.len(), results.unfinished), (2, 1));
+        let encounters = results.encounters();
+        assert_eq!(encounters.len(), 1);
+        let mut units: Vec<(u8, u8)> =
+            encounters[0].units.iter().map(|unit| (unit.half_points, unit.games)).collect();
+        units.sort_unstable();
+        assert_eq!(units, [(1, 1), (2, 1), (2, 2)]);
+    }
+}

@@ -1,0 +1,255 @@
+//! `batch-first ladder`: where a player stands on the scale of fixed opponents, and how that scale is made.
+
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::atomic::Ordering,
+    time::Duration,
+};
+
+use anyhow::{Context, ensure};
+use arena::{
+    Format, Journal, Match, MatchSettings, PlayerKind, PlayerSpec, Results, Rules, TimeControl,
+    ladder::{Rung, Scale},
+};
+use serde_json::json;
+use uci::client::EngineSpec;
+
+use crate::{
+    analyze::duration,
+    label_command::installed_stockfish,
+    match_command::{
+        openings,
+        players::{LimitArgs, player},
+        stop_on_interrupt,
+        view::View,
+    },
+};
+
+/// Place a player on a scale of fixed opponents: Stockfish at fixed nodes, which does not depend on the machine.
+///
+/// Opponents are chosen near the player as its rating becomes known. Example: --engine internal --movetime 1s --games 100
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The player, as in `match --engine`.
+    #[arg(long, value_name = "PLAYER", default_value = "internal")]
+    engine: String,
+    #[command(flatten)]
+    limit: LimitArgs,
+    /// Number of games; with --calibrate, of each two neighbours.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
+    games: u64,
+    /// Games at once.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
+    jobs: u64,
+    /// A rating to begin with.
+    #[arg(long, default_value_t = 1700.0, value_name = "ELO")]
+    guess: f64,
+    /// Another scale (default: the one in the program).
+    #[arg(long, value_name = "FILE")]
+    scale: Option<PathBuf>,
+    /// The opponents' program (default: the stockfish that is installed).
+    #[arg(long, value_name = "PROGRAM")]
+    stockfish: Option<PathBuf>,
+    /// Openings, as in `match`.
+    #[arg(long, value_name = "FILE")]
+    openings: Option<PathBuf>,
+    /// Order of the openings; 0: as they are in the file.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// Time over the limit that is forgiven.
+    #[arg(long, default_value = "100ms", value_name = "TIME", value_parser = duration)]
+    margin: Duration,
+    /// Keep games, report.html and ladder.json in this folder; the same command goes on after an interruption.
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+    /// Show only the summary, and games that ended by a fault.
+    #[arg(long)]
+    quiet: bool,
+    /// Play the rungs against each other instead and write a new scale to FOLDER/scale.json.
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["engine", "out", "movetime", "nodes", "depth", "clock"])]
+    calibrate: Option<PathBuf>,
+}
+
+impl Args {
+    fn scale(&self) -> anyhow::Result<Scale> {
+        let Some(path) = &self.scale else { return Ok(Scale::built_in()?) };
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        Scale::from_json(&text).with_context(|| format!("`{}` cannot be used", path.display()))
+    }
+
+    fn rungs(&self, scale: &Scale) -> anyhow::Result<Vec<PlayerSpec>> {
+        let program = match &self.stockfish {
+            Some(program) => program.clone(),
+            None => installed_stockfish()?,
+        };
+        Ok(scale.rungs.iter().map(|rung| opponent(&program, rung)).collect())
+    }
+
+    fn arrange(&self, players: Vec<PlayerSpec>, format: Format) -> anyhow::Result<Match> {
+        Ok(Match::new(MatchSettings {
+            players,
+            format,
+            games: self.games as usize,
+            rules: Rules { margin: self.margin, ..Rules::default() },
+            openings: arena::shuffled(openings(self.openings.as_deref(), 16)?, self.seed),
+            jobs: self.jobs as usize,
+            start_patience: Duration::from_secs(60),
+            times: true,
+        })?)
+    }
+}
+
+fn opponent(program: &Path, rung: &Rung) -> PlayerSpec {
+    let options = rung.options.clone();
+    PlayerSpec {
+        identity: format!("{} {options:?} {}", program.display(), rung.nodes),
+        name: Some(rung.name.clone()),
+        kind: PlayerKind::Engine(EngineSpec {
+            program: program.to_owned(),
+            options,
+            ..EngineSpec::default()
+        }),
+        control: TimeControl::Nodes(rung.nodes),
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The player, the scale, the openings or a folder cannot be used.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    match &args.calibrate {
+        Some(folder) => calibrate(&args, folder),
+        None => place(&args),
+    }
+}
+
+fn calibrate(args: &Args, folder: &Path) -> anyhow::Result<()> {
+    let scale = args.scale()?;
+    let arranged = args.arrange(args.rungs(&scale)?, Scale::FORMAT)?;
+    let (mut journal, known) = Journal::open(folder, arranged.identity())?;
+    let view = View::new(arranged.names().to_vec(), arranged.games(), args.quiet);
+    let stop = stop_on_interrupt()?;
+    let mut out = io::stdout().lock();
+    let mut written: anyhow::Result<()> = Ok(());
+    let results = arranged.run(known, &stop, &mut |game, results| {
+        if written.is_ok() {
+            written = journal
+                .add(game)
+                .map_err(anyhow::Error::from)
+                .and_then(|()| Ok(view.game(&mut out, game, results, None)?));
+        }
+        if written.is_err() {
+            stop.store(true, Ordering::Relaxed);
+        }
+    })?;
+    written?;
+    view.end(&mut out, &results, None)?;
+    journal.finish(&results)?;
+    let command = format!("batch-first ladder --calibrate FOLDER --games {}", args.games);
+    let scale = scale.calibrated(&results, command)?;
+    write(folder, "scale.json", &serde_json::to_vec_pretty(&scale)?)?;
+    write(folder, "report.html", arena::report::html(&arranged.summary(&results, None)).as_bytes())?;
+    writeln!(out, "{:<28} {:>6}  {:>15}  games", "rung", "Elo", "95 %")?;
+    for rung in &scale.rungs {
+        let interval = format!("[{:.0}, {:.0}]", rung.low, rung.high);
+        writeln!(out, "{:<28} {:>6.0}  {interval:>15}  {:>5}", rung.name, rung.elo, rung.games)?;
+    }
+    Ok(())
+}
+
+fn place(args: &Args) -> anyhow::Result<()> {
+    let scale = args.scale()?;
+    ensure!(args.guess.is_finite(), "--guess must be a number");
+    let mut players = vec![player(&args.engine, args.limit.control())?];
+    players.extend(args.rungs(&scale)?);
+    let arranged = args.arrange(players, Format::Gauntlet)?;
+    let (mut journal, mut results) = match &args.out {
+        Some(folder) => {
+            let (journal, known) = Journal::open(folder, arranged.identity())?;
+            (Some(journal), known)
+        }
+        None => (None, Results::default()),
+    };
+    let games = args.games as usize;
+    let view = View::new(arranged.names().to_vec(), games, args.quiet);
+    let stop = stop_on_interrupt()?;
+    let mut out = io::stdout().lock();
+    while results.len() < games && !stop.load(Ordering::Relaxed) {
+        let mut slots = Scale::missing_partners(&results);
+        if slots.is_empty() {
+            let pairs = (args.jobs as usize).min((games - results.len()).div_ceil(2));
+            slots = scale.next_pairs(&results, args.guess, pairs);
+        }
+        let mut written: anyhow::Result<()> = Ok(());
+        results = arranged.play(&slots, results, &stop, &mut |game, results| {
+            let mut show = || -> anyhow::Result<()> {
+                if let Some(journal) = &mut journal {
+                    journal.add(game)?;
+                }
+                Ok(view.game(&mut out, game, results, None)?)
+            };
+            if written.is_ok() {
+                written = show();
+            }
+            if written.is_err() {
+                stop.store(true, Ordering::Relaxed);
+            }
+        })?;
+        written?;
+    }
+    view.clear();
+    summary(&mut out, &scale, &results, arranged.names())?;
+    if let (Some(journal), Some(folder)) = (journal, &args.out) {
+        journal.finish(&results)?;
+        let summary = arranged.summary(&results, None);
+        let placing = scale.placing(&results);
+        let facts = json!({ "placing": placing, "scale": scale, "match": summary });
+        write(folder, "ladder.json", &serde_json::to_vec_pretty(&facts)?)?;
+        write(folder, "report.html", arena::report::html(&summary).as_bytes())?;
+    }
+    Ok(())
+}
+
+fn write(folder: &Path, name: &str, text: &[u8]) -> anyhow::Result<()> {
+    let path = folder.join(name);
+    arena::write_whole(&path, text).with_context(|| format!("cannot write `{}`", path.display()))
+}
+
+/// Results by rung, then all of them as one rating.
+fn summary(out: &mut impl Write, scale: &Scale, results: &Results, names: &[String]) -> io::Result<()> {
+    writeln!(out, "{:<28} {:>6} {:>6}  won drew lost    score", "opponent", "Elo", "games")?;
+    for (index, rung) in scale.rungs.iter().enumerate() {
+        let tally = results.duel(0, index + 1).tally;
+        if tally.games() > 0 {
+            writeln!(
+                out,
+                "{:<28} {:>6.0} {:>6}  {:>3} {:>4} {:>4}  {:>5.1} %",
+                rung.name,
+                rung.elo,
+                tally.games(),
+                tally.wins,
+                tally.draws,
+                tally.losses,
+                100.0 * tally.points() / f64::from(tally.games())
+            )?;
+        }
+    }
+    let tally = results.of(0).tally;
+    let percent = 100.0 * tally.points() / f64::from(tally.games().max(1));
+    writeln!(
+        out,
+        "{}: {} games, {tally}, {percent:.1} %, pooled Elo {} (95 %; {} = {:.0})",
+        names[0],
+        tally.games(),
+        scale.placing(results).text,
+        scale.anchor,
+        scale.rungs.iter().find(|rung| rung.name == scale.anchor).map_or(0.0, |rung| rung.elo)
+    )?;
+    for (kind, count) in results.faults(0) {
+        writeln!(out, "{count} games lost by a fault: {kind}")?;
+    }
+    out.flush()
+}
