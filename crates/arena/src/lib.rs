@@ -22,7 +22,7 @@ pub mod summary;
 pub use estimate::{Estimate, Pentanomial, Tally, Unit, elo_of_score, elo_text, score_of_elo};
 pub use game::{Ending, Fault, MoveNote, PlayedGame, Rules, TimeControl, play_game};
 pub use journal::{Journal, JournalError, write_whole};
-pub use opening::{OpeningError, built_in, from_epd, from_pgn, position_of_epd};
+pub use opening::{OpeningError, balanced, from_epd, from_pgn, main_lines, position_of_epd, select_balanced};
 pub use pgn_results::PgnResults;
 pub use player::{Player, PlayerKind, PlayerSpec, SearchFactory, StartError, Thought};
 pub use rating::{Encounter, Rating, place, rate, usefulness};

@@ -1,9 +1,16 @@
-//! Where games begin: a small built-in book of well-known lines, or a file of positions or games.
+//! Where games begin: built-in positions that another engine finds balanced, or a file of positions or games.
+
+use std::collections::HashSet;
 
 use board::{CastlingMode, Game, Position};
 
+use crate::pgn_games::PgnGame;
+
+/// Positions after varied first moves that Stockfish finds balanced. Its first lines say how it was made.
+const BALANCED: &str = include_str!("openings.epd");
+
 /// Main lines of common openings, four moves deep or so, none lost for either side.
-const BUILT_IN: [&str; 24] = [
+const MAIN_LINES: [&str; 24] = [
     "e4 e5 Nf3 Nc6 Bb5 a6 Ba4 Nf6",
     "e4 e5 Nf3 Nc6 Bc4 Bc5 c3 Nf6",
     "e4 e5 Nf3 Nf6 Nxe5 d6 Nf3 Nxe4",
@@ -41,10 +48,37 @@ pub enum OpeningError {
     Pgn(std::io::Error),
 }
 
-/// The built-in book.
+/// Balanced positions, a few hundred; a match begins with them unless it is told otherwise.
 #[must_use]
-pub fn built_in() -> Vec<Game> {
-    BUILT_IN
+pub fn balanced() -> Vec<Game> {
+    // A test reads the file.
+    from_epd(BALANCED).unwrap_or_default()
+}
+
+/// The balanced ones among the positions after `plies` plies of games with evaluations: at most `within` centipawns for
+/// either side, nobody in check, none twice. As EPD, one a line, with the evaluation (`ce`) for the side to move.
+#[must_use]
+pub fn select_balanced(games: impl Iterator<Item = PgnGame>, plies: usize, within: i32) -> Vec<String> {
+    let mut seen = HashSet::new();
+    let mut lines = Vec::new();
+    for found in games {
+        let Some((_, white)) = found.evaluations.iter().find(|(ply, _)| *ply == plies) else { continue };
+        let mut position = found.game.start().clone();
+        found.game.moves().iter().take(plies).for_each(|&mv| position.play(mv));
+        if white.abs() <= within && !position.is_check() && seen.insert(position.key()) {
+            let mover = if position.turn().is_white() { *white } else { -*white };
+            let fen = position.fen();
+            let fields: Vec<&str> = fen.split(' ').take(4).collect();
+            lines.push(format!("{} ce {mover};", fields.join(" ")));
+        }
+    }
+    lines
+}
+
+/// Main lines of common openings.
+#[must_use]
+pub fn main_lines() -> Vec<Game> {
+    MAIN_LINES
         .iter()
         .map(|line| {
             let mut game = Game::default();
@@ -114,14 +148,35 @@ mod tests {
 
     #[test]
     fn the_built_in_book_is_legal_and_varied() {
-        let games = built_in();
-        for (game, line) in games.iter().zip(BUILT_IN) {
+        let games = main_lines();
+        for (game, line) in games.iter().zip(MAIN_LINES) {
             assert_eq!(game.moves().len(), line.split(' ').count(), "{line}");
         }
         let mut keys: Vec<u64> = games.iter().map(|game| game.position().key()).collect();
         keys.sort_unstable();
         keys.dedup();
-        assert_eq!(keys.len(), BUILT_IN.len());
+        assert_eq!(keys.len(), MAIN_LINES.len());
+    }
+
+    #[test]
+    fn the_balanced_positions_are_many_and_different() {
+        let games = balanced();
+        assert!(games.len() >= 300, "{}", games.len());
+        let keys: HashSet<u64> = games.iter().map(|game| game.position().key()).collect();
+        assert_eq!(keys.len(), games.len());
+        assert!(games.iter().all(|game| game.end().is_none()));
+    }
+
+    #[test]
+    fn only_balanced_positions_are_selected() {
+        let pgn = "1. e4 e5 { [%eval 0.20] } *\n\n1. d4 d5 { [%eval 0.31] } *\n\n\
+                   1. e4 e5 { [%eval 0.20] } *\n\n1. c4 { [%eval 0.0] } e5 *\n\n1. Nf3 d5 { [%eval -0.25] } *\n\n";
+        let games = crate::pgn_games::read(pgn.as_bytes()).map(Result::unwrap);
+        let lines = select_balanced(games, 2, 25);
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert_eq!(lines[0], "rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - ce 20;");
+        assert!(lines[1].ends_with(" ce -25;"), "{lines:?}");
+        assert_eq!(from_epd(&lines.join("\n")).unwrap().len(), 2);
     }
 
     #[test]

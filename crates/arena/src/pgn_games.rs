@@ -6,7 +6,7 @@ use std::{
 };
 
 use board::{CastlingMode, Game, Position};
-use pgn_reader::{RawTag, Reader, SanPlus, Skip, Visitor};
+use pgn_reader::{RawComment, RawTag, Reader, SanPlus, Skip, Visitor};
 
 /// A game as written in a PGN.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +14,8 @@ pub struct PgnGame {
     /// In order, without those that say where the game begins.
     pub tags: Vec<(String, String)>,
     pub game: Game,
+    /// Evaluations in comments (`[%eval 0.31]`): plies played before, White's centipawns; mates are left out.
+    pub evaluations: Vec<(usize, i32)>,
 }
 
 impl PgnGame {
@@ -52,6 +54,7 @@ struct Tags {
 struct Movetext {
     tags: Vec<(String, String)>,
     game: Game,
+    evaluations: Vec<(usize, i32)>,
     /// After an illegal move the rest is not read.
     broken: bool,
 }
@@ -83,7 +86,9 @@ impl Visitor for Moves {
         };
         match start {
             Some(start) => {
-                ControlFlow::Continue(Movetext { tags: tags.others, game: Game::new(start), broken: false })
+                let game = Game::new(start);
+                let evaluations = Vec::new();
+                ControlFlow::Continue(Movetext { tags: tags.others, game, evaluations, broken: false })
             }
             None => ControlFlow::Break(None),
         }
@@ -99,13 +104,32 @@ impl Visitor for Moves {
         ControlFlow::Continue(())
     }
 
+    fn comment(&mut self, movetext: &mut Movetext, comment: RawComment<'_>) -> ControlFlow<Self::Output> {
+        if let Some(centipawns) = evaluation(comment.as_bytes())
+            && !movetext.broken
+        {
+            movetext.evaluations.push((movetext.game.moves().len(), centipawns));
+        }
+        ControlFlow::Continue(())
+    }
+
     fn begin_variation(&mut self, _: &mut Movetext) -> ControlFlow<Self::Output, Skip> {
         ControlFlow::Continue(Skip(true))
     }
 
     fn end_game(&mut self, movetext: Movetext) -> Self::Output {
-        Some(PgnGame { tags: movetext.tags, game: movetext.game })
+        let Movetext { tags, game, evaluations, .. } = movetext;
+        Some(PgnGame { tags, game, evaluations })
     }
+}
+
+/// White's centipawns in a comment with `[%eval 0.31]`.
+fn evaluation(comment: &[u8]) -> Option<i32> {
+    let comment = String::from_utf8_lossy(comment);
+    let (_, rest) = comment.split_once("[%eval ")?;
+    let number = rest.split([']', ',']).next()?.trim();
+    let pawns: f64 = number.parse().ok().filter(|pawns: &f64| pawns.abs() < 1e5)?;
+    Some((pawns * 100.0).round() as i32)
 }
 
 #[cfg(test)]
@@ -117,5 +141,12 @@ mod tests {
         let pgn = b"[FEN \"nonsense\"]\n\n1. e4 *\n\n1. e4 e5 2. Ke7 Nf6 *\n\n[FEN \"4k3/8/8/8/8/8/8/4K2R w K - 0 1\"]\n\n1. O-O *\n";
         let lengths: Vec<usize> = read(&pgn[..]).map(|game| game.unwrap().game.moves().len()).collect();
         assert_eq!(lengths, [2, 1]);
+    }
+
+    #[test]
+    fn evaluations_are_read() {
+        let pgn = b"{ [%eval 0.2] } 1. e4 { [%eval -0.31,22] } e5 { nothing } 2. Nf3 { [%eval #3] } *";
+        let game = read(&pgn[..]).next().unwrap().unwrap();
+        assert_eq!(game.evaluations, [(0, 20), (1, -31)]);
     }
 }

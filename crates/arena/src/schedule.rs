@@ -108,12 +108,12 @@ mod tests {
     #[test]
     fn seeds_decide_the_order() {
         let order = |seed| -> Vec<u64> {
-            let openings = shuffled(crate::built_in(), seed);
+            let openings = shuffled(crate::main_lines(), seed);
             openings.iter().map(|game| game.position().key()).collect()
         };
         assert_eq!(order(1), order(1));
         assert_ne!(order(1), order(2));
-        let in_order: Vec<u64> = crate::built_in().iter().map(|game| game.position().key()).collect();
+        let in_order: Vec<u64> = crate::main_lines().iter().map(|game| game.position().key()).collect();
         assert_eq!(order(0), in_order);
     }
 }

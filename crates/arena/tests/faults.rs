@@ -24,7 +24,7 @@ fn play(players: Vec<PlayerSpec>, rules: Rules) -> (Vec<String>, Results) {
         format: Format::Gauntlet,
         games: 2,
         rules,
-        openings: arena::built_in(),
+        openings: arena::balanced(),
         jobs: 2,
         start_patience: Duration::from_secs(60),
         times: false,
@@ -67,7 +67,7 @@ fn every_fault_has_its_name() {
     for game in results.games() {
         assert!(game.pgn.contains("[Fault \""), "{}", game.pgn);
         // The book, then two moves of each side and perhaps a third of the opponent.
-        let opening = arena::built_in()[game.opening].moves().len();
+        let opening = arena::balanced()[game.opening].moves().len();
         assert!((opening + 4..=opening + 5).contains(&game.plies), "{}", game.pgn);
     }
 }

@@ -10,6 +10,7 @@ mod label_command;
 mod ladder_command;
 mod match_command;
 mod net_command;
+mod openings_command;
 mod rate_command;
 mod train_command;
 mod uci_command;
@@ -38,6 +39,7 @@ enum Command {
     Ladder(ladder_command::Args),
     Match(match_command::Args),
     Net(net_command::Args),
+    Openings(openings_command::Args),
     Rate(rate_command::Args),
     Train(train_command::Args),
     Uci(uci_command::Args),
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         Some(Command::Ladder(args)) => ladder_command::run(args),
         Some(Command::Match(args)) => match_command::run(args),
         Some(Command::Net(args)) => net_command::run(args),
+        Some(Command::Openings(args)) => openings_command::run(args),
         Some(Command::Rate(args)) => rate_command::run(args),
         Some(Command::Train(args)) => train_command::run(args),
         Some(Command::Uci(args)) => uci_command::run(args),

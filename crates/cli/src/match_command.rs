@@ -50,7 +50,7 @@ pub struct Args {
     /// Games at once.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     jobs: u64,
-    /// Openings from a PGN, EPD or FEN file, plain or compressed (default: a built-in book).
+    /// Openings from a PGN, EPD or FEN file, plain or compressed (default: built-in balanced positions).
     #[arg(long, value_name = "FILE")]
     openings: Option<PathBuf>,
     /// Plies taken from each game of a PGN of openings.
@@ -247,7 +247,7 @@ pub fn stop_on_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
 
 /// The openings of a file, or the built-in ones.
 pub fn openings(path: Option<&Path>, plies: usize) -> anyhow::Result<Vec<Game>> {
-    let Some(path) = path else { return Ok(arena::built_in()) };
+    let Some(path) = path else { return Ok(arena::balanced()) };
     let read = || -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
         io::Read::read_to_end(&mut data::plain_text(std::fs::File::open(path)?)?, &mut text)?;

@@ -164,7 +164,7 @@ impl Labeller<'_> {
 
 /// A start that is not the end of a game yet.
 fn opening(settings: &SelfPlay, random: &mut ChaCha8Rng) -> Game {
-    let book = arena::built_in();
+    let book = arena::main_lines();
     loop {
         let mut game = Game::default();
         if random.random_bool(settings.book_share) {
