@@ -10,7 +10,7 @@ use board::{Color, Game, GameEnd};
 use search::Score;
 use uci::client::{ClientError, Task};
 
-use crate::Player;
+use crate::{Player, Tablebases};
 
 /// How long a player may think.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +80,13 @@ impl Rules {
     }
 }
 
+/// What ends a game before the rules of chess do.
+#[derive(Clone, Copy, Debug)]
+pub struct Judges<'a> {
+    pub rules: &'a Rules,
+    pub tables: Option<&'a Tablebases>,
+}
+
 /// What an engine did wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -146,6 +153,8 @@ pub enum Ending {
     Rule(GameEnd),
     /// Both engines agreed for long enough.
     Adjudicated,
+    /// Endgame tables know the result.
+    Tablebase,
     /// Too many plies.
     TooLong,
     /// This side lost by a fault.
@@ -180,9 +189,10 @@ pub fn play_game(
     players: [&mut dyn Player; 2],
     opening: &Game,
     controls: [TimeControl; 2],
-    rules: &Rules,
+    judges: Judges<'_>,
     stop: &AtomicBool,
 ) -> Option<PlayedGame> {
+    let Judges { rules, tables } = judges;
     let [white, black] = players;
     let mut game = opening.clone();
     let book_plies = game.moves().len();
@@ -199,6 +209,9 @@ pub fn play_game(
         let turn = game.position().turn();
         if let Some(winner) = adjudicate(&notes, game.moves().len(), turn, rules) {
             break (winner, Ending::Adjudicated);
+        }
+        if let Some(winner) = tables.and_then(|tables| tables.winner(game.position())) {
+            break (winner, Ending::Tablebase);
         }
         if game.moves().len() >= book_plies + rules.max_plies {
             break (None, Ending::TooLong);

@@ -18,9 +18,10 @@ mod runner;
 mod schedule;
 mod sprt;
 pub mod summary;
+mod tablebase;
 
 pub use estimate::{Estimate, Pentanomial, Tally, Unit, elo_of_score, elo_text, score_of_elo};
-pub use game::{Ending, Fault, MoveNote, PlayedGame, Rules, TimeControl, play_game};
+pub use game::{Ending, Fault, Judges, MoveNote, PlayedGame, Rules, TimeControl, play_game};
 pub use journal::{Journal, JournalError, write_whole};
 pub use opening::{OpeningError, balanced, from_epd, from_pgn, main_lines, position_of_epd, select_balanced};
 pub use pgn_results::PgnResults;
@@ -31,3 +32,4 @@ pub use results::{Duel, Results};
 pub use runner::{Match, MatchError, MatchSettings};
 pub use schedule::{Format, Slot, shuffled};
 pub use sprt::{Scale, Sprt, SprtError, SprtRun, Verdict};
+pub use tablebase::{TablebaseError, Tablebases};

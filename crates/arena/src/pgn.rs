@@ -162,7 +162,7 @@ pub fn match_game(about: &GameText<'_>, played: &PlayedGame) -> String {
 fn termination(ending: &Ending) -> &'static str {
     match ending {
         Ending::Rule(_) => "normal",
-        Ending::Adjudicated | Ending::TooLong => "adjudication",
+        Ending::Adjudicated | Ending::Tablebase | Ending::TooLong => "adjudication",
         Ending::Fault { fault: crate::Fault::TimeForfeit(_), .. } => "time forfeit",
         Ending::Fault { fault: crate::Fault::IllegalMove(_), .. } => "rules infraction",
         Ending::Fault { .. } => "abandoned",
@@ -179,6 +179,7 @@ pub fn describe(ending: &Ending) -> String {
         Ending::Rule(GameEnd::Repetition) => "threefold repetition".to_owned(),
         Ending::Rule(GameEnd::FiftyMoves) => "fifty-move rule".to_owned(),
         Ending::Adjudicated => "adjudicated: both engines agree".to_owned(),
+        Ending::Tablebase => "adjudicated: endgame tables".to_owned(),
         Ending::TooLong => "adjudicated: too long".to_owned(),
         Ending::Fault { side, fault } => format!("{} by {side}", fault.name()),
     }

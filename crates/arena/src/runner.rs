@@ -3,7 +3,10 @@
 use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -11,8 +14,8 @@ use std::{
 use board::{Color, Game};
 
 use crate::{
-    Ending, Fault, Format, GameRecord, PlayedGame, Player, PlayerSpec, Results, Rules, Slot, SprtRun,
-    StartError,
+    Ending, Fault, Format, GameRecord, Judges, PlayedGame, Player, PlayerSpec, Results, Rules, Slot, SprtRun,
+    StartError, Tablebases,
     game::play_game,
     pgn::GameText,
     schedule::{pairings, schedule},
@@ -28,6 +31,7 @@ pub struct MatchSettings {
     /// Games of each pairing.
     pub games: usize,
     pub rules: Rules,
+    pub tables: Option<Arc<Tablebases>>,
     /// At least one; each round of two games a pairing has its own, from the first again when they run out.
     pub openings: Vec<Game>,
     /// Games at once.
@@ -113,7 +117,7 @@ impl Match {
         let mut lines = vec![
             format!("{:?}", settings.format),
             format!("{count} openings {:016x}", openings.finish()),
-            format!("{:?}", settings.rules),
+            format!("{:?}, {:?}", settings.rules, settings.tables),
         ];
         for (name, player) in self.names.iter().zip(&settings.players) {
             lines.push(format!("{name}: {}", player.identity));
@@ -233,8 +237,9 @@ impl Worker<'_> {
         let (white, black) = (take(slot.white), take(slot.black));
         let played = match (white, black, fault) {
             (Some(mut white), Some(mut black), None) => {
+                let judges = Judges { rules: &settings.rules, tables: settings.tables.as_deref() };
                 let controls = sides.map(|index| settings.players[index].control);
-                let played = play_game([&mut *white, &mut *black], opening, controls, &settings.rules, stop);
+                let played = play_game([&mut *white, &mut *black], opening, controls, judges, stop);
                 let at_fault = match &played {
                     Some(PlayedGame { ending: Ending::Fault { side, .. }, .. }) => Some(*side),
                     _ => None,

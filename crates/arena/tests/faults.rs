@@ -24,6 +24,7 @@ fn play(players: Vec<PlayerSpec>, rules: Rules) -> (Vec<String>, Results) {
         format: Format::Gauntlet,
         games: 2,
         rules,
+        tables: None,
         openings: arena::balanced(),
         jobs: 2,
         start_patience: Duration::from_secs(60),

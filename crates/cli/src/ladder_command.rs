@@ -26,6 +26,9 @@ use crate::{
     },
 };
 
+/// How long an opponent with fixed nodes may take: a busy machine must not decide a game.
+const BUSY: Duration = Duration::from_secs(600);
+
 /// Place a player on a scale of fixed opponents: Stockfish at fixed nodes, which does not depend on the machine.
 ///
 /// Opponents are chosen near the player as its rating becomes known. Example: --engine internal --movetime 1s --games 100
@@ -92,10 +95,11 @@ impl Args {
             players,
             format,
             games: self.games as usize,
-            rules: Rules { margin: self.margin, ..Rules::default() },
+            rules: Rules { margin: self.margin, untimed: BUSY, ..Rules::default() },
+            tables: None,
             openings: arena::shuffled(openings(self.openings.as_deref(), 16)?, self.seed),
             jobs: self.jobs as usize,
-            start_patience: Duration::from_secs(60),
+            start_patience: BUSY,
             times: true,
         })?)
     }

@@ -16,7 +16,8 @@ use std::{
 
 use anyhow::{Context, ensure};
 use arena::{
-    Format, Journal, Match, MatchSettings, PlayerSpec, Results, Rules, Scale, Sprt, SprtRun, Verdict,
+    Format, Journal, Match, MatchSettings, PlayerSpec, Results, Rules, Scale, Sprt, SprtRun, Tablebases,
+    Verdict,
 };
 use board::Game;
 
@@ -91,6 +92,9 @@ pub struct Args {
     /// Play on until the rules of chess end the game.
     #[arg(long)]
     no_adjudication: bool,
+    /// End games by the Syzygy tables of this folder.
+    #[arg(long, value_name = "FOLDER")]
+    syzygy: Option<PathBuf>,
     /// Games of more plies are drawn.
     #[arg(long, default_value_t = 400, value_name = "N")]
     max_plies: usize,
@@ -134,6 +138,7 @@ impl Args {
             format: if self.gauntlet { Format::Gauntlet } else { Format::RoundRobin },
             games: games as usize,
             rules,
+            tables: self.syzygy.as_deref().map(Tablebases::open).transpose()?.map(Arc::new),
             openings: arena::shuffled(openings, self.seed),
             jobs: self.jobs as usize,
             start_patience: Duration::from_secs(20),
