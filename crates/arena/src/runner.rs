@@ -142,7 +142,7 @@ impl Match {
     /// at once), with all results. Setting `stop` ends the match: running games are given up at their next move.
     ///
     /// # Errors
-    /// A thread cannot be started, or a player not even once by one of them.
+    /// A thread cannot be started.
     pub fn run(
         &self,
         results: Results,
@@ -166,7 +166,6 @@ impl Match {
         let open: Vec<Slot> = slots.iter().copied().filter(|slot| !results.contains(slot.number)).collect();
         let next = AtomicUsize::new(0);
         let (sender, finished) = crossbeam_channel::unbounded();
-        let mut failure = None;
         thread::scope(|scope| -> Result<(), MatchError> {
             for number in 0..self.settings.jobs.clamp(1, open.len().max(1)) {
                 let (next, open, sender) = (&next, open.as_slice(), sender.clone());
@@ -174,9 +173,8 @@ impl Match {
                     let mut worker = Worker { of: self, running: HashMap::new() };
                     while !stop.load(Ordering::Relaxed) {
                         let Some(&slot) = open.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                        let Some(result) = worker.play(slot, stop) else { break };
-                        let failed = result.is_err();
-                        if sender.send(result).is_err() || failed {
+                        let Some(game) = worker.play(slot, stop) else { break };
+                        if sender.send(game).is_err() {
                             break;
                         }
                     }
@@ -184,59 +182,40 @@ impl Match {
                 })?;
             }
             drop(sender);
-            for result in &finished {
-                match result {
-                    Ok(game) => {
-                        results.add(game.clone());
-                        report(&game, &results);
-                    }
-                    Err(error) => {
-                        stop.store(true, Ordering::Relaxed);
-                        failure.get_or_insert(error);
-                    }
-                }
+            for game in &finished {
+                results.add(game.clone());
+                report(&game, &results);
             }
             Ok(())
         })?;
-        match failure {
-            Some(error) => Err(error.into()),
-            None => Ok(results),
-        }
+        Ok(results)
     }
 }
 
 /// Players that one thread keeps running at most, beside those of the game.
 const KEPT: usize = 8;
 
-/// One thread's players.
+/// One thread's running players, by index.
 struct Worker<'a> {
     of: &'a Match,
-    /// By index; the players that have been started before and are not running have been at fault.
-    running: HashMap<usize, Option<Box<dyn Player>>>,
+    running: HashMap<usize, Box<dyn Player>>,
 }
 
 impl Worker<'_> {
-    /// Plays a game; `None` when stopped. An error is a player that could never be started.
-    fn play(&mut self, slot: Slot, stop: &AtomicBool) -> Option<Result<GameRecord, StartError>> {
+    /// Plays a game; `None` when stopped.
+    fn play(&mut self, slot: Slot, stop: &AtomicBool) -> Option<GameRecord> {
         let settings = &self.of.settings;
         let sides = [slot.white, slot.black];
         if self.running.len() > KEPT {
-            self.running.retain(|index, _| sides.contains(index));
+            let idle: Vec<usize> =
+                self.running.keys().copied().filter(|index| !sides.contains(index)).collect();
+            idle.into_iter().filter_map(|index| self.running.remove(&index)).for_each(Player::close);
         }
         let number = slot.opening % settings.openings.len();
         let opening = &settings.openings[number];
-        let mut fault = None;
-        for (index, side) in sides.into_iter().zip([Color::White, Color::Black]) {
-            match self.ready(index) {
-                Ok(None) => {}
-                Ok(Some(found)) => fault = Some((side, found)),
-                Err(error) => return Some(Err(error)),
-            }
-        }
-        let mut take = |index| self.running.get_mut(&index).and_then(Option::take);
-        let (white, black) = (take(slot.white), take(slot.black));
-        let played = match (white, black, fault) {
-            (Some(mut white), Some(mut black), None) => {
+        let [white, black] = sides.map(|index| self.ready(index));
+        let played = match (white, black) {
+            (Ok(mut white), Ok(mut black)) => {
                 let judges = Judges { rules: &settings.rules, tables: settings.tables.as_deref() };
                 let controls = sides.map(|index| settings.players[index].control);
                 let played = play_game([&mut *white, &mut *black], opening, controls, judges, stop);
@@ -244,28 +223,23 @@ impl Worker<'_> {
                     Some(PlayedGame { ending: Ending::Fault { side, .. }, .. }) => Some(*side),
                     _ => None,
                 };
+                // The state of one at fault is unknown: a fresh one plays the next game.
                 for (index, side, player) in
                     [(slot.white, Color::White, white), (slot.black, Color::Black, black)]
                 {
-                    // The state of one at fault is unknown: a fresh one plays the next game.
-                    let kept = (at_fault != Some(side)).then_some(player);
-                    self.running.insert(index, kept);
+                    if at_fault != Some(side) {
+                        self.running.insert(index, player);
+                    }
                 }
                 played?
             }
-            (white, black, fault) => {
-                let (side, fault) =
-                    fault.unwrap_or((Color::White, Fault::Crash("the player is not running".to_owned())));
-                for (index, player) in [(slot.white, white), (slot.black, black)] {
-                    self.running.insert(index, player);
-                }
-                PlayedGame {
-                    game: opening.clone(),
-                    book_plies: opening.moves().len(),
-                    notes: Vec::new(),
-                    winner: Some(!side),
-                    ending: Ending::Fault { side, fault },
-                }
+            (Err(fault), black) => {
+                self.running.extend(black.ok().map(|black| (slot.black, black)));
+                unplayed(opening, Color::White, fault)
+            }
+            (Ok(white), Err(fault)) => {
+                self.running.insert(slot.white, white);
+                unplayed(opening, Color::Black, fault)
             }
         };
         let text = GameText {
@@ -275,34 +249,34 @@ impl Worker<'_> {
             times: settings.times,
         };
         let pgn = crate::pgn::match_game(&text, &played);
-        Some(Ok(GameRecord::new(slot, number, &played, pgn)))
+        Some(GameRecord::new(slot, number, &played, pgn))
     }
 
-    /// Starts the player or, when it runs, tells it of the new game; one that has died meanwhile is started once more.
-    /// `Ok(Some(fault))`: it has run before and cannot be started now.
-    fn ready(&mut self, index: usize) -> Result<Option<Fault>, StartError> {
+    /// The player, told of the new game; one that is not running or has died meanwhile is started.
+    fn ready(&mut self, index: usize) -> Result<Box<dyn Player>, Fault> {
         let settings = &self.of.settings;
-        let known = self.running.contains_key(&index);
-        if let Some(Some(player)) = self.running.get_mut(&index)
+        if let Some(mut player) = self.running.remove(&index)
             && player.new_game().is_ok()
         {
-            return Ok(None);
+            return Ok(player);
         }
-        match settings.players[index].start(settings.start_patience) {
-            Ok((mut player, _)) => {
-                let fault = player.new_game().err();
-                self.running.insert(index, fault.is_none().then_some(player));
-                Ok(fault)
-            }
-            Err(error) if known => {
-                self.running.insert(index, None);
-                Ok(Some(error.into()))
-            }
-            Err(error) => Err(error),
-        }
+        let (mut player, _) = settings.players[index].start(settings.start_patience)?;
+        player.new_game()?;
+        Ok(player)
     }
 
     fn close(self) {
-        self.running.into_values().flatten().for_each(Player::close);
+        self.running.into_values().for_each(Player::close);
+    }
+}
+
+/// A game that a side lost before its first move.
+fn unplayed(opening: &Game, side: Color, fault: Fault) -> PlayedGame {
+    PlayedGame {
+        game: opening.clone(),
+        book_plies: opening.moves().len(),
+        notes: Vec::new(),
+        winner: Some(!side),
+        ending: Ending::Fault { side, fault },
     }
 }

@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(winner("8/8/8/4k3/8/8/8/KQ6 w - - 0 1"), Some(Some(Color::White)));
         assert_eq!(winner("8/8/8/4K3/8/8/8/kq6 w - - 0 1"), Some(Some(Color::Black)));
         assert_eq!(winner("8/8/8/4k3/8/8/8/KB6 w - - 0 1"), Some(None));
-        assert_eq!(winner("8/8/8/8/8/8/1k6/KQ6 b - - 0 1"), Some(None), "the queen is lost");
+        assert_eq!(winner("8/8/8/8/8/8/1k6/1Q5K b - - 0 1"), Some(None), "the queen is lost");
         assert_eq!(winner("8/8/8/4k3/8/8/8/KQ6 w - - 1 1"), None, "moves count already");
         assert_eq!(winner("8/8/8/4k3/8/8/8/KN6 w - - 0 1"), None, "no such table");
         assert_eq!(winner("8/8/8/4k3/8/8/8/4K2R w K - 0 1"), None, "castling");

@@ -278,7 +278,8 @@ impl Searcher {
         let legal = if frame.depth == 0 { moves.clone() } else { frame.position.legal_moves() };
         if frame.depth > 0 {
             // Quiet checks too: some of them mate.
-            let checks = legal.iter().filter(|mv| !moves.contains(mv) && frame.position.after(**mv).is_check());
+            let checks =
+                legal.iter().filter(|mv| !moves.contains(mv) && frame.position.after(**mv).is_check());
             let checks: Vec<Move> = checks.copied().collect();
             moves.extend(checks);
         }
