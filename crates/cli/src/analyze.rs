@@ -126,9 +126,10 @@ fn game(args: &Args) -> anyhow::Result<Game> {
     let mut game = Game::new(position);
     for text in args.moves.iter().flat_map(|moves| moves.split([' ', ',', '\t', '\n'])) {
         let text = text.trim();
-        // Move numbers, as in copied games.
-        let text = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-        if text.is_empty() {
+        // Move numbers, as in copied games; castling may be written with zeros.
+        let unnumbered = text.trim_start_matches(|c: char| c.is_ascii_digit());
+        let text = if unnumbered.starts_with('.') { unnumbered.trim_start_matches('.') } else { text };
+        if text.is_empty() || unnumbered.is_empty() {
             continue;
         }
         let position = game.position();
