@@ -260,7 +260,7 @@ fn rate(
         for position in cycle.by_ref().take(size) {
             match kind {
                 HeadKind::Value => batch.push(position, true, &[]),
-                HeadKind::Moves => batch.push(position, false, &position.legal_moves()),
+                _ => batch.push(position, false, &position.legal_moves()),
             }
         }
         batches.push(batch);

@@ -1,6 +1,6 @@
 //! The questions a search asks at once and the answers it gets, as flat arrays.
 
-use board::{Move, Position};
+use board::{Color, Move, Position};
 use nets::{PLANES, POLICY_SIZE, PolicyIndex, Squares, policy_index};
 
 use crate::EvalError;
@@ -10,7 +10,10 @@ use crate::EvalError;
 pub struct Query {
     /// Zobrist key of the position, for caches.
     pub key: u64,
+    /// From the mover's side.
     pub squares: Squares,
+    /// The mover.
+    pub turn: Color,
     /// Is the value of the position asked for?
     pub value: bool,
     /// Where this query's moves begin in [`Batch::moves`].
@@ -62,6 +65,7 @@ impl Batch {
         self.queries.push(Query {
             key: position.key(),
             squares: Squares::of(position),
+            turn,
             value,
             first_move,
             move_count: moves.len() as u32,

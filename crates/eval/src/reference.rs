@@ -6,23 +6,21 @@
 //! * a convolution is a cross-correlation, as in PyTorch and Burn: weight `[out][in][row][column]` multiplies the input
 //!   at `rank + start + row * dilation`, `file + start + column * dilation`, zero outside the board;
 //! * `start` is `-(dilation * (kernel - 1)) / 2` (3x3: one step back; 2x2 with dilation 2: -1 and +1);
-//! * a `valid` 8x8 convolution multiplies every square once and leaves one cell;
+//! * a `valid` convolution, as large as the board, multiplies every cell once and leaves one;
 //! * batch norm uses the running statistics: `(x - mean) / sqrt(variance + 1e-5) * scale + shift`.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
-use nets::{Activation, HeadKind, Layer, NORM_EPSILON, Network, PLANES, Padding, Squares};
+use board::Color;
+use nets::{Activation, HeadKind, LEAKY_SLOPE, Layer, NORM_EPSILON, Network, Padding, Pooling, Squares};
 
 use crate::{Answered, Batch, EvalError, Evaluator, Scores};
 
-/// Raw outputs of a network for one position, before calibration.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Logits {
-    /// The value head's output, if there is one.
-    pub value: Option<f32>,
-    /// The move head's [`nets::POLICY_SIZE`] outputs, if there is one.
-    pub moves: Option<Vec<f32>>,
-}
+/// Raw outputs of a network for one position, before calibration, by head.
+pub type Logits = BTreeMap<HeadKind, Vec<f32>>;
 
 /// Activations: `cells * channels` numbers, channels last.
 #[derive(Clone)]
@@ -32,33 +30,45 @@ struct Cells {
     data: Vec<f32>,
 }
 
-/// Runs every head of `network` on one position.
+impl Cells {
+    fn zeros(cells: usize, channels: usize) -> Self {
+        Self { cells, channels, data: vec![0.0; cells * channels] }
+    }
+}
+
+/// Runs every head of `network` on one position, given from its mover's side.
 ///
 /// # Errors
 /// The description cannot be run or a tensor is missing.
-pub fn run(network: &Network, squares: &Squares) -> Result<Logits, EvalError> {
-    run_heads(network, squares, &[HeadKind::Value, HeadKind::Moves])
+pub fn run(network: &Network, squares: &Squares, turn: Color) -> Result<Logits, EvalError> {
+    let kinds: Vec<HeadKind> = network.description.heads.iter().map(|head| head.kind).collect();
+    run_heads(network, squares, turn, &kinds)
 }
 
 /// Runs the heads named in `kinds` that `network` has.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_heads(network: &Network, squares: &Squares, kinds: &[HeadKind]) -> Result<Logits, EvalError> {
+pub fn run_heads(
+    network: &Network,
+    squares: &Squares,
+    turn: Color,
+    kinds: &[HeadKind],
+) -> Result<Logits, EvalError> {
     let unsupported = |reason: String| EvalError::Unsupported { network: network.name.clone(), reason };
-    network.description.check().map_err(unsupported)?;
-    let mut input = Cells { cells: 64, channels: PLANES, data: vec![0.0; 64 * PLANES] };
-    for (square, plane) in squares.active() {
-        input.data[square * PLANES + plane] = 1.0;
-    }
-    let trunk = layers(network, "trunk", &network.description.trunk, input)?;
-    let mut logits = Logits::default();
-    for head in network.description.heads.iter().filter(|head| kinds.contains(&head.kind)) {
-        let output = layers(network, head.kind.name(), &head.layers, trunk.clone())?;
-        match head.kind {
-            HeadKind::Value => logits.value = output.data.first().copied(),
-            HeadKind::Moves => logits.moves = Some(output.data),
+    let description = &network.description;
+    description.check().map_err(unsupported)?;
+    let mut input = Cells::zeros(64, description.encoding.planes());
+    for (square, state) in description.encoding.states_of(squares, turn).into_iter().enumerate() {
+        for (plane, value) in description.encoding.planes_of(usize::from(state)) {
+            input.data[square * input.channels + plane] = value;
         }
+    }
+    let trunk = layers(network, "trunk", &description.trunk, input)?;
+    let mut logits = Logits::new();
+    for head in description.heads.iter().filter(|head| kinds.contains(&head.kind)) {
+        let output = layers(network, head.kind.name(), &head.layers, trunk.clone())?;
+        logits.insert(head.kind, output.data);
     }
     Ok(logits)
 }
@@ -78,10 +88,11 @@ fn tensor<'a>(network: &'a Network, name: &str) -> Result<&'a [f32], EvalError> 
 }
 
 fn layer(network: &Network, name: &str, layer: &Layer, input: &Cells) -> Result<Cells, EvalError> {
+    let weight = || tensor(network, &format!("{name}.weight"));
     let (mut output, norm, activation) = match layer {
-        Layer::Branches { branches, activation } => {
+        Layer::Branches { branches, norm, activation } => {
             let channels = branches.iter().map(|branch| branch.channels).sum();
-            let mut output = Cells { cells: 64, channels, data: vec![0.0; 64 * channels] };
+            let mut output = Cells::zeros(64, channels);
             let mut first = 0;
             for (index, branch) in branches.iter().enumerate() {
                 let weight = tensor(network, &format!("{name}.branches.{index}.weight"))?;
@@ -94,19 +105,38 @@ fn layer(network: &Network, name: &str, layer: &Layer, input: &Cells) -> Result<
                 convolution.same(input, &mut output, first);
                 first += branch.channels;
             }
-            (output, true, *activation)
+            (output, *norm, *activation)
         }
         &Layer::Conv { kernel, channels, padding, norm, activation } => {
-            let weight = tensor(network, &format!("{name}.weight"))?;
             let cells = if padding == Padding::Valid { 1 } else { input.cells };
-            let mut output = Cells { cells, channels, data: vec![0.0; cells * channels] };
-            let convolution = Convolution { kernel: [kernel; 2], dilation: [1; 2], channels, weight };
+            let mut output = Cells::zeros(cells, channels);
+            let convolution =
+                Convolution { kernel: [kernel; 2], dilation: [1; 2], channels, weight: weight()? };
             match padding {
                 Padding::Same => convolution.same(input, &mut output, 0),
                 Padding::Valid => convolution.valid(input, &mut output),
             }
             (output, norm, activation)
         }
+        &Layer::Dense { channels, norm, activation } => {
+            let (mut output, weight) = (Cells::zeros(1, channels), weight()?);
+            let inputs = input.cells * input.channels;
+            for (value, weights) in output.data.iter_mut().zip(weight.chunks_exact(inputs)) {
+                for (index, weight) in weights.iter().enumerate() {
+                    let (channel, cell) = (index / input.cells, index % input.cells);
+                    *value += input.data[cell * input.channels + channel] * weight;
+                }
+            }
+            (output, norm, activation)
+        }
+        Layer::Residual { layers, activation } => {
+            let mut output = self::layers(network, &format!("{name}.layers"), layers, input.clone())?;
+            output.data.iter_mut().zip(&input.data).for_each(|(value, input)| *value += input);
+            activate(&mut output, *activation);
+            return Ok(output);
+        }
+        &Layer::Pool { pooling, size } => return Ok(pool(input, pooling, size)),
+        Layer::AppendMean => return Ok(append_mean(input)),
     };
     if norm {
         let [scale, shift, mean, variance] = ["scale", "shift", "mean", "variance"]
@@ -125,10 +155,59 @@ fn layer(network: &Network, name: &str, layer: &Layer, input: &Cells) -> Result<
             row.iter_mut().zip(bias).for_each(|(value, bias)| *value += bias);
         }
     }
-    if activation == Activation::Relu {
-        output.data.iter_mut().for_each(|value| *value = value.max(0.0));
-    }
+    activate(&mut output, activation);
     Ok(output)
+}
+
+fn activate(cells: &mut Cells, activation: Activation) {
+    cells.data.iter_mut().for_each(|value| *value = activated(*value, activation));
+}
+
+/// An activation from its definition, in double precision.
+#[must_use]
+pub fn activated(value: f32, activation: Activation) -> f32 {
+    let x = f64::from(value);
+    match activation {
+        Activation::Identity => value,
+        Activation::Relu => value.max(0.0),
+        Activation::LeakyRelu => value.max(0.0) + LEAKY_SLOPE * value.min(0.0),
+        Activation::Gelu => (0.5 * x * (1.0 + libm::erf(x / std::f64::consts::SQRT_2))) as f32,
+        Activation::Silu => (x / (1.0 + (-x).exp())) as f32,
+        Activation::Tanh => x.tanh() as f32,
+    }
+}
+
+fn pool(input: &Cells, pooling: Pooling, size: usize) -> Cells {
+    let side = input.cells.isqrt();
+    let new_side = side / size;
+    let mut output = Cells::zeros(new_side * new_side, input.channels);
+    for (place, value) in output.data.iter_mut().enumerate() {
+        let (cell, channel) = (place / input.channels, place % input.channels);
+        let window = (0..size * size).map(|index| {
+            let rank = cell / new_side * size + index / size;
+            let file = cell % new_side * size + index % size;
+            input.data[(rank * side + file) * input.channels + channel]
+        });
+        *value = match pooling {
+            Pooling::Max => window.fold(f32::NEG_INFINITY, f32::max),
+            Pooling::Average => window.sum::<f32>() / (size * size) as f32,
+        };
+    }
+    output
+}
+
+fn append_mean(input: &Cells) -> Cells {
+    let channels = input.channels;
+    let mut means = vec![0.0; channels];
+    for row in input.data.chunks_exact(channels) {
+        means.iter_mut().zip(row).for_each(|(mean, value)| *mean += value / input.cells as f32);
+    }
+    let mut output = Cells { cells: input.cells, channels: 2 * channels, data: Vec::new() };
+    for row in input.data.chunks_exact(channels) {
+        output.data.extend_from_slice(row);
+        output.data.extend_from_slice(&means);
+    }
+    output
 }
 
 /// Offset of the first kernel row (or column) from the output square.
@@ -148,7 +227,7 @@ struct Convolution<'a> {
 impl Convolution<'_> {
     /// Adds this convolution's outputs into the channels of `output` from `first` on.
     fn same(&self, input: &Cells, output: &mut Cells, first: usize) {
-        let side = if input.cells == 64 { 8 } else { 1 };
+        let side = input.cells.isqrt();
         let start = [0, 1].map(|axis| kernel_start(self.kernel[axis], self.dilation[axis]));
         let at = |place: usize, axis: usize, step: usize| {
             usize::try_from(place as isize + start[axis] + (step * self.dilation[axis]) as isize)
@@ -174,11 +253,12 @@ impl Convolution<'_> {
         }
     }
 
-    /// An 8x8 kernel over the 64 squares.
+    /// A kernel as large as the board.
     fn valid(&self, input: &Cells, output: &mut Cells) {
-        for square in 0..64 {
+        let side = self.kernel[0];
+        for cell in 0..input.cells {
             for channel in 0..self.channels {
-                output.data[channel] += self.dot(input, square, channel, square / 8, square % 8);
+                output.data[channel] += self.dot(input, cell, channel, cell / side, cell % side);
             }
         }
     }
@@ -225,9 +305,11 @@ impl Evaluator for Reference {
             let mut kinds = Vec::new();
             kinds.extend(query.value.then_some(HeadKind::Value));
             kinds.extend((query.move_count > 0).then_some(HeadKind::Moves));
-            let logits = run_heads(&self.network, &query.squares, &kinds)?;
-            scores.values.push(logits.value.map_or(0.0, |logit| calibration.value.apply(logit)));
-            if let Some(moves) = logits.moves {
+            let logits = run_heads(&self.network, &query.squares, query.turn, &kinds)?;
+            let value = logits.get(&HeadKind::Value).map_or(0.0, |logits| calibration.value.apply(logits[0]));
+            let turned = self.network.description.encoding.is_whites_view() && query.turn.is_black();
+            scores.values.push(if turned { -value } else { value });
+            if let Some(moves) = logits.get(&HeadKind::Moves) {
                 for place in query.move_range() {
                     scores.moves[place] = calibration.moves.apply(moves[usize::from(batch.moves[place])]);
                 }
@@ -268,6 +350,7 @@ mod tests {
         let layers = vec![
             Layer::Branches {
                 branches: vec![Branch { kernel, dilation, channels: 1 }],
+                norm: true,
                 activation: Activation::Relu,
             },
             Layer::Conv {
@@ -311,7 +394,7 @@ mod tests {
                 let (to_rank, to_file) = (active / 8 - rank, active % 8 - file);
                 let on_board = (0..8).contains(&to_rank) && (0..8).contains(&to_file);
                 let expected = if on_board { (to_rank * 8 + to_file) as f32 } else { 0.0 };
-                assert_eq!(run(&network, &squares).unwrap().value, Some(expected));
+                assert_eq!(run(&network, &squares, Color::White).unwrap()[&HeadKind::Value], [expected]);
             }
         }
     }
@@ -327,17 +410,17 @@ mod tests {
         set(&mut network, "value.1.bias", |data| data[0] = 0.25);
         let mut squares = Squares::default();
         // No piece: (0 - 1) / 2 * 6 + 1 = -2, clipped to 0 on every square.
-        assert_eq!(run(&network, &squares).unwrap().value, Some(0.25));
+        assert_eq!(run(&network, &squares, Color::White).unwrap()[&HeadKind::Value], [0.25]);
         // One active square: (2 - 1) / 2 * 6 + 1 = 4 there.
         squares.0[10] = 1;
-        assert_eq!(run(&network, &squares).unwrap().value, Some(40.25));
+        assert_eq!(run(&network, &squares, Color::White).unwrap()[&HeadKind::Value], [40.25]);
     }
 
     #[test]
     fn outputs_have_the_promised_sizes() {
         let network = Network::random(Description::batch_first(&[HeadKind::Moves]), 3).unwrap();
-        let logits = run(&network, &Squares::of(&board::Position::default())).unwrap();
-        assert_eq!(logits.value, None);
-        assert_eq!(logits.moves.unwrap().len(), nets::POLICY_SIZE);
+        let logits = run(&network, &Squares::of(&board::Position::default()), Color::White).unwrap();
+        assert_eq!(logits.len(), 1);
+        assert_eq!(logits[&HeadKind::Moves].len(), nets::POLICY_SIZE);
     }
 }

@@ -7,10 +7,13 @@ use std::sync::Arc;
 use board::Position;
 use eval::{
     Batch, Evaluator,
-    cpu::{CpuEvaluator, CpuOptions, CpuPath, Precision},
-    reference::Reference,
+    cpu::{CpuEvaluator, CpuLogits, CpuOptions, CpuPath, Precision},
+    reference::{self, Reference},
 };
-use nets::{Activation, Branch, Description, Encoding, Head, HeadKind, Layer, Network, Padding};
+use nets::{
+    Activation, Branch, Cockfish, ConvChess, Description, Encoding, Head, HeadKind, Layer, Network, Padding,
+    Pooling, Shape, Squares,
+};
 use proptest::prelude::*;
 
 /// Every (path, precision) that this machine can run.
@@ -131,16 +134,56 @@ fn check(network: &Arc<Network>, count: usize, seed: u64) {
     }
 }
 
+/// Raw outputs of every head agree too, those that no search asks for among them.
+fn check_logits(network: &Arc<Network>, count: usize, seed: u64) {
+    let boards: Vec<_> = positions(count, seed).iter().map(|at| (Squares::of(at), at.turn())).collect();
+    for (path, precision) in paths() {
+        let options = CpuOptions { threads: 1, path: Some(path), precision: Some(precision) };
+        if precision == Precision::Int8 && !int8_holds(&network.description) {
+            continue;
+        }
+        let mut runner = CpuLogits::new(Arc::clone(network), options).unwrap();
+        for head in &network.description.heads {
+            let expected: Vec<f32> = boards
+                .iter()
+                .flat_map(|(squares, turn)| {
+                    reference::run(network, squares, *turn).unwrap()[&head.kind].clone()
+                })
+                .collect();
+            let found = runner.logits(&boards, head.kind).unwrap();
+            let difference = difference(&expected, &found);
+            assert!(
+                difference <= tolerance(precision),
+                "{path} {precision} {:?} differs by {difference} on {:?}",
+                head.kind,
+                network.description
+            );
+        }
+    }
+}
+
 /// Int8 activations cannot be negative, and a last layer that is no convolution would be rounded.
 fn int8_holds(description: &Description) -> bool {
-    let relu = |layer: &Layer| match layer {
-        Layer::Branches { activation, .. } | Layer::Conv { activation, .. } => {
-            *activation == Activation::Relu
+    fn holds(layer: &Layer) -> bool {
+        match layer {
+            Layer::Branches { activation, .. }
+            | Layer::Conv { activation, .. }
+            | Layer::Dense { activation, .. } => *activation == Activation::Relu,
+            Layer::Residual { layers, activation } => {
+                let (last, body) = layers.split_last().unwrap();
+                let sum = matches!(
+                    last,
+                    Layer::Conv { activation: Activation::Identity, .. }
+                        | Layer::Dense { activation: Activation::Identity, .. }
+                );
+                *activation == Activation::Relu && body.iter().all(holds) && (sum || holds(last))
+            }
+            Layer::Pool { .. } | Layer::AppendMean => true,
         }
-    };
-    description.trunk.iter().all(relu)
+    }
+    description.trunk.iter().all(holds)
         && description.heads.iter().all(|head| match head.layers.split_last() {
-            Some((Layer::Conv { .. }, body)) => body.iter().all(relu),
+            Some((Layer::Conv { .. } | Layer::Dense { .. }, body)) => body.iter().all(holds),
             _ => false,
         })
 }
@@ -174,6 +217,7 @@ fn a_shared_trunk_agrees() {
 fn heads_without_a_plain_last_layer_agree() {
     let input = |channels| Layer::Branches {
         branches: vec![Branch { kernel: [3, 3], dilation: [1, 1], channels }],
+        norm: true,
         activation: Activation::Relu,
     };
     let description = Description {
@@ -185,6 +229,153 @@ fn heads_without_a_plain_last_layer_agree() {
         ],
     };
     check(&network(description, 8), 9, 12);
+}
+
+#[test]
+fn cockfish_agrees() {
+    let published = Description::cockfish(&Cockfish::default());
+    assert_eq!(
+        published.multiply_adds(),
+        Ok(64 * 13 * 9 * 64 + 8 * 64 * 9 * 64 * 64 + 8192 * 256 + 256 * 128 + 128)
+    );
+    check(&network(published, 21), 9, 31);
+    for (seed, activation) in
+        (22..).zip([Activation::Gelu, Activation::Silu, Activation::LeakyRelu, Activation::Tanh])
+    {
+        let choice = Cockfish { filters: 40, blocks: 2, activation, global_mean: seed % 2 == 0 };
+        let mut description = Description::cockfish(&choice);
+        // A last tanh would hide the size of the outputs, which errors are compared with.
+        description.heads[0].layers.pop();
+        description.heads[0].layers.push(conv(1, 1, false, false));
+        check(&network(description, seed), 9, seed);
+    }
+}
+
+#[test]
+fn values_meant_for_white_are_turned_for_black() {
+    let network =
+        network(Description::cockfish(&Cockfish { filters: 8, blocks: 1, ..Cockfish::default() }), 2);
+    let mut batch = Batch::default();
+    let positions = positions(20, 3);
+    positions.iter().for_each(|position| batch.push(position, true, &[]));
+    let scores = evaluator(&network, CpuPath::Portable, Precision::F32, 1).evaluate(batch).unwrap().scores;
+    for (position, value) in positions.iter().zip(scores.values) {
+        let whites = reference::run(&network, &Squares::of(position), position.turn()).unwrap();
+        let whites = whites[&HeadKind::Value][0];
+        assert!((value - if position.turn().is_white() { whites } else { -whites }).abs() < 1e-4);
+    }
+}
+
+#[test]
+fn convchess_agrees() {
+    let kinds = [HeadKind::From, HeadKind::PawnTo, HeadKind::KingTo];
+    for (convolutions, pools) in [(3, 3), (3, 0), (2, 1), (1, 0)] {
+        let description = Description::convchess(&ConvChess { convolutions, pools }, &kinds);
+        check_logits(&network(description, 41), 40, 42);
+    }
+}
+
+/// Layers that can follow one another, drawn at random. Widths are rarely multiples of anything.
+fn any_layers(dice: &mut Dice, mut shape: Shape, count: usize, keep_board: bool) -> (Vec<Layer>, Shape) {
+    let mut layers = Vec::new();
+    for _ in 0..count {
+        let layer = any_layer_after(dice, shape, keep_board, 2);
+        shape = layer.output_shape(shape).unwrap();
+        layers.push(layer);
+    }
+    (layers, shape)
+}
+
+fn any_activation(dice: &mut Dice) -> Activation {
+    // Mostly ReLU, so that int8 has something to do.
+    let all =
+        [Activation::LeakyRelu, Activation::Gelu, Activation::Silu, Activation::Tanh, Activation::Identity];
+    *all.get(dice.below(10)).unwrap_or(&Activation::Relu)
+}
+
+fn any_layer_after(dice: &mut Dice, shape: Shape, keep_board: bool, depth: usize) -> Layer {
+    let side = shape.side();
+    let channels = 1 + dice.below(70);
+    let (norm, activation) = (dice.below(2) == 0, any_activation(dice));
+    let kernel = if side == 1 { 1 } else { [1, 3, 3, 5][dice.below(4)] };
+    match dice.below(8) {
+        0 | 1 if depth > 0 => {
+            let (mut layers, mut inner) = (Vec::new(), shape);
+            for _ in 0..dice.below(2) {
+                let layer = any_layer_after(dice, inner, true, depth - 1);
+                inner = layer.output_shape(inner).unwrap();
+                layers.push(layer);
+            }
+            let last = [Activation::Identity, activation][dice.below(2)];
+            let (padding, channels) = (Padding::Same, shape.channels);
+            layers.push(Layer::Conv { kernel, channels, padding, norm, activation: last });
+            Layer::Residual { layers, activation }
+        }
+        2 if !keep_board && side > 1 => {
+            let pooling = [Pooling::Max, Pooling::Average][dice.below(2)];
+            Layer::Pool { pooling, size: if side == 8 && dice.below(3) == 0 { 4 } else { 2 } }
+        }
+        3 if shape.channels <= 80 => Layer::AppendMean,
+        4 if !keep_board => Layer::Dense { channels, norm, activation },
+        5 if !keep_board && side > 1 => {
+            Layer::Conv { kernel: side, channels, padding: Padding::Valid, norm, activation }
+        }
+        _ => Layer::Conv { kernel, channels, padding: Padding::Same, norm, activation },
+    }
+}
+
+fn any_architecture(seed: u64) -> Description {
+    let mut dice = Dice(seed);
+    let encoding = [Encoding::BatchFirst15, Encoding::Cockfish13, Encoding::ConvChess6][dice.below(3)];
+    let branches = (0..1 + dice.below(3))
+        .map(|_| Branch {
+            kernel: [1 + dice.below(4), 1 + dice.below(4)],
+            dilation: [1 + dice.below(3), 1 + dice.below(3)],
+            channels: 1 + dice.below(50),
+        })
+        .collect();
+    let (norm, activation) = (dice.below(2) == 0, any_activation(&mut dice));
+    let stem = Layer::Branches { branches, norm, activation };
+    let input = Shape { cells: 64, channels: encoding.planes() };
+    let shape = stem.output_shape(input).unwrap();
+    let count = dice.below(4);
+    // Values and squares need no board, moves do.
+    let kinds: &[HeadKind] =
+        [&[HeadKind::Value][..], &[HeadKind::Value, HeadKind::From], &[HeadKind::Value, HeadKind::Moves]]
+            [dice.below(3)];
+    let (mut trunk, shape) = any_layers(&mut dice, shape, count, kinds.contains(&HeadKind::Moves));
+    trunk.insert(0, stem);
+    let mut heads: Vec<Head> = kinds
+        .iter()
+        .map(|&kind| {
+            let count = dice.below(3);
+            let (mut layers, _) = any_layers(&mut dice, shape, count, kind == HeadKind::Moves);
+            let activation = any_activation(&mut dice);
+            layers.push(match kind {
+                HeadKind::Moves => conv([1, 3][dice.below(2)], 73, false, false),
+                _ => Layer::Dense { channels: kind.outputs(), norm: false, activation },
+            });
+            Head { kind, layers }
+        })
+        .collect();
+    if dice.below(2) == 0 {
+        for head in &mut heads {
+            head.layers.splice(0..0, trunk.iter().cloned());
+        }
+        trunk.clear();
+    }
+    Description { encoding, trunk, heads }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 0, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_architecture_agrees(seed in any::<u64>()) {
+        let network = network(any_architecture(seed), seed);
+        check(&network, 37, seed);
+        check_logits(&network, 3, seed);
+    }
 }
 
 fn any_layer() -> impl Strategy<Value = Layer> {
@@ -202,6 +393,7 @@ fn any_branches() -> impl Strategy<Value = Layer> {
     );
     (prop::collection::vec(branch, 1..5), any::<bool>()).prop_map(|(branches, relu)| Layer::Branches {
         branches,
+        norm: true,
         activation: if relu { Activation::Relu } else { Activation::Identity },
     })
 }
@@ -257,6 +449,7 @@ fn small() -> Arc<Network> {
                 Branch { kernel: [3, 3], dilation: [1, 1], channels: 20 },
                 Branch { kernel: [2, 2], dilation: [2, 4], channels: 9 },
             ],
+            norm: true,
             activation: Activation::Relu,
         },
         conv(3, 17, true, true),

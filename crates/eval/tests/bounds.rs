@@ -19,7 +19,7 @@ use eval::{
     Batch, Evaluator,
     cpu::{CpuEvaluator, CpuOptions, CpuPath, Precision},
 };
-use nets::{Activation, Branch, Description, Encoding, Head, HeadKind, Layer, Network, Padding};
+use nets::{Activation, Branch, Description, Encoding, Head, HeadKind, Layer, Network, Padding, Pooling};
 
 /// Puts allocations of cache lines next to a forbidden page.
 struct Fenced;
@@ -75,22 +75,50 @@ fn conv(kernel: usize, channels: usize, padding: Padding) -> Layer {
     Layer::Conv { kernel, channels, padding, norm: true, activation: Activation::Relu }
 }
 
-/// Odd widths, a shared trunk, and a move head that ends in a 3x3 convolution.
+fn dense(channels: usize) -> Layer {
+    Layer::Dense { channels, norm: false, activation: Activation::Relu }
+}
+
+/// Every kind of layer, boards of all sizes, odd widths, a shared trunk, and a move head that ends in a 3x3
+/// convolution.
 fn network() -> Arc<Network> {
     let branches = [([3, 3], [1, 1], 20), ([2, 2], [2, 4], 9), ([3, 3], [7, 7], 40)];
     let branches =
         branches.map(|(kernel, dilation, channels)| Branch { kernel, dilation, channels }).to_vec();
     let description = Description {
         encoding: Encoding::BatchFirst15,
-        trunk: vec![Layer::Branches { branches, activation: Activation::Relu }, conv(3, 17, Padding::Same)],
+        trunk: vec![
+            Layer::Branches { branches, norm: true, activation: Activation::Relu },
+            conv(3, 17, Padding::Same),
+            Layer::Residual {
+                layers: vec![
+                    conv(3, 35, Padding::Same),
+                    Layer::Conv {
+                        kernel: 3,
+                        channels: 17,
+                        padding: Padding::Same,
+                        norm: false,
+                        activation: Activation::Identity,
+                    },
+                ],
+                activation: Activation::Relu,
+            },
+            Layer::Residual { layers: vec![conv(1, 17, Padding::Same)], activation: Activation::Relu },
+            Layer::AppendMean,
+        ],
         heads: vec![
             Head {
                 kind: HeadKind::Value,
                 layers: vec![
                     conv(5, 33, Padding::Same),
-                    conv(8, 5, Padding::Valid),
+                    Layer::Pool { pooling: Pooling::Max, size: 2 },
+                    conv(3, 33, Padding::Same),
+                    Layer::Pool { pooling: Pooling::Average, size: 2 },
+                    conv(3, 40, Padding::Same),
+                    dense(70),
                     conv(1, 40, Padding::Same),
-                    conv(1, 1, Padding::Same),
+                    Layer::Residual { layers: vec![dense(40)], activation: Activation::Relu },
+                    dense(1),
                 ],
             },
             Head {
@@ -126,7 +154,8 @@ fn kernels_stay_in_their_memory() {
                 let options = CpuOptions { threads: 1, path: Some(path), precision: Some(precision) };
                 let mut evaluator = CpuEvaluator::new(Arc::clone(&network), options).unwrap();
                 assert!(FENCED.load(Ordering::Relaxed) > fenced, "kernel memory is fenced");
-                for size in (0..=40).chain([63, 64, 65, 255, 256, 257, 1023, 2000]) {
+                let scattered = (0..5).map(|index| (index + 1) * 7919 % 2001);
+                for size in (0..=40).chain([63, 64, 65, 255, 256, 257, 1023, 2000]).chain(scattered) {
                     let mut batch = Batch::default();
                     for index in 0..size {
                         let position = &positions[index % positions.len()];

@@ -1,62 +1,9 @@
 //! An architecture as data: the layers that every executor (CPU kernels, plain reference, training) runs.
-//!
-//! Boards are channels-last: `[batch, 64 squares, channels]`, square `rank * 8 + file`, rank 0 the mover's first.
 
+use board::Role;
 use serde::{Deserialize, Serialize};
 
-use crate::{MOVE_PLANES, PLANES, size::MAX_PARAMETERS};
-
-/// How a position becomes input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Encoding {
-    /// [`crate::Squares`]: 15 one-hot planes from the mover's side.
-    #[serde(rename = "batch-first-15")]
-    BatchFirst15,
-}
-
-/// Applied to each element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Activation {
-    Identity,
-    Relu,
-}
-
-/// What a convolution does at the edge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Padding {
-    /// Zeros outside the board; 8x8 stays 8x8.
-    Same,
-    /// No padding; an 8x8 kernel leaves one cell.
-    Valid,
-}
-
-/// One of the parallel convolutions of the input layer: `same` padding, no bias.
-///
-/// A kernel of even size `k` and dilation `d` reaches from `-(d*(k-1))/2` to `+(d*(k-1) - d*(k-1)/2)` around its
-/// centre: 2x2 with dilation 2 touches -1 and +1, dilation 4 touches -2 and +2.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Branch {
-    /// Rows (ranks) and columns (files).
-    pub kernel: [usize; 2],
-    /// Step between rows and between columns.
-    pub dilation: [usize; 2],
-    pub channels: usize,
-}
-
-/// One step of the computation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "layer", rename_all = "kebab-case")]
-pub enum Layer {
-    /// The input layer: parallel convolutions over the input planes, concatenated, batch norm, activation.
-    /// Tensors `{n}.branches.{i}.weight` `[channels, planes, rows, columns]`, `{n}.norm.*` `[total channels]`.
-    Branches { branches: Vec<Branch>, activation: Activation },
-    /// A square convolution, then batch norm or bias, then activation.
-    /// Tensors `{n}.weight` `[channels, inputs, kernel, kernel]`; `{n}.norm.{scale,shift,mean,variance}` with
-    /// `norm`, `{n}.bias` without.
-    Conv { kernel: usize, channels: usize, padding: Padding, norm: bool, activation: Activation },
-}
+use crate::{Encoding, Layer, size::MAX_PARAMETERS};
 
 /// What a head's output means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -66,6 +13,15 @@ pub enum HeadKind {
     Value,
     /// [`crate::POLICY_SIZE`] logits: the value for the mover after each move.
     Moves,
+    /// 64 logits: the square from which the mover moves (ConvChess's piece selector).
+    From,
+    /// 64 logits each: the square to which the mover's pawn, knight, … moves (ConvChess's move selectors).
+    PawnTo,
+    KnightTo,
+    BishopTo,
+    RookTo,
+    QueenTo,
+    KingTo,
 }
 
 impl HeadKind {
@@ -75,6 +31,26 @@ impl HeadKind {
         match self {
             Self::Value => "value",
             Self::Moves => "moves",
+            Self::From => "from",
+            Self::PawnTo => "pawn-to",
+            Self::KnightTo => "knight-to",
+            Self::BishopTo => "bishop-to",
+            Self::RookTo => "rook-to",
+            Self::QueenTo => "queen-to",
+            Self::KingTo => "king-to",
+        }
+    }
+
+    /// The move selector of a piece.
+    #[must_use]
+    pub fn to(role: Role) -> Self {
+        match role {
+            Role::Pawn => Self::PawnTo,
+            Role::Knight => Self::KnightTo,
+            Role::Bishop => Self::BishopTo,
+            Role::Rook => Self::RookTo,
+            Role::Queen => Self::QueenTo,
+            Role::King => Self::KingTo,
         }
     }
 
@@ -84,6 +60,7 @@ impl HeadKind {
         match self {
             Self::Value => 1,
             Self::Moves => crate::POLICY_SIZE,
+            _ => 64,
         }
     }
 }
@@ -133,142 +110,24 @@ pub const NORM_EPSILON: f32 = 1e-5;
 /// Cells and channels between two layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// 64 for a board, 1 after an 8x8 `valid` convolution.
+    /// 64 for a board, 16, 4 or 1 after pooling, 1 after a dense layer.
     pub cells: usize,
     pub channels: usize,
 }
 
-impl Layer {
-    /// Shape after this layer, or why it cannot follow `input`.
-    ///
-    /// # Errors
-    /// A sentence that names the mismatch.
-    pub fn output_shape(&self, input: Shape) -> Result<Shape, String> {
-        match self {
-            Self::Branches { branches, .. } => {
-                if input != (Shape { cells: 64, channels: PLANES }) {
-                    return Err("an input layer must come first".to_owned());
-                }
-                let channels: usize =
-                    branches.iter().fold(0, |sum, branch| sum.saturating_add(branch.channels));
-                let bad = branches.iter().any(|branch| {
-                    branch.channels == 0
-                        || branch.kernel.iter().any(|&size| size == 0 || size > 8)
-                        || branch.dilation.iter().any(|&step| step == 0 || step > 8)
-                });
-                if channels == 0 || channels > 8192 || bad {
-                    return Err("an input layer has an impossible branch".to_owned());
-                }
-                Ok(Shape { cells: 64, channels })
-            }
-            &Self::Conv { kernel, channels, padding, .. } => {
-                if channels == 0 || channels > 8192 {
-                    return Err(format!("a convolution of {channels} channels"));
-                }
-                match padding {
-                    Padding::Same if kernel == 1 || (input.cells == 64 && kernel % 2 == 1 && kernel <= 7) => {
-                        Ok(Shape { cells: input.cells, channels })
-                    }
-                    Padding::Valid if kernel == 8 && input.cells == 64 => Ok(Shape { cells: 1, channels }),
-                    _ => {
-                        Err(format!("a {kernel}x{kernel} {padding:?} convolution over {} cells", input.cells))
-                    }
-                }
-            }
-        }
-    }
-
-    fn tensors(&self, prefix: &str, input: Shape, specs: &mut Vec<TensorSpec>) {
-        let mut add = |name: String, shape: Vec<usize>, kind| specs.push(TensorSpec { name, shape, kind });
-        let (norm, channels) = match self {
-            Self::Branches { branches, .. } => {
-                for (index, branch) in branches.iter().enumerate() {
-                    add(
-                        format!("{prefix}.branches.{index}.weight"),
-                        vec![branch.channels, PLANES, branch.kernel[0], branch.kernel[1]],
-                        TensorKind::Weight,
-                    );
-                }
-                (true, branches.iter().map(|branch| branch.channels).sum())
-            }
-            &Self::Conv { kernel, channels, norm, .. } => {
-                add(
-                    format!("{prefix}.weight"),
-                    vec![channels, input.channels, kernel, kernel],
-                    TensorKind::Weight,
-                );
-                (norm, channels)
-            }
-        };
-        if norm {
-            for (part, kind) in [
-                ("scale", TensorKind::NormScale),
-                ("shift", TensorKind::NormShift),
-                ("mean", TensorKind::NormMean),
-                ("variance", TensorKind::NormVariance),
-            ] {
-                add(format!("{prefix}.norm.{part}"), vec![channels], kind);
-            }
-        } else {
-            add(format!("{prefix}.bias"), vec![channels], TensorKind::Bias);
-        }
+impl Shape {
+    /// Ranks and files of the board.
+    #[must_use]
+    pub fn side(self) -> usize {
+        self.cells.isqrt()
     }
 }
 
 impl Description {
-    /// The nine input convolutions of Batch First: the squares from which some piece could reach the centre.
-    fn batch_first_input() -> Layer {
-        let widths = [64, 32, 20, 20, 18, 18, 16];
-        let mut branches: Vec<Branch> = (1..)
-            .zip(widths)
-            .map(|(step, channels)| Branch { kernel: [3, 3], dilation: [step, step], channels })
-            .collect();
-        for dilation in [[2, 4], [4, 2]] {
-            branches.push(Branch { kernel: [2, 2], dilation, channels: 24 });
-        }
-        Layer::Branches { branches, activation: Activation::Relu }
-    }
-
-    fn batch_first_body() -> Vec<Layer> {
-        let conv = |kernel, channels| Layer::Conv {
-            kernel,
-            channels,
-            padding: Padding::Same,
-            norm: true,
-            activation: Activation::Relu,
-        };
-        let mut layers = vec![Self::batch_first_input(), conv(1, 512), conv(1, 128)];
-        layers.extend((0..6).map(|_| conv(3, 32)));
-        layers
-    }
-
-    /// The value network of Batch First (2018), or its move network, or both side by side.
+    /// Shape of the input planes.
     #[must_use]
-    pub fn batch_first(kinds: &[HeadKind]) -> Self {
-        let heads = kinds
-            .iter()
-            .map(|&kind| {
-                let mut layers = Self::batch_first_body();
-                if kind == HeadKind::Value {
-                    layers.push(Layer::Conv {
-                        kernel: 8,
-                        channels: 16,
-                        padding: Padding::Valid,
-                        norm: true,
-                        activation: Activation::Relu,
-                    });
-                }
-                layers.push(Layer::Conv {
-                    kernel: 1,
-                    channels: if kind == HeadKind::Value { 1 } else { MOVE_PLANES },
-                    padding: Padding::Same,
-                    norm: false,
-                    activation: Activation::Identity,
-                });
-                Head { kind, layers }
-            })
-            .collect();
-        Self { encoding: Encoding::BatchFirst15, trunk: Vec::new(), heads }
+    pub fn input_shape(&self) -> Shape {
+        Shape { cells: 64, channels: self.encoding.planes() }
     }
 
     /// The head of this kind.
@@ -283,7 +142,7 @@ impl Description {
     /// # Errors
     /// A sentence that names the layer.
     pub fn check(&self) -> Result<(), String> {
-        let input = Shape { cells: 64, channels: PLANES };
+        let input = self.input_shape();
         let mut parameters = 0_u64;
         let mut follow = |list: &str, layers: &[Layer], mut shape: Shape, at_input: bool| {
             for (index, layer) in layers.iter().enumerate() {
@@ -338,7 +197,7 @@ impl Description {
             }
             Ok::<Shape, String>(shape)
         };
-        let trunk = walk("trunk", &self.trunk, Shape { cells: 64, channels: PLANES })?;
+        let trunk = walk("trunk", &self.trunk, self.input_shape())?;
         for head in &self.heads {
             walk(head.kind.name(), &head.layers, trunk)?;
         }

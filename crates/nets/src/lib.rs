@@ -1,20 +1,23 @@
 //! What a Batch First network is, without running one: how a position becomes input planes, which output belongs to
 //! which move, the architecture as a plain list of layers, the calibration of its scores, and the weight file.
 
+mod architectures;
 mod calibration;
 mod description;
+mod encoding;
 mod error;
+mod layer;
 mod moves;
 mod network;
 mod size;
 mod squares;
 
+pub use architectures::{Cockfish, ConvChess};
 pub use calibration::{Calibration, MonotoneMap, Wdl, WdlModel};
-pub use description::{
-    Activation, Branch, Description, Encoding, Head, HeadKind, Layer, NORM_EPSILON, Padding, Shape,
-    TensorKind, TensorSpec,
-};
+pub use description::{Description, Head, HeadKind, NORM_EPSILON, Shape, TensorKind, TensorSpec};
+pub use encoding::Encoding;
 pub use error::NetError;
+pub use layer::{Activation, Branch, LEAKY_SLOPE, Layer, Padding, Pooling};
 pub use moves::{MOVE_PLANES, POLICY_SIZE, PolicyIndex, mirror_index, move_of_index, policy_index};
 pub use network::{Network, Provenance, Tensor};
 pub use squares::{PLANES, Squares};

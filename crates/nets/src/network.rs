@@ -64,6 +64,7 @@ impl Network {
     /// The description cannot be run.
     pub fn random(description: Description, seed: u64) -> Result<Self, NetError> {
         let specs = specs(&description, "random")?;
+        let planes = description.encoding.planes() as f32;
         let mut state = seed;
         let mut uniform = move || {
             // SplitMix64 (Steele, Lea, Flood 2014)
@@ -84,8 +85,8 @@ impl Network {
                 TensorKind::Weight => {
                     let mut fan_in = spec.shape[1..].iter().product::<usize>() as f32;
                     if spec.name.contains(".branches.") {
-                        // One-hot planes: about half of the 64 squares are set in one of 15 planes.
-                        fan_in /= 2.0 * crate::PLANES as f32;
+                        // One-hot planes: about half of the 64 squares are set in one of them.
+                        fan_in /= 2.0 * planes;
                     }
                     let deviation = (2.0 / fan_in).sqrt();
                     (0..count).map(|_| normal() * deviation).collect()

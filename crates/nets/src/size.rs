@@ -1,6 +1,6 @@
 //! How large a network is: numbers to store and multiplications to do.
 
-use crate::{Description, Layer, PLANES, Padding, Shape};
+use crate::{Description, HeadKind, Layer, Shape};
 
 /// Descriptions of more trained numbers are refused: nobody means a network of half a gigabyte here, and a damaged
 /// file must not make us ask for the memory.
@@ -11,37 +11,46 @@ impl Layer {
     /// channel. Running statistics are not counted.
     #[must_use]
     pub fn parameters(&self, input: Shape) -> u64 {
-        let (norm, channels) = match self {
-            Self::Branches { branches, .. } => {
-                (true, branches.iter().fold(0, |sum: u64, branch| sum.saturating_add(branch.channels as u64)))
-            }
-            Self::Conv { channels, norm, .. } => (*norm, *channels as u64),
-        };
-        self.weights(input).saturating_add(channels.saturating_mul(if norm { 2 } else { 1 }))
+        let own = self.weighted().map_or(0, |(channels, norm)| {
+            (channels as u64).saturating_mul(if norm { 2 } else { 1 }).saturating_add(self.weights(input))
+        });
+        own.saturating_add(self.inner(input, Self::parameters))
     }
 
     /// Multiplications that a dense execution of this layer does for one position, edges included. (The input
     /// layer has at most 33 ones, so an executor that knows it does far fewer there.)
     #[must_use]
     pub fn multiply_adds(&self, input: Shape) -> u64 {
-        let cells = match self {
-            Self::Conv { padding: Padding::Valid, .. } => 1,
-            _ => input.cells as u64,
-        };
-        self.weights(input).saturating_mul(cells)
+        let cells = self.output_shape(input).map_or(0, |shape| shape.cells as u64);
+        self.weights(input).saturating_mul(cells).saturating_add(self.inner(input, Self::multiply_adds))
     }
 
-    /// Convolution weights alone.
+    /// Weights of this layer itself.
     fn weights(&self, input: Shape) -> u64 {
         let product = |factors: &[usize]| {
             factors.iter().fold(1_u64, |product, &factor| product.saturating_mul(factor as u64))
         };
         match self {
             Self::Branches { branches, .. } => branches.iter().fold(0, |sum: u64, branch| {
-                sum.saturating_add(product(&[branch.channels, PLANES, branch.kernel[0], branch.kernel[1]]))
+                let size = [branch.channels, input.channels, branch.kernel[0], branch.kernel[1]];
+                sum.saturating_add(product(&size))
             }),
             Self::Conv { kernel, channels, .. } => product(&[*channels, input.channels, *kernel, *kernel]),
+            Self::Dense { channels, .. } => product(&[*channels, input.channels, input.cells]),
+            Self::Residual { .. } | Self::Pool { .. } | Self::AppendMean => 0,
         }
+    }
+
+    /// Sum of `size` over the layers inside this one.
+    fn inner(&self, mut input: Shape, size: impl Fn(&Self, Shape) -> u64) -> u64 {
+        let Self::Residual { layers, .. } = self else { return 0 };
+        let mut sum = 0_u64;
+        for layer in layers {
+            sum = sum.saturating_add(size(layer, input));
+            let Ok(next) = layer.output_shape(input) else { return sum };
+            input = next;
+        }
+        sum
     }
 }
 
@@ -62,6 +71,15 @@ impl Description {
         self.sum(Layer::multiply_adds)
     }
 
+    /// Multiplications for one position through the trunk and one head; 0 without the head.
+    ///
+    /// # Errors
+    /// As [`Description::check`].
+    pub fn multiply_adds_of(&self, kind: HeadKind) -> Result<u64, String> {
+        let heads = self.head(kind).cloned().into_iter().collect::<Vec<_>>();
+        if heads.is_empty() { Ok(0) } else { Self { heads, ..self.clone() }.multiply_adds() }
+    }
+
     fn sum(&self, size: impl Fn(&Layer, Shape) -> u64) -> Result<u64, String> {
         self.check()?;
         let mut total = 0;
@@ -72,7 +90,7 @@ impl Description {
             }
             Ok::<Shape, String>(shape)
         };
-        let trunk = walk(&self.trunk, Shape { cells: 64, channels: PLANES })?;
+        let trunk = walk(&self.trunk, self.input_shape())?;
         for head in &self.heads {
             walk(&head.layers, trunk)?;
         }

@@ -49,7 +49,7 @@ fn conv(kernel: usize, channels: usize, padding: Padding) -> Layer {
 }
 
 fn input(branches: Vec<Branch>) -> Layer {
-    Layer::Branches { branches, activation: Activation::Relu }
+    Layer::Branches { branches, norm: true, activation: Activation::Relu }
 }
 
 fn branch(channels: usize) -> Branch {

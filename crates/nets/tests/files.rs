@@ -10,6 +10,7 @@ fn small() -> Network {
     let layers = vec![
         Layer::Branches {
             branches: vec![Branch { kernel: [3, 3], dilation: [2, 2], channels: 3 }],
+            norm: true,
             activation: Activation::Relu,
         },
         Layer::Conv {

@@ -90,7 +90,7 @@ impl BurnBackend {
         let (count, each) = (batch.squares.len(), batch.outputs_each());
         Ok(match self.head {
             HeadKind::Value => boards.reshape([count]),
-            HeadKind::Moves => {
+            _ => {
                 let places: Vec<i64> = batch
                     .moves
                     .iter()
@@ -123,7 +123,7 @@ impl BurnBackend {
             Ok::<_, TrainError>(weight.clone().reshape(shape))
         };
         let (outputs, has_norm, activation) = match layer {
-            Layer::Branches { branches, activation } => {
+            Layer::Branches { branches, norm, activation } => {
                 let mut outputs = Vec::with_capacity(branches.len());
                 for (index, branch) in branches.iter().enumerate() {
                     let kernel = weight(
@@ -134,7 +134,7 @@ impl BurnBackend {
                     let options = ConvOptions::new_with_padding([1, 1], padding, branch.dilation, 1);
                     outputs.push(conv2d(boards.clone(), kernel, None, options));
                 }
-                (Array::cat(outputs, 1), true, activation)
+                (Array::cat(outputs, 1), *norm, activation)
             }
             Layer::Conv { kernel, channels, padding, norm, activation } => {
                 let [_, inputs, ..] = boards.dims();
@@ -146,6 +146,7 @@ impl BurnBackend {
                 let options = ConvOptions::new_with_padding([1, 1], padding, [1, 1], 1);
                 (conv2d(boards, weight, None, options), *norm, activation)
             }
+            _ => return Err(failed(format!("layer {prefix} cannot be trained here"))),
         };
         let [_, channels, ..] = outputs.dims();
         let outputs = if has_norm {
@@ -156,6 +157,7 @@ impl BurnBackend {
         Ok(match activation {
             Activation::Identity => outputs,
             Activation::Relu => activation::relu(outputs),
+            _ => return Err(failed(format!("the activation of layer {prefix} cannot be trained here"))),
         })
     }
 

@@ -227,6 +227,7 @@ pub fn calibrate_head(
             calibration.bins = bin_boundaries(&scores);
             calibration.moves = map;
         }
+        _ => return Err(TrainError::Config(format!("the {} head has no scores to calibrate", head.name()))),
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ fn data_error(error: data::DataError) -> TrainError {
 fn target(head: HeadKind) -> Target {
     match head {
         HeadKind::Value => Target::Value,
-        HeadKind::Moves => Target::Moves,
+        _ => Target::Moves,
     }
 }
 
@@ -32,7 +32,7 @@ fn label(record: &Record, head: HeadKind) -> Option<i32> {
     let label = match head {
         HeadKind::Value => record.value,
         HeadKind::Moves if usize::from(record.played) < POLICY_SIZE => record.played_value,
-        HeadKind::Moves => NO_LABEL,
+        _ => NO_LABEL,
     };
     (label != NO_LABEL).then_some(label)
 }

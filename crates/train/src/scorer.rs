@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use board::Color;
 use eval::{
     Batch, Evaluator, Query, Scores,
     cpu::{CpuEvaluator, CpuOptions},
@@ -123,6 +124,8 @@ impl EvaluatorScorer {
                 let query = Query {
                     key: key as u64,
                     squares: *squares,
+                    // Heads that are trained here see every position from its mover's side.
+                    turn: Color::White,
                     value: moves.is_empty(),
                     first_move: 0,
                     move_count: 0,

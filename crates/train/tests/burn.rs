@@ -2,7 +2,7 @@
 #![cfg(feature = "burn")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use board::{CastlingMode, Position};
+use board::{CastlingMode, Color, Position};
 use nets::{Description, HeadKind, Network, PolicyIndex, Squares, Tensor, TensorKind};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -82,10 +82,10 @@ fn outputs_equal_the_reference() {
             .iter()
             .enumerate()
             .map(|(index, squares)| {
-                let logits = eval::reference::run(&network, squares).unwrap();
+                let logits = eval::reference::run(&network, squares, Color::White).unwrap();
                 match head {
-                    HeadKind::Value => logits.value.unwrap(),
-                    HeadKind::Moves => logits.moves.unwrap()[usize::from(batch.moves[index])],
+                    HeadKind::Value => logits[&head][0],
+                    _ => logits[&head][usize::from(batch.moves[index])],
                 }
             })
             .collect();
@@ -164,7 +164,8 @@ fn one_batch_is_learned_by_heart_and_a_saved_state_goes_on_the_same() {
 fn indices_reach_the_right_square() {
     let network = network(HeadKind::Moves, 6);
     let mut batch = examples(1, HeadKind::Moves, 6);
-    let all = eval::reference::run(&network, &batch.squares[0]).unwrap().moves.unwrap();
+    let all =
+        eval::reference::run(&network, &batch.squares[0], Color::White).unwrap()[&HeadKind::Moves].clone();
     let indices: Vec<PolicyIndex> = (0..nets::POLICY_SIZE as PolicyIndex).step_by(311).collect();
     batch.squares = vec![batch.squares[0]; indices.len()];
     batch.labels = vec![0; indices.len()];

@@ -331,6 +331,80 @@ mod x86 {
         }
     }
 
+    impl Tiles {
+        /// As [`Tiles::product_at`], but A has up to 32 rows, `a_stride` bytes apart; the first 16 are read in any
+        /// case, the other 16 if `rows` is above 16. With `narrow`, columns 16-31 of C become 0.
+        ///
+        /// # Safety
+        /// As [`Tiles::product`].
+        #[expect(clippy::too_many_arguments, reason = "it is one machine operation")]
+        pub unsafe fn tall_product(
+            &self,
+            a: *const u16,
+            rows: usize,
+            a_stride: usize,
+            offsets: &[u32],
+            b: *const u16,
+            narrow: bool,
+            c: *mut f32,
+        ) {
+            let (next, end) = (offsets.as_ptr(), offsets.as_ptr_range().end);
+            // SAFETY: the caller vouches for the memory; `self` proves the configuration; the tiles are clobbered.
+            unsafe {
+                std::arch::asm!(
+                    "tilezero tmm0",
+                    "tilezero tmm1",
+                    "tilezero tmm2",
+                    "tilezero tmm3",
+                    "cmp {next}, {end}",
+                    "je 5f",
+                    "4:",
+                    "mov {row:e}, dword ptr [{next}]",
+                    "add {row}, {a}",
+                    "add {next}, 4",
+                    "tileloadd tmm4, [{row} + {a_stride}*1]",
+                    "tileloadd tmm6, [{b} + {stride}*1]",
+                    "tdpbf16ps tmm0, tmm4, tmm6",
+                    "test {parts:e}, 1",
+                    "jz 6f",
+                    "tileloadd tmm7, [{b} + {stride}*1 + 1024]",
+                    "tdpbf16ps tmm1, tmm4, tmm7",
+                    "6:",
+                    "test {parts:e}, 2",
+                    "jz 7f",
+                    "add {row}, {half}",
+                    "tileloadd tmm5, [{row} + {a_stride}*1]",
+                    "tdpbf16ps tmm2, tmm5, tmm6",
+                    "test {parts:e}, 1",
+                    "jz 7f",
+                    "tdpbf16ps tmm3, tmm5, tmm7",
+                    "7:",
+                    "add {b}, 2048",
+                    "cmp {next}, {end}",
+                    "jne 4b",
+                    "5:",
+                    "tilestored [{c} + {stride}*2], tmm0",
+                    "tilestored [{c} + {stride}*2 + 64], tmm1",
+                    "tilestored [{c} + {stride}*2 + 2048], tmm2",
+                    "tilestored [{c} + {stride}*2 + 2112], tmm3",
+                    a = in(reg) a,
+                    row = out(reg) _,
+                    next = inout(reg) next => _,
+                    end = in(reg) end,
+                    b = inout(reg) b => _,
+                    a_stride = in(reg) a_stride,
+                    half = in(reg) 16 * a_stride,
+                    parts = in(reg) u32::from(!narrow) + 2 * u32::from(rows > 16),
+                    stride = in(reg) 64_usize,
+                    c = in(reg) c,
+                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                    options(nostack),
+                );
+            }
+        }
+    }
+
     impl Drop for Tiles {
         fn drop(&mut self) {
             HELD.set(HELD.get() - 1);

@@ -3,9 +3,10 @@
 use std::arch::x86_64::*;
 
 use super::{
+    elementwise::{Adjust, Elementwise},
     input::Job,
-    kernels::Kernels,
-    plan::{BLOCK, Store},
+    kernels::{Kernels, vectorised},
+    layout::{BLOCK, Store},
 };
 
 /// AVX2 and FMA in `f32`.
@@ -78,7 +79,7 @@ unsafe fn finish(
 unsafe fn input_job<const UNITS: usize>(
     job: &Job,
     relu: bool,
-    squares: &[u8; 64],
+    states: &[u8; 64],
     out: *mut f32,
     store: &Store,
 ) {
@@ -89,7 +90,7 @@ unsafe fn input_job<const UNITS: usize>(
         position / BLOCK * store.block_stride + position % BLOCK
     });
     for square in 0..64 {
-        // SAFETY: rows of `8 * UNITS` weights for each tap and class (below `CLASSES`), as many biases; the caller owns
+        // SAFETY: rows of `8 * UNITS` weights for each tap and state (a state of the table), as many biases; the caller owns
         // the target rows and no vector straddles a block.
         unsafe {
             let mut sums = [_mm256_setzero_ps(); UNITS];
@@ -98,8 +99,8 @@ unsafe fn input_job<const UNITS: usize>(
             }
             let range = usize::from(job.starts[square])..usize::from(job.starts[square + 1]);
             for &(neighbour, cell) in job.taps.get_unchecked(range) {
-                let class = usize::from(*squares.get_unchecked(neighbour as usize));
-                let row = table.add(cell as usize + class * 8 * UNITS);
+                let state = usize::from(*states.get_unchecked(neighbour as usize));
+                let row = table.add(cell as usize + state * 8 * UNITS);
                 for (unit, sum) in sums.iter_mut().enumerate() {
                     *sum = _mm256_add_ps(*sum, _mm256_loadu_ps(row.add(8 * unit)));
                 }
@@ -143,13 +144,14 @@ unsafe impl Kernels for Avx2 {
 
     unsafe fn product(guard: &(), a: *const f32, offsets: &[u32], b: *const f32, c: *mut f32) {
         // SAFETY: the caller's promise.
-        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, offsets, b, false, c) }
+        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, BLOCK, offsets, b, false, c) }
     }
 
     unsafe fn tall_product(
         _: &(),
         a: *const f32,
         rows: usize,
+        _readable: usize,
         stride: usize,
         offsets: &[u32],
         b: *const f32,
@@ -201,18 +203,20 @@ unsafe impl Kernels for Avx2 {
         unsafe { finish(c, rows, bias, relu, out, targets, copies) }
     }
 
-    unsafe fn input(job: &Job, relu: bool, squares: &[u8; 64], out: *mut f32, store: &Store) {
+    vectorised!(f32, "avx2,fma");
+
+    unsafe fn input(job: &Job, relu: bool, states: &[u8; 64], out: *mut f32, store: &Store) {
         // SAFETY: the caller's promise.
         unsafe {
             match job.lanes() / 8 {
-                1 => input_job::<1>(job, relu, squares, out, store),
-                2 => input_job::<2>(job, relu, squares, out, store),
-                3 => input_job::<3>(job, relu, squares, out, store),
-                4 => input_job::<4>(job, relu, squares, out, store),
-                5 => input_job::<5>(job, relu, squares, out, store),
-                6 => input_job::<6>(job, relu, squares, out, store),
-                7 => input_job::<7>(job, relu, squares, out, store),
-                _ => input_job::<8>(job, relu, squares, out, store),
+                1 => input_job::<1>(job, relu, states, out, store),
+                2 => input_job::<2>(job, relu, states, out, store),
+                3 => input_job::<3>(job, relu, states, out, store),
+                4 => input_job::<4>(job, relu, states, out, store),
+                5 => input_job::<5>(job, relu, states, out, store),
+                6 => input_job::<6>(job, relu, states, out, store),
+                7 => input_job::<7>(job, relu, states, out, store),
+                _ => input_job::<8>(job, relu, states, out, store),
             }
         }
     }

@@ -4,10 +4,11 @@ use std::arch::x86_64::*;
 
 use super::{
     amx::Tiles,
+    elementwise::{Adjust, Elementwise},
     input::Job,
-    kernels::Kernels,
+    kernels::{Kernels, vectorised},
+    layout::{BLOCK, Store},
     memory::Bf16,
-    plan::{BLOCK, Store},
 };
 
 /// AVX-512 in `f32`.
@@ -197,7 +198,7 @@ macro_rules! input_kernel {
         unsafe fn $name<const FULL: usize, const HALF: bool>(
             job: &Job,
             relu: bool,
-            squares: &[u8; 64],
+            states: &[u8; 64],
             out: *mut $element,
             store: &Store,
         ) {
@@ -209,7 +210,7 @@ macro_rules! input_kernel {
             let half_at = place(job.half_at);
             let taps = job.taps.as_slice();
             for square in 0..64 {
-                // SAFETY: rows of `lanes` weights for each tap and class (below `CLASSES`), `lanes` biases; the caller
+                // SAFETY: rows of `lanes` weights for each tap and state (a state of the table), `lanes` biases; the caller
                 // owns the target rows and no vector straddles a block.
                 unsafe {
                     let mut sums = [_mm512_setzero_ps(); FULL];
@@ -220,8 +221,8 @@ macro_rules! input_kernel {
                         if HALF { _mm256_loadu_ps(bias.add(16 * FULL)) } else { _mm256_setzero_ps() };
                     let range = usize::from(job.starts[square])..usize::from(job.starts[square + 1]);
                     for &(neighbour, cell) in taps.get_unchecked(range) {
-                        let class = usize::from(*squares.get_unchecked(neighbour as usize));
-                        let row = table.add(cell as usize + class * lanes);
+                        let state = usize::from(*states.get_unchecked(neighbour as usize));
+                        let row = table.add(cell as usize + state * lanes);
                         for (vector, sum) in sums.iter_mut().enumerate() {
                             *sum = _mm512_add_ps(*sum, _mm512_loadu_ps(row.add(16 * vector)));
                         }
@@ -247,18 +248,18 @@ macro_rules! input_kernel {
         /// # Safety
         /// As [`Kernels::input`].
         #[target_feature(enable = $features)]
-        unsafe fn $dispatch(job: &Job, relu: bool, squares: &[u8; 64], out: *mut $element, store: &Store) {
+        unsafe fn $dispatch(job: &Job, relu: bool, states: &[u8; 64], out: *mut $element, store: &Store) {
             // SAFETY: the caller's promise.
             unsafe {
                 match (job.full, job.half) {
-                    (0, true) => $name::<0, true>(job, relu, squares, out, store),
-                    (1, false) => $name::<1, false>(job, relu, squares, out, store),
-                    (1, true) => $name::<1, true>(job, relu, squares, out, store),
-                    (2, false) => $name::<2, false>(job, relu, squares, out, store),
-                    (2, true) => $name::<2, true>(job, relu, squares, out, store),
-                    (3, false) => $name::<3, false>(job, relu, squares, out, store),
-                    (3, true) => $name::<3, true>(job, relu, squares, out, store),
-                    (4, false) => $name::<4, false>(job, relu, squares, out, store),
+                    (0, true) => $name::<0, true>(job, relu, states, out, store),
+                    (1, false) => $name::<1, false>(job, relu, states, out, store),
+                    (1, true) => $name::<1, true>(job, relu, states, out, store),
+                    (2, false) => $name::<2, false>(job, relu, states, out, store),
+                    (2, true) => $name::<2, true>(job, relu, states, out, store),
+                    (3, false) => $name::<3, false>(job, relu, states, out, store),
+                    (3, true) => $name::<3, true>(job, relu, states, out, store),
+                    (4, false) => $name::<4, false>(job, relu, states, out, store),
                     _ => debug_assert!(false, "a job has 8 to 64 lanes"),
                 }
             }
@@ -362,13 +363,14 @@ unsafe impl Kernels for Avx512 {
 
     unsafe fn product(guard: &(), a: *const f32, offsets: &[u32], b: *const f32, c: *mut f32) {
         // SAFETY: the caller's promise.
-        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, offsets, b, false, c) }
+        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, BLOCK, offsets, b, false, c) }
     }
 
     unsafe fn tall_product(
         _: &(),
         a: *const f32,
         rows: usize,
+        _readable: usize,
         stride: usize,
         offsets: &[u32],
         b: *const f32,
@@ -395,9 +397,11 @@ unsafe impl Kernels for Avx512 {
         unsafe { finish_f32(c, rows, bias, relu, out, targets, copies) }
     }
 
-    unsafe fn input(job: &Job, relu: bool, squares: &[u8; 64], out: *mut f32, store: &Store) {
+    vectorised!(f32, "avx512f,avx512bw,avx512vl");
+
+    unsafe fn input(job: &Job, relu: bool, states: &[u8; 64], out: *mut f32, store: &Store) {
         // SAFETY: the caller's promise.
-        unsafe { input_f32(job, relu, squares, out, store) }
+        unsafe { input_f32(job, relu, states, out, store) }
     }
 
     unsafe fn dot(a: *const f32, stride: usize, blocks: usize, weights: *const f32) -> f32 {
@@ -417,13 +421,14 @@ unsafe impl Kernels for Avx512Bf16 {
 
     unsafe fn product(guard: &(), a: *const Bf16, offsets: &[u32], b: *const Bf16, c: *mut f32) {
         // SAFETY: the caller's promise.
-        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, offsets, b, false, c) }
+        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, BLOCK, offsets, b, false, c) }
     }
 
     unsafe fn tall_product(
         _: &(),
         a: *const Bf16,
         rows: usize,
+        _readable: usize,
         stride: usize,
         offsets: &[u32],
         b: *const Bf16,
@@ -457,9 +462,11 @@ unsafe impl Kernels for Avx512Bf16 {
         unsafe { finish_bf16_any(c, rows, bias, relu, out, targets, copies) }
     }
 
-    unsafe fn input(job: &Job, relu: bool, squares: &[u8; 64], out: *mut Bf16, store: &Store) {
+    vectorised!(Bf16, "avx512f,avx512bw,avx512vl");
+
+    unsafe fn input(job: &Job, relu: bool, states: &[u8; 64], out: *mut Bf16, store: &Store) {
         // SAFETY: the caller's promise.
-        unsafe { input_bf16(job, relu, squares, out, store) }
+        unsafe { input_bf16(job, relu, states, out, store) }
     }
 
     unsafe fn dot(a: *const Bf16, stride: usize, blocks: usize, weights: *const f32) -> f32 {
@@ -482,19 +489,25 @@ unsafe impl Kernels for Tiled {
         unsafe { tiles.product_at(a.cast(), offsets, b.cast(), c) }
     }
 
-    /// Few rows: the pair products of AVX-512, whatever the number, so that a score never depends on it.
     unsafe fn tall_product(
-        _: &Tiles,
+        tiles: &Tiles,
         a: *const Bf16,
         rows: usize,
+        readable: usize,
         stride: usize,
         offsets: &[u32],
         b: *const Bf16,
         narrow: bool,
         c: *mut f32,
     ) {
-        // SAFETY: the caller's promise.
-        unsafe { Avx512Bf16::tall_product(&(), a, rows, stride, offsets, b, narrow, c) }
+        // SAFETY: the caller's promise. A tile reads 16 rows, wanted or not.
+        unsafe {
+            if readable < 16 {
+                Avx512Bf16::tall_product(&(), a, rows, readable, stride, offsets, b, narrow, c);
+            } else {
+                tiles.tall_product(a.cast(), rows, 2 * stride, offsets, b.cast(), narrow, c);
+            }
+        }
     }
 
     unsafe fn finish(
@@ -511,9 +524,11 @@ unsafe impl Kernels for Tiled {
         unsafe { finish_bf16_any(c, rows, bias, relu, out, targets, copies) }
     }
 
-    unsafe fn input(job: &Job, relu: bool, squares: &[u8; 64], out: *mut Bf16, store: &Store) {
+    vectorised!(Bf16, "avx512f,avx512bw,avx512vl");
+
+    unsafe fn input(job: &Job, relu: bool, states: &[u8; 64], out: *mut Bf16, store: &Store) {
         // SAFETY: the caller's promise.
-        unsafe { input_bf16(job, relu, squares, out, store) }
+        unsafe { input_bf16(job, relu, states, out, store) }
     }
 
     unsafe fn dot(a: *const Bf16, stride: usize, blocks: usize, weights: *const f32) -> f32 {

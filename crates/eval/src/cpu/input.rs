@@ -1,13 +1,11 @@
-//! The input layer as data: for each branch, a row of folded weights for every kernel cell and every class that a
-//! square can have (class 0, nothing, has a row of zeros), so that a kernel adds one row a neighbour without a branch.
+//! The input layer as data: for each branch, a row of folded weights for every kernel cell and every state that a
+//! square can be in (the sum over the planes that the state sets; zeros where it sets none), so that a kernel adds one
+//! row a neighbour without a branch.
 
-use nets::{Branch, PLANES};
+use nets::{Branch, Encoding};
 
 use super::memory::Lines;
 use crate::reference::kernel_start;
-
-/// Values of a square: nothing, or one of the planes.
-pub(crate) const CLASSES: usize = PLANES + 1;
 
 /// Most lanes that one job accumulates in registers.
 const MOST_LANES: usize = 64;
@@ -26,7 +24,7 @@ pub(crate) struct Job {
     pub starts: [u16; 65],
     /// The neighbour that is read and the element offset of its kernel cell in `table`.
     pub taps: Vec<(u32, u32)>,
-    /// `[kernel cell][class][lanes]`
+    /// `[kernel cell][state][lanes]`
     pub table: Lines<f32>,
     /// `[lanes]`
     pub bias: Lines<f32>,
@@ -52,12 +50,16 @@ impl InputTable {
     ///
     /// `weights[branch]` is `[channels][planes][rows][columns]`; `factors` and `bias` are the folded norm.
     pub fn new(
+        encoding: Encoding,
         branches: &[Branch],
         weights: &[&[f32]],
         factors: &[f32],
         bias: &[f32],
         relu: bool,
     ) -> (Self, Vec<usize>) {
+        let states: Vec<Vec<(usize, f32)>> =
+            (0..encoding.states()).map(|state| encoding.planes_of(state)).collect();
+        let planes = encoding.planes();
         let (mut jobs, mut positions, mut next, mut channel) = (Vec::new(), Vec::new(), 0, 0);
         for (branch, weight) in branches.iter().zip(weights) {
             let mut done = 0;
@@ -65,11 +67,11 @@ impl InputTable {
                 let count = (branch.channels - done).min(MOST_LANES);
                 if next % 16 == 8 && count.next_multiple_of(8) % 16 == 0 {
                     // Full vectors only begin at multiples of 16: fill the gap.
-                    jobs.push(job(None, 8, next));
+                    jobs.push(job(None, 8, next, &states));
                     next += 8;
                 }
-                let part = Part { branch, weight, first: done, count, channel, factors, bias };
-                jobs.push(job(Some(&part), count.next_multiple_of(8), next));
+                let part = Part { branch, weight, planes, first: done, count, channel, factors, bias };
+                jobs.push(job(Some(&part), count.next_multiple_of(8), next, &states));
                 positions.extend(next..next + count);
                 next += count.next_multiple_of(8);
                 done += count;
@@ -79,7 +81,7 @@ impl InputTable {
         // Lanes up to the end of the last block are written as well, as zeros.
         while next % 32 != 0 {
             let lanes = if next % 16 == 8 { 8 } else { 32 - next % 32 };
-            jobs.push(job(None, lanes, next));
+            jobs.push(job(None, lanes, next, &states));
             next += lanes;
         }
         (Self { jobs, relu, width: next }, positions)
@@ -95,6 +97,7 @@ impl InputTable {
 struct Part<'a> {
     branch: &'a Branch,
     weight: &'a [f32],
+    planes: usize,
     /// First channel in the branch, and in the layer.
     first: usize,
     channel: usize,
@@ -104,7 +107,7 @@ struct Part<'a> {
 }
 
 /// The job of `lanes` (a multiple of 8) channels from position `at`; without a part, zeros.
-fn job(part: Option<&Part>, lanes: usize, at: usize) -> Job {
+fn job(part: Option<&Part>, lanes: usize, at: usize, states: &[Vec<(usize, f32)>]) -> Job {
     let (full, half) = (lanes / 16, lanes % 16 == 8);
     // Full vectors begin at a multiple of 16, the half one fills what is left before or behind.
     let half_first = at % 16 == 8;
@@ -113,7 +116,7 @@ fn job(part: Option<&Part>, lanes: usize, at: usize) -> Job {
         _ => (at, at + full * 16),
     };
     let cells = part.map_or(0, |part| part.branch.kernel[0] * part.branch.kernel[1]);
-    let mut table = Lines::zeroed(cells.max(1) * CLASSES * lanes);
+    let mut table = Lines::zeroed(cells.max(1) * states.len() * lanes);
     let mut padded_bias = Lines::zeroed(lanes);
     let mut starts = [0_u16; 65];
     let mut taps = Vec::new();
@@ -127,17 +130,19 @@ fn job(part: Option<&Part>, lanes: usize, at: usize) -> Job {
         for n in 0..part.count {
             let factor = part.factors[part.channel + n];
             padded_bias.as_mut_slice()[place(n)] = part.bias[part.channel + n];
-            for plane in 0..PLANES {
+            for (state, planes) in states.iter().enumerate() {
                 for cell in 0..cells {
-                    let from = ((part.first + n) * PLANES + plane) * cells + cell;
-                    table.as_mut_slice()[(cell * CLASSES + plane + 1) * lanes + place(n)] =
-                        part.weight[from] * factor;
+                    let to = (cell * states.len() + state) * lanes + place(n);
+                    for &(plane, value) in planes {
+                        let from = ((part.first + n) * part.planes + plane) * cells + cell;
+                        table.as_mut_slice()[to] += part.weight[from] * value * factor;
+                    }
                 }
             }
         }
         for square in 0..64 {
             for (cell, neighbour) in neighbours(part.branch, square) {
-                taps.push((neighbour as u32, (cell * CLASSES * lanes) as u32));
+                taps.push((neighbour as u32, (cell * states.len() * lanes) as u32));
             }
             starts[square + 1] = taps.len() as u16;
         }

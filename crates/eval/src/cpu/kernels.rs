@@ -1,9 +1,10 @@
 //! What a code path must be able to do, and the portable path, which says in plain Rust what the others do faster.
 
 use super::{
-    input::{CLASSES, Job},
+    elementwise::{Adjust, Elementwise},
+    input::Job,
+    layout::{BLOCK, Store},
     memory::Element,
-    plan::{BLOCK, Store},
 };
 
 /// The inner loops of one code path.
@@ -32,8 +33,8 @@ pub(crate) unsafe trait Kernels {
         c: *mut f32,
     );
 
-    /// The same for `rows` (at most 32) rows of A that are `stride` elements apart. Only the first 16 columns are
-    /// needed if `narrow`. A row's result does not depend on the number of rows.
+    /// The same for `rows` rows of A that are `stride` elements apart; `readable` (at most 32) of them may be read.
+    /// Only the first 16 columns are needed if `narrow`. A row's result does not depend on the number of rows.
     ///
     /// # Safety
     /// As [`Kernels::product`].
@@ -42,6 +43,7 @@ pub(crate) unsafe trait Kernels {
         guard: &Self::Guard,
         a: *const Self::Element,
         rows: usize,
+        readable: usize,
         stride: usize,
         offsets: &[u32],
         b: *const Self::Element,
@@ -49,8 +51,20 @@ pub(crate) unsafe trait Kernels {
         c: *mut f32,
     );
 
-    /// Adds 32 biases to `rows` rows of `c` (quantised formats first multiply by `scale`), applies ReLU if asked, and stores row `r` at `out` plus each of
-    /// `targets[r * copies..(r + 1) * copies]` elements.
+    /// Adds a residual, the bias and an activation to sums, in place: [`Adjust::run`].
+    ///
+    /// # Safety
+    /// As there, and the path's instructions exist.
+    unsafe fn adjust(adjust: &Adjust<Self::Element>, c: *mut f32, rows: usize);
+
+    /// A step without weights for one board: [`Elementwise::run`].
+    ///
+    /// # Safety
+    /// As there, and the path's instructions exist.
+    unsafe fn elementwise(step: &Elementwise, inputs: [*const Self::Element; 2], out: *mut Self::Element);
+
+    /// Adds 32 biases to `rows` rows of `c` (quantised formats first multiply by `scale`), applies ReLU if asked, and
+    /// stores row `r` at `out` plus each of `targets[r * copies..(r + 1) * copies]` elements.
     ///
     /// # Safety
     /// As [`Kernels::product`]; every target row of 32 elements is the caller's alone.
@@ -70,8 +84,8 @@ pub(crate) unsafe trait Kernels {
     /// Stores as [`Kernels::finish`] does, channel blocks `store.block_stride` apart.
     ///
     /// # Safety
-    /// As [`Kernels::finish`]; every entry of `squares` is below [`CLASSES`].
-    unsafe fn input(job: &Job, relu: bool, squares: &[u8; 64], out: *mut Self::Element, store: &Store);
+    /// As [`Kernels::finish`]; every entry of `states` is a state of the table's encoding.
+    unsafe fn input(job: &Job, relu: bool, states: &[u8; 64], out: *mut Self::Element, store: &Store);
 
     /// Sum over `blocks` blocks of 32 elements (`stride` elements apart) times consecutive weights.
     ///
@@ -79,6 +93,34 @@ pub(crate) unsafe trait Kernels {
     /// As [`Kernels::product`].
     unsafe fn dot(a: *const Self::Element, stride: usize, blocks: usize, weights: *const f32) -> f32;
 }
+
+/// [`Kernels::adjust`] and [`Kernels::elementwise`] with the plain code made into vectors of some instructions.
+macro_rules! vectorised {
+    ($element:ty, $features:literal) => {
+        unsafe fn adjust(adjust: &Adjust<$element>, c: *mut f32, rows: usize) {
+            #[target_feature(enable = $features)]
+            unsafe fn run(adjust: &Adjust<$element>, c: *mut f32, rows: usize) {
+                // SAFETY: the caller's promise.
+                unsafe { adjust.run(c, rows) }
+            }
+            // SAFETY: the caller's promise.
+            unsafe { run(adjust, c, rows) }
+        }
+
+        unsafe fn elementwise(step: &Elementwise, inputs: [*const $element; 2], out: *mut $element) {
+            #[target_feature(enable = $features)]
+            unsafe fn run(step: &Elementwise, inputs: [*const $element; 2], out: *mut $element) {
+                // SAFETY: the caller's promise.
+                unsafe { step.run(inputs, out) }
+            }
+            // SAFETY: the caller's promise.
+            unsafe { run(step, inputs, out) }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use vectorised;
 
 /// Plain Rust in `f32`.
 #[derive(Debug)]
@@ -95,13 +137,14 @@ unsafe impl Kernels for Portable {
 
     unsafe fn product(guard: &(), a: *const f32, offsets: &[u32], b: *const f32, c: *mut f32) {
         // SAFETY: the caller's promise.
-        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, offsets, b, false, c) }
+        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, BLOCK, offsets, b, false, c) }
     }
 
     unsafe fn tall_product(
         _: &(),
         a: *const f32,
         rows: usize,
+        _readable: usize,
         stride: usize,
         offsets: &[u32],
         b: *const f32,
@@ -157,7 +200,17 @@ unsafe impl Kernels for Portable {
         }
     }
 
-    unsafe fn input(job: &Job, relu: bool, squares: &[u8; 64], out: *mut f32, store: &Store) {
+    unsafe fn adjust(adjust: &Adjust<f32>, c: *mut f32, rows: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { adjust.run(c, rows) }
+    }
+
+    unsafe fn elementwise(step: &Elementwise, inputs: [*const f32; 2], out: *mut f32) {
+        // SAFETY: the caller's promise.
+        unsafe { step.run(inputs, out) }
+    }
+
+    unsafe fn input(job: &Job, relu: bool, states: &[u8; 64], out: *mut f32, store: &Store) {
         let lanes = job.lanes();
         let (bias, table) = (&job.bias.as_slice()[..lanes], job.table.as_slice());
         let mut sums = [0.0_f32; 64];
@@ -167,8 +220,8 @@ unsafe impl Kernels for Portable {
             for &(neighbour, cell) in
                 &job.taps[usize::from(job.starts[square])..usize::from(job.starts[square + 1])]
             {
-                let class = usize::from(squares[neighbour as usize]) % CLASSES;
-                let row = &table[cell as usize + class * lanes..][..lanes];
+                let state = usize::from(states[neighbour as usize]);
+                let row = &table[cell as usize + state * lanes..][..lanes];
                 sums.iter_mut().zip(row).for_each(|(sum, weight)| *sum += weight);
             }
             if relu {

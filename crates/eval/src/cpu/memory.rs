@@ -84,14 +84,21 @@ pub(crate) trait Element: Plain + std::fmt::Debug {
     fn from_f32(value: f32) -> Self;
     /// An activation.
     fn to_f32(self) -> f32;
+    /// The activation nearest to a value.
+    #[inline(always)]
+    fn stored(value: f32) -> Self {
+        Self::from_f32(value)
+    }
     /// Place of weight (`k`, `column`) in a packed panel of 32 columns.
     fn panel_index(k: usize, column: usize) -> usize;
 }
 
 impl Element for Bf16 {
+    #[inline(always)]
     fn from_f32(value: f32) -> Self {
         Self(to_bf16(value))
     }
+    #[inline(always)]
     fn to_f32(self) -> f32 {
         from_bf16(self.0)
     }
@@ -102,11 +109,17 @@ impl Element for Bf16 {
 
 impl Element for Byte {
     const QUANTISED: bool = true;
+    #[inline(always)]
     fn from_f32(value: f32) -> Self {
         Self((value.round().clamp(-127.0, 127.0) as i8).cast_unsigned())
     }
+    #[inline(always)]
     fn to_f32(self) -> f32 {
         f32::from(self.0)
+    }
+    #[inline(always)]
+    fn stored(value: f32) -> Self {
+        Self(value.round() as u8)
     }
     /// Groups of four inner elements, as the four-element products read them.
     fn panel_index(k: usize, column: usize) -> usize {
@@ -115,9 +128,11 @@ impl Element for Byte {
 }
 
 impl Element for f32 {
+    #[inline(always)]
     fn from_f32(value: f32) -> Self {
         value
     }
+    #[inline(always)]
     fn to_f32(self) -> f32 {
         self
     }

@@ -1,13 +1,17 @@
 //! Kernels that evaluate our networks on a CPU, chosen at run time for the instructions that the machine has.
 
+mod activation;
 pub mod amx;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod compile;
+mod elementwise;
 mod engine;
 mod input;
 mod kernels;
+mod layout;
 pub mod matmul;
 pub mod measure;
 mod memory;
@@ -20,9 +24,10 @@ mod workers;
 
 use std::{collections::VecDeque, sync::Arc};
 
+use board::Color;
 use engine::{Engine, Run};
 use kernels::{Kernels, Portable};
-use nets::{HeadKind, Network};
+use nets::{HeadKind, Network, PLANES, Squares};
 pub use path::{Choice, CpuPath, PATH_VARIABLE, Precision, choose, features};
 use plan::Plan;
 use workers::Workers;
@@ -56,7 +61,6 @@ pub struct CpuEvaluator {
     network: Arc<Network>,
     choice: Choice,
     threads: usize,
-    macs: Vec<(HeadKind, u64)>,
     backend: Backend,
 }
 
@@ -95,24 +99,8 @@ impl CpuEvaluator {
     pub fn new(network: Arc<Network>, options: CpuOptions) -> Result<Self, EvalError> {
         let choice = choose(options.path, options.precision)?;
         let threads = options.threads.clamp(1, MOST_THREADS);
-        let (engines, macs) = match (choice.path, choice.precision) {
-            #[cfg(target_arch = "x86_64")]
-            (CpuPath::Avx512, Precision::Int8) => {
-                let ranges = quantise::ranges::<avx512::Avx512>(&network)?;
-                engines::<vnni::Avx512Int8>(&network, threads, &ranges)?
-            }
-            #[cfg(target_arch = "x86_64")]
-            (CpuPath::Amx, _) => engines::<avx512::Tiled>(&network, threads, &[])?,
-            #[cfg(target_arch = "x86_64")]
-            (CpuPath::Avx512, Precision::Bf16) => engines::<avx512::Avx512Bf16>(&network, threads, &[])?,
-            #[cfg(target_arch = "x86_64")]
-            (CpuPath::Avx512, Precision::F32) => engines::<avx512::Avx512>(&network, threads, &[])?,
-            #[cfg(target_arch = "x86_64")]
-            (CpuPath::Avx2, _) => engines::<avx2::Avx2>(&network, threads, &[])?,
-            _ => engines::<Portable>(&network, threads, &[])?,
-        };
+        let mut engines = engines_of(&network, &choice, threads)?;
         tracing::debug!(path = %choice.path, precision = %choice.precision, threads, "CPU evaluator ready");
-        let mut engines = engines;
         let backend = match engines.pop() {
             Some(engine) if engines.is_empty() => Backend::Inline { engine, waiting: VecDeque::new() },
             Some(engine) => {
@@ -121,7 +109,7 @@ impl CpuEvaluator {
             }
             None => return Err(EvalError::Device("no worker".to_owned())),
         };
-        Ok(Self { network, choice, threads, macs, backend })
+        Ok(Self { network, choice, threads, backend })
     }
 
     /// Which path runs, in which precision, and why.
@@ -133,17 +121,75 @@ impl CpuEvaluator {
     /// Multiply-adds of one position through the trunk and this head, counted densely; 0 without the head.
     #[must_use]
     pub fn macs(&self, kind: HeadKind) -> u64 {
-        self.macs.iter().find(|entry| entry.0 == kind).map_or(0, |entry| entry.1)
+        self.network.description.multiply_adds_of(kind).unwrap_or(0)
     }
 }
 
-type Engines = (Vec<Box<dyn Run>>, Vec<(HeadKind, u64)>);
+/// Raw outputs of a network's heads, before calibration, on the calling thread.
+pub struct CpuLogits {
+    network: Arc<Network>,
+    engine: Box<dyn Run>,
+}
+
+impl std::fmt::Debug for CpuLogits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CpuLogits").field("network", &self.network.name).finish_non_exhaustive()
+    }
+}
+
+impl CpuLogits {
+    /// Compiles `network` for the path that `options` and the machine allow.
+    ///
+    /// # Errors
+    /// As [`CpuEvaluator::new`].
+    pub fn new(network: Arc<Network>, options: CpuOptions) -> Result<Self, EvalError> {
+        let choice = choose(options.path, options.precision)?;
+        let mut engines = engines_of(&network, &choice, 1)?;
+        let engine = engines.pop().ok_or_else(|| EvalError::Device("no worker".to_owned()))?;
+        Ok(Self { network, engine })
+    }
+
+    /// Every output of a head, board after board ([`HeadKind::outputs`] each). Boards are given from their mover's side,
+    /// with the mover.
+    ///
+    /// # Errors
+    /// The network has no such head, a square has an unknown class, or the device failed.
+    pub fn logits(&mut self, boards: &[(Squares, Color)], kind: HeadKind) -> Result<Vec<f32>, EvalError> {
+        if self.network.description.head(kind).is_none() {
+            return Err(EvalError::NoHead { network: self.network.name.clone(), head: kind.name() });
+        }
+        if boards.iter().any(|(squares, _)| squares.0.iter().any(|&class| usize::from(class) > PLANES)) {
+            return Err(EvalError::Device("a square has an unknown class".to_owned()));
+        }
+        self.engine.logits(boards, kind)
+    }
+}
+
+/// Engines for the chosen path, one a thread.
+fn engines_of(network: &Network, choice: &Choice, threads: usize) -> Result<Vec<Box<dyn Run>>, EvalError> {
+    match (choice.path, choice.precision) {
+        #[cfg(target_arch = "x86_64")]
+        (CpuPath::Avx512, Precision::Int8) => {
+            let ranges = quantise::ranges::<avx512::Avx512>(network)?;
+            engines::<vnni::Avx512Int8>(network, threads, &ranges)
+        }
+        #[cfg(target_arch = "x86_64")]
+        (CpuPath::Amx, _) => engines::<avx512::Tiled>(network, threads, &[]),
+        #[cfg(target_arch = "x86_64")]
+        (CpuPath::Avx512, Precision::Bf16) => engines::<avx512::Avx512Bf16>(network, threads, &[]),
+        #[cfg(target_arch = "x86_64")]
+        (CpuPath::Avx512, Precision::F32) => engines::<avx512::Avx512>(network, threads, &[]),
+        #[cfg(target_arch = "x86_64")]
+        (CpuPath::Avx2, _) => engines::<avx2::Avx2>(network, threads, &[]),
+        _ => engines::<Portable>(network, threads, &[]),
+    }
+}
 
 fn engines<K: Kernels + 'static>(
     network: &Network,
     threads: usize,
     ranges: &[f32],
-) -> Result<Engines, EvalError>
+) -> Result<Vec<Box<dyn Run>>, EvalError>
 where
     Engine<K>: Run,
 {
@@ -151,7 +197,7 @@ where
     let calibration = Arc::new(network.calibration.clone());
     let engine =
         |_| -> Box<dyn Run> { Box::new(Engine::<K>::new(Arc::clone(&plan), Arc::clone(&calibration))) };
-    Ok(((0..threads).map(engine).collect(), plan.macs.clone()))
+    Ok((0..threads).map(engine).collect())
 }
 
 /// Checks that `network` has the heads that `batch` asks for, and that squares and moves are in their ranges.

@@ -1,6 +1,6 @@
 //! Ranges for int8: the largest output of each layer over the positions of some games, seen in `f32` at load.
 
-use board::Position;
+use board::{Color, Position};
 use nets::{Network, Squares};
 
 use super::{engine::Engine, kernels::Kernels, memory::Element, plan::Plan};
@@ -20,7 +20,7 @@ where
 }
 
 /// Positions of random games, always the same.
-fn games() -> Vec<Squares> {
+fn games() -> Vec<(Squares, Color)> {
     let mut state = 1_u64;
     let mut position = Position::default();
     let mut list = Vec::with_capacity(POSITIONS);
@@ -33,7 +33,7 @@ fn games() -> Vec<Squares> {
         // Knuth's MMIX generator; its high bits are the good ones.
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         position.play(moves[(state >> 33) as usize % moves.len()]);
-        list.push(Squares::of(&position));
+        list.push((Squares::of(&position), position.turn()));
     }
     list
 }

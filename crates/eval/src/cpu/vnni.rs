@@ -4,10 +4,11 @@ use std::arch::x86_64::*;
 
 use super::{
     avx512::{by_rows, input_kernel},
+    elementwise::{Adjust, Elementwise},
     input::Job,
-    kernels::Kernels,
+    kernels::{Kernels, vectorised},
+    layout::{BLOCK, Store},
     memory::Byte,
-    plan::{BLOCK, Store},
 };
 
 /// AVX-512 with VNNI in int8.
@@ -127,13 +128,14 @@ unsafe impl Kernels for Avx512Int8 {
 
     unsafe fn product(guard: &(), a: *const Byte, offsets: &[u32], b: *const Byte, c: *mut f32) {
         // SAFETY: the caller's promise.
-        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, offsets, b, false, c) }
+        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, BLOCK, offsets, b, false, c) }
     }
 
     unsafe fn tall_product(
         _: &(),
         a: *const Byte,
         rows: usize,
+        _readable: usize,
         stride: usize,
         offsets: &[u32],
         b: *const Byte,
@@ -162,9 +164,11 @@ unsafe impl Kernels for Avx512Int8 {
         unsafe { finish(c, rows, scale, bias, out, targets, copies) }
     }
 
-    unsafe fn input(job: &Job, relu: bool, squares: &[u8; 64], out: *mut Byte, store: &Store) {
+    vectorised!(Byte, "avx512f,avx512bw,avx512vl");
+
+    unsafe fn input(job: &Job, relu: bool, states: &[u8; 64], out: *mut Byte, store: &Store) {
         // SAFETY: the caller's promise.
-        unsafe { input(job, relu, squares, out, store) }
+        unsafe { input(job, relu, states, out, store) }
     }
 
     unsafe fn dot(a: *const Byte, stride: usize, blocks: usize, weights: *const f32) -> f32 {

@@ -3,8 +3,8 @@
 
 use eval::cpu::matmul::{Buffer, Element, padded};
 use nets::{
-    Activation, HeadKind, Layer, MOVE_PLANES, NORM_EPSILON, Network, PLANES, Padding, Shape, Tensor,
-    TensorSpec,
+    Activation, Encoding, HeadKind, Layer, MOVE_PLANES, NORM_EPSILON, Network, PLANES, Padding, Shape,
+    Tensor, TensorSpec,
 };
 
 use super::{
@@ -154,7 +154,7 @@ impl Reader<'_> {
         let output = layer.output_shape(input).map_err(TrainError::Backend)?;
         let width = padded(output.channels);
         let (operation, has_norm, activation, gradient_size) = match layer {
-            Layer::Branches { branches, activation } => {
+            Layer::Branches { branches, norm, activation } => {
                 let layer = InputLayer::new(branches, width);
                 let slots = (0..branches.len())
                     .map(|index| {
@@ -164,7 +164,7 @@ impl Reader<'_> {
                     .collect::<Result<Vec<_>, _>>()?;
                 let size = PLANES * layer.slab;
                 let operation = Operation::Input { layer, branches: slots, slabs: Buffer::zeros(size) };
-                (operation, true, *activation, size)
+                (operation, *norm, *activation, size)
             }
             &Layer::Conv { kernel, padding, norm, activation, .. } => {
                 let name = format!("{prefix}.weight");
@@ -172,6 +172,9 @@ impl Reader<'_> {
                     Padding::Same => (input.cells, padded(input.channels), kernel),
                     Padding::Valid => (1, 64 * padded(input.channels), 1),
                 };
+                if input.cells != 64 && kernel > 1 {
+                    return Err(unsupported(prefix));
+                }
                 let size = kernel * kernel * inner * width;
                 let weight = self.add(&name, size, |shape| {
                     convolution_places(shape, |output, input, row, column| match padding {
@@ -187,10 +190,12 @@ impl Reader<'_> {
                 let convolution = Convolution { weight, kernel, cells, inner, forward, backward };
                 (Operation::Product(convolution), norm, activation, size)
             }
+            _ => return Err(unsupported(prefix)),
         };
         let relu = match activation {
             Activation::Relu => true,
             Activation::Identity => false,
+            _ => return Err(unsupported(prefix)),
         };
         let zeros = vec![0.0; width];
         Ok(Stage {
@@ -235,6 +240,13 @@ impl Reader<'_> {
     }
 }
 
+fn unsupported(prefix: &str) -> TrainError {
+    TrainError::Config(format!(
+        "the native backend cannot train layer {prefix}: it knows convolutions of whole boards, with ReLU or without \
+         activation"
+    ))
+}
+
 fn unsupported_last(kind: HeadKind) -> TrainError {
     TrainError::Config(format!(
         "the native backend trains {} heads that end in a 1x1 convolution (or, for values, an 8x8 one) with bias \
@@ -254,6 +266,14 @@ impl<E: Element> Plan<E> {
         let head = description
             .head(kind)
             .ok_or_else(|| TrainError::Config(format!("the network has no {} head", kind.name())))?;
+        if description.encoding != Encoding::BatchFirst15
+            || !matches!(kind, HeadKind::Value | HeadKind::Moves)
+        {
+            return Err(TrainError::Config(format!(
+                "the native backend trains value and move heads on Batch First's planes, not the {} head of this network",
+                kind.name()
+            )));
+        }
         let trunk = description.trunk.iter().enumerate().map(|(i, layer)| (format!("trunk.{i}"), layer));
         let rest = head.layers.iter().enumerate().map(|(i, layer)| (format!("{}.{i}", kind.name()), layer));
         let mut layers: Vec<_> = trunk.chain(rest).collect();

@@ -272,7 +272,7 @@ impl<E: Element> Shard<E> {
     fn asked(&self, plan: &Plan<E>, moves: &[PolicyIndex], asked: usize) -> (usize, usize) {
         match plan.last.kind {
             HeadKind::Value => (0, 0),
-            HeadKind::Moves => output_of(moves[self.first * self.outputs_each + asked]),
+            _ => output_of(moves[self.first * self.outputs_each + asked]),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Gradients against finite differences, precisions against each other, and runs that must repeat exactly.
 
+use board::Color;
 use nets::{
     Activation, Branch, Description, Encoding, Head, Layer, MOVE_PLANES, POLICY_SIZE, Padding, Squares,
 };
@@ -63,7 +64,7 @@ fn small(kind: HeadKind) -> Description {
         Branch { kernel: [3, 3], dilation: [2, 2], channels: 4 },
         Branch { kernel: [2, 2], dilation: [2, 4], channels: 3 },
     ];
-    let trunk = vec![Layer::Branches { branches, activation: Activation::Relu }, conv(1, 40)];
+    let trunk = vec![Layer::Branches { branches, norm: true, activation: Activation::Relu }, conv(1, 40)];
     let mut layers = vec![conv(3, 7)];
     match kind {
         HeadKind::Value => {
@@ -86,7 +87,7 @@ fn small(kind: HeadKind) -> Description {
                 plain(1, 1, Padding::Same),
             ]);
         }
-        HeadKind::Moves => layers.push(plain(1, MOVE_PLANES, Padding::Same)),
+        _ => layers.push(plain(1, MOVE_PLANES, Padding::Same)),
     }
     Description { encoding: Encoding::BatchFirst15, trunk, heads: vec![Head { kind, layers }] }
 }
@@ -247,10 +248,10 @@ fn logits_are_those_of_the_reference() {
                 let logits = backend.logits(&batch).unwrap();
                 let mut exact = Vec::new();
                 for (squares, &index) in batch.squares.iter().zip(&batch.moves) {
-                    let all = eval::reference::run_heads(&network, squares, &[kind]).unwrap();
+                    let all = eval::reference::run_heads(&network, squares, Color::White, &[kind]).unwrap();
                     exact.push(match kind {
-                        HeadKind::Value => all.value.unwrap(),
-                        HeadKind::Moves => all.moves.unwrap()[usize::from(index)],
+                        HeadKind::Value => all[&kind][0],
+                        _ => all[&kind][usize::from(index)],
                     });
                 }
                 let size = (exact.iter().map(|x| x * x).sum::<f32>() / exact.len() as f32).sqrt();

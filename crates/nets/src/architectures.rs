@@ -1,0 +1,146 @@
+//! The published architectures, written down as descriptions.
+
+use crate::{
+    Activation, Branch, Description, Encoding, Head, HeadKind, Layer, MOVE_PLANES, Padding, Pooling,
+};
+
+/// What can be chosen about Cockfish's network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cockfish {
+    /// Channels of the stem and of every block.
+    pub filters: usize,
+    /// Residual blocks.
+    pub blocks: usize,
+    pub activation: Activation,
+    /// Append each channel's average over the board to every square before the dense layers?
+    pub global_mean: bool,
+}
+
+impl Default for Cockfish {
+    /// As published.
+    fn default() -> Self {
+        Self { filters: 64, blocks: 4, activation: Activation::Relu, global_mean: true }
+    }
+}
+
+/// What can be chosen about ConvChess's networks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConvChess {
+    /// 3x3 convolutions of 32 channels.
+    pub convolutions: usize,
+    /// How many of them, counted from the first, a 2x2 max-pooling follows; at most three fit on the board.
+    pub pools: usize,
+}
+
+impl Default for ConvChess {
+    /// As published: three convolutions, each followed by pooling.
+    fn default() -> Self {
+        Self { convolutions: 3, pools: 3 }
+    }
+}
+
+impl Description {
+    /// The nine input convolutions of Batch First: the squares from which some piece could reach the centre.
+    fn batch_first_input() -> Layer {
+        let widths = [64, 32, 20, 20, 18, 18, 16];
+        let mut branches: Vec<Branch> = (1..)
+            .zip(widths)
+            .map(|(step, channels)| Branch { kernel: [3, 3], dilation: [step, step], channels })
+            .collect();
+        for dilation in [[2, 4], [4, 2]] {
+            branches.push(Branch { kernel: [2, 2], dilation, channels: 24 });
+        }
+        Layer::Branches { branches, norm: true, activation: Activation::Relu }
+    }
+
+    fn batch_first_body() -> Vec<Layer> {
+        let conv = |kernel, channels| Layer::Conv {
+            kernel,
+            channels,
+            padding: Padding::Same,
+            norm: true,
+            activation: Activation::Relu,
+        };
+        let mut layers = vec![Self::batch_first_input(), conv(1, 512), conv(1, 128)];
+        layers.extend((0..6).map(|_| conv(3, 32)));
+        layers
+    }
+
+    /// The value network of Batch First (2018), or its move network, or both side by side.
+    #[must_use]
+    pub fn batch_first(kinds: &[HeadKind]) -> Self {
+        let heads = kinds
+            .iter()
+            .map(|&kind| {
+                let mut layers = Self::batch_first_body();
+                if kind == HeadKind::Value {
+                    layers.push(Layer::Conv {
+                        kernel: 8,
+                        channels: 16,
+                        padding: Padding::Valid,
+                        norm: true,
+                        activation: Activation::Relu,
+                    });
+                }
+                layers.push(Layer::Conv {
+                    kernel: 1,
+                    channels: if kind == HeadKind::Value { 1 } else { MOVE_PLANES },
+                    padding: Padding::Same,
+                    norm: false,
+                    activation: Activation::Identity,
+                });
+                Head { kind, layers }
+            })
+            .collect();
+        Self { encoding: Encoding::BatchFirst15, trunk: Vec::new(), heads }
+    }
+
+    /// Cockfish's value network (2026). Its value is White's, between -1 and 1.
+    #[must_use]
+    pub fn cockfish(choice: &Cockfish) -> Self {
+        let &Cockfish { filters, blocks, activation, global_mean } = choice;
+        let conv = |activation| Layer::Conv {
+            kernel: 3,
+            channels: filters,
+            padding: Padding::Same,
+            norm: true,
+            activation,
+        };
+        let stem = vec![Branch { kernel: [3, 3], dilation: [1, 1], channels: filters }];
+        let mut layers = vec![Layer::Branches { branches: stem, norm: true, activation }];
+        layers.extend((0..blocks).map(|_| Layer::Residual {
+            layers: vec![conv(activation), conv(Activation::Identity)],
+            activation,
+        }));
+        if global_mean {
+            layers.push(Layer::AppendMean);
+        }
+        let dense = |channels, activation| Layer::Dense { channels, norm: false, activation };
+        layers.extend([dense(256, activation), dense(128, activation), dense(1, Activation::Tanh)]);
+        let heads = vec![Head { kind: HeadKind::Value, layers }];
+        Self { encoding: Encoding::Cockfish13, trunk: Vec::new(), heads }
+    }
+
+    /// ConvChess's networks (2015) for the heads in `kinds`, side by side: [`HeadKind::From`] and the six move
+    /// selectors. Their outputs are logits; the published softmax is left to whoever asks.
+    #[must_use]
+    pub fn convchess(choice: &ConvChess, kinds: &[HeadKind]) -> Self {
+        let relu = Activation::Relu;
+        let mut body = Vec::new();
+        for index in 0..choice.convolutions {
+            body.push(if index == 0 {
+                let branches = vec![Branch { kernel: [3, 3], dilation: [1, 1], channels: 32 }];
+                Layer::Branches { branches, norm: false, activation: relu }
+            } else {
+                Layer::Conv { kernel: 3, channels: 32, padding: Padding::Same, norm: false, activation: relu }
+            });
+            if index < choice.pools {
+                body.push(Layer::Pool { pooling: Pooling::Max, size: 2 });
+            }
+        }
+        body.push(Layer::Dense { channels: 128, norm: false, activation: relu });
+        body.push(Layer::Dense { channels: 64, norm: false, activation: Activation::Identity });
+        let heads = kinds.iter().map(|&kind| Head { kind, layers: body.clone() }).collect();
+        Self { encoding: Encoding::ConvChess6, trunk: Vec::new(), heads }
+    }
+}

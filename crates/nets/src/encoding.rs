@@ -1,0 +1,94 @@
+//! How a position becomes input planes, as data: every square is in one of a few states, and each state sets a few
+//! planes. An executor that keeps a table of weights by state never sees a plane.
+
+use board::Color;
+use serde::{Deserialize, Serialize};
+
+use crate::{PLANES, Squares};
+
+/// How a position becomes input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Encoding {
+    /// [`Squares`]: 15 one-hot planes from the mover's side.
+    #[serde(rename = "batch-first-15")]
+    BatchFirst15,
+    /// Cockfish's: White's pawn, knight, bishop, rook, queen, king, then Black's, each one-hot on White's board, and a
+    /// plane of ones when White moves. Outputs are meant from White's side.
+    #[serde(rename = "cockfish-13")]
+    Cockfish13,
+    /// ConvChess's: one plane a piece type from the mover's side, 1 for the mover's and -1 for the opponent's pieces.
+    #[serde(rename = "convchess-6")]
+    ConvChess6,
+}
+
+/// States of a square in [`Squares`].
+const CLASSES: u8 = PLANES as u8 + 1;
+
+/// The piece of a class: 0 to 5 for pawn to king, and whether it is the mover's. `None`: no piece.
+fn piece(class: u8) -> Option<(usize, bool)> {
+    match class {
+        2..=7 => Some((usize::from(class) - 2, true)),
+        8 => Some((3, true)),
+        9..=14 => Some((usize::from(class) - 9, false)),
+        15 => Some((3, false)),
+        _ => None,
+    }
+}
+
+impl Encoding {
+    /// Input planes.
+    #[must_use]
+    pub fn planes(self) -> usize {
+        match self {
+            Self::BatchFirst15 => PLANES,
+            Self::Cockfish13 => 13,
+            Self::ConvChess6 => 6,
+        }
+    }
+
+    /// States that a square can be in: [`Encoding::states_of`] gives smaller numbers. At most 32.
+    #[must_use]
+    pub fn states(self) -> usize {
+        match self {
+            Self::Cockfish13 => 2 * usize::from(CLASSES),
+            Self::BatchFirst15 | Self::ConvChess6 => usize::from(CLASSES),
+        }
+    }
+
+    /// The state of every square of a board, given from its mover's side; `turn` is the mover.
+    #[must_use]
+    pub fn states_of(self, squares: &Squares, turn: Color) -> [u8; 64] {
+        match self {
+            Self::BatchFirst15 | Self::ConvChess6 => squares.0,
+            // States 16 to 31 tell that White moves; Black's view is turned back.
+            Self::Cockfish13 if turn.is_white() => squares.0.map(|class| class + CLASSES),
+            Self::Cockfish13 => std::array::from_fn(|square| squares.0[square ^ 56]),
+        }
+    }
+
+    /// The planes that a square in this state sets, with their values.
+    #[must_use]
+    pub fn planes_of(self, state: usize) -> Vec<(usize, f32)> {
+        let class = (state % usize::from(CLASSES)) as u8;
+        match self {
+            Self::BatchFirst15 => {
+                usize::from(class).checked_sub(1).map(|plane| (plane, 1.0)).into_iter().collect()
+            }
+            Self::ConvChess6 => {
+                piece(class).map(|(role, own)| (role, if own { 1.0 } else { -1.0 })).into_iter().collect()
+            }
+            Self::Cockfish13 => {
+                let white_moves = state >= usize::from(CLASSES);
+                let piece =
+                    piece(class).map(|(role, own)| (if own == white_moves { role } else { role + 6 }, 1.0));
+                piece.into_iter().chain(white_moves.then_some((12, 1.0))).collect()
+            }
+        }
+    }
+
+    /// Are outputs meant from White's side, whoever moves? Otherwise they are the mover's.
+    #[must_use]
+    pub fn is_whites_view(self) -> bool {
+        self == Self::Cockfish13
+    }
+}
