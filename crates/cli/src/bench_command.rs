@@ -87,7 +87,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 const POSITIONS: usize = 1024;
 
 /// Positions of random games, the same everywhere.
-fn positions() -> Vec<Position> {
+pub(crate) fn positions() -> Vec<Position> {
     let mut state = 1_u64;
     let mut position = Position::default();
     let mut list = Vec::with_capacity(POSITIONS);

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context;
-use eval::cpu::{CpuEvaluator, CpuOptions};
+use eval::cpu::{CpuEvaluator, CpuOptions, Precision};
 use nets::Network;
 use search::{KBest, Settings};
 use uci::{Built, Options};
@@ -25,6 +25,9 @@ pub struct EngineArgs {
     /// Threads of the evaluator.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=256))]
     pub threads: Option<u64>,
+    /// Number format of the evaluator: bf16, f32 or int8 (default: the code path's own).
+    #[arg(long, value_name = "FORMAT")]
+    pub precision: Option<Precision>,
     /// Positions evaluated together (default: as many as the evaluator likes).
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=4096))]
     pub batch: Option<u64>,
@@ -41,6 +44,7 @@ impl EngineArgs {
         Options {
             network: self.net.clone(),
             threads: self.threads.map_or(threads, |threads| threads as usize),
+            precision: self.precision,
             settings: Settings {
                 batch: self.batch.map_or(defaults.batch, |batch| batch as usize),
                 hash_mib: self.hash.map_or(defaults.hash_mib, |hash| hash as usize),
@@ -76,7 +80,7 @@ pub fn build(options: &Options) -> anyhow::Result<Built> {
     let network = Arc::new(network(options.network.as_deref())?);
     let evaluator = CpuEvaluator::new(
         Arc::clone(&network),
-        CpuOptions { threads: options.threads, ..CpuOptions::default() },
+        CpuOptions { threads: options.threads, precision: options.precision, path: None },
     )?;
     let search = KBest::new(Box::new(evaluator), &network.calibration, &options.settings);
     let description = search.describe();

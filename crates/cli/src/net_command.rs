@@ -1,4 +1,6 @@
-//! `batch-first net`: what is in a network file, joining two, judging and calibrating one.
+//! `batch-first net`: what is in a network file, joining two, judging, calibrating and verifying one.
+
+mod verify;
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +11,7 @@ use train::{Dataset, EvaluatorScorer, HeldOut, Measures, Phase, Scorer, calibrat
 /// Positions of each source whose legal moves are all ranked.
 const AGREEMENT_POSITIONS: usize = 2_000;
 
-/// Network files: show, join, validate, calibrate.
+/// Network files: show, join, validate, calibrate, verify.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -59,6 +61,8 @@ enum Command {
         #[arg(long)]
         out: PathBuf,
     },
+    /// Show what each code path and number format costs in exactness; fails if it costs ranking on the default path.
+    Verify(verify::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -80,12 +84,7 @@ struct Data {
 impl Data {
     /// The held-out positions for a head.
     fn held_out(&self, head: HeadKind) -> anyhow::Result<Vec<HeldOut>> {
-        let dataset = Dataset::open(&self.data)?;
-        let sources = dataset.held_out(&self.data, head, &self.sources)?;
-        if sources.is_empty() {
-            bail!("`{}` has no held-out positions for the {} head", self.data.display(), head.name());
-        }
-        Ok(sources.iter().map(|source| source.sample(self.positions)).collect())
+        held_out(&self.data, head, &self.sources, self.positions)
     }
 
     fn scorer(&self, network: &Network, head: HeadKind) -> anyhow::Result<Box<dyn Scorer>> {
@@ -95,6 +94,15 @@ impl Data {
         };
         Ok(Box::new(EvaluatorScorer::new(network, head, threads)?))
     }
+}
+
+/// The held-out positions of a folder for a head, at most `positions` of each source (0: all).
+fn held_out(data: &Path, head: HeadKind, names: &[String], positions: usize) -> anyhow::Result<Vec<HeldOut>> {
+    let sources = Dataset::open(data)?.held_out(data, head, names)?;
+    if sources.is_empty() {
+        bail!("`{}` has no held-out positions for the {} head", data.display(), head.name());
+    }
+    Ok(sources.iter().map(|source| source.sample(positions)).collect())
 }
 
 /// Runs the command.
@@ -119,6 +127,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             }
             save(&network, &out)
         }
+        Command::Verify(args) => verify::run(&args),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use eval::cpu::Precision;
 use search::Settings;
 
 use crate::command::shortened;
@@ -16,6 +17,8 @@ pub struct Options {
     pub network: Option<PathBuf>,
     /// Threads of the evaluator.
     pub threads: usize,
+    /// Number format of the evaluator; `None`: the code path's own.
+    pub precision: Option<Precision>,
     pub settings: Settings,
     pub ponder: bool,
     pub chess960: bool,
@@ -27,6 +30,7 @@ impl Default for Options {
         Self {
             network: None,
             threads: 1,
+            precision: None,
             settings: Settings::default(),
             ponder: false,
             chess960: false,
@@ -41,6 +45,7 @@ enum Kind {
     Spin { least: u64, most: u64 },
     Check,
     Text,
+    Combo(&'static [&'static str]),
     Button,
 }
 
@@ -54,11 +59,15 @@ enum Name {
     MoveOverhead,
     Batch,
     WeightsFile,
+    Precision,
     ShowWdl,
     Chess960,
 }
 
-const TABLE: [(&str, Name, Kind); 10] = [
+/// What stands for no wish.
+const AUTOMATIC: &str = "auto";
+
+const TABLE: [(&str, Name, Kind); 11] = [
     ("Hash", Name::Hash, Kind::Spin { least: 1, most: 65_536 }),
     ("Clear Hash", Name::ClearHash, Kind::Button),
     ("Threads", Name::Threads, Kind::Spin { least: 1, most: 256 }),
@@ -67,6 +76,7 @@ const TABLE: [(&str, Name, Kind); 10] = [
     ("Move Overhead", Name::MoveOverhead, Kind::Spin { least: 0, most: 10_000 }),
     ("Batch", Name::Batch, Kind::Spin { least: 0, most: 4096 }),
     ("WeightsFile", Name::WeightsFile, Kind::Text),
+    ("Precision", Name::Precision, Kind::Combo(&[AUTOMATIC, "bf16", "f32", "int8"])),
     ("UCI_ShowWDL", Name::ShowWdl, Kind::Check),
     ("UCI_Chess960", Name::Chess960, Kind::Check),
 ];
@@ -91,6 +101,8 @@ pub enum OptionError {
     Number { name: &'static str, least: u64, most: u64, value: String, kept: String },
     #[error("option {name} wants `true` or `false`, not `{value}`; it stays {kept}")]
     Check { name: &'static str, value: String, kept: String },
+    #[error("option {name} wants one of {values}, not `{value}`; it stays {kept}")]
+    Combo { name: &'static str, values: String, value: String, kept: String },
 }
 
 impl Options {
@@ -143,6 +155,19 @@ impl Options {
                     return Ok(Change::Network);
                 }
             }
+            Kind::Combo(values) => {
+                let chosen = values.iter().find(|known| known.eq_ignore_ascii_case(value));
+                let Some(chosen) = chosen else {
+                    return Err(OptionError::Combo {
+                        name: label,
+                        values: values.join(", "),
+                        value: shortened(value),
+                        kept: self.value(option),
+                    });
+                };
+                // The only word of the list that names no format means that none is wished.
+                self.precision = chosen.parse().ok();
+            }
             Kind::Button => return Ok(Change::ClearHash),
         }
         Ok(Change::Value)
@@ -172,6 +197,7 @@ impl Options {
                 Some(path) => path.display().to_string(),
                 None => EMBEDDED.to_owned(),
             },
+            Name::Precision => self.precision.map_or(AUTOMATIC, Precision::name).to_owned(),
             Name::ShowWdl => self.show_wdl.to_string(),
             Name::Chess960 => self.chess960.to_string(),
         }
@@ -190,6 +216,10 @@ impl Options {
                     }
                     Kind::Check => format!("option name {label} type check default {value}"),
                     Kind::Text => format!("option name {label} type string default {value}"),
+                    Kind::Combo(values) => {
+                        let values: String = values.iter().map(|value| format!(" var {value}")).collect();
+                        format!("option name {label} type combo default {value}{values}")
+                    }
                     Kind::Button => format!("option name {label} type button"),
                 }
             })
@@ -212,6 +242,9 @@ mod tests {
         assert_eq!(options.settings.hash_mib, 64);
         assert!(matches!(options.set("Ponder", Some("maybe")), Err(OptionError::Check { .. })));
         assert!(matches!(options.set("Contempt", Some("3")), Err(OptionError::Unknown(_))));
+        assert_eq!(options.set("precision", Some("INT8")), Ok(Change::Value));
+        assert_eq!(options.precision, Some(Precision::Int8));
+        assert!(matches!(options.set("Precision", Some("int4")), Err(OptionError::Combo { .. })));
         assert_eq!(options.set("Clear Hash", None), Ok(Change::ClearHash));
         assert_eq!(options.set("WeightsFile", Some("a b.safetensors")), Ok(Change::Network));
         assert_eq!(options.network, Some(PathBuf::from("a b.safetensors")));

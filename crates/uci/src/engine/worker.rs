@@ -94,7 +94,7 @@ impl Worker {
         }
     }
 
-    /// Brings the search in line with the options. A network that cannot be used is reported once and the search
+    /// Brings the search in line with the options. A network or format that cannot be used is reported once and the search
     /// stays as it was; without any, the embedded network is taken.
     fn prepare(&mut self, options: &Options) {
         if self.refused.as_ref().is_some_and(|refused| same_build(refused, options)) {
@@ -119,9 +119,9 @@ impl Worker {
                 self.refused = Some(options.clone());
                 if self.ready.is_some() {
                     self.output.note("the engine goes on with the network it has");
-                } else if options.network.is_some() {
+                } else if options.network.is_some() || options.precision.is_some() {
                     self.output.note("the engine goes on with its embedded network");
-                    let embedded = Options { network: None, ..options.clone() };
+                    let embedded = Options { network: None, precision: None, ..options.clone() };
                     if let Err(reason) = self.build(&embedded) {
                         self.output.note(format!("error: {reason}"));
                     }
@@ -245,7 +245,7 @@ impl Worker {
 
 /// Can a search built for `a` be configured for `b`?
 fn same_build(a: &Options, b: &Options) -> bool {
-    a.network == b.network && a.threads == b.threads
+    a.network == b.network && a.threads == b.threads && a.precision == b.precision
 }
 
 /// Takes the time between `go` and the start of the search (a network being loaded, an earlier search ending) off

@@ -1,0 +1,294 @@
+//! `batch-first net verify`: what each code path and number format costs in exactness, against `f32`.
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::Context;
+use board::{Color, Position};
+use eval::{
+    Batch, Evaluator, Query,
+    cpu::{self, CpuEvaluator, CpuOptions, CpuPath, Precision},
+};
+use nets::{Calibration, HeadKind, Network, PolicyIndex, Squares, policy_index};
+use train::{HeldOut, metrics};
+
+use super::{held_out, print};
+use crate::{Found, bench_command, engine};
+
+/// By how much the default path may lower tau-b against labels.
+const LARGEST_FALL: f64 = 0.002;
+
+/// What `net verify` is asked.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Network file (.safetensors; default: the network in the program).
+    file: Option<PathBuf>,
+    /// Folder that `batch-first data import` wrote: its held-out positions are evaluated, and ranked against their
+    /// labels. Without it, positions of random games are evaluated.
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// Use only this source of the data; may be repeated.
+    #[arg(long = "source")]
+    sources: Vec<String>,
+    /// At most this many positions of each source; 0: all.
+    #[arg(long, default_value_t = 10_000)]
+    positions: usize,
+    /// Threads; 0: all cores.
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+    /// One JSON object instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is evaluated: boards, each with a move for a move head, and perhaps labels by source.
+#[derive(Default)]
+struct Questions {
+    squares: Vec<(Squares, Color)>,
+    moves: Vec<PolicyIndex>,
+    /// Name, and the labels of the next positions. Empty: there are none.
+    sources: Vec<(String, Vec<f64>)>,
+}
+
+impl Questions {
+    fn of_data(sources: &[HeldOut]) -> Self {
+        let mut all = Self::default();
+        for source in sources {
+            let turns = source.white_to_move.iter().map(|&white| Color::from_white(white));
+            all.squares.extend(source.examples.squares.iter().copied().zip(turns));
+            all.moves.extend(&source.examples.moves);
+            let labels = source.examples.labels.iter().map(|&label| f64::from(label)).collect();
+            all.sources.push((source.source.clone(), labels));
+        }
+        all
+    }
+
+    fn of_games(kind: HeadKind) -> Self {
+        let mut all = Self::default();
+        for position in bench_command::positions() {
+            let board = (Squares::of(&position), position.turn());
+            if kind == HeadKind::Value {
+                all.squares.push(board);
+            } else {
+                all.add_moves(&position, board);
+            }
+        }
+        all
+    }
+
+    fn add_moves(&mut self, position: &Position, board: (Squares, Color)) {
+        for mv in position.legal_moves() {
+            self.squares.push(board);
+            self.moves.push(policy_index(mv, position.turn()));
+        }
+    }
+
+    /// The outputs of a path, for the side to move, before calibration.
+    fn logits(&self, network: &Network, options: CpuOptions) -> anyhow::Result<Vec<f32>> {
+        // The default calibration is the identity, far beyond any logit.
+        let bare = Network { calibration: Calibration::default(), ..network.clone() };
+        let mut evaluator = CpuEvaluator::new(Arc::new(bare), options)?;
+        let mut logits = Vec::with_capacity(self.squares.len());
+        let size = evaluator.largest_batch().min(4096);
+        for start in (0..self.squares.len()).step_by(size) {
+            let range = start..(start + size).min(self.squares.len());
+            let mut batch = Batch::default();
+            for index in range.clone() {
+                let (squares, turn) = self.squares[index];
+                let moves = self.moves.get(index..=index).unwrap_or_default();
+                let value = moves.is_empty();
+                let query = Query { key: index as u64, squares, turn, value, first_move: 0, move_count: 0 };
+                batch.push_query(&query, moves);
+            }
+            let scores = evaluator.evaluate(batch)?.scores;
+            logits.extend(if self.moves.is_empty() { scores.values } else { scores.moves });
+        }
+        Ok(logits)
+    }
+
+    /// tau-b against the labels, averaged over the sources by their positions; `None` without labels.
+    fn tau_b(&self, logits: &[f32]) -> Option<f64> {
+        let logits: Vec<f64> = logits.iter().map(|&logit| f64::from(logit)).collect();
+        let (mut sum, mut start) = (0.0, 0);
+        for (_, labels) in &self.sources {
+            sum += metrics::tau_b(&logits[start..start + labels.len()], labels) * labels.len() as f64;
+            start += labels.len();
+        }
+        (start > 0).then(|| sum / start as f64)
+    }
+
+    /// Sizes of the differences in centipawns, ascending.
+    fn differences(&self, network: &Network, kind: HeadKind, exact: &[f32], found: &[f32]) -> Vec<f32> {
+        let calibration = &network.calibration;
+        let map = if kind == HeadKind::Value { &calibration.value } else { &calibration.moves };
+        let whites = network.description.encoding.is_whites_view();
+        let mut differences: Vec<f32> = (0..exact.len())
+            .map(|index| {
+                // The map is White's where the outputs are.
+                let sign = if whites && self.squares[index].1.is_black() { -1.0 } else { 1.0 };
+                (map.apply(sign * found[index]) - map.apply(sign * exact[index])).abs()
+            })
+            .collect();
+        differences.sort_by(f32::total_cmp);
+        differences
+    }
+}
+
+/// What one path's format costs.
+struct Line {
+    path: CpuPath,
+    precision: Precision,
+    is_default: bool,
+    /// Centipawns.
+    mean: f32,
+    percentile_99: f32,
+    largest: f32,
+    /// tau-b, and how much more `f32` has.
+    tau_b: Option<(f64, f64)>,
+}
+
+impl Line {
+    fn breaks_the_limit(&self) -> bool {
+        // A ranking that is no number is no good one.
+        self.tau_b.is_some_and(|(_, fall)| fall.is_nan() || fall > LARGEST_FALL)
+    }
+
+    fn text(&self) -> String {
+        let tau = self.tau_b.map_or(String::new(), |(tau, fall)| {
+            let verdict = if self.breaks_the_limit() { "above the limit" } else { "within the limit" };
+            format!(" {tau:>9.5} {fall:>9.5}  {verdict}")
+        });
+        format!(
+            "  {:<8} {:<5} {:>9.2} {:>9.2} {:>9.2}{tau}{}",
+            self.path.name(),
+            self.precision.name(),
+            self.mean,
+            self.percentile_99,
+            self.largest,
+            if self.is_default { "  (default)" } else { "" }
+        )
+    }
+
+    fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "path": self.path.name(),
+            "precision": self.precision.name(),
+            "default": self.is_default,
+            "mean_centipawns": self.mean,
+            "percentile_99_centipawns": self.percentile_99,
+            "largest_centipawns": self.largest,
+            "tau_b": self.tau_b.map(|tau| tau.0),
+            "tau_b_fall": self.tau_b.map(|tau| tau.1),
+        })
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A file cannot be used, or the default path lowers tau-b by more than [`LARGEST_FALL`].
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let network = engine::network(args.file.as_deref())?;
+    let threads = if args.threads == 0 { engine::processors() } else { args.threads };
+    let default = cpu::choose(None, None)?;
+    // The fastest exact path stands for f32: all of them agree to a ten-thousandth of the largest score.
+    let exact = CpuPath::ALL.into_iter().find(|path| path.obstacle(Precision::F32).is_none());
+    let exact = exact.context("no path computes in f32 here")?;
+    let (mut object, mut broken) = (serde_json::Map::new(), Vec::new());
+    for head in &network.description.heads {
+        let kind = head.kind;
+        if !matches!(kind, HeadKind::Value | HeadKind::Moves) {
+            print(&format!("{} head: its outputs are no scores and are not compared", kind.name()));
+            continue;
+        }
+        let questions = match &args.data {
+            Some(data) => Questions::of_data(&held_out(data, kind, &args.sources, args.positions)?),
+            None => Questions::of_games(kind),
+        };
+        let options = |path, precision| CpuOptions { threads, path: Some(path), precision: Some(precision) };
+        let expected = questions.logits(&network, options(exact, Precision::F32))?;
+        let tau = questions.tau_b(&expected);
+        if !args.json {
+            print(&format!(
+                "{} head, {} outputs, against {exact} in f32{}",
+                kind.name(),
+                expected.len(),
+                tau.map_or(String::new(), |tau| format!(" (tau-b {tau:.5} against the labels)"))
+            ));
+            print(&format!(
+                "  {:<8} {:<5} {:>9} {:>9} {:>9}{}",
+                "path",
+                "",
+                "mean cp",
+                "99 % cp",
+                "max cp",
+                if tau.is_some() { "     tau-b      fall" } else { "" }
+            ));
+        }
+        let mut lines = Vec::new();
+        for path in CpuPath::ALL {
+            for precision in Precision::ALL {
+                let same = (path, precision) == (exact, Precision::F32);
+                if same
+                    || path.obstacle(precision).is_some()
+                    || (path == CpuPath::Portable && expected.len() > 20_000)
+                {
+                    continue;
+                }
+                let found = match questions.logits(&network, options(path, precision)) {
+                    Ok(found) => found,
+                    Err(error) => {
+                        print(&format!("  {path} {precision}: {error}"));
+                        continue;
+                    }
+                };
+                let differences = questions.differences(&network, kind, &expected, &found);
+                let at = |share: f64| {
+                    let index = (share * differences.len() as f64) as usize;
+                    differences.get(index.min(differences.len().saturating_sub(1))).copied().unwrap_or(0.0)
+                };
+                let line = Line {
+                    path,
+                    precision,
+                    is_default: (path, precision) == (default.path, default.precision),
+                    mean: differences.iter().sum::<f32>() / differences.len().max(1) as f32,
+                    percentile_99: at(0.99),
+                    largest: at(1.0),
+                    tau_b: tau.and_then(|tau| questions.tau_b(&found).map(|found| (found, tau - found))),
+                };
+                if !args.json {
+                    print(&line.text());
+                }
+                if line.is_default && line.breaks_the_limit() {
+                    broken.push(kind.name());
+                }
+                lines.push(line.json());
+            }
+        }
+        object.insert(kind.name().to_owned(), serde_json::Value::Array(lines));
+    }
+    if args.json {
+        print(&serde_json::Value::Object(object).to_string());
+    }
+    if !broken.is_empty() {
+        return Err(Found(format!(
+            "{} in {} lowers tau-b of the {} head by more than {LARGEST_FALL}",
+            default.path,
+            default.precision,
+            broken.join(" and the ")
+        ))
+        .into());
+    }
+    if !args.json {
+        print(&match (&args.data, default.precision) {
+            (None, _) => "tau-b was not measured: give labelled positions with --data".to_owned(),
+            (Some(_), Precision::F32) => format!("the default path, {}, computes in f32", default.path),
+            (Some(_), precision) => {
+                format!(
+                    "the default path, {} in {precision}, lowers tau-b by at most {LARGEST_FALL}",
+                    default.path
+                )
+            }
+        });
+    }
+    Ok(())
+}
