@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 use super::{
     elementwise::{Adjust, Elementwise},
     input::Job,
-    kernels::{Kernels, vectorised},
+    kernels::{Kernels, by_rows, vectorised},
     layout::{BLOCK, Store},
 };
 
@@ -73,46 +73,74 @@ unsafe fn finish(
     }
 }
 
-/// # Safety
-/// As [`Kernels::input`], for jobs of `UNITS` vectors of 8 lanes.
-#[target_feature(enable = "avx2")]
-unsafe fn input_job<const UNITS: usize>(
-    job: &Job,
-    relu: bool,
-    states: &[u8; 64],
-    out: *mut f32,
-    store: &Store,
-) {
-    let floor = _mm256_set1_ps(if relu { 0.0 } else { f32::NEG_INFINITY });
-    let (table, bias) = (job.table.as_ptr(), job.bias.as_ptr());
-    let at: [usize; UNITS] = std::array::from_fn(|unit| {
-        let position = if unit < 2 * job.full { job.full_at + 8 * unit } else { job.half_at };
-        position / BLOCK * store.block_stride + position % BLOCK
-    });
-    for square in 0..64 {
-        // SAFETY: rows of `8 * UNITS` weights for each tap and state (a state of the table), as many biases; the caller owns
-        // the target rows and no vector straddles a block.
-        unsafe {
-            let mut sums = [_mm256_setzero_ps(); UNITS];
-            for (unit, sum) in sums.iter_mut().enumerate() {
-                *sum = _mm256_loadu_ps(bias.add(8 * unit));
-            }
-            let range = usize::from(job.starts[square])..usize::from(job.starts[square + 1]);
-            for &(neighbour, cell) in job.taps.get_unchecked(range) {
-                let state = usize::from(*states.get_unchecked(neighbour as usize));
-                let row = table.add(cell as usize + state * 8 * UNITS);
-                for (unit, sum) in sums.iter_mut().enumerate() {
-                    *sum = _mm256_add_ps(*sum, _mm256_loadu_ps(row.add(8 * unit)));
-                }
-            }
-            for &target in &store.targets[square * store.copies..(square + 1) * store.copies] {
-                for (sum, at) in sums.iter().zip(at) {
-                    _mm256_storeu_ps(out.add(target as usize + at), _mm256_max_ps(*sum, floor));
+/// Makes the input kernel of one element format.
+macro_rules! input_kernel {
+    ($name:ident, $dispatch:ident, $element:ty, $put:expr) => {
+        /// # Safety
+        /// As [`Kernels::input`], for jobs of `UNITS` vectors of 8 lanes.
+        #[target_feature(enable = "avx2")]
+        unsafe fn $name<const UNITS: usize>(
+            job: &Job,
+            relu: bool,
+            states: &[u8; 64],
+            out: *mut $element,
+            store: &Store,
+        ) {
+            let floor = _mm256_set1_ps(if relu { 0.0 } else { f32::NEG_INFINITY });
+            let (table, bias) = (job.table.as_ptr(), job.bias.as_ptr());
+            let at: [usize; UNITS] = std::array::from_fn(|unit| {
+                let position = if unit < 2 * job.full { job.full_at + 8 * unit } else { job.half_at };
+                position / BLOCK * store.block_stride + position % BLOCK
+            });
+            for square in 0..64 {
+                // SAFETY: rows of `8 * UNITS` weights for each tap and state (a state of the table), as many biases; the
+                // caller owns the target rows and no vector straddles a block.
+                unsafe {
+                    let mut sums = [_mm256_setzero_ps(); UNITS];
+                    for (unit, sum) in sums.iter_mut().enumerate() {
+                        *sum = _mm256_loadu_ps(bias.add(8 * unit));
+                    }
+                    let range = usize::from(job.starts[square])..usize::from(job.starts[square + 1]);
+                    for &(neighbour, cell) in job.taps.get_unchecked(range) {
+                        let state = usize::from(*states.get_unchecked(neighbour as usize));
+                        let row = table.add(cell as usize + state * 8 * UNITS);
+                        for (unit, sum) in sums.iter_mut().enumerate() {
+                            *sum = _mm256_add_ps(*sum, _mm256_loadu_ps(row.add(8 * unit)));
+                        }
+                    }
+                    for &target in &store.targets[square * store.copies..(square + 1) * store.copies] {
+                        for (sum, at) in sums.iter().zip(at) {
+                            $put(out.add(target as usize + at), _mm256_max_ps(*sum, floor));
+                        }
+                    }
                 }
             }
         }
-    }
+
+        /// # Safety
+        /// As [`Kernels::input`].
+        #[target_feature(enable = "avx2")]
+        unsafe fn $dispatch(job: &Job, relu: bool, states: &[u8; 64], out: *mut $element, store: &Store) {
+            // SAFETY: the caller's promise.
+            unsafe {
+                match job.lanes() / 8 {
+                    1 => $name::<1>(job, relu, states, out, store),
+                    2 => $name::<2>(job, relu, states, out, store),
+                    3 => $name::<3>(job, relu, states, out, store),
+                    4 => $name::<4>(job, relu, states, out, store),
+                    5 => $name::<5>(job, relu, states, out, store),
+                    6 => $name::<6>(job, relu, states, out, store),
+                    7 => $name::<7>(job, relu, states, out, store),
+                    _ => $name::<8>(job, relu, states, out, store),
+                }
+            }
+        }
+    };
 }
+
+pub(crate) use input_kernel;
+
+input_kernel!(input_job, input, f32, |place: *mut f32, value: __m256| _mm256_storeu_ps(place, value));
 
 /// # Safety
 /// As [`Kernels::dot`].
@@ -165,26 +193,12 @@ unsafe impl Kernels for Avx2 {
             }
         }
         for column in (0..if narrow { 16 } else { BLOCK }).step_by(16) {
-            let mut first = 0;
-            while first < rows {
-                // SAFETY: the caller's promise, for these rows and columns.
-                unsafe {
-                    let (a, b, c) = (a.add(first * stride), b.add(column), c.add(first * BLOCK + column));
-                    first += match rows - first {
-                        6.. => {
-                            self::rows::<6>(a, stride, offsets, b, c);
-                            6
-                        }
-                        2.. => {
-                            self::rows::<2>(a, stride, offsets, b, c);
-                            2
-                        }
-                        _ => {
-                            self::rows::<1>(a, stride, offsets, b, c);
-                            1
-                        }
-                    };
-                }
+            // SAFETY: the caller's promise, for the rows and columns of each call.
+            unsafe {
+                let (b, c) = (b.add(column), c.add(column));
+                by_rows!([6, 2, 1], rows, |first, COUNT| {
+                    self::rows::<COUNT>(a.add(first * stride), stride, offsets, b, c.add(first * BLOCK));
+                });
             }
         }
     }
@@ -207,18 +221,7 @@ unsafe impl Kernels for Avx2 {
 
     unsafe fn input(job: &Job, relu: bool, states: &[u8; 64], out: *mut f32, store: &Store) {
         // SAFETY: the caller's promise.
-        unsafe {
-            match job.lanes() / 8 {
-                1 => input_job::<1>(job, relu, states, out, store),
-                2 => input_job::<2>(job, relu, states, out, store),
-                3 => input_job::<3>(job, relu, states, out, store),
-                4 => input_job::<4>(job, relu, states, out, store),
-                5 => input_job::<5>(job, relu, states, out, store),
-                6 => input_job::<6>(job, relu, states, out, store),
-                7 => input_job::<7>(job, relu, states, out, store),
-                _ => input_job::<8>(job, relu, states, out, store),
-            }
-        }
+        unsafe { input(job, relu, states, out, store) }
     }
 
     unsafe fn dot(a: *const f32, stride: usize, blocks: usize, weights: *const f32) -> f32 {

@@ -6,7 +6,7 @@ use super::{
     amx::Tiles,
     elementwise::{Adjust, Elementwise},
     input::Job,
-    kernels::{Kernels, vectorised},
+    kernels::{Kernels, by_rows, vectorised},
     layout::{BLOCK, Store},
     memory::Bf16,
 };
@@ -22,32 +22,6 @@ pub(crate) struct Avx512Bf16;
 /// Tiles in bf16, vectors around them.
 #[derive(Debug)]
 pub(crate) struct Tiled;
-
-/// Runs `$call` over all rows, as many at a time as registers hold sums for (a block of 32 is 11, 11 and 10); a row's
-/// arithmetic is the same in each.
-macro_rules! by_rows {
-    ($rows:expr, |$first:ident, $count:ident| $call:expr) => {
-        let mut $first = 0;
-        while $first < $rows {
-            let left = $rows - $first;
-            macro_rules! go {
-                ($n:literal) => {{
-                    const $count: usize = $n;
-                    $call;
-                    $first += $n;
-                }};
-            }
-            match left {
-                11.. => go!(11),
-                10 => go!(10),
-                8.. => go!(8),
-                4.. => go!(4),
-                2.. => go!(2),
-                _ => go!(1),
-            }
-        }
-    };
-}
 
 /// `ROWS` rows of A times a panel, `f32`.
 ///
@@ -186,8 +160,6 @@ unsafe fn finish_bf16<const COPIES: usize>(
         }
     }
 }
-
-pub(crate) use by_rows;
 
 /// Makes the input kernel of one element format.
 macro_rules! input_kernel {
@@ -377,7 +349,7 @@ unsafe impl Kernels for Avx512 {
         _narrow: bool,
         c: *mut f32,
     ) {
-        by_rows!(rows, |first, COUNT| {
+        by_rows!([11, 10, 8, 4, 2, 1], rows, |first, COUNT| {
             // SAFETY: the caller's promise, for these rows.
             unsafe { rows_f32::<COUNT>(a.add(first * stride), stride, offsets, b, c.add(first * BLOCK)) }
         });
@@ -435,7 +407,7 @@ unsafe impl Kernels for Avx512Bf16 {
         narrow: bool,
         c: *mut f32,
     ) {
-        by_rows!(rows, |first, COUNT| {
+        by_rows!([11, 10, 8, 4, 2, 1], rows, |first, COUNT| {
             // SAFETY: the caller's promise, for these rows.
             unsafe {
                 let (a, c) = (a.add(first * stride), c.add(first * BLOCK));

@@ -172,7 +172,7 @@ impl Compiler<'_> {
             .ranges
             .get(self.compiled - 1)
             .ok_or_else(|| self.unsupported(format!("layer {name} has no range")))?;
-        Ok(if largest > 0.0 { largest / 255.0 } else { 1.0 })
+        Ok(if largest > 0.0 { largest / E::LARGEST } else { 1.0 })
     }
 
     /// Compiles layers that run one after the other. `last_reach`: what the layer after them looks at.
@@ -388,7 +388,7 @@ impl Compiler<'_> {
             let own = &weight[channel * inputs * kernel * kernel..][..inputs * kernel * kernel];
             let largest = own.iter().fold(0.0_f32, |most, weight| most.max(weight.abs()));
             let largest = largest * factors[channel].abs();
-            let step = if E::QUANTISED && largest > 0.0 { largest / 127.0 } else { 1.0 };
+            let step = if E::QUANTISED && largest > 0.0 { largest / E::LARGEST_WEIGHT } else { 1.0 };
             scale.as_mut_slice()[place] = step * input.unit / unit;
             padded.as_mut_slice()[place] = bias[channel] / unit;
             for (at, &position) in input.positions.iter().enumerate() {

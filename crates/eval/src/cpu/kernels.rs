@@ -94,7 +94,8 @@ pub(crate) unsafe trait Kernels {
     unsafe fn dot(a: *const Self::Element, stride: usize, blocks: usize, weights: *const f32) -> f32;
 }
 
-/// [`Kernels::adjust`] and [`Kernels::elementwise`] with the plain code made into vectors of some instructions.
+/// [`Kernels::adjust`] and [`Kernels::elementwise`]: the plain code made into vectors of some instructions.
+#[cfg(target_arch = "x86_64")]
 macro_rules! vectorised {
     ($element:ty, $features:literal) => {
         unsafe fn adjust(adjust: &Adjust<$element>, c: *mut f32, rows: usize) {
@@ -119,8 +120,26 @@ macro_rules! vectorised {
     };
 }
 
+/// Runs `$call` over all rows, as many at a time as the list allows (a block of 32 is 11, 11 and 10 for a list from 11
+/// on); a row's arithmetic is the same in each.
 #[cfg(target_arch = "x86_64")]
-pub(crate) use vectorised;
+macro_rules! by_rows {
+    ([$($n:literal),+], $rows:expr, |$first:ident, $count:ident| $call:expr) => {
+        let mut $first = 0;
+        while $first < $rows {
+            let left = $rows - $first;
+            $(if left >= $n {
+                const $count: usize = $n;
+                $call;
+                $first += $n;
+                continue;
+            })+
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use {by_rows, vectorised};
 
 /// Plain Rust in `f32`.
 #[derive(Debug)]

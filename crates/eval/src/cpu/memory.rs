@@ -18,8 +18,10 @@ pub(crate) struct Lines<T> {
 /// # Safety
 /// Every bit pattern is valid and the size divides 64.
 pub(crate) unsafe trait Plain: Copy + Default + Send + Sync + 'static {}
-// SAFETY: all bit patterns of these numbers are values, of 1, 2, 4 and 4 bytes.
+// SAFETY: all bit patterns of these numbers are values, of 1, 1, 2, 4 and 4 bytes.
 unsafe impl Plain for Byte {}
+// SAFETY: as above.
+unsafe impl Plain for Septet {}
 // SAFETY: as above.
 unsafe impl Plain for Bf16 {}
 // SAFETY: as above.
@@ -76,10 +78,18 @@ pub(crate) struct Bf16(pub u16);
 #[repr(transparent)]
 pub(crate) struct Byte(pub u8);
 
+/// As [`Byte`], but weights have seven bits, so that two products of bytes fit 16 bits: `2 * 255 * 64` is below 32,768.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(transparent)]
+pub(crate) struct Septet(pub u8);
+
 /// A number format of activations and weights.
 pub(crate) trait Element: Plain + std::fmt::Debug {
     /// Are values integers in units of a scale?
     const QUANTISED: bool = false;
+    /// The largest activation and weight of a quantised format.
+    const LARGEST: f32 = f32::INFINITY;
+    const LARGEST_WEIGHT: f32 = f32::INFINITY;
     /// A weight; for quantised formats in units of its channel's scale.
     fn from_f32(value: f32) -> Self;
     /// An activation.
@@ -109,6 +119,8 @@ impl Element for Bf16 {
 
 impl Element for Byte {
     const QUANTISED: bool = true;
+    const LARGEST: f32 = 255.0;
+    const LARGEST_WEIGHT: f32 = 127.0;
     #[inline(always)]
     fn from_f32(value: f32) -> Self {
         Self((value.round().clamp(-127.0, 127.0) as i8).cast_unsigned())
@@ -124,6 +136,27 @@ impl Element for Byte {
     /// Groups of four inner elements, as the four-element products read them.
     fn panel_index(k: usize, column: usize) -> usize {
         k / 32 * 1024 + column / 16 * 512 + k % 32 / 4 * 64 + column % 16 * 4 + k % 4
+    }
+}
+
+impl Element for Septet {
+    const QUANTISED: bool = true;
+    const LARGEST: f32 = 255.0;
+    const LARGEST_WEIGHT: f32 = 64.0;
+    #[inline(always)]
+    fn from_f32(value: f32) -> Self {
+        Self((value.round().clamp(-64.0, 64.0) as i8).cast_unsigned())
+    }
+    #[inline(always)]
+    fn to_f32(self) -> f32 {
+        f32::from(self.0)
+    }
+    #[inline(always)]
+    fn stored(value: f32) -> Self {
+        Self(value.round() as u8)
+    }
+    fn panel_index(k: usize, column: usize) -> usize {
+        Byte::panel_index(k, column)
     }
 }
 

@@ -5,6 +5,8 @@ pub mod amx;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
+mod avx2_int8;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 mod compile;
 mod elementwise;
@@ -168,6 +170,11 @@ impl CpuLogits {
 /// Engines for the chosen path, one a thread.
 fn engines_of(network: &Network, choice: &Choice, threads: usize) -> Result<Vec<Box<dyn Run>>, EvalError> {
     match (choice.path, choice.precision) {
+        #[cfg(target_arch = "x86_64")]
+        (CpuPath::Avx2, Precision::Int8) => {
+            let ranges = quantise::ranges::<avx2::Avx2>(network)?;
+            engines::<avx2_int8::Avx2Int8>(network, threads, &ranges)
+        }
         #[cfg(target_arch = "x86_64")]
         (CpuPath::Avx512, Precision::Int8) => {
             let ranges = quantise::ranges::<avx512::Avx512>(network)?;

@@ -74,12 +74,11 @@ impl CpuPath {
             (Self::Avx512, Precision::Bf16) => need(&["avx512f", "avx512bw", "avx512vl", "avx512bf16"]),
             (Self::Avx512, Precision::Int8) => need(&["avx512f", "avx512bw", "avx512vl", "avx512vnni"]),
             (Self::Avx512, Precision::F32) => need(&["avx512f", "avx512bw", "avx512vl"]),
-            (Self::Avx2, Precision::F32) => need(&["avx2", "fma"]),
+            (Self::Avx2, Precision::F32 | Precision::Int8) => need(&["avx2", "fma"]),
             (Self::Portable, Precision::F32) => None,
             (Self::Amx, Precision::F32 | Precision::Int8) => Some("it computes in bf16 only".to_owned()),
-            (Self::Avx2 | Self::Portable, Precision::Bf16 | Precision::Int8) => {
-                Some("it computes in f32 only".to_owned())
-            }
+            (Self::Avx2, Precision::Bf16) => Some("it computes in f32 and int8 only".to_owned()),
+            (Self::Portable, Precision::Bf16 | Precision::Int8) => Some("it computes in f32 only".to_owned()),
         }
     }
 }

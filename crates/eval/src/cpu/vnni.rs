@@ -3,10 +3,10 @@
 use std::arch::x86_64::*;
 
 use super::{
-    avx512::{by_rows, input_kernel},
+    avx512::input_kernel,
     elementwise::{Adjust, Elementwise},
     input::Job,
-    kernels::{Kernels, vectorised},
+    kernels::{Kernels, by_rows, vectorised},
     layout::{BLOCK, Store},
     memory::Byte,
 };
@@ -144,7 +144,7 @@ unsafe impl Kernels for Avx512Int8 {
     ) {
         // SAFETY: the caller's promise, for the rows of each call.
         unsafe {
-            by_rows!(rows, |first, COUNT| {
+            by_rows!([11, 10, 8, 4, 2, 1], rows, |first, COUNT| {
                 self::rows::<COUNT>(a.add(first * stride), stride, offsets, b, c.add(first * BLOCK));
             });
         }
