@@ -155,6 +155,8 @@ def openvino(model, precision):
 ENGINES = {
     "onnxruntime fp32": ("fp32", lambda model: onnx_runtime(model)),
     "onnxruntime int8": ("int8", lambda model: onnx_runtime(model)),
+    # Linux lets a program be held to AVX2 where the processor can trap CPUID: hold_to_avx2.c.
+    "onnxruntime fp32 avx2": ("fp32", lambda model: onnx_runtime(model)),
     "openvino fp32": ("fp32", lambda model: openvino(model, "f32")),
     "openvino bf16": ("fp32", lambda model: openvino(model, "bf16")),
     "openvino int8": ("int8", lambda model: openvino(model, "bf16")),
@@ -201,10 +203,21 @@ def outputs(name, model, squares):
     return [float(run(planes[index : index + 1]).reshape(-1)[0]) for index in range(64)]
 
 
-def child(*arguments, pin):
+def hold_to_avx2(folder):
+    """The library that holds a process to AVX2, compiled."""
+    library = f"{folder}/hold_to_avx2.so"
+    if not os.path.exists(library):
+        source = Path(__file__).with_name("hold_to_avx2.c")
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source], check=True, capture_output=True)
+    return library
+
+
+def child(task, name, *arguments, pin, folder):
     """This script in a process of its own; its one line of JSON."""
-    command = [sys.executable, __file__, "--child", *map(str, arguments)]
+    command = [sys.executable, __file__, "--child", task, name, *map(str, arguments)]
     environment = dict(os.environ, OMP_NUM_THREADS="1")
+    if name.endswith(" avx2"):
+        environment["LD_PRELOAD"] = hold_to_avx2(folder)
     done = subprocess.run(pin + command, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "failed")
@@ -285,7 +298,7 @@ def main():
             try:
                 if ENGINES[name][0] == "int8" and not os.path.exists(models["int8"]):
                     quantise(models["fp32"], models["int8"], planes_of(squares))
-                found = child("outputs", name, models[ENGINES[name][0]], squares, pin=pin)
+                found = child("outputs", name, models[ENGINES[name][0]], squares, pin=pin, folder=folder)
             except Exception as error:
                 print(f"{name} does not run here: {error}")
                 continue
@@ -305,7 +318,8 @@ def main():
                                      arguments.seconds, pin)
                     rates.setdefault(f"ours {path} {precision}", []).append(rate)
                 for name in peers:
-                    rate = child("time", name, models[ENGINES[name][0]], squares, batch, arguments.seconds, pin=pin)
+                    rate = child("time", name, models[ENGINES[name][0]], squares, batch, arguments.seconds,
+                                 pin=pin, folder=folder)
                     rates.setdefault(name, []).append(rate)
             print(f"\nbatch {batch}")
             width = max(map(len, rates))

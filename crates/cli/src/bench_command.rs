@@ -13,7 +13,7 @@ use eval::{
     Batch, Evaluator,
     cpu::{CpuEvaluator, CpuOptions, CpuPath, Precision, measure},
 };
-use nets::{HeadKind, Squares};
+use nets::{Cockfish, Description, HeadKind, Network, Squares};
 
 use crate::engine;
 
@@ -28,6 +28,12 @@ pub struct Args {
 enum Command {
     /// Evaluations a second: a table of network, head, code path and batch size.
     Eval(EvalArgs),
+    /// Score the start position once and end: a cold start, to be timed from outside.
+    First {
+        /// Network file (default: the network in the program).
+        #[arg(long, value_name = "FILE")]
+        net: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -35,6 +41,9 @@ struct EvalArgs {
     /// Network file; may be repeated (default: the network in the program).
     #[arg(long, value_name = "FILE")]
     net: Vec<PathBuf>,
+    /// Also a published architecture with random weights: cockfish; may be repeated.
+    #[arg(long, value_name = "NAME", value_parser = ["cockfish"])]
+    architecture: Vec<String>,
     /// Code path: amx, avx512, avx2 or portable; may be repeated (default: all that run here).
     #[arg(long, value_name = "PATH")]
     path: Vec<CpuPath>,
@@ -80,6 +89,7 @@ fn head(text: &str) -> Result<HeadKind, String> {
 pub fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         Command::Eval(args) => eval(&args),
+        Command::First { net } => first(net.as_deref()),
     }
 }
 
@@ -174,20 +184,29 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
         let bytes: Vec<u8> = positions.iter().flat_map(|position| Squares::of(position).0).collect();
         std::fs::write(path, bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
     }
-    let files: Vec<Option<&Path>> = if args.net.is_empty() {
-        vec![None]
-    } else {
-        args.net.iter().map(|path| Some(path.as_path())).collect()
-    };
+    let mut networks = Vec::new();
+    if args.net.is_empty() && args.architecture.is_empty() {
+        networks.push(engine::network(None)?);
+    }
+    for path in &args.net {
+        networks.push(engine::network(Some(path))?);
+    }
+    for name in &args.architecture {
+        let network = Network::random(Description::cockfish(&Cockfish::default()), 1)?;
+        networks.push(Network { name: name.clone(), ..network });
+    }
     if !args.json {
         print(&format!(
             "{:<20} {:<6} {:<8} {:<5} {:>3} {:>6} {:>10} {:>10} {:>9} {:>8}",
             "network", "head", "path", "", "thr", "batch", "eval/s", "eval/cpu-s", "GFLOP/s", "of peak"
         ))?;
     }
-    for file in files {
-        let network = Arc::new(engine::network(file)?);
-        let kinds: Vec<HeadKind> = network.description.heads.iter().map(|head| head.kind).collect();
+    for network in networks {
+        let network = Arc::new(network);
+        // Other heads give no scores.
+        let kinds = network.description.heads.iter().map(|head| head.kind);
+        let kinds: Vec<HeadKind> =
+            kinds.filter(|kind| matches!(kind, HeadKind::Value | HeadKind::Moves)).collect();
         for (path, precision) in paths(args)? {
             let peak = measure::peak_flops(path, precision);
             let options =
@@ -217,7 +236,51 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
             }
         }
     }
+    if !args.json {
+        print(&format!(
+            "\nfrom a cold start to the first evaluation: {:.0} ms (a new process, {} runs, median)",
+            cold_start(args)? * 1e3,
+            COLD_STARTS
+        ))?;
+    }
     Ok(())
+}
+
+/// Cold starts that are measured.
+const COLD_STARTS: usize = 5;
+
+/// Seconds from starting this program anew to its first score, everything automatic: the median of some.
+fn cold_start(args: &EvalArgs) -> anyhow::Result<f64> {
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let mut seconds = Vec::new();
+    for _ in 0..COLD_STARTS {
+        let mut command = std::process::Command::new(&program);
+        command.args(["bench", "first"]);
+        if let Some(path) = args.net.first() {
+            command.arg("--net").arg(path);
+        }
+        let start = Instant::now();
+        let output = command.output().context("cannot start this program")?;
+        seconds.push(start.elapsed().as_secs_f64());
+        if !output.status.success() {
+            bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+    }
+    seconds.sort_by(f64::total_cmp);
+    Ok(seconds[COLD_STARTS / 2])
+}
+
+/// One evaluation of the start position, and nothing else: for measuring a cold start from outside.
+fn first(net: Option<&Path>) -> anyhow::Result<()> {
+    let network = Arc::new(engine::network(net)?);
+    let value = network.description.head(HeadKind::Value).is_some();
+    let mut evaluator = CpuEvaluator::new(network, CpuOptions::default())?;
+    let mut batch = Batch::default();
+    let start = Position::default();
+    let moves = start.legal_moves();
+    batch.push(&start, value, if value { &[] } else { moves.as_slice() });
+    let scores = evaluator.evaluate(batch)?.scores;
+    print(&format!("{:.1}", if value { scores.values[0] } else { scores.moves[0] }))
 }
 
 fn write_values(path: &Path, evaluator: &mut CpuEvaluator, positions: &[Position]) -> anyhow::Result<()> {
