@@ -131,17 +131,37 @@ mod x86 {
         rows: [u8; 16],
     }
 
-    static CONFIGURATION: Configuration = {
-        let mut configuration =
+    /// Tiles 0-5 with as many rows as the place says, from 1 on; 6 and 7 always have 16.
+    static CONFIGURATIONS: [Configuration; 17] = {
+        const NONE: Configuration =
             Configuration { palette: 1, start_row: 0, reserved: [0; 14], row_bytes: [0; 16], rows: [0; 16] };
-        let mut tile = 0;
-        while tile < 8 {
-            configuration.row_bytes[tile] = 64;
-            configuration.rows[tile] = 16;
-            tile += 1;
+        let mut configurations = [NONE; 17];
+        let mut rows = 1;
+        while rows <= 16 {
+            let mut tile = 0;
+            while tile < 8 {
+                configurations[rows].row_bytes[tile] = 64;
+                configurations[rows].rows[tile] = if tile < 6 { rows as u8 } else { 16 };
+                tile += 1;
+            }
+            rows += 1;
         }
-        configuration
+        configurations
     };
+
+    /// Loads the configuration whose tiles for A and C have `rows` (1 to 16) rows.
+    ///
+    /// # Safety
+    /// The tile unit is there and permitted.
+    unsafe fn load(rows: usize) {
+        // SAFETY: the caller's promise; the operand is a valid 64-byte palette-1 configuration.
+        unsafe {
+            std::arch::asm!("ldtilecfg [{}]", in(reg) &raw const CONFIGURATIONS[rows],
+                options(nostack, preserves_flags, readonly),
+                out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _);
+        }
+    }
 
     thread_local! {
         /// How many `Tiles` this thread holds.
@@ -158,13 +178,8 @@ mod x86 {
             if HELD.replace(HELD.get() + 1) > 0 {
                 return Some(Self { thread: PhantomData });
             }
-            // SAFETY: the tile unit is there and permitted; the operand is a valid 64-byte palette-1 configuration.
-            unsafe {
-                std::arch::asm!("ldtilecfg [{}]", in(reg) &raw const CONFIGURATION,
-                    options(nostack, preserves_flags, readonly),
-                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _);
-            }
+            // SAFETY: the tile unit is there and permitted.
+            unsafe { load(16) };
             Some(Self { thread: PhantomData })
         }
 
@@ -332,11 +347,11 @@ mod x86 {
     }
 
     impl Tiles {
-        /// As [`Tiles::product_at`], but A has up to 32 rows, `a_stride` bytes apart; the first 16 are read in any
-        /// case, the other 16 if `rows` is above 16. With `narrow`, columns 16-31 of C become 0.
+        /// As [`Tiles::product_at`], but A has 1 to 32 rows, `a_stride` bytes apart; from 17 on, 32 are read. C gets no
+        /// more rows than that, and with `narrow` zeros in columns 16-31.
         ///
         /// # Safety
-        /// As [`Tiles::product`].
+        /// As [`Tiles::product`], for these rows.
         #[expect(clippy::too_many_arguments, reason = "it is one machine operation")]
         pub unsafe fn tall_product(
             &self,
@@ -349,8 +364,14 @@ mod x86 {
             c: *mut f32,
         ) {
             let (next, end) = (offsets.as_ptr(), offsets.as_ptr_range().end);
-            // SAFETY: the caller vouches for the memory; `self` proves the configuration; the tiles are clobbered.
+            // Rows that nobody wants are not worth their memory traffic.
+            let short = (1..16).contains(&rows);
+            // SAFETY: the caller vouches for the memory; `self` proves that there are tiles; the tiles are clobbered, and
+            // their configuration is put back.
             unsafe {
+                if short {
+                    load(rows);
+                }
                 std::arch::asm!(
                     "tilezero tmm0",
                     "tilezero tmm1",
@@ -401,6 +422,9 @@ mod x86 {
                     out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
                     options(nostack),
                 );
+                if short {
+                    load(16);
+                }
             }
         }
     }

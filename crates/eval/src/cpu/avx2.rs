@@ -172,14 +172,13 @@ unsafe impl Kernels for Avx2 {
 
     unsafe fn product(guard: &(), a: *const f32, offsets: &[u32], b: *const f32, c: *mut f32) {
         // SAFETY: the caller's promise.
-        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, BLOCK, offsets, b, false, c) }
+        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, offsets, b, false, c) }
     }
 
     unsafe fn tall_product(
         _: &(),
         a: *const f32,
         rows: usize,
-        _readable: usize,
         stride: usize,
         offsets: &[u32],
         b: *const f32,

@@ -129,14 +129,13 @@ unsafe impl Kernels for Avx2Int8 {
 
     unsafe fn product(guard: &(), a: *const Septet, offsets: &[u32], b: *const Septet, c: *mut f32) {
         // SAFETY: the caller's promise.
-        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, BLOCK, offsets, b, false, c) }
+        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, offsets, b, false, c) }
     }
 
     unsafe fn tall_product(
         _: &(),
         a: *const Septet,
         rows: usize,
-        _readable: usize,
         stride: usize,
         offsets: &[u32],
         b: *const Septet,

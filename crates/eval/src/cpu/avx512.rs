@@ -335,14 +335,13 @@ unsafe impl Kernels for Avx512 {
 
     unsafe fn product(guard: &(), a: *const f32, offsets: &[u32], b: *const f32, c: *mut f32) {
         // SAFETY: the caller's promise.
-        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, BLOCK, offsets, b, false, c) }
+        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, offsets, b, false, c) }
     }
 
     unsafe fn tall_product(
         _: &(),
         a: *const f32,
         rows: usize,
-        _readable: usize,
         stride: usize,
         offsets: &[u32],
         b: *const f32,
@@ -393,14 +392,13 @@ unsafe impl Kernels for Avx512Bf16 {
 
     unsafe fn product(guard: &(), a: *const Bf16, offsets: &[u32], b: *const Bf16, c: *mut f32) {
         // SAFETY: the caller's promise.
-        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, BLOCK, offsets, b, false, c) }
+        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, offsets, b, false, c) }
     }
 
     unsafe fn tall_product(
         _: &(),
         a: *const Bf16,
         rows: usize,
-        _readable: usize,
         stride: usize,
         offsets: &[u32],
         b: *const Bf16,
@@ -465,21 +463,14 @@ unsafe impl Kernels for Tiled {
         tiles: &Tiles,
         a: *const Bf16,
         rows: usize,
-        readable: usize,
         stride: usize,
         offsets: &[u32],
         b: *const Bf16,
         narrow: bool,
         c: *mut f32,
     ) {
-        // SAFETY: the caller's promise. A tile reads 16 rows, wanted or not.
-        unsafe {
-            if readable < 16 {
-                Avx512Bf16::tall_product(&(), a, rows, readable, stride, offsets, b, narrow, c);
-            } else {
-                tiles.tall_product(a.cast(), rows, 2 * stride, offsets, b.cast(), narrow, c);
-            }
-        }
+        // SAFETY: the caller's promise; 32 rows may be read where there are more than 16.
+        unsafe { tiles.tall_product(a.cast(), rows, 2 * stride, offsets, b.cast(), narrow, c) }
     }
 
     unsafe fn finish(

@@ -168,7 +168,7 @@ impl<K: Kernels> Engine<K> {
                         if rows == BLOCK {
                             K::product(guard, a, &product.offsets, b, c);
                         } else {
-                            K::tall_product(guard, a, rows, rows, BLOCK, &product.offsets, b, false, c);
+                            K::tall_product(guard, a, rows, BLOCK, &product.offsets, b, false, c);
                         }
                         self.finish(product, panel, rows, (residual + first * BLOCK, BLOCK), (output, first));
                     }
@@ -187,7 +187,7 @@ impl<K: Kernels> Engine<K> {
             unsafe {
                 let a = self.buffers[product.input].as_ptr();
                 let (b, c) = (weights(product, panel), self.sums.as_mut_ptr());
-                K::tall_product(guard, a, boards, CHUNK, stride, &product.offsets, b, narrow, c);
+                K::tall_product(guard, a, boards, stride, &product.offsets, b, narrow, c);
                 self.finish(product, panel, boards, (0, residual), (0, 0));
             }
         }

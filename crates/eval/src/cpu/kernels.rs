@@ -33,8 +33,8 @@ pub(crate) unsafe trait Kernels {
         c: *mut f32,
     );
 
-    /// The same for `rows` rows of A that are `stride` elements apart; `readable` (at most 32) of them may be read.
-    /// Only the first 16 columns are needed if `narrow`. A row's result does not depend on the number of rows.
+    /// The same for `rows` rows of A that are `stride` elements apart; from 17 rows on, 32 are readable. Only the first 16
+    /// columns are needed if `narrow`. A row's result does not depend on the number of rows.
     ///
     /// # Safety
     /// As [`Kernels::product`].
@@ -43,7 +43,6 @@ pub(crate) unsafe trait Kernels {
         guard: &Self::Guard,
         a: *const Self::Element,
         rows: usize,
-        readable: usize,
         stride: usize,
         offsets: &[u32],
         b: *const Self::Element,
@@ -156,14 +155,13 @@ unsafe impl Kernels for Portable {
 
     unsafe fn product(guard: &(), a: *const f32, offsets: &[u32], b: *const f32, c: *mut f32) {
         // SAFETY: the caller's promise.
-        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, BLOCK, offsets, b, false, c) }
+        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, offsets, b, false, c) }
     }
 
     unsafe fn tall_product(
         _: &(),
         a: *const f32,
         rows: usize,
-        _readable: usize,
         stride: usize,
         offsets: &[u32],
         b: *const f32,

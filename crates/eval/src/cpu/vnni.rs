@@ -128,14 +128,13 @@ unsafe impl Kernels for Avx512Int8 {
 
     unsafe fn product(guard: &(), a: *const Byte, offsets: &[u32], b: *const Byte, c: *mut f32) {
         // SAFETY: the caller's promise.
-        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, BLOCK, offsets, b, false, c) }
+        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, offsets, b, false, c) }
     }
 
     unsafe fn tall_product(
         _: &(),
         a: *const Byte,
         rows: usize,
-        _readable: usize,
         stride: usize,
         offsets: &[u32],
         b: *const Byte,
