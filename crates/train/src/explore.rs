@@ -143,7 +143,8 @@ mod tests {
                 mates += 1;
                 continue;
             }
-            let logit = eval::reference::run(&network, &Squares::of(&after)).unwrap().value.unwrap();
+            let logits = eval::reference::run(&network, &Squares::of(&after), after.turn()).unwrap();
+            let logit = logits[&HeadKind::Value][0];
             let expected = -network.calibration.value.apply(logit);
             assert!((*label as f32 - expected).abs() < 0.05 * expected.abs() + 15.0, "{label} {expected}");
         }

@@ -185,7 +185,7 @@ mod tests {
         let network =
             Network::random(Description::batch_first(&[HeadKind::Value, HeadKind::Moves]), 4).unwrap();
         let squares = Squares::of(&position);
-        let truth = eval::reference::run(&network, &squares).unwrap();
+        let truth = eval::reference::run(&network, &squares, Color::White).unwrap();
         let near = |ours: f32, theirs: f32| {
             assert!((ours - theirs).abs() < 0.05 * theirs.abs().max(1.0), "{ours} {theirs}");
         };
@@ -194,12 +194,12 @@ mod tests {
         let examples = Examples { squares: vec![squares; 3], labels: vec![0; 3], moves: Vec::new() };
         let values = scorer.logits(&examples).unwrap();
         assert_eq!(values.len(), 3);
-        near(values[2], truth.value.unwrap());
+        near(values[2], truth[&HeadKind::Value][0]);
 
         let mut scorer = EvaluatorScorer::new(&network, HeadKind::Moves, 1).unwrap();
         let legal: Vec<PolicyIndex> =
             position.legal_moves().into_iter().map(|mv| nets::policy_index(mv, position.turn())).collect();
-        let all = truth.moves.unwrap();
+        let all = &truth[&HeadKind::Moves];
         let lists = [legal.clone(), Vec::new(), legal[..2].to_vec()];
         let answers = scorer.move_logits(&[squares; 3], &lists).unwrap();
         assert_eq!(answers.iter().map(Vec::len).collect::<Vec<_>>(), [legal.len(), 0, 2]);

@@ -76,6 +76,7 @@ fn description(kind: HeadKind) -> Description {
             Branch { kernel: [3, 3], dilation: [1, 1], channels: 12 },
             Branch { kernel: [2, 2], dilation: [2, 4], channels: 4 },
         ],
+        norm: true,
         activation: Activation::Relu,
     };
     let mut layers = vec![input, conv(1, 16, Padding::Same)];
