@@ -1,6 +1,7 @@
 //! `batch-first bench`: how fast networks are evaluated here, by code path and batch size.
 
 use std::{
+    collections::VecDeque,
     io::Write,
     path::{Path, PathBuf},
     sync::Arc,
@@ -218,7 +219,7 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
             for &kind in kinds.iter().filter(|kind| args.head.is_empty() || args.head.contains(kind)) {
                 for &batch in &args.batch {
                     let batch = batch as usize;
-                    let (wall_rate, cpu_rate) = rate(&mut evaluator, &positions, kind, batch, args.seconds)?;
+                    let (wall_rate, cpu_rate) = rate(&mut evaluator, &positions, kind, batch, args)?;
                     let line = Line {
                         network: network.name.clone(),
                         head: kind,
@@ -308,17 +309,19 @@ fn paths(args: &EvalArgs) -> anyhow::Result<Vec<(CpuPath, Precision)>> {
     Ok(list)
 }
 
-/// Evaluations a second of wall time and of processor time: medians of five parts after a warm-up.
+/// Evaluations a second of wall time and of processor time: medians of five parts after a warm-up. With several
+/// threads two batches are in flight, so that no thread waits for the end of another's part.
 fn rate(
     evaluator: &mut CpuEvaluator,
     positions: &[Position],
     kind: HeadKind,
     size: usize,
-    seconds: f64,
+    args: &EvalArgs,
 ) -> anyhow::Result<(f64, f64)> {
-    let mut batches: Vec<Batch> = Vec::new();
+    let (seconds, threads) = (args.seconds, args.threads);
+    let mut batches = VecDeque::new();
     let mut cycle = positions.iter().cycle();
-    for _ in 0..(positions.len() / size).max(1) {
+    for _ in 0..(positions.len() / size).max(2) {
         let mut batch = Batch::default();
         for position in cycle.by_ref().take(size) {
             match kind {
@@ -326,25 +329,31 @@ fn rate(
                 _ => batch.push(position, false, &position.legal_moves()),
             }
         }
-        batches.push(batch);
+        batches.push_back(batch);
     }
     let (mut walls, mut cpus) = (Vec::new(), Vec::new());
-    let mut next = 0;
+    let in_flight = if threads > 1 { 2 } else { 1 };
     for part in 0..6 {
         let (wall, cpu) = (Instant::now(), measure::process_seconds());
         let (mut done, mut elapsed) = (0, 0.0);
         // The first part warms up.
         while done == 0 || elapsed < if part == 0 { 0.05 } else { seconds / 5.0 } {
-            let answered = evaluator.evaluate(std::mem::take(&mut batches[next]))?;
+            while evaluator.in_flight() < in_flight {
+                let Some(batch) = batches.pop_front() else { break };
+                evaluator.submit(batch)?;
+            }
+            let answered = evaluator.wait()?;
             done += answered.batch.len();
-            batches[next] = answered.batch;
-            next = (next + 1) % batches.len();
+            batches.push_back(answered.batch);
             elapsed = measure::process_seconds() - cpu;
         }
         if part > 0 {
             walls.push(done as f64 / wall.elapsed().as_secs_f64());
             cpus.push(done as f64 / elapsed);
         }
+    }
+    while evaluator.in_flight() > 0 {
+        evaluator.wait()?;
     }
     walls.sort_by(f64::total_cmp);
     cpus.sort_by(f64::total_cmp);

@@ -163,7 +163,7 @@ impl Layer {
                 Ok(shape)
             }
             &Self::Pool { size, .. } => {
-                if size < 2 || side % size != 0 {
+                if size < 2 || !side.is_multiple_of(size) {
                     return Err(format!("a {size}x{size} pooling over {} cells", input.cells));
                 }
                 Ok(Shape { cells: (side / size) * (side / size), channels: input.channels })
