@@ -15,7 +15,10 @@ mod rate_command;
 mod train_command;
 mod uci_command;
 
-use std::{io, process::ExitCode};
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
 
 use clap::{Parser, Subcommand};
 
@@ -104,9 +107,9 @@ fn refuse_arguments(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-#[allow(clippy::print_stderr, reason = "the one place where the program complains")]
+/// The one place where the program complains. A closed standard error is nobody's fault.
 fn complain(text: &str) {
-    eprintln!("error: {text}");
+    let _ = writeln!(std::io::stderr(), "error: {text}");
 }
 
 /// The error and its causes on one line; a cause that the text before already holds is not repeated.

@@ -113,6 +113,15 @@ pub(crate) struct Part {
     pub(crate) bytes: u64,
 }
 
+/// The records of a part, each position once.
+struct Distinct {
+    records: Vec<PackedRecord>,
+    /// Hash and place of each.
+    places: Vec<(u64, u32)>,
+    /// Equal ones that did not stay, by source.
+    duplicates: Vec<u64>,
+}
+
 /// A part de-duplicated, shuffled and compressed.
 pub(crate) struct PackedPart {
     pub(crate) train: Vec<EncodedBlock>,
@@ -126,9 +135,9 @@ pub(crate) struct PackedPart {
 impl Part {
     /// Of equal positions the record with more labels stays; of those the first.
     pub(crate) fn pack(&self, seed: u64, sources: usize) -> Result<PackedPart, DataError> {
-        let (mut records, mut kept, duplicates) = self.read(sources)?;
-        kept.sort_unstable();
-        let mut kept: Vec<u32> = kept.into_iter().map(|(_, at)| at).collect();
+        let Distinct { mut records, mut places, duplicates } = self.read(sources)?;
+        places.sort_unstable();
+        let mut kept: Vec<u32> = places.into_iter().map(|(_, at)| at).collect();
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         key[8..16].copy_from_slice(&self.number.to_le_bytes());
@@ -160,9 +169,8 @@ impl Part {
         })
     }
 
-    /// The records that stay, their hashes and places, and how many equal ones of each source do not. Equal positions
-    /// never meet in memory: the start position may be in every game.
-    fn read(&self, sources: usize) -> Result<(Vec<PackedRecord>, Vec<(u64, u32)>, Vec<u64>), DataError> {
+    /// Equal positions never meet in memory: the start position may be in every game.
+    fn read(&self, sources: usize) -> Result<Distinct, DataError> {
         let file = File::open(&self.path).map_err(DataError::io("open", &self.path))?;
         let count = file.metadata().map_err(DataError::io("read", &self.path))?.len() / RECORD_SIZE as u64;
         let mut file = BufReader::with_capacity(1 << 20, file);
@@ -189,7 +197,7 @@ impl Part {
             }
             duplicates[source_of(&packed).min(sources - 1)] += 1;
         }
-        Ok((records, places.into_iter().collect(), duplicates))
+        Ok(Distinct { records, places: places.into_iter().collect(), duplicates })
     }
 }
 
@@ -246,7 +254,7 @@ mod tests {
         let mut found = HashSet::new();
         let mut duplicates = 0;
         for part in &parts {
-            let (records, ..) = part.read(1).unwrap();
+            let records = part.read(1).unwrap().records;
             assert!(records.len() * RECORD_SIZE < 150_000);
             found.extend(records);
             let packed = part.pack(1, 1).unwrap();

@@ -32,7 +32,8 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Begins an output, or goes on with one of the same run: what is beyond its last complete game is cut off.
+    /// Begins an output, or goes on with one of the same run. What is beyond its last complete game (an unfinished one, or
+    /// games that another program added) moves to a file beside it, `.cut`.
     ///
     /// # Errors
     /// The files cannot be used or belong to another run.
@@ -59,6 +60,15 @@ impl Output {
             let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
             if file.metadata()?.len() < progress.bytes {
                 return Err(io::Error::other("it is shorter than its progress file says"));
+            }
+            if file.metadata()?.len() > progress.bytes {
+                let mut cut = path.as_os_str().to_owned();
+                cut.push(".cut");
+                let mut from = File::open(path)?;
+                from.seek(SeekFrom::Start(progress.bytes))?;
+                io::copy(&mut from, &mut File::create(&cut)?)?;
+                let (path, cut) = (path.display(), Path::new(&cut).display());
+                tracing::warn!("`{path}` has more than this run wrote; the rest is in `{cut}` now");
             }
             file.set_len(progress.bytes)?;
             file.seek(SeekFrom::End(0))?;

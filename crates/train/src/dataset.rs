@@ -65,7 +65,7 @@ impl Dataset {
                 let place = self.sources.iter().position(|source| source == name);
                 place.and_then(|place| u8::try_from(place).ok()).ok_or_else(|| {
                     let known = self.sources.join(", ");
-                    TrainError::Config(format!("the data has no source `{name}`; it has {known}"))
+                    TrainError::Config(format!("the data has no source `{name}`; it has {known} (`--set 'data.sources=[]'` takes all)"))
                 })
             })
             .collect()

@@ -99,8 +99,8 @@ fn with_body_of(other: &Network, head: HeadKind, seed: u64) -> Result<Network, T
     Ok(network)
 }
 
-/// Makes or finds the run folder; the checkpoint to go on from, if any.
-fn open_folder(config: &Config, resume: bool) -> Result<Option<Checkpoint>, TrainError> {
+/// The checkpoint to go on from, if any.
+fn find_checkpoint(config: &Config, resume: bool) -> Result<Option<Checkpoint>, TrainError> {
     let folder = config.folder();
     let path = folder.join("config.toml");
     if path.exists() && !resume {
@@ -121,12 +121,18 @@ fn open_folder(config: &Config, resume: bool) -> Result<Option<Checkpoint>, Trai
             )));
         }
     }
+    Ok(checkpoint)
+}
+
+/// Makes the run folder with the resolved settings.
+fn write_config(config: &Config) -> Result<(), TrainError> {
+    let folder = config.folder();
+    let path = folder.join("config.toml");
     std::fs::create_dir_all(&folder).map_err(|source| TrainError::Io { path: folder.clone(), source })?;
     let temporary = folder.join("config.toml.tmp");
     std::fs::write(&temporary, config.to_toml()?)
         .and_then(|()| std::fs::rename(&temporary, &path))
-        .map_err(|source| TrainError::Io { path, source })?;
-    Ok(checkpoint)
+        .map_err(|source| TrainError::Io { path, source })
 }
 
 /// Trains, or goes on training; at the end validates, calibrates and exports `network.safetensors`.
@@ -141,7 +147,7 @@ pub fn train(
 ) -> Result<Outcome, TrainError> {
     let dataset = Dataset::open(&config.data.directory)?;
     let network = first_network(config)?;
-    let checkpoint = open_folder(config, resume)?;
+    let checkpoint = find_checkpoint(config, resume)?;
     let folder = config.folder();
     if let Some(checkpoint) = checkpoint.as_ref().filter(|checkpoint| checkpoint.state.data != dataset.hash) {
         return Err(TrainError::Config(format!(
@@ -157,6 +163,8 @@ pub fn train(
     let head = config.model.head;
     let (batches, positions) = dataset.batches(config, state.step)?;
     let held_out = dataset.held_out(&config.data.directory, head, &config.data.sources)?;
+    // Only now: a run that is refused leaves no trace.
+    write_config(config)?;
     let backend = |network: &Network| {
         let threads = config.threads();
         make_backend(config.training.backend, network, head, &config.optimizer, threads)
