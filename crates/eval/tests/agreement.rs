@@ -374,7 +374,8 @@ proptest! {
     fn any_architecture_agrees(seed in any::<u64>()) {
         let network = network(any_architecture(seed), seed);
         check(&network, 37, seed);
-        check_logits(&network, 3, seed);
+        // Enough boards for the largest output to be a measure: of three, bf16 may well miss the one that is near zero.
+        check_logits(&network, 16, seed);
     }
 }
 
