@@ -149,16 +149,20 @@ fn ratings_chart(summary: &Summary) -> String {
         );
         match row.rating {
             Some([elo, low, high]) => {
+                let interval = if low == high {
+                    "0, by definition".to_owned()
+                } else {
+                    format!("{} [{}, {}]", elo_text(elo), elo_text(low), elo_text(high))
+                };
                 let _ = writeln!(
                     svg,
                     "<line x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{y}\" y2=\"{y}\" stroke=\"#47c\" stroke-width=\"3\"/>\
                      <circle cx=\"{:.1}\" cy=\"{y}\" r=\"5\" fill=\"#47c\"/>\
-                     <text x=\"772\" y=\"{:.0}\">{}</text>",
+                     <text x=\"772\" y=\"{:.0}\">{interval}</text>",
                     axis.at(low),
                     axis.at(high),
                     axis.at(elo),
-                    y + 4.0,
-                    format_args!("{} [{}, {}]", elo_text(elo), elo_text(low), elo_text(high))
+                    y + 4.0
                 );
             }
             None => {

@@ -306,6 +306,7 @@ mod tests {
         assert!(wrongly <= 100, "H1 accepted {wrongly} times under H0");
         let rightly = accepted(logistic, &shares(score_of_elo(30.0)), 2);
         assert!(rightly >= 1900, "H1 accepted {rightly} times only under H1");
+        println!("logistic: of 2000 tests {wrongly} wrongly see an improvement, {} miss one", 2000 - rightly);
 
         let normalized = test(0.0, 60.0, Scale::Normalized);
         let distance = 60.0 / NORMALIZED * 2.0_f64.sqrt();
@@ -321,6 +322,10 @@ mod tests {
         assert!(wrongly <= 100, "H1 accepted {wrongly} times under H0");
         let rightly = accepted(normalized, &shares(score), 4);
         assert!(rightly >= 1900, "H1 accepted {rightly} times only under H1");
+        println!(
+            "normalised: of 2000 tests {wrongly} wrongly see an improvement, {} miss one",
+            2000 - rightly
+        );
     }
 
     #[test]

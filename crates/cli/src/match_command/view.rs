@@ -132,17 +132,17 @@ fn duel(first: &str, second: &str, results: &Results) -> String {
     text
 }
 
-/// The table of all players, best score first.
-#[must_use]
-pub fn standings(names: &[String], results: &Results) -> String {
+/// The table of all players that have played, best score first.
+fn standings(names: &[String], results: &Results) -> String {
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(6);
     let mut rows: Vec<(f64, String)> = names
         .iter()
         .enumerate()
-        .map(|(player, name)| {
-            let duel = results.of(player);
+        .map(|(player, name)| (player, name, results.of(player)))
+        .filter(|(_, _, duel)| duel.tally.games() > 0)
+        .map(|(player, name, duel)| {
             let games = duel.tally.games();
-            let score = duel.tally.points() / f64::from(games.max(1));
+            let score = duel.tally.points() / f64::from(games);
             let mut row = format!(
                 "{name:<width$}  {games:>5}  {:>4} {:>4} {:>4}  {:>5.1} %",
                 duel.tally.wins,
