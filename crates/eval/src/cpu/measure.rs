@@ -148,14 +148,17 @@ mod x86 {
 
     #[target_feature(enable = "avx2")]
     unsafe fn narrow_fours() {
-        let (ones, one) = (_mm256_set1_epi16(1), std::hint::black_box(_mm256_set1_epi8(1)));
+        let ones = _mm256_set1_epi16(1);
+        // Different factors, or one product would do for all sums.
+        let factors = std::hint::black_box([_mm256_set1_epi8(1); 12]);
+        let mut bytes = std::hint::black_box(ones);
         let mut sums = [_mm256_setzero_si256(); 12];
         for _ in 0..ROUNDS {
-            for sum in &mut sums {
-                // Each from its own sum, or one would do for all.
-                let pairs = _mm256_maddubs_epi16(*sum, one);
+            for (sum, factor) in sums.iter_mut().zip(&factors) {
+                let pairs = _mm256_maddubs_epi16(bytes, *factor);
                 *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(pairs, ones));
             }
+            bytes = _mm256_add_epi8(bytes, ones);
         }
         std::hint::black_box(sums);
     }
