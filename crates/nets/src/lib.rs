@@ -9,7 +9,7 @@ mod network;
 mod size;
 mod squares;
 
-pub use calibration::{Calibration, MonotoneMap, Wdl, WdlModel};
+pub use calibration::{Calibration, MonotoneMap, MoveScores, Wdl, WdlModel};
 pub use description::{
     Activation, Branch, Description, Encoding, Head, HeadKind, Layer, NORM_EPSILON, Padding, Shape,
     TensorKind, TensorSpec,

@@ -174,20 +174,17 @@ fn an_interrupted_run_equals_an_uninterrupted_one_and_learns() {
     // Labels are centipawns: the calibrated network knows what a rook is worth.
     let score = |fen: &str| {
         let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
-        let examples = train::Examples {
-            squares: vec![nets::Squares::of(&position)],
-            labels: vec![0],
-            moves: Vec::new(),
-        };
+        let examples =
+            train::Examples { squares: vec![nets::Squares::of(&position)], ..train::Examples::default() };
         let mut backend = train::make_backend(
             train::BackendKind::Cpu,
             &network,
-            HeadKind::Value,
+            &[HeadKind::Value.into()],
             &train::OptimizerSettings::default(),
             1,
         )
         .unwrap();
-        network.calibration.value.apply(backend.logits(&examples).unwrap()[0])
+        network.calibration.value.apply(backend.logits(HeadKind::Value, &examples).unwrap()[0])
     };
     let (level, up) = (score(START), score("1nbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQk - 0 1"));
     assert!(up > level, "{level} {up}");

@@ -14,6 +14,12 @@ fn left(report: &StepReport) -> HumanDuration {
     HumanDuration(Duration::from_secs(seconds.clamp(0.0, 1e9) as u64))
 }
 
+/// The head and the source that figures are of.
+fn judged(measures: &Measures) -> String {
+    let head = measures.head.map_or("", |head| head.name());
+    format!("{head} {}", measures.source)
+}
+
 fn opening(plan: &Plan) -> String {
     format!(
         "{}: steps {} to {} of {} positions; {} training positions; {}",
@@ -78,7 +84,7 @@ impl Progress for Bar {
 
     fn validation(&mut self, step: u64, sources: &[Measures]) {
         for measures in sources {
-            self.line(&format!("step {step}, {}: {}", measures.source, summary(measures)));
+            self.line(&format!("step {step}, {}: {}", judged(measures), summary(measures)));
         }
     }
 
@@ -130,7 +136,7 @@ impl Progress for Lines {
 
     fn validation(&mut self, step: u64, sources: &[Measures]) {
         for measures in sources {
-            print_line(&format!("step {step}, {}: {}", measures.source, summary(measures)));
+            print_line(&format!("step {step}, {}: {}", judged(measures), summary(measures)));
         }
     }
 
@@ -158,7 +164,7 @@ impl Progress for Json {
         print_line(
             &json!({
                 "kind": "step", "step": report.step, "steps": report.steps, "epoch": report.epoch,
-                "loss": report.loss, "tau": report.tau, "learning_rate": report.learning_rate,
+                "loss": report.loss, "losses": report.losses, "tau": report.tau, "learning_rate": report.learning_rate,
                 "positions_per_second": report.positions_per_second, "seconds_left": report.seconds_left,
             })
             .to_string(),

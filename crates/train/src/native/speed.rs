@@ -59,7 +59,8 @@ fn examples(count: usize) -> Examples {
             }
         }
         batch.squares.push(squares);
-        batch.labels.push(below(1000) as i32);
+        batch.values.push(below(1000) as i32);
+        batch.move_values.push(below(1000) as i32);
         batch.moves.push(below(POLICY_SIZE as u64) as u16);
     }
     batch
@@ -76,7 +77,7 @@ pub fn measure_speed(
     threads: usize,
 ) -> Result<Speed, TrainError> {
     let network = Network::random(Description::batch_first(&[kind]), 1)?;
-    let mut backend = NativeBackend::new(network, kind, OptimizerSettings::default(), threads)?;
+    let mut backend = NativeBackend::new(network, &[kind.into()], OptimizerSettings::default(), threads)?;
     let examples = examples(batch);
     backend.step(&examples, 1e-3)?;
     let (start, cpu) = (Instant::now(), cpu_time());
