@@ -1,4 +1,6 @@
-//! `batch-first bench`: how fast networks are evaluated here, by code path and batch size.
+//! `batch-first bench`: how fast networks are evaluated here, by code path and batch size, and trained.
+
+mod train;
 
 use std::{
     io::Write,
@@ -28,6 +30,8 @@ pub struct Args {
 enum Command {
     /// Evaluations a second: a table of network, head, code path and batch size.
     Eval(EvalArgs),
+    /// Positions trained a second, on data without sense.
+    Train(train::TrainArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -80,6 +84,7 @@ fn head(text: &str) -> Result<HeadKind, String> {
 pub fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         Command::Eval(args) => eval(&args),
+        Command::Train(args) => train::run(&args),
     }
 }
 

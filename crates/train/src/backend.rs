@@ -97,12 +97,27 @@ impl Objective {
     }
 }
 
+/// Which rule turns gradients into steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OptimizerKind {
+    /// Kingma and Ba, 2014, with bias correction.
+    #[default]
+    Adam,
+    /// Hinton, 2012: the gradient over the root of its mean square. `beta1` means nothing to it.
+    Rmsprop,
+}
+
 /// How weights move.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptimizerSettings {
+    pub kind: OptimizerKind,
+    /// How much of the mean gradient a step keeps.
     pub beta1: f32,
+    /// How much of the mean squared gradient a step keeps.
     pub beta2: f32,
+    /// Added to the root of the mean square.
     pub epsilon: f32,
     /// Decoupled; convolution weights only.
     pub weight_decay: f32,
@@ -114,7 +129,15 @@ pub struct OptimizerSettings {
 
 impl Default for OptimizerSettings {
     fn default() -> Self {
-        Self { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.0, clip: 0.0, norm_momentum: 0.99 }
+        Self {
+            kind: OptimizerKind::Adam,
+            beta1: 0.9,
+            beta2: 0.999,
+            epsilon: 1e-8,
+            weight_decay: 0.0,
+            clip: 0.0,
+            norm_momentum: 0.99,
+        }
     }
 }
 
@@ -129,7 +152,7 @@ pub struct Step {
     pub logits: Vec<Vec<f32>>,
 }
 
-/// Adam's moments by tensor name (`first.{name}`, `second.{name}`) and the number of steps taken.
+/// The optimizer's moments by tensor name (`first.{name}`, `second.{name}`) and the number of steps taken.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OptimizerState {
     pub steps: u64,
@@ -153,7 +176,7 @@ pub enum TrainError {
 
 /// Forward, backward and update of one head of a network, or several.
 pub trait Backend {
-    /// One Adam step at this learning rate.
+    /// One step of the optimizer at this learning rate.
     ///
     /// # Errors
     /// The device failed.

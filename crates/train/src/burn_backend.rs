@@ -8,9 +8,11 @@ use nets::{
     Tensor, TensorKind, TensorSpec,
 };
 
-use crate::{Backend, Examples, Loss, Objective, OptimizerSettings, OptimizerState, Step, TrainError};
+use crate::{
+    Backend, Examples, Loss, Objective, OptimizerKind, OptimizerSettings, OptimizerState, Step, TrainError,
+};
 
-/// A trained tensor, flat, with Adam's moments.
+/// A trained tensor, flat, with the optimizer's moments.
 #[derive(Clone, Debug)]
 struct Parameter {
     spec: TensorSpec,
@@ -230,13 +232,13 @@ impl BurnBackend {
         Ok(())
     }
 
-    /// One step of Adam with bias correction and decoupled weight decay.
+    /// One step of Adam with bias correction, or of RMSprop; both with decoupled weight decay.
     fn update(
         &mut self,
         mut gradients: BTreeMap<String, Array<1>>,
         learning_rate: f32,
     ) -> Result<(), TrainError> {
-        let OptimizerSettings { beta1, beta2, epsilon, weight_decay, clip, .. } = self.settings;
+        let OptimizerSettings { kind, mut beta1, beta2, epsilon, weight_decay, clip, .. } = self.settings;
         if clip > 0.0 {
             let mut squares = 0.0_f64;
             for gradient in gradients.values() {
@@ -251,8 +253,11 @@ impl BurnBackend {
         }
         self.steps += 1;
         let exponent = i32::try_from(self.steps).unwrap_or(i32::MAX);
-        let correct1 = (1.0 - f64::from(beta1).powi(exponent)) as f32;
-        let correct2 = (1.0 - f64::from(beta2).powi(exponent)) as f32;
+        let mut correct1 = (1.0 - f64::from(beta1).powi(exponent)) as f32;
+        let mut correct2 = (1.0 - f64::from(beta2).powi(exponent)) as f32;
+        if kind == OptimizerKind::Rmsprop {
+            (beta1, correct1, correct2) = (0.0, 1.0, 1.0);
+        }
         for (name, parameter) in &mut self.parameters {
             // A weight that the loss does not reach has no gradient.
             let Some(gradient) = gradients.remove(name) else { continue };

@@ -25,7 +25,9 @@ mod trainer;
 mod validate;
 
 pub use average::Average;
-pub use backend::{Backend, Examples, Loss, Objective, OptimizerSettings, OptimizerState, Step, TrainError};
+pub use backend::{
+    Backend, Examples, Loss, Objective, OptimizerKind, OptimizerSettings, OptimizerState, Step, TrainError,
+};
 #[cfg(feature = "burn")]
 pub use burn_backend::BurnBackend;
 pub use checkpoint::{Checkpoint, State};

@@ -106,26 +106,24 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
 /// The layers from the input to the end of a head, with the prefix of their tensors.
 fn way(description: &Description, head: HeadKind) -> Vec<(String, &Layer)> {
     let own = description.head(head).map_or(&[][..], |head| &head.layers);
-    let trunk = description.trunk.iter().enumerate().map(|(index, layer)| (format!("trunk.{index}"), layer));
-    trunk
-        .chain(own.iter().enumerate().map(|(index, layer)| (format!("{}.{index}", head.name()), layer)))
-        .collect()
+    let own = own.iter().enumerate().map(|(index, layer)| (format!("{}.{index}.", head.name()), layer));
+    let trunk = description.trunk.iter().enumerate();
+    trunk.map(|(index, layer)| (format!("trunk.{index}."), layer)).chain(own).collect()
 }
 
 /// Gives a fresh network the layers of another, from the input to where they differ: what one has learned to see, the
-/// other can use. Heads learn from their like first.
+/// other can use. A head takes from its like if there is one; a trunk from what its first head takes from.
 fn take_layers(network: &mut Network, other: &Network) {
     let description = network.description.clone();
-    for head in &description.heads {
+    for head in description.heads.iter().rev() {
         let mut lenders: Vec<HeadKind> = other.description.heads.iter().map(|head| head.kind).collect();
         lenders.sort_by_key(|&kind| kind != head.kind);
         let Some(&lender) = lenders.first() else { return };
         let pairs = way(&description, head.kind).into_iter().zip(way(&other.description, lender));
         for ((own, _), (from, _)) in pairs.take_while(|((_, own), (_, from))| own == from) {
-            let (own, from) = (format!("{own}."), format!("{from}."));
             for (name, tensor) in &mut network.tensors {
-                let Some(rest) = name.strip_prefix(&own) else { continue };
-                if let Some(known) = other.tensor(&format!("{from}{rest}")) {
+                let known = name.strip_prefix(&own).and_then(|rest| other.tensor(&format!("{from}{rest}")));
+                if let Some(known) = known.filter(|known| known.shape == tensor.shape) {
                     tensor.data.clone_from(&known.data);
                 }
             }
@@ -362,7 +360,8 @@ mod tests {
         assert!(moves.tensors["moves.9.weight"] == fresh.tensors["moves.9.weight"]);
 
         let mut shared = Network::random(Description::batch_first_shared(), 3).unwrap();
-        take_layers(&mut shared, &value);
+        let both = crate::join(&value, &fresh, "both").unwrap();
+        take_layers(&mut shared, &both);
         assert!(shared.tensors["trunk.8.norm.mean"] == value.tensors["value.8.norm.mean"]);
         assert!(shared.tensors["trunk.1.weight"] == value.tensors["value.1.weight"]);
         assert!(shared.tensors["value.1.weight"] == value.tensors["value.10.weight"]);

@@ -239,6 +239,53 @@ fn move_heads_rank_the_played_moves() {
 }
 
 #[test]
+fn two_heads_learn_over_one_trunk() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = prepare(folder.path(), HeadKind::Value);
+    let model = folder.path().join("description.json");
+    let [value, moves] = [HeadKind::Value, HeadKind::Moves].map(description);
+    let trunk = value.heads[0].layers[..2].to_vec();
+    let heads = [value, moves].map(|one| {
+        let head = &one.heads[0];
+        Head { kind: head.kind, layers: head.layers[2..].to_vec() }
+    });
+    let shared = Description { encoding: Encoding::BatchFirst15, trunk, heads: heads.to_vec() };
+    std::fs::write(&model, serde_json::to_string(&shared).unwrap()).unwrap();
+    // Captures are played more often than not: that much of a policy can be learned.
+    let changes = [
+        "model.head=['value', 'moves']",
+        "loss.moves=cross-entropy",
+        "loss.moves_weight=0.5",
+        "data.blunder_margin=100000",
+    ];
+    let whole = load(&config, &changes);
+    let never = AtomicBool::new(false);
+    let outcome = train(&whole, false, &never, &mut Silent).unwrap();
+    let [value, policy] = outcome.measures.as_slice() else { panic!("{:?}", outcome.measures) };
+    assert_eq!((value.head, policy.head), (Some(HeadKind::Value), Some(HeadKind::Moves)));
+    assert!(value.ranking.tau_b > 0.4, "{:?}", value.ranking);
+    let agreement = policy.agreement.unwrap();
+    // About 30 legal moves: 3.4 is the cross entropy of knowing nothing.
+    assert!(policy.loss < 3.0 && agreement.top_1 > 0.08, "{policy:?}");
+    let network = Network::load(outcome.network.as_ref().unwrap()).unwrap();
+    assert_eq!(network.calibration.move_scores, nets::MoveScores::Policy);
+    assert!(network.calibration.moves.outputs[1] > 0.3 && network.calibration.value.inputs.len() > 3);
+    assert!(["value: loss", "moves: loss"].iter().all(|line| network.provenance.contains_key(*line)));
+    let lines = read_journal(&outcome.folder).unwrap();
+    let parts =
+        lines.iter().filter(|event| matches!(event, Event::Train { losses, .. } if losses.len() == 2));
+    assert!(parts.count() == 60);
+
+    let stop = AtomicBool::new(false);
+    let left = load(&config, &[&changes[..], &["run.name=left"]].concat());
+    train(&left, false, &stop, &mut Interrupt { after: 23, stop: Some(&stop) }).unwrap();
+    let resumed = train(&left, true, &never, &mut Silent).unwrap();
+    let again = Network::load(resumed.network.as_ref().unwrap()).unwrap();
+    assert!(again.tensors == network.tensors && again.calibration == network.calibration);
+    assert!(story(&resumed.folder) == story(&outcome.folder));
+}
+
+#[test]
 fn bad_runs_end_with_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let config = prepare(folder.path(), HeadKind::Value);

@@ -98,6 +98,7 @@ impl Progress for Bar {
 pub struct Lines {
     last: Option<Instant>,
     loss: f64,
+    losses: Vec<f64>,
     tau: f64,
     steps: u32,
 }
@@ -114,14 +115,23 @@ impl Progress for Lines {
 
     fn step(&mut self, report: &StepReport) {
         self.loss += f64::from(report.loss);
+        self.losses.resize(report.losses.len(), 0.0);
+        self.losses.iter_mut().zip(&report.losses).for_each(|(sum, loss)| *sum += f64::from(*loss));
         self.tau += report.tau;
         self.steps += 1;
         let due = self.last.is_none_or(|last| last.elapsed() >= INTERVAL);
         if !due && report.step != report.steps {
             return;
         }
+        let parts = match self.losses.as_slice() {
+            [] | [_] => String::new(),
+            losses => {
+                let means = losses.iter().map(|loss| format!("{:.4}", loss / f64::from(self.steps)));
+                format!(" ({})", means.collect::<Vec<_>>().join(", "))
+            }
+        };
         print_line(&format!(
-            "step {}/{}, epoch {:.2}: loss {:.4}, tau {:.4}, rate {:.6}, {:.0} positions/s, {} left",
+            "step {}/{}, epoch {:.2}: loss {:.4}{parts}, tau {:.4}, rate {:.6}, {:.0} positions/s, {} left",
             report.step,
             report.steps,
             report.epoch,

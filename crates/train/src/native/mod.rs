@@ -116,7 +116,7 @@ impl Backend for NativeBackend {
     }
 
     fn optimizer(&self) -> Result<OptimizerState, TrainError> {
-        Ok(either!(&self.trainer, trainer => trainer.adam.state(&trainer.plan.parameters)))
+        Ok(either!(&self.trainer, trainer => trainer.optimizer.state(&trainer.plan.parameters)))
     }
 
     fn restore(&mut self, network: &Network, optimizer: &OptimizerState) -> Result<(), TrainError> {

@@ -21,7 +21,7 @@ use crate::Examples;
 pub(super) struct Asked<'a> {
     /// Empty for a value head.
     moves: &'a [PolicyIndex],
-    /// Outputs of each board, where `ends` is empty.
+    /// Outputs of each board, where `ends` is empty; else 0.
     pub each: usize,
     ends: &'a [usize],
 }
@@ -30,13 +30,24 @@ impl<'a> Asked<'a> {
     pub fn of(batch: &'a Examples, kind: HeadKind) -> Self {
         match kind {
             HeadKind::Value => Self { moves: &[], each: 1, ends: &[] },
-            HeadKind::Moves => Self { moves: &batch.moves, each: batch.moves_each(), ends: &batch.ends },
+            HeadKind::Moves if batch.ends.is_empty() => {
+                Self { moves: &batch.moves, each: batch.moves_each(), ends: &[] }
+            }
+            HeadKind::Moves => Self { moves: &batch.moves, each: 0, ends: &batch.ends },
         }
     }
 
     /// For a head that is not asked.
     pub fn nothing() -> Self {
         Self { moves: &[], each: 0, ends: &[] }
+    }
+
+    /// Do the moves belong to this many boards?
+    pub fn covers(&self, boards: usize) -> bool {
+        match self.ends {
+            [] => self.moves.len() == boards * self.each && (self.each > 0 || boards == 0),
+            [.., last] => self.ends.len() == boards && self.ends.is_sorted() && *last == self.moves.len(),
+        }
     }
 
     /// Outputs before those of a board.

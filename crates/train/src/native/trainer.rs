@@ -7,7 +7,7 @@ use nets::{HeadKind, Network, POLICY_SIZE};
 
 use super::{
     loss::{PartOfLoss, cross_entropy_part, ordinal_part, tanh_part},
-    parameters::Adam,
+    parameters::Optimizer,
     plan::{Norm, Plan},
     shard::{Asked, HeadPart, Scratch, Shard},
 };
@@ -21,7 +21,7 @@ const LOGITS_BATCH: usize = 1024;
 pub(super) struct Trainer<E> {
     objectives: Vec<Objective>,
     pub plan: Plan<E>,
-    pub adam: Adam,
+    pub optimizer: Optimizer,
     workshop: Workshop<E>,
 }
 
@@ -98,8 +98,8 @@ impl<E: Element> Trainer<E> {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
         let scratches = (0..threads.max(1)).map(|_| Scratch::default()).collect();
         let workshop = Workshop { shards, scratches };
-        let adam = Adam { settings, steps: 0 };
-        Ok(Self { objectives: objectives.to_vec(), plan, adam, workshop })
+        let optimizer = Optimizer { settings, steps: 0 };
+        Ok(Self { objectives: objectives.to_vec(), plan, optimizer, workshop })
     }
 
     pub fn threads(&self) -> usize {
@@ -108,44 +108,33 @@ impl<E: Element> Trainer<E> {
 
     pub fn restore(&mut self, network: &Network, optimizer: &OptimizerState) -> Result<(), TrainError> {
         self.plan.take(network)?;
-        self.adam.restore(&mut self.plan.parameters, optimizer)
+        self.optimizer.restore(&mut self.plan.parameters, optimizer)
     }
 
     fn check(&self, batch: &Examples, heads: &[usize], labelled: bool) -> Result<(), TrainError> {
         let boards = batch.squares.len();
-        let bad =
-            |what: String| Err(TrainError::Backend(format!("a batch of {boards} positions with {what}")));
-        for objective in heads.iter().map(|&head| &self.objectives[head]) {
-            let asked = Asked::of(batch, objective.head);
-            if objective.head == HeadKind::Moves {
-                let ends = &batch.ends;
-                let covered = match ends.as_slice() {
-                    [] => batch.moves.len() == boards * asked.each && (asked.each > 0 || boards == 0),
-                    _ => {
-                        ends.len() == boards
-                            && ends.is_sorted()
-                            && ends.last().is_some_and(|&end| end == batch.moves.len())
-                    }
-                };
-                if !covered {
+        let bad = |what| Err(TrainError::Backend(format!("a batch of {boards} positions with {what}")));
+        for &head in heads {
+            let Objective { head: kind, loss, .. } = self.objectives[head];
+            let asked = Asked::of(batch, kind);
+            if kind == HeadKind::Moves {
+                if !asked.covers(boards) {
                     return bad(format!("{} moves", batch.moves.len()));
                 }
                 if let Some(index) = batch.moves.iter().find(|&&index| usize::from(index) >= POLICY_SIZE) {
                     return bad(format!("move index {index}"));
                 }
             }
-            if !labelled {
-                continue;
-            }
-            if objective.loss == Loss::CrossEntropy {
-                if batch.weights.len() != boards || batch.ends.len() != boards {
+            let labels = batch.labels(kind).len();
+            match loss {
+                _ if !labelled => {}
+                Loss::CrossEntropy if batch.weights.len() != boards || batch.ends.len() != boards => {
                     return bad(format!("{} weights", batch.weights.len()));
                 }
-            } else {
-                let labels = batch.labels(objective.head).len();
-                if labels != asked.before(boards) || (asked.each == 0 && boards > 0) {
-                    return bad(format!("{labels} {} labels", objective.head.name()));
+                Loss::Ordinal | Loss::Tanh { .. } if labels != boards * asked.each => {
+                    return bad(format!("{labels} {} labels", kind.name()));
                 }
+                _ => {}
             }
         }
         if let Some(class) = batch.squares.iter().flat_map(|squares| squares.0).find(|&class| class > 15) {
@@ -352,7 +341,7 @@ impl<E: Element> Trainer<E> {
         let weights = self.objectives.iter().map(|objective| objective.weight);
         let loss = losses.iter().zip(weights).map(|(loss, weight)| loss * weight).sum::<f32>();
         if !loss.is_finite() || logits.iter().flatten().any(|logit| !logit.is_finite()) {
-            return Err(TrainError::Diverged { step: self.adam.steps, loss });
+            return Err(TrainError::Diverged { step: self.optimizer.steps, loss });
         }
         self.backward(batch);
         Ok(Step { loss, losses, logits })
@@ -363,8 +352,8 @@ impl<E: Element> Trainer<E> {
             return Err(TrainError::Backend("an empty batch".to_owned()));
         }
         let step = self.gradients(batch)?;
-        self.plan.update_running_statistics(self.adam.settings.norm_momentum, batch.squares.len());
-        self.adam.update(&mut self.plan.parameters, learning_rate);
+        self.plan.update_running_statistics(self.optimizer.settings.norm_momentum, batch.squares.len());
+        self.optimizer.update(&mut self.plan.parameters, learning_rate);
         self.plan.pack();
         Ok(step)
     }
