@@ -1,4 +1,6 @@
-//! `batch-first bench`: how fast networks are evaluated here, by code path and batch size.
+//! `batch-first bench`: how fast networks are evaluated here, by code path and batch size, and trained.
+
+mod train;
 
 use std::{
     collections::VecDeque,
@@ -35,6 +37,8 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         net: Option<PathBuf>,
     },
+    /// Positions trained a second, on data without sense.
+    Train(train::TrainArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -91,6 +95,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         Command::Eval(args) => eval(&args),
         Command::First { net } => first(net.as_deref()),
+        Command::Train(args) => train::run(&args),
     }
 }
 

@@ -5,7 +5,7 @@ mod verify;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use nets::{HeadKind, Network};
+use nets::{HeadKind, MoveScores, Network};
 use train::{Dataset, EvaluatorScorer, HeldOut, Measures, Phase, Scorer, calibrate, join, summary, validate};
 
 /// Positions of each source whose legal moves are all ranked.
@@ -76,6 +76,9 @@ struct Data {
     /// At most this many positions of each source; 0: all.
     #[arg(long, default_value_t = 0)]
     positions: usize,
+    /// For a policy: moves that give away more centipawns do not count as examples.
+    #[arg(long, default_value_t = 100)]
+    blunder_margin: i32,
     /// Threads; 0: all cores.
     #[arg(long, default_value_t = 0)]
     threads: usize,
@@ -84,7 +87,7 @@ struct Data {
 impl Data {
     /// The held-out positions for a head.
     fn held_out(&self, head: HeadKind) -> anyhow::Result<Vec<HeldOut>> {
-        held_out(&self.data, head, &self.sources, self.positions)
+        held_out(&self.data, head, &self.sources, self.positions, self.blunder_margin)
     }
 
     fn scorer(&self, network: &Network, head: HeadKind) -> anyhow::Result<Box<dyn Scorer>> {
@@ -96,9 +99,16 @@ impl Data {
     }
 }
 
-/// The held-out positions of a folder for a head, at most `positions` of each source (0: all).
-fn held_out(data: &Path, head: HeadKind, names: &[String], positions: usize) -> anyhow::Result<Vec<HeldOut>> {
-    let sources = Dataset::open(data)?.held_out(data, head, names)?;
+/// The held-out positions of a folder for a head, at most `positions` of each source (0: all). Moves that give away more
+/// than `margin` centipawns are no examples for a policy.
+fn held_out(
+    data: &Path,
+    head: HeadKind,
+    names: &[String],
+    positions: usize,
+    margin: i32,
+) -> anyhow::Result<Vec<HeldOut>> {
+    let sources = Dataset::open(data)?.held_out(data, head, names, margin)?;
     if sources.is_empty() {
         bail!("`{}` has no held-out positions for the {} head", data.display(), head.name());
     }
@@ -179,12 +189,14 @@ fn info(file: &Path, json: bool) -> anyhow::Result<()> {
     let calibration = &network.calibration;
     for kind in heads(&network) {
         let map = if kind == HeadKind::Value { &calibration.value } else { &calibration.moves };
+        let policy = kind == HeadKind::Moves && calibration.move_scores == MoveScores::Policy;
+        let unit = if policy { "logarithms of chances" } else { "centipawns" };
         let ends = |values: &[f32]| match values {
             [first, .., last] => format!("{first:.2} to {last:.2}"),
             _ => "none".to_owned(),
         };
         print(&format!(
-            "calibration  {}: {} knots, logits {} to centipawns {}",
+            "calibration  {}: {} knots, logits {} to {unit} {}",
             kind.name(),
             map.inputs.len(),
             ends(&map.inputs),
@@ -195,7 +207,8 @@ fn info(file: &Path, json: bool) -> anyhow::Result<()> {
         "chances      the mover wins half of the games at {:.0} centipawns; scale {:.0}",
         calibration.wdl.offset, calibration.wdl.scale
     ));
-    let bins: Vec<String> = calibration.bins.iter().map(|bin| format!("{bin:.0}")).collect();
+    let decimals = if calibration.move_scores == MoveScores::Policy { 2 } else { 0 };
+    let bins: Vec<String> = calibration.bins.iter().map(|bin| format!("{bin:.decimals$}")).collect();
     print(&format!("bins         {}", if bins.is_empty() { "none".to_owned() } else { bins.join(" ") }));
     for (key, value) in &network.provenance {
         print(&format!("{key}: {value}"));
@@ -221,7 +234,8 @@ fn judge(file: &Path, data: &Data, json: bool) -> anyhow::Result<()> {
     for kind in heads(&network) {
         let held_out = data.held_out(kind)?;
         let mut scorer = data.scorer(&network, kind)?;
-        let measures = validate(scorer.as_mut(), kind, &held_out, AGREEMENT_POSITIONS)?;
+        let measures =
+            validate(scorer.as_mut(), kind, network.calibration.move_scores, &held_out, AGREEMENT_POSITIONS)?;
         if !json {
             print(&format!("{} head", kind.name()));
             measures.iter().for_each(table);
@@ -236,6 +250,9 @@ fn judge(file: &Path, data: &Data, json: bool) -> anyhow::Result<()> {
 
 fn table(measures: &Measures) {
     print(&format!("  {}: {}", measures.source, summary(measures)));
+    if measures.ranking.positions == 0 {
+        return;
+    }
     print(&format!(
         "    with mates: tau-b {:.4}, weighted tau {:.4}, rho {:.4} ({} positions)",
         measures.with_mates.tau_b,

@@ -77,7 +77,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 #[expect(clippy::print_stdout, reason = "a command's answer")]
 fn print(outcome: &train::Outcome) -> anyhow::Result<()> {
     for measures in &outcome.measures {
-        println!("{}: {}", measures.source, summary(measures));
+        let head = measures.head.map_or("", |head| head.name());
+        println!("{head} {}: {}", measures.source, summary(measures));
     }
     if outcome.ending == Ending::Interrupted {
         println!("interrupted after step {}; add --resume to go on", outcome.step);

@@ -31,6 +31,8 @@ pub enum Target {
     Value,
     /// Records with a played move and its value; the label is the value after it, for the side that played it.
     Moves,
+    /// Records with a value and a played move with its value; the label is the former.
+    Both,
     /// Records with a played move, whatever its value; the label is the value after it or [`NO_LABEL`].
     Played,
 }
@@ -41,6 +43,7 @@ impl Target {
         match self {
             Self::Value => record.value != NO_LABEL,
             Self::Moves => played && record.played_value != NO_LABEL,
+            Self::Both => played && record.value != NO_LABEL && record.played_value != NO_LABEL,
             Self::Played => played,
         }
     }
@@ -106,6 +109,8 @@ pub struct LoadedBatch {
     pub labels: Vec<i32>,
     /// The move of each example; empty for [`Target::Value`].
     pub moves: Vec<PolicyIndex>,
+    /// The value after each move, for the side that played it; for [`Target::Both`] only.
+    pub played_values: Vec<i32>,
     pub infos: Vec<ExampleInfo>,
 }
 
@@ -279,6 +284,7 @@ impl Producer {
             squares: Vec::with_capacity(size),
             labels: Vec::with_capacity(size),
             moves: Vec::with_capacity(moves),
+            played_values: Vec::new(),
             infos: Vec::with_capacity(size),
         }
     }
@@ -287,11 +293,14 @@ impl Producer {
         let mirror = mirror && self.options.mirror && record.squares.can_mirror();
         batch.squares.push(if mirror { record.squares.mirror() } else { record.squares });
         batch.infos.push(ExampleInfo::of(record));
-        if self.options.target == Target::Value {
-            batch.labels.push(record.value);
-        } else {
-            batch.labels.push(record.played_value);
+        let target = self.options.target;
+        let labels_value = matches!(target, Target::Value | Target::Both);
+        batch.labels.push(if labels_value { record.value } else { record.played_value });
+        if target != Target::Value {
             batch.moves.push(if mirror { mirror_index(record.played) } else { record.played });
+        }
+        if target == Target::Both {
+            batch.played_values.push(record.played_value);
         }
     }
 }

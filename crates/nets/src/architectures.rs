@@ -95,6 +95,37 @@ impl Description {
         Self { encoding: Encoding::BatchFirst15, trunk: Vec::new(), heads }
     }
 
+    /// Value and move head of Batch First on one trunk: the layers up to the last 3x3 convolution are computed once for
+    /// both.
+    #[must_use]
+    pub fn batch_first_shared() -> Self {
+        let conv = |kernel, channels, padding| Layer::Conv {
+            kernel,
+            channels,
+            padding,
+            norm: true,
+            activation: Activation::Relu,
+        };
+        let last = |channels| Layer::Conv {
+            kernel: 1,
+            channels,
+            padding: Padding::Same,
+            norm: false,
+            activation: Activation::Identity,
+        };
+        let value = vec![conv(8, 16, Padding::Valid), last(1)];
+        // 73 planes need more to choose from than the trunk's 32 channels.
+        let moves = vec![conv(3, 64, Padding::Same), last(MOVE_PLANES)];
+        Self {
+            encoding: Encoding::BatchFirst15,
+            trunk: Self::batch_first_body(),
+            heads: vec![
+                Head { kind: HeadKind::Value, layers: value },
+                Head { kind: HeadKind::Moves, layers: moves },
+            ],
+        }
+    }
+
     /// Cockfish's value network (2026). Its value is White's, between -1 and 1.
     #[must_use]
     pub fn cockfish(choice: &Cockfish) -> Self {

@@ -88,18 +88,38 @@ impl WdlModel {
     }
 }
 
+/// What the calibrated scores of a move head say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MoveScores {
+    /// Centipawns for the mover after the move; comparable between positions and with the value head.
+    #[default]
+    Centipawns,
+    /// Natural logarithms of chances, up to a number that is the same for all moves of one position: a softmax over a
+    /// position's legal moves gives the chance of each to be the move that a strong player makes.
+    Policy,
+}
+
+impl MoveScores {
+    fn are_centipawns(&self) -> bool {
+        *self == Self::Centipawns
+    }
+}
+
 /// Everything that turns raw outputs into scores. The zero shift is folded into the maps: a logit that positions
 /// labelled 0.00 average to maps to 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// Value logit to centipawns for the side to move.
     pub value: MonotoneMap,
-    /// Move logit to centipawns, for the mover, after the move.
+    /// Move logit to what `move_scores` says.
     pub moves: MonotoneMap,
+    #[serde(default, skip_serializing_if = "MoveScores::are_centipawns")]
+    pub move_scores: MoveScores,
     /// Centipawns to win, draw and loss.
     pub wdl: WdlModel,
-    /// Upper boundaries of the priority bins: percentiles of |move score − mean of the position's move scores| in
-    /// centipawns, ascending.
+    /// Upper boundaries of the priority bins: percentiles of |move score − mean of the position's move scores|, in the
+    /// unit of the move scores, ascending.
     pub bins: Vec<f32>,
 }
 

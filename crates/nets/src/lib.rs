@@ -13,7 +13,7 @@ mod size;
 mod squares;
 
 pub use architectures::{Cockfish, ConvChess};
-pub use calibration::{Calibration, MonotoneMap, Wdl, WdlModel};
+pub use calibration::{Calibration, MonotoneMap, MoveScores, Wdl, WdlModel};
 pub use description::{Description, Head, HeadKind, NORM_EPSILON, Shape, TensorKind, TensorSpec};
 pub use encoding::Encoding;
 pub use error::NetError;

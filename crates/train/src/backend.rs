@@ -2,33 +2,125 @@
 
 use std::collections::BTreeMap;
 
-use nets::{Network, PolicyIndex, Squares, Tensor};
+use nets::{HeadKind, Network, PolicyIndex, Squares, Tensor};
 use serde::{Deserialize, Serialize};
 
-/// One batch for one head.
+/// One batch for one head or several; what no trained head needs stays empty.
 #[derive(Clone, Debug, Default)]
 pub struct Examples {
     pub squares: Vec<Squares>,
-    /// Values for the side to move, ordered as `data::Record::value`; for a move head the value after `moves[i]`.
-    pub labels: Vec<i32>,
-    /// For a move head: equally many moves of each position, position after position. Empty for a value head.
+    /// For a value head: values for the side to move, ordered as `data::Record::value`.
+    pub values: Vec<i32>,
+    /// For a move head: moves of each position, position after position, equally many of each unless `ends` says
+    /// otherwise.
     pub moves: Vec<PolicyIndex>,
+    /// For the ordinal loss of a move head: the value for the mover after each of `moves`.
+    pub move_values: Vec<i32>,
+    /// For cross entropy: where the moves of each position end. They are its legal moves, the played one first.
+    pub ends: Vec<usize>,
+    /// For cross entropy: how much each position counts.
+    pub weights: Vec<f32>,
 }
 
 impl Examples {
-    /// Outputs asked for at each position: 1 for a value head.
+    /// What the head's outputs are ordered by.
     #[must_use]
-    pub fn outputs_each(&self) -> usize {
-        (self.moves.len() / self.squares.len().max(1)).max(1)
+    pub fn labels(&self, head: HeadKind) -> &[i32] {
+        match head {
+            HeadKind::Value => &self.values,
+            _ => &self.move_values,
+        }
     }
+
+    /// Moves asked for at each position, where `ends` is empty.
+    #[must_use]
+    pub fn moves_each(&self) -> usize {
+        self.moves.len() / self.squares.len().max(1)
+    }
+}
+
+/// What an output is trained for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loss {
+    /// The order of all pairs of labels in the batch, and of the moves of one position among themselves.
+    Ordinal,
+    /// Squared distance of `tanh(output)` and `tanh(label / scale)`; for a value head.
+    Tanh {
+        /// Centipawns.
+        scale: f32,
+    },
+    /// The played move among the legal ones; for a move head.
+    CrossEntropy,
+}
+
+/// One head to train and its part in the sum of losses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Objective {
+    pub head: HeadKind,
+    pub loss: Loss,
+    pub weight: f32,
+}
+
+impl From<HeadKind> for Objective {
+    /// The ordinal loss.
+    fn from(head: HeadKind) -> Self {
+        Self { head, loss: Loss::Ordinal, weight: 1.0 }
+    }
+}
+
+impl Objective {
+    /// Why the head cannot be trained so, if it cannot.
+    ///
+    /// # Errors
+    /// A sentence that names head and loss.
+    pub fn check(&self) -> Result<(), String> {
+        match (self.head, self.loss) {
+            (head, _) if !matches!(head, HeadKind::Value | HeadKind::Moves) => {
+                Err(format!("the {} head cannot be trained; `value` and `moves` can", head.name()))
+            }
+            (HeadKind::Value, Loss::CrossEntropy) => {
+                Err("cross entropy is a loss for a move head; a value head takes `ordinal` or `tanh`"
+                    .to_owned())
+            }
+            (HeadKind::Moves, Loss::Tanh { .. }) => {
+                Err("tanh is a loss for a value head; a move head takes `ordinal` or `cross-entropy`"
+                    .to_owned())
+            }
+            (_, Loss::Tanh { scale }) if !(scale > 0.0 && scale.is_finite()) => {
+                Err(format!("the scale of the tanh loss is {scale}; it must be above 0"))
+            }
+            _ if !(self.weight > 0.0 && self.weight.is_finite()) => Err(format!(
+                "the weight of the {} loss is {}; it must be above 0",
+                self.head.name(),
+                self.weight
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Which rule turns gradients into steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OptimizerKind {
+    /// Kingma and Ba, 2014, with bias correction.
+    #[default]
+    Adam,
+    /// Hinton, 2012: the gradient over the root of its mean square. `beta1` means nothing to it.
+    Rmsprop,
 }
 
 /// How weights move.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptimizerSettings {
+    pub kind: OptimizerKind,
+    /// How much of the mean gradient a step keeps.
     pub beta1: f32,
+    /// How much of the mean squared gradient a step keeps.
     pub beta2: f32,
+    /// Added to the root of the mean square.
     pub epsilon: f32,
     /// Decoupled; convolution weights only.
     pub weight_decay: f32,
@@ -40,20 +132,30 @@ pub struct OptimizerSettings {
 
 impl Default for OptimizerSettings {
     fn default() -> Self {
-        Self { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.0, clip: 0.0, norm_momentum: 0.99 }
+        Self {
+            kind: OptimizerKind::Adam,
+            beta1: 0.9,
+            beta2: 0.999,
+            epsilon: 1e-8,
+            weight_decay: 0.0,
+            clip: 0.0,
+            norm_momentum: 0.99,
+        }
     }
 }
 
 /// What one step says of itself.
 #[derive(Clone, Debug, Default)]
 pub struct Step {
-    /// Mean loss over the batch's pairs, before the step.
+    /// The weighted sum of the heads' losses, before the step.
     pub loss: f32,
-    /// The head's output for each label (with batch statistics), before the step.
-    pub logits: Vec<f32>,
+    /// Each head's loss, before its weight.
+    pub losses: Vec<f32>,
+    /// Each head's outputs that were asked for (with batch statistics), before the step.
+    pub logits: Vec<Vec<f32>>,
 }
 
-/// Adam's moments by tensor name (`first.{name}`, `second.{name}`) and the number of steps taken.
+/// The optimizer's moments by tensor name (`first.{name}`, `second.{name}`) and the number of steps taken.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OptimizerState {
     pub steps: u64,
@@ -75,19 +177,19 @@ pub enum TrainError {
     Backend(String),
 }
 
-/// Forward, backward and update of one head of one network, with the pairwise ordinal loss.
+/// Forward, backward and update of one head of a network, or several.
 pub trait Backend {
-    /// One Adam step at this learning rate.
+    /// One step of the optimizer at this learning rate.
     ///
     /// # Errors
     /// The device failed.
     fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<Step, TrainError>;
 
-    /// The head's output for each example, with running statistics (as in play).
+    /// The outputs of `head` that the batch asks for, with running statistics (as in play).
     ///
     /// # Errors
-    /// The device failed.
-    fn logits(&mut self, batch: &Examples) -> Result<Vec<f32>, TrainError>;
+    /// The device failed, or the head is not trained here.
+    fn logits(&mut self, head: HeadKind, batch: &Examples) -> Result<Vec<f32>, TrainError>;
 
     /// The weights and running statistics now.
     ///

@@ -8,9 +8,11 @@ use nets::{
     Tensor, TensorKind, TensorSpec,
 };
 
-use crate::{Backend, Examples, OptimizerSettings, OptimizerState, Step, TrainError};
+use crate::{
+    Backend, Examples, Loss, Objective, OptimizerKind, OptimizerSettings, OptimizerState, Step, TrainError,
+};
 
-/// A trained tensor, flat, with Adam's moments.
+/// A trained tensor, flat, with the optimizer's moments.
 #[derive(Clone, Debug)]
 struct Parameter {
     spec: TensorSpec,
@@ -22,12 +24,12 @@ struct Parameter {
 /// Mean and unbiased variance of a batch at one batch norm, by the tensor names' common prefix.
 type Statistics = Vec<(String, Array<4>, Array<4>)>;
 
-/// Trains one head of a network (with the trunk before it) on a Burn device.
+/// Trains heads of a network (with the trunk before them) on a Burn device.
 #[derive(Debug)]
 pub struct BurnBackend {
     /// Running statistics and all that is not trained here; the parameters' values may be old.
     network: Network,
-    head: HeadKind,
+    objectives: Vec<Objective>,
     settings: OptimizerSettings,
     device: Device,
     parameters: BTreeMap<String, Parameter>,
@@ -39,24 +41,32 @@ fn failed(error: impl std::fmt::Display) -> TrainError {
 }
 
 impl BurnBackend {
-    /// Ready to train `head` of `network` on the CPU (Burn's Flex backend).
+    /// Ready to train heads of `network` on the CPU (Burn's Flex backend).
     ///
     /// # Errors
-    /// The network has no such head.
-    pub fn new(network: Network, head: HeadKind, settings: OptimizerSettings) -> Result<Self, TrainError> {
-        if network.description.head(head).is_none() {
-            return Err(TrainError::Config(format!(
-                "the network `{}` has no {} head",
-                network.name,
-                head.name()
-            )));
+    /// An objective is impossible or the network has no such head.
+    pub fn new(
+        network: Network,
+        objectives: &[Objective],
+        settings: OptimizerSettings,
+    ) -> Result<Self, TrainError> {
+        for objective in objectives {
+            objective.check().map_err(TrainError::Config)?;
+            if network.description.head(objective.head).is_none() {
+                return Err(TrainError::Config(format!(
+                    "the network `{}` has no {} head",
+                    network.name,
+                    objective.head.name()
+                )));
+            }
         }
         let device = Device::flex();
         let mut parameters = BTreeMap::new();
         for spec in network.description.tensors().map_err(TrainError::Config)? {
             let part = spec.name.split('.').next().unwrap_or_default();
             let statistic = matches!(spec.kind, TensorKind::NormMean | TensorKind::NormVariance);
-            if statistic || (part != "trunk" && part != head.name()) {
+            let trained = objectives.iter().any(|objective| objective.head.name() == part);
+            if statistic || (part != "trunk" && !trained) {
                 continue;
             }
             let zeros = Array::zeros([spec.shape.iter().product::<usize>()], &device);
@@ -64,50 +74,58 @@ impl BurnBackend {
             let parameter = Parameter { value, first: zeros.clone(), second: zeros, spec };
             parameters.insert(parameter.spec.name.clone(), parameter);
         }
-        Ok(Self { network, head, settings, device, parameters, steps: 0 })
+        Ok(Self { network, objectives: objectives.to_vec(), settings, device, parameters, steps: 0 })
     }
 
-    /// The head's output for each example; in training with batch statistics, which are then handed out.
+    /// The asked-for outputs of these heads; in training with batch statistics, which are then handed out.
     fn forward(
         &self,
+        heads: &[HeadKind],
         weights: &BTreeMap<String, Array<1>>,
         batch: &Examples,
         mut statistics: Option<&mut Statistics>,
-    ) -> Result<Array<1>, TrainError> {
+    ) -> Result<Vec<Array<1>>, TrainError> {
         let description = &self.network.description;
-        let head = description.head(self.head).ok_or_else(|| failed("the head is gone"))?;
+        let count = batch.squares.len();
         let mut boards = planes(&batch.squares, &self.device);
         if statistics.is_some() {
             boards = boards.autodiff();
         }
-        let lists = [("trunk", &description.trunk), (self.head.name(), &head.layers)];
-        for (name, layers) in lists {
-            for (index, layer) in layers.iter().enumerate() {
-                let prefix = format!("{name}.{index}");
+        for (index, layer) in description.trunk.iter().enumerate() {
+            let prefix = format!("trunk.{index}");
+            boards = self.layer(&prefix, layer, boards, weights, statistics.as_deref_mut())?;
+        }
+        let mut outputs = Vec::with_capacity(heads.len());
+        for &kind in heads {
+            let head = description.head(kind).ok_or_else(|| failed("the head is gone"))?;
+            let mut boards = boards.clone();
+            for (index, layer) in head.layers.iter().enumerate() {
+                let prefix = format!("{}.{index}", kind.name());
                 boards = self.layer(&prefix, layer, boards, weights, statistics.as_deref_mut())?;
             }
-        }
-        let (count, each) = (batch.squares.len(), batch.outputs_each());
-        Ok(match self.head {
-            HeadKind::Value => boards.reshape([count]),
-            _ => {
-                let places: Vec<i64> = batch
-                    .moves
-                    .iter()
-                    .map(|&index| {
-                        let (from, plane) =
-                            (usize::from(index) / MOVE_PLANES, usize::from(index) % MOVE_PLANES);
-                        (plane * 64 + from) as i64
-                    })
-                    .collect();
-                let mut places =
-                    Array::<2, Int>::from_data(TensorData::new(places, [count, each]), &self.device);
-                if statistics.is_some() {
-                    places = places.autodiff();
+            outputs.push(match kind {
+                HeadKind::Value => boards.reshape([count]),
+                _ => {
+                    let place = |(index, &mv): (usize, &u16)| {
+                        let (from, plane) = (usize::from(mv) / MOVE_PLANES, usize::from(mv) % MOVE_PLANES);
+                        let board = match batch.ends.as_slice() {
+                            [] => index / batch.moves_each().max(1),
+                            ends => ends.partition_point(|&end| end <= index),
+                        };
+                        ((board * MOVE_PLANES + plane) * 64 + from) as i64
+                    };
+                    let places: Vec<i64> = batch.moves.iter().enumerate().map(place).collect();
+                    let asked = places.len();
+                    let mut places =
+                        Array::<1, Int>::from_data(TensorData::new(places, [asked]), &self.device);
+                    if statistics.is_some() {
+                        places = places.autodiff();
+                    }
+                    boards.reshape([count * MOVE_PLANES * 64]).gather(0, places)
                 }
-                boards.reshape([count, MOVE_PLANES * 64]).gather(1, places).reshape([count * each])
-            }
-        })
+            });
+        }
+        Ok(outputs)
     }
 
     fn layer(
@@ -216,13 +234,13 @@ impl BurnBackend {
         Ok(())
     }
 
-    /// One step of Adam with bias correction and decoupled weight decay.
+    /// One step of Adam with bias correction, or of RMSprop; both with decoupled weight decay.
     fn update(
         &mut self,
         mut gradients: BTreeMap<String, Array<1>>,
         learning_rate: f32,
     ) -> Result<(), TrainError> {
-        let OptimizerSettings { beta1, beta2, epsilon, weight_decay, clip, .. } = self.settings;
+        let OptimizerSettings { kind, mut beta1, beta2, epsilon, weight_decay, clip, .. } = self.settings;
         if clip > 0.0 {
             let mut squares = 0.0_f64;
             for gradient in gradients.values() {
@@ -237,8 +255,11 @@ impl BurnBackend {
         }
         self.steps += 1;
         let exponent = i32::try_from(self.steps).unwrap_or(i32::MAX);
-        let correct1 = (1.0 - f64::from(beta1).powi(exponent)) as f32;
-        let correct2 = (1.0 - f64::from(beta2).powi(exponent)) as f32;
+        let mut correct1 = (1.0 - f64::from(beta1).powi(exponent)) as f32;
+        let mut correct2 = (1.0 - f64::from(beta2).powi(exponent)) as f32;
+        if kind == OptimizerKind::Rmsprop {
+            (beta1, correct1, correct2) = (0.0, 1.0, 1.0);
+        }
         for (name, parameter) in &mut self.parameters {
             // A weight that the loss does not reach has no gradient.
             let Some(gradient) = gradients.remove(name) else { continue };
@@ -254,6 +275,26 @@ impl BurnBackend {
         Ok(())
     }
 
+    /// The loss of one head, before its weight; `None` where the batch teaches it nothing.
+    fn loss(&self, objective: &Objective, output: Array<1>, batch: &Examples) -> Option<Array<1>> {
+        let device = &self.device;
+        let labels = batch.labels(objective.head);
+        match objective.loss {
+            Loss::Ordinal => {
+                let each = if objective.head == HeadKind::Value { 1 } else { batch.moves_each() };
+                ordinal_loss(output, labels, each, device)
+            }
+            Loss::Tanh { scale } => {
+                let targets: Vec<f32> = labels.iter().map(|&label| (label as f32 / scale).tanh()).collect();
+                let count = targets.len();
+                let targets = Array::<1>::from_data(TensorData::new(targets, [count]), device).autodiff();
+                let distance = output.tanh() - targets;
+                Some((distance.clone() * distance).mean())
+            }
+            Loss::CrossEntropy => cross_entropy(output, &batch.ends, &batch.weights, device),
+        }
+    }
+
     /// Loss, logits and gradients of a batch, with the batch statistics of the forward pass.
     fn gradients(
         &self,
@@ -265,18 +306,31 @@ impl BurnBackend {
             .map(|(name, parameter)| (name.clone(), parameter.value.clone().autodiff().require_grad()))
             .collect();
         let mut statistics = Statistics::new();
-        let logits = self.forward(&leaves, batch, Some(&mut statistics))?;
-        let outputs = logits.clone().inner().try_into_vec_as::<f32>().map_err(failed)?;
-        let Some(loss) = ordinal_loss(logits, &batch.labels, batch.outputs_each(), &self.device) else {
-            return Ok((Step { loss: 0.0, logits: outputs }, BTreeMap::new(), statistics));
-        };
+        let heads: Vec<HeadKind> = self.objectives.iter().map(|objective| objective.head).collect();
+        let outputs = self.forward(&heads, &leaves, batch, Some(&mut statistics))?;
+        let mut step = Step::default();
+        let mut total: Option<Array<1>> = None;
+        for (objective, output) in self.objectives.iter().zip(outputs) {
+            step.logits.push(output.clone().inner().try_into_vec_as::<f32>().map_err(failed)?);
+            let Some(loss) = self.loss(objective, output, batch) else {
+                step.losses.push(0.0);
+                continue;
+            };
+            step.losses.push(loss.clone().inner().try_into_scalar::<f32>().map_err(failed)?);
+            let weighted = loss * objective.weight;
+            total = Some(match total {
+                Some(total) => total + weighted,
+                None => weighted,
+            });
+        }
+        let Some(loss) = total else { return Ok((step, BTreeMap::new(), statistics)) };
         let mut gradients = loss.backward();
-        let loss = loss.inner().try_into_scalar::<f32>().map_err(failed)?;
+        step.loss = loss.inner().try_into_scalar::<f32>().map_err(failed)?;
         let gradients = leaves
             .into_iter()
             .filter_map(|(name, leaf)| Some((name, leaf.grad_remove(&mut gradients)?)))
             .collect();
-        Ok((Step { loss, logits: outputs }, gradients, statistics))
+        Ok((step, gradients, statistics))
     }
 }
 
@@ -334,6 +388,35 @@ fn ordinal_loss(logits: Array<1>, labels: &[i32], each: usize, device: &Device) 
     Some(losses.sum() * -1.0)
 }
 
+/// Weighted mean cross entropy of the softmax over each position's outputs against its first; `None` without weight.
+fn cross_entropy(logits: Array<1>, ends: &[usize], weights: &[f32], device: &Device) -> Option<Array<1>> {
+    let counted: f32 = weights.iter().sum();
+    let longest = ends.iter().scan(0, |from, &end| Some(end - std::mem::replace(from, end))).max()?;
+    if counted <= 0.0 || longest == 0 {
+        return None;
+    }
+    // Every position as a row; rows are filled up with a copy of an output that a mask takes out again.
+    let boards = ends.len();
+    let mut places = vec![0_i64; boards * longest];
+    let mut mask = vec![-1e9_f32; boards * longest];
+    let mut first = 0;
+    for (row, &end) in ends.iter().enumerate() {
+        for (column, index) in (first..end).enumerate() {
+            places[row * longest + column] = index as i64;
+            mask[row * longest + column] = 0.0;
+        }
+        first = end;
+    }
+    let size = boards * longest;
+    let places = Array::<1, Int>::from_data(TensorData::new(places, [size]), device).autodiff();
+    let mask = Array::<2>::from_data(TensorData::new(mask, [boards, longest]), device).autodiff();
+    let weights: Vec<f32> = weights.iter().map(|weight| weight / counted).collect();
+    let weights = Array::<2>::from_data(TensorData::new(weights, [boards, 1]), device).autodiff();
+    let rows = logits.gather(0, places).reshape([boards, longest]) + mask;
+    let chances = activation::log_softmax(rows, 1);
+    Some((chances.slice([0..boards, 0..1]) * weights).sum() * -1.0)
+}
+
 impl Backend for BurnBackend {
     fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<Step, TrainError> {
         let (step, gradients, statistics) = self.gradients(batch)?;
@@ -342,10 +425,15 @@ impl Backend for BurnBackend {
         Ok(step)
     }
 
-    fn logits(&mut self, batch: &Examples) -> Result<Vec<f32>, TrainError> {
+    fn logits(&mut self, head: HeadKind, batch: &Examples) -> Result<Vec<f32>, TrainError> {
+        if !self.objectives.iter().any(|objective| objective.head == head) {
+            return Err(failed(format!("the {} head is not trained here", head.name())));
+        }
         let weights: BTreeMap<String, Array<1>> =
             self.parameters.iter().map(|(name, parameter)| (name.clone(), parameter.value.clone())).collect();
-        self.forward(&weights, batch, None)?.try_into_vec_as::<f32>().map_err(failed)
+        let mut outputs = self.forward(&[head], &weights, batch, None)?;
+        let output = outputs.pop().ok_or_else(|| failed("no output"))?;
+        output.try_into_vec_as::<f32>().map_err(failed)
     }
 
     fn network(&self) -> Result<Network, TrainError> {
@@ -373,7 +461,7 @@ impl Backend for BurnBackend {
         if network.description != self.network.description {
             return Err(TrainError::Backend("the saved network has another description".to_owned()));
         }
-        let mut fresh = Self::new(network.clone(), self.head, self.settings.clone())?;
+        let mut fresh = Self::new(network.clone(), &self.objectives, self.settings.clone())?;
         fresh.steps = optimizer.steps;
         for (name, parameter) in &mut fresh.parameters {
             for (part, moment) in [("first", &mut parameter.first), ("second", &mut parameter.second)] {
@@ -398,6 +486,6 @@ impl Backend for BurnBackend {
 
     fn describe(&self) -> String {
         let Description { heads, .. } = &self.network.description;
-        format!("Burn Flex, single precision, {} of {} heads", self.head.name(), heads.len())
+        format!("Burn Flex, single precision, {} of {} heads", self.objectives.len(), heads.len())
     }
 }

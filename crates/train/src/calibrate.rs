@@ -1,9 +1,9 @@
 //! From an ordinal network's logits to centipawns, chances and priority bins: fitted on held-out positions.
 
 use data::GameResult;
-use nets::{Calibration, HeadKind, MonotoneMap, WdlModel};
+use nets::{Calibration, HeadKind, MonotoneMap, MoveScores, WdlModel};
 
-use crate::{HeldOut, Scorer, TrainError, legal_moves};
+use crate::{HeldOut, Scorer, TrainError, legal_moves, validate::cross_entropy};
 
 /// Labels beyond this, mates among them, count as this: the mean of a few huge labels would say nothing.
 pub const LABEL_LIMIT: f32 = 3_000.0;
@@ -183,8 +183,53 @@ pub fn bin_boundaries(scores: &[Vec<f32>]) -> Vec<f32> {
 /// Positions whose legal moves are all scored for the bins.
 const BIN_POSITIONS: usize = 2_000;
 
+/// Positions whose legal moves are all scored for the temperature of a policy.
+const TEMPERATURE_POSITIONS: usize = 10_000;
+
+/// The factor on a policy's logits that makes the played moves likeliest, from (logits of the legal moves, place of the
+/// played one): one over the temperature of its softmax. By golden-section search, as the likelihood has one peak.
+#[must_use]
+pub fn fit_policy_scale(positions: &[(Vec<f32>, usize)]) -> f32 {
+    let loss = |log_scale: f64| -> f64 {
+        positions.iter().map(|(logits, played)| cross_entropy(logits, *played, log_scale.exp())).sum()
+    };
+    let part = 0.5 * (5.0_f64.sqrt() - 1.0);
+    let (mut low, mut high) = (-2.0, 2.0);
+    for _ in 0..20 {
+        let (left, right) = (high - part * (high - low), low + part * (high - low));
+        if loss(left) < loss(right) { high = right } else { low = left }
+    }
+    (0.5 * (low + high)).exp() as f32
+}
+
+/// The scores of a policy: logits over the temperature.
+fn policy_map(scorer: &mut dyn Scorer, held_out: &[HeldOut]) -> Result<MonotoneMap, TrainError> {
+    let mut positions = Vec::new();
+    for source in held_out {
+        let sample = source.sample((TEMPERATURE_POSITIONS / held_out.len()).max(1));
+        let moves = legal_moves(&sample);
+        let logits = scorer.move_logits(&sample.examples.squares, &moves)?;
+        let played = sample.examples.moves.iter().zip(&sample.examples.weights);
+        for ((moves, logits), (played, &weight)) in moves.iter().zip(logits).zip(played) {
+            if let (Some(place), true) = (moves.iter().position(|mv| mv == played), weight > 0.0) {
+                positions.push((logits, place));
+            }
+        }
+    }
+    if positions.is_empty() {
+        return Err(TrainError::Config(
+            "the policy cannot be calibrated: no held-out position has a move".to_owned(),
+        ));
+    }
+    let scale = fit_policy_scale(&positions);
+    Ok(MonotoneMap { inputs: vec![-1.0, 1.0], outputs: vec![-scale, scale], limit: POLICY_LIMIT })
+}
+
+/// Bound on a policy's score: chances below one in 10^40 are all the same.
+const POLICY_LIMIT: f32 = 100.0;
+
 /// Fits what belongs to one head into `calibration`: the value head's map and chances, or the move head's map and
-/// bins.
+/// bins. What the move head's scores are, `calibration` says already.
 ///
 /// # Errors
 /// The device failed, there are no held-out positions, or the outputs do not rank them.
@@ -194,11 +239,44 @@ pub fn calibrate_head(
     head: HeadKind,
     held_out: &[HeldOut],
 ) -> Result<(), TrainError> {
-    let (mut logits, mut labels, mut results) = (Vec::new(), Vec::new(), Vec::new());
+    if head == HeadKind::Moves {
+        let map = match calibration.move_scores {
+            MoveScores::Centipawns => centipawn_map(scorer, head, held_out)?.0,
+            MoveScores::Policy => policy_map(scorer, held_out)?,
+        };
+        let mut scores = Vec::new();
+        for source in held_out {
+            let sample = source.sample((BIN_POSITIONS / held_out.len()).max(1));
+            let moves = legal_moves(&sample);
+            let logits = scorer.move_logits(&sample.examples.squares, &moves)?;
+            let mapped = |logits: Vec<f32>| logits.into_iter().map(|logit| map.apply(logit)).collect();
+            scores.extend(logits.into_iter().map(mapped));
+        }
+        calibration.bins = bin_boundaries(&scores);
+        calibration.moves = map;
+        return Ok(());
+    }
+    let (map, logits) = centipawn_map(scorer, head, held_out)?;
+    let centipawns: Vec<f32> = logits.iter().map(|&logit| map.apply(logit)).collect();
+    let results: Vec<GameResult> =
+        held_out.iter().flat_map(|source| source.results.iter().copied()).collect();
+    if let Some(model) = fit_wdl(&centipawns, &results) {
+        calibration.wdl = model;
+    }
+    calibration.value = map;
+    Ok(())
+}
+
+/// The map to centipawns, and the logits it was fitted to.
+fn centipawn_map(
+    scorer: &mut dyn Scorer,
+    head: HeadKind,
+    held_out: &[HeldOut],
+) -> Result<(MonotoneMap, Vec<f32>), TrainError> {
+    let (mut logits, mut labels) = (Vec::new(), Vec::new());
     for source in held_out {
         logits.extend(scorer.logits(&source.examples)?);
-        labels.extend_from_slice(&source.examples.labels);
-        results.extend_from_slice(&source.results);
+        labels.extend_from_slice(source.examples.labels(head));
     }
     let map = fit_map(&logits, &labels).ok_or_else(|| {
         TrainError::Config(format!(
@@ -207,29 +285,7 @@ pub fn calibrate_head(
             labels.len()
         ))
     })?;
-    match head {
-        HeadKind::Value => {
-            let centipawns: Vec<f32> = logits.iter().map(|&logit| map.apply(logit)).collect();
-            if let Some(model) = fit_wdl(&centipawns, &results) {
-                calibration.wdl = model;
-            }
-            calibration.value = map;
-        }
-        HeadKind::Moves => {
-            let mut scores = Vec::new();
-            for source in held_out {
-                let sample = source.sample((BIN_POSITIONS / held_out.len()).max(1));
-                let moves = legal_moves(&sample);
-                let logits = scorer.move_logits(&sample.examples.squares, &moves)?;
-                let mapped = |logits: Vec<f32>| logits.into_iter().map(|logit| map.apply(logit)).collect();
-                scores.extend(logits.into_iter().map(mapped));
-            }
-            calibration.bins = bin_boundaries(&scores);
-            calibration.moves = map;
-        }
-        _ => return Err(TrainError::Config(format!("the {} head has no scores to calibrate", head.name()))),
-    }
-    Ok(())
+    Ok((map, logits))
 }
 
 #[cfg(test)]
@@ -297,6 +353,25 @@ mod tests {
             "{model:?}"
         );
         assert!(fit_wdl(&scores[..50], &results[..50]).is_none());
+    }
+
+    #[test]
+    fn a_temperature_is_found_again() {
+        let mut random = ChaCha8Rng::seed_from_u64(7);
+        let mut positions = Vec::new();
+        for _ in 0..20_000 {
+            let logits: Vec<f32> = (0..6).map(|_| random.random_range(-3.0..3.0)).collect();
+            // Played as by a softmax of half the logits.
+            let weights: Vec<f32> = logits.iter().map(|logit| (0.5 * logit).exp()).collect();
+            let mut draw = random.random_range(0.0..weights.iter().sum::<f32>());
+            let place = weights.iter().position(|weight| {
+                draw -= weight;
+                draw < 0.0
+            });
+            positions.push((logits, place.unwrap_or(0)));
+        }
+        let scale = fit_policy_scale(&positions);
+        assert!((scale - 0.5).abs() < 0.02, "{scale}");
     }
 
     #[test]

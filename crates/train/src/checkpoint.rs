@@ -28,6 +28,9 @@ pub struct State {
     pub seconds: f64,
     /// Sums of loss and tau over the steps since the last line of the journal, and their number.
     pub pending: (f64, f64, u64),
+    /// As `pending`, the sums of each head's loss, where there are several.
+    #[serde(default)]
+    pub pending_losses: Vec<f64>,
 }
 
 /// Everything a run needs to go on.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use nets::HeadKind;
 use serde::{Deserialize, Serialize};
 
-use crate::{OptimizerSettings, Schedule, TrainError};
+use crate::{Loss, Objective, OptimizerSettings, Schedule, TrainError};
 
 /// Everything that decides what a run does. Unknown keys are refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,6 +14,8 @@ pub struct Config {
     pub run: RunSection,
     pub data: DataSection,
     pub model: ModelSection,
+    #[serde(default)]
+    pub loss: LossSection,
     pub training: TrainingSection,
     #[serde(default)]
     pub optimizer: OptimizerSettings,
@@ -57,6 +59,14 @@ pub struct DataSection {
     /// The calibrated value network that labels those moves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub teacher: Option<PathBuf>,
+    /// For cross entropy: a played move after which the mover stands more centipawns worse than before it (a random
+    /// one, mostly) is not learned.
+    #[serde(default = "blunder_margin")]
+    pub blunder_margin: i32,
+}
+
+fn blunder_margin() -> i32 {
+    100
 }
 
 fn yes() -> bool {
@@ -67,11 +77,68 @@ fn yes() -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSection {
-    /// `batch-first`, or the path of a description (`.json`) or of a network (`.safetensors`) to go on from.
+    /// `batch-first`, `batch-first-shared`, or the path of a description (`.json`) or of a network (`.safetensors`) to
+    /// go on from.
     #[serde(default = "batch_first")]
     pub start: String,
-    /// The head that is trained.
-    pub head: HeadKind,
+    /// A network (`.safetensors`) whose layers, as far as they have the same shapes, a fresh network begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<PathBuf>,
+    /// The head that is trained, or a list of heads.
+    #[serde(rename = "head", with = "one_or_several")]
+    pub heads: Vec<HeadKind>,
+}
+
+/// A single head is written without brackets.
+mod one_or_several {
+    use nets::HeadKind;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Names {
+        One(String),
+        Several(Vec<String>),
+    }
+
+    pub fn serialize<S: Serializer>(heads: &[HeadKind], serializer: S) -> Result<S::Ok, S::Error> {
+        match heads {
+            [head] => head.serialize(serializer),
+            heads => heads.serialize(serializer),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HeadKind>, D::Error> {
+        let wrong = || D::Error::custom("model.head must be `value`, `moves` or a list of them");
+        let names = match Names::deserialize(deserializer).map_err(|_| wrong())? {
+            Names::One(name) => vec![name],
+            Names::Several(names) => names,
+        };
+        let kind = |name: &String| {
+            [HeadKind::Value, HeadKind::Moves].into_iter().find(|kind| kind.name() == name).ok_or_else(wrong)
+        };
+        names.iter().map(kind).collect()
+    }
+}
+
+/// What the heads are trained for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LossSection {
+    /// `ordinal`, or `{ tanh = { scale = 400 } }`.
+    pub value: Loss,
+    /// `ordinal` or `cross-entropy`.
+    pub moves: Loss,
+    /// Part in the sum of losses.
+    pub value_weight: f32,
+    /// Part in the sum of losses.
+    pub moves_weight: f32,
+}
+
+impl Default for LossSection {
+    fn default() -> Self {
+        Self { value: Loss::Ordinal, moves: Loss::Ordinal, value_weight: 1.0, moves_weight: 1.0 }
+    }
 }
 
 fn batch_first() -> String {
@@ -244,8 +311,29 @@ impl Config {
                 self.data.explored
             ));
         }
-        if self.data.explored > 0 && (self.data.teacher.is_none() || self.model.head != HeadKind::Moves) {
-            return Err("data.explored needs a move head and data.teacher, a value network".to_owned());
+        let objectives = self.objectives();
+        for (index, objective) in objectives.iter().enumerate() {
+            objective.check()?;
+            if objectives[..index].iter().any(|other| other.head == objective.head) {
+                return Err(format!("model.head names the {} head twice", objective.head.name()));
+            }
+        }
+        if objectives.is_empty() {
+            return Err("model.head names no head".to_owned());
+        }
+        let ordinal_moves =
+            |objective: &Objective| objective.head == HeadKind::Moves && objective.loss == Loss::Ordinal;
+        if self.data.explored > 0 && (self.data.teacher.is_none() || !objectives.iter().any(ordinal_moves)) {
+            return Err(
+                "data.explored needs a move head with the ordinal loss and data.teacher, a value network"
+                    .to_owned(),
+            );
+        }
+        if self.data.blunder_margin < 0 {
+            return Err(format!(
+                "data.blunder_margin is {}; it must be at least 0",
+                self.data.blunder_margin
+            ));
         }
         if self.checkpoints.keep == 0 {
             return Err("checkpoints.keep must be at least 1".to_owned());
@@ -256,6 +344,19 @@ impl Config {
             return Err(format!("run.name is `{name}`; use letters, digits, `-`, `_` and `.`"));
         }
         training.schedule.check()
+    }
+
+    /// The heads to train, with their losses.
+    #[must_use]
+    pub fn objectives(&self) -> Vec<Objective> {
+        let objective = |&head: &HeadKind| {
+            let (loss, weight) = match head {
+                HeadKind::Value => (self.loss.value, self.loss.value_weight),
+                _ => (self.loss.moves, self.loss.moves_weight),
+            };
+            Objective { head, loss, weight }
+        };
+        self.model.heads.iter().map(objective).collect()
     }
 
     /// `runs/<name>`.
@@ -295,6 +396,7 @@ impl Config {
                 DataSection { directory: saved.data.directory.clone(), ..self.data.clone() } == saved.data,
             ),
             ("model", self.model == saved.model),
+            ("loss", self.loss == saved.loss),
             ("optimizer", self.optimizer == saved.optimizer),
             ("training.backend", ours.backend == theirs.backend),
             ("training.seed", ours.seed == theirs.seed),
@@ -371,6 +473,18 @@ mod tests {
         assert_eq!(changed.data.directory, PathBuf::from("/some/where"));
         assert_eq!(changed.training.schedule, Schedule::Constant);
         assert_eq!(config.conflict(&changed), None);
+        assert_eq!(config.objectives(), [Objective::from(HeadKind::Value)]);
+        let both = [
+            "model.head=['value', 'moves']",
+            "loss.value={tanh={scale=300}}",
+            "loss.moves=cross-entropy",
+            "loss.moves_weight=0.5",
+        ];
+        let both = Config::parse(TEXT, &both.map(str::to_owned)).unwrap();
+        assert_eq!(Config::parse(&both.to_toml().unwrap(), &[]).unwrap(), both);
+        assert_eq!(both.objectives()[0].loss, Loss::Tanh { scale: 300.0 });
+        let moves = Objective { head: HeadKind::Moves, loss: Loss::CrossEntropy, weight: 0.5 };
+        assert_eq!(both.objectives()[1], moves);
         let other = Config::parse(TEXT, &["training.batch=32".to_owned()]).unwrap();
         assert_eq!(config.conflict(&other), Some("training.batch"));
     }
@@ -383,6 +497,13 @@ mod tests {
             "training.learning_rate=-1",
             "training.average=1",
             "model.head=both",
+            "model.head=[]",
+            "model.head=['value', 'value']",
+            "loss.value=cross-entropy",
+            "loss.value={tanh={scale=0}}",
+            "loss.value_weight=0",
+            "loss.moves=sum",
+            "data.blunder_margin=-1",
             "run.name=../x",
             "checkpoints.keep=0",
             "data.explored=0.5",

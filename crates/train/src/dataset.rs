@@ -5,7 +5,10 @@ use std::path::Path;
 use data::{ExampleInfo, Loader, LoaderOptions, Manifest, NO_LABEL, Record, Split, Target, read_split};
 use nets::{HeadKind, POLICY_SIZE};
 
-use crate::{Config, Examples, Explorer, HeldOut, TrainError};
+use crate::{
+    Config, Examples, Explorer, HeldOut, Loss, Objective, TrainError,
+    played::{keeps, spread},
+};
 
 /// Names and hash of a folder of shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,10 +23,13 @@ fn data_error(error: data::DataError) -> TrainError {
     TrainError::Config(error.to_string())
 }
 
-fn target(head: HeadKind) -> Target {
-    match head {
-        HeadKind::Value => Target::Value,
-        _ => Target::Moves,
+/// What every record must have.
+fn target(objectives: &[Objective]) -> Target {
+    match objectives {
+        [Objective { head: HeadKind::Value, .. }] => Target::Value,
+        [Objective { head: HeadKind::Moves, loss: Loss::Ordinal, .. }] => Target::Moves,
+        // The value before a move tells whether it was a mistake.
+        _ => Target::Both,
     }
 }
 
@@ -80,10 +86,12 @@ impl Dataset {
         config: &Config,
         first_batch: u64,
     ) -> Result<(impl Iterator<Item = Result<Examples, TrainError>> + use<>, u64), TrainError> {
+        let objectives = config.objectives();
+        let target = target(&objectives);
         let options = LoaderOptions {
             batch: config.training.batch,
             seed: config.training.seed,
-            target: target(config.model.head),
+            target,
             mirror: config.data.mirror,
             sources: self.numbers(&config.data.sources)?,
             first_batch,
@@ -97,11 +105,21 @@ impl Dataset {
             }
             _ => None,
         };
+        let policy = objectives.iter().any(|objective| objective.loss == Loss::CrossEntropy);
+        let margin = config.data.blunder_margin;
         let batches = loader.map(move |batch| {
             let batch = batch.map_err(data_error)?;
-            let examples = Examples { squares: batch.squares, labels: batch.labels, moves: batch.moves };
+            let mut examples = Examples { squares: batch.squares, moves: batch.moves, ..Examples::default() };
+            match target {
+                Target::Moves | Target::Played => examples.move_values = batch.labels,
+                Target::Value | Target::Both => examples.values = batch.labels,
+            }
+            if target == Target::Both {
+                examples.move_values = batch.played_values;
+            }
             match &mut explorer {
                 Some(explorer) => explorer.explore(batch.number, examples),
+                None if policy => Ok(spread(examples, margin)),
                 None => Ok(examples),
             }
         });
@@ -109,7 +127,7 @@ impl Dataset {
     }
 
     /// The held-out positions that have a label for `head`, by source (`names`; all for none), sources without any
-    /// left out.
+    /// left out. `margin`: see [`crate::DataSection::blunder_margin`].
     ///
     /// # Errors
     /// A shard cannot be read or is damaged.
@@ -118,6 +136,7 @@ impl Dataset {
         directory: &Path,
         head: HeadKind,
         names: &[String],
+        margin: i32,
     ) -> Result<Vec<HeldOut>, TrainError> {
         let wanted = self.numbers(names)?;
         let mut sources: Vec<HeldOut> =
@@ -133,7 +152,7 @@ impl Dataset {
                 let source = format!("source {}", sources.len());
                 sources.push(HeldOut { source, ..HeldOut::default() });
             }
-            sources[number].push(&record, label, head);
+            sources[number].push(&record, label, head, margin);
         }
         sources.retain(|source| !source.is_empty());
         Ok(sources)
@@ -141,11 +160,16 @@ impl Dataset {
 }
 
 impl HeldOut {
-    fn push(&mut self, record: &Record, label: i32, head: HeadKind) {
+    fn push(&mut self, record: &Record, label: i32, head: HeadKind, margin: i32) {
         self.examples.squares.push(record.squares);
-        self.examples.labels.push(label);
-        if head == HeadKind::Moves {
-            self.examples.moves.push(record.played);
+        match head {
+            HeadKind::Value => self.examples.values.push(label),
+            _ => {
+                let kept = record.value == NO_LABEL || keeps(record.value, label, margin);
+                self.examples.moves.push(record.played);
+                self.examples.move_values.push(label);
+                self.examples.weights.push(f32::from(u8::from(kept)));
+            }
         }
         self.men.push(ExampleInfo::of(record).pieces);
         self.results.push(record.result);

@@ -53,13 +53,16 @@ impl Explorer {
     pub fn explore(&mut self, number: u64, examples: Examples) -> Result<Examples, TrainError> {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
         let each = 1 + self.extra;
-        let mut wider = Examples { squares: examples.squares, ..Examples::default() };
+        let mut wider =
+            Examples { squares: examples.squares, values: examples.values, ..Examples::default() };
         let mut batch = Batch::default();
         let mut asked = Vec::new();
-        for ((squares, &played), &label) in wider.squares.iter().zip(&examples.moves).zip(&examples.labels) {
+        for ((squares, &played), &label) in
+            wider.squares.iter().zip(&examples.moves).zip(&examples.move_values)
+        {
             let start = wider.moves.len();
             wider.moves.extend(std::iter::repeat_n(played, each));
-            wider.labels.extend(std::iter::repeat_n(label, each));
+            wider.move_values.extend(std::iter::repeat_n(label, each));
             // Squares are seen from the mover's side, so the mover may as well be White.
             let Some(position) = squares.position(Color::White) else { continue };
             let moves = position.legal_moves();
@@ -69,7 +72,7 @@ impl Explorer {
                 wider.moves[index] = policy_index(mv, Color::White);
                 let after = position.after(mv);
                 match outcome(&after) {
-                    Some(label) => wider.labels[index] = label,
+                    Some(label) => wider.move_values[index] = label,
                     None => {
                         batch.push(&after, true, &[]);
                         asked.push(index);
@@ -82,7 +85,7 @@ impl Explorer {
             let scores = answered.map_err(|error| TrainError::Backend(error.to_string()))?.scores.values;
             for (index, score) in asked.into_iter().zip(scores) {
                 // The score is the opponent's.
-                wider.labels[index] = -score.round() as i32;
+                wider.move_values[index] = -score.round() as i32;
             }
         }
         Ok(wider)
@@ -118,24 +121,25 @@ mod tests {
         let played = policy_index(position.legal_moves()[0], Color::Black);
         let examples = Examples {
             squares: vec![Squares::of(&position); count],
-            labels: vec![7; count],
             moves: vec![played; count],
+            move_values: vec![7; count],
+            ..Examples::default()
         };
         let mut explorer = Explorer::new(&file, 3, 3, 1).unwrap();
         let ours = explorer.explore(5, examples.clone()).unwrap();
         let again = Explorer::new(&file, 3, 3, 2).unwrap().explore(5, examples.clone()).unwrap();
         assert!(
-            ours.moves == again.moves && ours.labels == again.labels,
+            ours.moves == again.moves && ours.move_values == again.move_values,
             "the same batch gives the same moves"
         );
         assert!(explorer.explore(6, examples).unwrap().moves != ours.moves);
-        assert!(ours.outputs_each() == 4 && ours.labels.len() == 4 * count);
-        for (moves, labels) in ours.moves.chunks(4).zip(ours.labels.chunks(4)) {
+        assert!(ours.moves_each() == 4 && ours.move_values.len() == 4 * count);
+        for (moves, labels) in ours.moves.chunks(4).zip(ours.move_values.chunks(4)) {
             assert!(moves[0] == played && labels[0] == 7);
             assert!((1..4).all(|place| !moves[..place].contains(&moves[place])), "none twice");
         }
         let mut mates = 0;
-        for (mv, label) in ours.moves.iter().zip(&ours.labels).filter(|(mv, _)| **mv != played) {
+        for (mv, label) in ours.moves.iter().zip(&ours.move_values).filter(|(mv, _)| **mv != played) {
             let played = nets::move_of_index(&position, *mv).expect("legal");
             let after = position.after(played);
             if outcome(&after).is_some() {

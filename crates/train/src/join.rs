@@ -45,6 +45,7 @@ pub fn join(value: &Network, moves: &Network, name: &str) -> Result<Network, Tra
             value: value.calibration.value.clone(),
             wdl: value.calibration.wdl,
             moves: moves.calibration.moves.clone(),
+            move_scores: moves.calibration.move_scores,
             bins: moves.calibration.bins.clone(),
         },
         provenance,

@@ -32,7 +32,11 @@ pub enum Event {
         samples: u64,
         epoch: f64,
         loss: f64,
-        /// Kendall's tau-a of the batches.
+        /// Each head's part of the loss, before its weight, where there are several.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        losses: Vec<f64>,
+        /// Kendall's tau-a of the batches, for the first head; none for a policy.
+        #[serde(deserialize_with = "crate::validate::number_or_nan")]
         tau: f64,
         learning_rate: f32,
         positions_per_second: f64,

@@ -15,6 +15,7 @@ mod machine;
 pub mod metrics;
 pub mod native;
 mod pairs;
+mod played;
 mod progress;
 pub mod report;
 mod run;
@@ -24,13 +25,15 @@ mod trainer;
 mod validate;
 
 pub use average::Average;
-pub use backend::{Backend, Examples, OptimizerSettings, OptimizerState, Step, TrainError};
+pub use backend::{
+    Backend, Examples, Loss, Objective, OptimizerKind, OptimizerSettings, OptimizerState, Step, TrainError,
+};
 #[cfg(feature = "burn")]
 pub use burn_backend::BurnBackend;
 pub use checkpoint::{Checkpoint, State};
 pub use config::{
-    BackendKind, CheckpointSection, Config, DataSection, ModelSection, RunSection, TrainingSection,
-    ValidationSection,
+    BackendKind, CheckpointSection, Config, DataSection, LossSection, ModelSection, RunSection,
+    TrainingSection, ValidationSection,
 };
 pub use dataset::Dataset;
 pub use explore::Explorer;

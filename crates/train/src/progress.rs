@@ -15,7 +15,7 @@ pub struct Plan {
 }
 
 /// After a step.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct StepReport {
     /// Steps done.
     pub step: u64,
@@ -23,7 +23,9 @@ pub struct StepReport {
     pub epoch: f64,
     /// Of this batch.
     pub loss: f32,
-    /// Kendall's tau-a of this batch.
+    /// Each head's part of it, before its weight.
+    pub losses: Vec<f32>,
+    /// Kendall's tau-a of this batch, for the first head; not a number for a policy.
     pub tau: f64,
     pub learning_rate: f32,
     /// Over the last steps.

@@ -32,7 +32,7 @@ const SOURCES: [RGBColor; 5] = [
 pub fn write(folder: &Path) -> Result<(), TrainError> {
     let events = journal::read(folder)?;
     let charts = [
-        ("loss", chart("Pairwise loss", &curves(&events, |event| event.0, |measures| measures.loss))?),
+        ("loss", chart("Loss", &curves(&events, |event| event.0, |measures| measures.loss))?),
         (
             "ranking",
             chart(
@@ -63,7 +63,7 @@ fn curves(
     validation: impl Fn(&Measures) -> f64,
 ) -> Vec<Curve> {
     let mut train = Vec::new();
-    let mut sources: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    let mut sources: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     for event in events {
         match event {
             Event::Train { samples, loss, tau, learning_rate, .. } => {
@@ -72,7 +72,7 @@ fn curves(
             }
             Event::Validation { samples, sources: all, .. } => {
                 for measures in all {
-                    let points = sources.entry(&measures.source).or_default();
+                    let points = sources.entry(curve_name(measures, all)).or_default();
                     points.push((*samples as f64 / 1e6, validation(measures)));
                 }
             }
@@ -82,13 +82,23 @@ fn curves(
     let mut curves = vec![Curve { name: "training".to_owned(), points: train, color: TRAINING, dots: false }];
     for (index, (name, points)) in sources.into_iter().enumerate() {
         let color = SOURCES[index % SOURCES.len()];
-        curves.push(Curve { name: name.to_owned(), points, color, dots: true });
+        curves.push(Curve { name, points, color, dots: true });
     }
     for curve in &mut curves {
         curve.points.retain(|point| point.1.is_finite());
     }
     curves.retain(|curve| !curve.points.is_empty());
     curves
+}
+
+/// The source, and the head where several are judged.
+fn curve_name(measures: &Measures, all: &[Measures]) -> String {
+    match measures.head {
+        Some(head) if all.iter().any(|other| other.head != measures.head) => {
+            format!("{}, {}", measures.source, head.name())
+        }
+        _ => measures.source.clone(),
+    }
 }
 
 fn chart(title: &str, curves: &[Curve]) -> Result<String, TrainError> {
@@ -210,12 +220,12 @@ fn table(page: &mut String, sources: &[Measures]) {
         let _ = write!(page, "<th>{} tau-b</th>", phase.name());
     }
     page.push_str("<th>loss</th></tr>\n");
-    for measures in sources {
+    for measures in sources.iter().filter(|measures| measures.ranking.positions > 0) {
         let ranking = &measures.ranking;
         let _ = write!(
             page,
             "<tr><td>{}</td><td>{}</td><td>{:.4}</td><td>{:.4}</td><td>{:.4}</td><td>{:.4}</td>",
-            escape(&measures.source),
+            escape(&curve_name(measures, sources)),
             ranking.positions,
             ranking.tau_b,
             ranking.weighted_tau,

@@ -5,12 +5,12 @@ use std::{
     sync::atomic::AtomicBool,
 };
 
-use nets::{Description, HeadKind, Network, Provenance};
+use nets::{Description, HeadKind, Layer, MoveScores, Network, Provenance};
 
 use crate::{
     Average, Backend, BackendKind, BackendScorer, Checkpoint, Config, Dataset, Ending, EvaluatorScorer,
-    Event, HeldOut, Journal, Measures, OptimizerSettings, Plan, Progress, Scorer, State, TrainError, Trainer,
-    calibrate, machine, native::NativeBackend, report, revision,
+    Event, HeldOut, Journal, Loss, Measures, Objective, OptimizerSettings, Plan, Progress, Scorer, State,
+    TrainError, Trainer, calibrate, machine, native::NativeBackend, report, revision,
 };
 
 /// Positions of each source whose legal moves are all ranked at the end of a move head's run.
@@ -35,13 +35,13 @@ pub struct Outcome {
 pub fn make_backend(
     kind: BackendKind,
     network: &Network,
-    head: HeadKind,
+    objectives: &[Objective],
     settings: &OptimizerSettings,
     threads: usize,
 ) -> Result<Box<dyn Backend>, TrainError> {
     match kind {
         BackendKind::Cpu => {
-            Ok(Box::new(NativeBackend::new(network.clone(), head, settings.clone(), threads)?))
+            Ok(Box::new(NativeBackend::new(network.clone(), objectives, settings.clone(), threads)?))
         }
         #[cfg(not(feature = "burn"))]
         BackendKind::Burn => Err(TrainError::Config(
@@ -50,16 +50,22 @@ pub fn make_backend(
                 .to_owned(),
         )),
         #[cfg(feature = "burn")]
-        BackendKind::Burn => Ok(Box::new(crate::BurnBackend::new(network.clone(), head, settings.clone())?)),
+        BackendKind::Burn => {
+            Ok(Box::new(crate::BurnBackend::new(network.clone(), objectives, settings.clone())?))
+        }
     }
 }
 
 /// The network that a run starts from.
 fn first_network(config: &Config) -> Result<Network, TrainError> {
-    let (start, head) = (config.model.start.as_str(), config.model.head);
+    let (start, heads) = (config.model.start.as_str(), config.model.heads.as_slice());
     let seed = config.training.seed;
-    let network = if start == "batch-first" {
-        Network::random(Description::batch_first(&[head]), seed)?
+    let lacks =
+        |network: &Network| heads.iter().copied().find(|&head| network.description.head(head).is_none());
+    let mut network = if start == "batch-first" {
+        Network::random(Description::batch_first(heads), seed)?
+    } else if start == "batch-first-shared" {
+        Network::random(Description::batch_first_shared(), seed)?
     } else if start.ends_with(".json") {
         let path = Path::new(start);
         let text = std::fs::read_to_string(path)
@@ -69,34 +75,60 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
         Network::random(description, seed)?
     } else if start.ends_with(".safetensors") {
         let network = Network::load(Path::new(start))?;
-        if network.description.head(head).is_some() { network } else { with_body_of(&network, head, seed)? }
+        if lacks(&network).is_none() {
+            network
+        } else {
+            let mut fresh = Network::random(Description::batch_first(heads), seed)?;
+            take_layers(&mut fresh, &network);
+            fresh
+        }
     } else {
         return Err(TrainError::Config(format!(
-            "model.start is `{start}`; it must be `batch-first` or the path of a .json or .safetensors file"
+            "model.start is `{start}`; it must be `batch-first`, `batch-first-shared` or the path of a .json or \
+             .safetensors file"
         )));
     };
-    if network.description.head(head).is_none() {
+    if let Some(head) = lacks(&network) {
         return Err(TrainError::Config(format!("`{start}` has no {} head", head.name())));
+    }
+    if let Some(body) = &config.model.body {
+        take_layers(&mut network, &Network::load(body)?);
+    }
+    for objective in config.objectives().iter().filter(|objective| objective.head == HeadKind::Moves) {
+        network.calibration.move_scores = match objective.loss {
+            Loss::CrossEntropy => MoveScores::Policy,
+            Loss::Ordinal | Loss::Tanh { .. } => MoveScores::Centipawns,
+        };
     }
     Ok(network)
 }
 
-/// A fresh Batch First network for `head` that takes the layers of the other head's body as its start: what one has
-/// learned to see, the other can use.
-fn with_body_of(other: &Network, head: HeadKind, seed: u64) -> Result<Network, TrainError> {
-    let mut network = Network::random(Description::batch_first(&[head]), seed)?;
-    for (name, tensor) in &mut network.tensors {
-        let Some(rest) = name.strip_prefix(head.name()) else { continue };
-        let known = other
-            .description
-            .heads
-            .iter()
-            .find_map(|from| other.tensor(&format!("{}{rest}", from.kind.name())));
-        if let Some(known) = known.filter(|known| known.shape == tensor.shape) {
-            tensor.data.clone_from(&known.data);
+/// The layers from the input to the end of a head, with the prefix of their tensors.
+fn way(description: &Description, head: HeadKind) -> Vec<(String, &Layer)> {
+    let own = description.head(head).map_or(&[][..], |head| &head.layers);
+    let own = own.iter().enumerate().map(|(index, layer)| (format!("{}.{index}.", head.name()), layer));
+    let trunk = description.trunk.iter().enumerate();
+    trunk.map(|(index, layer)| (format!("trunk.{index}."), layer)).chain(own).collect()
+}
+
+/// Gives a fresh network the layers of another, from the input to where they differ: what one has learned to see, the
+/// other can use. A head takes from its like if there is one; a trunk from what its first head takes from.
+fn take_layers(network: &mut Network, other: &Network) {
+    let description = network.description.clone();
+    for head in description.heads.iter().rev() {
+        let mut lenders: Vec<HeadKind> = other.description.heads.iter().map(|head| head.kind).collect();
+        lenders.sort_by_key(|&kind| kind != head.kind);
+        let Some(&lender) = lenders.first() else { return };
+        let pairs = way(&description, head.kind).into_iter().zip(way(&other.description, lender));
+        for ((own, _), (from, _)) in pairs.take_while(|((_, own), (_, from))| own == from) {
+            for (name, tensor) in &mut network.tensors {
+                let known = name.strip_prefix(&own).and_then(|rest| other.tensor(&format!("{from}{rest}")));
+                if let Some(known) = known.filter(|known| known.shape == tensor.shape) {
+                    tensor.data.clone_from(&known.data);
+                }
+            }
         }
     }
-    Ok(network)
 }
 
 /// The checkpoint to go on from, if any.
@@ -160,14 +192,19 @@ pub fn train(
         || State { seed: config.training.seed, data: dataset.hash.clone(), ..State::default() },
         |checkpoint| checkpoint.state.clone(),
     );
-    let head = config.model.head;
+    let objectives = config.objectives();
     let (batches, positions) = dataset.batches(config, state.step)?;
-    let held_out = dataset.held_out(&config.data.directory, head, &config.data.sources)?;
+    let mut held_out = Vec::new();
+    for objective in &objectives {
+        let (sources, margin) = (&config.data.sources, config.data.blunder_margin);
+        let sources = dataset.held_out(&config.data.directory, objective.head, sources, margin)?;
+        held_out.push((*objective, sources));
+    }
     // Only now: a run that is refused leaves no trace.
     write_config(config)?;
     let backend = |network: &Network| {
         let threads = config.threads();
-        make_backend(config.training.backend, network, head, &config.optimizer, threads)
+        make_backend(config.training.backend, network, &objectives, &config.optimizer, threads)
     };
     let mut own = backend(&network)?;
     let average = match &checkpoint {
@@ -201,11 +238,11 @@ pub fn train(
         positions,
     });
     let batch = config.training.batch;
-    let scorer = |network: &Network| -> Result<Box<dyn Scorer>, TrainError> {
+    let scorer = |network: &Network, head: HeadKind| -> Result<Box<dyn Scorer>, TrainError> {
         // A network that the evaluator cannot run can still be trained; then the backend judges it.
         match EvaluatorScorer::new(network, head, config.threads()) {
             Ok(scorer) => Ok(Box::new(scorer)),
-            Err(_) => Ok(Box::new(BackendScorer { backend: backend(network)?, batch })),
+            Err(_) => Ok(Box::new(BackendScorer { backend: backend(network)?, head, batch })),
         }
     };
     let mut trainer = Trainer {
@@ -241,28 +278,31 @@ pub fn train(
 /// The last validation, the calibration and the exported file.
 fn finish(
     trainer: &mut Trainer<'_>,
-    held_out: &[HeldOut],
+    held_out: &[(Objective, Vec<HeldOut>)],
     progress: &mut dyn Progress,
 ) -> Result<(PathBuf, Vec<Measures>), TrainError> {
     let config = trainer.config;
     let measures = trainer.judge(config.validation.final_positions, AGREEMENT_POSITIONS, true)?;
     progress.validation(trainer.state.step, &measures);
     let mut network = trainer.network()?;
-    let mut scorer = (trainer.scorer)(&network)?;
-    let sample = |source: &HeldOut| source.sample(config.validation.final_positions);
-    let held_out: Vec<HeldOut> = held_out.iter().map(sample).collect();
-    calibrate::calibrate_head(&mut network.calibration, scorer.as_mut(), config.model.head, &held_out)?;
+    network.provenance.clear();
+    for (objective, held_out) in held_out {
+        let mut scorer = (trainer.scorer)(&network, objective.head)?;
+        let sample = |source: &HeldOut| source.sample(config.validation.final_positions);
+        let held_out: Vec<HeldOut> = held_out.iter().map(sample).collect();
+        calibrate::calibrate_head(&mut network.calibration, scorer.as_mut(), objective.head, &held_out)?;
+        network.provenance.append(&mut provenance(trainer, objective, &measures));
+    }
     network.name = config.run.name.clone();
-    network.provenance = provenance(trainer, &measures);
     let path = trainer.folder.join("network.safetensors");
     network.save(&path)?;
     progress.note(&format!("saved {}", path.display()));
     Ok((path, measures))
 }
 
-fn provenance(trainer: &Trainer<'_>, measures: &[Measures]) -> Provenance {
+fn provenance(trainer: &Trainer<'_>, objective: &Objective, measures: &[Measures]) -> Provenance {
     let (config, training) = (trainer.config, &trainer.config.training);
-    let head = config.model.head.name();
+    let head = objective.head.name();
     let mut lines = Provenance::new();
     let mut add = |key: &str, value: String| lines.insert(format!("{head}: {key}"), value);
     add("run", config.run.name.clone());
@@ -276,7 +316,8 @@ fn provenance(trainer: &Trainer<'_>, measures: &[Measures]) -> Provenance {
     add("average of weights", training.average.to_string());
     add("training positions", trainer.positions.to_string());
     add("training minutes", format!("{:.0}", trainer.state.seconds / 60.0));
-    for source in measures {
+    add("loss", format!("{:?}, weight {}", objective.loss, objective.weight));
+    for source in measures.iter().filter(|source| source.head == Some(objective.head)) {
         add(&format!("validation {}", source.source), summary(source));
     }
     lines
@@ -286,15 +327,20 @@ fn provenance(trainer: &Trainer<'_>, measures: &[Measures]) -> Provenance {
 #[must_use]
 pub fn summary(measures: &Measures) -> String {
     let ranking = &measures.ranking;
-    let mut line = format!(
-        "tau-b {:.4}, weighted tau {:.4}, rho {:.4} ({} positions without mates); with mates tau-b {:.4}; loss {:.4}",
-        ranking.tau_b,
-        ranking.weighted_tau,
-        ranking.spearman,
-        ranking.positions,
-        measures.with_mates.tau_b,
-        measures.loss
-    );
+    let mut line = if ranking.positions == 0 {
+        format!("cross entropy {:.4}", measures.loss)
+    } else {
+        format!(
+            "tau-b {:.4}, weighted tau {:.4}, rho {:.4} ({} positions without mates); with mates tau-b {:.4}; \
+             loss {:.4}",
+            ranking.tau_b,
+            ranking.weighted_tau,
+            ranking.spearman,
+            ranking.positions,
+            measures.with_mates.tau_b,
+            measures.loss
+        )
+    };
     if let Some(agreement) = &measures.agreement {
         line += &format!(
             "; played move first {:.1} %, in the first three {:.1} % of {} positions",
@@ -311,13 +357,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_can_start_from_the_body_of_the_other() {
+    fn a_network_can_start_from_the_layers_of_another() {
         let value = Network::random(Description::batch_first(&[HeadKind::Value]), 1).unwrap();
-        let moves = with_body_of(&value, HeadKind::Moves, 2).unwrap();
-        let fresh = Network::random(Description::batch_first(&[HeadKind::Moves]), 2).unwrap();
+        let mut moves = Network::random(Description::batch_first(&[HeadKind::Moves]), 2).unwrap();
+        let fresh = moves.clone();
+        take_layers(&mut moves, &value);
         assert!(moves.tensors["moves.0.branches.3.weight"] == value.tensors["value.0.branches.3.weight"]);
         assert!(moves.tensors["moves.8.weight"] == value.tensors["value.8.weight"]);
         // The last layers differ in shape.
         assert!(moves.tensors["moves.9.weight"] == fresh.tensors["moves.9.weight"]);
+
+        let mut shared = Network::random(Description::batch_first_shared(), 3).unwrap();
+        let both = crate::join(&value, &fresh, "both").unwrap();
+        take_layers(&mut shared, &both);
+        assert!(shared.tensors["trunk.8.norm.mean"] == value.tensors["value.8.norm.mean"]);
+        assert!(shared.tensors["trunk.1.weight"] == value.tensors["value.1.weight"]);
+        assert!(shared.tensors["value.1.weight"] == value.tensors["value.10.weight"]);
+        assert!(shared.tensors["moves.0.weight"].data.len() == 9 * 32 * 64);
     }
 }

@@ -13,7 +13,7 @@ use crate::{Backend, Examples, TrainError};
 
 /// Raw outputs of one head, for judging and calibrating.
 pub trait Scorer {
-    /// One output an example: see [`Examples`].
+    /// One output a position; of a move head, that of the position's one move in `examples`.
     ///
     /// # Errors
     /// The device failed.
@@ -33,7 +33,6 @@ pub trait Scorer {
             flat.squares.extend(std::iter::repeat_n(*squares, moves.len()));
             flat.moves.extend(moves);
         }
-        flat.labels = vec![0; flat.squares.len()];
         let logits = self.logits(&flat)?;
         let mut rest = logits.as_slice();
         let mut answer = Vec::with_capacity(moves.len());
@@ -51,6 +50,7 @@ pub trait Scorer {
 /// A training backend that is only asked, in batches of this size.
 pub struct BackendScorer {
     pub backend: Box<dyn Backend>,
+    pub head: HeadKind,
     pub batch: usize,
 }
 
@@ -68,10 +68,10 @@ impl Scorer for BackendScorer {
             let range = first..(first + batch).min(examples.squares.len());
             let part = Examples {
                 squares: examples.squares[range.clone()].to_vec(),
-                labels: examples.labels[range.clone()].to_vec(),
                 moves: examples.moves.get(range).map(<[_]>::to_vec).unwrap_or_default(),
+                ..Examples::default()
             };
-            logits.extend(self.backend.logits(&part)?);
+            logits.extend(self.backend.logits(self.head, &part)?);
         }
         Ok(logits)
     }
@@ -191,7 +191,7 @@ mod tests {
         };
 
         let mut scorer = EvaluatorScorer::new(&network, HeadKind::Value, 1).unwrap();
-        let examples = Examples { squares: vec![squares; 3], labels: vec![0; 3], moves: Vec::new() };
+        let examples = Examples { squares: vec![squares; 3], ..Examples::default() };
         let values = scorer.logits(&examples).unwrap();
         assert_eq!(values.len(), 3);
         near(values[2], truth[&HeadKind::Value][0]);
@@ -207,7 +207,7 @@ mod tests {
             near(*answer, all[usize::from(*index)]);
         }
         let examples =
-            Examples { squares: vec![squares; 2], labels: vec![0; 2], moves: legal[3..5].to_vec() };
+            Examples { squares: vec![squares; 2], moves: legal[3..5].to_vec(), ..Examples::default() };
         let played = scorer.logits(&examples).unwrap();
         assert!(played == answers[0][3..5]);
         assert!(

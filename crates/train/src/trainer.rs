@@ -9,12 +9,12 @@ use std::{
 use nets::{HeadKind, Network};
 
 use crate::{
-    Average, Backend, Checkpoint, Config, Event, Examples, HeldOut, Journal, Measures, Progress, Scorer,
-    State, StepReport, TrainError, metrics::tau_a, validate,
+    Average, Backend, Checkpoint, Config, Event, Examples, HeldOut, Journal, Loss, Measures, Objective,
+    Progress, Scorer, State, StepReport, TrainError, metrics::tau_a, validate,
 };
 
-/// Makes a scorer for a network: validation asks the averaged weights while the backend keeps its own.
-pub type MakeScorer<'a> = dyn Fn(&Network) -> Result<Box<dyn Scorer>, TrainError> + 'a;
+/// Makes a scorer for a head of a network: validation asks the averaged weights while the backend keeps its own.
+pub type MakeScorer<'a> = dyn Fn(&Network, HeadKind) -> Result<Box<dyn Scorer>, TrainError> + 'a;
 
 /// What the loop works with. `batches` stands at the batch of the state's step.
 pub struct Trainer<'a> {
@@ -27,7 +27,8 @@ pub struct Trainer<'a> {
     pub backend: Box<dyn Backend>,
     pub batches: Box<dyn Iterator<Item = Result<Examples, TrainError>> + 'a>,
     pub average: Option<Average>,
-    pub held_out: &'a [HeldOut],
+    /// One list of sources a trained head.
+    pub held_out: &'a [(Objective, Vec<HeldOut>)],
     pub scorer: &'a MakeScorer<'a>,
     pub state: State,
     pub journal: Journal,
@@ -139,7 +140,7 @@ impl Trainer<'_> {
         let batch = self.batches.next().ok_or_else(ended)??;
         let learning_rate = self.learning_rate();
         let result = self.backend.step(&batch, learning_rate)?;
-        if !result.loss.is_finite() || result.logits.iter().any(|logit| !logit.is_finite()) {
+        if !result.loss.is_finite() || result.logits.iter().flatten().any(|logit| !logit.is_finite()) {
             let (step, loss) = (self.state.step, result.loss);
             let reason = format!("diverged: the loss is {loss}");
             self.journal.write(&Event::End { step, reason, seconds: self.state.seconds })?;
@@ -149,12 +150,15 @@ impl Trainer<'_> {
             average.update(&self.backend.network()?);
         }
         self.state.step += 1;
-        let labels: Vec<f64> = batch.labels.iter().map(|&label| f64::from(label)).collect();
-        let logits: Vec<f64> = result.logits.iter().map(|&logit| f64::from(logit)).collect();
-        let tau = tau_a(&labels, &logits);
+        let tau = self.tau(&batch, &result.logits);
         self.state.pending.0 += f64::from(result.loss);
         self.state.pending.1 += tau;
         self.state.pending.2 += 1;
+        if result.losses.len() > 1 {
+            self.state.pending_losses.resize(result.losses.len(), 0.0);
+            let sums = self.state.pending_losses.iter_mut().zip(&result.losses);
+            sums.for_each(|(sum, loss)| *sum += f64::from(*loss));
+        }
         let positions_per_second = speed.update(batch.squares.len(), started.elapsed().as_secs_f64());
         let left = (self.steps - self.state.step) * self.config.training.batch as u64;
         Ok(StepReport {
@@ -162,11 +166,24 @@ impl Trainer<'_> {
             steps: self.steps,
             epoch: self.epoch(),
             loss: result.loss,
+            losses: result.losses,
             tau,
             learning_rate,
             positions_per_second,
             seconds_left: left as f64 / positions_per_second,
         })
+    }
+
+    /// Kendall's tau-a of a batch for the first head.
+    fn tau(&self, batch: &Examples, logits: &[Vec<f32>]) -> f64 {
+        match (self.held_out, logits) {
+            ([(objective, _), ..], [logits, ..]) if objective.loss != Loss::CrossEntropy => {
+                let labels = batch.labels(objective.head).iter().map(|&label| f64::from(label));
+                let logits: Vec<f64> = logits.iter().map(|&logit| f64::from(logit)).collect();
+                tau_a(&labels.collect::<Vec<_>>(), &logits)
+            }
+            _ => f64::NAN,
+        }
     }
 
     fn samples(&self) -> u64 {
@@ -182,11 +199,13 @@ impl Trainer<'_> {
             return Ok(());
         }
         let (loss, tau, count) = std::mem::take(&mut self.state.pending);
+        let losses = std::mem::take(&mut self.state.pending_losses);
         self.journal.write(&Event::Train {
             step: self.state.step,
             samples: self.samples(),
             epoch: self.epoch(),
             loss: loss / count.max(1) as f64,
+            losses: losses.iter().map(|loss| loss / count.max(1) as f64).collect(),
             tau: tau / count.max(1) as f64,
             learning_rate: report.learning_rate,
             positions_per_second: report.positions_per_second.round(),
@@ -216,9 +235,19 @@ impl Trainer<'_> {
         last: bool,
     ) -> Result<Vec<Measures>, TrainError> {
         let network = self.network()?;
-        let mut scorer = (self.scorer)(&network)?;
-        let sources: Vec<HeldOut> = self.held_out.iter().map(|source| source.sample(positions)).collect();
-        let sources = validate::validate(scorer.as_mut(), self.head(), &sources, agreement)?;
+        let mut sources = Vec::new();
+        for (objective, held_out) in self.held_out {
+            let mut scorer = (self.scorer)(&network, objective.head)?;
+            let scores = network.calibration.move_scores;
+            let held_out: Vec<HeldOut> = held_out.iter().map(|source| source.sample(positions)).collect();
+            sources.extend(validate::validate(
+                scorer.as_mut(),
+                objective.head,
+                scores,
+                &held_out,
+                agreement,
+            )?);
+        }
         self.journal.write(&Event::Validation {
             step: self.state.step,
             samples: self.samples(),
@@ -227,10 +256,6 @@ impl Trainer<'_> {
             sources: sources.clone(),
         })?;
         Ok(sources)
-    }
-
-    fn head(&self) -> HeadKind {
-        self.config.model.head
     }
 
     fn save(&mut self) -> Result<std::path::PathBuf, TrainError> {

@@ -1,13 +1,14 @@
 //! Judging a network on held-out positions: rank correlations by source, with and without mates, and by game phase.
 
 use data::{GameResult, MATE_LABEL};
-use nets::{HeadKind, PolicyIndex};
+use nets::{HeadKind, MoveScores, PolicyIndex};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     Examples, Scorer, TrainError,
     metrics::{spearman, tau_b, weighted_tau},
     pairs::ordinal_loss,
+    played::legal_indices,
 };
 
 /// Part of a game, by the number of men on the board, kings included.
@@ -51,10 +52,12 @@ impl Phase {
 #[derive(Clone, Debug, Default)]
 pub struct HeldOut {
     pub source: String,
+    /// With one move a position for a move head; its weight is 0 where it was a mistake.
     pub examples: Examples,
     /// Men on the board.
     pub men: Vec<u8>,
     pub results: Vec<GameResult>,
+    /// For networks that do not see the board from the mover's side.
     pub white_to_move: Vec<bool>,
 }
 
@@ -85,8 +88,11 @@ impl HeldOut {
             source: self.source.clone(),
             examples: Examples {
                 squares: pick(&self.examples.squares, &picks),
-                labels: pick(&self.examples.labels, &picks),
+                values: pick(&self.examples.values, &picks),
                 moves: pick(&self.examples.moves, &picks),
+                move_values: pick(&self.examples.move_values, &picks),
+                weights: pick(&self.examples.weights, &picks),
+                ends: Vec::new(),
             },
             men: pick(&self.men, &picks),
             results: pick(&self.results, &picks),
@@ -108,7 +114,7 @@ pub struct Ranking {
 }
 
 /// JSON has no NaN: an undefined metric is written as null.
-fn number_or_nan<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+pub(crate) fn number_or_nan<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
@@ -123,7 +129,7 @@ impl Ranking {
     }
 }
 
-/// How often the played move is among a move head's highest-scored legal moves.
+/// How a move head ranks the legal moves of a position against the played one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Agreement {
     pub positions: usize,
@@ -131,15 +137,23 @@ pub struct Agreement {
     pub top_1: f64,
     /// Share of positions whose played move is among the three highest scores.
     pub top_3: f64,
+    /// For a policy: mean negative logarithm of the played move's chance, mistakes left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cross_entropy: Option<f64>,
 }
 
 /// What validation says of one source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measures {
     pub source: String,
-    /// Mean pairwise loss in batches of 1024.
+    /// The judged head; none in journals of early versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<HeadKind>,
+    /// Mean pairwise loss in batches of 1024; of a policy the cross entropy.
+    #[serde(deserialize_with = "number_or_nan")]
     pub loss: f64,
-    /// Without positions labelled as mates: the figure to quote.
+    /// Without positions labelled as mates: the figure to quote. A policy is not comparable between positions, so it has
+    /// no rankings.
     pub ranking: Ranking,
     pub with_mates: Ranking,
     /// Without mates, in the order of [`Phase::ALL`].
@@ -150,8 +164,8 @@ pub struct Measures {
 
 /// Measures one source from its logits.
 #[must_use]
-pub fn measure(held_out: &HeldOut, logits: &[f32]) -> Measures {
-    let labels = &held_out.examples.labels;
+pub fn measure(held_out: &HeldOut, head: HeadKind, logits: &[f32]) -> Measures {
+    let labels = held_out.examples.labels(head);
     let mut loss = 0.0;
     let chunks = labels.chunks(1024).zip(logits.chunks(1024));
     for (labels, logits) in chunks {
@@ -167,6 +181,7 @@ pub fn measure(held_out: &HeldOut, logits: &[f32]) -> Measures {
     let no_mate = |index: usize| labels[index].abs() < MATE_LABEL;
     Measures {
         source: held_out.source.clone(),
+        head: Some(head),
         loss: loss / labels.len().max(1) as f64,
         ranking: rank(&no_mate),
         with_mates: rank(&|_| true),
@@ -177,22 +192,31 @@ pub fn measure(held_out: &HeldOut, logits: &[f32]) -> Measures {
     }
 }
 
-/// Scores and measures every source; with `agreement` positions (a source) for the move head's choice.
+/// Scores and measures every source; with `agreement` positions (a source) for the choice of a move head that scores in
+/// centipawns. A policy is judged by its choice on all positions.
 ///
 /// # Errors
 /// The device failed.
 pub fn validate(
     scorer: &mut dyn Scorer,
     head: HeadKind,
+    scores: MoveScores,
     sources: &[HeldOut],
     agreement: usize,
 ) -> Result<Vec<Measures>, TrainError> {
     let mut all = Vec::with_capacity(sources.len());
     for source in sources {
+        if head == HeadKind::Moves && scores == MoveScores::Policy {
+            let agreement = agree(scorer, source, scores)?;
+            let loss = agreement.cross_entropy.unwrap_or(f64::NAN);
+            let (source, agreement) = (source.source.clone(), Some(agreement));
+            all.push(Measures { source, head: Some(head), loss, agreement, ..Measures::default() });
+            continue;
+        }
         let logits = scorer.logits(&source.examples)?;
-        let mut measures = measure(source, &logits);
+        let mut measures = measure(source, head, &logits);
         if head == HeadKind::Moves && agreement > 0 {
-            measures.agreement = Some(agree(scorer, &source.sample(agreement))?);
+            measures.agreement = Some(agree(scorer, &source.sample(agreement), scores)?);
         }
         all.push(measures);
     }
@@ -202,25 +226,19 @@ pub fn validate(
 /// The legal moves of each position that can be rebuilt, by output index; empty where it cannot.
 #[must_use]
 pub fn legal_moves(held_out: &HeldOut) -> Vec<Vec<PolicyIndex>> {
-    let sides = held_out.examples.squares.iter().zip(&held_out.white_to_move);
-    sides
-        .map(|(squares, &white)| {
-            let turn = if white { board::Color::White } else { board::Color::Black };
-            let position = squares.position(turn);
-            position.map_or_else(Vec::new, |position| {
-                position.legal_moves().into_iter().map(|mv| nets::policy_index(mv, turn)).collect()
-            })
-        })
-        .collect()
+    held_out.examples.squares.iter().map(legal_indices).collect()
 }
 
 /// Ranks all legal moves of each position and looks where the played one stands. Positions with fewer than two
 /// legal moves are left out.
-fn agree(scorer: &mut dyn Scorer, held_out: &HeldOut) -> Result<Agreement, TrainError> {
+fn agree(scorer: &mut dyn Scorer, held_out: &HeldOut, scores: MoveScores) -> Result<Agreement, TrainError> {
     let moves = legal_moves(held_out);
     let logits = scorer.move_logits(&held_out.examples.squares, &moves)?;
     let (mut positions, mut first, mut third) = (0_usize, 0_usize, 0_usize);
-    for ((moves, logits), played) in moves.iter().zip(&logits).zip(&held_out.examples.moves) {
+    let (mut sum, mut weights) = (0.0, 0.0);
+    for (position, ((moves, logits), played)) in
+        moves.iter().zip(&logits).zip(&held_out.examples.moves).enumerate()
+    {
         let Some(index) = moves.iter().position(|mv| mv == played) else { continue };
         if moves.len() < 2 {
             continue;
@@ -229,9 +247,19 @@ fn agree(scorer: &mut dyn Scorer, held_out: &HeldOut) -> Result<Agreement, Train
         positions += 1;
         first += usize::from(better < 1);
         third += usize::from(better < 3);
+        let weight = f64::from(held_out.examples.weights.get(position).copied().unwrap_or(1.0));
+        sum += weight * cross_entropy(logits, index, 1.0);
+        weights += weight;
     }
     let share = |count: usize| count as f64 / positions.max(1) as f64;
-    Ok(Agreement { positions, top_1: share(first), top_3: share(third) })
+    let cross_entropy = (scores == MoveScores::Policy && weights > 0.0).then(|| sum / weights);
+    Ok(Agreement { positions, top_1: share(first), top_3: share(third), cross_entropy })
+}
+
+/// Negative logarithm of the chance that a softmax over `logits` times `scale` gives to number `index`.
+pub(crate) fn cross_entropy(logits: &[f32], index: usize, scale: f64) -> f64 {
+    let own = f64::from(logits[index]);
+    logits.iter().map(|&logit| (scale * (f64::from(logit) - own)).exp()).sum::<f64>().ln()
 }
 
 #[cfg(test)]
@@ -247,14 +275,14 @@ mod tests {
         let mut logits = Vec::new();
         for index in 0..count {
             held_out.examples.squares.push(Squares::default());
-            held_out.examples.labels.push(if index == 0 { -109_999 } else { index * 10 });
+            held_out.examples.values.push(if index == 0 { -109_999 } else { index * 10 });
             // The mate is the only misplaced position.
             logits.push(if index == 0 { 1e3 } else { index as f32 });
             held_out.men.push(if index < 10 { 32 } else { 10 });
             held_out.results.push(GameResult::Unknown);
             held_out.white_to_move.push(true);
         }
-        let measures = measure(&held_out, &logits);
+        let measures = measure(&held_out, HeadKind::Value, &logits);
         assert_eq!(measures.ranking.positions, 29);
         assert!((measures.ranking.tau_b - 1.0).abs() < 1e-12);
         assert!(measures.with_mates.tau_b < 0.9 && measures.with_mates.positions == 30);
@@ -285,13 +313,13 @@ mod tests {
         let mut held_out = HeldOut::default();
         for played in [indices[19], indices[18], indices[0], u16::MAX] {
             held_out.examples.squares.push(Squares::of(&position));
-            held_out.examples.labels.push(0);
+            held_out.examples.move_values.push(0);
             held_out.examples.moves.push(played);
             held_out.men.push(32);
             held_out.results.push(GameResult::Draw);
             held_out.white_to_move.push(false);
         }
-        let agreement = agree(&mut ByIndex, &held_out).unwrap();
+        let agreement = agree(&mut ByIndex, &held_out, MoveScores::Policy).unwrap();
         assert_eq!(agreement.positions, 3);
         assert!((agreement.top_1 - 1.0 / 3.0).abs() < 1e-12 && (agreement.top_3 - 2.0 / 3.0).abs() < 1e-12);
     }

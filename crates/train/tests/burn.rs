@@ -7,7 +7,7 @@ use nets::{Description, HeadKind, Network, PolicyIndex, Squares, Tensor, TensorK
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use train::{
-    Backend, BurnBackend, Examples, OptimizerSettings,
+    Backend, BurnBackend, Examples, Loss, Objective, OptimizerKind, OptimizerSettings,
     native::{NativeBackend, Precision},
     ordinal_loss,
 };
@@ -15,7 +15,7 @@ use train::{
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
 
 /// Positions of random games with random labels (some equal) and a legal move each.
-fn examples(count: usize, head: HeadKind, seed: u64) -> Examples {
+fn examples(count: usize, seed: u64) -> Examples {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut examples = Examples::default();
     let mut position = Position::from_fen(START, CastlingMode::Standard).unwrap();
@@ -28,19 +28,31 @@ fn examples(count: usize, head: HeadKind, seed: u64) -> Examples {
         let mv = moves[random.random_range(0..moves.len())];
         if random.random_bool(0.3) {
             examples.squares.push(Squares::of(&position));
-            examples.labels.push(random.random_range(-20..20) * 25);
-            if head == HeadKind::Moves {
-                examples.moves.push(nets::policy_index(mv, position.turn()));
-            }
+            examples.values.push(random.random_range(-20..20) * 25);
+            examples.move_values.push(random.random_range(-20..20) * 25);
+            examples.moves.push(nets::policy_index(mv, position.turn()));
         }
         position.play(mv);
     }
     examples
 }
 
+/// As [`examples`], with the legal moves of each position.
+fn policy_examples(count: usize, seed: u64) -> Examples {
+    let mut examples = examples(count, seed);
+    examples.moves.clear();
+    for (index, squares) in examples.squares.iter().enumerate() {
+        let position = squares.position(Color::White).unwrap();
+        let legal = position.legal_moves().into_iter().map(|mv| nets::policy_index(mv, Color::White));
+        examples.moves.extend(legal);
+        examples.ends.push(examples.moves.len());
+        examples.weights.push([1.0, 0.0, 0.5][index % 3]);
+    }
+    examples
+}
+
 /// Random weights, and norms that are not the identity.
-fn network(head: HeadKind, seed: u64) -> Network {
-    let description = Description::batch_first(&[head]);
+fn network(description: Description, seed: u64) -> Network {
     let specs = description.tensors().unwrap();
     let mut network = Network::random(description, seed).unwrap();
     let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -73,10 +85,11 @@ fn distance(ours: &[f32], theirs: &[f32]) -> f32 {
 #[test]
 fn outputs_equal_the_reference() {
     for (head, seed) in [(HeadKind::Value, 1), (HeadKind::Moves, 2)] {
-        let network = network(head, seed);
-        let batch = examples(6, head, seed);
-        let mut backend = BurnBackend::new(network.clone(), head, OptimizerSettings::default()).unwrap();
-        let ours = backend.logits(&batch).unwrap();
+        let network = network(Description::batch_first(&[head]), seed);
+        let batch = examples(6, seed);
+        let mut backend =
+            BurnBackend::new(network.clone(), &[head.into()], OptimizerSettings::default()).unwrap();
+        let ours = backend.logits(head, &batch).unwrap();
         let theirs: Vec<f32> = batch
             .squares
             .iter()
@@ -101,25 +114,46 @@ fn outputs_equal_the_reference() {
 /// Steps both backends from the same start and compares what they say and what they become.
 #[test]
 fn steps_equal_our_own_backend() {
-    for (head, seed) in [(HeadKind::Value, 3), (HeadKind::Moves, 4)] {
-        let network = network(head, seed);
-        let batch = examples(24, head, seed);
-        let settings = OptimizerSettings { weight_decay: 0.01, clip: 1.0, ..OptimizerSettings::default() };
-        let mut burn = BurnBackend::new(network.clone(), head, settings.clone()).unwrap();
-        let mut native =
-            NativeBackend::with_precision(network.clone(), head, settings, 2, Precision::Single).unwrap();
+    let (value, moves): (Objective, Objective) = (HeadKind::Value.into(), HeadKind::Moves.into());
+    let tanh = Objective { loss: Loss::Tanh { scale: 300.0 }, ..value };
+    let policy = Objective { loss: Loss::CrossEntropy, weight: 0.5, ..moves };
+    let shared = Description::batch_first_shared();
+    for (objectives, description, batch) in [
+        (vec![value], Description::batch_first(&[HeadKind::Value]), examples(24, 3)),
+        (vec![moves], Description::batch_first(&[HeadKind::Moves]), examples(24, 4)),
+        (vec![tanh], Description::batch_first(&[HeadKind::Value]), examples(24, 5)),
+        (vec![policy], Description::batch_first(&[HeadKind::Moves]), policy_examples(24, 6)),
+        (vec![value, policy], shared.clone(), policy_examples(24, 7)),
+        (vec![moves, tanh], shared, examples(24, 8)),
+    ] {
+        let network = network(description, 3);
+        let kind = if objectives[0] == tanh { OptimizerKind::Rmsprop } else { OptimizerKind::Adam };
+        let settings =
+            OptimizerSettings { kind, weight_decay: 0.01, clip: 1.0, ..OptimizerSettings::default() };
+        let mut burn = BurnBackend::new(network.clone(), &objectives, settings.clone()).unwrap();
+        let native =
+            NativeBackend::with_precision(network.clone(), &objectives, settings, 2, Precision::Single);
+        let mut native = native.unwrap();
         let (ours, theirs) = (native.step(&batch, 1e-3).unwrap(), burn.step(&batch, 1e-3).unwrap());
-        assert!((ours.loss - theirs.loss).abs() < 1e-4, "{head:?}: {} {}", ours.loss, theirs.loss);
-        let plain = ordinal_loss(&batch.labels, &theirs.logits) as f32;
-        assert!((theirs.loss - plain).abs() < 1e-5, "{} {plain}", theirs.loss);
-        let error = furthest(&ours.logits, &theirs.logits);
-        assert!(error < 1e-3, "{head:?}: logits differ by {error}");
-        // After one step Adam's first moment is a tenth of the (clipped) gradient.
+        assert!((ours.loss - theirs.loss).abs() < 1e-4, "{objectives:?}: {} {}", ours.loss, theirs.loss);
+        for (ours, theirs) in ours.losses.iter().zip(&theirs.losses) {
+            assert!((ours - theirs).abs() < 1e-4, "{objectives:?}: {ours} {theirs}");
+        }
+        if objectives[0].loss == Loss::Ordinal {
+            let plain = ordinal_loss(batch.labels(objectives[0].head), &theirs.logits[0]) as f32;
+            assert!((theirs.losses[0] - plain).abs() < 1e-5, "{} {plain}", theirs.losses[0]);
+        }
+        for (ours, theirs) in ours.logits.iter().zip(&theirs.logits) {
+            let error = furthest(ours, theirs);
+            assert!(error < 1e-3, "{objectives:?}: logits differ by {error}");
+        }
+        // After one step the first moment is a tenth of the (clipped) gradient, with RMSprop the whole.
         let (ours, theirs) = (native.optimizer().unwrap(), burn.optimizer().unwrap());
         assert_eq!(ours.steps, theirs.steps);
         assert!(ours.tensors.keys().eq(theirs.tensors.keys()), "other tensors are trained");
         for (name, gradient) in &theirs.tensors {
-            if name.ends_with("value.10.bias") {
+            let last = name.ends_with("value.10.bias") || name.ends_with("value.1.bias");
+            if last && objectives.contains(&value) {
                 // A shift of all outputs changes no order: only rounding is left.
                 assert!(gradient.data.iter().all(|value| value.abs() < 1e-6));
                 continue;
@@ -144,34 +178,33 @@ fn steps_equal_our_own_backend() {
 #[test]
 fn one_batch_is_learned_by_heart_and_a_saved_state_goes_on_the_same() {
     let head = HeadKind::Value;
-    let batch = examples(16, head, 5);
+    let batch = examples(16, 5);
     let start = Network::random(Description::batch_first(&[head]), 5).unwrap();
-    let mut backend = BurnBackend::new(start.clone(), head, OptimizerSettings::default()).unwrap();
+    let mut backend = BurnBackend::new(start.clone(), &[head.into()], OptimizerSettings::default()).unwrap();
     let first = backend.step(&batch, 3e-3).unwrap().loss;
     for _ in 0..60 {
         backend.step(&batch, 3e-3).unwrap();
     }
-    let mut other = BurnBackend::new(start, head, OptimizerSettings::default()).unwrap();
+    let mut other = BurnBackend::new(start, &[head.into()], OptimizerSettings::default()).unwrap();
     other.restore(&backend.network().unwrap(), &backend.optimizer().unwrap()).unwrap();
     let (one, two) = (backend.step(&batch, 3e-3).unwrap(), other.step(&batch, 3e-3).unwrap());
     assert!(first > 0.5 && one.loss < 0.05, "{first} {}", one.loss);
     assert!((one.loss - two.loss).abs() < 1e-6);
-    assert!(furthest(&one.logits, &two.logits) < 1e-4);
+    assert!(furthest(&one.logits.concat(), &two.logits.concat()) < 1e-4);
     assert!(backend.optimizer().unwrap().steps == 62);
 }
 
 #[test]
 fn indices_reach_the_right_square() {
-    let network = network(HeadKind::Moves, 6);
-    let mut batch = examples(1, HeadKind::Moves, 6);
-    let all =
-        eval::reference::run(&network, &batch.squares[0], Color::White).unwrap()[&HeadKind::Moves].clone();
+    let head = HeadKind::Moves;
+    let network = network(Description::batch_first(&[head]), 6);
+    let squares = examples(1, 6).squares[0];
+    let all = eval::reference::run(&network, &squares, Color::White).unwrap()[&head].clone();
     let indices: Vec<PolicyIndex> = (0..nets::POLICY_SIZE as PolicyIndex).step_by(311).collect();
-    batch.squares = vec![batch.squares[0]; indices.len()];
-    batch.labels = vec![0; indices.len()];
-    batch.moves = indices.clone();
-    let mut backend = BurnBackend::new(network, HeadKind::Moves, OptimizerSettings::default()).unwrap();
-    let logits = backend.logits(&batch).unwrap();
+    let batch =
+        Examples { squares: vec![squares; indices.len()], moves: indices.clone(), ..Examples::default() };
+    let mut backend = BurnBackend::new(network, &[head.into()], OptimizerSettings::default()).unwrap();
+    let logits = backend.logits(head, &batch).unwrap();
     let expected: Vec<f32> = indices.iter().map(|&index| all[usize::from(index)]).collect();
     assert!(furthest(&logits, &expected) < 1e-3);
 }

@@ -175,20 +175,17 @@ fn an_interrupted_run_equals_an_uninterrupted_one_and_learns() {
     // Labels are centipawns: the calibrated network knows what a rook is worth.
     let score = |fen: &str| {
         let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
-        let examples = train::Examples {
-            squares: vec![nets::Squares::of(&position)],
-            labels: vec![0],
-            moves: Vec::new(),
-        };
+        let examples =
+            train::Examples { squares: vec![nets::Squares::of(&position)], ..train::Examples::default() };
         let mut backend = train::make_backend(
             train::BackendKind::Cpu,
             &network,
-            HeadKind::Value,
+            &[HeadKind::Value.into()],
             &train::OptimizerSettings::default(),
             1,
         )
         .unwrap();
-        network.calibration.value.apply(backend.logits(&examples).unwrap()[0])
+        network.calibration.value.apply(backend.logits(HeadKind::Value, &examples).unwrap()[0])
     };
     let (level, up) = (score(START), score("1nbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQk - 0 1"));
     assert!(up > level, "{level} {up}");
@@ -240,6 +237,53 @@ fn move_heads_rank_the_played_moves() {
     assert!(agreement.positions > 100 && agreement.top_1 <= agreement.top_3 && agreement.top_3 > 0.0);
     let network = Network::load(outcome.network.as_ref().unwrap()).unwrap();
     assert_eq!(network.calibration.bins.len(), train::calibrate::BINS - 1);
+}
+
+#[test]
+fn two_heads_learn_over_one_trunk() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = prepare(folder.path(), HeadKind::Value);
+    let model = folder.path().join("description.json");
+    let [value, moves] = [HeadKind::Value, HeadKind::Moves].map(description);
+    let trunk = value.heads[0].layers[..2].to_vec();
+    let heads = [value, moves].map(|one| {
+        let head = &one.heads[0];
+        Head { kind: head.kind, layers: head.layers[2..].to_vec() }
+    });
+    let shared = Description { encoding: Encoding::BatchFirst15, trunk, heads: heads.to_vec() };
+    std::fs::write(&model, serde_json::to_string(&shared).unwrap()).unwrap();
+    // Captures are played more often than not: that much of a policy can be learned.
+    let changes = [
+        "model.head=['value', 'moves']",
+        "loss.moves=cross-entropy",
+        "loss.moves_weight=0.5",
+        "data.blunder_margin=100000",
+    ];
+    let whole = load(&config, &changes);
+    let never = AtomicBool::new(false);
+    let outcome = train(&whole, false, &never, &mut Silent).unwrap();
+    let [value, policy] = outcome.measures.as_slice() else { panic!("{:?}", outcome.measures) };
+    assert_eq!((value.head, policy.head), (Some(HeadKind::Value), Some(HeadKind::Moves)));
+    assert!(value.ranking.tau_b > 0.4, "{:?}", value.ranking);
+    let agreement = policy.agreement.unwrap();
+    // About 30 legal moves: 3.4 is the cross entropy of knowing nothing.
+    assert!(policy.loss < 3.0 && agreement.top_1 > 0.08, "{policy:?}");
+    let network = Network::load(outcome.network.as_ref().unwrap()).unwrap();
+    assert_eq!(network.calibration.move_scores, nets::MoveScores::Policy);
+    assert!(network.calibration.moves.outputs[1] > 0.3 && network.calibration.value.inputs.len() > 3);
+    assert!(["value: loss", "moves: loss"].iter().all(|line| network.provenance.contains_key(*line)));
+    let lines = read_journal(&outcome.folder).unwrap();
+    let parts =
+        lines.iter().filter(|event| matches!(event, Event::Train { losses, .. } if losses.len() == 2));
+    assert!(parts.count() == 60);
+
+    let stop = AtomicBool::new(false);
+    let left = load(&config, &[&changes[..], &["run.name=left"]].concat());
+    train(&left, false, &stop, &mut Interrupt { after: 23, stop: Some(&stop) }).unwrap();
+    let resumed = train(&left, true, &never, &mut Silent).unwrap();
+    let again = Network::load(resumed.network.as_ref().unwrap()).unwrap();
+    assert!(again.tensors == network.tensors && again.calibration == network.calibration);
+    assert!(story(&resumed.folder) == story(&outcome.folder));
 }
 
 #[test]

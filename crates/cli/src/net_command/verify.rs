@@ -50,13 +50,13 @@ struct Questions {
 }
 
 impl Questions {
-    fn of_data(sources: &[HeldOut]) -> Self {
+    fn of_data(kind: HeadKind, sources: &[HeldOut]) -> Self {
         let mut all = Self::default();
         for source in sources {
             let turns = source.white_to_move.iter().map(|&white| Color::from_white(white));
             all.squares.extend(source.examples.squares.iter().copied().zip(turns));
             all.moves.extend(&source.examples.moves);
-            let labels = source.examples.labels.iter().map(|&label| f64::from(label)).collect();
+            let labels = source.examples.labels(kind).iter().map(|&label| f64::from(label)).collect();
             all.sources.push((source.source.clone(), labels));
         }
         all
@@ -201,7 +201,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             continue;
         }
         let questions = match &args.data {
-            Some(data) => Questions::of_data(&held_out(data, kind, &args.sources, args.positions)?),
+            Some(data) => {
+                Questions::of_data(kind, &held_out(data, kind, &args.sources, args.positions, i32::MAX)?)
+            }
             None => Questions::of_games(kind),
         };
         let options = |path, precision| CpuOptions { threads, path: Some(path), precision: Some(precision) };

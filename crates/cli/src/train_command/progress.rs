@@ -14,6 +14,12 @@ fn left(report: &StepReport) -> HumanDuration {
     HumanDuration(Duration::from_secs(seconds.clamp(0.0, 1e9) as u64))
 }
 
+/// The head and the source that figures are of.
+fn judged(measures: &Measures) -> String {
+    let head = measures.head.map_or("", |head| head.name());
+    format!("{head} {}", measures.source)
+}
+
 fn opening(plan: &Plan) -> String {
     format!(
         "{}: steps {} to {} of {} positions; {} training positions; {}",
@@ -78,7 +84,7 @@ impl Progress for Bar {
 
     fn validation(&mut self, step: u64, sources: &[Measures]) {
         for measures in sources {
-            self.line(&format!("step {step}, {}: {}", measures.source, summary(measures)));
+            self.line(&format!("step {step}, {}: {}", judged(measures), summary(measures)));
         }
     }
 
@@ -92,6 +98,7 @@ impl Progress for Bar {
 pub struct Lines {
     last: Option<Instant>,
     loss: f64,
+    losses: Vec<f64>,
     tau: f64,
     steps: u32,
 }
@@ -108,14 +115,23 @@ impl Progress for Lines {
 
     fn step(&mut self, report: &StepReport) {
         self.loss += f64::from(report.loss);
+        self.losses.resize(report.losses.len(), 0.0);
+        self.losses.iter_mut().zip(&report.losses).for_each(|(sum, loss)| *sum += f64::from(*loss));
         self.tau += report.tau;
         self.steps += 1;
         let due = self.last.is_none_or(|last| last.elapsed() >= INTERVAL);
         if !due && report.step != report.steps {
             return;
         }
+        let parts = match self.losses.as_slice() {
+            [] | [_] => String::new(),
+            losses => {
+                let means = losses.iter().map(|loss| format!("{:.4}", loss / f64::from(self.steps)));
+                format!(" ({})", means.collect::<Vec<_>>().join(", "))
+            }
+        };
         print_line(&format!(
-            "step {}/{}, epoch {:.2}: loss {:.4}, tau {:.4}, rate {:.6}, {:.0} positions/s, {} left",
+            "step {}/{}, epoch {:.2}: loss {:.4}{parts}, tau {:.4}, rate {:.6}, {:.0} positions/s, {} left",
             report.step,
             report.steps,
             report.epoch,
@@ -130,7 +146,7 @@ impl Progress for Lines {
 
     fn validation(&mut self, step: u64, sources: &[Measures]) {
         for measures in sources {
-            print_line(&format!("step {step}, {}: {}", measures.source, summary(measures)));
+            print_line(&format!("step {step}, {}: {}", judged(measures), summary(measures)));
         }
     }
 
@@ -158,7 +174,7 @@ impl Progress for Json {
         print_line(
             &json!({
                 "kind": "step", "step": report.step, "steps": report.steps, "epoch": report.epoch,
-                "loss": report.loss, "tau": report.tau, "learning_rate": report.learning_rate,
+                "loss": report.loss, "losses": report.losses, "tau": report.tau, "learning_rate": report.learning_rate,
                 "positions_per_second": report.positions_per_second, "seconds_left": report.seconds_left,
             })
             .to_string(),

@@ -1,4 +1,4 @@
-//! The pairwise ordinal loss: over all pairs with different labels, cross entropy of the order of the two outputs.
+//! The losses: sums over parts of a batch, and their slopes.
 
 use super::passes::vectorised;
 
@@ -8,10 +8,10 @@ const LANES: usize = 16;
 /// What one part of the rows contributes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PartOfLoss {
-    /// Sum over the ordered pairs `label[i] > label[j]` of `ln(1 + exp(logit[j] - logit[i]))`, `i` in the part.
+    /// Sum of the losses of the terms (pairs, or positions) of the part.
     pub sum: f64,
-    /// Number of those pairs.
-    pub pairs: u64,
+    /// Number of the terms, or their weight.
+    pub count: f64,
 }
 
 /// `exp(x)` for `x <= 0`, relative error below 2e-7; 0 below -87.
@@ -46,7 +46,8 @@ fn ln_1p(e: f32) -> f32 {
 }
 
 vectorised! {
-/// The gradient of the *sum* over pairs with respect to `logits[first..first + gradient.len()]`, and that part's sum.
+/// Over the ordered pairs `label[i] > label[j]`, `i` in the part, `ln(1 + exp(logit[j] - logit[i]))`: cross entropy of the
+/// order of two outputs. The gradient of the *sum* over all pairs with respect to `logits[first..first + gradient.len()]`, and that part's sum.
 pub(super) fn ordinal_part(
     logits: &[f32], labels: &[i32], first: usize, gradient: &mut [f32], part: &mut PartOfLoss
 ) {
@@ -87,14 +88,70 @@ pub(super) fn ordinal_part(
         }
         *gradient = slopes.iter().sum();
         part.sum += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
-        part.pairs += counts.iter().map(|&count| count as u64).sum::<u64>();
+        part.count += f64::from(counts.iter().sum::<i32>());
     }
 }
+}
+
+/// Squared distance of `tanh(logit)` and `tanh(label / scale)`, and its slope.
+pub(super) fn tanh_part(
+    logits: &[f32],
+    labels: &[i32],
+    scale: f32,
+    slopes: &mut [f32],
+    part: &mut PartOfLoss,
+) {
+    for ((&logit, &label), slope) in logits.iter().zip(labels).zip(slopes) {
+        let output = logit.tanh();
+        let distance = output - (label as f32 / scale).tanh();
+        *slope = 2.0 * distance * (1.0 - output * output);
+        part.sum += f64::from(distance * distance);
+        part.count += 1.0;
+    }
+}
+
+/// `weight` times the cross entropy of the softmax over one position's moves against its first one, and its slopes.
+pub(super) fn cross_entropy_part(logits: &[f32], weight: f32, slopes: &mut [f32], part: &mut PartOfLoss) {
+    let Some(&played) = logits.first().filter(|_| weight > 0.0) else {
+        slopes.fill(0.0);
+        return;
+    };
+    let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut sum = 0.0;
+    for (&logit, slope) in logits.iter().zip(&mut *slopes) {
+        *slope = (logit - highest).exp();
+        sum += *slope;
+    }
+    for slope in &mut *slopes {
+        *slope *= weight / sum;
+    }
+    slopes[0] -= weight;
+    part.sum += f64::from(weight) * (f64::from(sum).ln() + f64::from(highest - played));
+    part.count += f64::from(weight);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cross_entropy_follows_the_definition() {
+        let logits = [0.5_f32, -1.0, 88.0, 87.0];
+        let mut slopes = [0.0; 4];
+        let mut part = PartOfLoss::default();
+        cross_entropy_part(&logits, 0.5, &mut slopes, &mut part);
+        let exact: Vec<f64> = logits.iter().map(|&logit| f64::from(logit).exp()).collect();
+        let sum: f64 = exact.iter().sum();
+        assert!((part.sum + 0.5 * (exact[0] / sum).ln()).abs() < 1e-5 && part.count == 0.5);
+        for (index, slope) in slopes.iter().enumerate() {
+            let chance = exact[index] / sum - f64::from(u8::from(index == 0));
+            assert!((f64::from(*slope) - 0.5 * chance).abs() < 1e-6);
+        }
+        // No legal move, or a move that teaches nothing.
+        cross_entropy_part(&[], 1.0, &mut [], &mut part);
+        cross_entropy_part(&logits, 0.0, &mut slopes, &mut part);
+        assert!(part.count == 0.5 && slopes == [0.0; 4]);
+    }
 
     #[test]
     fn fast_functions_are_close() {
@@ -135,7 +192,7 @@ mod tests {
                     }
                 }
             }
-            assert_eq!(part.pairs, pairs);
+            assert_eq!(part.count, f64::from(pairs));
             assert!((part.sum - sum).abs() < 1e-5 * (1.0 + sum));
             for (fast, exact) in gradient.iter().zip(&slopes) {
                 assert!((f64::from(*fast) - exact).abs() < 1e-5 * (1.0 + exact.abs()), "{fast} {exact}");

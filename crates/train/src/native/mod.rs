@@ -16,7 +16,7 @@ mod trainer;
 use eval::cpu::{amx, matmul::Bf16};
 use nets::{HeadKind, Network};
 
-use crate::{Backend, Examples, OptimizerSettings, OptimizerState, Step, TrainError};
+use crate::{Backend, Examples, Objective, OptimizerSettings, OptimizerState, Step, TrainError};
 pub use speed::{Speed, measure_speed};
 use trainer::Trainer;
 
@@ -37,7 +37,7 @@ impl Precision {
     }
 }
 
-/// Trains one head of a network (with the trunk before it) on this machine's processor.
+/// Trains heads of a network (with the trunk before them) on this machine's processor.
 #[derive(Debug)]
 pub struct NativeBackend {
     /// Name, description, calibration and origin, and the tensors of other heads.
@@ -64,17 +64,17 @@ macro_rules! either {
 mod tests;
 
 impl NativeBackend {
-    /// Ready to train `head` of `network` with `threads` threads (0: as many as there are processors).
+    /// Ready to train heads of `network` with `threads` threads (0: as many as there are processors).
     ///
     /// # Errors
-    /// The network has no such head, or one whose last layer this backend does not train.
+    /// An objective is impossible, the network has no such head, or one whose last layer this backend does not train.
     pub fn new(
         network: Network,
-        head: HeadKind,
+        objectives: &[Objective],
         settings: OptimizerSettings,
         threads: usize,
     ) -> Result<Self, TrainError> {
-        Self::with_precision(network, head, settings, threads, Precision::best())
+        Self::with_precision(network, objectives, settings, threads, Precision::best())
     }
 
     /// As [`NativeBackend::new`], in a chosen precision.
@@ -83,7 +83,7 @@ impl NativeBackend {
     /// As [`NativeBackend::new`].
     pub fn with_precision(
         network: Network,
-        head: HeadKind,
+        objectives: &[Objective],
         settings: OptimizerSettings,
         threads: usize,
         precision: Precision,
@@ -93,8 +93,8 @@ impl NativeBackend {
             threads => threads,
         };
         let trainer = match precision {
-            Precision::Bf16 => Either::Bf16(Trainer::new(&network, head, settings, threads)?),
-            Precision::Single => Either::Single(Trainer::new(&network, head, settings, threads)?),
+            Precision::Bf16 => Either::Bf16(Trainer::new(&network, objectives, settings, threads)?),
+            Precision::Single => Either::Single(Trainer::new(&network, objectives, settings, threads)?),
         };
         Ok(Self { network, trainer })
     }
@@ -105,8 +105,8 @@ impl Backend for NativeBackend {
         either!(&mut self.trainer, trainer => trainer.step(batch, learning_rate))
     }
 
-    fn logits(&mut self, batch: &Examples) -> Result<Vec<f32>, TrainError> {
-        either!(&mut self.trainer, trainer => trainer.logits(batch))
+    fn logits(&mut self, head: HeadKind, batch: &Examples) -> Result<Vec<f32>, TrainError> {
+        either!(&mut self.trainer, trainer => trainer.logits(head, batch))
     }
 
     fn network(&self) -> Result<Network, TrainError> {
@@ -116,7 +116,7 @@ impl Backend for NativeBackend {
     }
 
     fn optimizer(&self) -> Result<OptimizerState, TrainError> {
-        Ok(either!(&self.trainer, trainer => trainer.adam.state(&trainer.plan.parameters)))
+        Ok(either!(&self.trainer, trainer => trainer.optimizer.state(&trainer.plan.parameters)))
     }
 
     fn restore(&mut self, network: &Network, optimizer: &OptimizerState) -> Result<(), TrainError> {

@@ -1,8 +1,8 @@
-//! Trained tensors in the order that the products want, with Adam's moments beside them.
+//! Trained tensors in the order that the products want, with the optimizer's moments beside them.
 
 use nets::{NetError, Network, Tensor, TensorKind, TensorSpec};
 
-use crate::{OptimizerSettings, OptimizerState, TrainError};
+use crate::{OptimizerKind, OptimizerSettings, OptimizerState, TrainError};
 
 /// One trained tensor. Padding elements hold zeros and get zero gradients, so they stay zero.
 #[derive(Clone, Debug)]
@@ -86,21 +86,25 @@ fn scatter(places: &[u32], source: &[f32], target: &mut [f32]) {
     }
 }
 
-/// Adam with bias correction and decoupled weight decay.
+/// Adam with bias correction, or RMSprop; both with decoupled weight decay.
 #[derive(Clone, Debug)]
-pub(super) struct Adam {
+pub(super) struct Optimizer {
     pub settings: OptimizerSettings,
     pub steps: u64,
 }
 
-impl Adam {
+impl Optimizer {
     /// Moves every parameter along its gradient.
     pub fn update(&mut self, parameters: &mut [Parameter], learning_rate: f32) {
-        let OptimizerSettings { beta1, beta2, epsilon, weight_decay, clip, .. } = self.settings;
+        let OptimizerSettings { kind, mut beta1, beta2, epsilon, weight_decay, clip, .. } = self.settings;
         self.steps += 1;
         let exponent = i32::try_from(self.steps).unwrap_or(i32::MAX);
-        let correct1 = (1.0 - f64::from(beta1).powi(exponent)) as f32;
-        let correct2 = (1.0 - f64::from(beta2).powi(exponent)) as f32;
+        let mut correct1 = (1.0 - f64::from(beta1).powi(exponent)) as f32;
+        let mut correct2 = (1.0 - f64::from(beta2).powi(exponent)) as f32;
+        if kind == OptimizerKind::Rmsprop {
+            // The gradient itself, over a mean square that begins at nothing.
+            (beta1, correct1, correct2) = (0.0, 1.0, 1.0);
+        }
         let mut factor = 1.0;
         if clip > 0.0 {
             let squares: f64 = parameters

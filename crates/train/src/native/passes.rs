@@ -275,6 +275,15 @@ vectorised! {
     }
 }
 
+vectorised! {
+    /// `sum += source`, elementwise.
+    pub(super) fn add<E: Element>(source: &[E], sum: &mut [f32]) {
+        for (sum, value) in sum.iter_mut().zip(source) {
+            *sum += value.to_f32();
+        }
+    }
+}
+
 /// Spreads boards for a convolution of odd size `kernel`: `[boards, 8 + 2h ranks, 8 files, kernel, channels]`, h halo ranks
 /// of zeros on both sides; part `j` of a cell holds the cell `j - h` files to the right, zeros beyond the edge.
 /// The halo and the edges of `spread` must be zero already.

@@ -1,5 +1,5 @@
-//! The layers of one head (and the trunk before it) as training runs them: stages that end in a batch norm or bias and an
-//! activation, and the last 1x1 convolution, of which only the asked-for outputs are computed.
+//! The layers of one head or several (and the trunk before them) as training runs them: stages that end in a batch norm
+//! or bias and an activation, and each head's last 1x1 convolution, of which only the asked-for outputs are computed.
 
 use eval::cpu::matmul::{Buffer, Element, padded};
 use nets::{
@@ -46,6 +46,10 @@ pub(super) enum Norm {
 /// One layer but the last.
 #[derive(Debug)]
 pub(super) struct Stage<E> {
+    /// The stage whose output this one reads; none for an input layer.
+    pub before: Option<usize>,
+    /// On the way back a later head has already left its part of the gradient of the stage before.
+    pub adds: bool,
     pub operation: Operation<E>,
     pub norm: Norm,
     pub cells: usize,
@@ -62,21 +66,30 @@ pub(super) struct Stage<E> {
     pub back: NormBackward,
 }
 
-/// The last convolution.
+/// A head's last convolution.
 #[derive(Debug)]
 pub(super) struct Last {
+    /// The stage whose output it reads.
+    pub stage: usize,
+    /// The head's first stage; where it has none, the first of the next head.
+    pub first: usize,
+    /// As [`Stage::adds`].
+    pub adds: bool,
     pub weight: usize,
     pub bias: usize,
-    pub kind: HeadKind,
     /// Elements of the input that one output sees.
     pub inner: usize,
 }
 
-/// Stages, last layer and all trained tensors.
+/// Stages, last layers and all trained tensors.
 #[derive(Debug)]
 pub(super) struct Plan<E> {
+    /// The trunk's, then each head's in turn.
     pub stages: Vec<Stage<E>>,
-    pub last: Last,
+    /// One a head, in the order of the heads.
+    pub lasts: Vec<Last>,
+    /// The trunk's last stage, where several heads follow it.
+    pub junction: Option<usize>,
     pub parameters: Vec<Parameter>,
 }
 
@@ -199,6 +212,8 @@ impl Reader<'_> {
         };
         let zeros = vec![0.0; width];
         Ok(Stage {
+            before: None,
+            adds: false,
             operation,
             norm: self.norm(prefix, has_norm, output.channels, width)?,
             cells: output.cells,
@@ -236,7 +251,7 @@ impl Reader<'_> {
             })
         })?;
         let bias = self.vector(&format!("{prefix}.bias"), channels)?;
-        Ok(Last { weight, bias, kind, inner })
+        Ok(Last { stage: 0, first: 0, adds: false, weight, bias, inner })
     }
 }
 
@@ -256,42 +271,61 @@ fn unsupported_last(kind: HeadKind) -> TrainError {
 }
 
 impl<E: Element> Plan<E> {
-    /// The way from the input to one head of a network.
+    /// The ways from the input to these heads of a network.
     ///
     /// # Errors
-    /// The network has no such head, or ends in a layer that cannot be trained here.
-    pub fn new(network: &Network, kind: HeadKind) -> Result<Self, TrainError> {
+    /// The network lacks one of the heads, or ends in a layer that cannot be trained here.
+    pub fn new(network: &Network, kinds: &[HeadKind]) -> Result<Self, TrainError> {
         let description = &network.description;
         let specs = description.tensors().map_err(TrainError::Config)?;
-        let head = description
-            .head(kind)
-            .ok_or_else(|| TrainError::Config(format!("the network has no {} head", kind.name())))?;
-        if description.encoding != Encoding::BatchFirst15
-            || !matches!(kind, HeadKind::Value | HeadKind::Moves)
-        {
-            return Err(TrainError::Config(format!(
-                "the native backend trains value and move heads on Batch First's planes, not the {} head of this network",
-                kind.name()
-            )));
-        }
-        let trunk = description.trunk.iter().enumerate().map(|(i, layer)| (format!("trunk.{i}"), layer));
-        let rest = head.layers.iter().enumerate().map(|(i, layer)| (format!("{}.{i}", kind.name()), layer));
-        let mut layers: Vec<_> = trunk.chain(rest).collect();
-        let (last_prefix, last) = layers.pop().ok_or_else(|| unsupported_last(kind))?;
-        if layers.is_empty() || head.layers.is_empty() {
-            return Err(unsupported_last(kind));
+        if description.encoding != Encoding::BatchFirst15 {
+            return Err(TrainError::Config(
+                "the native backend trains on Batch First's planes only".to_owned(),
+            ));
         }
         let mut reader = Reader { network, specs: &specs, parameters: Vec::new() };
-        let mut shape = Shape { cells: 64, channels: PLANES };
-        let mut stages = Vec::new();
-        for (prefix, layer) in &layers {
-            stages.push(reader.stage(prefix, layer, shape)?);
-            shape = layer.output_shape(shape).map_err(TrainError::Backend)?;
+        let mut stages: Vec<Stage<E>> = Vec::new();
+        let mut follow = |list: &str, layers: &[Layer], (mut shape, mut before), adds: bool| {
+            for (index, layer) in layers.iter().enumerate() {
+                let stage = reader.stage(&format!("{list}.{index}"), layer, shape)?;
+                stages.push(Stage { before, adds: adds && index == 0, ..stage });
+                before = Some(stages.len() - 1);
+                shape = layer.output_shape(shape).map_err(TrainError::Backend)?;
+            }
+            Ok::<_, TrainError>((shape, before))
+        };
+        let input = (Shape { cells: 64, channels: PLANES }, None);
+        let trunk = follow("trunk", &description.trunk, input, false)?;
+        let mut ends = Vec::new();
+        for (index, &kind) in kinds.iter().enumerate() {
+            let name = kind.name();
+            let head = description
+                .head(kind)
+                .ok_or_else(|| TrainError::Config(format!("the network has no {name} head")))?;
+            let (last, body) = head.layers.split_last().ok_or_else(|| unsupported_last(kind))?;
+            // The way back takes the heads in reverse.
+            let adds = trunk.1.is_some() && index + 1 < kinds.len();
+            ends.push((kind, last, body.len(), follow(name, body, trunk, adds)?, adds));
         }
-        let last = reader.last(&last_prefix, last, shape, kind)?;
-        let mut plan = Self { stages, last, parameters: reader.parameters };
+        let mut lasts = Vec::new();
+        let mut first = description.trunk.len();
+        for (kind, layer, index, (shape, end), adds) in ends {
+            let stage = end.ok_or_else(|| unsupported_last(kind))?;
+            let last = reader.last(&format!("{}.{index}", kind.name()), layer, shape, kind)?;
+            lasts.push(Last { stage, first, adds: adds && index == 0, ..last });
+            first += index;
+        }
+        let trunk = trunk.1;
+        let junction = trunk.filter(|_| kinds.len() > 1);
+        let mut plan = Self { stages, lasts, junction, parameters: reader.parameters };
         plan.pack();
         Ok(plan)
+    }
+
+    /// In which of a shard's buffers the gradient of a stage lies: two take turns along a way, the junction's waits for
+    /// all heads.
+    pub fn slot(&self, stage: usize) -> usize {
+        if self.junction == Some(stage) { 2 } else { stage % 2 }
     }
 
     /// Packs the weights anew after they changed.

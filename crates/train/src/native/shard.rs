@@ -9,9 +9,76 @@ use nets::{HeadKind, PolicyIndex, Squares};
 use super::{
     input::{input_backward, input_forward},
     loss::PartOfLoss,
-    passes::{ColumnSums, Masking, activate, denormalise, mask_with_sums, spread_board, store_with_sums},
-    plan::{Convolution, Operation, Plan, Stage, output_of},
+    passes::{
+        ColumnSums, Masking, activate, add, denormalise, mask_with_sums, spread_board, store_with_sums,
+    },
+    plan::{Convolution, Last, Operation, Plan, Stage, output_of},
 };
+use crate::Examples;
+
+/// The outputs of one head that a batch asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    /// Empty for a value head.
+    moves: &'a [PolicyIndex],
+    /// Outputs of each board, where `ends` is empty; else 0.
+    pub each: usize,
+    ends: &'a [usize],
+}
+
+impl<'a> Asked<'a> {
+    pub fn of(batch: &'a Examples, kind: HeadKind) -> Self {
+        match kind {
+            HeadKind::Value => Self { moves: &[], each: 1, ends: &[] },
+            _ if batch.ends.is_empty() => Self { moves: &batch.moves, each: batch.moves_each(), ends: &[] },
+            _ => Self { moves: &batch.moves, each: 0, ends: &batch.ends },
+        }
+    }
+
+    /// For a head that is not asked.
+    pub fn nothing() -> Self {
+        Self { moves: &[], each: 0, ends: &[] }
+    }
+
+    /// Do the moves belong to this many boards?
+    pub fn covers(&self, boards: usize) -> bool {
+        match self.ends {
+            [] => self.moves.len() == boards * self.each && (self.each > 0 || boards == 0),
+            [.., last] => self.ends.len() == boards && self.ends.is_sorted() && *last == self.moves.len(),
+        }
+    }
+
+    /// Outputs before those of a board.
+    pub fn before(&self, board: usize) -> usize {
+        match (self.ends, board) {
+            ([], _) => board * self.each,
+            (_, 0) => 0,
+            (ends, _) => ends[board - 1],
+        }
+    }
+
+    /// Cell and output of the last layer that number `index` is.
+    fn place(&self, index: usize) -> (usize, usize) {
+        self.moves.get(index).map_or((0, 0), |&index| output_of(index))
+    }
+}
+
+/// What a shard knows of one head.
+#[derive(Debug, Default)]
+pub(super) struct HeadPart {
+    /// Number of the first output within the batch.
+    pub first: usize,
+    pub logits: Vec<f32>,
+    /// Gradient of the loss with respect to the logits.
+    pub slopes: Vec<f32>,
+    pub part: PartOfLoss,
+    /// As `slopes` and `part`, over the pairs of moves of one position.
+    pub sibling_slopes: Vec<f32>,
+    pub sibling_part: PartOfLoss,
+    /// Gradient of the last layer.
+    pub weights: Vec<f32>,
+    pub biases: Vec<f32>,
+}
 
 /// Rough size in bytes of what one piece of the way back should touch.
 const PIECE_BYTES: usize = 900 << 10;
@@ -45,25 +112,15 @@ pub(super) struct Shard<E> {
     /// First board within the batch.
     pub first: usize,
     pub boards: usize,
-    /// Outputs asked for at each board.
-    pub outputs_each: usize,
     /// Saved outputs of each stage.
     outputs: Vec<Buffer<E>>,
-    /// Gradients before the activations of two neighbouring stages.
-    gradients: [Buffer<E>; 2],
+    /// Gradients before the activations: see [`Plan::slot`].
+    gradients: [Buffer<E>; 3],
     first_sums: Sums,
     second_sums: Sums,
     /// Weight gradient of the stage at hand.
     pub weights: Buffer<f32>,
-    pub last_weights: Vec<f32>,
-    pub last_biases: Vec<f32>,
-    pub logits: Vec<f32>,
-    /// Gradient of the loss with respect to the logits.
-    pub slopes: Vec<f32>,
-    pub part: PartOfLoss,
-    /// As `slopes` and `part`, over the pairs of moves of one position.
-    pub sibling_slopes: Vec<f32>,
-    pub sibling_part: PartOfLoss,
+    pub heads: Vec<HeadPart>,
 }
 
 /// One thread's memory for a piece of boards.
@@ -74,6 +131,8 @@ pub(super) struct Scratch<E> {
     left: Buffer<E>,
     right: Buffer<E>,
     product: Buffer<f32>,
+    /// What one output of a last layer sees.
+    seen: Vec<f32>,
 }
 
 impl<E: Element> Default for Scratch<E> {
@@ -84,6 +143,7 @@ impl<E: Element> Default for Scratch<E> {
             left: Buffer::default(),
             right: Buffer::default(),
             product: Buffer::default(),
+            seen: Vec::new(),
         }
     }
 }
@@ -93,19 +153,12 @@ impl<E: Element> Default for Shard<E> {
         Self {
             first: 0,
             boards: 0,
-            outputs_each: 1,
             outputs: Vec::new(),
-            gradients: [Buffer::default(), Buffer::default()],
+            gradients: [Buffer::default(), Buffer::default(), Buffer::default()],
             first_sums: Sums::default(),
             second_sums: Sums::default(),
             weights: Buffer::default(),
-            last_weights: Vec::new(),
-            last_biases: Vec::new(),
-            logits: Vec::new(),
-            slopes: Vec::new(),
-            part: PartOfLoss::default(),
-            sibling_slopes: Vec::new(),
-            sibling_part: PartOfLoss::default(),
+            heads: Vec::new(),
         }
     }
 }
@@ -164,20 +217,21 @@ fn multiply<E: Element>(
 
 impl<E: Element> Shard<E> {
     /// Takes charge of `boards` boards from `first` on.
-    pub fn assign(&mut self, plan: &Plan<E>, first: usize, boards: usize, outputs_each: usize) {
-        (self.first, self.boards, self.outputs_each) = (first, boards, outputs_each);
+    pub fn assign(&mut self, plan: &Plan<E>, first: usize, boards: usize, asked: &[Asked<'_>]) {
+        (self.first, self.boards) = (first, boards);
         self.outputs.resize_with(plan.stages.len(), Buffer::default);
-        let mut largest = 0;
-        for (stage, output) in plan.stages.iter().zip(&mut self.outputs) {
+        for (index, (stage, output)) in plan.stages.iter().zip(&mut self.outputs).enumerate() {
             let size = boards * stage.cells * stage.width;
             output.reserve(size);
-            largest = largest.max(size);
+            self.gradients[plan.slot(index)].reserve(size);
         }
-        for gradient in &mut self.gradients {
-            gradient.reserve(largest);
+        self.heads.resize_with(asked.len(), HeadPart::default);
+        for (head, asked) in self.heads.iter_mut().zip(asked) {
+            head.first = asked.before(first);
+            let count = asked.before(first + boards) - head.first;
+            head.logits.resize(count, 0.0);
+            head.slopes.resize(count, 0.0);
         }
-        self.logits.resize(boards * outputs_each, 0.0);
-        self.slopes.resize(boards * outputs_each, 0.0);
     }
 
     /// Sums of the last phase: forward `y` and `y * y`, backward `dz` and `dz * (y - mean)`.
@@ -220,7 +274,10 @@ impl<E: Element> Shard<E> {
         scratch: &mut Scratch<E>,
     ) {
         let unit = E::unit();
-        let (before, stage) = (&plan.stages[index - 1], &plan.stages[index]);
+        let stage = &plan.stages[index];
+        // Only input layers have none before.
+        let Some(before_index) = stage.before else { return };
+        let before = &plan.stages[before_index];
         let (before_size, size) = (before.cells * before.width, convolution.cells * stage.width);
         let piece = forward_piece(convolution.cells);
         let spread_size = convolution.spread_rows() * convolution.kernel * convolution.inner;
@@ -237,7 +294,7 @@ impl<E: Element> Shard<E> {
         let mut board = 0;
         while board < self.boards {
             let boards = piece.min(self.boards - board);
-            let y = &self.outputs[index - 1][board * before_size..(board + boards) * before_size];
+            let y = &self.outputs[before_index][board * before_size..(board + boards) * before_size];
             if convolution.kernel == 1 {
                 activate(y, &before.affine, &mut scratch.spread[..boards * before_size]);
             } else {
@@ -255,74 +312,84 @@ impl<E: Element> Shard<E> {
         }
     }
 
-    /// The last layer, after the last stage.
-    pub fn logits(&mut self, plan: &Plan<E>, moves: &[PolicyIndex]) {
-        let (last, weights) = (&plan.last, &plan.parameters[plan.last.weight].value);
-        let biases = &plan.parameters[last.bias].value;
-        for asked in 0..self.boards * self.outputs_each {
-            let (cell, output) = self.asked(plan, moves, asked);
-            let mut logit = biases[output];
-            let weights = &weights[output * last.inner..][..last.inner];
-            self.last_input(plan, asked / self.outputs_each, cell, |i, a| logit += weights[i] * a);
-            self.logits[asked] = logit;
+    /// The last layer of head `head`, after all stages.
+    pub fn logits(&mut self, plan: &Plan<E>, head: usize, asked: &Asked<'_>, scratch: &mut Scratch<E>) {
+        let last = &plan.lasts[head];
+        let (weights, biases) = (&plan.parameters[last.weight].value, &plan.parameters[last.bias].value);
+        let first = self.heads[head].first;
+        for board in 0..self.boards {
+            for index in asked.before(self.first + board)..asked.before(self.first + board + 1) {
+                let (cell, output) = asked.place(index);
+                self.see(plan, last, board, cell, &mut scratch.seen);
+                let mut logit = biases[output];
+                for (weight, a) in weights[output * last.inner..][..last.inner].iter().zip(&scratch.seen) {
+                    logit += weight * a;
+                }
+                self.heads[head].logits[index - first] = logit;
+            }
         }
     }
 
-    /// Which cell and which output of the last layer the shard's logit number `asked` is.
-    fn asked(&self, plan: &Plan<E>, moves: &[PolicyIndex], asked: usize) -> (usize, usize) {
-        match plan.last.kind {
-            HeadKind::Value => (0, 0),
-            _ => output_of(moves[self.first * self.outputs_each + asked]),
-        }
-    }
-
-    /// Activations that the last layer sees at `cell`, in order.
-    fn last_input(&self, plan: &Plan<E>, board: usize, cell: usize, mut see: impl FnMut(usize, f32)) {
-        let index = plan.stages.len() - 1;
-        let stage = &plan.stages[index];
+    /// Activations that a last layer sees at `cell`, in order.
+    fn see(&self, plan: &Plan<E>, last: &Last, board: usize, cell: usize, seen: &mut Vec<f32>) {
+        let stage = &plan.stages[last.stage];
         let from = (board * stage.cells + cell) * stage.width;
-        let y = &self.outputs[index][from..from + plan.last.inner];
-        for (i, y) in y.iter().enumerate() {
-            let c = i % stage.width;
-            let z = y.to_f32() * stage.affine.scale[c] + stage.affine.shift[c];
-            see(i, if stage.affine.relu { z.max(0.0) } else { z });
+        let floor = if stage.affine.relu { 0.0 } else { f32::NEG_INFINITY };
+        seen.clear();
+        for y in self.outputs[last.stage][from..from + last.inner].chunks_exact(stage.width) {
+            let maps = stage.affine.scale.iter().zip(&stage.affine.shift);
+            seen.extend(
+                y.iter().zip(maps).map(|(y, (scale, shift))| (y.to_f32() * scale + shift).max(floor)),
+            );
         }
     }
 
-    /// The way back through the last layer, from `slopes` to the last stage's gradient.
-    pub fn backward_last(&mut self, plan: &Plan<E>, moves: &[PolicyIndex], scratch: &mut Scratch<E>) {
-        let index = plan.stages.len() - 1;
-        let (last, stage) = (&plan.last, &plan.stages[index]);
+    /// The way back through the last layer of head `head`, from its slopes to the gradient of the stage before.
+    pub fn backward_last(
+        &mut self,
+        plan: &Plan<E>,
+        head: usize,
+        asked: &Asked<'_>,
+        scratch: &mut Scratch<E>,
+    ) {
+        let last = &plan.lasts[head];
+        let stage = &plan.stages[last.stage];
         let weights = &plan.parameters[last.weight].value;
         let size = stage.cells * stage.width;
         self.first_sums.start(stage.width);
         self.second_sums.start(stage.width);
         scratch.product.reserve(size);
-        let mut last_weights = std::mem::take(&mut self.last_weights);
-        last_weights.clear();
-        last_weights.resize(weights.len(), 0.0);
-        self.last_biases.clear();
-        self.last_biases.resize(plan.parameters[last.bias].value.len(), 0.0);
+        let mut part = std::mem::take(&mut self.heads[head]);
+        part.weights.clear();
+        part.weights.resize(weights.len(), 0.0);
+        part.biases.clear();
+        part.biases.resize(plan.parameters[last.bias].value.len(), 0.0);
         for board in 0..self.boards {
             scratch.product[..size].fill(0.0);
-            for asked in board * self.outputs_each..(board + 1) * self.outputs_each {
-                let (cell, output) = self.asked(plan, moves, asked);
-                let slope = self.slopes[asked];
-                let gradient = &mut last_weights[output * last.inner..][..last.inner];
-                self.last_input(plan, board, cell, |i, a| gradient[i] += slope * a);
-                self.last_biases[output] += slope;
+            for index in asked.before(self.first + board)..asked.before(self.first + board + 1) {
+                let (cell, output) = asked.place(index);
+                let slope = part.slopes[index - part.first];
+                self.see(plan, last, board, cell, &mut scratch.seen);
+                let gradient = &mut part.weights[output * last.inner..][..last.inner];
+                gradient.iter_mut().zip(&scratch.seen).for_each(|(gradient, a)| *gradient += slope * a);
+                part.biases[output] += slope;
                 let weights = &weights[output * last.inner..][..last.inner];
                 for (da, weight) in scratch.product[cell * stage.width..size].iter_mut().zip(weights) {
                     *da += slope * weight;
                 }
             }
-            self.mask(&scratch.product[..size], stage, index, board * size);
+            self.mask(&mut scratch.product[..size], plan, last.stage, board * size, last.adds);
         }
-        self.last_weights = last_weights;
+        self.heads[head] = part;
     }
 
-    fn mask(&mut self, da: &[f32], stage: &Stage<E>, index: usize, from: usize) {
-        let size = da.len();
+    /// Leaves the gradient before the activations of stage `index`; `adds` to what lies there.
+    fn mask(&mut self, da: &mut [f32], plan: &Plan<E>, index: usize, from: usize, adds: bool) {
+        let (stage, size) = (&plan.stages[index], da.len());
+        let dz = &mut self.gradients[plan.slot(index)][from..from + size];
+        if adds {
+            add(dz, da);
+        }
         let masking = Masking {
             da,
             y: &self.outputs[index][from..from + size],
@@ -330,7 +397,7 @@ impl<E: Element> Shard<E> {
             mean: &stage.mean,
         };
         let mut sums = ColumnSums { first: &mut self.first_sums.piece, second: &mut self.second_sums.piece };
-        mask_with_sums(&masking, &mut self.gradients[index % 2][from..from + size], &mut sums);
+        mask_with_sums(&masking, dz, &mut sums);
         self.first_sums.flush();
         self.second_sums.flush();
     }
@@ -346,7 +413,8 @@ impl<E: Element> Shard<E> {
                 scratch.rows.reserve(size);
                 for (board, squares) in squares[self.first..][..self.boards].iter().enumerate() {
                     let at = board * size..(board + 1) * size;
-                    let (dz, y) = (&self.gradients[index % 2][at.clone()], &self.outputs[index][at]);
+                    let dz = &self.gradients[plan.slot(index)][at.clone()];
+                    let y = &self.outputs[index][at];
                     denormalise(dz, y, &stage.back, &mut scratch.rows[..size]);
                     input_backward(layer, &scratch.rows[..size], squares, &mut self.weights);
                 }
@@ -363,7 +431,10 @@ impl<E: Element> Shard<E> {
         scratch: &mut Scratch<E>,
     ) {
         let unit = E::unit();
-        let (before, stage) = (&plan.stages[index - 1], &plan.stages[index]);
+        let stage = &plan.stages[index];
+        // Only input layers have none before.
+        let Some(before_index) = stage.before else { return };
+        let before = &plan.stages[before_index];
         let (before_size, size) = (before.cells * before.width, convolution.cells * stage.width);
         let (kernel, outer) = (convolution.kernel, convolution.kernel * stage.width);
         let piece = convolution.piece(stage.width);
@@ -383,7 +454,7 @@ impl<E: Element> Shard<E> {
         let mut board = 0;
         while board < self.boards {
             let boards = piece.min(self.boards - board);
-            let dz = &self.gradients[index % 2][board * size..(board + boards) * size];
+            let dz = &self.gradients[plan.slot(index)][board * size..(board + boards) * size];
             let y = &self.outputs[index][board * size..(board + boards) * size];
             let mut rows = boards * convolution.cells;
             let mut right_rows = boards * spread_rows;
@@ -399,7 +470,7 @@ impl<E: Element> Shard<E> {
                     spread_board(&scratch.rows, stage.width, kernel, spread);
                 }
             }
-            let before_y = &self.outputs[index - 1][board * before_size..(board + boards) * before_size];
+            let before_y = &self.outputs[before_index][board * before_size..(board + boards) * before_size];
             activate(before_y, &before.affine, &mut scratch.rows[..boards * before_size]);
             scratch.rows[boards * before_size..rows * convolution.inner].fill(E::default());
             E::pack_left(&scratch.rows, rows, convolution.inner, &mut scratch.left);
@@ -420,8 +491,8 @@ impl<E: Element> Shard<E> {
             );
             let weights = (stage.width, &*convolution.backward, convolution.inner);
             multiply(&unit, convolution, &scratch.spread, weights, boards, &mut scratch.product);
-            let da = &scratch.product[..boards * before_size];
-            self.mask(da, before, index - 1, board * before_size);
+            let da = &mut scratch.product[..boards * before_size];
+            self.mask(da, plan, before_index, board * before_size, stage.adds);
             board += boards;
         }
     }

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use nets::{Description, HeadKind, Network, POLICY_SIZE, Squares};
+use nets::{Description, Network, POLICY_SIZE, Squares};
 
-use super::NativeBackend;
-use crate::{Backend, Examples, OptimizerSettings, TrainError};
+use super::{NativeBackend, Precision};
+use crate::{Backend, Examples, Loss, Objective, OptimizerSettings, TrainError};
 
 /// What [`measure_speed`] found.
 #[derive(Clone, Debug)]
@@ -42,14 +42,18 @@ fn cpu_time() -> Option<Duration> {
     Some(Duration::from_millis(10 * ticks))
 }
 
-/// Boards of about 21 pieces spread without sense, and labels in an order of their own.
-fn examples(count: usize) -> Examples {
+/// Moves of a position to choose from, about as many as in a game.
+const LEGAL: usize = 30;
+
+/// Boards of about 21 pieces spread without sense, labels in an order of their own, and for cross entropy some moves.
+fn examples(count: usize, objectives: &[Objective]) -> Examples {
     let mut state = 1_u64;
     let mut below = move |bound: u64| {
         // Numerical Recipes' 64-bit generator.
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % bound
     };
+    let policy = objectives.iter().any(|objective| objective.loss == Loss::CrossEntropy);
     let mut batch = Examples::default();
     for _ in 0..count {
         let mut squares = Squares::default();
@@ -59,25 +63,34 @@ fn examples(count: usize) -> Examples {
             }
         }
         batch.squares.push(squares);
-        batch.labels.push(below(1000) as i32);
-        batch.moves.push(below(POLICY_SIZE as u64) as u16);
+        batch.values.push(below(1000) as i32);
+        batch.move_values.push(below(1000) as i32);
+        let moves = if policy { LEGAL } else { 1 };
+        batch.moves.extend((0..moves).map(|_| below(POLICY_SIZE as u64) as u16));
+        if policy {
+            batch.ends.push(batch.moves.len());
+            batch.weights.push(1.0);
+        }
     }
     batch
 }
 
-/// Trains a Batch First network of random weights for `steps` steps (after one to warm up).
+/// Trains a network of random weights for `steps` steps (after one to warm up).
 ///
 /// # Errors
 /// As [`NativeBackend::new`] and [`Backend::step`].
 pub fn measure_speed(
-    kind: HeadKind,
+    description: Description,
+    objectives: &[Objective],
     batch: usize,
     steps: usize,
     threads: usize,
+    precision: Precision,
 ) -> Result<Speed, TrainError> {
-    let network = Network::random(Description::batch_first(&[kind]), 1)?;
-    let mut backend = NativeBackend::new(network, kind, OptimizerSettings::default(), threads)?;
-    let examples = examples(batch);
+    let network = Network::random(description, 1)?;
+    let settings = OptimizerSettings::default();
+    let mut backend = NativeBackend::with_precision(network, objectives, settings, threads, precision)?;
+    let examples = examples(batch, objectives);
     backend.step(&examples, 1e-3)?;
     let (start, cpu) = (Instant::now(), cpu_time());
     for _ in 0..steps {

@@ -6,6 +6,7 @@ use nets::{
 };
 
 use super::*;
+use crate::{Loss, OptimizerKind};
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 struct Random(u64);
@@ -41,12 +42,44 @@ fn examples_with_moves(count: usize, each: usize, seed: u64) -> Examples {
             }
         }
         batch.squares.push(squares);
+        batch.values.push(random.below(2 * count) as i32);
         for _ in 0..each {
-            batch.labels.push(random.below(2 * count) as i32);
+            batch.move_values.push(random.below(2 * count) as i32);
             batch.moves.push(random.below(POLICY_SIZE) as u16);
         }
     }
     batch
+}
+
+/// As [`examples`], for cross entropy: up to 30 moves a board, on some none, and some boards that do not count.
+fn policy_examples(count: usize, seed: u64) -> Examples {
+    let mut random = Random(seed ^ 77);
+    let mut batch = Examples { moves: Vec::new(), move_values: Vec::new(), ..examples(count, seed) };
+    for board in 0..count {
+        let moves = if board == 3 { 0 } else { 1 + random.below(30) };
+        batch.moves.extend((0..moves).map(|_| random.below(POLICY_SIZE) as u16));
+        batch.ends.push(batch.moves.len());
+        batch.weights.push([1.0, 0.0, 0.5][random.below(3)]);
+    }
+    batch
+}
+
+const POLICY: Objective = Objective { head: HeadKind::Moves, loss: Loss::CrossEntropy, weight: 0.7 };
+const TANH: Objective = Objective { head: HeadKind::Value, loss: Loss::Tanh { scale: 20.0 }, weight: 2.0 };
+
+/// Every loss, alone and together, and a batch for each.
+fn cases(count: usize, seed: u64) -> Vec<(Vec<Objective>, Examples)> {
+    let ordinal = HeadKind::Value.into();
+    vec![
+        (vec![ordinal], examples(count, seed)),
+        (vec![HeadKind::Moves.into()], examples(count, seed)),
+        (vec![HeadKind::Moves.into()], examples_with_moves(count, 3, seed)),
+        (vec![TANH], examples(count, seed)),
+        (vec![POLICY], policy_examples(count, seed)),
+        (vec![ordinal, POLICY], policy_examples(count, seed)),
+        (vec![POLICY, TANH], policy_examples(count, seed)),
+        (vec![ordinal, HeadKind::Moves.into()], examples_with_moves(count, 2, seed)),
+    ]
 }
 
 fn conv(kernel: usize, channels: usize) -> Layer {
@@ -57,44 +90,56 @@ fn plain(kernel: usize, channels: usize, padding: Padding) -> Layer {
     Layer::Conv { kernel, channels, padding, norm: false, activation: Activation::Identity }
 }
 
-/// A few channels of every kind of layer, with a trunk.
-fn small(kind: HeadKind) -> Description {
+/// A few channels of every kind of layer, and both heads on a trunk.
+fn small() -> Description {
     let branches = vec![
         Branch { kernel: [3, 3], dilation: [1, 1], channels: 5 },
         Branch { kernel: [3, 3], dilation: [2, 2], channels: 4 },
         Branch { kernel: [2, 2], dilation: [2, 4], channels: 3 },
     ];
     let trunk = vec![Layer::Branches { branches, norm: true, activation: Activation::Relu }, conv(1, 40)];
-    let mut layers = vec![conv(3, 7)];
-    match kind {
-        HeadKind::Value => {
-            let biased = Layer::Conv {
-                kernel: 5,
-                channels: 3,
-                padding: Padding::Same,
-                norm: false,
-                activation: Activation::Relu,
-            };
-            layers.extend([
-                biased,
-                Layer::Conv {
-                    kernel: 8,
-                    channels: 4,
-                    padding: Padding::Valid,
-                    norm: true,
-                    activation: Activation::Relu,
-                },
-                plain(1, 1, Padding::Same),
-            ]);
-        }
-        _ => layers.push(plain(1, MOVE_PLANES, Padding::Same)),
+    let biased = Layer::Conv {
+        kernel: 5,
+        channels: 3,
+        padding: Padding::Same,
+        norm: false,
+        activation: Activation::Relu,
+    };
+    let valid = Layer::Conv {
+        kernel: 8,
+        channels: 4,
+        padding: Padding::Valid,
+        norm: true,
+        activation: Activation::Relu,
+    };
+    let value = vec![conv(3, 7), biased, valid, plain(1, 1, Padding::Same)];
+    let moves = vec![conv(3, 7), plain(1, MOVE_PLANES, Padding::Same)];
+    Description {
+        encoding: Encoding::BatchFirst15,
+        trunk,
+        heads: vec![
+            Head { kind: HeadKind::Value, layers: value },
+            Head { kind: HeadKind::Moves, layers: moves },
+        ],
     }
-    Description { encoding: Encoding::BatchFirst15, trunk, heads: vec![Head { kind, layers }] }
 }
 
-fn start(description: Description, kind: HeadKind, threads: usize, precision: Precision) -> NativeBackend {
+/// As [`small`], with a move head that is only its last layer.
+fn short() -> Description {
+    let mut description = small();
+    description.heads[1].layers.remove(0);
+    description
+}
+
+fn start(
+    description: Description,
+    objectives: &[Objective],
+    threads: usize,
+    precision: Precision,
+) -> NativeBackend {
     let network = Network::random(description, 7).unwrap();
-    NativeBackend::with_precision(network, kind, OptimizerSettings::default(), threads, precision).unwrap()
+    NativeBackend::with_precision(network, objectives, OptimizerSettings::default(), threads, precision)
+        .unwrap()
 }
 
 fn gradients(backend: &mut NativeBackend, batch: &Examples) -> (f64, Vec<(String, Vec<f32>)>) {
@@ -106,49 +151,48 @@ fn gradients(backend: &mut NativeBackend, batch: &Examples) -> (f64, Vec<(String
 }
 
 /// The loss with one tensor moved.
-fn loss_at(network: &Network, kind: HeadKind, name: &str, step: &[f32], batch: &Examples) -> f64 {
+fn loss_at(network: &Network, objectives: &[Objective], name: &str, step: &[f32], batch: &Examples) -> f64 {
     let mut network = network.clone();
     for (value, step) in network.tensors.get_mut(name).unwrap().data.iter_mut().zip(step) {
         *value += step;
     }
     let settings = OptimizerSettings::default();
-    let mut backend = NativeBackend::with_precision(network, kind, settings, 1, Precision::Single).unwrap();
-    gradients(&mut backend, batch).0
+    let backend = NativeBackend::with_precision(network, objectives, settings, 1, Precision::Single);
+    gradients(&mut backend.unwrap(), batch).0
 }
 
 #[test]
 fn gradients_match_finite_differences() {
-    for (kind, each) in [(HeadKind::Value, 1), (HeadKind::Moves, 1), (HeadKind::Moves, 3)] {
-        let mut batch = examples_with_moves(24, each, 3);
-        if kind == HeadKind::Value {
-            batch.moves.clear();
-        }
-        let mut backend = start(small(kind), kind, 2, Precision::Single);
-        let network = backend.network().unwrap();
-        let (_, list) = gradients(&mut backend, &batch);
-        for (name, gradient) in list {
-            let norm = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt();
-            let length = network.tensors[&name].data.len() as f64;
-            // Along the gradient, and along one random sign vector: both have slopes that are known from it.
-            let mut random = Random(5);
-            let along: Vec<f32> = gradient.iter().map(|&g| (f64::from(g) / norm.max(1e-12)) as f32).collect();
-            let signs: Vec<f32> = gradient
-                .iter()
-                .map(|_| if random.below(2) == 0 { 1.0 } else { -1.0 } / length.sqrt() as f32)
-                .collect();
-            for direction in [along, signs] {
-                let slope: f64 =
-                    gradient.iter().zip(&direction).map(|(&g, &d)| f64::from(g) * f64::from(d)).sum();
-                let epsilon = 2e-3;
-                let moved = |sign: f32| -> f64 {
-                    let step: Vec<f32> = direction.iter().map(|d| d * sign * epsilon).collect();
-                    loss_at(&network, kind, &name, &step, &batch)
-                };
-                let found = (moved(1.0) - moved(-1.0)) / (2.0 * f64::from(epsilon));
-                assert!(
-                    (found - slope).abs() < 0.02 * norm + 1e-4,
-                    "{name}: finite difference {found}, slope {slope}, norm {norm}"
-                );
+    for (case, (objectives, batch)) in cases(24, 3).into_iter().enumerate() {
+        for description in [small(), short()] {
+            let mut backend = start(description, &objectives, 2, Precision::Single);
+            let network = backend.network().unwrap();
+            let (_, list) = gradients(&mut backend, &batch);
+            for (name, gradient) in list {
+                let norm = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt();
+                let length = network.tensors[&name].data.len() as f64;
+                // Along the gradient, and along one random sign vector: both have slopes that are known from it.
+                let mut random = Random(5);
+                let along: Vec<f32> =
+                    gradient.iter().map(|&g| (f64::from(g) / norm.max(1e-12)) as f32).collect();
+                let signs: Vec<f32> = gradient
+                    .iter()
+                    .map(|_| if random.below(2) == 0 { 1.0 } else { -1.0 } / length.sqrt() as f32)
+                    .collect();
+                for direction in [along, signs] {
+                    let slope: f64 =
+                        gradient.iter().zip(&direction).map(|(&g, &d)| f64::from(g) * f64::from(d)).sum();
+                    let epsilon = 5e-4;
+                    let moved = |sign: f32| -> f64 {
+                        let step: Vec<f32> = direction.iter().map(|d| d * sign * epsilon).collect();
+                        loss_at(&network, &objectives, &name, &step, &batch)
+                    };
+                    let found = (moved(1.0) - moved(-1.0)) / (2.0 * f64::from(epsilon));
+                    assert!(
+                        (found - slope).abs() < 0.02 * norm + 2e-4,
+                        "case {case}, {name}: finite difference {found}, slope {slope}, norm {norm}"
+                    );
+                }
             }
         }
     }
@@ -162,52 +206,67 @@ fn cosine(a: &[f32], b: &[f32]) -> f64 {
 
 #[test]
 fn bf16_gradients_point_where_single_precision_points() {
-    for kind in [HeadKind::Value, HeadKind::Moves] {
-        let batch = examples(96, 4);
-        let description = Description::batch_first(&[kind]);
-        let (loss, exact) = gradients(&mut start(description.clone(), kind, 2, Precision::Single), &batch);
-        let (rough_loss, rough) = gradients(&mut start(description, kind, 2, Precision::Bf16), &batch);
-        assert!((loss - rough_loss).abs() < 0.02 * loss, "{loss} {rough_loss}");
+    for (case, (objectives, batch)) in cases(96, 4).into_iter().enumerate() {
+        let description = match objectives.as_slice() {
+            [one] => Description::batch_first(&[one.head]),
+            _ => Description::batch_first_shared(),
+        };
+        let exact = &mut start(description.clone(), &objectives, 2, Precision::Single);
+        let (loss, exact) = gradients(exact, &batch);
+        let (rough_loss, rough) = gradients(&mut start(description, &objectives, 2, Precision::Bf16), &batch);
+        assert!((loss - rough_loss).abs() < 0.02 * loss, "case {case}: {loss} {rough_loss}");
         for ((name, exact), (_, rough)) in exact.iter().zip(&rough) {
+            // A shift of all of a head's outputs changes no order: only rounding is left.
+            if exact.iter().all(|gradient| gradient.abs() < 1e-6) {
+                continue;
+            }
             // The first layers see the rounding of ten layers twice; a wrong formula would be far off.
             let agreement = cosine(exact, rough);
-            assert!(agreement > 0.9, "{name}: cosine {agreement}");
+            assert!(agreement > 0.9, "case {case}, {name}: cosine {agreement}");
         }
     }
 }
 
 #[test]
 fn one_batch_is_learned_by_heart() {
-    for kind in [HeadKind::Value, HeadKind::Moves] {
+    for (objectives, mut batch) in cases(20, 5) {
+        batch.weights.fill(1.0);
         for precision in [Precision::Single, Precision::Bf16] {
-            let batch = examples(20, 5);
-            let mut backend = start(Description::batch_first(&[kind]), kind, 2, precision);
-            let first = backend.step(&batch, 0.0).unwrap().loss;
-            let mut last = first;
+            let description = match objectives.as_slice() {
+                [one] => Description::batch_first(&[one.head]),
+                _ => Description::batch_first_shared(),
+            };
+            let mut backend = start(description, &objectives, 2, precision);
+            let first = backend.step(&batch, 0.0).unwrap().losses;
+            let mut last = Vec::new();
             for _ in 0..100 {
-                last = backend.step(&batch, 0.01).unwrap().loss;
+                last = backend.step(&batch, 0.01).unwrap().losses;
             }
-            assert!(first > 0.5 && last < 0.1, "{kind:?} {precision:?}: {first} to {last}");
+            for (first, last) in first.iter().zip(&last) {
+                assert!(*last < 0.2 * first, "{objectives:?} {precision:?}: {first} to {last}");
+            }
         }
     }
 }
 
 #[test]
 fn equal_runs_give_equal_bits_and_a_resumed_run_equals_the_whole() {
-    for kind in [HeadKind::Value, HeadKind::Moves] {
+    let batch = |case: usize, step: u64| cases(37, 100 + step).swap_remove(case).1;
+    for (case, (objectives, _)) in cases(2, 0).into_iter().enumerate() {
         for threads in [1, 2] {
             for precision in [Precision::Single, Precision::Bf16] {
                 let run = |backend: &mut NativeBackend, steps: std::ops::Range<u64>| {
                     for step in steps {
-                        backend.step(&examples(37, 100 + step), 0.01).unwrap();
+                        backend.step(&batch(case, step), 0.01).unwrap();
                     }
                 };
-                let mut whole = start(small(kind), kind, threads, precision);
+                let start = || start(small(), &objectives, threads, precision);
+                let mut whole = start();
                 run(&mut whole, 0..6);
-                let mut again = start(small(kind), kind, threads, precision);
+                let mut again = start();
                 run(&mut again, 0..3);
                 let (network, optimizer) = (again.network().unwrap(), again.optimizer().unwrap());
-                let mut resumed = start(small(kind), kind, threads, precision);
+                let mut resumed = start();
                 run(&mut resumed, 7..8);
                 resumed.restore(&network, &optimizer).unwrap();
                 run(&mut again, 3..6);
@@ -222,13 +281,35 @@ fn equal_runs_give_equal_bits_and_a_resumed_run_equals_the_whole() {
 
 #[test]
 fn threads_change_nothing() {
-    for kind in [HeadKind::Value, HeadKind::Moves] {
-        // Fewer boards than parts: some have none.
-        for count in [5, 70] {
-            let batch = examples(count, 8);
-            let one = gradients(&mut start(small(kind), kind, 1, Precision::best()), &batch);
-            let many = gradients(&mut start(small(kind), kind, 7, Precision::best()), &batch);
-            assert!(one == many, "{kind:?} {count}");
+    // Fewer boards than parts: some have none.
+    for count in [5, 70] {
+        for (case, (objectives, batch)) in cases(count, 8).into_iter().enumerate() {
+            let one = gradients(&mut start(small(), &objectives, 1, Precision::best()), &batch);
+            let many = gradients(&mut start(small(), &objectives, 7, Precision::best()), &batch);
+            assert!(one == many, "case {case} {count}");
+        }
+    }
+}
+
+#[test]
+fn losses_add_up_and_each_head_learns_as_if_alone() {
+    let batch = policy_examples(40, 6);
+    let value: Objective = HeadKind::Value.into();
+    let both = gradients(&mut start(small(), &[value, POLICY], 2, Precision::Single), &batch);
+    let alone =
+        [value, POLICY].map(|one| gradients(&mut start(small(), &[one], 2, Precision::Single), &batch));
+    assert!((both.0 - alone[0].0 - alone[1].0).abs() < 1e-5);
+    for (name, sum) in &both.1 {
+        let find = |list: &[(String, Vec<f32>)]| {
+            list.iter().find(|(other, _)| other == name).map(|(_, gradient)| gradient.clone())
+        };
+        let mut expected = vec![0.0; sum.len()];
+        for part in alone.iter().filter_map(|(_, list)| find(list)) {
+            expected.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+        }
+        let size = expected.iter().map(|x| x * x).sum::<f32>().sqrt();
+        for (sum, expected) in sum.iter().zip(&expected) {
+            assert!((sum - expected).abs() < 1e-4 * size + 1e-7, "{name}: {sum} {expected}");
         }
     }
 }
@@ -237,15 +318,16 @@ fn threads_change_nothing() {
 fn logits_are_those_of_the_reference() {
     for kind in [HeadKind::Value, HeadKind::Moves] {
         for (precision, tolerance) in [(Precision::Single, 1e-3), (Precision::Bf16, 0.1)] {
-            for description in [small(kind), Description::batch_first(&[HeadKind::Value, HeadKind::Moves])] {
-                let mut backend = start(description, kind, 2, precision);
+            for description in [small(), Description::batch_first(&[HeadKind::Value, HeadKind::Moves])] {
+                let objectives = [HeadKind::Value.into(), HeadKind::Moves.into()];
+                let mut backend = start(description, &objectives, 2, precision);
                 // A few steps, so that running statistics, scales and shifts are no longer trivial.
                 for seed in 0..4 {
                     backend.step(&examples(32, seed), 0.01).unwrap();
                 }
                 let batch = examples(11, 9);
                 let network = backend.network().unwrap();
-                let logits = backend.logits(&batch).unwrap();
+                let logits = backend.logits(kind, &batch).unwrap();
                 let mut exact = Vec::new();
                 for (squares, &index) in batch.squares.iter().zip(&batch.moves) {
                     let all = eval::reference::run_heads(&network, squares, Color::White, &[kind]).unwrap();
@@ -268,32 +350,47 @@ fn logits_are_those_of_the_reference() {
 
 #[test]
 fn bad_batches_are_refused() {
-    let kind = HeadKind::Moves;
-    let mut backend = start(small(kind), kind, 1, Precision::Single);
+    let mut backend = start(small(), &[HeadKind::Moves.into()], 1, Precision::Single);
     assert!(backend.step(&Examples::default(), 0.1).is_err());
+    assert!(backend.logits(HeadKind::Value, &examples(4, 1)).is_err(), "not trained");
     let good = examples(4, 1);
-    let short = Examples { labels: good.labels[..3].to_vec(), ..good.clone() };
+    let short = Examples { move_values: good.move_values[..3].to_vec(), ..good.clone() };
     assert!(backend.step(&short, 0.1).is_err());
     let unmoved = Examples { moves: Vec::new(), ..good.clone() };
     assert!(backend.step(&unmoved, 0.1).is_err());
     let mut beyond = good.clone();
     beyond.moves[0] = POLICY_SIZE as u16;
     assert!(backend.step(&beyond, 0.1).is_err());
-    let mut classless = good;
+    let mut classless = good.clone();
     classless.squares[0].0[5] = 16;
     assert!(backend.step(&classless, 0.1).is_err());
+
+    let mut backend = start(small(), &[POLICY], 1, Precision::Single);
+    assert!(backend.step(&good, 0.1).is_err(), "no legal moves");
+    let policy = policy_examples(4, 1);
+    let unweighted = Examples { weights: Vec::new(), ..policy.clone() };
+    assert!(backend.step(&unweighted, 0.1).is_err());
+    let mut falling = policy.clone();
+    falling.ends.swap(0, 1);
+    assert!(backend.step(&falling, 0.1).is_err());
+    assert!(backend.step(&policy, 0.1).is_ok());
+    let network = Network::random(small(), 1).unwrap();
+    let crossed = Objective { head: HeadKind::Value, ..POLICY };
+    assert!(NativeBackend::new(network.clone(), &[crossed], OptimizerSettings::default(), 1).is_err());
+    assert!(NativeBackend::new(network, &[], OptimizerSettings::default(), 1).is_err());
 }
 
 #[test]
 fn moves_of_one_position_are_compared_twice() {
-    let (kind, each) = (HeadKind::Moves, 4);
+    let each = 4;
     let batch = examples_with_moves(9, each, 5);
-    let mut backend = start(small(kind), kind, 2, Precision::Single);
+    let mut backend = start(small(), &[HeadKind::Moves.into()], 2, Precision::Single);
     let step = backend.step(&batch, 0.01).unwrap();
-    let among_all = crate::ordinal_loss(&batch.labels, &step.logits);
+    let logits = &step.logits[0];
+    let among_all = crate::ordinal_loss(&batch.move_values, logits);
     // The mean over sibling pairs: each position's mean weighs as many pairs as have different labels.
     let (mut sum, mut pairs) = (0.0, 0);
-    for (labels, logits) in batch.labels.chunks(each).zip(step.logits.chunks(each)) {
+    for (labels, logits) in batch.move_values.chunks(each).zip(logits.chunks(each)) {
         let different = (0..each).flat_map(|i| (0..i).map(move |j| (i, j)));
         let count = different.filter(|&(i, j)| labels[i] != labels[j]).count();
         sum += crate::ordinal_loss(labels, logits) * count as f64;
@@ -301,4 +398,45 @@ fn moves_of_one_position_are_compared_twice() {
     }
     let expected = among_all + sum / pairs as f64;
     assert!((f64::from(step.loss) - expected).abs() < 1e-4, "{} {expected}", step.loss);
+}
+
+#[test]
+fn an_optimizer_moves_weights_as_its_rule_says() {
+    for kind in [OptimizerKind::Adam, OptimizerKind::Rmsprop] {
+        let network = Network::random(small(), 7).unwrap();
+        let settings = OptimizerSettings {
+            kind,
+            weight_decay: 0.1,
+            beta1: 0.8,
+            beta2: 0.9,
+            ..OptimizerSettings::default()
+        };
+        let (name, rate, index) = ("trunk.1.weight", 0.01, 5);
+        let objectives = [HeadKind::Value.into()];
+        let backend =
+            NativeBackend::with_precision(network.clone(), &objectives, settings, 1, Precision::Single);
+        let mut backend = backend.unwrap();
+        let mut value = f64::from(network.tensors[name].data[index]);
+        let (mut first, mut second) = (0.0, 0.0);
+        for step in 1..=3 {
+            let batch = examples(30, step);
+            let list = gradients(&mut backend, &batch).1;
+            let gradient = list.iter().find(|(other, _)| other == name).unwrap().1[index];
+            let gradient = f64::from(gradient);
+            backend.step(&batch, rate).unwrap();
+            first = 0.8 * first + 0.2 * gradient;
+            second = 0.9 * second + 0.1 * gradient * gradient;
+            let steps = i32::try_from(step).unwrap();
+            let along = match kind {
+                OptimizerKind::Adam => {
+                    let root = (second / (1.0 - 0.9_f64.powi(steps))).sqrt();
+                    first / (1.0 - 0.8_f64.powi(steps)) / (root + 1e-8)
+                }
+                OptimizerKind::Rmsprop => gradient / (second.sqrt() + 1e-8),
+            };
+            value -= f64::from(rate) * (along + 0.1 * value);
+            let found = f64::from(backend.network().unwrap().tensors[name].data[index]);
+            assert!((found - value).abs() < 1e-5, "{kind:?}, step {step}: {found} {value}");
+        }
+    }
 }

@@ -6,12 +6,12 @@ use eval::cpu::matmul::Element;
 use nets::{HeadKind, Network, POLICY_SIZE};
 
 use super::{
-    loss::{PartOfLoss, ordinal_part},
-    parameters::Adam,
+    loss::{PartOfLoss, cross_entropy_part, ordinal_part, tanh_part},
+    parameters::Optimizer,
     plan::{Norm, Plan},
-    shard::{Scratch, Shard},
+    shard::{Asked, HeadPart, Scratch, Shard},
 };
-use crate::{Examples, OptimizerSettings, OptimizerState, Step, TrainError};
+use crate::{Examples, Loss, Objective, OptimizerSettings, OptimizerState, Step, TrainError};
 
 /// Boards that [`Trainer::logits`] takes at a time.
 const LOGITS_BATCH: usize = 1024;
@@ -19,8 +19,9 @@ const LOGITS_BATCH: usize = 1024;
 /// Plan, optimizer and the shards.
 #[derive(Debug)]
 pub(super) struct Trainer<E> {
+    objectives: Vec<Objective>,
     pub plan: Plan<E>,
-    pub adam: Adam,
+    pub optimizer: Optimizer,
     workshop: Workshop<E>,
 }
 
@@ -82,15 +83,23 @@ fn accumulate(target: &mut [f32], source: &[f32], first: bool) {
 impl<E: Element> Trainer<E> {
     pub fn new(
         network: &Network,
-        head: HeadKind,
+        objectives: &[Objective],
         settings: OptimizerSettings,
         threads: usize,
     ) -> Result<Self, TrainError> {
-        let plan = Plan::new(network, head)?;
+        if objectives.is_empty() {
+            return Err(TrainError::Config("no head is to be trained".to_owned()));
+        }
+        for objective in objectives {
+            objective.check().map_err(TrainError::Config)?;
+        }
+        let heads: Vec<HeadKind> = objectives.iter().map(|objective| objective.head).collect();
+        let plan = Plan::new(network, &heads)?;
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
         let scratches = (0..threads.max(1)).map(|_| Scratch::default()).collect();
         let workshop = Workshop { shards, scratches };
-        Ok(Self { plan, adam: Adam { settings, steps: 0 }, workshop })
+        let optimizer = Optimizer { settings, steps: 0 };
+        Ok(Self { objectives: objectives.to_vec(), plan, optimizer, workshop })
     }
 
     pub fn threads(&self) -> usize {
@@ -99,65 +108,88 @@ impl<E: Element> Trainer<E> {
 
     pub fn restore(&mut self, network: &Network, optimizer: &OptimizerState) -> Result<(), TrainError> {
         self.plan.take(network)?;
-        self.adam.restore(&mut self.plan.parameters, optimizer)
+        self.optimizer.restore(&mut self.plan.parameters, optimizer)
     }
 
-    fn check(&self, batch: &Examples, labelled: bool) -> Result<(), TrainError> {
+    fn check(&self, batch: &Examples, heads: &[usize], labelled: bool) -> Result<(), TrainError> {
         let boards = batch.squares.len();
-        let bad = |what: String| Err(TrainError::Backend(what));
-        if labelled && batch.labels.len() != boards * batch.outputs_each() {
-            return bad(format!("a batch of {boards} positions with {} labels", batch.labels.len()));
-        }
-        if self.plan.last.kind == HeadKind::Moves {
-            if batch.moves.len() != boards * batch.outputs_each() {
-                return bad(format!("a batch of {boards} positions with {} moves", batch.moves.len()));
+        let bad = |what| Err(TrainError::Backend(format!("a batch of {boards} positions with {what}")));
+        for &head in heads {
+            let Objective { head: kind, loss, .. } = self.objectives[head];
+            let asked = Asked::of(batch, kind);
+            if kind == HeadKind::Moves {
+                if !asked.covers(boards) {
+                    return bad(format!("{} moves", batch.moves.len()));
+                }
+                if let Some(index) = batch.moves.iter().find(|&&index| usize::from(index) >= POLICY_SIZE) {
+                    return bad(format!("move index {index}"));
+                }
             }
-            if let Some(index) = batch.moves.iter().find(|&&index| usize::from(index) >= POLICY_SIZE) {
-                return bad(format!("a batch with move index {index}"));
+            let labels = batch.labels(kind).len();
+            match loss {
+                _ if !labelled => {}
+                Loss::CrossEntropy if batch.weights.len() != boards || batch.ends.len() != boards => {
+                    return bad(format!("{} weights", batch.weights.len()));
+                }
+                Loss::Ordinal | Loss::Tanh { .. } if labels != boards * asked.each => {
+                    return bad(format!("{labels} {} labels", kind.name()));
+                }
+                _ => {}
             }
         }
         if let Some(class) = batch.squares.iter().flat_map(|squares| squares.0).find(|&class| class > 15) {
-            return bad(format!("a batch with a square of class {class}"));
+            return bad(format!("a square of class {class}"));
         }
         Ok(())
     }
 
-    /// Cuts `boards` boards with `outputs` outputs each into one part a shard.
-    fn assign(&mut self, boards: usize, outputs: usize) {
+    /// Cuts `boards` boards from `from` on into one part a shard.
+    fn assign(&mut self, from: usize, boards: usize, asked: &[Asked<'_>]) {
         let count = self.workshop.shards.len();
         for (index, shard) in self.workshop.shards.iter_mut().enumerate() {
-            let (first, end) = (index * boards / count, (index + 1) * boards / count);
-            shard.assign(&self.plan, first, end - first, outputs);
+            let (first, end) = (from + index * boards / count, from + (index + 1) * boards / count);
+            shard.assign(&self.plan, first, end - first, asked);
         }
     }
 
-    /// Outputs with running statistics.
-    pub fn logits(&mut self, batch: &Examples) -> Result<Vec<f32>, TrainError> {
-        self.check(batch, false)?;
+    fn asked<'a>(&self, batch: &'a Examples) -> Vec<Asked<'a>> {
+        self.objectives.iter().map(|objective| Asked::of(batch, objective.head)).collect()
+    }
+
+    /// Outputs of one head with running statistics.
+    pub fn logits(&mut self, kind: HeadKind, batch: &Examples) -> Result<Vec<f32>, TrainError> {
+        let head = self.objectives.iter().position(|objective| objective.head == kind);
+        let head =
+            head.ok_or_else(|| TrainError::Backend(format!("the {} head is not trained here", kind.name())))?;
+        self.check(batch, &[head], false)?;
         self.plan.use_running_statistics();
-        let outputs = batch.outputs_each();
-        let mut logits = Vec::with_capacity(batch.squares.len() * outputs);
-        for (index, squares) in batch.squares.chunks(LOGITS_BATCH).enumerate() {
-            let moves = batch.moves.get(index * LOGITS_BATCH * outputs..).unwrap_or_default();
-            self.assign(squares.len(), outputs);
+        // Other heads are not asked for anything.
+        let asked: Vec<Asked<'_>> = (0..self.objectives.len())
+            .map(|other| if other == head { Asked::of(batch, kind) } else { Asked::nothing() })
+            .collect();
+        let mut logits = Vec::with_capacity(asked[head].before(batch.squares.len()));
+        for first in (0..batch.squares.len()).step_by(LOGITS_BATCH) {
+            let boards = LOGITS_BATCH.min(batch.squares.len() - first);
+            self.assign(first, boards, &asked);
             let plan = &self.plan;
             self.workshop.each(|shard, scratch| {
                 for stage in 0..plan.stages.len() {
-                    shard.forward(plan, stage, squares, scratch);
+                    shard.forward(plan, stage, &batch.squares, scratch);
                 }
-                shard.logits(plan, moves);
+                shard.logits(plan, head, &asked[head], scratch);
             });
             for shard in &self.workshop.shards {
-                logits.extend_from_slice(&shard.logits);
+                logits.extend_from_slice(&shard.heads[head].logits);
             }
         }
         Ok(logits)
     }
 
-    /// Forward with batch statistics; the outputs.
-    fn forward(&mut self, batch: &Examples) -> Vec<f32> {
+    /// Forward with batch statistics; the outputs of each head.
+    fn forward(&mut self, batch: &Examples) -> Vec<Vec<f32>> {
         let boards = batch.squares.len();
-        self.assign(boards, batch.outputs_each());
+        let asked = self.asked(batch);
+        self.assign(0, boards, &asked);
         for stage in 0..self.plan.stages.len() {
             let plan = &self.plan;
             self.workshop.each(|shard, scratch| shard.forward(plan, stage, &batch.squares, scratch));
@@ -171,76 +203,122 @@ impl<E: Element> Trainer<E> {
             }
         }
         let plan = &self.plan;
-        self.workshop.each(|shard, _| shard.logits(plan, &batch.moves));
-        self.workshop.shards.iter().flat_map(|shard| shard.logits.iter().copied()).collect()
+        self.workshop.each(|shard, scratch| {
+            for (head, asked) in asked.iter().enumerate() {
+                shard.logits(plan, head, asked, scratch);
+            }
+        });
+        let logits = |head: usize| {
+            let parts = self.workshop.shards.iter().map(|shard| shard.heads[head].logits.as_slice());
+            parts.collect::<Vec<_>>().concat()
+        };
+        (0..asked.len()).map(logits).collect()
     }
 
-    /// The mean loss over pairs, and where positions have several moves each, added to it the mean over the pairs of
-    /// moves of one position; leaves its slopes in the shards.
-    fn loss(&mut self, logits: &[f32], labels: &[i32]) -> f32 {
+    /// The loss of one head, before its weight; leaves the slopes of the weighted loss in the shards.
+    fn loss(&mut self, head: usize, logits: &[f32], batch: &Examples) -> f32 {
+        let Objective { head: kind, loss, weight } = self.objectives[head];
+        let (asked, labels) = (Asked::of(batch, kind), batch.labels(kind));
         self.workshop.each(|shard, _| {
-            shard.part = PartOfLoss::default();
-            ordinal_part(
-                logits,
-                labels,
-                shard.first * shard.outputs_each,
-                &mut shard.slopes,
-                &mut shard.part,
-            );
-        });
-        let mut loss = self.divide_by_pairs(|shard| (&mut shard.slopes, &shard.part));
-        let each = self.workshop.shards.first().map_or(1, |shard| shard.outputs_each);
-        if each > 1 {
-            for shard in &mut self.workshop.shards {
-                shard.sibling_part = PartOfLoss::default();
-                shard.sibling_slopes.resize(shard.slopes.len(), 0.0);
-                let range = shard.first * each..(shard.first + shard.boards) * each;
-                let boards = logits[range.clone()].chunks(each).zip(labels[range].chunks(each));
-                for ((logits, labels), slopes) in boards.zip(shard.sibling_slopes.chunks_mut(each)) {
-                    ordinal_part(logits, labels, 0, slopes, &mut shard.sibling_part);
+            let (first, boards) = (shard.first, shard.boards);
+            let HeadPart { first: from, slopes, part, .. } = &mut shard.heads[head];
+            let range = *from..*from + slopes.len();
+            *part = PartOfLoss::default();
+            match loss {
+                Loss::Ordinal => ordinal_part(logits, labels, *from, slopes, part),
+                Loss::Tanh { scale } => {
+                    tanh_part(&logits[range.clone()], &labels[range], scale, slopes, part);
+                }
+                Loss::CrossEntropy => {
+                    for board in first..first + boards {
+                        let moves = asked.before(board)..asked.before(board + 1);
+                        let slopes = &mut slopes[moves.start - *from..moves.end - *from];
+                        cross_entropy_part(&logits[moves], batch.weights[board], slopes, part);
+                    }
                 }
             }
-            loss += self.divide_by_pairs(|shard| (&mut shard.sibling_slopes, &shard.sibling_part));
-            for shard in &mut self.workshop.shards {
-                accumulate(&mut shard.slopes, &shard.sibling_slopes, false);
-            }
+        });
+        let mut mean = self.divide(weight, |shard| {
+            let head = &mut shard.heads[head];
+            (&mut head.slopes, &head.part)
+        });
+        if loss == Loss::Ordinal && asked.each > 1 {
+            mean += self.sibling_loss(head, logits, batch);
         }
-        loss
+        mean
     }
 
-    /// The mean over the pairs of all shards; slopes of the sum become slopes of the mean.
-    fn divide_by_pairs(
+    /// Where positions have several moves each: the mean over the pairs of moves of one position.
+    fn sibling_loss(&mut self, head: usize, logits: &[f32], batch: &Examples) -> f32 {
+        let Objective { head: kind, weight, .. } = self.objectives[head];
+        let (each, labels) = (Asked::of(batch, kind).each, batch.labels(kind));
+        for shard in &mut self.workshop.shards {
+            let HeadPart { first, slopes, sibling_slopes, sibling_part, .. } = &mut shard.heads[head];
+            *sibling_part = PartOfLoss::default();
+            sibling_slopes.resize(slopes.len(), 0.0);
+            let range = *first..*first + slopes.len();
+            let boards = logits[range.clone()].chunks(each).zip(labels[range].chunks(each));
+            for ((logits, labels), slopes) in boards.zip(sibling_slopes.chunks_mut(each)) {
+                ordinal_part(logits, labels, 0, slopes, sibling_part);
+            }
+        }
+        let mean = self.divide(weight, |shard| {
+            let head = &mut shard.heads[head];
+            (&mut head.sibling_slopes, &head.sibling_part)
+        });
+        for shard in &mut self.workshop.shards {
+            let HeadPart { slopes, sibling_slopes, .. } = &mut shard.heads[head];
+            accumulate(slopes, sibling_slopes, false);
+        }
+        mean
+    }
+
+    /// The mean over the terms of all shards; slopes of the sum become slopes of `weight` times the mean.
+    fn divide(
         &mut self,
+        weight: f32,
         of: impl for<'a> Fn(&'a mut Shard<E>) -> (&'a mut Vec<f32>, &'a PartOfLoss),
     ) -> f32 {
-        let (mut pairs, mut sum) = (0, 0.0);
+        let (mut count, mut sum) = (0.0, 0.0);
         for shard in &mut self.workshop.shards {
             let (_, part) = of(shard);
-            pairs += part.pairs;
+            count += part.count;
             sum += part.sum;
         }
-        let count = pairs.max(1) as f64;
+        let count = if count > 0.0 { count } else { 1.0 };
         for shard in &mut self.workshop.shards {
             let (slopes, _) = of(shard);
-            slopes.iter_mut().for_each(|slope| *slope = (f64::from(*slope) / count) as f32);
+            for slope in slopes {
+                *slope = (f64::from(*slope) * f64::from(weight) / count) as f32;
+            }
         }
         (sum / count) as f32
     }
 
     /// All gradients, from the slopes in the shards.
     fn backward(&mut self, batch: &Examples) {
-        let boards = batch.squares.len();
-        let plan = &self.plan;
-        self.workshop.each(|shard, scratch| shard.backward_last(plan, &batch.moves, scratch));
-        let (weight, bias) = (self.plan.last.weight, self.plan.last.bias);
-        for (index, shard) in self.workshop.shards.iter().enumerate() {
-            let parameters = &mut self.plan.parameters;
-            accumulate(&mut parameters[weight].gradient, &shard.last_weights, index == 0);
-            accumulate(&mut parameters[bias].gradient, &shard.last_biases, index == 0);
+        let asked = self.asked(batch);
+        let mut end = self.plan.stages.len();
+        for (head, asked) in asked.iter().enumerate().rev() {
+            let plan = &self.plan;
+            self.workshop.each(|shard, scratch| shard.backward_last(plan, head, asked, scratch));
+            let (weight, bias) = (plan.lasts[head].weight, plan.lasts[head].bias);
+            for (index, shard) in self.workshop.shards.iter().enumerate() {
+                let parameters = &mut self.plan.parameters;
+                accumulate(&mut parameters[weight].gradient, &shard.heads[head].weights, index == 0);
+                accumulate(&mut parameters[bias].gradient, &shard.heads[head].biases, index == 0);
+            }
+            let first = self.plan.lasts[head].first;
+            self.backward_stages(first..end, batch);
+            end = first;
         }
-        for stage in (0..self.plan.stages.len()).rev() {
+        self.backward_stages(0..end, batch);
+    }
+
+    fn backward_stages(&mut self, stages: std::ops::Range<usize>, batch: &Examples) {
+        for stage in stages.rev() {
             let (sums, products) = total(&self.workshop.shards);
-            let count = boards * self.plan.stages[stage].cells;
+            let count = batch.squares.len() * self.plan.stages[stage].cells;
             self.plan.norm_backward(stage, &sums, &products, count);
             let plan = &self.plan;
             self.workshop.each(|shard, scratch| shard.backward(plan, stage, &batch.squares, scratch));
@@ -256,14 +334,17 @@ impl<E: Element> Trainer<E> {
 
     /// Loss, outputs and gradients of a batch.
     pub fn gradients(&mut self, batch: &Examples) -> Result<Step, TrainError> {
-        self.check(batch, true)?;
+        let heads: Vec<usize> = (0..self.objectives.len()).collect();
+        self.check(batch, &heads, true)?;
         let logits = self.forward(batch);
-        let loss = self.loss(&logits, &batch.labels);
-        if !loss.is_finite() || logits.iter().any(|logit| !logit.is_finite()) {
-            return Err(TrainError::Diverged { step: self.adam.steps, loss });
+        let losses: Vec<f32> = heads.iter().map(|&head| self.loss(head, &logits[head], batch)).collect();
+        let weights = self.objectives.iter().map(|objective| objective.weight);
+        let loss = losses.iter().zip(weights).map(|(loss, weight)| loss * weight).sum::<f32>();
+        if !loss.is_finite() || logits.iter().flatten().any(|logit| !logit.is_finite()) {
+            return Err(TrainError::Diverged { step: self.optimizer.steps, loss });
         }
         self.backward(batch);
-        Ok(Step { loss, logits })
+        Ok(Step { loss, losses, logits })
     }
 
     pub fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<Step, TrainError> {
@@ -271,8 +352,8 @@ impl<E: Element> Trainer<E> {
             return Err(TrainError::Backend("an empty batch".to_owned()));
         }
         let step = self.gradients(batch)?;
-        self.plan.update_running_statistics(self.adam.settings.norm_momentum, batch.squares.len());
-        self.adam.update(&mut self.plan.parameters, learning_rate);
+        self.plan.update_running_statistics(self.optimizer.settings.norm_momentum, batch.squares.len());
+        self.optimizer.update(&mut self.plan.parameters, learning_rate);
         self.plan.pack();
         Ok(step)
     }

@@ -1,0 +1,108 @@
+//! `batch-first bench train`: how many positions a second this machine trains.
+
+use ::train::{
+    Loss, Objective,
+    native::{Precision, measure_speed},
+};
+use nets::{Description, HeadKind};
+
+/// What is trained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Model {
+    /// The value network, ordinal loss.
+    Value,
+    /// The move network, ordinal loss.
+    Moves,
+    /// Both heads on one trunk: ordinal loss and cross entropy.
+    Shared,
+}
+
+/// Number format of the products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Bf16,
+    F32,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct TrainArgs {
+    /// Network; may be repeated.
+    #[arg(long, value_enum, default_values_t = [Model::Value, Model::Moves, Model::Shared])]
+    model: Vec<Model>,
+    /// Positions a step.
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(2..=16_384))]
+    batch: u32,
+    /// Steps that are timed, after one that is not.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    steps: u32,
+    /// Threads; 0: all cores.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=256))]
+    threads: u32,
+    /// Number format (default: bf16 where a tile unit makes it fast).
+    #[arg(long, value_enum)]
+    precision: Option<Format>,
+    /// One JSON object a line instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Model {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Value => "value",
+            Self::Moves => "moves",
+            Self::Shared => "shared",
+        }
+    }
+
+    fn parts(self) -> (Description, Vec<Objective>) {
+        let (value, moves): (Objective, Objective) = (HeadKind::Value.into(), HeadKind::Moves.into());
+        match self {
+            Self::Value => (Description::batch_first(&[HeadKind::Value]), vec![value]),
+            Self::Moves => (Description::batch_first(&[HeadKind::Moves]), vec![moves]),
+            Self::Shared => {
+                let policy = Objective { loss: Loss::CrossEntropy, ..moves };
+                (Description::batch_first_shared(), vec![value, policy])
+            }
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Training failed.
+#[expect(clippy::print_stdout, reason = "a command's answer")]
+pub(super) fn run(args: &TrainArgs) -> anyhow::Result<()> {
+    let precision = match args.precision {
+        None => Precision::best(),
+        Some(Format::Bf16) => Precision::Bf16,
+        Some(Format::F32) => Precision::Single,
+    };
+    let batch = args.batch as usize;
+    if !args.json {
+        println!("{:<8} {:>6} {:>14} {:>14}  backend", "network", "batch", "positions/s", "a CPU second");
+    }
+    for model in &args.model {
+        let (description, objectives) = model.parts();
+        let (steps, threads) = (args.steps as usize, args.threads as usize);
+        let speed = measure_speed(description, &objectives, batch, steps, threads, precision)?;
+        let cpu = speed.per_cpu_second();
+        if args.json {
+            let line = serde_json::json!({
+                "network": model.name(), "batch": batch, "steps": steps, "backend": speed.backend,
+                "positions_per_second": speed.per_second(), "positions_per_cpu_second": cpu,
+            });
+            println!("{line}");
+        } else {
+            let cpu = cpu.map_or_else(|| "unknown".to_owned(), |rate| format!("{rate:.0}"));
+            println!(
+                "{:<8} {batch:>6} {:>14.0} {cpu:>14}  {}",
+                model.name(),
+                speed.per_second(),
+                speed.backend
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! The played move among the legal ones: what cross entropy learns from.
+
+use board::Color;
+use nets::{PolicyIndex, Squares, policy_index};
+
+use crate::Examples;
+
+/// The legal moves of a position by output index, for the side to move; empty where the position cannot be rebuilt.
+#[must_use]
+pub(crate) fn legal_indices(squares: &Squares) -> Vec<PolicyIndex> {
+    // Squares are seen from the mover's side, so the mover may as well be White.
+    let position = squares.position(Color::White);
+    position.map_or_else(Vec::new, |position| {
+        position.legal_moves().into_iter().map(|mv| policy_index(mv, Color::White)).collect()
+    })
+}
+
+/// Turns a batch with the played move of each position, the value before it and the value after it (for the mover) into
+/// one with all legal moves, the played one first. A position counts unless its move gave away more than `margin`: such
+/// a move was random or a mistake, and nobody wants it predicted. A position whose played move is not legal has no moves.
+pub(crate) fn spread(examples: Examples, margin: i32) -> Examples {
+    let count = examples.squares.len();
+    let mut moves = Vec::with_capacity(40 * count);
+    let (mut ends, mut weights) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    for (index, (squares, played)) in examples.squares.iter().zip(&examples.moves).enumerate() {
+        let mut legal = legal_indices(squares);
+        match legal.iter().position(|mv| mv == played) {
+            Some(place) => legal.swap(0, place),
+            None => legal.clear(),
+        }
+        let kept = !legal.is_empty() && keeps(examples.values[index], examples.move_values[index], margin);
+        moves.append(&mut legal);
+        ends.push(moves.len());
+        weights.push(f32::from(u8::from(kept)));
+    }
+    Examples { moves, ends, weights, move_values: Vec::new(), ..examples }
+}
+
+/// Does a move keep the mover's value up to `margin`? Both values are for the mover.
+pub(crate) fn keeps(before: i32, after: i32, margin: i32) -> bool {
+    after.saturating_add(margin) >= before
+}
+
+#[cfg(test)]
+mod tests {
+    use board::{CastlingMode, Position};
+
+    use super::*;
+
+    #[test]
+    fn the_played_move_comes_first_and_blunders_do_not_count() {
+        let fen = "rnbqkbnr/pppp1ppp/8/4p3/6P1/5P2/PPPPP2P/RNBQKBNR b KQkq - 0 2";
+        let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
+        let squares = Squares::of(&position);
+        let legal: Vec<PolicyIndex> =
+            position.legal_moves().into_iter().map(|mv| policy_index(mv, Color::Black)).collect();
+        let examples = Examples {
+            squares: vec![squares; 4],
+            values: vec![50, 50, 109_999, i32::MIN + 1],
+            moves: vec![legal[7], legal[3], legal[0], PolicyIndex::MAX],
+            move_values: vec![-50, -51, 900, 0],
+            ..Examples::default()
+        };
+        let spread = spread(examples, 100);
+        assert_eq!(spread.ends, [legal.len(), 2 * legal.len(), 3 * legal.len(), 3 * legal.len()]);
+        assert_eq!(spread.weights, [1.0, 0.0, 0.0, 0.0]);
+        for (moves, played) in spread.moves.chunks(legal.len()).zip([legal[7], legal[3], legal[0]]) {
+            assert_eq!(moves[0], played);
+            let (mut moves, mut legal) = (moves.to_vec(), legal.clone());
+            moves.sort_unstable();
+            legal.sort_unstable();
+            assert_eq!(moves, legal);
+        }
+    }
+}
