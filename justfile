@@ -36,6 +36,10 @@ level ELO='1350' GAMES='10' TIME='200ms':
 review:
     cargo insta review
 
+# The kernels that Miri can follow, for undefined behaviour (needs a nightly toolchain with Miri)
+miri:
+    MIRIFLAGS=-Zmiri-disable-isolation RUSTFLAGS='-C target-feature=+avx2,+fma' cargo +nightly miri test --target-dir target/miri -p batch-first-eval --test agreement -- a_tiny_network_agrees
+
 # Evaluations per second by code path and batch size
 bench-eval *ARGS:
     cargo run --release -- bench eval {{ARGS}}

@@ -489,6 +489,29 @@ fn scores_depend_neither_on_the_batch_nor_on_the_threads() {
     }
 }
 
+/// Small enough for Miri (`just miri`): every kind of layer, few channels, few boards.
+#[test]
+fn a_tiny_network_agrees() {
+    let branches = vec![Branch { kernel: [3, 2], dilation: [2, 1], channels: 5 }];
+    let residual = Layer::Residual { layers: vec![conv(3, 5, false, false)], activation: Activation::Relu };
+    let trunk = vec![Layer::Branches { branches, norm: true, activation: Activation::Relu }, residual];
+    let pool = |pooling| Layer::Pool { pooling, size: 2 };
+    let dense = |channels| Layer::Dense { channels, norm: false, activation: Activation::Relu };
+    let value = vec![
+        Layer::AppendMean,
+        pool(Pooling::Max),
+        conv(3, 3, true, true),
+        pool(Pooling::Average),
+        dense(7),
+        conv(1, 1, false, false),
+    ];
+    let heads = vec![
+        Head { kind: HeadKind::Value, layers: value },
+        Head { kind: HeadKind::Moves, layers: vec![conv(1, 73, false, false)] },
+    ];
+    check(&network(Description { encoding: Encoding::BatchFirst15, trunk, heads }, 9), 3, 9);
+}
+
 #[test]
 fn batches_come_back_in_order() {
     let network = small();
