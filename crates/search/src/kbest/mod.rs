@@ -89,7 +89,7 @@ impl KBest {
     pub fn new(evaluator: Box<dyn Evaluator>, calibration: &Calibration, settings: &Settings) -> Self {
         let (memory, frames) = Self::memory_shares(settings);
         Self {
-            searcher: Searcher::new(&calibration.bins, frames),
+            searcher: Searcher::new(calibration, frames),
             memory: Memory::new(memory),
             evaluator,
             calibration: calibration.clone(),
@@ -265,7 +265,7 @@ impl Search for KBest {
             let (memory, frames) = Self::memory_shares(settings);
             self.memory = Memory::new(memory);
             let (selectivity, any_proof) = (self.searcher.selectivity, self.searcher.any_proof);
-            self.searcher = Searcher::new(&self.calibration.bins, frames);
+            self.searcher = Searcher::new(&self.calibration, frames);
             (self.searcher.selectivity, self.searcher.any_proof) = (selectivity, any_proof);
             self.known_game.clear();
         }

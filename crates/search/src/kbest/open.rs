@@ -1,6 +1,7 @@
 //! How a position comes into a pass: rules and memory first, then its value or its move scores, then its moves.
 
 use board::{Move, Position};
+use nets::MoveScores;
 
 use super::{
     PLY,
@@ -91,7 +92,7 @@ impl Searcher {
         if !full {
             frame.next += 1;
         }
-        let wish = if full { Wish::Full } else { self.selectivity.wish(frame, place) };
+        let wish = if full { Wish::Full } else { self.selectivity.wish(frame, place, self.move_scores) };
         let (opened, reduced) = self.open_move(root, reference, edge, wish, level, memory);
         match opened {
             Opened::Known(lower, upper) => {
@@ -107,7 +108,16 @@ impl Searcher {
                 let step = match frame.edges.get(frame.next) {
                     // One forcing move mostly settles it.
                     Some(next) if next.score == i16::MAX => FORCING_SPECULATION,
-                    Some(next) => self.pool.speculation(f32::from(next.score) - frame.separator as f32),
+                    Some(next) => match self.move_scores {
+                        MoveScores::Centipawns => {
+                            self.pool.speculation(f32::from(next.score) - frame.separator as f32)
+                        }
+                        // Nothing is expected of a position that is worth less than its separator.
+                        MoveScores::Policy => {
+                            let value = memory.value(frame.position.key());
+                            if value.is_some_and(|value| value < frame.separator) { 1 } else { 3 }
+                        }
+                    },
                     None => 0,
                 };
                 self.enqueue(reference, step);

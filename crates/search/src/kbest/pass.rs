@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use board::{Move, Position};
 use eval::{Batch, EvalError, Evaluator};
+use nets::{Calibration, MoveScores};
 
 use super::{
     frame::{FrameRef, Frames, Link},
@@ -94,6 +95,8 @@ pub(super) struct Searcher {
     pub selectivity: Selectivity,
     /// Use mates that were proven at another depth: more than a search of this depth could see.
     pub any_proof: bool,
+    /// What the network says of moves. A policy comes with the value: both are asked for at once.
+    pub(super) move_scores: MoveScores,
     /// Deepest ply seen since the last [`Searcher::reset_statistics`].
     pub deepest: u32,
     /// Batches and the evaluations in them since then.
@@ -140,19 +143,28 @@ pub(super) fn memory_key(position: &Position) -> u64 {
     }
 }
 
+/// Hundredths of the natural logarithm of each move's chance.
+fn log_chances(logits: &[f32]) -> impl ExactSizeIterator<Item = Value> {
+    let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f32 = logits.iter().map(|logit| (logit - most).exp()).sum();
+    let shift = most + sum.ln();
+    logits.iter().map(move |logit| from_evaluation(100.0 * (logit - shift)))
+}
+
 impl Searcher {
-    /// `boundaries` of the bins; `bytes` bound the frames.
-    pub(super) fn new(boundaries: &[f32], bytes: usize) -> Self {
+    /// `calibration` gives the bins and the meaning of move scores; `bytes` bound the frames.
+    pub(super) fn new(calibration: &Calibration, bytes: usize) -> Self {
         Self {
             frames: Frames::default(),
             open: HashMap::default(),
-            pool: Pool::new(boundaries),
+            pool: Pool::new(&calibration.bins),
             pending: Vec::new(),
             news: Vec::new(),
             batch: Batch::default(),
             frame_limit: (bytes / 2 / Frames::TYPICAL_BYTES).max(64),
             selectivity: Selectivity::default(),
             any_proof: true,
+            move_scores: calibration.move_scores,
             deepest: 0,
             batches: 0,
             evaluations: 0,
@@ -247,19 +259,23 @@ impl Searcher {
         let mut batch = std::mem::take(&mut self.batch);
         batch.clear();
         let mut asked = std::mem::take(&mut self.pending);
+        let together = self.move_scores == MoveScores::Policy;
         // The same question may have come up in two frames (other depths or separators): it is asked once.
         let mut questions = HashSet::with_capacity(asked.len());
         let mut again = Vec::new();
         asked.retain(|pending| {
             let Some(frame) = self.frames.get(pending.frame) else { return false };
-            if !questions.insert((frame.position.key(), pending.ask)) {
+            let (value, moves) = match pending.ask {
+                _ if together => (true, true),
+                Ask::Value => (true, false),
+                Ask::Moves => (false, true),
+            };
+            if !questions.insert((frame.position.key(), value, moves)) {
                 again.push(pending.frame);
                 return false;
             }
-            match pending.ask {
-                Ask::Value => batch.push(&frame.position, true, &[]),
-                Ask::Moves => batch.push(&frame.position, false, &frame.position.legal_moves()),
-            }
+            let legal = if moves { frame.position.legal_moves() } else { Default::default() };
+            batch.push(&frame.position, value, &legal);
             true
         });
         self.batches += 1;
@@ -269,15 +285,20 @@ impl Searcher {
         for ((pending, query), &value) in asked.iter().zip(&answered.batch.queries).zip(&scores.values) {
             let Some(frame) = self.frames.get(pending.frame) else { continue };
             let key = frame.position.key();
-            match pending.ask {
-                Ask::Moves => {
-                    let found = scores.moves[query.move_range()].iter().map(|&score| from_evaluation(score));
-                    memory.store_scores(key, found);
-                    self.ask_moves(root, pending.frame, memory);
+            if together || pending.ask == Ask::Value {
+                memory.store_value(key, from_evaluation(value));
+            }
+            let moves = &scores.moves[query.move_range()];
+            match self.move_scores {
+                MoveScores::Centipawns => {
+                    memory.store_scores(key, moves.iter().map(|&score| from_evaluation(score)));
                 }
+                MoveScores::Policy => memory.store_scores(key, log_chances(moves)),
+            }
+            match pending.ask {
+                Ask::Moves => self.ask_moves(root, pending.frame, memory),
                 Ask::Value => {
                     let value = from_evaluation(value);
-                    memory.store_value(key, value);
                     if let Some((lower, upper)) = self.take_value(root, pending.frame, value, memory) {
                         self.close(pending.frame, lower, upper, memory, true);
                     }
@@ -388,5 +409,20 @@ impl Searcher {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logarithms_of_chances() {
+        // Chances 1/2, 1/4, 1/4, whatever all logits are shifted by.
+        for shift in [-50.0, 0.0, 800.0] {
+            let logits = [2_f32.ln(), 0.0, 0.0].map(|logit| logit + shift);
+            assert_eq!(log_chances(&logits).collect::<Vec<_>>(), [-69, -139, -139]);
+        }
+        assert_eq!(log_chances(&[]).len(), 0);
     }
 }

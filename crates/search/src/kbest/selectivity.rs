@@ -1,14 +1,15 @@
 //! What is searched less deeply, or not at all.
 //!
-//! Moves are ordered by the move network. A late quiet move that gives no check is first searched to a smaller depth,
+//! Moves are ordered by their scores. A late quiet move that gives no check is first searched to a smaller depth,
 //! the smaller the later it comes (logarithmically, as late-move reductions in alpha-beta engines); if it still reaches
 //! the separator it is searched again to its full depth before that is believed. Next to the leaves a late quiet move
-//! whose score lies far below the separator is not searched.
+//! whose score lies far below the separator, or whose chance in the policy is small, is not searched.
 //!
 //! Within two plies of the leaves a position is first asked for its value. Far above the separator, that settles it
 //! (reverse futility); far below, only forcing moves are looked at (razoring). Only in between its moves are scored.
 
 use board::{Move, Role};
+use nets::MoveScores;
 
 use super::{PLY, frame::Frame};
 use crate::{
@@ -45,6 +46,8 @@ pub(super) struct Selectivity {
     pub reduction_divisor: Option<f32>,
     /// At depth 1 a late quiet move is skipped when its score plus this is below the separator, centipawns.
     pub skip_margin: Option<Value>,
+    /// The same for a network with a policy: skipped when the logarithm of its chance, in hundredths, is below this.
+    pub skip_chance: Option<Value>,
     /// How far from the separator a value must lie to settle a position, in centipawns a ply of depth.
     pub value_margin: Option<Value>,
 }
@@ -57,13 +60,19 @@ const VALUE_PLIES: i16 = 2;
 
 impl Default for Selectivity {
     fn default() -> Self {
-        Self { reduction_divisor: Some(2.0), skip_margin: Some(150), value_margin: Some(100) }
+        Self {
+            reduction_divisor: Some(2.0),
+            skip_margin: Some(150),
+            skip_chance: Some(-300),
+            value_margin: Some(100),
+        }
     }
 }
 
 impl Selectivity {
     /// Every move to full depth.
-    pub(super) const NONE: Self = Self { reduction_divisor: None, skip_margin: None, value_margin: None };
+    pub(super) const NONE: Self =
+        Self { reduction_divisor: None, skip_margin: None, skip_chance: None, value_margin: None };
 
     /// Is a position of this depth asked for its value before its moves? All leaves are, unless in check.
     pub(super) fn asks_value(&self, depth: i16, separator: Value, check: bool) -> bool {
@@ -88,7 +97,7 @@ impl Selectivity {
     }
 
     /// What is to be done with the move at this place of the frame's order.
-    pub(super) fn wish(&self, frame: &Frame, place: usize) -> Wish {
+    pub(super) fn wish(&self, frame: &Frame, place: usize, scores: MoveScores) -> Wish {
         let edge = frame.edges[place];
         if frame.depth < PLY || place < ALWAYS_FULL || frame.ply == 0 && place < 2 * ALWAYS_FULL {
             return Wish::Full;
@@ -97,10 +106,13 @@ impl Selectivity {
             return Wish::Full;
         }
         if frame.depth == PLY {
-            let hopeless = self
-                .skip_margin
-                .is_some_and(|margin| frame.ply > 0 && i32::from(edge.score) + margin < frame.separator);
-            return if hopeless { Wish::Skip } else { Wish::Full };
+            let hopeless = match scores {
+                MoveScores::Centipawns => {
+                    self.skip_margin.is_some_and(|margin| i32::from(edge.score) + margin < frame.separator)
+                }
+                MoveScores::Policy => self.skip_chance.is_some_and(|least| i32::from(edge.score) < least),
+            };
+            return if hopeless && frame.ply > 0 { Wish::Skip } else { Wish::Full };
         }
         let Some(divisor) = self.reduction_divisor else { return Wish::Full };
         let depth = f32::from(frame.depth) / f32::from(PLY);

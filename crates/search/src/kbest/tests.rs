@@ -1,10 +1,16 @@
 //! The search against plain negamax, and against mates that are known.
 
-use std::collections::HashMap;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use board::{CastlingMode, Color, Game, Position, Role, Setup, Square, to_uci};
-use eval::{Batch, Evaluator, Mock};
-use nets::Calibration;
+use eval::{Answered, Batch, EvalError, Evaluator, Mock};
+use nets::{Calibration, MoveScores};
 
 use super::*;
 use crate::{
@@ -127,7 +133,10 @@ fn kbest(seed: u64, batch: usize, multipv: usize) -> KBest {
 
 /// With selectivity.
 fn as_it_plays(seed: u64, batch: usize, multipv: usize) -> KBest {
-    let calibration = Calibration { bins: vec![20.0, 60.0, 150.0, 300.0], ..Calibration::default() };
+    // Odd seeds: the move scores are a policy.
+    let move_scores = if seed % 2 == 1 { MoveScores::Policy } else { MoveScores::Centipawns };
+    let bins = vec![20.0, 60.0, 150.0, 300.0];
+    let calibration = Calibration { bins, move_scores, ..Calibration::default() };
     let settings = Settings { batch, multipv, hash_mib: 16, ..Settings::default() };
     KBest::new(Box::new(Mock::new(seed)), &calibration, &settings)
 }
@@ -274,17 +283,59 @@ fn a_third_repetition_is_a_draw() {
     assert_eq!(repeated.score, Score::Centipawns(0));
 }
 
+/// Counts questions that come again.
+struct Once {
+    inner: Mock,
+    seen: HashSet<(u64, bool, bool)>,
+    again: Arc<AtomicUsize>,
+}
+
+impl Evaluator for Once {
+    fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
+        for query in &batch.queries {
+            let question = (query.key, query.value, query.move_count > 0);
+            if !self.seen.insert(question) {
+                self.again.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        self.inner.submit(batch)
+    }
+    fn wait(&mut self) -> Result<Answered, EvalError> {
+        self.inner.wait()
+    }
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight()
+    }
+    fn preferred_batch(&self) -> usize {
+        16
+    }
+    fn largest_batch(&self) -> usize {
+        4096
+    }
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+}
+
 #[test]
 fn an_evaluation_is_never_made_twice() {
     let game = Game::default();
-    let mut search = kbest(9, 16, 1);
-    let limits = Limits { depth: Some(3), ..Limits::default() };
-    let first = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
-    let second = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
-    assert!(first.nodes > 100);
-    assert_eq!(second.nodes, 0);
-    assert_eq!(first.lines[0].score, second.lines[0].score);
-    assert_eq!(first.best, second.best);
+    for move_scores in [MoveScores::Centipawns, MoveScores::Policy] {
+        let calibration = Calibration { move_scores, ..Calibration::default() };
+        let again = Arc::new(AtomicUsize::new(0));
+        let evaluator = Once { inner: Mock::new(9), seen: HashSet::new(), again: Arc::clone(&again) };
+        let settings = Settings { hash_mib: 64, ..Settings::default() };
+        let mut search = KBest::new(Box::new(evaluator), &calibration, &settings).exact();
+        let limits = Limits { depth: Some(4), ..Limits::default() };
+        let first = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
+        let second = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
+        // But for two positions that fall on one cell of the memory.
+        let again = again.load(Ordering::Relaxed) as u64;
+        assert!(first.nodes > 500 && again * 200 < first.nodes, "{again} of {}", first.nodes);
+        assert_eq!(second.nodes, 0);
+        assert_eq!(first.lines[0].score, second.lines[0].score);
+        assert_eq!(first.best, second.best);
+    }
 }
 
 /// Little memory and a large K: the search goes on with the positions that it has room for.
