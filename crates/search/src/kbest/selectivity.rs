@@ -2,8 +2,9 @@
 //!
 //! Moves are ordered by their scores. A late quiet move that gives no check is first searched to a smaller depth,
 //! the smaller the later it comes (logarithmically, as late-move reductions in alpha-beta engines); if it still reaches
-//! the separator it is searched again to its full depth before that is believed. Next to the leaves a late quiet move
-//! whose score lies far below the separator, or whose chance in the policy is small, is not searched.
+//! the separator it is searched again to its full depth before that is believed. A late quiet move whose chance in the
+//! policy is small is not searched, the smaller the deeper; without a policy, next to the leaves, one whose score lies
+//! far below the separator.
 //!
 //! Within two plies of the leaves a position is first asked for its value. Far above the separator, that settles it
 //! (reverse futility); far below, only forcing moves are looked at (razoring). Only in between its moves are scored.
@@ -46,8 +47,9 @@ pub(super) struct Selectivity {
     pub reduction_divisor: Option<f32>,
     /// At depth 1 a late quiet move is skipped when its score plus this is below the separator, centipawns.
     pub skip_margin: Option<Value>,
-    /// The same for a network with a policy: skipped when the logarithm of its chance, in hundredths, is below this.
-    pub skip_chance: Option<Value>,
+    /// With a policy, a late quiet move is skipped when its chance is below this, in hundredths of the natural
+    /// logarithm: at depth 1, and how much less for each further ply.
+    pub skip_chance: Option<(Value, Value)>,
     /// How far from the separator a value must lie to settle a position, in centipawns a ply of depth.
     pub value_margin: Option<Value>,
 }
@@ -63,7 +65,7 @@ impl Default for Selectivity {
         Self {
             reduction_divisor: Some(2.0),
             skip_margin: Some(150),
-            skip_chance: Some(-300),
+            skip_chance: Some((-300, -60)),
             value_margin: Some(100),
         }
     }
@@ -105,14 +107,21 @@ impl Selectivity {
         if is_forcing(frame, edge.mv) || frame.position.is_check() {
             return Wish::Full;
         }
-        if frame.depth == PLY {
-            let hopeless = match scores {
-                MoveScores::Centipawns => {
-                    self.skip_margin.is_some_and(|margin| i32::from(edge.score) + margin < frame.separator)
-                }
-                MoveScores::Policy => self.skip_chance.is_some_and(|least| i32::from(edge.score) < least),
-            };
-            return if hopeless && frame.ply > 0 { Wish::Skip } else { Wish::Full };
+        let further = i32::from(frame.depth / PLY) - 1;
+        let score = i32::from(edge.score);
+        let hopeless = match scores {
+            MoveScores::Centipawns => {
+                further == 0 && self.skip_margin.is_some_and(|margin| score + margin < frame.separator)
+            }
+            MoveScores::Policy => {
+                self.skip_chance.is_some_and(|(least, each)| score < least + each * further)
+            }
+        };
+        if hopeless && frame.ply > 0 {
+            return Wish::Skip;
+        }
+        if further == 0 {
+            return Wish::Full;
         }
         let Some(divisor) = self.reduction_divisor else { return Wish::Full };
         let depth = f32::from(frame.depth) / f32::from(PLY);
