@@ -37,6 +37,9 @@ fn tolerance(precision: Precision) -> f32 {
 /// # Errors
 /// The network cannot be used, no path runs, or the path computes wrongly.
 pub fn run(args: Args) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let network = Arc::new(engine::network(args.net.as_deref())?);
+    let loaded = start.elapsed();
     let mut out = std::io::stdout().lock();
     let processors = engine::processors();
     writeln!(out, "batch-first {}", env!("CARGO_PKG_VERSION"))?;
@@ -70,9 +73,6 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         std::env::var(PATH_VARIABLE).unwrap_or_else(|_| "not set".to_owned())
     )?;
 
-    let start = Instant::now();
-    let network = Arc::new(engine::network(args.net.as_deref())?);
-    let loaded = start.elapsed();
     let threads = args.threads.map_or(processors, |threads| threads as usize);
     let options = CpuOptions { threads, ..CpuOptions::default() };
     let mut evaluator = CpuEvaluator::new(Arc::clone(&network), options)?;

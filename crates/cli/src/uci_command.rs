@@ -18,6 +18,10 @@ pub struct Args {
 /// # Errors
 /// The engine could not be started.
 pub fn run(args: Args) -> anyhow::Result<()> {
+    if let Some(path) = &args.engine.net {
+        // Named on the command line: a mistake there should not wait for a game.
+        engine::network(Some(path))?;
+    }
     let identity = Identity {
         name: format!("Batch First {}", env!("CARGO_PKG_VERSION")),
         author: env!("CARGO_PKG_AUTHORS").to_owned(),

@@ -310,6 +310,10 @@ fn provenance(trainer: &Trainer<'_>, objective: &Objective, measures: &[Measures
     add("machine", machine());
     add("backend", trainer.backend.describe());
     add("data hash", trainer.state.data.clone());
+    add("start", config.model.start.clone());
+    if let Some(body) = &config.model.body {
+        add("first layers from", body.display().to_string());
+    }
     add("seed", training.seed.to_string());
     add("steps", format!("{} of {} positions", trainer.state.step, training.batch));
     add("learning rate", format!("{}, {:?}", training.learning_rate, training.schedule));
