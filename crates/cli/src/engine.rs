@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context;
-use eval::cpu::{CpuEvaluator, CpuOptions, Precision};
+use eval::cpu::{CpuEvaluator, CpuOptions, CpuPath, Precision};
 use nets::Network;
 use search::{KBest, Settings};
 use uci::{Built, Options};
@@ -25,6 +25,9 @@ pub struct EngineArgs {
     /// Threads of the evaluator.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=256))]
     pub threads: Option<u64>,
+    /// Code path of the evaluator: amx, avx512, avx2 or portable (default: the fastest here).
+    #[arg(long, value_name = "PATH")]
+    pub cpu: Option<CpuPath>,
     /// Number format of the evaluator: bf16, f32 or int8 (default: the code path's own).
     #[arg(long, value_name = "FORMAT")]
     pub precision: Option<Precision>,
@@ -44,6 +47,7 @@ impl EngineArgs {
         Options {
             network: self.net.clone(),
             threads: self.threads.map_or(threads, |threads| threads as usize),
+            path: self.cpu,
             precision: self.precision,
             settings: Settings {
                 batch: self.batch.map_or(defaults.batch, |batch| batch as usize),
@@ -80,7 +84,7 @@ pub fn build(options: &Options) -> anyhow::Result<Built> {
     let network = Arc::new(network(options.network.as_deref())?);
     let evaluator = CpuEvaluator::new(
         Arc::clone(&network),
-        CpuOptions { threads: options.threads, precision: options.precision, path: None },
+        CpuOptions { threads: options.threads, precision: options.precision, path: options.path },
     )?;
     let search = KBest::new(Box::new(evaluator), &network.calibration, &options.settings);
     let description = search.describe();

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use eval::cpu::Precision;
+use eval::cpu::{CpuPath, Precision};
 use search::Settings;
 
 use crate::command::shortened;
@@ -17,6 +17,8 @@ pub struct Options {
     pub network: Option<PathBuf>,
     /// Threads of the evaluator.
     pub threads: usize,
+    /// Code path of the evaluator; `None`: the fastest here.
+    pub path: Option<CpuPath>,
     /// Number format of the evaluator; `None`: the code path's own.
     pub precision: Option<Precision>,
     pub settings: Settings,
@@ -30,6 +32,7 @@ impl Default for Options {
         Self {
             network: None,
             threads: 1,
+            path: None,
             precision: None,
             settings: Settings::default(),
             ponder: false,
@@ -59,6 +62,7 @@ enum Name {
     MoveOverhead,
     Batch,
     WeightsFile,
+    Cpu,
     Precision,
     ShowWdl,
     Chess960,
@@ -67,7 +71,7 @@ enum Name {
 /// What stands for no wish.
 const AUTOMATIC: &str = "auto";
 
-const TABLE: [(&str, Name, Kind); 11] = [
+const TABLE: [(&str, Name, Kind); 12] = [
     ("Hash", Name::Hash, Kind::Spin { least: 1, most: 65_536 }),
     ("Clear Hash", Name::ClearHash, Kind::Button),
     ("Threads", Name::Threads, Kind::Spin { least: 1, most: 256 }),
@@ -76,6 +80,7 @@ const TABLE: [(&str, Name, Kind); 11] = [
     ("Move Overhead", Name::MoveOverhead, Kind::Spin { least: 0, most: 10_000 }),
     ("Batch", Name::Batch, Kind::Spin { least: 0, most: 4096 }),
     ("WeightsFile", Name::WeightsFile, Kind::Text),
+    ("CPU", Name::Cpu, Kind::Combo(&[AUTOMATIC, "amx", "avx512", "avx2", "portable"])),
     ("Precision", Name::Precision, Kind::Combo(&[AUTOMATIC, "bf16", "f32", "int8"])),
     ("UCI_ShowWDL", Name::ShowWdl, Kind::Check),
     ("UCI_Chess960", Name::Chess960, Kind::Check),
@@ -165,8 +170,11 @@ impl Options {
                         kept: self.value(option),
                     });
                 };
-                // The only word of the list that names no format means that none is wished.
-                self.precision = chosen.parse().ok();
+                // The only word of the lists that names nothing means that nothing is wished.
+                match option {
+                    Name::Cpu => self.path = chosen.parse().ok(),
+                    _ => self.precision = chosen.parse().ok(),
+                }
             }
             Kind::Button => return Ok(Change::ClearHash),
         }
@@ -197,6 +205,7 @@ impl Options {
                 Some(path) => path.display().to_string(),
                 None => EMBEDDED.to_owned(),
             },
+            Name::Cpu => self.path.map_or(AUTOMATIC, CpuPath::name).to_owned(),
             Name::Precision => self.precision.map_or(AUTOMATIC, Precision::name).to_owned(),
             Name::ShowWdl => self.show_wdl.to_string(),
             Name::Chess960 => self.chess960.to_string(),
@@ -245,6 +254,8 @@ mod tests {
         assert_eq!(options.set("precision", Some("INT8")), Ok(Change::Value));
         assert_eq!(options.precision, Some(Precision::Int8));
         assert!(matches!(options.set("Precision", Some("int4")), Err(OptionError::Combo { .. })));
+        assert_eq!(options.set("cpu", Some("avx2")), Ok(Change::Value));
+        assert_eq!((options.path, options.precision), (Some(CpuPath::Avx2), Some(Precision::Int8)));
         assert_eq!(options.set("Clear Hash", None), Ok(Change::ClearHash));
         assert_eq!(options.set("WeightsFile", Some("a b.safetensors")), Ok(Change::Network));
         assert_eq!(options.network, Some(PathBuf::from("a b.safetensors")));

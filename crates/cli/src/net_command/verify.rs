@@ -8,7 +8,7 @@ use eval::{
     Batch, Evaluator, Query,
     cpu::{self, CpuEvaluator, CpuOptions, CpuPath, Precision},
 };
-use nets::{Calibration, HeadKind, Network, PolicyIndex, Squares, policy_index};
+use nets::{Calibration, HeadKind, MoveScores, Network, PolicyIndex, Squares, policy_index};
 use train::{HeldOut, metrics};
 
 use super::{held_out, print};
@@ -116,7 +116,7 @@ impl Questions {
         (start > 0).then(|| sum / start as f64)
     }
 
-    /// Sizes of the differences in centipawns, ascending.
+    /// Sizes of the differences in centipawns (of a policy in natural logarithms), ascending.
     fn differences(&self, network: &Network, kind: HeadKind, exact: &[f32], found: &[f32]) -> Vec<f32> {
         let calibration = &network.calibration;
         let map = if kind == HeadKind::Value { &calibration.value } else { &calibration.moves };
@@ -138,7 +138,8 @@ struct Line {
     path: CpuPath,
     precision: Precision,
     is_default: bool,
-    /// Centipawns.
+    /// Centipawns, or `ln` for a policy.
+    unit: &'static str,
     mean: f32,
     percentile_99: f32,
     largest: f32,
@@ -173,9 +174,10 @@ impl Line {
             "path": self.path.name(),
             "precision": self.precision.name(),
             "default": self.is_default,
-            "mean_centipawns": self.mean,
-            "percentile_99_centipawns": self.percentile_99,
-            "largest_centipawns": self.largest,
+            "unit": self.unit,
+            "mean": self.mean,
+            "percentile_99": self.percentile_99,
+            "largest": self.largest,
             "tau_b": self.tau_b.map(|tau| tau.0),
             "tau_b_fall": self.tau_b.map(|tau| tau.1),
         })
@@ -208,7 +210,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         };
         let options = |path, precision| CpuOptions { threads, path: Some(path), precision: Some(precision) };
         let expected = questions.logits(&network, options(exact, Precision::F32))?;
-        let tau = questions.tau_b(&expected);
+        // A policy is not comparable between positions: against labels it has no rank.
+        let policy = kind == HeadKind::Moves && network.calibration.move_scores == MoveScores::Policy;
+        let tau = if policy { None } else { questions.tau_b(&expected) };
+        let unit = if policy { "ln" } else { "cp" };
         if !args.json {
             print(&format!(
                 "{} head, {} outputs, against {exact} in f32{}",
@@ -220,9 +225,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
                 "  {:<8} {:<5} {:>9} {:>9} {:>9}{}",
                 "path",
                 "",
-                "mean cp",
-                "99 % cp",
-                "max cp",
+                format!("mean {unit}"),
+                format!("99 % {unit}"),
+                format!("max {unit}"),
                 if tau.is_some() { "     tau-b      fall" } else { "" }
             ));
         }
@@ -252,6 +257,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
                     path,
                     precision,
                     is_default: (path, precision) == (default.path, default.precision),
+                    unit,
                     mean: differences.iter().sum::<f32>() / differences.len().max(1) as f32,
                     percentile_99: at(0.99),
                     largest: at(1.0),

@@ -119,9 +119,9 @@ impl Worker {
                 self.refused = Some(options.clone());
                 if self.ready.is_some() {
                     self.output.note("the engine goes on with the network it has");
-                } else if options.network.is_some() || options.precision.is_some() {
+                } else if options.network.is_some() || options.precision.is_some() || options.path.is_some() {
                     self.output.note("the engine goes on with its embedded network");
-                    let embedded = Options { network: None, precision: None, ..options.clone() };
+                    let embedded = Options { network: None, path: None, precision: None, ..options.clone() };
                     if let Err(reason) = self.build(&embedded) {
                         self.output.note(format!("error: {reason}"));
                     }
@@ -245,7 +245,7 @@ impl Worker {
 
 /// Can a search built for `a` be configured for `b`?
 fn same_build(a: &Options, b: &Options) -> bool {
-    a.network == b.network && a.threads == b.threads && a.precision == b.precision
+    (&a.network, a.threads, a.path, a.precision) == (&b.network, b.threads, b.path, b.precision)
 }
 
 /// Takes the time between `go` and the start of the search (a network being loaded, an earlier search ending) off
