@@ -16,7 +16,7 @@ use eval::{
     Batch, Evaluator,
     cpu::{CpuEvaluator, CpuOptions, CpuPath, Precision, measure},
 };
-use nets::{Cockfish, Description, HeadKind, Network, Squares};
+use nets::{BatchFirstResidual, Cockfish, Description, HeadKind, Network, Squares};
 
 use crate::engine;
 
@@ -46,9 +46,15 @@ struct EvalArgs {
     /// Network file; may be repeated (default: the network in the program).
     #[arg(long, value_name = "FILE")]
     net: Vec<PathBuf>,
-    /// Also a published architecture with random weights: cockfish; may be repeated.
-    #[arg(long, value_name = "NAME", value_parser = ["cockfish"])]
+    /// Also an architecture with random weights: cockfish or batch-first-residual; may be repeated.
+    #[arg(long, value_name = "NAME", value_parser = ["cockfish", "batch-first-residual"])]
     architecture: Vec<String>,
+    /// Channels of batch-first-residual.
+    #[arg(long, value_name = "N", default_value_t = BatchFirstResidual::default().filters)]
+    filters: usize,
+    /// Blocks of batch-first-residual.
+    #[arg(long, value_name = "N", default_value_t = BatchFirstResidual::default().blocks)]
+    blocks: usize,
     /// Code path: amx, avx512, avx2 or portable; may be repeated (default: all that run here).
     #[arg(long, value_name = "PATH")]
     path: Vec<CpuPath>,
@@ -198,7 +204,12 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
         networks.push(engine::network(Some(path))?);
     }
     for name in &args.architecture {
-        let network = Network::random(Description::cockfish(&Cockfish::default()), 1)?;
+        let residual = BatchFirstResidual { filters: args.filters, blocks: args.blocks };
+        let description = match name.as_str() {
+            "cockfish" => Description::cockfish(&Cockfish::default()),
+            _ => Description::batch_first_residual(&residual),
+        };
+        let network = Network::random(description, 1)?;
         networks.push(Network { name: name.clone(), ..network });
     }
     if !args.json {

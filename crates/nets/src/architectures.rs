@@ -4,6 +4,21 @@ use crate::{
     Activation, Branch, Description, Encoding, Head, HeadKind, Layer, MOVE_PLANES, Padding, Pooling,
 };
 
+/// What can be chosen about our own residual network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchFirstResidual {
+    /// Channels of the trunk behind the input layer.
+    pub filters: usize,
+    /// Residual blocks.
+    pub blocks: usize,
+}
+
+impl Default for BatchFirstResidual {
+    fn default() -> Self {
+        Self { filters: 64, blocks: 4 }
+    }
+}
+
 /// What can be chosen about Cockfish's network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cockfish {
@@ -119,6 +134,46 @@ impl Description {
         Self {
             encoding: Encoding::BatchFirst15,
             trunk: Self::batch_first_body(),
+            heads: vec![
+                Head { kind: HeadKind::Value, layers: value },
+                Head { kind: HeadKind::Moves, layers: moves },
+            ],
+        }
+    }
+
+    /// Batch First's input layer before residual blocks, as Cockfish has them: each is two 3x3 convolutions whose output is
+    /// added to their input. Then each square learns the average of the board: the averages are appended and mixed in
+    /// by a 1x1 convolution. Value and move head share all of it.
+    #[must_use]
+    pub fn batch_first_residual(choice: &BatchFirstResidual) -> Self {
+        let &BatchFirstResidual { filters, blocks } = choice;
+        let conv = |kernel, channels, padding, activation| Layer::Conv {
+            kernel,
+            channels,
+            padding,
+            norm: true,
+            activation,
+        };
+        let same = |kernel, channels, activation| conv(kernel, channels, Padding::Same, activation);
+        let last = |channels| Layer::Conv {
+            kernel: 1,
+            channels,
+            padding: Padding::Same,
+            norm: false,
+            activation: Activation::Identity,
+        };
+        let relu = Activation::Relu;
+        let mut trunk = vec![Self::batch_first_input(), same(1, filters, relu)];
+        trunk.extend((0..blocks).map(|_| Layer::Residual {
+            layers: vec![same(3, filters, relu), same(3, filters, Activation::Identity)],
+            activation: relu,
+        }));
+        trunk.extend([Layer::AppendMean, same(1, filters, relu)]);
+        let value = vec![conv(8, 32, Padding::Valid, relu), last(1)];
+        let moves = vec![same(3, 64, relu), last(MOVE_PLANES)];
+        Self {
+            encoding: Encoding::BatchFirst15,
+            trunk,
             heads: vec![
                 Head { kind: HeadKind::Value, layers: value },
                 Head { kind: HeadKind::Moves, layers: moves },

@@ -12,7 +12,7 @@ mod network;
 mod size;
 mod squares;
 
-pub use architectures::{Cockfish, ConvChess};
+pub use architectures::{BatchFirstResidual, Cockfish, ConvChess};
 pub use calibration::{Calibration, MonotoneMap, MoveScores, Wdl, WdlModel};
 pub use description::{Description, Head, HeadKind, NORM_EPSILON, Shape, TensorKind, TensorSpec};
 pub use encoding::Encoding;

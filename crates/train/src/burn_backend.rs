@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use burn::tensor::{Device, Int, Tensor as Array, TensorData, activation, module::conv2d, ops::ConvOptions};
+use burn::tensor::{
+    Device, Int, Tensor as Array, TensorData, activation,
+    module::{avg_pool2d, conv2d, max_pool2d},
+    ops::{AvgPoolOptions, ConvOptions, MaxPoolOptions},
+};
 use nets::{
-    Activation, Description, HeadKind, Layer, MOVE_PLANES, NORM_EPSILON, Network, PLANES, Padding, Squares,
-    Tensor, TensorKind, TensorSpec,
+    Activation, Description, HeadKind, LEAKY_SLOPE, Layer, NORM_EPSILON, Network, PLANES, Padding, Pooling,
+    Squares, Tensor, TensorKind, TensorSpec,
 };
 
 use crate::{
@@ -106,13 +110,15 @@ impl BurnBackend {
             outputs.push(match kind {
                 HeadKind::Value => boards.reshape([count]),
                 _ => {
+                    let [_, channels, rows, columns] = boards.dims();
+                    let cells = rows * columns;
                     let place = |(index, &mv): (usize, &u16)| {
-                        let (from, plane) = (usize::from(mv) / MOVE_PLANES, usize::from(mv) % MOVE_PLANES);
+                        let (cell, channel) = (usize::from(mv) / channels, usize::from(mv) % channels);
                         let board = match batch.ends.as_slice() {
                             [] => index / batch.moves_each().max(1),
                             ends => ends.partition_point(|&end| end <= index),
                         };
-                        ((board * MOVE_PLANES + plane) * 64 + from) as i64
+                        ((board * channels + channel) * cells + cell) as i64
                     };
                     let places: Vec<i64> = batch.moves.iter().enumerate().map(place).collect();
                     let asked = places.len();
@@ -121,7 +127,7 @@ impl BurnBackend {
                     if statistics.is_some() {
                         places = places.autodiff();
                     }
-                    boards.reshape([count * MOVE_PLANES * 64]).gather(0, places)
+                    boards.reshape([count * channels * cells]).gather(0, places)
                 }
             });
         }
@@ -134,8 +140,9 @@ impl BurnBackend {
         layer: &Layer,
         boards: Array<4>,
         weights: &BTreeMap<String, Array<1>>,
-        statistics: Option<&mut Statistics>,
+        mut statistics: Option<&mut Statistics>,
     ) -> Result<Array<4>, TrainError> {
+        let [count, inputs, side, _] = boards.dims();
         let weight = |name: String, shape: [usize; 4]| {
             let weight = weights.get(&name).ok_or_else(|| failed(format!("no tensor `{name}`")))?;
             Ok::<_, TrainError>(weight.clone().reshape(shape))
@@ -155,7 +162,6 @@ impl BurnBackend {
                 (Array::cat(outputs, 1), *norm, activation)
             }
             Layer::Conv { kernel, channels, padding, norm, activation } => {
-                let [_, inputs, ..] = boards.dims();
                 let weight = weight(format!("{prefix}.weight"), [*channels, inputs, *kernel, *kernel])?;
                 let padding = match padding {
                     Padding::Same => [same(*kernel, 1); 2],
@@ -164,7 +170,30 @@ impl BurnBackend {
                 let options = ConvOptions::new_with_padding([1, 1], padding, [1, 1], 1);
                 (conv2d(boards, weight, None, options), *norm, activation)
             }
-            _ => return Err(failed(format!("layer {prefix} cannot be trained here"))),
+            Layer::Dense { channels, norm, activation } => {
+                let weight = weight(format!("{prefix}.weight"), [*channels, inputs, side, side])?;
+                let options = ConvOptions::new([1, 1], [0, 0], [1, 1], 1);
+                (conv2d(boards, weight, None, options), *norm, activation)
+            }
+            Layer::Residual { layers, activation } => {
+                let mut sum = boards.clone();
+                for (index, layer) in layers.iter().enumerate() {
+                    let prefix = format!("{prefix}.layers.{index}");
+                    sum = self.layer(&prefix, layer, sum, weights, statistics.as_deref_mut())?;
+                }
+                return Ok(activated(sum + boards, *activation));
+            }
+            Layer::Pool { pooling, size } => {
+                let size = [*size; 2];
+                return Ok(match pooling {
+                    Pooling::Max => max_pool2d(boards, MaxPoolOptions::new(size)),
+                    Pooling::Average => avg_pool2d(boards, AvgPoolOptions::new(size)),
+                });
+            }
+            Layer::AppendMean => {
+                let mean = boards.clone().mean_dim(2).mean_dim(3).expand([count, inputs, side, side]);
+                return Ok(Array::cat(vec![boards, mean], 1));
+            }
         };
         let [_, channels, ..] = outputs.dims();
         let outputs = if has_norm {
@@ -172,11 +201,7 @@ impl BurnBackend {
         } else {
             outputs + weight(format!("{prefix}.bias"), [1, channels, 1, 1])?
         };
-        Ok(match activation {
-            Activation::Identity => outputs,
-            Activation::Relu => activation::relu(outputs),
-            _ => return Err(failed(format!("the activation of layer {prefix} cannot be trained here"))),
-        })
+        Ok(activated(outputs, *activation))
     }
 
     fn norm(
@@ -288,7 +313,15 @@ impl BurnBackend {
                 let targets: Vec<f32> = labels.iter().map(|&label| (label as f32 / scale).tanh()).collect();
                 let count = targets.len();
                 let targets = Array::<1>::from_data(TensorData::new(targets, [count]), device).autodiff();
-                let distance = output.tanh() - targets;
+                let head = self.network.description.head(objective.head);
+                let is_tanh = matches!(
+                    head.and_then(|head| head.layers.last()),
+                    Some(
+                        Layer::Conv { activation: Activation::Tanh, .. }
+                            | Layer::Dense { activation: Activation::Tanh, .. }
+                    )
+                );
+                let distance = if is_tanh { output } else { output.tanh() } - targets;
                 Some((distance.clone() * distance).mean())
             }
             Loss::CrossEntropy => cross_entropy(output, &batch.ends, &batch.weights, device),
@@ -331,6 +364,17 @@ impl BurnBackend {
             .filter_map(|(name, leaf)| Some((name, leaf.grad_remove(&mut gradients)?)))
             .collect();
         Ok((step, gradients, statistics))
+    }
+}
+
+fn activated(boards: Array<4>, activation: Activation) -> Array<4> {
+    match activation {
+        Activation::Identity => boards,
+        Activation::Relu => activation::relu(boards),
+        Activation::LeakyRelu => activation::leaky_relu(boards, f64::from(LEAKY_SLOPE)),
+        Activation::Gelu => activation::gelu(boards),
+        Activation::Silu => activation::silu(boards),
+        Activation::Tanh => boards.tanh(),
     }
 }
 

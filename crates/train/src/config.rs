@@ -77,10 +77,16 @@ fn yes() -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSection {
-    /// `batch-first`, `batch-first-shared`, or the path of a description (`.json`) or of a network (`.safetensors`) to
-    /// go on from.
+    /// `batch-first`, `batch-first-shared`, `batch-first-residual`, or the path of a description (`.json`) or of a
+    /// network (`.safetensors`) to go on from.
     #[serde(default = "batch_first")]
     pub start: String,
+    /// For `batch-first-residual`: channels of the trunk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filters: Option<usize>,
+    /// For `batch-first-residual`: residual blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<usize>,
     /// A network (`.safetensors`) whose layers, as far as they have the same shapes, a fresh network begins with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<PathBuf>,
@@ -239,6 +245,12 @@ impl Default for CheckpointSection {
     }
 }
 
+/// The [`ModelSection::start`] that has settings of its own.
+pub(crate) const RESIDUAL: &str = "batch-first-residual";
+
+/// Most blocks of a network.
+const MOST_BLOCKS: usize = 256;
+
 /// Most random moves of a position: the loss compares all pairs of moves of a batch.
 const MOST_EXPLORED: usize = 15;
 
@@ -304,6 +316,13 @@ impl Config {
         }
         if training.max_minutes.is_some_and(|minutes| minutes.is_nan() || minutes <= 0.0) {
             return Err("training.max_minutes must be above 0".to_owned());
+        }
+        let model = &self.model;
+        if (model.filters.is_some() || model.blocks.is_some()) && model.start != RESIDUAL {
+            return Err(format!("model.filters and model.blocks belong to model.start = \"{RESIDUAL}\""));
+        }
+        if let Some(blocks) = model.blocks.filter(|&blocks| blocks > MOST_BLOCKS) {
+            return Err(format!("model.blocks is {blocks}; it must be at most {MOST_BLOCKS}"));
         }
         if self.data.explored > MOST_EXPLORED {
             return Err(format!(
@@ -485,6 +504,9 @@ mod tests {
         assert_eq!(both.objectives()[0].loss, Loss::Tanh { scale: 300.0 });
         let moves = Objective { head: HeadKind::Moves, loss: Loss::CrossEntropy, weight: 0.5 };
         assert_eq!(both.objectives()[1], moves);
+        let residual = ["model.start=batch-first-residual", "model.filters=96", "model.blocks=6"];
+        let residual = Config::parse(TEXT, &residual.map(str::to_owned)).unwrap();
+        assert_eq!(Config::parse(&residual.to_toml().unwrap(), &[]).unwrap(), residual);
         let other = Config::parse(TEXT, &["training.batch=32".to_owned()]).unwrap();
         assert_eq!(config.conflict(&other), Some("training.batch"));
     }
@@ -499,6 +521,7 @@ mod tests {
             "model.head=both",
             "model.head=[]",
             "model.head=['value', 'value']",
+            "model.filters=32",
             "loss.value=cross-entropy",
             "loss.value={tanh={scale=0}}",
             "loss.value_weight=0",

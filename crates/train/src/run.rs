@@ -5,12 +5,12 @@ use std::{
     sync::atomic::AtomicBool,
 };
 
-use nets::{Description, HeadKind, Layer, MoveScores, Network, Provenance};
+use nets::{BatchFirstResidual, Description, HeadKind, Layer, MoveScores, Network, Provenance};
 
 use crate::{
     Average, Backend, BackendKind, BackendScorer, Checkpoint, Config, Dataset, Ending, EvaluatorScorer,
     Event, HeldOut, Journal, Loss, Measures, Objective, OptimizerSettings, Plan, Progress, Scorer, State,
-    TrainError, Trainer, calibrate, machine, native::NativeBackend, report, revision,
+    TrainError, Trainer, calibrate, config::RESIDUAL, machine, native::NativeBackend, report, revision,
 };
 
 /// Positions of each source whose legal moves are all ranked at the end of a move head's run.
@@ -66,6 +66,11 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
         Network::random(Description::batch_first(heads), seed)?
     } else if start == "batch-first-shared" {
         Network::random(Description::batch_first_shared(), seed)?
+    } else if start == RESIDUAL {
+        let BatchFirstResidual { filters, blocks } = BatchFirstResidual::default();
+        let filters = config.model.filters.unwrap_or(filters);
+        let blocks = config.model.blocks.unwrap_or(blocks);
+        Network::random(Description::batch_first_residual(&BatchFirstResidual { filters, blocks }), seed)?
     } else if start.ends_with(".json") {
         let path = Path::new(start);
         let text = std::fs::read_to_string(path)
@@ -84,8 +89,8 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
         }
     } else {
         return Err(TrainError::Config(format!(
-            "model.start is `{start}`; it must be `batch-first`, `batch-first-shared` or the path of a .json or \
-             .safetensors file"
+            "model.start is `{start}`; it must be `batch-first`, `batch-first-shared`, `{RESIDUAL}` or the path of \
+             a .json or .safetensors file"
         )));
     };
     if let Some(head) = lacks(&network) {

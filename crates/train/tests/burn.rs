@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use board::{CastlingMode, Color, Position};
-use nets::{Description, HeadKind, Network, PolicyIndex, Squares, Tensor, TensorKind};
+use nets::{
+    Activation, BatchFirstResidual, Cockfish, ConvChess, Description, Encoding, HeadKind, Layer, Network,
+    PolicyIndex, Pooling, Squares, Tensor, TensorKind,
+};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use train::{
@@ -111,6 +114,24 @@ fn outputs_equal_the_reference() {
     }
 }
 
+/// Cockfish's layers on Batch First's planes.
+fn cockfish(activation: Activation) -> Description {
+    let choice = Cockfish { filters: 16, blocks: 2, activation, ..Cockfish::default() };
+    Description { encoding: Encoding::BatchFirst15, ..Description::cockfish(&choice) }
+}
+
+/// A value head on ConvChess's convolutions and poolings, one of which takes averages, and on Batch First's planes.
+fn pooled() -> Description {
+    let mut description = Description::convchess(&ConvChess::default(), &[HeadKind::From]);
+    description.encoding = Encoding::BatchFirst15;
+    let head = &mut description.heads[0];
+    head.kind = HeadKind::Value;
+    head.layers[3] = Layer::Pool { pooling: Pooling::Average, size: 2 };
+    *head.layers.last_mut().unwrap() =
+        Layer::Dense { channels: 1, norm: false, activation: Activation::Identity };
+    description
+}
+
 /// Steps both backends from the same start and compares what they say and what they become.
 #[test]
 fn steps_equal_our_own_backend() {
@@ -125,7 +146,17 @@ fn steps_equal_our_own_backend() {
         (vec![policy], Description::batch_first(&[HeadKind::Moves]), policy_examples(24, 6)),
         (vec![value, policy], shared.clone(), policy_examples(24, 7)),
         (vec![moves, tanh], shared, examples(24, 8)),
+        (
+            vec![value, policy],
+            Description::batch_first_residual(&BatchFirstResidual { filters: 32, blocks: 2 }),
+            policy_examples(24, 9),
+        ),
+        (vec![tanh], cockfish(Activation::Gelu), examples(24, 10)),
+        (vec![tanh], cockfish(Activation::Silu), examples(24, 11)),
+        (vec![tanh], cockfish(Activation::LeakyRelu), examples(24, 12)),
+        (vec![value], pooled(), examples(24, 13)),
     ] {
+        let last_bias = format!("value.{}.bias", description.heads[0].layers.len() - 1);
         let network = network(description, 3);
         let kind = if objectives[0] == tanh { OptimizerKind::Rmsprop } else { OptimizerKind::Adam };
         let settings =
@@ -152,7 +183,7 @@ fn steps_equal_our_own_backend() {
         assert_eq!(ours.steps, theirs.steps);
         assert!(ours.tensors.keys().eq(theirs.tensors.keys()), "other tensors are trained");
         for (name, gradient) in &theirs.tensors {
-            let last = name.ends_with("value.10.bias") || name.ends_with("value.1.bias");
+            let last = objectives[0].head == HeadKind::Value && name.ends_with(&last_bias);
             if last && objectives.contains(&value) {
                 // A shift of all outputs changes no order: only rounding is left.
                 assert!(gradient.data.iter().all(|value| value.abs() < 1e-6));

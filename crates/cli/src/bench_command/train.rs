@@ -4,7 +4,7 @@ use ::train::{
     Loss, Objective,
     native::{Precision, measure_speed},
 };
-use nets::{Description, HeadKind};
+use nets::{BatchFirstResidual, Description, HeadKind};
 
 /// What is trained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -15,6 +15,8 @@ enum Model {
     Moves,
     /// Both heads on one trunk: ordinal loss and cross entropy.
     Shared,
+    /// The same heads and losses on residual blocks.
+    Residual,
 }
 
 /// Number format of the products.
@@ -27,8 +29,14 @@ enum Format {
 #[derive(Debug, clap::Args)]
 pub(super) struct TrainArgs {
     /// Network; may be repeated.
-    #[arg(long, value_enum, default_values_t = [Model::Value, Model::Moves, Model::Shared])]
+    #[arg(long, value_enum, default_values_t = [Model::Value, Model::Moves, Model::Shared, Model::Residual])]
     model: Vec<Model>,
+    /// Channels of the residual network.
+    #[arg(long, value_name = "N", default_value_t = BatchFirstResidual::default().filters)]
+    filters: usize,
+    /// Blocks of the residual network.
+    #[arg(long, value_name = "N", default_value_t = BatchFirstResidual::default().blocks)]
+    blocks: usize,
     /// Positions a step.
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(2..=16_384))]
     batch: u32,
@@ -52,17 +60,20 @@ impl Model {
             Self::Value => "value",
             Self::Moves => "moves",
             Self::Shared => "shared",
+            Self::Residual => "residual",
         }
     }
 
-    fn parts(self) -> (Description, Vec<Objective>) {
+    fn parts(self, args: &TrainArgs) -> (Description, Vec<Objective>) {
         let (value, moves): (Objective, Objective) = (HeadKind::Value.into(), HeadKind::Moves.into());
+        let policy = Objective { loss: Loss::CrossEntropy, ..moves };
         match self {
             Self::Value => (Description::batch_first(&[HeadKind::Value]), vec![value]),
             Self::Moves => (Description::batch_first(&[HeadKind::Moves]), vec![moves]),
-            Self::Shared => {
-                let policy = Objective { loss: Loss::CrossEntropy, ..moves };
-                (Description::batch_first_shared(), vec![value, policy])
+            Self::Shared => (Description::batch_first_shared(), vec![value, policy]),
+            Self::Residual => {
+                let choice = BatchFirstResidual { filters: args.filters, blocks: args.blocks };
+                (Description::batch_first_residual(&choice), vec![value, policy])
             }
         }
     }
@@ -84,7 +95,7 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<()> {
         println!("{:<8} {:>6} {:>14} {:>14}  backend", "network", "batch", "positions/s", "a CPU second");
     }
     for model in &args.model {
-        let (description, objectives) = model.parts();
+        let (description, objectives) = model.parts(args);
         let (steps, threads) = (args.steps as usize, args.threads as usize);
         let speed = measure_speed(description, &objectives, batch, steps, threads, precision)?;
         let cpu = speed.per_cpu_second();

@@ -22,7 +22,8 @@ pub(crate) fn activate(activation: Activation, values: &mut [f32; BLOCK]) {
 
 /// e to the `x`: two to a whole power by the exponent bits, a polynomial (Taylor's, degree 6) for the rest.
 #[inline(always)]
-fn exp(x: f32) -> f32 {
+#[must_use]
+pub fn exp(x: f32) -> f32 {
     /// Added and subtracted again, it rounds to whole numbers, and leaves them in the low bits meanwhile.
     const WHOLE: f32 = 12_582_912.0;
     /// ln 2 in two parts, so that the difference stays exact.
@@ -36,21 +37,30 @@ fn exp(x: f32) -> f32 {
     polynomial * f32::from_bits(shifted.to_bits().wrapping_add(127) << 23)
 }
 
+/// The hyperbolic tangent.
 #[inline(always)]
-fn tanh(x: f32) -> f32 {
+#[must_use]
+pub fn tanh(x: f32) -> f32 {
     1.0 - 2.0 / (1.0 + exp(2.0 * x))
 }
 
-/// With the error function's approximation 7.1.26 of Abramowitz and Stegun, good to 1.5e-7.
+/// How likely a standard normal number is further from 0 than `x`: erfc(|x| / sqrt 2), by the approximation 7.1.26 of
+/// Abramowitz and Stegun, good to 1.5e-7.
 #[inline(always)]
-fn gelu(x: f32) -> f32 {
+#[must_use]
+pub fn normal_tails(x: f32) -> f32 {
     let z = x.abs() * std::f32::consts::FRAC_1_SQRT_2;
     let t = 1.0 / (1.0 + 0.327_591_1 * z);
     let polynomial =
         t * (0.254_829_6 + t * (-0.284_496_74 + t * (1.421_413_7 + t * (-1.453_152 + t * 1.061_405_4))));
-    let tail = polynomial * exp(-z * z);
-    // x / 2 (1 + erf(x / sqrt 2)), the sign taken out of erf.
-    0.5 * (x + x.abs() * (1.0 - tail))
+    polynomial * exp(-z * z)
+}
+
+/// `x / 2 (1 + erf(x / sqrt 2))`, the sign taken out of erf.
+#[inline(always)]
+#[must_use]
+pub fn gelu(x: f32) -> f32 {
+    0.5 * (x + x.abs() * (1.0 - normal_tails(x)))
 }
 
 #[cfg(test)]

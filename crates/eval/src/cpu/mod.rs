@@ -1,6 +1,6 @@
 //! Kernels that evaluate our networks on a CPU, chosen at run time for the instructions that the machine has.
 
-mod activation;
+pub mod activation;
 pub mod amx;
 #[cfg(target_arch = "x86_64")]
 mod avx2;

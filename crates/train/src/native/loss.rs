@@ -93,18 +93,25 @@ pub(super) fn ordinal_part(
 }
 }
 
-/// Squared distance of `tanh(logit)` and `tanh(label / scale)`, and its slope.
+/// Squared distance of `tanh(logit)`, or of the logit where it is a hyperbolic tangent already, and `tanh(label / scale)`,
+/// and its slope.
 pub(super) fn tanh_part(
     logits: &[f32],
     labels: &[i32],
     scale: f32,
+    is_tanh: bool,
     slopes: &mut [f32],
     part: &mut PartOfLoss,
 ) {
     for ((&logit, &label), slope) in logits.iter().zip(labels).zip(slopes) {
-        let output = logit.tanh();
+        let (output, bend) = if is_tanh {
+            (logit, 1.0)
+        } else {
+            let output = logit.tanh();
+            (output, 1.0 - output * output)
+        };
         let distance = output - (label as f32 / scale).tanh();
-        *slope = 2.0 * distance * (1.0 - output * output);
+        *slope = 2.0 * distance * bend;
         part.sum += f64::from(distance * distance);
         part.count += 1.0;
     }

@@ -4,11 +4,16 @@
 //! activations and the operands of the products. The batch is cut into a fixed number of parts that are summed
 //! in order, so the same seed and data give the same bits, whatever the number of threads.
 
+mod activation;
+mod builder;
+mod convolution;
 mod input;
+mod last;
 mod loss;
 mod parameters;
 mod passes;
 mod plan;
+mod pooling;
 mod shard;
 mod speed;
 mod trainer;

@@ -2,6 +2,9 @@
 //! memory, so each reads and writes once; they are compiled for each vector width and chosen at run time.
 
 use eval::cpu::matmul::Element;
+use nets::Activation;
+
+use super::activation::{curve, curve_slope, low_slope};
 
 /// Defines a function (generic over one [`Element`] or not) that is compiled for AVX-512, AVX2 and the plain target.
 macro_rules! vectorised {
@@ -78,12 +81,12 @@ pub(super) fn width() -> Width {
     Width::Plain
 }
 
-/// A channel's affine map before the activation: `scale * y + shift`.
-#[derive(Clone, Debug, Default)]
+/// A channel's affine map before the activation, `scale * y + shift`, and the activation.
+#[derive(Clone, Debug)]
 pub(super) struct Affine {
     pub scale: Vec<f32>,
     pub shift: Vec<f32>,
-    pub relu: bool,
+    pub activation: Activation,
 }
 
 /// How a gradient passes a norm: `dy = gain * dz + slope * y + offset` (no norm: 1, 0, 0).
@@ -140,19 +143,47 @@ macro_rules! in_groups {
     }};
 }
 
+/// The maps of 16 channels, from `c` on.
 #[inline(always)]
-fn activate_rows<E: Element, const R: usize>(y: &[E], affine: &Affine, row: usize, a: &mut [E]) {
+fn maps(affine: &Affine, c: usize) -> (Lanes, Lanes) {
+    (load(&affine.scale, c), load(&affine.shift, c))
+}
+
+/// Activates 16 numbers.
+#[inline(always)]
+fn activated<const CURVED: bool>(
+    mut lanes: Lanes,
+    (scale, shift): (Lanes, Lanes),
+    activation: Activation,
+    low: f32,
+) -> Lanes {
+    for i in 0..LANES {
+        lanes[i] = lanes[i] * scale[i] + shift[i];
+    }
+    if CURVED {
+        curve(activation, &mut lanes);
+    } else {
+        for lane in &mut lanes {
+            *lane = if *lane > 0.0 { *lane } else { low * *lane };
+        }
+    }
+    lanes
+}
+
+#[inline(always)]
+fn activate_rows<E: Element, const R: usize, const CURVED: bool>(
+    y: &[E],
+    affine: &Affine,
+    low: f32,
+    row: usize,
+    a: &mut [E],
+) {
     let channels = affine.scale.len();
-    let floor = if affine.relu { 0.0 } else { f32::NEG_INFINITY };
     for c in (0..channels).step_by(LANES) {
-        let (scale, shift) = (load(&affine.scale, c), load(&affine.shift, c));
+        let maps = maps(affine, c);
         for r in 0..R {
             let at = (row + r) * channels + c;
-            let mut lanes = load(y, at);
-            for i in 0..LANES {
-                lanes[i] = (lanes[i] * scale[i] + shift[i]).max(floor);
-            }
-            store(a, at, lanes);
+            store(a, at, activated::<CURVED>(load(y, at), maps, affine.activation, low));
         }
     }
 }
@@ -160,7 +191,62 @@ fn activate_rows<E: Element, const R: usize>(y: &[E], affine: &Affine, row: usiz
 vectorised! {
     /// `a = act(scale * y + shift)` over rows.
     pub(super) fn activate<E: Element>(y: &[E], affine: &Affine, a: &mut [E]) {
-        in_groups!(y.len() / affine.scale.len(), |row, GROUP| activate_rows::<E, GROUP>(y, affine, row, a));
+        let rows = y.len() / affine.scale.len();
+        match low_slope(affine.activation) {
+            Some(low) => in_groups!(rows, |row, GROUP| activate_rows::<E, GROUP, false>(y, affine, low, row, a)),
+            None => in_groups!(rows, |row, GROUP| activate_rows::<E, GROUP, true>(y, affine, 1.0, row, a)),
+        }
+    }
+}
+
+/// Saved outputs with what makes activations of them.
+#[derive(Debug)]
+pub(super) struct Saved<'a, E> {
+    pub y: &'a [E],
+    pub affine: &'a Affine,
+}
+
+#[inline(always)]
+fn sum_rows<E: Element, const R: usize, const FIRST: bool, const SECOND: bool>(
+    (first, second): (&Saved<'_, E>, &Saved<'_, E>),
+    (low, other_low): (f32, f32),
+    row: usize,
+    sum: &mut [E],
+) {
+    let channels = first.affine.scale.len();
+    for c in (0..channels).step_by(LANES) {
+        let (own, other) = (maps(first.affine, c), maps(second.affine, c));
+        for r in 0..R {
+            let at = (row + r) * channels + c;
+            let mut lanes = activated::<FIRST>(load(first.y, at), own, first.affine.activation, low);
+            let others = activated::<SECOND>(load(second.y, at), other, second.affine.activation, other_low);
+            for i in 0..LANES {
+                lanes[i] += others[i];
+            }
+            store(sum, at, lanes);
+        }
+    }
+}
+
+vectorised! {
+    /// The sum of the activations of two layers, over rows.
+    pub(super) fn sum_activated<E: Element>(first: &Saved<'_, E>, second: &Saved<'_, E>, sum: &mut [E]) {
+        let rows = first.y.len() / first.affine.scale.len();
+        let both = (first, second);
+        match (low_slope(first.affine.activation), low_slope(second.affine.activation)) {
+            (Some(low), Some(other)) => {
+                in_groups!(rows, |row, GROUP| sum_rows::<E, GROUP, false, false>(both, (low, other), row, sum));
+            }
+            (Some(low), None) => {
+                in_groups!(rows, |row, GROUP| sum_rows::<E, GROUP, false, true>(both, (low, 1.0), row, sum));
+            }
+            (None, Some(other)) => {
+                in_groups!(rows, |row, GROUP| sum_rows::<E, GROUP, true, false>(both, (1.0, other), row, sum));
+            }
+            (None, None) => {
+                in_groups!(rows, |row, GROUP| sum_rows::<E, GROUP, true, true>(both, (1.0, 1.0), row, sum));
+            }
+        }
     }
 }
 
@@ -240,14 +326,14 @@ pub(super) struct Masking<'a, E> {
 }
 
 #[inline(always)]
-fn mask_rows<E: Element, const R: usize>(
+fn mask_rows<E: Element, const R: usize, const CURVED: bool>(
     from: &Masking<'_, E>,
+    low: f32,
     row: usize,
     dz: &mut [E],
     sums: &mut ColumnSums<'_>,
 ) {
     let channels = sums.first.len();
-    let floor = if from.affine.relu { 0.0 } else { f32::NEG_INFINITY };
     for column in (0..channels).step_by(LANES) {
         let (scale, shift) = (load(&from.affine.scale, column), load(&from.affine.shift, column));
         let mean = load(from.mean, column);
@@ -255,8 +341,21 @@ fn mask_rows<E: Element, const R: usize>(
         for r in 0..R {
             let at = (row + r) * channels + column;
             let (mut lanes, y) = (load(from.da, at), load(from.y, at));
+            let mut z = y;
             for i in 0..LANES {
-                lanes[i] = if y[i] * scale[i] + shift[i] > floor { lanes[i] } else { 0.0 };
+                z[i] = z[i] * scale[i] + shift[i];
+            }
+            if CURVED {
+                curve_slope(from.affine.activation, &mut z);
+            }
+            for i in 0..LANES {
+                lanes[i] *= if CURVED {
+                    z[i]
+                } else if z[i] > 0.0 {
+                    1.0
+                } else {
+                    low
+                };
                 first[i] += lanes[i];
                 second[i] += lanes[i] * (y[i] - mean[i]);
             }
@@ -268,10 +367,14 @@ fn mask_rows<E: Element, const R: usize>(
 }
 
 vectorised! {
-    /// The gradient before an activation from the one behind it, masked where the activation is flat; adds the column
+    /// The gradient before an activation from the one behind it, times the slope of the activation; adds the column
     /// sums of `dz` and of `dz * (y - mean)`.
     pub(super) fn mask_with_sums<E: Element>(from: &Masking<'_, E>, dz: &mut [E], sums: &mut ColumnSums<'_>) {
-        in_groups!(from.da.len() / sums.first.len(), |row, GROUP| mask_rows::<E, GROUP>(from, row, dz, sums));
+        let rows = from.da.len() / sums.first.len();
+        match low_slope(from.affine.activation) {
+            Some(low) => in_groups!(rows, |row, GROUP| mask_rows::<E, GROUP, false>(from, low, row, dz, sums)),
+            None => in_groups!(rows, |row, GROUP| mask_rows::<E, GROUP, true>(from, 1.0, row, dz, sums)),
+        }
     }
 }
 
@@ -284,23 +387,20 @@ vectorised! {
     }
 }
 
-/// Spreads boards for a convolution of odd size `kernel`: `[boards, 8 + 2h ranks, 8 files, kernel, channels]`, h halo ranks
-/// of zeros on both sides; part `j` of a cell holds the cell `j - h` files to the right, zeros beyond the edge.
-/// The halo and the edges of `spread` must be zero already.
-pub(super) fn spread_board<E: Element>(board: &[E], channels: usize, kernel: usize, spread: &mut [E]) {
-    let halo = kernel / 2;
-    for rank in 0..8 {
-        for file in 0..8 {
-            let cell = &board[(rank * 8 + file) * channels..][..channels];
-            for part in 0..kernel {
-                // The cell that sees this one `part - halo` files to the right.
-                let to = file + halo;
-                if to < part || to - part >= 8 {
-                    continue;
-                }
-                let row = (rank + halo) * 8 + to - part;
-                spread[(row * kernel + part) * channels..][..channels].copy_from_slice(cell);
-            }
+vectorised! {
+    /// From single precision, elementwise.
+    pub(super) fn narrow<E: Element>(source: &[f32], target: &mut [E]) {
+        for (target, &value) in target.iter_mut().zip(source) {
+            *target = E::from_f32(value);
+        }
+    }
+}
+
+vectorised! {
+    /// To single precision, elementwise.
+    pub(super) fn widen<E: Element>(source: &[E], target: &mut [f32]) {
+        for (target, value) in target.iter_mut().zip(source) {
+            *target = value.to_f32();
         }
     }
 }

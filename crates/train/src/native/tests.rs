@@ -8,6 +8,8 @@ use nets::{
 use super::*;
 use crate::{Loss, OptimizerKind};
 
+mod layers;
+
 /// SplitMix64 (Steele, Lea, Flood 2014).
 struct Random(u64);
 
@@ -161,39 +163,48 @@ fn loss_at(network: &Network, objectives: &[Objective], name: &str, step: &[f32]
     gradients(&mut backend.unwrap(), batch).0
 }
 
+/// Compares the slopes of the loss along two directions of every tensor with its differences.
+fn assert_gradients(case: &str, description: Description, objectives: &[Objective], batch: &Examples) {
+    let mut network = Network::random(description, 7).unwrap();
+    // Off zero, where a rectifier has two slopes: a square that sees no piece gives its bias alone.
+    for (_, tensor) in network.tensors.iter_mut().filter(|(name, _)| name.ends_with(".bias")) {
+        tensor.data.iter_mut().enumerate().for_each(|(i, bias)| *bias = 0.04 * (i % 6) as f32 - 0.1);
+    }
+    let settings = OptimizerSettings::default();
+    let backend = NativeBackend::with_precision(network.clone(), objectives, settings, 2, Precision::Single);
+    let (_, list) = gradients(&mut backend.unwrap(), batch);
+    for (name, gradient) in list {
+        let norm = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt();
+        let length = network.tensors[&name].data.len() as f64;
+        // Along the gradient, and along one random sign vector: both have slopes that are known from it.
+        let mut random = Random(5);
+        let along: Vec<f32> = gradient.iter().map(|&g| (f64::from(g) / norm.max(1e-12)) as f32).collect();
+        let signs: Vec<f32> = gradient
+            .iter()
+            .map(|_| if random.below(2) == 0 { 1.0 } else { -1.0 } / length.sqrt() as f32)
+            .collect();
+        for direction in [along, signs] {
+            let slope: f64 =
+                gradient.iter().zip(&direction).map(|(&g, &d)| f64::from(g) * f64::from(d)).sum();
+            let epsilon = 5e-4;
+            let moved = |sign: f32| -> f64 {
+                let step: Vec<f32> = direction.iter().map(|d| d * sign * epsilon).collect();
+                loss_at(&network, objectives, &name, &step, batch)
+            };
+            let found = (moved(1.0) - moved(-1.0)) / (2.0 * f64::from(epsilon));
+            assert!(
+                (found - slope).abs() < 0.02 * norm + 2e-4,
+                "{case}, {name}: finite difference {found}, slope {slope}, norm {norm}"
+            );
+        }
+    }
+}
+
 #[test]
 fn gradients_match_finite_differences() {
     for (case, (objectives, batch)) in cases(24, 3).into_iter().enumerate() {
         for description in [small(), short()] {
-            let mut backend = start(description, &objectives, 2, Precision::Single);
-            let network = backend.network().unwrap();
-            let (_, list) = gradients(&mut backend, &batch);
-            for (name, gradient) in list {
-                let norm = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt();
-                let length = network.tensors[&name].data.len() as f64;
-                // Along the gradient, and along one random sign vector: both have slopes that are known from it.
-                let mut random = Random(5);
-                let along: Vec<f32> =
-                    gradient.iter().map(|&g| (f64::from(g) / norm.max(1e-12)) as f32).collect();
-                let signs: Vec<f32> = gradient
-                    .iter()
-                    .map(|_| if random.below(2) == 0 { 1.0 } else { -1.0 } / length.sqrt() as f32)
-                    .collect();
-                for direction in [along, signs] {
-                    let slope: f64 =
-                        gradient.iter().zip(&direction).map(|(&g, &d)| f64::from(g) * f64::from(d)).sum();
-                    let epsilon = 5e-4;
-                    let moved = |sign: f32| -> f64 {
-                        let step: Vec<f32> = direction.iter().map(|d| d * sign * epsilon).collect();
-                        loss_at(&network, &objectives, &name, &step, &batch)
-                    };
-                    let found = (moved(1.0) - moved(-1.0)) / (2.0 * f64::from(epsilon));
-                    assert!(
-                        (found - slope).abs() < 0.02 * norm + 2e-4,
-                        "case {case}, {name}: finite difference {found}, slope {slope}, norm {norm}"
-                    );
-                }
-            }
+            assert_gradients(&case.to_string(), description, &objectives, &batch);
         }
     }
 }
@@ -204,6 +215,23 @@ fn cosine(a: &[f32], b: &[f32]) -> f64 {
     dot(a, b) / (dot(a, a) * dot(b, b)).sqrt().max(1e-30)
 }
 
+/// Compares gradients of both precisions.
+fn assert_close_gradients(case: &str, description: Description, objectives: &[Objective], batch: &Examples) {
+    let exact = &mut start(description.clone(), objectives, 2, Precision::Single);
+    let (loss, exact) = gradients(exact, batch);
+    let (rough_loss, rough) = gradients(&mut start(description, objectives, 2, Precision::Bf16), batch);
+    assert!((loss - rough_loss).abs() < 0.02 * loss, "{case}: {loss} {rough_loss}");
+    for ((name, exact), (_, rough)) in exact.iter().zip(&rough) {
+        // A shift of all of a head's outputs changes no order: only rounding is left.
+        if exact.iter().all(|gradient| gradient.abs() < 1e-6) {
+            continue;
+        }
+        // The first layers see the rounding of ten layers twice; a wrong formula would be far off.
+        let agreement = cosine(exact, rough);
+        assert!(agreement > 0.9, "{case}, {name}: cosine {agreement}");
+    }
+}
+
 #[test]
 fn bf16_gradients_point_where_single_precision_points() {
     for (case, (objectives, batch)) in cases(96, 4).into_iter().enumerate() {
@@ -211,19 +239,20 @@ fn bf16_gradients_point_where_single_precision_points() {
             [one] => Description::batch_first(&[one.head]),
             _ => Description::batch_first_shared(),
         };
-        let exact = &mut start(description.clone(), &objectives, 2, Precision::Single);
-        let (loss, exact) = gradients(exact, &batch);
-        let (rough_loss, rough) = gradients(&mut start(description, &objectives, 2, Precision::Bf16), &batch);
-        assert!((loss - rough_loss).abs() < 0.02 * loss, "case {case}: {loss} {rough_loss}");
-        for ((name, exact), (_, rough)) in exact.iter().zip(&rough) {
-            // A shift of all of a head's outputs changes no order: only rounding is left.
-            if exact.iter().all(|gradient| gradient.abs() < 1e-6) {
-                continue;
-            }
-            // The first layers see the rounding of ten layers twice; a wrong formula would be far off.
-            let agreement = cosine(exact, rough);
-            assert!(agreement > 0.9, "case {case}, {name}: cosine {agreement}");
-        }
+        assert_close_gradients(&case.to_string(), description, &objectives, &batch);
+    }
+}
+
+/// A hundred steps on one batch take away most of the loss of every head.
+fn assert_learns(description: Description, objectives: &[Objective], batch: &Examples, precision: Precision) {
+    let mut backend = start(description, objectives, 2, precision);
+    let first = backend.step(batch, 0.0).unwrap().losses;
+    let mut last = Vec::new();
+    for _ in 0..100 {
+        last = backend.step(batch, 0.01).unwrap().losses;
+    }
+    for (first, last) in first.iter().zip(&last) {
+        assert!(*last < 0.2 * first, "{objectives:?} {precision:?}: {first} to {last}");
     }
 }
 
@@ -236,44 +265,47 @@ fn one_batch_is_learned_by_heart() {
                 [one] => Description::batch_first(&[one.head]),
                 _ => Description::batch_first_shared(),
             };
-            let mut backend = start(description, &objectives, 2, precision);
-            let first = backend.step(&batch, 0.0).unwrap().losses;
-            let mut last = Vec::new();
-            for _ in 0..100 {
-                last = backend.step(&batch, 0.01).unwrap().losses;
-            }
-            for (first, last) in first.iter().zip(&last) {
-                assert!(*last < 0.2 * first, "{objectives:?} {precision:?}: {first} to {last}");
-            }
+            assert_learns(description, &objectives, &batch, precision);
         }
     }
 }
 
+/// The same run twice, and one that is saved and taken up by another backend.
+fn assert_repeatable(
+    description: &Description,
+    objectives: &[Objective],
+    batch: impl Fn(u64) -> Examples,
+    threads: usize,
+    precision: Precision,
+) {
+    let run = |backend: &mut NativeBackend, steps: std::ops::Range<u64>| {
+        for step in steps {
+            backend.step(&batch(step), 0.01).unwrap();
+        }
+    };
+    let start = || start(description.clone(), objectives, threads, precision);
+    let mut whole = start();
+    run(&mut whole, 0..6);
+    let mut again = start();
+    run(&mut again, 0..3);
+    let (network, optimizer) = (again.network().unwrap(), again.optimizer().unwrap());
+    let mut resumed = start();
+    run(&mut resumed, 7..8);
+    resumed.restore(&network, &optimizer).unwrap();
+    run(&mut again, 3..6);
+    run(&mut resumed, 3..6);
+    assert!(whole.network().unwrap() == again.network().unwrap(), "the same run twice");
+    assert!(whole.network().unwrap() == resumed.network().unwrap(), "a resumed run");
+    assert!(whole.optimizer().unwrap() == resumed.optimizer().unwrap(), "a resumed optimizer");
+}
+
 #[test]
 fn equal_runs_give_equal_bits_and_a_resumed_run_equals_the_whole() {
-    let batch = |case: usize, step: u64| cases(37, 100 + step).swap_remove(case).1;
     for (case, (objectives, _)) in cases(2, 0).into_iter().enumerate() {
         for threads in [1, 2] {
             for precision in [Precision::Single, Precision::Bf16] {
-                let run = |backend: &mut NativeBackend, steps: std::ops::Range<u64>| {
-                    for step in steps {
-                        backend.step(&batch(case, step), 0.01).unwrap();
-                    }
-                };
-                let start = || start(small(), &objectives, threads, precision);
-                let mut whole = start();
-                run(&mut whole, 0..6);
-                let mut again = start();
-                run(&mut again, 0..3);
-                let (network, optimizer) = (again.network().unwrap(), again.optimizer().unwrap());
-                let mut resumed = start();
-                run(&mut resumed, 7..8);
-                resumed.restore(&network, &optimizer).unwrap();
-                run(&mut again, 3..6);
-                run(&mut resumed, 3..6);
-                assert!(whole.network().unwrap() == again.network().unwrap(), "the same run twice");
-                assert!(whole.network().unwrap() == resumed.network().unwrap(), "a resumed run");
-                assert!(whole.optimizer().unwrap() == resumed.optimizer().unwrap(), "a resumed optimizer");
+                let batch = |step: u64| cases(37, 100 + step).swap_remove(case).1;
+                assert_repeatable(&small(), &objectives, batch, threads, precision);
             }
         }
     }
@@ -314,35 +346,37 @@ fn losses_add_up_and_each_head_learns_as_if_alone() {
     }
 }
 
+/// Compares a head's outputs, after a few steps, with the plain reference's.
+fn assert_reference(description: Description, kind: HeadKind, precision: Precision, tolerance: f32) {
+    let heads: Vec<Objective> = description.heads.iter().map(|head| head.kind.into()).collect();
+    let mut backend = start(description, &heads, 2, precision);
+    // So that running statistics, scales and shifts are no longer trivial.
+    for seed in 0..4 {
+        backend.step(&examples(32, seed), 0.01).unwrap();
+    }
+    let batch = examples(11, 9);
+    let network = backend.network().unwrap();
+    let logits = backend.logits(kind, &batch).unwrap();
+    let mut exact = Vec::new();
+    for (squares, &index) in batch.squares.iter().zip(&batch.moves) {
+        let all = eval::reference::run_heads(&network, squares, Color::White, &[kind]).unwrap();
+        exact.push(match kind {
+            HeadKind::Value => all[&kind][0],
+            _ => all[&kind][usize::from(index)],
+        });
+    }
+    let size = (exact.iter().map(|x| x * x).sum::<f32>() / exact.len() as f32).sqrt();
+    for (logit, exact) in logits.iter().zip(&exact) {
+        assert!((logit - exact).abs() < tolerance * (size + 0.1), "{kind:?} {precision:?} {logit} {exact}");
+    }
+}
+
 #[test]
 fn logits_are_those_of_the_reference() {
     for kind in [HeadKind::Value, HeadKind::Moves] {
         for (precision, tolerance) in [(Precision::Single, 1e-3), (Precision::Bf16, 0.1)] {
             for description in [small(), Description::batch_first(&[HeadKind::Value, HeadKind::Moves])] {
-                let objectives = [HeadKind::Value.into(), HeadKind::Moves.into()];
-                let mut backend = start(description, &objectives, 2, precision);
-                // A few steps, so that running statistics, scales and shifts are no longer trivial.
-                for seed in 0..4 {
-                    backend.step(&examples(32, seed), 0.01).unwrap();
-                }
-                let batch = examples(11, 9);
-                let network = backend.network().unwrap();
-                let logits = backend.logits(kind, &batch).unwrap();
-                let mut exact = Vec::new();
-                for (squares, &index) in batch.squares.iter().zip(&batch.moves) {
-                    let all = eval::reference::run_heads(&network, squares, Color::White, &[kind]).unwrap();
-                    exact.push(match kind {
-                        HeadKind::Value => all[&kind][0],
-                        _ => all[&kind][usize::from(index)],
-                    });
-                }
-                let size = (exact.iter().map(|x| x * x).sum::<f32>() / exact.len() as f32).sqrt();
-                for (logit, exact) in logits.iter().zip(&exact) {
-                    assert!(
-                        (logit - exact).abs() < tolerance * (size + 0.1),
-                        "{precision:?} {logit} {exact}"
-                    );
-                }
+                assert_reference(description, kind, precision, tolerance);
             }
         }
     }

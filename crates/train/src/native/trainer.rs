@@ -3,13 +3,14 @@
 use std::{sync::Mutex, thread};
 
 use eval::cpu::matmul::Element;
-use nets::{HeadKind, Network, POLICY_SIZE};
+use nets::{Activation, HeadKind, Network, POLICY_SIZE};
 
 use super::{
+    last::{Asked, HeadPart},
     loss::{PartOfLoss, cross_entropy_part, ordinal_part, tanh_part},
     parameters::Optimizer,
     plan::{Norm, Plan},
-    shard::{Asked, HeadPart, Scratch, Shard},
+    shard::{Scratch, Shard},
 };
 use crate::{Examples, Loss, Objective, OptimizerSettings, OptimizerState, Step, TrainError};
 
@@ -58,11 +59,11 @@ impl<E: Element> Workshop<E> {
     }
 }
 
-/// Column sums over all shards.
-fn total<E: Element>(shards: &[Shard<E>]) -> (Vec<f64>, Vec<f64>) {
+/// Column sums of a stage over all shards.
+fn total<E: Element>(shards: &[Shard<E>], stage: usize) -> (Vec<f64>, Vec<f64>) {
     let mut totals = (Vec::new(), Vec::new());
     for shard in shards {
-        let (first, second) = shard.sums();
+        let (first, second) = shard.sums(stage);
         if totals.0.is_empty() {
             totals = (first.to_vec(), second.to_vec());
             continue;
@@ -195,11 +196,12 @@ impl<E: Element> Trainer<E> {
             self.workshop.each(|shard, scratch| shard.forward(plan, stage, &batch.squares, scratch));
             match self.plan.stages[stage].norm {
                 Norm::Batch { .. } => {
-                    let (sums, squares) = total(&self.workshop.shards);
+                    let (sums, squares) = total(&self.workshop.shards, stage);
                     let count = boards * self.plan.stages[stage].cells;
                     self.plan.use_batch_statistics(stage, &sums, &squares, count);
                 }
                 Norm::Bias(_) => self.plan.use_bias(stage),
+                Norm::Nothing => {}
             }
         }
         let plan = &self.plan;
@@ -219,6 +221,7 @@ impl<E: Element> Trainer<E> {
     fn loss(&mut self, head: usize, logits: &[f32], batch: &Examples) -> f32 {
         let Objective { head: kind, loss, weight } = self.objectives[head];
         let (asked, labels) = (Asked::of(batch, kind), batch.labels(kind));
+        let is_tanh = self.plan.lasts[head].activation == Activation::Tanh;
         self.workshop.each(|shard, _| {
             let (first, boards) = (shard.first, shard.boards);
             let HeadPart { first: from, slopes, part, .. } = &mut shard.heads[head];
@@ -227,7 +230,7 @@ impl<E: Element> Trainer<E> {
             match loss {
                 Loss::Ordinal => ordinal_part(logits, labels, *from, slopes, part),
                 Loss::Tanh { scale } => {
-                    tanh_part(&logits[range.clone()], &labels[range], scale, slopes, part);
+                    tanh_part(&logits[range.clone()], &labels[range], scale, is_tanh, slopes, part);
                 }
                 Loss::CrossEntropy => {
                     for board in first..first + boards {
@@ -298,26 +301,21 @@ impl<E: Element> Trainer<E> {
     /// All gradients, from the slopes in the shards.
     fn backward(&mut self, batch: &Examples) {
         let asked = self.asked(batch);
-        let mut end = self.plan.stages.len();
-        for (head, asked) in asked.iter().enumerate().rev() {
-            let plan = &self.plan;
-            self.workshop.each(|shard, scratch| shard.backward_last(plan, head, asked, scratch));
-            let (weight, bias) = (plan.lasts[head].weight, plan.lasts[head].bias);
+        let plan = &self.plan;
+        self.workshop.each(|shard, scratch| {
+            for (head, asked) in asked.iter().enumerate().rev() {
+                shard.backward_last(plan, head, asked, scratch);
+            }
+        });
+        for (head, last) in self.plan.lasts.iter().enumerate() {
             for (index, shard) in self.workshop.shards.iter().enumerate() {
                 let parameters = &mut self.plan.parameters;
-                accumulate(&mut parameters[weight].gradient, &shard.heads[head].weights, index == 0);
-                accumulate(&mut parameters[bias].gradient, &shard.heads[head].biases, index == 0);
+                accumulate(&mut parameters[last.weight].gradient, &shard.heads[head].weights, index == 0);
+                accumulate(&mut parameters[last.bias].gradient, &shard.heads[head].biases, index == 0);
             }
-            let first = self.plan.lasts[head].first;
-            self.backward_stages(first..end, batch);
-            end = first;
         }
-        self.backward_stages(0..end, batch);
-    }
-
-    fn backward_stages(&mut self, stages: std::ops::Range<usize>, batch: &Examples) {
-        for stage in stages.rev() {
-            let (sums, products) = total(&self.workshop.shards);
+        for stage in (0..self.plan.stages.len()).rev() {
+            let (sums, products) = total(&self.workshop.shards, stage);
             let count = batch.squares.len() * self.plan.stages[stage].cells;
             self.plan.norm_backward(stage, &sums, &products, count);
             let plan = &self.plan;

@@ -1,0 +1,97 @@
+//! Activations and their slopes over a few channels at once, from the numbers before them.
+
+use eval::cpu::activation::{exp, gelu, normal_tails, tanh};
+use nets::{Activation, LEAKY_SLOPE};
+
+/// The slope below zero of an activation that is a straight line on either side of it, 1 above; `None` for a curve.
+#[inline(always)]
+pub(super) fn low_slope(activation: Activation) -> Option<f32> {
+    match activation {
+        Activation::Identity => Some(1.0),
+        Activation::Relu => Some(0.0),
+        Activation::LeakyRelu => Some(LEAKY_SLOPE),
+        Activation::Gelu | Activation::Silu | Activation::Tanh => None,
+    }
+}
+
+/// Applies a curve; a straight one is [`low_slope`]'s business and left alone.
+#[inline(always)]
+pub(super) fn curve(activation: Activation, values: &mut [f32]) {
+    match activation {
+        Activation::Gelu => values.iter_mut().for_each(|value| *value = gelu(*value)),
+        Activation::Silu => values.iter_mut().for_each(|value| *value /= 1.0 + exp(-*value)),
+        Activation::Tanh => values.iter_mut().for_each(|value| *value = tanh(*value)),
+        Activation::Identity | Activation::Relu | Activation::LeakyRelu => {}
+    }
+}
+
+/// Replaces numbers by the slopes of a curve there.
+#[inline(always)]
+pub(super) fn curve_slope(activation: Activation, values: &mut [f32]) {
+    match activation {
+        Activation::Gelu => values.iter_mut().for_each(|value| *value = gelu_slope(*value)),
+        Activation::Silu => values.iter_mut().for_each(|value| {
+            let chance = 1.0 / (1.0 + exp(-*value));
+            *value = chance * (1.0 + *value * (1.0 - chance));
+        }),
+        Activation::Tanh => values.iter_mut().for_each(|value| {
+            let tanh = tanh(*value);
+            *value = 1.0 - tanh * tanh;
+        }),
+        Activation::Identity | Activation::Relu | Activation::LeakyRelu => {}
+    }
+}
+
+/// Distribution function plus `x` times the density of a standard normal number.
+#[inline(always)]
+fn gelu_slope(x: f32) -> f32 {
+    let density =
+        exp(-0.5 * x * x) * (0.5 * std::f32::consts::FRAC_2_SQRT_PI * std::f32::consts::FRAC_1_SQRT_2);
+    0.5 + (0.5 - 0.5 * normal_tails(x)).copysign(x) + x * density
+}
+
+/// One activated number, and the slope there.
+pub(super) fn one(activation: Activation, z: f32) -> (f32, f32) {
+    match low_slope(activation) {
+        Some(_) if z > 0.0 => (z, 1.0),
+        Some(low) => (low * z, low),
+        None => {
+            let (mut value, mut slope) = ([z], [z]);
+            curve(activation, &mut value);
+            curve_slope(activation, &mut slope);
+            (value[0], slope[0])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use eval::reference::activated;
+
+    use super::*;
+
+    #[test]
+    fn activations_and_slopes_follow_the_definitions() {
+        for activation in [
+            Activation::Identity,
+            Activation::Relu,
+            Activation::LeakyRelu,
+            Activation::Gelu,
+            Activation::Silu,
+            Activation::Tanh,
+        ] {
+            for step in -600..600 {
+                // Never at zero, where straight ones have two slopes.
+                let z = (step as f32 + 0.5) / 50.0;
+                let (value, slope) = one(activation, z);
+                assert!(
+                    (value - activated(z, activation)).abs() < 2e-6 * (1.0 + z.abs()),
+                    "{activation:?} {z}"
+                );
+                let h = 4e-3;
+                let found = (activated(z + h, activation) - activated(z - h, activation)) / (2.0 * h);
+                assert!((slope - found).abs() < 1e-3, "{activation:?} {z}: {slope} {found}");
+            }
+        }
+    }
+}

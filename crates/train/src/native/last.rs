@@ -1,0 +1,184 @@
+//! A head's last layer: only the outputs that a batch asks for are computed, in single precision.
+
+use eval::cpu::matmul::Element;
+use nets::{Activation, HeadKind, PolicyIndex};
+
+use super::{
+    activation,
+    loss::PartOfLoss,
+    plan::{Edge, Plan},
+    shard::{Scratch, Shard},
+};
+use crate::Examples;
+
+/// A layer whose outputs see a cell, or the whole board, of the stage before.
+#[derive(Debug)]
+pub(super) struct Last {
+    pub input: Edge,
+    pub weight: usize,
+    pub bias: usize,
+    /// Outputs of a cell.
+    pub channels: usize,
+    /// Elements of the input that one output sees.
+    pub inner: usize,
+    pub activation: Activation,
+}
+
+impl Last {
+    /// Cell and channel of an output.
+    fn place(&self, output: usize) -> (usize, usize) {
+        (output / self.channels, output % self.channels)
+    }
+}
+
+/// The outputs of one head that a batch asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    /// Empty for a value head.
+    moves: &'a [PolicyIndex],
+    /// Outputs of each board, where `ends` is empty; else 0.
+    pub each: usize,
+    ends: &'a [usize],
+}
+
+impl<'a> Asked<'a> {
+    pub fn of(batch: &'a Examples, kind: HeadKind) -> Self {
+        match kind {
+            HeadKind::Value => Self { moves: &[], each: 1, ends: &[] },
+            _ if batch.ends.is_empty() => Self { moves: &batch.moves, each: batch.moves_each(), ends: &[] },
+            _ => Self { moves: &batch.moves, each: 0, ends: &batch.ends },
+        }
+    }
+
+    /// For a head that is not asked.
+    pub fn nothing() -> Self {
+        Self { moves: &[], each: 0, ends: &[] }
+    }
+
+    /// Do the moves belong to this many boards?
+    pub fn covers(&self, boards: usize) -> bool {
+        match self.ends {
+            [] => self.moves.len() == boards * self.each && (self.each > 0 || boards == 0),
+            [.., last] => self.ends.len() == boards && self.ends.is_sorted() && *last == self.moves.len(),
+        }
+    }
+
+    /// Outputs before those of a board.
+    pub fn before(&self, board: usize) -> usize {
+        match (self.ends, board) {
+            ([], _) => board * self.each,
+            (_, 0) => 0,
+            (ends, _) => ends[board - 1],
+        }
+    }
+
+    /// Which of the head's outputs number `index` is.
+    fn output(&self, index: usize) -> usize {
+        self.moves.get(index).map_or(0, |&index| usize::from(index))
+    }
+}
+
+/// What a shard knows of one head.
+#[derive(Debug, Default)]
+pub(super) struct HeadPart {
+    /// Number of the first output within the batch.
+    pub first: usize,
+    pub logits: Vec<f32>,
+    /// Slope of the activation at each output.
+    bends: Vec<f32>,
+    /// Gradient of the loss with respect to the logits.
+    pub slopes: Vec<f32>,
+    pub part: PartOfLoss,
+    /// As `slopes` and `part`, over the pairs of moves of one position.
+    pub sibling_slopes: Vec<f32>,
+    pub sibling_part: PartOfLoss,
+    /// Gradient of the last layer.
+    pub weights: Vec<f32>,
+    pub biases: Vec<f32>,
+}
+
+impl HeadPart {
+    /// Makes room for the outputs of a shard's boards.
+    pub fn assign(&mut self, first: usize, count: usize) {
+        self.first = first;
+        self.logits.resize(count, 0.0);
+        self.bends.resize(count, 0.0);
+        self.slopes.resize(count, 0.0);
+    }
+}
+
+impl<E: Element> Shard<E> {
+    /// The last layer of head `head`, after all stages.
+    pub fn logits(&mut self, plan: &Plan<E>, head: usize, asked: &Asked<'_>, scratch: &mut Scratch<E>) {
+        let last = &plan.lasts[head];
+        let (weights, biases) = (&plan.parameters[last.weight].value, &plan.parameters[last.bias].value);
+        let first = self.heads[head].first;
+        for board in 0..self.boards {
+            for index in asked.before(self.first + board)..asked.before(self.first + board + 1) {
+                let (cell, channel) = last.place(asked.output(index));
+                self.see(plan, last, board, cell, &mut scratch.seen);
+                let mut z = biases[channel];
+                for (weight, a) in weights[channel * last.inner..][..last.inner].iter().zip(&scratch.seen) {
+                    z += weight * a;
+                }
+                let part = &mut self.heads[head];
+                let at = index - first;
+                (part.logits[at], part.bends[at]) = activation::one(last.activation, z);
+            }
+        }
+    }
+
+    /// Activations that a last layer sees at `cell`, in order.
+    fn see(&self, plan: &Plan<E>, last: &Last, board: usize, cell: usize, seen: &mut Vec<f32>) {
+        let stage = &plan.stages[last.input.from];
+        let from = board * stage.size() + cell * stage.width;
+        let low = activation::low_slope(stage.affine.activation).unwrap_or(1.0);
+        seen.clear();
+        for y in self.outputs[last.input.from][from..from + last.inner].chunks_exact(stage.width) {
+            let maps = stage.affine.scale.iter().zip(&stage.affine.shift);
+            seen.extend(y.iter().zip(maps).map(|(y, (scale, shift))| {
+                let z = y.to_f32() * scale + shift;
+                if z > 0.0 { z } else { low * z }
+            }));
+        }
+        activation::curve(stage.affine.activation, seen);
+    }
+
+    /// The way back through the last layer of head `head`, from its slopes to the gradient of the stage before.
+    pub fn backward_last(
+        &mut self,
+        plan: &Plan<E>,
+        head: usize,
+        asked: &Asked<'_>,
+        scratch: &mut Scratch<E>,
+    ) {
+        let last = &plan.lasts[head];
+        let stage = &plan.stages[last.input.from];
+        let weights = &plan.parameters[last.weight].value;
+        let size = stage.size();
+        self.start_gradient(plan, last.input);
+        scratch.product.reserve(size);
+        let mut part = std::mem::take(&mut self.heads[head]);
+        part.weights.clear();
+        part.weights.resize(weights.len(), 0.0);
+        part.biases.clear();
+        part.biases.resize(plan.parameters[last.bias].value.len(), 0.0);
+        for board in 0..self.boards {
+            scratch.product[..size].fill(0.0);
+            for index in asked.before(self.first + board)..asked.before(self.first + board + 1) {
+                let (cell, channel) = last.place(asked.output(index));
+                let slope = part.slopes[index - part.first] * part.bends[index - part.first];
+                self.see(plan, last, board, cell, &mut scratch.seen);
+                let gradient = &mut part.weights[channel * last.inner..][..last.inner];
+                gradient.iter_mut().zip(&scratch.seen).for_each(|(gradient, a)| *gradient += slope * a);
+                part.biases[channel] += slope;
+                let weights = &weights[channel * last.inner..][..last.inner];
+                for (da, weight) in scratch.product[cell * stage.width..size].iter_mut().zip(weights) {
+                    *da += slope * weight;
+                }
+            }
+            self.leave_gradient(plan, last.input, board, &mut scratch.product[..size]);
+        }
+        self.heads[head] = part;
+    }
+}

@@ -1,0 +1,122 @@
+//! Layers without weights over the squares of one board, and their way back: averages appended to the channels, and windows
+//! of which one number is left.
+
+use eval::cpu::matmul::Element;
+use nets::Pooling;
+
+use super::passes::vectorised;
+
+/// Sizes of the rows of a layer without weights.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rows {
+    /// Channels before the layer, without padding.
+    pub channels: usize,
+    /// Channels of a row before and behind the layer, with padding.
+    pub input: usize,
+    pub output: usize,
+}
+
+vectorised! {
+/// Appends to every cell each channel's mean over the board.
+pub(super) fn append_mean<E: Element>(a: &[E], rows: Rows, means: &mut Vec<f32>, output: &mut [E]) {
+    let Rows { channels, input, output: width } = rows;
+    means.clear();
+    means.resize(channels, 0.0);
+    for cell in a.chunks_exact(input) {
+        means.iter_mut().zip(cell).for_each(|(mean, a)| *mean += a.to_f32());
+    }
+    let share = input as f32 / a.len() as f32;
+    for (cell, output) in a.chunks_exact(input).zip(output.chunks_exact_mut(width)) {
+        output[..channels].copy_from_slice(&cell[..channels]);
+        for (output, mean) in output[channels..2 * channels].iter_mut().zip(means.iter()) {
+            *output = E::from_f32(mean * share);
+        }
+        output[2 * channels..].fill(E::default());
+    }
+}
+}
+
+vectorised! {
+/// The gradient before [`append_mean`]: each cell's own, and its share in that of the means.
+pub(super) fn append_mean_backward<E: Element>(dz: &[E], rows: Rows, means: &mut Vec<f32>, da: &mut [f32]) {
+    let Rows { channels, input, output: width } = rows;
+    means.clear();
+    means.resize(channels, 0.0);
+    for cell in dz.chunks_exact(width) {
+        means.iter_mut().zip(&cell[channels..]).for_each(|(mean, dz)| *mean += dz.to_f32());
+    }
+    let share = input as f32 / da.len() as f32;
+    for (cell, da) in dz.chunks_exact(width).zip(da.chunks_exact_mut(input)) {
+        for ((da, dz), mean) in da.iter_mut().zip(&cell[..channels]).zip(means.iter()) {
+            *da = dz.to_f32() + mean * share;
+        }
+        da[channels..].fill(0.0);
+    }
+}
+}
+
+/// Cells of the board before the pooling that cell number `cell` behind it sees, in order.
+fn window(side: usize, size: usize, cell: usize) -> impl Iterator<Item = usize> {
+    let (rank, file) = (cell / (side / size) * size, cell % (side / size) * size);
+    (0..size * size).map(move |index| (rank + index / size) * side + file + index % size)
+}
+
+/// The largest number of a channel over a window (the first of equals), with its cell.
+fn largest<E: Element>(
+    a: &[E],
+    width: usize,
+    channel: usize,
+    window: impl Iterator<Item = usize>,
+) -> (usize, f32) {
+    window.fold((0, f32::NEG_INFINITY), |best, cell| {
+        let value = a[cell * width + channel].to_f32();
+        if value > best.1 { (cell, value) } else { best }
+    })
+}
+
+/// Pools a board of side `side`; rows before and behind are equally wide.
+pub(super) fn pool<E: Element>(
+    a: &[E],
+    (side, width): (usize, usize),
+    (pooling, size): (Pooling, usize),
+    output: &mut [E],
+) {
+    for (cell, row) in output.chunks_exact_mut(width).enumerate() {
+        for (channel, output) in row.iter_mut().enumerate() {
+            *output = E::from_f32(match pooling {
+                Pooling::Max => largest(a, width, channel, window(side, size, cell)).1,
+                Pooling::Average => {
+                    let values = window(side, size, cell).map(|cell| a[cell * width + channel].to_f32());
+                    values.sum::<f32>() / (size * size) as f32
+                }
+            });
+        }
+    }
+}
+
+/// The gradient before [`pool`].
+pub(super) fn pool_backward<E: Element>(
+    a: &[E],
+    dz: &[E],
+    (side, width): (usize, usize),
+    (pooling, size): (Pooling, usize),
+    da: &mut [f32],
+) {
+    da.fill(0.0);
+    for (cell, row) in dz.chunks_exact(width).enumerate() {
+        for (channel, dz) in row.iter().enumerate() {
+            let dz = dz.to_f32();
+            match pooling {
+                Pooling::Max => {
+                    let (seen, _) = largest(a, width, channel, window(side, size, cell));
+                    da[seen * width + channel] = dz;
+                }
+                Pooling::Average => {
+                    for seen in window(side, size, cell) {
+                        da[seen * width + channel] = dz / (size * size) as f32;
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Residual blocks, means, pooling, dense layers and every activation, alone and in networks.
+
+use nets::{BatchFirstResidual, Pooling};
+
+use super::*;
+
+fn input(norm: bool, activation: Activation) -> Layer {
+    let branches = vec![
+        Branch { kernel: [3, 3], dilation: [1, 1], channels: 6 },
+        Branch { kernel: [2, 2], dilation: [4, 2], channels: 5 },
+    ];
+    Layer::Branches { branches, norm, activation }
+}
+
+fn linear(kernel: usize, channels: usize) -> Layer {
+    Layer::Conv { kernel, channels, padding: Padding::Same, norm: true, activation: Activation::Identity }
+}
+
+fn dense(channels: usize, norm: bool, activation: Activation) -> Layer {
+    Layer::Dense { channels, norm, activation }
+}
+
+fn block(channels: usize, activation: Activation) -> Layer {
+    Layer::Residual { layers: vec![conv(3, channels), linear(3, channels)], activation }
+}
+
+fn heads(trunk: Vec<Layer>, value: Vec<Layer>, moves: Vec<Layer>) -> Description {
+    let heads =
+        vec![Head { kind: HeadKind::Value, layers: value }, Head { kind: HeadKind::Moves, layers: moves }];
+    Description { encoding: Encoding::BatchFirst15, trunk, heads }
+}
+
+/// Blocks (one inside another, one that ends in a mean's output), means and both heads.
+fn residual() -> Description {
+    let nested = Layer::Residual {
+        layers: vec![block(7, Activation::Relu), conv(1, 7)],
+        activation: Activation::Identity,
+    };
+    let trunk = vec![
+        input(true, Activation::Relu),
+        conv(1, 7),
+        block(7, Activation::Relu),
+        nested,
+        Layer::AppendMean,
+        block(14, Activation::Relu),
+        conv(1, 40),
+    ];
+    let value = vec![Layer::AppendMean, plain(8, 1, Padding::Valid)];
+    let moves = vec![block(40, Activation::Relu), plain(1, MOVE_PLANES, Padding::Same)];
+    heads(trunk, value, moves)
+}
+
+/// Every activation, layers with bias only, and what Cockfish's network ends in.
+fn curved() -> Description {
+    let biased = |kernel, channels, activation| Layer::Conv {
+        kernel,
+        channels,
+        padding: Padding::Same,
+        norm: false,
+        activation,
+    };
+    let inside = Layer::Residual {
+        layers: vec![biased(3, 5, Activation::Silu), biased(1, 5, Activation::LeakyRelu)],
+        activation: Activation::Gelu,
+    };
+    let trunk = vec![input(false, Activation::LeakyRelu), biased(1, 5, Activation::Tanh), inside];
+    let value = vec![
+        block(5, Activation::Silu),
+        Layer::AppendMean,
+        dense(6, false, Activation::Gelu),
+        dense(4, true, Activation::Silu),
+        dense(1, false, Activation::Tanh),
+    ];
+    let moves = vec![biased(3, 6, Activation::Gelu), plain(1, MOVE_PLANES, Padding::Same)];
+    heads(trunk, value, moves)
+}
+
+/// Boards that shrink to one cell, convolutions on them, and moves from a dense layer.
+fn pooled() -> Description {
+    let pool = |pooling| Layer::Pool { pooling, size: 2 };
+    let max = pool(Pooling::Max);
+    let trunk = vec![input(false, Activation::Relu), max.clone()];
+    let value = vec![
+        conv(3, 7),
+        pool(Pooling::Average),
+        conv(5, 4),
+        block(4, Activation::LeakyRelu),
+        max,
+        conv(1, 6),
+        plain(1, 1, Padding::Same),
+    ];
+    let valid = Layer::Conv {
+        kernel: 4,
+        channels: 5,
+        padding: Padding::Valid,
+        norm: true,
+        activation: Activation::Relu,
+    };
+    let moves = vec![conv(1, 4), valid, dense(POLICY_SIZE, false, Activation::Identity)];
+    heads(trunk, value, moves)
+}
+
+#[test]
+fn gradients_match_finite_differences() {
+    for (case, (objectives, batch)) in cases(24, 3).into_iter().enumerate().filter(|(case, _)| case % 3 == 0)
+    {
+        for (name, description) in [("residual", residual()), ("curved", curved()), ("pooled", pooled())] {
+            assert_gradients(&format!("{name} {case}"), description, &objectives, &batch);
+        }
+    }
+}
+
+#[test]
+fn logits_are_those_of_the_reference() {
+    for kind in [HeadKind::Value, HeadKind::Moves] {
+        for description in [residual(), curved(), pooled()] {
+            assert_reference(description.clone(), kind, Precision::Single, 1e-3);
+            assert_reference(description, kind, Precision::Bf16, 0.15);
+        }
+    }
+}
+
+#[test]
+fn a_value_that_is_a_tanh_is_compared_as_it_is() {
+    let batch = examples(9, 4);
+    let step = start(curved(), &[TANH], 1, Precision::Single).step(&batch, 0.0).unwrap();
+    let target = |&label: &i32| (label as f32 / 20.0).tanh();
+    let squares = step.logits[0].iter().zip(batch.values.iter().map(target)).map(|(a, b)| (a - b) * (a - b));
+    let mean = squares.sum::<f32>() / 9.0;
+    assert!((step.losses[0] - mean).abs() < 1e-5, "{} {mean}", step.losses[0]);
+}
+
+/// As the network that is shipped, but small.
+fn small_residual() -> Description {
+    Description::batch_first_residual(&BatchFirstResidual { filters: 32, blocks: 2 })
+}
+
+#[test]
+fn residual_networks_learn_one_batch_by_heart() {
+    let (objectives, mut batch) = cases(20, 5).swap_remove(5);
+    batch.weights.fill(1.0);
+    for precision in [Precision::Single, Precision::Bf16] {
+        assert_learns(small_residual(), &objectives, &batch, precision);
+    }
+}
+
+#[test]
+fn bf16_gradients_point_where_single_precision_points() {
+    for (case, (objectives, batch)) in cases(96, 4).into_iter().enumerate().skip(5) {
+        assert_close_gradients(&case.to_string(), small_residual(), &objectives, &batch);
+    }
+}
+
+#[test]
+fn equal_runs_give_equal_bits_and_a_resumed_run_equals_the_whole() {
+    for description in [residual(), curved(), pooled()] {
+        for (threads, precision) in [(1, Precision::Bf16), (2, Precision::Single)] {
+            let (objectives, _) = cases(2, 0).swap_remove(5);
+            let batch = |step: u64| cases(37, 100 + step).swap_remove(5).1;
+            assert_repeatable(&description, &objectives, batch, threads, precision);
+        }
+    }
+}
+
+#[test]
+fn threads_change_nothing() {
+    let (objectives, batch) = cases(70, 8).swap_remove(5);
+    for description in [residual(), pooled()] {
+        let one = gradients(&mut start(description.clone(), &objectives, 1, Precision::best()), &batch);
+        let many = gradients(&mut start(description, &objectives, 7, Precision::best()), &batch);
+        assert!(one == many);
+    }
+}
