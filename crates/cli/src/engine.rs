@@ -8,9 +8,12 @@ use std::{
 };
 
 use anyhow::Context;
-use eval::cpu::{CpuEvaluator, CpuOptions, CpuPath, Precision};
+use eval::{
+    Evaluator,
+    cpu::{CpuEvaluator, CpuOptions, CpuPath, Precision},
+};
 use nets::Network;
-use search::{KBest, Settings};
+use search::{Algorithm, Settings};
 use uci::{Built, Options};
 
 /// The network that is used unless another is asked for.
@@ -25,6 +28,9 @@ pub struct EngineArgs {
     /// Threads of the evaluator.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=256))]
     pub threads: Option<u64>,
+    /// The search: kbest, alphabeta or puct (default: kbest).
+    #[arg(long, value_name = "NAME")]
+    pub search: Option<Algorithm>,
     /// Code path of the evaluator: amx, avx512, avx2 or portable (default: the fastest here).
     #[arg(long, value_name = "PATH")]
     pub cpu: Option<CpuPath>,
@@ -47,6 +53,7 @@ impl EngineArgs {
         Options {
             network: self.net.clone(),
             threads: self.threads.map_or(threads, |threads| threads as usize),
+            algorithm: self.search.unwrap_or_default(),
             path: self.cpu,
             precision: self.precision,
             settings: Settings {
@@ -86,7 +93,7 @@ pub fn build(options: &Options) -> anyhow::Result<Built> {
         Arc::clone(&network),
         CpuOptions { threads: options.threads, precision: options.precision, path: options.path },
     )?;
-    let search = KBest::new(Box::new(evaluator), &network.calibration, &options.settings);
-    let description = search.describe();
-    Ok(Built { search: Box::new(search), description })
+    let description = evaluator.describe();
+    let search = options.algorithm.build(Box::new(evaluator), &network.calibration, &options.settings);
+    Ok(Built { search, description })
 }

@@ -19,7 +19,10 @@ use proptest::prelude::*;
 /// Every (path, precision) that this machine can run.
 fn paths() -> Vec<(CpuPath, Precision)> {
     let all = CpuPath::ALL.into_iter().flat_map(|path| Precision::ALL.map(|precision| (path, precision)));
-    all.filter(|&(path, precision)| path.obstacle(precision).is_none()).collect()
+    // Int8 looks at 256 positions before it begins: too long under Miri.
+    all.filter(|&(path, precision)| path.obstacle(precision).is_none())
+        .filter(|&(_, precision)| !(cfg!(miri) && precision == Precision::Int8))
+        .collect()
 }
 
 fn evaluator(network: &Arc<Network>, path: CpuPath, precision: Precision, threads: usize) -> CpuEvaluator {
@@ -509,7 +512,7 @@ fn a_tiny_network_agrees() {
         Head { kind: HeadKind::Value, layers: value },
         Head { kind: HeadKind::Moves, layers: vec![conv(1, 73, false, false)] },
     ];
-    check(&network(Description { encoding: Encoding::BatchFirst15, trunk, heads }, 9), 3, 9);
+    check(&network(Description { encoding: Encoding::BatchFirst15, trunk, heads }, 9), 2, 9);
 }
 
 #[test]

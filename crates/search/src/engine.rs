@@ -1,8 +1,62 @@
 //! A search with its memory: what the UCI loop, `analyze` and matches hold.
 
-use board::Game;
+use std::str::FromStr;
 
-use crate::{Control, Limits, Outcome, SearchInfo, Settings};
+use board::Game;
+use eval::Evaluator;
+use nets::Calibration;
+
+use crate::{AlphaBeta, Control, KBest, Limits, Outcome, Puct, SearchInfo, Settings};
+
+/// Which search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Algorithm {
+    /// Batch First's own.
+    #[default]
+    KBest,
+    AlphaBeta,
+    Puct,
+}
+
+impl Algorithm {
+    /// All of them, the default first.
+    pub const ALL: [Self; 3] = [Self::KBest, Self::AlphaBeta, Self::Puct];
+
+    /// Name in options and messages.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::KBest => "kbest",
+            Self::AlphaBeta => "alphabeta",
+            Self::Puct => "puct",
+        }
+    }
+
+    /// A search of this kind over an evaluator; `calibration` is that of its network.
+    #[must_use]
+    pub fn build(
+        self,
+        evaluator: Box<dyn Evaluator>,
+        calibration: &Calibration,
+        settings: &Settings,
+    ) -> Box<dyn Search> {
+        match self {
+            Self::KBest => Box::new(KBest::new(evaluator, calibration, settings)),
+            Self::AlphaBeta => Box::new(AlphaBeta::new(evaluator, calibration, settings)),
+            Self::Puct => Box::new(Puct::new(evaluator, calibration, settings)),
+        }
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|algorithm| algorithm.name() == text).ok_or_else(|| {
+            format!("`{text}` is no search; there are {}", Self::ALL.map(Self::name).join(", "))
+        })
+    }
+}
 
 /// A search that keeps its tree from move to move.
 pub trait Search: Send {

@@ -1,19 +1,26 @@
 //! Searches over an [`eval::Evaluator`]: a game and limits in, a stream of [`SearchInfo`] and a best move out.
 
+mod alphabeta;
 mod control;
 mod engine;
+mod evaluations;
 mod info;
 mod kbest;
 mod limits;
 mod memory;
+#[cfg(test)]
+mod plain;
+mod puct;
 mod quiet;
 mod score;
 mod settings;
 mod time;
 
+pub use alphabeta::AlphaBeta;
 pub use control::Control;
-pub use engine::Search;
+pub use engine::{Algorithm, Search};
 pub use info::{Bound, Outcome, Score, SearchInfo};
 pub use kbest::KBest;
 pub use limits::{Clock, Limits};
+pub use puct::Puct;
 pub use settings::Settings;

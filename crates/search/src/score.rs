@@ -1,5 +1,7 @@
 //! Integer scores inside a search: centipawns, with mates above them, always for the side to move.
 
+use nets::{Calibration, Wdl};
+
 use crate::info::Score;
 
 /// Internal score: centipawns within ±[`LARGEST_VALUE`], mates near ±[`MATE`].
@@ -48,6 +50,25 @@ pub(crate) fn from_evaluation(centipawns: f32) -> Value {
     (centipawns.round() as Value).clamp(-LARGEST_VALUE, LARGEST_VALUE)
 }
 
+/// Hundredths of the natural logarithm of each move's chance.
+pub(crate) fn log_chances(logits: &[f32]) -> impl ExactSizeIterator<Item = Value> {
+    let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f32 = logits.iter().map(|logit| (logit - most).exp()).sum();
+    let shift = most + sum.ln();
+    logits.iter().map(move |logit| from_evaluation(100.0 * (logit - shift)))
+}
+
+/// Chances of the side to move.
+pub(crate) fn wdl(calibration: &Calibration, value: Value) -> Wdl {
+    if value > MATE_BOUND {
+        Wdl { win: 1000, draw: 0, loss: 0 }
+    } else if value < -MATE_BOUND {
+        Wdl { win: 0, draw: 0, loss: 1000 }
+    } else {
+        calibration.wdl.at(value as f32)
+    }
+}
+
 /// The score as others see it.
 pub(crate) fn to_score(value: Value) -> Score {
     if value > MATE_BOUND {
@@ -83,5 +104,15 @@ mod tests {
         assert_eq!(to_score(from_child(-MATE)), Score::Mate(1));
         assert_eq!(to_score(from_child(from_child(-MATE))), Score::Mate(-1));
         assert_eq!(to_score(from_child(from_child(from_child(-MATE)))), Score::Mate(2));
+    }
+
+    #[test]
+    fn logarithms_of_chances() {
+        // Chances 1/2, 1/4, 1/4, whatever all logits are shifted by.
+        for shift in [-50.0, 0.0, 800.0] {
+            let logits = [2_f32.ln(), 0.0, 0.0].map(|logit| logit + shift);
+            assert_eq!(log_chances(&logits).collect::<Vec<_>>(), [-69, -139, -139]);
+        }
+        assert_eq!(log_chances(&[]).len(), 0);
     }
 }

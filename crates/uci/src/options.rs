@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use eval::cpu::{CpuPath, Precision};
-use search::Settings;
+use search::{Algorithm, Settings};
 
 use crate::command::shortened;
 
@@ -17,6 +17,7 @@ pub struct Options {
     pub network: Option<PathBuf>,
     /// Threads of the evaluator.
     pub threads: usize,
+    pub algorithm: Algorithm,
     /// Code path of the evaluator; `None`: the fastest here.
     pub path: Option<CpuPath>,
     /// Number format of the evaluator; `None`: the code path's own.
@@ -32,6 +33,7 @@ impl Default for Options {
         Self {
             network: None,
             threads: 1,
+            algorithm: Algorithm::default(),
             path: None,
             precision: None,
             settings: Settings::default(),
@@ -62,6 +64,7 @@ enum Name {
     MoveOverhead,
     Batch,
     WeightsFile,
+    Search,
     Cpu,
     Precision,
     ShowWdl,
@@ -71,7 +74,7 @@ enum Name {
 /// What stands for no wish.
 const AUTOMATIC: &str = "auto";
 
-const TABLE: [(&str, Name, Kind); 12] = [
+const TABLE: [(&str, Name, Kind); 13] = [
     ("Hash", Name::Hash, Kind::Spin { least: 1, most: 65_536 }),
     ("Clear Hash", Name::ClearHash, Kind::Button),
     ("Threads", Name::Threads, Kind::Spin { least: 1, most: 256 }),
@@ -80,6 +83,7 @@ const TABLE: [(&str, Name, Kind); 12] = [
     ("Move Overhead", Name::MoveOverhead, Kind::Spin { least: 0, most: 10_000 }),
     ("Batch", Name::Batch, Kind::Spin { least: 0, most: 4096 }),
     ("WeightsFile", Name::WeightsFile, Kind::Text),
+    ("Search", Name::Search, Kind::Combo(&["kbest", "alphabeta", "puct"])),
     ("CPU", Name::Cpu, Kind::Combo(&[AUTOMATIC, "amx", "avx512", "avx2", "portable"])),
     ("Precision", Name::Precision, Kind::Combo(&[AUTOMATIC, "bf16", "f32", "int8"])),
     ("UCI_ShowWDL", Name::ShowWdl, Kind::Check),
@@ -172,6 +176,7 @@ impl Options {
                 };
                 // The only word of the lists that names nothing means that nothing is wished.
                 match option {
+                    Name::Search => self.algorithm = chosen.parse().unwrap_or_default(),
                     Name::Cpu => self.path = chosen.parse().ok(),
                     _ => self.precision = chosen.parse().ok(),
                 }
@@ -205,6 +210,7 @@ impl Options {
                 Some(path) => path.display().to_string(),
                 None => EMBEDDED.to_owned(),
             },
+            Name::Search => self.algorithm.name().to_owned(),
             Name::Cpu => self.path.map_or(AUTOMATIC, CpuPath::name).to_owned(),
             Name::Precision => self.precision.map_or(AUTOMATIC, Precision::name).to_owned(),
             Name::ShowWdl => self.show_wdl.to_string(),
@@ -254,6 +260,8 @@ mod tests {
         assert_eq!(options.set("precision", Some("INT8")), Ok(Change::Value));
         assert_eq!(options.precision, Some(Precision::Int8));
         assert!(matches!(options.set("Precision", Some("int4")), Err(OptionError::Combo { .. })));
+        assert_eq!(options.set("Search", Some("PUCT")), Ok(Change::Value));
+        assert_eq!(options.algorithm, Algorithm::Puct);
         assert_eq!(options.set("cpu", Some("avx2")), Ok(Change::Value));
         assert_eq!((options.path, options.precision), (Some(CpuPath::Avx2), Some(Precision::Int8)));
         assert_eq!(options.set("Clear Hash", None), Ok(Change::ClearHash));

@@ -8,7 +8,7 @@ mod frame;
 mod open;
 mod pass;
 mod pool;
-mod selectivity;
+pub(crate) mod selectivity;
 #[cfg(test)]
 mod tests;
 
@@ -16,13 +16,13 @@ use std::time::Duration;
 
 use board::{Game, Move, Position};
 use eval::{EvalError, Evaluator};
-use nets::{Calibration, Wdl};
+use nets::Calibration;
 
 use crate::{
     Bound, Control, Limits, Outcome, Score, Search, SearchInfo, Settings,
     memory::{Bounds, Memory, NO_MOVE},
     quiet::exchange,
-    score::{MATE, MATE_BOUND, Value, to_score},
+    score::{MATE, MATE_BOUND, Value, to_score, wdl},
     time::Watch,
 };
 use driver::Driver;
@@ -30,7 +30,7 @@ use pass::{Deadline, PassEnd, Root, Searcher, memory_key};
 use selectivity::Selectivity;
 
 /// Depths are counted in parts of a ply, so that moves may cost more or less than one.
-const PLY: i16 = 16;
+pub(crate) const PLY: i16 = 16;
 
 /// Plies beyond which no search goes.
 const LARGEST_DEPTH: u32 = 128;
@@ -109,12 +109,6 @@ impl KBest {
         self
     }
 
-    /// The evaluator's description of itself.
-    #[must_use]
-    pub fn describe(&self) -> String {
-        self.evaluator.describe()
-    }
-
     /// MiB for memory, bytes for frames.
     fn memory_shares(settings: &Settings) -> (usize, usize) {
         let mib = settings.hash_mib.max(1);
@@ -189,16 +183,6 @@ impl KBest {
         line
     }
 
-    fn wdl(&self, value: Value) -> Wdl {
-        if value > MATE_BOUND {
-            Wdl { win: 1000, draw: 0, loss: 0 }
-        } else if value < -MATE_BOUND {
-            Wdl { win: 0, draw: 0, loss: 1000 }
-        } else {
-            self.calibration.wdl.at(value as f32)
-        }
-    }
-
     fn info(&self, line: &Line, rank: usize, depth: u32, watch: &Watch<'_>) -> SearchInfo {
         let bound = if line.complete {
             Bound::Exact
@@ -214,7 +198,7 @@ impl KBest {
             multipv: rank,
             score: to_score(value),
             bound,
-            wdl: self.wdl(value),
+            wdl: wdl(&self.calibration, value),
             nodes: watch.nodes(),
             elapsed: watch.elapsed(),
             hashfull: self.memory.fill_per_mille(),

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     memory::{Bounds, Memory, NO_MOVE},
-    score::{INFINITY, MATE_BOUND, Value, from_child, from_evaluation},
+    score::{INFINITY, MATE_BOUND, Value, from_child, from_evaluation, log_chances},
 };
 
 /// Depth under which proven mates are stored: they hold at any depth.
@@ -141,14 +141,6 @@ pub(super) fn memory_key(position: &Position) -> u64 {
     } else {
         position.key() ^ u64::from(clock).wrapping_mul(0xd6e8_feb8_6659_fd93)
     }
-}
-
-/// Hundredths of the natural logarithm of each move's chance.
-fn log_chances(logits: &[f32]) -> impl ExactSizeIterator<Item = Value> {
-    let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let sum: f32 = logits.iter().map(|logit| (logit - most).exp()).sum();
-    let shift = most + sum.ln();
-    logits.iter().map(move |logit| from_evaluation(100.0 * (logit - shift)))
 }
 
 impl Searcher {
@@ -409,20 +401,5 @@ impl Searcher {
                 }
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn logarithms_of_chances() {
-        // Chances 1/2, 1/4, 1/4, whatever all logits are shifted by.
-        for shift in [-50.0, 0.0, 800.0] {
-            let logits = [2_f32.ln(), 0.0, 0.0].map(|logit| logit + shift);
-            assert_eq!(log_chances(&logits).collect::<Vec<_>>(), [-69, -139, -139]);
-        }
-        assert_eq!(log_chances(&[]).len(), 0);
     }
 }

@@ -9,7 +9,7 @@
 //! Within two plies of the leaves a position is first asked for its value. Far above the separator, that settles it
 //! (reverse futility); far below, only forcing moves are looked at (razoring). Only in between its moves are scored.
 
-use board::{Move, Role};
+use board::{Move, Position, Role};
 use nets::MoveScores;
 
 use super::{PLY, frame::Frame};
@@ -31,7 +31,7 @@ pub(super) enum Wish {
 
 /// What a position's value says about the separator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// The position is worth at least this, which reaches the separator.
     Reaches(Value),
     /// Without forcing moves it is worth at most this, which misses the separator.
@@ -42,7 +42,7 @@ pub(super) enum Verdict {
 
 /// The rules; `None` switches one off.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Selectivity {
+pub(crate) struct Selectivity {
     /// Divides ln(depth) x ln(rank) into plies of reduction.
     pub reduction_divisor: Option<f32>,
     /// At depth 1 a late quiet move is skipped when its score plus this is below the separator, centipawns.
@@ -55,7 +55,7 @@ pub(super) struct Selectivity {
 }
 
 /// Moves in front of the order that are always searched in full.
-const ALWAYS_FULL: usize = 3;
+pub(crate) const ALWAYS_FULL: usize = 3;
 
 /// Depth, in plies, up to which values may settle a position.
 const VALUE_PLIES: i16 = 2;
@@ -73,18 +73,18 @@ impl Default for Selectivity {
 
 impl Selectivity {
     /// Every move to full depth.
-    pub(super) const NONE: Self =
+    pub(crate) const NONE: Self =
         Self { reduction_divisor: None, skip_margin: None, skip_chance: None, value_margin: None };
 
     /// Is a position of this depth asked for its value before its moves? All leaves are, unless in check.
-    pub(super) fn asks_value(&self, depth: i16, separator: Value, check: bool) -> bool {
+    pub(crate) fn asks_value(&self, depth: i16, separator: Value, check: bool) -> bool {
         let near =
             self.value_margin.is_some() && depth <= VALUE_PLIES * PLY && separator.abs() <= LARGEST_VALUE;
         !check && (depth == 0 || near)
     }
 
     /// What a position's value says.
-    pub(super) fn verdict(&self, depth: i16, separator: Value, check: bool, value: Value) -> Verdict {
+    pub(crate) fn verdict(&self, depth: i16, separator: Value, check: bool, value: Value) -> Verdict {
         if !self.asks_value(depth, separator, check) {
             return Verdict::Open;
         }
@@ -104,33 +104,41 @@ impl Selectivity {
         if frame.depth < PLY || place < ALWAYS_FULL || frame.ply == 0 && place < 2 * ALWAYS_FULL {
             return Wish::Full;
         }
-        if is_forcing(frame, edge.mv) || frame.position.is_check() {
+        if is_forcing(&frame.position, edge.mv) || frame.position.is_check() {
             return Wish::Full;
         }
-        let further = i32::from(frame.depth / PLY) - 1;
-        let score = i32::from(edge.score);
-        let hopeless = match scores {
+        if frame.ply > 0 && self.is_hopeless(edge.score, frame.depth, frame.separator, scores) {
+            return Wish::Skip;
+        }
+        match self.reduction(frame.depth, place) {
+            0 => Wish::Full,
+            plies => Wish::Reduced(plies),
+        }
+    }
+
+    /// Is a late quiet move with this score not worth a search?
+    pub(crate) fn is_hopeless(&self, score: i16, depth: i16, separator: Value, scores: MoveScores) -> bool {
+        let further = i32::from(depth / PLY) - 1;
+        let score = i32::from(score);
+        match scores {
             MoveScores::Centipawns => {
-                further == 0 && self.skip_margin.is_some_and(|margin| score + margin < frame.separator)
+                further == 0 && self.skip_margin.is_some_and(|margin| score + margin < separator)
             }
             MoveScores::Policy => {
                 self.skip_chance.is_some_and(|(least, each)| score < least + each * further)
             }
-        };
-        if hopeless && frame.ply > 0 {
-            return Wish::Skip;
         }
-        if further == 0 {
-            return Wish::Full;
-        }
-        let Some(divisor) = self.reduction_divisor else { return Wish::Full };
-        let depth = f32::from(frame.depth) / f32::from(PLY);
-        let plies = (0.5 + depth.ln() * (1.0 + place as f32).ln() / divisor) as i16;
-        if plies > 0 { Wish::Reduced(plies) } else { Wish::Full }
+    }
+
+    /// By how many plies a late quiet move is searched less.
+    pub(crate) fn reduction(&self, depth: i16, place: usize) -> i16 {
+        let Some(divisor) = self.reduction_divisor.filter(|_| depth > PLY) else { return 0 };
+        let depth = f32::from(depth) / f32::from(PLY);
+        (0.5 + depth.ln() * (1.0 + place as f32).ln() / divisor) as i16
     }
 }
 
 /// Promotions and captures that lose nothing.
-fn is_forcing(frame: &Frame, mv: Move) -> bool {
-    mv.promotion() == Some(Role::Queen) || mv.is_capture() && exchange(&frame.position, mv) >= 0
+pub(crate) fn is_forcing(position: &Position, mv: Move) -> bool {
+    mv.promotion() == Some(Role::Queen) || mv.is_capture() && exchange(position, mv) >= 0
 }

@@ -245,7 +245,8 @@ impl Worker {
 
 /// Can a search built for `a` be configured for `b`?
 fn same_build(a: &Options, b: &Options) -> bool {
-    (&a.network, a.threads, a.path, a.precision) == (&b.network, b.threads, b.path, b.precision)
+    (&a.network, a.threads, a.algorithm, a.path, a.precision)
+        == (&b.network, b.threads, b.algorithm, b.path, b.precision)
 }
 
 /// Takes the time between `go` and the start of the search (a network being loaded, an earlier search ending) off

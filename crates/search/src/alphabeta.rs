@@ -1,0 +1,527 @@
+//! Alpha-beta, the search that most engines have, on the same network: what the K-best-first search is measured against.
+//!
+//! Iterative deepening, principal variation search (Marsland 1982) with a transposition table, quiescence by the leaf
+//! rule of [`crate::quiet`], and the same selectivity as the default search. One position is evaluated at a time.
+
+use board::{Game, Move, Position};
+use eval::{EvalError, Evaluator};
+use nets::Calibration;
+
+use crate::{
+    Bound, Control, Limits, Outcome, Search, SearchInfo, Settings,
+    evaluations::{Evaluations, Stop},
+    kbest::{
+        PLY,
+        selectivity::{ALWAYS_FULL, Selectivity, Verdict, is_forcing},
+    },
+    memory::NO_MOVE,
+    quiet::forcing_moves,
+    score::{INFINITY, MATE, MATE_BOUND, Value, child_separator, from_child, to_score, wdl},
+    time::Watch,
+};
+
+/// Plies beyond which no search goes.
+const LARGEST_DEPTH: u32 = 128;
+
+/// Half the width of the first window around the last depth's value, centipawns.
+const ASPIRATION: Value = 25;
+
+/// A bound on a position's value, and the move behind it.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    key: u64,
+    value: i16,
+    depth: i16,
+    /// Lower, upper or exact.
+    bound: Bound,
+    best: u8,
+    /// Number of the search that wrote it.
+    age: u8,
+}
+
+const EMPTY: Entry = Entry { key: 0, value: 0, depth: -1, bound: Bound::Exact, best: NO_MOVE, age: 0 };
+
+/// Alpha-beta over an evaluator.
+#[derive(Debug)]
+pub struct AlphaBeta {
+    evaluations: Evaluations,
+    calibration: Calibration,
+    settings: Settings,
+    table: Vec<Entry>,
+    age: u8,
+    selectivity: Selectivity,
+    /// Keys of the positions from the start of the game to the one at hand.
+    path: Vec<u64>,
+    deepest: u32,
+}
+
+/// MiB for evaluations, entries of the table.
+fn shares(settings: &Settings) -> (usize, usize) {
+    let mib = settings.hash_mib.max(1);
+    let table = (mib << 20) / 4 / size_of::<Entry>();
+    ((mib - mib.div_ceil(4)).max(1), table.max(1))
+}
+
+impl AlphaBeta {
+    /// A search over an evaluator; `calibration` says what move scores mean and gives win, draw and loss.
+    #[must_use]
+    pub fn new(evaluator: Box<dyn Evaluator>, calibration: &Calibration, settings: &Settings) -> Self {
+        let (mib, entries) = shares(settings);
+        Self {
+            evaluations: Evaluations::new(evaluator, calibration, mib),
+            calibration: calibration.clone(),
+            settings: settings.clone(),
+            table: vec![EMPTY; entries],
+            age: 0,
+            selectivity: Selectivity::default(),
+            path: Vec::new(),
+            deepest: 0,
+        }
+    }
+
+    /// For comparison with plain negamax of the same depth: no move is reduced or skipped.
+    #[must_use]
+    pub fn exact(mut self) -> Self {
+        self.selectivity = Selectivity::NONE;
+        self
+    }
+
+    fn slot(&self, key: u64) -> usize {
+        ((u128::from(key) * self.table.len() as u128) >> 64) as usize
+    }
+
+    fn probe(&self, key: u64) -> Option<Entry> {
+        let entry = self.table[self.slot(key)];
+        (entry.key == key && entry.depth >= 0).then_some(entry)
+    }
+
+    fn store(&mut self, key: u64, depth: i16, value: Value, bound: Bound, best: u8) {
+        let (slot, age) = (self.slot(key), self.age);
+        let old = &mut self.table[slot];
+        if old.key != key && old.age == age && old.depth > depth + 2 * PLY {
+            return;
+        }
+        let best = if best == NO_MOVE && old.key == key { old.best } else { best };
+        *old = Entry { key, value: value as i16, depth, bound, best, age };
+    }
+
+    /// Has the position at the end of the path occurred since the last irreversible move: once since the root, or twice?
+    fn is_repetition(&self, position: &Position, ply: usize) -> bool {
+        let key = position.key();
+        let mut count = 0;
+        let window = (position.halfmove_clock() as usize).min(self.path.len());
+        for (back, &past) in (1..=window).zip(self.path.iter().rev()) {
+            if past == key {
+                count += 1;
+                if back < ply || count == 2 {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// The value of a position within a window, fail-soft; `depth` in parts of a ply.
+    fn value(
+        &mut self,
+        position: &Position,
+        depth: i16,
+        (alpha, beta): (Value, Value),
+        ply: usize,
+        watch: &mut Watch<'_>,
+    ) -> Result<Value, Stop> {
+        self.deepest = self.deepest.max(ply as u32);
+        if position.is_insufficient_material() || self.is_repetition(position, ply) {
+            return Ok(0);
+        }
+        let moves = position.legal_moves();
+        let check = position.is_check();
+        if moves.is_empty() {
+            return Ok(if check { -MATE } else { 0 });
+        }
+        if position.halfmove_clock() >= 100 {
+            return Ok(0);
+        }
+        if depth <= 0 {
+            return self.leaf(position, (alpha, beta), ply, watch);
+        }
+        // Near the fifty-move limit a position is another one at each clock.
+        let key = position.key();
+        let remember = position.halfmove_clock() < 70;
+        let known = self.probe(key).filter(|_| remember);
+        let zero_window = beta - alpha == 1;
+        let is_exact = self.selectivity == Selectivity::NONE;
+        let fits = |entry: &Entry| entry.depth == depth || entry.depth > depth && !is_exact;
+        if let Some(entry) = known.filter(|entry| fits(entry) && entry.age == self.age) {
+            let value = Value::from(entry.value);
+            match entry.bound {
+                Bound::Exact => return Ok(value),
+                Bound::Lower if value >= beta => return Ok(value),
+                Bound::Upper if value <= alpha => return Ok(value),
+                _ => {}
+            }
+        }
+        let mut best = -INFINITY;
+        if zero_window && self.selectivity.asks_value(depth, beta, check) {
+            let value = self.evaluations.value(position, watch)?;
+            match self.selectivity.verdict(depth, beta, check, value) {
+                Verdict::Reaches(lower) => return Ok(lower),
+                Verdict::Misses(upper) => {
+                    let found = self.forcing(position, depth, (alpha, beta), ply, watch)?;
+                    return Ok(found.max(upper.min(alpha)));
+                }
+                Verdict::Open => {}
+            }
+        }
+        let scores = self.evaluations.scores(position, watch)?;
+        let first = known.map_or(NO_MOVE, |entry| entry.best);
+        let mut order: Vec<usize> = (0..moves.len()).collect();
+        order.sort_by_key(|&index| (index != usize::from(first), std::cmp::Reverse(scores[index])));
+
+        let (mut raised, mut chosen) = (alpha, NO_MOVE);
+        self.path.push(key);
+        for (place, &index) in order.iter().enumerate() {
+            let after = position.after(moves[index]);
+            let late =
+                place >= ALWAYS_FULL && !check && !after.is_check() && !is_forcing(position, moves[index]);
+            let separator = raised + 1;
+            if late
+                && self.selectivity.is_hopeless(
+                    scores[index],
+                    depth,
+                    separator,
+                    self.evaluations.move_scores(),
+                )
+            {
+                best = best.max(raised);
+                continue;
+            }
+            let reduction = if late { self.selectivity.reduction(depth, place) } else { 0 };
+            let found = self.child(&after, depth - PLY, reduction, (raised, beta), place == 0, ply, watch);
+            let value = match found {
+                Ok(value) => value,
+                Err(stop) => {
+                    self.path.pop();
+                    return Err(stop);
+                }
+            };
+            if value > best {
+                best = value;
+                if value > raised {
+                    raised = value;
+                    chosen = index as u8;
+                }
+            }
+            if raised >= beta {
+                break;
+            }
+        }
+        self.path.pop();
+        if remember {
+            let bound = if best >= beta {
+                Bound::Lower
+            } else if best > alpha {
+                Bound::Exact
+            } else {
+                Bound::Upper
+            };
+            self.store(key, depth, best, bound, chosen);
+        }
+        Ok(best)
+    }
+
+    /// What a move is worth to its mover: zero window and reduced first, then as far as that makes doubtful.
+    #[allow(clippy::too_many_arguments)]
+    fn child(
+        &mut self,
+        after: &Position,
+        depth: i16,
+        reduction: i16,
+        (alpha, beta): (Value, Value),
+        first: bool,
+        ply: usize,
+        watch: &mut Watch<'_>,
+    ) -> Result<Value, Stop> {
+        let window = |low: Value, high: Value| (child_separator(high) - 1, child_separator(low + 1));
+        let mut search = |depth: i16, low, high| {
+            self.value(after, depth.max(0), window(low, high), ply + 1, watch).map(from_child)
+        };
+        if first {
+            return search(depth, alpha, beta);
+        }
+        let mut value = search(depth - PLY * reduction, alpha, alpha + 1)?;
+        if value > alpha && reduction > 0 {
+            value = search(depth, alpha, alpha + 1)?;
+        }
+        if value > alpha && value < beta {
+            value = search(depth, alpha, beta)?;
+        }
+        Ok(value)
+    }
+
+    /// A position far below the separator: only captures, promotions and checks can lift it.
+    fn forcing(
+        &mut self,
+        position: &Position,
+        depth: i16,
+        (alpha, beta): (Value, Value),
+        ply: usize,
+        watch: &mut Watch<'_>,
+    ) -> Result<Value, Stop> {
+        let mut moves = forcing_moves(position);
+        for mv in position.legal_moves() {
+            if !moves.contains(&mv) && position.after(mv).is_check() {
+                moves.push(mv);
+            }
+        }
+        let mut best = -INFINITY;
+        self.path.push(position.key());
+        for mv in moves {
+            match self.child(&position.after(mv), depth - PLY, 0, (alpha.max(best), beta), true, ply, watch) {
+                Ok(value) => best = best.max(value),
+                Err(stop) => {
+                    self.path.pop();
+                    return Err(stop);
+                }
+            }
+            if best >= beta {
+                break;
+            }
+        }
+        self.path.pop();
+        Ok(best)
+    }
+
+    /// The leaf rule: see [`crate::quiet`].
+    fn leaf(
+        &mut self,
+        position: &Position,
+        (alpha, beta): (Value, Value),
+        ply: usize,
+        watch: &mut Watch<'_>,
+    ) -> Result<Value, Stop> {
+        self.deepest = self.deepest.max(ply as u32);
+        if position.is_insufficient_material() {
+            return Ok(0);
+        }
+        let check = position.is_check();
+        if position.legal_moves().is_empty() {
+            return Ok(if check { -MATE } else { 0 });
+        }
+        if position.halfmove_clock() >= 100 {
+            return Ok(0);
+        }
+        let mut best = if check { -INFINITY } else { self.evaluations.value(position, watch)? };
+        for mv in forcing_moves(position) {
+            if best >= beta {
+                break;
+            }
+            let low = alpha.max(best);
+            let window = (child_separator(beta) - 1, child_separator(low + 1));
+            best = best.max(from_child(self.leaf(&position.after(mv), window, ply + 1, watch)?));
+        }
+        Ok(best)
+    }
+
+    /// The root at one depth: the value of the best of `moves` within a window. The best move so far stands in front.
+    fn root(
+        &mut self,
+        position: &Position,
+        moves: &mut [Move],
+        depth: i16,
+        (alpha, beta): (Value, Value),
+        watch: &mut Watch<'_>,
+    ) -> Result<Value, (Stop, Value)> {
+        let (mut raised, mut best) = (alpha, -INFINITY);
+        self.path.push(position.key());
+        for place in 0..moves.len() {
+            let after = position.after(moves[place]);
+            let late = place >= 2 * ALWAYS_FULL
+                && !position.is_check()
+                && !after.is_check()
+                && !is_forcing(position, moves[place]);
+            let reduction = if late { self.selectivity.reduction(depth, place) } else { 0 };
+            match self.child(&after, depth - PLY, reduction, (raised, beta), place == 0, 0, watch) {
+                Ok(value) => {
+                    if value > raised || place == 0 {
+                        moves[..=place].rotate_right(1);
+                    }
+                    best = best.max(value);
+                    raised = raised.max(value);
+                }
+                Err(stop) => {
+                    self.path.pop();
+                    return Err((stop, best));
+                }
+            }
+            if raised >= beta {
+                break;
+            }
+        }
+        self.path.pop();
+        Ok(best)
+    }
+
+    /// Best moves through the table.
+    fn principal_variation(&self, root: &Position, first: Move, plies: u32) -> Vec<Move> {
+        let mut line = vec![first];
+        let mut position = root.after(first);
+        while (line.len() as u32) < plies {
+            let Some(entry) = self.probe(position.key()) else { break };
+            let Some(&mv) = position.legal_moves().get(usize::from(entry.best)) else { break };
+            line.push(mv);
+            position.play(mv);
+        }
+        line
+    }
+
+    /// Resolves the root, in a window around the last value that widens where it was wrong.
+    fn resolve(
+        &mut self,
+        position: &Position,
+        moves: &mut [Move],
+        depth: i16,
+        guess: Option<Value>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Value, (Stop, Value)> {
+        let (mut alpha, mut beta) = match guess {
+            Some(guess) if depth > 2 * PLY && guess.abs() < MATE_BOUND => {
+                (guess - ASPIRATION, guess + ASPIRATION)
+            }
+            _ => (-INFINITY, INFINITY),
+        };
+        let mut step = 4 * ASPIRATION;
+        loop {
+            let value = self.root(position, moves, depth, (alpha, beta), watch)?;
+            if value <= alpha && alpha > -INFINITY {
+                alpha = (value - step).max(-INFINITY);
+            } else if value >= beta && beta < INFINITY {
+                beta = (value + step).min(INFINITY);
+            } else {
+                return Ok(value);
+            }
+            step = if step > 1000 { 2 * INFINITY } else { 4 * step };
+        }
+    }
+}
+
+impl Search for AlphaBeta {
+    fn search(
+        &mut self,
+        game: &Game,
+        limits: &Limits,
+        control: &Control,
+        report: &mut dyn FnMut(&SearchInfo),
+    ) -> Result<Outcome, EvalError> {
+        let mut watch = Watch::new(limits, self.settings.move_overhead, control);
+        let position = game.position();
+        self.age = self.age.wrapping_add(1);
+        self.deepest = 0;
+        self.path = game.keys().to_vec();
+        let all = position.legal_moves();
+        let mut moves: Vec<Move> = all
+            .iter()
+            .copied()
+            .filter(|mv| limits.search_moves.is_empty() || limits.search_moves.contains(mv))
+            .collect();
+        let selectivity = self.selectivity;
+        if limits.mate.is_some() {
+            self.selectivity = Selectivity::NONE;
+        }
+        match self.evaluations.scores(position, &mut watch) {
+            Ok(scores) if !all.is_empty() => {
+                let score = |mv: &Move| all.iter().position(|other| other == mv).map(|index| scores[index]);
+                moves.sort_by_key(|mv| std::cmp::Reverse(score(mv)));
+            }
+            Err(Stop::Failed(error)) => return Err(error),
+            _ => {}
+        }
+        let wanted = self.settings.multipv.clamp(1, moves.len().max(1));
+        let last = limits.depth.unwrap_or(LARGEST_DEPTH).min(LARGEST_DEPTH);
+        let mut lines: Vec<SearchInfo> = Vec::new();
+        'depths: for depth in 1..=last {
+            if moves.is_empty() || depth > 1 && watch.is_late() {
+                break;
+            }
+            let mut found: Vec<SearchInfo> = Vec::new();
+            for rank in 0..wanted {
+                let guess = lines.get(rank).and_then(|line| match line.score {
+                    crate::Score::Centipawns(value) => Some(value),
+                    crate::Score::Mate(_) => None,
+                });
+                let result =
+                    self.resolve(position, &mut moves[rank..], depth as i16 * PLY, guess, &mut watch);
+                let (value, whole) = match result {
+                    Ok(value) => (value, true),
+                    Err((Stop::Failed(error), _)) => {
+                        self.selectivity = selectivity;
+                        return Err(error);
+                    }
+                    Err((Stop::Over, value)) => (value, false),
+                };
+                // What an interrupted depth has proven better than the last one's move stands in front.
+                if !whole && (value == -INFINITY || rank > 0 || wanted > 1) {
+                    break 'depths;
+                }
+                let bound = if whole { Bound::Exact } else { Bound::Lower };
+                let info = SearchInfo {
+                    depth,
+                    seldepth: self.deepest.max(depth),
+                    multipv: rank + 1,
+                    score: to_score(value),
+                    bound,
+                    wdl: wdl(&self.calibration, value),
+                    nodes: watch.nodes(),
+                    elapsed: watch.elapsed(),
+                    hashfull: self.evaluations.fill_per_mille(),
+                    pv: self.principal_variation(position, moves[rank], depth),
+                };
+                report(&info);
+                found.push(info);
+                if !whole {
+                    lines = found;
+                    break 'depths;
+                }
+            }
+            lines = found;
+            let decided = lines.first().is_some_and(|line| match line.score {
+                crate::Score::Mate(moves) => {
+                    limits.mate.is_some_and(|wanted| moves > 0 && moves as u32 <= wanted)
+                        || wanted == 1 && 2 * moves.unsigned_abs() <= depth + 1
+                }
+                crate::Score::Centipawns(_) => false,
+            });
+            if decided || all.len() == 1 && limits.clock.is_some() && !watch.must_wait() {
+                break;
+            }
+        }
+        self.selectivity = selectivity;
+        while watch.must_wait() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        Ok(Outcome {
+            best: lines.first().map(|line| line.pv[0]).or(moves.first().copied()),
+            ponder: lines.first().and_then(|line| line.pv.get(1).copied()),
+            nodes: watch.nodes(),
+            lines,
+        })
+    }
+
+    fn configure(&mut self, settings: &Settings) {
+        if settings.hash_mib != self.settings.hash_mib {
+            let (mib, entries) = shares(settings);
+            self.table = Vec::new();
+            self.evaluations.resize(mib);
+            self.table = vec![EMPTY; entries];
+        }
+        self.settings = settings.clone();
+    }
+
+    fn clear(&mut self) {
+        self.evaluations.clear();
+        self.table.fill(EMPTY);
+    }
+}
+
+#[cfg(test)]
+mod tests;

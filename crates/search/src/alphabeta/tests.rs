@@ -1,0 +1,69 @@
+//! Alpha-beta against plain negamax, and against mates that are known.
+
+use std::collections::HashMap;
+
+use board::{Game, to_uci};
+use eval::Mock;
+use nets::MoveScores;
+
+use super::*;
+use crate::{
+    Score,
+    plain::{Dice, Plain, mates_in, small_position},
+};
+
+fn alphabeta(seed: u64) -> AlphaBeta {
+    // Odd seeds: the move scores are a policy.
+    let move_scores = if seed % 2 == 1 { MoveScores::Policy } else { MoveScores::Centipawns };
+    let calibration = Calibration { move_scores, ..Calibration::default() };
+    let settings = Settings { hash_mib: 16, ..Settings::default() };
+    AlphaBeta::new(Box::new(Mock::new(seed)), &calibration, &settings)
+}
+
+#[test]
+fn value_and_best_move_equal_plain_negamax() {
+    for seed in 0..120 {
+        let position = small_position(&mut Dice(seed), 5);
+        let game = Game::new(position.clone());
+        let mut plain = Plain { evaluator: Mock::new(seed), leaves: HashMap::new() };
+        for depth in 1..=3 {
+            let expected = plain.root(&position, depth);
+            let best = expected.values().copied().max().unwrap();
+            let limits = Limits { depth: Some(depth), ..Limits::default() };
+            let mut search = alphabeta(seed).exact();
+            let outcome = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
+            // A mate ends the search at the depth that proves it.
+            assert_eq!(outcome.lines[0].score, to_score(best), "{} depth {depth}", position.fen());
+            let chosen = to_uci(&position, outcome.best.unwrap());
+            assert_eq!(expected[&chosen], best, "{} depth {depth}", position.fen());
+        }
+    }
+}
+
+#[test]
+fn short_mates_are_found() {
+    let mut dice = Dice(7);
+    let mut found = [0; 3];
+    while found[1] < 15 || found[2] < 15 {
+        let position = small_position(&mut dice, 4);
+        let Some(moves) = (1..=2).find(|&moves| mates_in(&position, moves)) else { continue };
+        found[moves as usize] += 1;
+        let limits = Limits { depth: Some(2 * moves - 1), ..Limits::default() };
+        let outcome = alphabeta(1)
+            .exact()
+            .search(&Game::new(position.clone()), &limits, &Control::default(), &mut |_| {})
+            .unwrap();
+        assert_eq!(outcome.lines[0].score, Score::Mate(moves as i32), "{}", position.fen());
+    }
+}
+
+#[test]
+fn evaluations_are_counted_exactly_and_lines_are_several() {
+    let settings = Settings { hash_mib: 16, multipv: 3, ..Settings::default() };
+    let mut search = AlphaBeta::new(Box::new(Mock::new(3)), &Calibration::default(), &settings);
+    let limits = Limits { nodes: Some(3000), ..Limits::default() };
+    let outcome = search.search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
+    assert_eq!((outcome.nodes, outcome.lines.len()), (3000, 3));
+    let firsts: Vec<Move> = outcome.lines.iter().map(|line| line.pv[0]).collect();
+    assert!(firsts[0] != firsts[1] && firsts[1] != firsts[2] && firsts[0] != firsts[2]);
+}

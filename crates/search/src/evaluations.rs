@@ -1,0 +1,150 @@
+//! What the network says of positions, each evaluated once: the searches beside the K-best one ask here.
+
+use board::Position;
+use eval::{Batch, EvalError, Evaluator};
+use nets::{Calibration, MoveScores};
+
+use crate::{
+    memory::Memory,
+    score::{Value, from_evaluation, log_chances},
+    time::Watch,
+};
+
+/// Why a search comes back without an answer.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// Time or evaluations ran out, or it was told to stop.
+    Over,
+    Failed(EvalError),
+}
+
+/// An evaluator and what it has said so far.
+pub(crate) struct Evaluations {
+    evaluator: Box<dyn Evaluator>,
+    memory: Memory,
+    move_scores: MoveScores,
+    batch: Batch,
+}
+
+impl std::fmt::Debug for Evaluations {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Evaluations")
+            .field("evaluator", &self.evaluator.describe())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Evaluations {
+    /// Remembers in at most `mib` MiB.
+    pub(crate) fn new(evaluator: Box<dyn Evaluator>, calibration: &Calibration, mib: usize) -> Self {
+        Self {
+            evaluator,
+            memory: Memory::new(mib),
+            move_scores: calibration.move_scores,
+            batch: Batch::default(),
+        }
+    }
+
+    /// What move scores mean.
+    pub(crate) fn move_scores(&self) -> MoveScores {
+        self.move_scores
+    }
+
+    /// Evaluations that a position takes for its value and its moves.
+    pub(crate) fn each(&self) -> u64 {
+        if self.move_scores == MoveScores::Policy { 1 } else { 2 }
+    }
+
+    /// As many positions at once as are asked for, or as the evaluator likes (0).
+    pub(crate) fn width(&self, wanted: usize) -> usize {
+        let width = if wanted == 0 { self.evaluator.preferred_batch() } else { wanted };
+        width.clamp(1, self.evaluator.largest_batch())
+    }
+
+    pub(crate) fn resize(&mut self, mib: usize) {
+        self.memory = Memory::new(1);
+        self.memory = Memory::new(mib);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.memory.clear();
+    }
+
+    pub(crate) fn fill_per_mille(&self) -> u32 {
+        self.memory.fill_per_mille()
+    }
+
+    /// The value of a position for its mover.
+    pub(crate) fn value(&mut self, position: &Position, watch: &mut Watch<'_>) -> Result<Value, Stop> {
+        if let Some(value) = self.memory.value(position.key()) {
+            return Ok(value);
+        }
+        self.ask(&[position], true, self.move_scores == MoveScores::Policy, watch)?;
+        self.memory.value(position.key()).ok_or(Stop::Over)
+    }
+
+    /// The scores of a position's legal moves in generation order: centipawns, or hundredths of the logarithm of chances.
+    pub(crate) fn scores(&mut self, position: &Position, watch: &mut Watch<'_>) -> Result<Vec<i16>, Stop> {
+        let moves = position.legal_moves().len();
+        if let Some(scores) = self.memory.scores(position.key(), moves) {
+            return Ok(scores.to_vec());
+        }
+        self.ask(&[position], self.move_scores == MoveScores::Policy, true, watch)?;
+        self.memory.scores(position.key(), moves).map(<[i16]>::to_vec).ok_or(Stop::Over)
+    }
+
+    /// Both for several different positions at once, as far as they are not known.
+    pub(crate) fn learn(&mut self, positions: &[&Position], watch: &mut Watch<'_>) -> Result<(), Stop> {
+        let memory = &self.memory;
+        let unscored: Vec<_> = positions
+            .iter()
+            .copied()
+            .filter(|at| memory.scores(at.key(), at.legal_moves().len()).is_none())
+            .collect();
+        if self.move_scores == MoveScores::Policy {
+            return self.ask(&unscored, true, true, watch);
+        }
+        let unvalued: Vec<_> =
+            positions.iter().copied().filter(|at| memory.value(at.key()).is_none()).collect();
+        self.ask(&unvalued, true, false, watch)?;
+        self.ask(&unscored, false, true, watch)
+    }
+
+    fn ask(
+        &mut self,
+        positions: &[&Position],
+        value: bool,
+        moves: bool,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Stop> {
+        if positions.is_empty() {
+            return Ok(());
+        }
+        if watch.is_over() || watch.evaluations_left() < positions.len() as u64 {
+            return Err(Stop::Over);
+        }
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.clear();
+        for position in positions {
+            let legal = if moves { position.legal_moves() } else { Default::default() };
+            batch.push(position, value, &legal);
+        }
+        let answered = self.evaluator.evaluate(batch).map_err(Stop::Failed)?;
+        watch.spend(positions.len() as u64);
+        for (query, &found) in answered.batch.queries.iter().zip(&answered.scores.values) {
+            if value {
+                self.memory.store_value(query.key, from_evaluation(found));
+            }
+            let scores = &answered.scores.moves[query.move_range()];
+            match self.move_scores {
+                MoveScores::Centipawns => {
+                    self.memory.store_scores(query.key, scores.iter().map(|&score| from_evaluation(score)));
+                }
+                MoveScores::Policy => self.memory.store_scores(query.key, log_chances(scores)),
+            }
+        }
+        self.batch = answered.batch;
+        Ok(())
+    }
+}

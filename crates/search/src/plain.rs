@@ -1,0 +1,134 @@
+//! What searches are tested against: negamax straight from the rules, and positions to try it on.
+
+use std::collections::HashMap;
+
+use board::{CastlingMode, Color, Position, Role, Setup, Square, to_uci};
+use eval::{Batch, Evaluator, Mock};
+
+use crate::{
+    quiet::forcing_moves,
+    score::{INFINITY, MATE, Value, from_child, from_evaluation},
+};
+
+/// A small deterministic generator (SplitMix64).
+pub(crate) struct Dice(pub u64);
+
+impl Dice {
+    pub(crate) fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ z >> 31) % sides as u64) as usize
+    }
+}
+
+/// Kings and up to `pieces` random others, either side to move.
+pub(crate) fn small_position(dice: &mut Dice, pieces: usize) -> Position {
+    loop {
+        let mut setup = Setup::empty();
+        setup.turn = if dice.roll(2) == 0 { Color::White } else { Color::Black };
+        let mut place = |dice: &mut Dice, role: Role, color: Color| {
+            let square = Square::new(dice.roll(64) as u32);
+            setup.board.set_piece_at(square, role.of(color));
+        };
+        for _ in 0..1 + dice.roll(pieces) {
+            let roles =
+                [Role::Pawn, Role::Pawn, Role::Pawn, Role::Knight, Role::Bishop, Role::Rook, Role::Queen];
+            let color = if dice.roll(2) == 0 { Color::White } else { Color::Black };
+            let role = roles[dice.roll(roles.len())];
+            place(dice, role, color);
+        }
+        place(dice, Role::King, Color::White);
+        place(dice, Role::King, Color::Black);
+        if let Ok(position) = Position::from_setup(setup, CastlingMode::Standard)
+            && !position.legal_moves().is_empty()
+            && !position.is_insufficient_material()
+        {
+            return position;
+        }
+    }
+}
+
+/// Negamax straight from the rules, with the leaf rule of `quiet`.
+pub(crate) struct Plain {
+    pub evaluator: Mock,
+    pub leaves: HashMap<u64, Value>,
+}
+
+impl Plain {
+    fn evaluation(&mut self, position: &Position) -> Value {
+        let mut batch = Batch::default();
+        batch.push(position, true, &[]);
+        from_evaluation(self.evaluator.evaluate(batch).unwrap().scores.values[0])
+    }
+
+    fn leaf(&mut self, position: &Position) -> Value {
+        if let Some(&value) = self.leaves.get(&position.key()) {
+            return value;
+        }
+        let value = if position.is_insufficient_material() {
+            0
+        } else if position.legal_moves().is_empty() {
+            if position.is_check() { -MATE } else { 0 }
+        } else {
+            let declined = if position.is_check() { -INFINITY } else { self.evaluation(position) };
+            let moves = forcing_moves(position);
+            moves.iter().map(|&mv| from_child(self.leaf(&position.after(mv)))).fold(declined, Value::max)
+        };
+        self.leaves.insert(position.key(), value);
+        value
+    }
+
+    pub(crate) fn value(&mut self, position: &Position, depth: u32, path: &mut Vec<u64>) -> Value {
+        if position.is_insufficient_material() {
+            return 0;
+        }
+        if path.len() > 1 && path[1..].contains(&position.key()) {
+            return 0;
+        }
+        let moves = position.legal_moves();
+        if moves.is_empty() {
+            return if position.is_check() { -MATE } else { 0 };
+        }
+        if position.halfmove_clock() >= 100 {
+            return 0;
+        }
+        if depth == 0 {
+            return self.leaf(position);
+        }
+        path.push(position.key());
+        let value = moves
+            .iter()
+            .map(|&mv| from_child(self.value(&position.after(mv), depth - 1, path)))
+            .fold(-INFINITY, Value::max);
+        path.pop();
+        value
+    }
+
+    pub(crate) fn root(&mut self, position: &Position, depth: u32) -> HashMap<String, Value> {
+        let mut path = vec![position.key()];
+        let moves = position.legal_moves();
+        moves
+            .iter()
+            .map(|&mv| {
+                let value = from_child(self.value(&position.after(mv), depth - 1, &mut path));
+                (to_uci(position, mv), value)
+            })
+            .collect()
+    }
+}
+
+/// Is the side to move able to force mate within `moves` of its moves? Plain and complete.
+pub(crate) fn mates_in(position: &Position, moves: u32) -> bool {
+    position.legal_moves().iter().any(|&mv| {
+        let after = position.after(mv);
+        let replies = after.legal_moves();
+        if replies.is_empty() {
+            return after.is_check();
+        }
+        moves > 1
+            && !after.is_insufficient_material()
+            && replies.iter().all(|&reply| mates_in(&after.after(reply), moves - 1))
+    })
+}

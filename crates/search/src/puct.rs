@@ -1,0 +1,279 @@
+//! PUCT, the tree search of AlphaZero and Lc0, on the same network: what the K-best-first search is measured against.
+//!
+//! Each playout goes down from the root by value, prior and visits, ends at a position that is new, and averages its
+//! value into all positions above (Rosin 2011; Silver et al. 2017). Constants and the first value of a move that was not
+//! visited are Lc0's. For batches of K, playouts that wait for their evaluation count as visits, so that the next one
+//! looks elsewhere (virtual loss). Proven mates and draws are taken up exactly.
+
+mod tree;
+
+use std::time::Duration;
+
+use board::{Game, Move, Position};
+use eval::{EvalError, Evaluator};
+use nets::{Calibration, MoveScores};
+
+use crate::{
+    Bound, Control, Limits, Outcome, Search, SearchInfo, Settings,
+    evaluations::{Evaluations, Stop},
+    score::{MATE, MATE_BOUND, Value, to_score, wdl},
+    time::Watch,
+};
+use tree::{Descent, Tree};
+
+/// What flattens the policy before it becomes priors.
+const POLICY_TEMPERATURE: f32 = 1.36;
+
+/// Centipawns that stand for one unit of a policy's logarithm where move scores are centipawns.
+const CENTIPAWNS_A_NAT: f32 = 60.0;
+
+/// Playouts without a new evaluation after which a search ends: everything near has been seen.
+const MOST_IDLE: u32 = 20_000;
+
+/// PUCT over an evaluator.
+#[derive(Debug)]
+pub struct Puct {
+    evaluations: Evaluations,
+    calibration: Calibration,
+    settings: Settings,
+}
+
+/// A leaf that waits for its evaluation.
+struct Waiting {
+    descent: Descent,
+    position: Position,
+}
+
+/// MiB for evaluations, bytes for the tree.
+fn shares(settings: &Settings) -> (usize, usize) {
+    let mib = settings.hash_mib.max(2);
+    (mib / 2, (mib << 20) / 2)
+}
+
+impl Puct {
+    /// A search over an evaluator; `calibration` says what move scores mean and turns values into chances.
+    #[must_use]
+    pub fn new(evaluator: Box<dyn Evaluator>, calibration: &Calibration, settings: &Settings) -> Self {
+        Self {
+            evaluations: Evaluations::new(evaluator, calibration, shares(settings).0),
+            calibration: calibration.clone(),
+            settings: settings.clone(),
+        }
+    }
+
+    /// Expected result for the mover, from -1 to 1.
+    fn expectation(&self, value: Value) -> f32 {
+        let chances = wdl(&self.calibration, value);
+        (f32::from(chances.win) - f32::from(chances.loss)) / 1000.0
+    }
+
+    /// Centipawns with this expected result.
+    fn centipawns(&self, expectation: f32) -> Value {
+        let (mut low, mut high) = (-3000, 3000);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.expectation(middle) < expectation {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// Priors of all legal moves from their scores.
+    fn priors(&self, scores: &[i16]) -> Vec<f32> {
+        let unit = match self.evaluations.move_scores() {
+            MoveScores::Policy => 100.0 * POLICY_TEMPERATURE,
+            MoveScores::Centipawns => CENTIPAWNS_A_NAT * POLICY_TEMPERATURE,
+        };
+        let most = scores.iter().copied().max().unwrap_or(0);
+        let weights: Vec<f32> =
+            scores.iter().map(|&score| ((f32::from(score) - f32::from(most)) / unit).exp()).collect();
+        let sum: f32 = weights.iter().sum();
+        weights.iter().map(|weight| weight / sum).collect()
+    }
+
+    /// Opens a leaf whose evaluation is known or can be had, and backs it up.
+    fn open(&mut self, tree: &mut Tree, waiting: &Waiting, watch: &mut Watch<'_>) -> Result<(), Stop> {
+        let scores = self.evaluations.scores(&waiting.position, watch)?;
+        let value = self.evaluations.value(&waiting.position, watch)?;
+        let priors = self.priors(&scores);
+        tree.expand(&waiting.descent, &priors, self.expectation(value));
+        Ok(())
+    }
+
+    /// Goes down until `width` leaves wait for the network, then evaluates and backs them up. False when the tree is full.
+    fn step(
+        &mut self,
+        tree: &mut Tree,
+        game: &Game,
+        width: usize,
+        idle: &mut u32,
+        watch: &mut Watch<'_>,
+    ) -> Result<bool, Stop> {
+        let mut waiting: Vec<Waiting> = Vec::new();
+        while waiting.len() < width {
+            if *idle > MOST_IDLE || tree.is_full() || tree.is_decided() {
+                break;
+            }
+            *idle += 1;
+            if idle.is_multiple_of(64) && watch.is_over() {
+                break;
+            }
+            let (descent, position, draw) = tree.descend(game);
+            if draw {
+                tree.back_up(&descent, 0.0);
+                continue;
+            }
+            let Some(position) = position else {
+                // A leaf that waits already, or a proven one.
+                if descent.is_proven() {
+                    tree.back_up_proven(&descent, |value| self.expectation(value));
+                    continue;
+                }
+                tree.give_back(&descent);
+                break;
+            };
+            if let Some(value) = terminal(&position) {
+                tree.prove(&descent, value, |value| self.expectation(value));
+                continue;
+            }
+            tree.wait(&descent);
+            waiting.push(Waiting { descent, position });
+        }
+        if waiting.is_empty() {
+            return Ok(!(*idle > MOST_IDLE || tree.is_full() || tree.is_decided()));
+        }
+        let most = (watch.evaluations_left() / self.evaluations.each()).min(watch.affordable()).max(1);
+        for late in waiting.drain(most.min(waiting.len() as u64) as usize..) {
+            tree.give_back(&late.descent);
+        }
+        let before = watch.nodes();
+        let positions: Vec<&Position> = waiting.iter().map(|waiting| &waiting.position).collect();
+        self.evaluations.learn(&positions, watch)?;
+        if watch.nodes() > before {
+            *idle = 0;
+        }
+        for leaf in &waiting {
+            self.open(tree, leaf, watch)?;
+        }
+        Ok(true)
+    }
+
+    fn lines(&self, tree: &Tree, game: &Game, watch: &Watch<'_>) -> Vec<SearchInfo> {
+        let (depth, deepest) = tree.depths();
+        (1..)
+            .zip(tree.best(self.settings.multipv.max(1)))
+            .map(|(rank, best)| {
+                let value = best.proven.unwrap_or_else(|| self.centipawns(best.expectation));
+                SearchInfo {
+                    depth,
+                    seldepth: deepest,
+                    multipv: rank,
+                    score: to_score(value),
+                    bound: Bound::Exact,
+                    wdl: wdl(&self.calibration, value),
+                    nodes: watch.nodes(),
+                    elapsed: watch.elapsed(),
+                    hashfull: tree.fill_per_mille(),
+                    pv: tree.principal_variation(game.position(), best.edge),
+                }
+            })
+            .collect()
+    }
+}
+
+/// The exact value of a position that ends the game; repetitions apart.
+fn terminal(position: &Position) -> Option<Value> {
+    if position.legal_moves().is_empty() {
+        return Some(if position.is_check() { -MATE } else { 0 });
+    }
+    (position.is_insufficient_material() || position.halfmove_clock() >= 100).then_some(0)
+}
+
+impl Search for Puct {
+    fn search(
+        &mut self,
+        game: &Game,
+        limits: &Limits,
+        control: &Control,
+        report: &mut dyn FnMut(&SearchInfo),
+    ) -> Result<Outcome, EvalError> {
+        let mut watch = Watch::new(limits, self.settings.move_overhead, control);
+        let position = game.position();
+        let moves: Vec<Move> = position.legal_moves().to_vec();
+        let is_allowed = |mv: &Move| limits.search_moves.is_empty() || limits.search_moves.contains(mv);
+        let allowed: Vec<bool> = moves.iter().map(is_allowed).collect();
+        let fallback = moves.iter().copied().find(is_allowed);
+        let mut lines = Vec::new();
+        if fallback.is_some() {
+            let mut tree = Tree::new(shares(&self.settings).1);
+            let width = self.evaluations.width(self.settings.batch);
+            let (mut idle, mut next_report) = (0, 1);
+            let root = Waiting { descent: Descent::default(), position: position.clone() };
+            let mut result = self.open(&mut tree, &root, &mut watch);
+            if result.is_ok() {
+                tree.restrict(&allowed);
+                if limits.clock.is_some() && moves.len() == 1 && !watch.must_wait() {
+                    result = Err(Stop::Over);
+                }
+            }
+            while result.is_ok() {
+                // A clock's soft limit: what is left would not change the choice often.
+                if watch.is_over() || limits.clock.is_some() && watch.is_late() {
+                    break;
+                }
+                match self.step(&mut tree, game, width, &mut idle, &mut watch) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(stop) => result = Err(stop),
+                }
+                let (depth, _) = tree.depths();
+                if limits.depth.is_some_and(|wanted| depth >= wanted) {
+                    break;
+                }
+                if tree.playouts() >= next_report {
+                    next_report = tree.playouts() * 2;
+                    self.lines(&tree, game, &watch).iter().for_each(&mut *report);
+                }
+                if let Some(wanted) = limits.mate
+                    && tree.best(1).first().and_then(|best| best.proven).is_some_and(|value| {
+                        value > MATE_BOUND
+                            && MATE - value < 2 * Value::try_from(wanted).unwrap_or(Value::MAX / 2)
+                    })
+                {
+                    break;
+                }
+            }
+            if let Err(Stop::Failed(error)) = result {
+                return Err(error);
+            }
+            lines = self.lines(&tree, game, &watch);
+            lines.iter().for_each(&mut *report);
+        }
+        while watch.must_wait() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(Outcome {
+            best: lines.first().and_then(|line| line.pv.first().copied()).or(fallback),
+            ponder: lines.first().and_then(|line| line.pv.get(1).copied()),
+            nodes: watch.nodes(),
+            lines,
+        })
+    }
+
+    fn configure(&mut self, settings: &Settings) {
+        if settings.hash_mib != self.settings.hash_mib {
+            self.evaluations.resize(shares(settings).0);
+        }
+        self.settings = settings.clone();
+    }
+
+    fn clear(&mut self) {
+        self.evaluations.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

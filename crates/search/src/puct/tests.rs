@@ -1,0 +1,93 @@
+//! PUCT finds what must be found, counts what it evaluates, and ends.
+
+use eval::{Answered, Batch, Mock};
+
+use super::*;
+use crate::{
+    Score,
+    plain::{Dice, mates_in, small_position},
+};
+
+/// An evaluator to which everything looks alike: with random priors and values some moves would hardly ever be tried.
+struct Impartial(Mock);
+
+impl Evaluator for Impartial {
+    fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
+        self.0.submit(batch)
+    }
+    fn wait(&mut self) -> Result<Answered, EvalError> {
+        let mut answered = self.0.wait()?;
+        answered.scores.moves.fill(0.0);
+        answered.scores.values.fill(0.0);
+        Ok(answered)
+    }
+    fn in_flight(&self) -> usize {
+        self.0.in_flight()
+    }
+    fn preferred_batch(&self) -> usize {
+        1
+    }
+    fn largest_batch(&self) -> usize {
+        4096
+    }
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+}
+
+fn puct(batch: usize, move_scores: MoveScores) -> Puct {
+    let calibration = Calibration { move_scores, ..Calibration::default() };
+    let settings = Settings { batch, hash_mib: 16, ..Settings::default() };
+    Puct::new(Box::new(Impartial(Mock::new(5))), &calibration, &settings)
+}
+
+#[test]
+fn short_mates_are_proven() {
+    let mut dice = Dice(11);
+    let mut found = [0; 3];
+    while found[1] < 20 || found[2] < 20 {
+        let position = small_position(&mut dice, 4);
+        let Some(moves) = (1..=2).find(|&moves| mates_in(&position, moves)) else { continue };
+        found[moves as usize] += 1;
+        for batch in [1, 16] {
+            let limits = Limits { nodes: Some(20_000), mate: Some(moves), ..Limits::default() };
+            let outcome = puct(batch, MoveScores::Policy)
+                .search(&Game::new(position.clone()), &limits, &Control::default(), &mut |_| {})
+                .unwrap();
+            let score = outcome.lines[0].score;
+            // Proven, if not by the shortest way.
+            assert!(matches!(score, Score::Mate(1..)), "{}: {score:?}", position.fen());
+        }
+    }
+}
+
+#[test]
+fn evaluations_are_counted_exactly_whatever_the_batch() {
+    for batch in [1, 7, 256] {
+        for (move_scores, each) in [(MoveScores::Policy, 1), (MoveScores::Centipawns, 2)] {
+            let limits = Limits { nodes: Some(3001), ..Limits::default() };
+            let outcome = puct(batch, move_scores)
+                .search(&Game::default(), &limits, &Control::default(), &mut |_| {})
+                .unwrap();
+            assert!(outcome.nodes <= 3001 && outcome.nodes + each > 3001, "{batch}: {}", outcome.nodes);
+            assert!(outcome.best.is_some());
+        }
+    }
+}
+
+#[test]
+fn a_dead_position_ends_the_search() {
+    // King and pawn against king, one move from being decided either way: the tree is soon exhausted or proven.
+    for fen in [
+        "8/8/8/8/8/2k5/2p5/2K5 w - - 99 80",
+        "7k/5Q2/8/8/8/8/8/K7 b - - 0 1",
+        "k7/8/1Q6/8/8/8/8/K7 b - - 0 1",
+    ] {
+        let position = Position::from_fen(fen, board::CastlingMode::Standard).unwrap();
+        let limits = Limits { nodes: Some(50_000), ..Limits::default() };
+        let outcome = puct(4, MoveScores::Policy)
+            .search(&Game::new(position.clone()), &limits, &Control::default(), &mut |_| {})
+            .unwrap();
+        assert_eq!(outcome.best.is_some(), !position.legal_moves().is_empty(), "{fen}");
+    }
+}
