@@ -15,7 +15,7 @@ use crate::{
         selectivity::{ALWAYS_FULL, Selectivity, Verdict, is_forcing},
     },
     memory::NO_MOVE,
-    quiet::forcing_moves,
+    quiet::{exchange, forcing_moves},
     score::{INFINITY, MATE, MATE_BOUND, Value, child_separator, from_child, to_score, wdl},
     time::Watch,
 };
@@ -53,22 +53,25 @@ pub struct AlphaBeta {
     /// Keys of the positions from the start of the game to the one at hand.
     path: Vec<u64>,
     deepest: u32,
+    /// Positions looked at, evaluated or not.
+    visits: u64,
+    /// Entries of the table in use.
+    stored: usize,
 }
 
-/// MiB for evaluations, entries of the table.
+/// Bytes for evaluations, entries of the table.
 fn shares(settings: &Settings) -> (usize, usize) {
-    let mib = settings.hash_mib.max(1);
-    let table = (mib << 20) / 4 / size_of::<Entry>();
-    ((mib - mib.div_ceil(4)).max(1), table.max(1))
+    let bytes = settings.hash_mib.max(1) << 20;
+    (bytes / 4 * 3, bytes / 4 / size_of::<Entry>())
 }
 
 impl AlphaBeta {
     /// A search over an evaluator; `calibration` says what move scores mean and gives win, draw and loss.
     #[must_use]
     pub fn new(evaluator: Box<dyn Evaluator>, calibration: &Calibration, settings: &Settings) -> Self {
-        let (mib, entries) = shares(settings);
+        let (bytes, entries) = shares(settings);
         Self {
-            evaluations: Evaluations::new(evaluator, calibration, mib),
+            evaluations: Evaluations::new(evaluator, calibration, bytes),
             calibration: calibration.clone(),
             settings: settings.clone(),
             table: vec![EMPTY; entries],
@@ -76,6 +79,8 @@ impl AlphaBeta {
             selectivity: Selectivity::default(),
             path: Vec::new(),
             deepest: 0,
+            visits: 0,
+            stored: 0,
         }
     }
 
@@ -101,6 +106,7 @@ impl AlphaBeta {
         if old.key != key && old.age == age && old.depth > depth + 2 * PLY {
             return;
         }
+        self.stored += usize::from(old.depth < 0);
         let best = if best == NO_MOVE && old.key == key { old.best } else { best };
         *old = Entry { key, value: value as i16, depth, bound, best, age };
     }
@@ -121,6 +127,12 @@ impl AlphaBeta {
         false
     }
 
+    /// Looks at the limits now and then: what is known costs no evaluation, and can still go on for ever.
+    fn go_on(&mut self, watch: &mut Watch<'_>) -> Result<(), Stop> {
+        self.visits += 1;
+        if self.visits.is_multiple_of(64) && watch.is_over() { Err(Stop::Over) } else { Ok(()) }
+    }
+
     /// The value of a position within a window, fail-soft; `depth` in parts of a ply.
     fn value(
         &mut self,
@@ -130,6 +142,7 @@ impl AlphaBeta {
         ply: usize,
         watch: &mut Watch<'_>,
     ) -> Result<Value, Stop> {
+        self.go_on(watch)?;
         self.deepest = self.deepest.max(ply as u32);
         if position.is_insufficient_material() || self.is_repetition(position, ply) {
             return Ok(0);
@@ -300,6 +313,7 @@ impl AlphaBeta {
         ply: usize,
         watch: &mut Watch<'_>,
     ) -> Result<Value, Stop> {
+        self.go_on(watch)?;
         self.deepest = self.deepest.max(ply as u32);
         if position.is_insufficient_material() {
             return Ok(0);
@@ -351,7 +365,8 @@ impl AlphaBeta {
                 }
                 Err(stop) => {
                     self.path.pop();
-                    return Err((stop, best));
+                    // A value that does not reach the window says nothing of the move.
+                    return Err((stop, if raised > alpha { raised } else { -INFINITY }));
                 }
             }
             if raised >= beta {
@@ -391,12 +406,18 @@ impl AlphaBeta {
             _ => (-INFINITY, INFINITY),
         };
         let mut step = 4 * ASPIRATION;
+        // What the move in front is worth at least, by a window that it went beyond.
+        let mut proven = -INFINITY;
         loop {
-            let value = self.root(position, moves, depth, (alpha, beta), watch)?;
+            let value = self
+                .root(position, moves, depth, (alpha, beta), watch)
+                .map_err(|(stop, value)| (stop, value.max(proven)))?;
             if value <= alpha && alpha > -INFINITY {
                 alpha = (value - step).max(-INFINITY);
+                proven = -INFINITY;
             } else if value >= beta && beta < INFINITY {
                 beta = (value + step).min(INFINITY);
+                proven = value;
             } else {
                 return Ok(value);
             }
@@ -416,6 +437,11 @@ impl Search for AlphaBeta {
         let mut watch = Watch::new(limits, self.settings.move_overhead, control);
         let position = game.position();
         self.age = self.age.wrapping_add(1);
+        if self.age == 0 {
+            // Ages begin again: old bounds must not look new.
+            self.table.fill(EMPTY);
+            self.stored = 0;
+        }
         self.deepest = 0;
         self.path = game.keys().to_vec();
         let all = position.legal_moves();
@@ -424,10 +450,7 @@ impl Search for AlphaBeta {
             .copied()
             .filter(|mv| limits.search_moves.is_empty() || limits.search_moves.contains(mv))
             .collect();
-        let selectivity = self.selectivity;
-        if limits.mate.is_some() {
-            self.selectivity = Selectivity::NONE;
-        }
+        moves.sort_by_key(|&mv| std::cmp::Reverse(exchange(position, mv)));
         match self.evaluations.scores(position, &mut watch) {
             Ok(scores) if !all.is_empty() => {
                 let score = |mv: &Move| all.iter().position(|other| other == mv).map(|index| scores[index]);
@@ -437,7 +460,12 @@ impl Search for AlphaBeta {
             _ => {}
         }
         let wanted = self.settings.multipv.clamp(1, moves.len().max(1));
-        let last = limits.depth.unwrap_or(LARGEST_DEPTH).min(LARGEST_DEPTH);
+        let mut last = limits.depth.unwrap_or(LARGEST_DEPTH).min(LARGEST_DEPTH);
+        let selectivity = self.selectivity;
+        if let Some(mate) = limits.mate {
+            self.selectivity = Selectivity::NONE;
+            last = last.min(mate.saturating_mul(2).saturating_sub(1).max(1));
+        }
         let mut lines: Vec<SearchInfo> = Vec::new();
         'depths: for depth in 1..=last {
             if moves.is_empty() || depth > 1 && watch.is_late() {
@@ -473,15 +501,22 @@ impl Search for AlphaBeta {
                     wdl: wdl(&self.calibration, value),
                     nodes: watch.nodes(),
                     elapsed: watch.elapsed(),
-                    hashfull: self.evaluations.fill_per_mille(),
+                    hashfull: (self.stored as u64 * 1000 / self.table.len() as u64) as u32,
                     pv: self.principal_variation(position, moves[rank], depth),
                 };
-                report(&info);
                 found.push(info);
                 if !whole {
+                    report(&found[0]);
                     lines = found;
                     break 'depths;
                 }
+            }
+            // Reductions can make a later line the better one.
+            found.sort_by_key(|line| std::cmp::Reverse(line.score.order()));
+            for (place, line) in found.iter_mut().enumerate() {
+                line.multipv = place + 1;
+                moves[place] = line.pv[0];
+                report(line);
             }
             lines = found;
             let decided = lines.first().is_some_and(|line| match line.score {
@@ -509,10 +544,11 @@ impl Search for AlphaBeta {
 
     fn configure(&mut self, settings: &Settings) {
         if settings.hash_mib != self.settings.hash_mib {
-            let (mib, entries) = shares(settings);
+            let (bytes, entries) = shares(settings);
             self.table = Vec::new();
-            self.evaluations.resize(mib);
+            self.evaluations.resize(bytes);
             self.table = vec![EMPTY; entries];
+            self.stored = 0;
         }
         self.settings = settings.clone();
     }
@@ -520,6 +556,7 @@ impl Search for AlphaBeta {
     fn clear(&mut self) {
         self.evaluations.clear();
         self.table.fill(EMPTY);
+        self.stored = 0;
     }
 }
 

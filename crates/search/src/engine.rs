@@ -58,7 +58,7 @@ impl FromStr for Algorithm {
     }
 }
 
-/// A search that keeps its tree from move to move.
+/// A search that keeps what it learned from move to move.
 pub trait Search: Send {
     /// Thinks about the current position of `game`. `report` gets every new line; it is called on this thread.
     ///
@@ -77,4 +77,110 @@ pub trait Search: Send {
 
     /// Forgets everything learned (`ucinewgame`, a changed network).
     fn clear(&mut self);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        thread,
+        time::{Duration, Instant},
+    };
+
+    use board::{CastlingMode, Move, Position};
+    use eval::Mock;
+    use nets::MoveScores;
+
+    use super::*;
+
+    fn every() -> impl Iterator<Item = (Algorithm, Box<dyn Search>)> {
+        let scores = [MoveScores::Centipawns, MoveScores::Policy];
+        Algorithm::ALL.into_iter().flat_map(move |algorithm| {
+            scores.into_iter().map(move |move_scores| {
+                let calibration = Calibration { move_scores, ..Calibration::default() };
+                let settings = Settings { hash_mib: 16, multipv: 3, ..Settings::default() };
+                (algorithm, algorithm.build(Box::new(Mock::new(4)), &calibration, &settings))
+            })
+        })
+    }
+
+    fn go(search: &mut dyn Search, game: &Game, limits: &Limits) -> Outcome {
+        search.search(game, limits, &Control::default(), &mut |_| {}).unwrap()
+    }
+
+    fn game(fen: &str) -> Game {
+        Game::new(Position::from_fen(fen, CastlingMode::Standard).unwrap())
+    }
+
+    #[test]
+    fn every_search_answers_whatever_the_limits() {
+        // A start, one legal move, few positions in all, mated, stalemated.
+        let fens = [
+            "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
+            "k7/8/1Q6/8/8/8/8/K7 w - - 0 1",
+            "7k/8/8/8/8/8/r7/1r4K1 w - - 0 1",
+            "8/8/4k3/1p1p1p1p/1P1P1P1P/4K3/8/8 w - - 75 100",
+            "7k/6Q1/6K1/8/8/8/8/8 b - - 0 1",
+            "7k/5Q2/6K1/8/8/8/8/8 b - - 0 1",
+        ];
+        for (algorithm, mut search) in every() {
+            for fen in fens {
+                let game = game(fen);
+                let legal: Vec<Move> = game.position().legal_moves().to_vec();
+                let few = legal.iter().copied().skip(1).take(1).collect::<Vec<_>>();
+                let limits = [
+                    Limits { nodes: Some(0), ..Limits::default() },
+                    Limits { nodes: Some(1), ..Limits::default() },
+                    Limits { nodes: Some(500), ..Limits::default() },
+                    Limits { movetime: Some(Duration::ZERO), ..Limits::default() },
+                    Limits { movetime: Some(Duration::from_millis(30)), ..Limits::default() },
+                    Limits { nodes: Some(500), search_moves: few.clone(), ..Limits::default() },
+                    Limits { mate: Some(1), ..Limits::default() },
+                ];
+                for limits in &limits {
+                    let outcome = go(search.as_mut(), &game, limits);
+                    let wanted = if limits.search_moves.is_empty() { &legal } else { &few };
+                    let is_right = match outcome.best {
+                        Some(best) => wanted.contains(&best),
+                        None => wanted.is_empty(),
+                    };
+                    assert!(is_right, "{} {fen} {limits:?}: {:?}", algorithm.name(), outcome.best);
+                    assert!(outcome.nodes <= limits.nodes.unwrap_or(u64::MAX), "{}", algorithm.name());
+                    assert!(outcome.lines.iter().all(|line| !line.pv.is_empty()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_search_stops_when_told_and_waits_until_then() {
+        let endless = game("8/8/4k3/1p1p1p1p/1P1P1P1P/4K3/8/8 w - - 75 100");
+        for (algorithm, mut search) in every() {
+            for game in [&Game::default(), &endless] {
+                let control = Control::default();
+                let stopper = control.clone();
+                let started = Instant::now();
+                let thread = thread::spawn(move || {
+                    thread::sleep(Duration::from_millis(150));
+                    stopper.stop();
+                });
+                let limits = Limits { infinite: true, ..Limits::default() };
+                let outcome = search.search(game, &limits, &control, &mut |_| {}).unwrap();
+                thread.join().unwrap();
+                assert!(started.elapsed() >= Duration::from_millis(150), "{}", algorithm.name());
+                assert!(outcome.best.is_some());
+            }
+        }
+    }
+
+    #[test]
+    fn a_search_can_be_given_other_memory() {
+        for (_, mut search) in every() {
+            let limits = Limits { nodes: Some(300), ..Limits::default() };
+            for hash_mib in [1, 4, 1] {
+                search.configure(&Settings { hash_mib, batch: 4096, ..Settings::default() });
+                assert!(go(search.as_mut(), &Game::default(), &limits).best.is_some());
+                search.clear();
+            }
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! What the network says of positions, each evaluated once: the searches beside the K-best one ask here.
 
+use std::collections::HashSet;
+
 use board::Position;
 use eval::{Batch, EvalError, Evaluator};
 use nets::{Calibration, MoveScores};
@@ -36,11 +38,11 @@ impl std::fmt::Debug for Evaluations {
 }
 
 impl Evaluations {
-    /// Remembers in at most `mib` MiB.
-    pub(crate) fn new(evaluator: Box<dyn Evaluator>, calibration: &Calibration, mib: usize) -> Self {
+    /// Remembers in at most so many bytes.
+    pub(crate) fn new(evaluator: Box<dyn Evaluator>, calibration: &Calibration, bytes: usize) -> Self {
         Self {
             evaluator,
-            memory: Memory::new(mib),
+            memory: Memory::of_evaluations(bytes),
             move_scores: calibration.move_scores,
             batch: Batch::default(),
         }
@@ -62,17 +64,19 @@ impl Evaluations {
         width.clamp(1, self.evaluator.largest_batch())
     }
 
-    pub(crate) fn resize(&mut self, mib: usize) {
-        self.memory = Memory::new(1);
-        self.memory = Memory::new(mib);
+    pub(crate) fn resize(&mut self, bytes: usize) {
+        // The old memory goes before the new one comes.
+        self.memory = Memory::of_evaluations(0);
+        self.memory = Memory::of_evaluations(bytes);
     }
 
     pub(crate) fn clear(&mut self) {
         self.memory.clear();
     }
 
-    pub(crate) fn fill_per_mille(&self) -> u32 {
-        self.memory.fill_per_mille()
+    /// The scores of a position's moves, if they are known.
+    pub(crate) fn known_scores(&self, position: &Position) -> Option<&[i16]> {
+        self.memory.scores(position.key(), position.legal_moves().len())
     }
 
     /// The value of a position for its mover.
@@ -94,9 +98,12 @@ impl Evaluations {
         self.memory.scores(position.key(), moves).map(<[i16]>::to_vec).ok_or(Stop::Over)
     }
 
-    /// Both for several different positions at once, as far as they are not known.
+    /// Both for several positions at once, each once and as far as they are not known.
     pub(crate) fn learn(&mut self, positions: &[&Position], watch: &mut Watch<'_>) -> Result<(), Stop> {
         let memory = &self.memory;
+        let mut seen = HashSet::with_capacity(positions.len());
+        let positions: Vec<&Position> =
+            positions.iter().copied().filter(|at| seen.insert(at.key())).collect();
         let unscored: Vec<_> = positions
             .iter()
             .copied()

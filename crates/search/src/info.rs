@@ -14,6 +14,17 @@ pub enum Score {
     Mate(i32),
 }
 
+impl Score {
+    /// For comparisons: a larger number is better for the side to move.
+    pub(crate) fn order(self) -> i32 {
+        match self {
+            Self::Centipawns(value) => value,
+            Self::Mate(moves) if moves > 0 => 1_000_000 - moves,
+            Self::Mate(moves) => -1_000_000 - moves,
+        }
+    }
+}
+
 /// What is known of a score that is not exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
@@ -27,7 +38,7 @@ pub enum Bound {
 /// One line of thought.
 #[derive(Clone, Debug)]
 pub struct SearchInfo {
-    /// Depth of the search in plies.
+    /// Depth of the search in plies; for PUCT the mean length of its playouts.
     pub depth: u32,
     /// Deepest line, quiet-leaf plies included.
     pub seldepth: u32,

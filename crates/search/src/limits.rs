@@ -16,7 +16,7 @@ pub struct Clock {
 /// Every limit that is given holds; with none the search goes on until stopped.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
-    /// Plies.
+    /// Plies; for PUCT the mean length of its playouts.
     pub depth: Option<u32>,
     /// Positions evaluated; never passed.
     pub nodes: Option<u64>,

@@ -71,10 +71,19 @@ impl Memory {
     /// Uses at most `mib` MiB.
     pub(crate) fn new(mib: usize) -> Self {
         let bytes = mib.max(1) << 20;
-        let bounds = (bytes / 4 / size_of::<BoundsEntry>()).max(WAYS);
-        let values = (bytes / 4 / size_of::<ValueEntry>()).max(1);
-        let index = (bytes / 16 / size_of::<ScoresEntry>()).max(1);
-        let ring = (bytes * 7 / 16 / size_of::<i16>()).max(4096);
+        Self::shared_out(bytes / 4, bytes / 4, bytes / 16, bytes * 7 / 16)
+    }
+
+    /// For evaluations only, in at most so many bytes (but at least some thousands).
+    pub(crate) fn of_evaluations(bytes: usize) -> Self {
+        Self::shared_out(0, bytes / 4, bytes / 16, bytes * 11 / 16)
+    }
+
+    fn shared_out(bounds: usize, values: usize, index: usize, ring: usize) -> Self {
+        let bounds = (bounds / size_of::<BoundsEntry>()).max(WAYS);
+        let values = (values / size_of::<ValueEntry>()).max(1);
+        let index = (index / size_of::<ScoresEntry>()).max(1);
+        let ring = (ring / size_of::<i16>()).max(4096);
         Self {
             bounds: vec![EMPTY_BOUNDS; bounds / WAYS * WAYS],
             values: vec![EMPTY_VALUE; values],

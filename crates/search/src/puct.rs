@@ -16,6 +16,7 @@ use nets::{Calibration, MoveScores};
 use crate::{
     Bound, Control, Limits, Outcome, Search, SearchInfo, Settings,
     evaluations::{Evaluations, Stop},
+    quiet::exchange,
     score::{MATE, MATE_BOUND, Value, to_score, wdl},
     time::Watch,
 };
@@ -36,6 +37,8 @@ pub struct Puct {
     evaluations: Evaluations,
     calibration: Calibration,
     settings: Settings,
+    /// That of the last search: it is freed when there is time for it.
+    tree: Option<Tree>,
 }
 
 /// A leaf that waits for its evaluation.
@@ -44,10 +47,16 @@ struct Waiting {
     position: Position,
 }
 
-/// MiB for evaluations, bytes for the tree.
+/// Playouts after which the search for a mate is given up.
+const MOST_FOR_A_MATE: u64 = 1_000_000;
+
+/// Bytes that a leaf takes while it waits, and in the tree.
+const LEAF_BYTES: usize = 4096;
+
+/// Bytes for evaluations, bytes for the tree.
 fn shares(settings: &Settings) -> (usize, usize) {
-    let mib = settings.hash_mib.max(2);
-    (mib / 2, (mib << 20) / 2)
+    let bytes = settings.hash_mib.max(1) << 20;
+    (bytes / 2, bytes / 2)
 }
 
 impl Puct {
@@ -58,6 +67,7 @@ impl Puct {
             evaluations: Evaluations::new(evaluator, calibration, shares(settings).0),
             calibration: calibration.clone(),
             settings: settings.clone(),
+            tree: None,
         }
     }
 
@@ -113,6 +123,8 @@ impl Puct {
         watch: &mut Watch<'_>,
     ) -> Result<bool, Stop> {
         let mut waiting: Vec<Waiting> = Vec::new();
+        // Playouts that met a waiting leaf stay in flight until the batch is sent, so that the next one goes elsewhere.
+        let mut collisions: Vec<Descent> = Vec::new();
         while waiting.len() < width {
             if *idle > MOST_IDLE || tree.is_full() || tree.is_decided() {
                 break;
@@ -132,8 +144,11 @@ impl Puct {
                     tree.back_up_proven(&descent, |value| self.expectation(value));
                     continue;
                 }
-                tree.give_back(&descent);
-                break;
+                collisions.push(descent);
+                if collisions.len() >= width {
+                    break;
+                }
+                continue;
             };
             if let Some(value) = terminal(&position) {
                 tree.prove(&descent, value, |value| self.expectation(value));
@@ -141,6 +156,9 @@ impl Puct {
             }
             tree.wait(&descent);
             waiting.push(Waiting { descent, position });
+        }
+        for descent in &collisions {
+            tree.give_back(descent);
         }
         if waiting.is_empty() {
             return Ok(!(*idle > MOST_IDLE || tree.is_full() || tree.is_decided()));
@@ -205,13 +223,16 @@ impl Search for Puct {
         let moves: Vec<Move> = position.legal_moves().to_vec();
         let is_allowed = |mv: &Move| limits.search_moves.is_empty() || limits.search_moves.contains(mv);
         let allowed: Vec<bool> = moves.iter().map(is_allowed).collect();
-        let fallback = moves.iter().copied().find(is_allowed);
+        let worth = |mv: &Move| exchange(position, *mv);
+        let fallback = moves.iter().copied().filter(is_allowed).max_by_key(worth);
         let mut lines = Vec::new();
         if fallback.is_some() {
-            let mut tree = Tree::new(shares(&self.settings).1);
-            let width = self.evaluations.width(self.settings.batch);
+            self.tree = None;
+            let bytes = shares(&self.settings).1;
+            let width = self.evaluations.width(self.settings.batch).min(bytes / 4 / LEAF_BYTES);
+            let mut tree = Tree::new(bytes - width * LEAF_BYTES);
             let (mut idle, mut next_report) = (0, 1);
-            let root = Waiting { descent: Descent::default(), position: position.clone() };
+            let root = Waiting { descent: Descent::root(), position: position.clone() };
             let mut result = self.open(&mut tree, &root, &mut watch);
             if result.is_ok() {
                 tree.restrict(&allowed);
@@ -220,8 +241,7 @@ impl Search for Puct {
                 }
             }
             while result.is_ok() {
-                // A clock's soft limit: what is left would not change the choice often.
-                if watch.is_over() || limits.clock.is_some() && watch.is_late() {
+                if watch.is_spent() || limits.mate.is_some() && tree.playouts() > MOST_FOR_A_MATE {
                     break;
                 }
                 match self.step(&mut tree, game, width, &mut idle, &mut watch) {
@@ -239,8 +259,7 @@ impl Search for Puct {
                 }
                 if let Some(wanted) = limits.mate
                     && tree.best(1).first().and_then(|best| best.proven).is_some_and(|value| {
-                        value > MATE_BOUND
-                            && MATE - value < 2 * Value::try_from(wanted).unwrap_or(Value::MAX / 2)
+                        value > MATE_BOUND && i64::from(MATE - value) < 2 * i64::from(wanted)
                     })
                 {
                     break;
@@ -249,14 +268,22 @@ impl Search for Puct {
             if let Err(Stop::Failed(error)) = result {
                 return Err(error);
             }
-            lines = self.lines(&tree, game, &watch);
-            lines.iter().for_each(&mut *report);
+            if tree.playouts() > 0 {
+                lines = self.lines(&tree, game, &watch);
+                lines.iter().for_each(&mut *report);
+            }
+            self.tree = Some(tree);
         }
         while watch.must_wait() {
             std::thread::sleep(Duration::from_millis(1));
         }
+        // Where not even the root was evaluated whole.
+        let scored = self.evaluations.known_scores(position).and_then(|scores| {
+            let choices = moves.iter().zip(scores).filter(|(mv, _)| is_allowed(mv));
+            choices.max_by_key(|&(_, score)| score).map(|(&mv, _)| mv)
+        });
         Ok(Outcome {
-            best: lines.first().and_then(|line| line.pv.first().copied()).or(fallback),
+            best: lines.first().and_then(|line| line.pv.first().copied()).or(scored).or(fallback),
             ponder: lines.first().and_then(|line| line.pv.get(1).copied()),
             nodes: watch.nodes(),
             lines,
@@ -265,12 +292,14 @@ impl Search for Puct {
 
     fn configure(&mut self, settings: &Settings) {
         if settings.hash_mib != self.settings.hash_mib {
+            self.tree = None;
             self.evaluations.resize(shares(settings).0);
         }
         self.settings = settings.clone();
     }
 
     fn clear(&mut self) {
+        self.tree = None;
         self.evaluations.clear();
     }
 }

@@ -104,6 +104,11 @@ impl<'a> Watch<'a> {
         self.is_over() || self.past(soft)
     }
 
+    /// True when this move's usual time is spent.
+    pub(crate) fn is_spent(&mut self) -> bool {
+        self.is_over() || self.past(self.budget.soft)
+    }
+
     /// True when the search must end now.
     pub(crate) fn is_over(&mut self) -> bool {
         self.control.is_stopped() || self.nodes >= self.nodes_limit || self.past(self.budget.hard)

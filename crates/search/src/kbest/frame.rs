@@ -31,8 +31,8 @@ pub(super) struct Edge {
     pub mv: Move,
     /// Place in generation order; at a leaf, among its forcing moves.
     pub index: u8,
-    /// Centipawns for the mover after the move, as the move network sees it; `i16::MAX` where only forcing moves are
-    /// looked at.
+    /// Centipawns for the mover after the move, as the move head sees it, or hundredths of the logarithm of the move's
+    /// chance (a policy); `i16::MAX` where only forcing moves are looked at.
     pub score: i16,
 }
 

@@ -116,18 +116,20 @@ impl Selectivity {
         }
     }
 
-    /// Is a late quiet move with this score not worth a search?
+    /// Is a late quiet move with this score not worth a search? Where the question is a mate, every move is: it may be the
+    /// only defence.
     pub(crate) fn is_hopeless(&self, score: i16, depth: i16, separator: Value, scores: MoveScores) -> bool {
         let further = i32::from(depth / PLY) - 1;
         let score = i32::from(score);
-        match scores {
-            MoveScores::Centipawns => {
-                further == 0 && self.skip_margin.is_some_and(|margin| score + margin < separator)
+        separator.abs() <= LARGEST_VALUE
+            && match scores {
+                MoveScores::Centipawns => {
+                    further == 0 && self.skip_margin.is_some_and(|margin| score + margin < separator)
+                }
+                MoveScores::Policy => {
+                    self.skip_chance.is_some_and(|(least, each)| score < least + each * further)
+                }
             }
-            MoveScores::Policy => {
-                self.skip_chance.is_some_and(|(least, each)| score < least + each * further)
-            }
-        }
     }
 
     /// By how many plies a late quiet move is searched less.

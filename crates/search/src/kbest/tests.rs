@@ -295,3 +295,27 @@ fn reductions_hide_no_mate() {
         );
     }
 }
+
+/// A policy may think nothing of the only defence: what is announced as a mate is one all the same.
+#[test]
+fn mates_that_are_announced_are_true() {
+    let mut announced = 0;
+    for seed in 0..300 {
+        let position = small_position(&mut Dice(seed), 9);
+        let game = Game::new(position.clone());
+        for (depth, batch) in [(4, 1), (5, 1)] {
+            let mut search = as_it_plays(2 * seed + 1, batch, 1);
+            let Some(line) = lines_of(&mut search, &game, depth).into_iter().next() else { continue };
+            let is_true = match line.score {
+                Score::Centipawns(_) => continue,
+                Score::Mate(moves) if moves > 0 => mates_in(&position, moves as u32),
+                Score::Mate(moves) => position.legal_moves().iter().all(|&mv| {
+                    (1..=moves.unsigned_abs()).any(|within| mates_in(&position.after(mv), within))
+                }),
+            };
+            announced += 1;
+            assert!(is_true, "{} depth {depth}: {:?}", position.fen(), line.score);
+        }
+    }
+    assert!(announced > 30, "{announced}");
+}

@@ -51,6 +51,11 @@ pub(super) struct Descent {
 }
 
 impl Descent {
+    /// To the root and no further.
+    pub(super) fn root() -> Self {
+        Self { nodes: vec![0], proven: false }
+    }
+
     /// Did it end at a position whose value is proven?
     pub(super) fn is_proven(&self) -> bool {
         self.proven
@@ -87,14 +92,19 @@ impl Tree {
         Self { nodes: vec![Node::default()], bytes: 0, most_bytes, playouts: 0, plies: 0, deepest: 0 }
     }
 
+    /// While the vector of nodes doubles, the old one is there beside the new one.
+    fn bytes(&self) -> usize {
+        let spare = self.nodes.capacity() - self.nodes.len();
+        let nodes = if spare < 8192 { 3 * self.nodes.capacity() } else { self.nodes.capacity() };
+        self.bytes + nodes * size_of::<Node>()
+    }
+
     pub(super) fn is_full(&self) -> bool {
-        // The vector of nodes may be about to double.
-        self.bytes + 2 * self.nodes.capacity() * size_of::<Node>() > self.most_bytes
+        self.bytes() > self.most_bytes
     }
 
     pub(super) fn fill_per_mille(&self) -> u32 {
-        let bytes = self.bytes + 2 * self.nodes.capacity() * size_of::<Node>();
-        (bytes as u64 * 1000 / self.most_bytes.max(1) as u64).min(1000) as u32
+        (self.bytes() as u64 * 1000 / self.most_bytes.max(1) as u64).min(1000) as u32
     }
 
     /// Is the root's value proven, or is there nothing to choose from?
@@ -204,7 +214,7 @@ impl Tree {
         }
     }
 
-    /// Gives a leaf its moves and backs its value up. An empty descent means the root.
+    /// Gives a leaf its moves and backs its value up.
     pub(super) fn expand(&mut self, descent: &Descent, priors: &[f32], expectation: f32) {
         let leaf = descent.nodes.last().copied().unwrap_or(0);
         let edges: Vec<Edge> =

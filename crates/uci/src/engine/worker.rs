@@ -117,11 +117,16 @@ impl Worker {
             Err(reason) => {
                 self.output.note(format!("error: {reason}"));
                 self.refused = Some(options.clone());
-                if self.ready.is_some() {
-                    self.output.note("the engine goes on with the network it has");
-                } else if options.network.is_some() || options.precision.is_some() || options.path.is_some() {
+                // A code path or format that this machine lacks should not cost the network or the search too.
+                let plain = Options { path: None, precision: None, ..options.clone() };
+                let has_plain = self.ready.as_ref().is_some_and(|ready| same_build(&ready.options, &plain));
+                if !same_build(&plain, options) && !has_plain && self.build(&plain).is_ok() {
+                    self.output.note("the engine goes on with the code path and format of its own choice");
+                } else if self.ready.is_some() {
+                    self.output.note("the engine goes on as it was");
+                } else if options.network.is_some() {
                     self.output.note("the engine goes on with its embedded network");
-                    let embedded = Options { network: None, path: None, precision: None, ..options.clone() };
+                    let embedded = Options { network: None, ..plain };
                     if let Err(reason) = self.build(&embedded) {
                         self.output.note(format!("error: {reason}"));
                     }
