@@ -77,10 +77,7 @@ impl Worker {
                         self.output.line("readyok");
                     }
                 }
-                Job::Search(job) => {
-                    self.search(&job);
-                    job.done.store(true, Ordering::Release);
-                }
+                Job::Search(job) => self.search(&job),
                 Job::Perft { job, depth } => {
                     self.perft(&job, depth);
                     job.done.store(true, Ordering::Release);
@@ -162,6 +159,7 @@ impl Worker {
             let score = if position.is_check() { "mate 0" } else { "cp 0" };
             self.output.line(&format!("info depth 0 score {score}"));
             self.wait_until_asked(job);
+            job.done.store(true, Ordering::Release);
             self.output.line(&best_move_line(position, None, None));
             return;
         }
@@ -172,6 +170,8 @@ impl Worker {
         let best = outcome.best.filter(|best| legal.contains(best));
         let best = best.or_else(|| legal.iter().copied().find(allowed));
         let ponder = outcome.ponder.filter(|_| best == outcome.best);
+        // First: the answer to `bestmove` may come before the next line runs here.
+        job.done.store(true, Ordering::Release);
         self.output.line(&best_move_line(position, best, ponder));
     }
 
