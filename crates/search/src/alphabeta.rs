@@ -3,6 +3,8 @@
 //! Iterative deepening, principal variation search (Marsland 1982) with a transposition table, quiescence by the leaf
 //! rule of [`crate::quiet`], and the same selectivity as the default search. One position is evaluated at a time.
 
+mod table;
+
 use board::{Game, Move, Position};
 use eval::{EvalError, Evaluator};
 use nets::Calibration;
@@ -10,36 +12,17 @@ use nets::Calibration;
 use crate::{
     Bound, Control, Limits, Outcome, Search, SearchInfo, Settings,
     evaluations::{Evaluations, Stop},
-    kbest::{
-        PLY,
-        selectivity::{ALWAYS_FULL, Selectivity, Verdict, is_forcing},
-    },
     memory::NO_MOVE,
-    quiet::{exchange, forcing_moves},
-    score::{INFINITY, MATE, MATE_BOUND, Value, child_separator, from_child, to_score, wdl},
+    quiet::{exchange, forcing_moves, forcing_moves_and_checks},
+    rules,
+    score::{INFINITY, MATE_BOUND, Value, child_separator, from_child, to_score, wdl},
+    selectivity::{PLY, Selectivity, Verdict},
     time::Watch,
 };
-
-/// Plies beyond which no search goes.
-const LARGEST_DEPTH: u32 = 128;
+use table::{Entry, Table};
 
 /// Half the width of the first window around the last depth's value, centipawns.
 const ASPIRATION: Value = 25;
-
-/// A bound on a position's value, and the move behind it.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    key: u64,
-    value: i16,
-    depth: i16,
-    /// Lower, upper or exact.
-    bound: Bound,
-    best: u8,
-    /// Number of the search that wrote it.
-    age: u8,
-}
-
-const EMPTY: Entry = Entry { key: 0, value: 0, depth: -1, bound: Bound::Exact, best: NO_MOVE, age: 0 };
 
 /// Alpha-beta over an evaluator.
 #[derive(Debug)]
@@ -47,22 +30,21 @@ pub struct AlphaBeta {
     evaluations: Evaluations,
     calibration: Calibration,
     settings: Settings,
-    table: Vec<Entry>,
-    age: u8,
+    table: Table,
     selectivity: Selectivity,
     /// Keys of the positions from the start of the game to the one at hand.
     path: Vec<u64>,
+    /// Where in the path the root stands.
+    root_at: usize,
     deepest: u32,
     /// Positions looked at, evaluated or not.
     visits: u64,
-    /// Entries of the table in use.
-    stored: usize,
 }
 
 /// Bytes for evaluations, entries of the table.
 fn shares(settings: &Settings) -> (usize, usize) {
     let bytes = settings.hash_mib.max(1) << 20;
-    (bytes / 4 * 3, bytes / 4 / size_of::<Entry>())
+    (bytes / 4 * 3, bytes / 4 / Table::ENTRY)
 }
 
 impl AlphaBeta {
@@ -74,13 +56,12 @@ impl AlphaBeta {
             evaluations: Evaluations::new(evaluator, calibration, bytes),
             calibration: calibration.clone(),
             settings: settings.clone(),
-            table: vec![EMPTY; entries],
-            age: 0,
+            table: Table::new(entries),
             selectivity: Selectivity::default(),
             path: Vec::new(),
             deepest: 0,
+            root_at: 0,
             visits: 0,
-            stored: 0,
         }
     }
 
@@ -91,40 +72,10 @@ impl AlphaBeta {
         self
     }
 
-    fn slot(&self, key: u64) -> usize {
-        ((u128::from(key) * self.table.len() as u128) >> 64) as usize
-    }
-
-    fn probe(&self, key: u64) -> Option<Entry> {
-        let entry = self.table[self.slot(key)];
-        (entry.key == key && entry.depth >= 0).then_some(entry)
-    }
-
-    fn store(&mut self, key: u64, depth: i16, value: Value, bound: Bound, best: u8) {
-        let (slot, age) = (self.slot(key), self.age);
-        let old = &mut self.table[slot];
-        if old.key != key && old.age == age && old.depth > depth + 2 * PLY {
-            return;
-        }
-        self.stored += usize::from(old.depth < 0);
-        let best = if best == NO_MOVE && old.key == key { old.best } else { best };
-        *old = Entry { key, value: value as i16, depth, bound, best, age };
-    }
-
-    /// Has the position at the end of the path occurred since the last irreversible move: once since the root, or twice?
-    fn is_repetition(&self, position: &Position, ply: usize) -> bool {
-        let key = position.key();
-        let mut count = 0;
-        let window = (position.halfmove_clock() as usize).min(self.path.len());
-        for (back, &past) in (1..=window).zip(self.path.iter().rev()) {
-            if past == key {
-                count += 1;
-                if back < ply || count == 2 {
-                    return true;
-                }
-            }
-        }
-        false
+    /// Has the position occurred since the root, or twice with the game before it?
+    fn is_repetition(&self, position: &Position) -> bool {
+        let (game, way) = self.path.split_at(self.root_at);
+        rules::is_repetition(position, way.iter().rev().copied(), game)
     }
 
     /// Looks at the limits now and then: what is known costs no evaluation, and can still go on for ever.
@@ -144,28 +95,24 @@ impl AlphaBeta {
     ) -> Result<Value, Stop> {
         self.go_on(watch)?;
         self.deepest = self.deepest.max(ply as u32);
-        if position.is_insufficient_material() || self.is_repetition(position, ply) {
+        if let Some(value) = rules::ended(position) {
+            return Ok(value);
+        }
+        if self.is_repetition(position) {
             return Ok(0);
         }
-        let moves = position.legal_moves();
-        let check = position.is_check();
-        if moves.is_empty() {
-            return Ok(if check { -MATE } else { 0 });
-        }
-        if position.halfmove_clock() >= 100 {
-            return Ok(0);
-        }
+        let (moves, check) = (position.legal_moves(), position.is_check());
         if depth <= 0 {
             return self.leaf(position, (alpha, beta), ply, watch);
         }
         // Near the fifty-move limit a position is another one at each clock.
         let key = position.key();
         let remember = position.halfmove_clock() < 70;
-        let known = self.probe(key).filter(|_| remember);
+        let known = self.table.probe(key).filter(|_| remember);
         let zero_window = beta - alpha == 1;
         let is_exact = self.selectivity == Selectivity::NONE;
         let fits = |entry: &Entry| entry.depth == depth || entry.depth > depth && !is_exact;
-        if let Some(entry) = known.filter(|entry| fits(entry) && entry.age == self.age) {
+        if let Some(entry) = known.filter(|entry| fits(entry) && self.table.is_of_this_search(entry)) {
             let value = Value::from(entry.value);
             match entry.bound {
                 Bound::Exact => return Ok(value),
@@ -195,8 +142,7 @@ impl AlphaBeta {
         self.path.push(key);
         for (place, &index) in order.iter().enumerate() {
             let after = position.after(moves[index]);
-            let late =
-                place >= ALWAYS_FULL && !check && !after.is_check() && !is_forcing(position, moves[index]);
+            let late = self.selectivity.is_late(position, moves[index], place, false) && !after.is_check();
             let separator = raised + 1;
             if late
                 && self.selectivity.is_hopeless(
@@ -210,14 +156,7 @@ impl AlphaBeta {
                 continue;
             }
             let reduction = if late { self.selectivity.reduction(depth, place) } else { 0 };
-            let found = self.child(&after, depth - PLY, reduction, (raised, beta), place == 0, ply, watch);
-            let value = match found {
-                Ok(value) => value,
-                Err(stop) => {
-                    self.path.pop();
-                    return Err(stop);
-                }
-            };
+            let value = self.child(&after, depth - PLY, reduction, (raised, beta), place == 0, ply, watch)?;
             if value > best {
                 best = value;
                 if value > raised {
@@ -238,7 +177,7 @@ impl AlphaBeta {
             } else {
                 Bound::Upper
             };
-            self.store(key, depth, best, bound, chosen);
+            self.table.store(key, depth, best, bound, chosen);
         }
         Ok(best)
     }
@@ -281,22 +220,11 @@ impl AlphaBeta {
         ply: usize,
         watch: &mut Watch<'_>,
     ) -> Result<Value, Stop> {
-        let mut moves = forcing_moves(position);
-        for mv in position.legal_moves() {
-            if !moves.contains(&mv) && position.after(mv).is_check() {
-                moves.push(mv);
-            }
-        }
         let mut best = -INFINITY;
         self.path.push(position.key());
-        for mv in moves {
-            match self.child(&position.after(mv), depth - PLY, 0, (alpha.max(best), beta), true, ply, watch) {
-                Ok(value) => best = best.max(value),
-                Err(stop) => {
-                    self.path.pop();
-                    return Err(stop);
-                }
-            }
+        for mv in forcing_moves_and_checks(position) {
+            let window = (alpha.max(best), beta);
+            best = best.max(self.child(&position.after(mv), depth - PLY, 0, window, true, ply, watch)?);
             if best >= beta {
                 break;
             }
@@ -315,17 +243,11 @@ impl AlphaBeta {
     ) -> Result<Value, Stop> {
         self.go_on(watch)?;
         self.deepest = self.deepest.max(ply as u32);
-        if position.is_insufficient_material() {
-            return Ok(0);
+        if let Some(value) = rules::ended(position) {
+            return Ok(value);
         }
-        let check = position.is_check();
-        if position.legal_moves().is_empty() {
-            return Ok(if check { -MATE } else { 0 });
-        }
-        if position.halfmove_clock() >= 100 {
-            return Ok(0);
-        }
-        let mut best = if check { -INFINITY } else { self.evaluations.value(position, watch)? };
+        let mut best =
+            if position.is_check() { -INFINITY } else { self.evaluations.value(position, watch)? };
         for mv in forcing_moves(position) {
             if best >= beta {
                 break;
@@ -350,10 +272,7 @@ impl AlphaBeta {
         self.path.push(position.key());
         for place in 0..moves.len() {
             let after = position.after(moves[place]);
-            let late = place >= 2 * ALWAYS_FULL
-                && !position.is_check()
-                && !after.is_check()
-                && !is_forcing(position, moves[place]);
+            let late = self.selectivity.is_late(position, moves[place], place, true) && !after.is_check();
             let reduction = if late { self.selectivity.reduction(depth, place) } else { 0 };
             match self.child(&after, depth - PLY, reduction, (raised, beta), place == 0, 0, watch) {
                 Ok(value) => {
@@ -364,7 +283,6 @@ impl AlphaBeta {
                     raised = raised.max(value);
                 }
                 Err(stop) => {
-                    self.path.pop();
                     // A value that does not reach the window says nothing of the move.
                     return Err((stop, if raised > alpha { raised } else { -INFINITY }));
                 }
@@ -382,7 +300,7 @@ impl AlphaBeta {
         let mut line = vec![first];
         let mut position = root.after(first);
         while (line.len() as u32) < plies {
-            let Some(entry) = self.probe(position.key()) else { break };
+            let Some(entry) = self.table.probe(position.key()) else { break };
             let Some(&mv) = position.legal_moves().get(usize::from(entry.best)) else { break };
             line.push(mv);
             position.play(mv);
@@ -436,20 +354,12 @@ impl Search for AlphaBeta {
     ) -> Result<Outcome, EvalError> {
         let mut watch = Watch::new(limits, self.settings.move_overhead, control);
         let position = game.position();
-        self.age = self.age.wrapping_add(1);
-        if self.age == 0 {
-            // Ages begin again: old bounds must not look new.
-            self.table.fill(EMPTY);
-            self.stored = 0;
-        }
+        self.table.new_search();
         self.deepest = 0;
         self.path = game.keys().to_vec();
+        self.root_at = self.path.len();
         let all = position.legal_moves();
-        let mut moves: Vec<Move> = all
-            .iter()
-            .copied()
-            .filter(|mv| limits.search_moves.is_empty() || limits.search_moves.contains(mv))
-            .collect();
+        let mut moves: Vec<Move> = all.iter().copied().filter(|&mv| limits.allows(mv)).collect();
         moves.sort_by_key(|&mv| std::cmp::Reverse(exchange(position, mv)));
         match self.evaluations.scores(position, &mut watch) {
             Ok(scores) if !all.is_empty() => {
@@ -460,14 +370,12 @@ impl Search for AlphaBeta {
             _ => {}
         }
         let wanted = self.settings.multipv.clamp(1, moves.len().max(1));
-        let mut last = limits.depth.unwrap_or(LARGEST_DEPTH).min(LARGEST_DEPTH);
         let selectivity = self.selectivity;
-        if let Some(mate) = limits.mate {
+        if limits.mate.is_some() {
             self.selectivity = Selectivity::NONE;
-            last = last.min(mate.saturating_mul(2).saturating_sub(1).max(1));
         }
         let mut lines: Vec<SearchInfo> = Vec::new();
-        'depths: for depth in 1..=last {
+        'depths: for depth in 1..=limits.last_depth() {
             if moves.is_empty() || depth > 1 && watch.is_late() {
                 break;
             }
@@ -501,7 +409,7 @@ impl Search for AlphaBeta {
                     wdl: wdl(&self.calibration, value),
                     nodes: watch.nodes(),
                     elapsed: watch.elapsed(),
-                    hashfull: (self.stored as u64 * 1000 / self.table.len() as u64) as u32,
+                    hashfull: self.table.fill_per_mille(),
                     pv: self.principal_variation(position, moves[rank], depth),
                 };
                 found.push(info);
@@ -531,9 +439,7 @@ impl Search for AlphaBeta {
             }
         }
         self.selectivity = selectivity;
-        while watch.must_wait() {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
+        watch.wait();
         Ok(Outcome {
             best: lines.first().map(|line| line.pv[0]).or(moves.first().copied()),
             ponder: lines.first().and_then(|line| line.pv.get(1).copied()),
@@ -545,18 +451,16 @@ impl Search for AlphaBeta {
     fn configure(&mut self, settings: &Settings) {
         if settings.hash_mib != self.settings.hash_mib {
             let (bytes, entries) = shares(settings);
-            self.table = Vec::new();
+            self.table = Table::new(1);
             self.evaluations.resize(bytes);
-            self.table = vec![EMPTY; entries];
-            self.stored = 0;
+            self.table = Table::new(entries);
         }
         self.settings = settings.clone();
     }
 
     fn clear(&mut self) {
         self.evaluations.clear();
-        self.table.fill(EMPTY);
-        self.stored = 0;
+        self.table.clear();
     }
 }
 

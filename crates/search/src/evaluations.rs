@@ -6,11 +6,7 @@ use board::Position;
 use eval::{Batch, EvalError, Evaluator};
 use nets::{Calibration, MoveScores};
 
-use crate::{
-    memory::Memory,
-    score::{Value, from_evaluation, log_chances},
-    time::Watch,
-};
+use crate::{memory::Memory, score::Value, time::Watch};
 
 /// Why a search comes back without an answer.
 #[derive(Debug)]
@@ -140,16 +136,8 @@ impl Evaluations {
         let answered = self.evaluator.evaluate(batch).map_err(Stop::Failed)?;
         watch.spend(positions.len() as u64);
         for (query, &found) in answered.batch.queries.iter().zip(&answered.scores.values) {
-            if value {
-                self.memory.store_value(query.key, from_evaluation(found));
-            }
             let scores = &answered.scores.moves[query.move_range()];
-            match self.move_scores {
-                MoveScores::Centipawns => {
-                    self.memory.store_scores(query.key, scores.iter().map(|&score| from_evaluation(score)));
-                }
-                MoveScores::Policy => self.memory.store_scores(query.key, log_chances(scores)),
-            }
+            self.memory.store_answer(query.key, value.then_some(found), scores, self.move_scores);
         }
         self.batch = answered.batch;
         Ok(())

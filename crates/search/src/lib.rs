@@ -12,7 +12,9 @@ mod memory;
 mod plain;
 mod puct;
 mod quiet;
+mod rules;
 mod score;
+mod selectivity;
 mod settings;
 mod time;
 

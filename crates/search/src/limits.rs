@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use board::Move;
 
+/// Plies beyond which no search goes.
+pub(crate) const LARGEST_DEPTH: u32 = 128;
+
 /// The mover's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
@@ -31,4 +34,18 @@ pub struct Limits {
     pub infinite: bool,
     /// As `infinite` until the ponder hit; then the other limits hold, counted from the hit.
     pub ponder: bool,
+}
+
+impl Limits {
+    /// May the root choose this move?
+    #[must_use]
+    pub fn allows(&self, mv: Move) -> bool {
+        self.search_moves.is_empty() || self.search_moves.contains(&mv)
+    }
+
+    /// The last depth to search: a mate in n moves is seen at depth 2n - 1.
+    pub(crate) fn last_depth(&self) -> u32 {
+        let depth = self.depth.unwrap_or(LARGEST_DEPTH).min(LARGEST_DEPTH);
+        self.mate.map_or(depth, |mate| depth.min(mate.saturating_mul(2).saturating_sub(1).max(1)))
+    }
 }

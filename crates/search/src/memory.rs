@@ -1,6 +1,8 @@
 //! What a search remembers, in memory of a fixed size: evaluations (never computed twice while they fit) and bounds.
 
-use crate::score::{INFINITY, Value};
+use nets::MoveScores;
+
+use crate::score::{INFINITY, Value, from_evaluation, log_chances};
 
 /// Lower and upper bound on a position's value at one depth, and the move that gave the lower one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,6 +191,20 @@ impl Memory {
     pub(crate) fn store_value(&mut self, key: u64, value: Value) {
         let slot = self.value_slot(key);
         self.values[slot] = ValueEntry { key, value: value as i16 };
+    }
+
+    /// Remembers what the network said of a position: its value if that was asked, and the scores of all its legal moves
+    /// or of none.
+    pub(crate) fn store_answer(&mut self, key: u64, value: Option<f32>, moves: &[f32], meaning: MoveScores) {
+        if let Some(value) = value {
+            self.store_value(key, from_evaluation(value));
+        }
+        match meaning {
+            MoveScores::Centipawns => {
+                self.store_scores(key, moves.iter().map(|&score| from_evaluation(score)));
+            }
+            MoveScores::Policy => self.store_scores(key, log_chances(moves)),
+        }
     }
 
     fn index_slot(&self, key: u64) -> usize {

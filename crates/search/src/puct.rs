@@ -7,8 +7,6 @@
 
 mod tree;
 
-use std::time::Duration;
-
 use board::{Game, Move, Position};
 use eval::{EvalError, Evaluator};
 use nets::{Calibration, MoveScores};
@@ -17,6 +15,7 @@ use crate::{
     Bound, Control, Limits, Outcome, Search, SearchInfo, Settings,
     evaluations::{Evaluations, Stop},
     quiet::exchange,
+    rules,
     score::{MATE, MATE_BOUND, Value, to_score, wdl},
     time::Watch,
 };
@@ -150,11 +149,10 @@ impl Puct {
                 }
                 continue;
             };
-            if let Some(value) = terminal(&position) {
+            if let Some(value) = rules::ended(&position) {
                 tree.prove(&descent, value, |value| self.expectation(value));
                 continue;
             }
-            tree.wait(&descent);
             waiting.push(Waiting { descent, position });
         }
         for descent in &collisions {
@@ -202,14 +200,6 @@ impl Puct {
     }
 }
 
-/// The exact value of a position that ends the game; repetitions apart.
-fn terminal(position: &Position) -> Option<Value> {
-    if position.legal_moves().is_empty() {
-        return Some(if position.is_check() { -MATE } else { 0 });
-    }
-    (position.is_insufficient_material() || position.halfmove_clock() >= 100).then_some(0)
-}
-
 impl Search for Puct {
     fn search(
         &mut self,
@@ -221,7 +211,7 @@ impl Search for Puct {
         let mut watch = Watch::new(limits, self.settings.move_overhead, control);
         let position = game.position();
         let moves: Vec<Move> = position.legal_moves().to_vec();
-        let is_allowed = |mv: &Move| limits.search_moves.is_empty() || limits.search_moves.contains(mv);
+        let is_allowed = |mv: &Move| limits.allows(*mv);
         let allowed: Vec<bool> = moves.iter().map(is_allowed).collect();
         let worth = |mv: &Move| exchange(position, *mv);
         let fallback = moves.iter().copied().filter(is_allowed).max_by_key(worth);
@@ -274,9 +264,7 @@ impl Search for Puct {
             }
             self.tree = Some(tree);
         }
-        while watch.must_wait() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        watch.wait();
         // Where not even the root was evaluated whole.
         let scored = self.evaluations.known_scores(position).and_then(|scores| {
             let choices = moves.iter().zip(scores).filter(|(mv, _)| is_allowed(mv));

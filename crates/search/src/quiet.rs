@@ -40,6 +40,17 @@ pub(crate) fn forcing_moves(position: &Position) -> MoveList {
     moves
 }
 
+/// The same and every quiet check: some of them mate.
+pub(crate) fn forcing_moves_and_checks(position: &Position) -> MoveList {
+    let mut moves = forcing_moves(position);
+    for mv in position.legal_moves() {
+        if !moves.contains(&mv) && position.after(mv).is_check() {
+            moves.push(mv);
+        }
+    }
+    moves
+}
+
 /// Material won or lost, in centipawns, if both sides go on capturing on the target square with their least valuable
 /// piece, each stopping when that is better (static exchange evaluation). Pins are not looked at.
 pub(crate) fn exchange(position: &Position, mv: Move) -> i32 {

@@ -1,6 +1,9 @@
 //! How long to think, and noticing when that is over.
 
-use std::time::{Duration, Instant};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 use crate::{Clock, Control, Limits};
 
@@ -86,6 +89,13 @@ impl<'a> Watch<'a> {
             self.origin = Some(Instant::now());
         }
         !self.control.is_stopped() && (self.infinite || self.origin.is_none())
+    }
+
+    /// Keeps an answer back as long as it must wait.
+    pub(crate) fn wait(&mut self) {
+        while self.must_wait() {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     fn past(&mut self, limit: Option<Duration>) -> bool {

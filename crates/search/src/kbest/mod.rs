@@ -8,11 +8,8 @@ mod frame;
 mod open;
 mod pass;
 mod pool;
-pub(crate) mod selectivity;
 #[cfg(test)]
 mod tests;
-
-use std::time::Duration;
 
 use board::{Game, Move, Position};
 use eval::{EvalError, Evaluator};
@@ -20,20 +17,15 @@ use nets::Calibration;
 
 use crate::{
     Bound, Control, Limits, Outcome, Score, Search, SearchInfo, Settings,
+    limits::LARGEST_DEPTH,
     memory::{Bounds, Memory, NO_MOVE},
     quiet::exchange,
     score::{MATE, MATE_BOUND, Value, to_score, wdl},
+    selectivity::{PLY, Selectivity},
     time::Watch,
 };
 use driver::Driver;
 use pass::{Deadline, PassEnd, Root, Searcher, memory_key};
-use selectivity::Selectivity;
-
-/// Depths are counted in parts of a ply, so that moves may cost more or less than one.
-pub(crate) const PLY: i16 = 16;
-
-/// Plies beyond which no search goes.
-const LARGEST_DEPTH: u32 = 128;
 
 /// Distance of two scores, in centipawns, below which they are the same to a game.
 const TOLERANCE: Value = 8;
@@ -275,16 +267,12 @@ impl KBest {
         let allowed: Vec<(Move, u8)> = (0_u8..=u8::MAX)
             .zip(position.legal_moves())
             .map(|(index, mv)| (mv, index))
-            .filter(|(mv, _)| limits.search_moves.is_empty() || limits.search_moves.contains(mv))
+            .filter(|(mv, _)| limits.allows(*mv))
             .collect();
         let mut lines: Vec<Line> = Vec::new();
         let mut depth_reached = 0;
         let wanted = self.settings.multipv.clamp(1, allowed.len().max(1));
-        let mut last_depth = limits.depth.unwrap_or(LARGEST_DEPTH).min(LARGEST_DEPTH);
-        if let Some(mate) = limits.mate {
-            last_depth = last_depth.min(mate.saturating_mul(2).saturating_sub(1).max(1));
-        }
-        for depth in 1..=last_depth {
+        for depth in 1..=limits.last_depth() {
             if allowed.is_empty() || (depth > 1 && watch.is_late()) {
                 break;
             }
@@ -345,9 +333,7 @@ impl KBest {
                 break;
             }
         }
-        while watch.must_wait() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        watch.wait();
         let best = lines.first().map(|line| line.mv).or_else(|| self.unsearched_move(position, &allowed));
         Ok(Outcome {
             best,

@@ -4,20 +4,52 @@ use board::{Move, Position};
 use nets::MoveScores;
 
 use super::{
-    PLY,
-    frame::{Edge, FrameRef, Link, State},
+    frame::{Edge, Frame, FrameRef, Link, State},
     pass::{Ask, News, PROVEN, Pending, Root, Searcher, frame_key, memory_key},
     pool::Ticket,
-    selectivity::{Verdict, Wish},
 };
 use crate::{
     memory::{Memory, NO_MOVE},
-    quiet::forcing_moves,
+    quiet::{forcing_moves, forcing_moves_and_checks},
+    rules,
     score::{INFINITY, MATE, Value, child_separator},
+    selectivity::{PLY, Selectivity, Verdict},
 };
 
 /// Speculation of opening the next forcing move before the last one is known.
 const FORCING_SPECULATION: u8 = 2;
+
+/// With a policy: that of opening the next move of a position that is expected to need all its moves.
+const NEEDED_ANYWAY: u8 = 1;
+
+/// With a policy: that of opening it where the first is expected to do.
+const SECOND_GUESS: u8 = 3;
+
+/// What is to be done with a move, unless it gives check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    /// Search to full depth.
+    Full,
+    /// Search to this many plies less.
+    Reduced(i16),
+    /// Take it to miss the separator.
+    Skip,
+}
+
+/// What is to be done with the move at this place of the frame's order.
+fn wish(rules: &Selectivity, frame: &Frame, place: usize, scores: MoveScores) -> Wish {
+    let edge = frame.edges[place];
+    if frame.depth < PLY || !rules.is_late(&frame.position, edge.mv, place, frame.ply == 0) {
+        return Wish::Full;
+    }
+    if frame.ply > 0 && rules.is_hopeless(edge.score, frame.depth, frame.separator, scores) {
+        return Wish::Skip;
+    }
+    match rules.reduction(frame.depth, place) {
+        0 => Wish::Full,
+        plies => Wish::Reduced(plies),
+    }
+}
 
 /// What became of a move that was opened.
 enum Opened {
@@ -92,7 +124,7 @@ impl Searcher {
         if !full {
             frame.next += 1;
         }
-        let wish = if full { Wish::Full } else { self.selectivity.wish(frame, place, self.move_scores) };
+        let wish = if full { Wish::Full } else { wish(&self.selectivity, frame, place, self.move_scores) };
         let (opened, reduced) = self.open_move(root, reference, edge, wish, level, memory);
         match opened {
             Opened::Known(lower, upper) => {
@@ -115,7 +147,8 @@ impl Searcher {
                         // Nothing is expected of a position that is worth less than its separator.
                         MoveScores::Policy => {
                             let value = memory.value(frame.position.key());
-                            if value.is_some_and(|value| value < frame.separator) { 1 } else { 3 }
+                            let misses = value.is_some_and(|value| value < frame.separator);
+                            if misses { NEEDED_ANYWAY } else { SECOND_GUESS }
                         }
                     },
                     None => 0,
@@ -283,16 +316,13 @@ impl Searcher {
     /// Lets a position look at its forcing moves only; `bounds` are what declining them is worth. False if it has none.
     fn set_forcing(&mut self, reference: FrameRef, bounds: (Value, Value)) -> bool {
         let Some(frame) = self.frames.get_mut(reference) else { return false };
-        let mut moves = forcing_moves(&frame.position);
         (frame.lower, frame.upper) = bounds;
-        let legal = if frame.depth == 0 { moves.clone() } else { frame.position.legal_moves() };
-        if frame.depth > 0 {
-            // Quiet checks too: some of them mate.
-            let checks =
-                legal.iter().filter(|mv| !moves.contains(mv) && frame.position.after(**mv).is_check());
-            let checks: Vec<Move> = checks.copied().collect();
-            moves.extend(checks);
-        }
+        let (moves, legal) = if frame.depth == 0 {
+            let moves = forcing_moves(&frame.position);
+            (moves.clone(), moves)
+        } else {
+            (forcing_moves_and_checks(&frame.position), frame.position.legal_moves())
+        };
         let place =
             |mv: &Move| legal.iter().position(|other| other == mv).and_then(|place| u8::try_from(place).ok());
         let edges: Vec<Edge> = moves
@@ -305,24 +335,12 @@ impl Searcher {
 
     /// Has this position occurred on the way from the root, or twice before it?
     fn is_repetition(&self, root: &Root<'_>, parent: FrameRef, position: &Position) -> bool {
-        let mut clock = position.halfmove_clock();
-        let key = position.key();
-        let mut earlier = 0;
-        let mut at = Some(parent);
-        let mut same_side = false;
-        while clock > 0 {
-            let Some(frame) = at.and_then(|reference| self.frames.get(reference)) else { break };
-            if same_side && frame.position.key() == key {
-                if frame.ply > 0 {
-                    return true;
-                }
-                earlier += 1;
-            }
-            clock -= 1;
-            same_side = !same_side;
-            at = frame.parents.first().map(|link| link.frame);
-        }
-        earlier += root.history.iter().rev().take(clock as usize).filter(|&&past| past == key).count();
-        earlier >= 2
+        let mut at = self.frames.get(parent);
+        let way = std::iter::from_fn(|| {
+            let frame = at?;
+            at = frame.parents.first().and_then(|link| self.frames.get(link.frame));
+            Some(frame.position.key())
+        });
+        rules::is_repetition(position, way, root.history)
     }
 }

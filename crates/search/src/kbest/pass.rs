@@ -14,11 +14,11 @@ use nets::{Calibration, MoveScores};
 use super::{
     frame::{FrameRef, Frames, Link},
     pool::Pool,
-    selectivity::Selectivity,
 };
 use crate::{
     memory::{Bounds, Memory, NO_MOVE},
-    score::{INFINITY, MATE_BOUND, Value, from_child, from_evaluation, log_chances},
+    score::{INFINITY, MATE_BOUND, Value, from_child, from_evaluation},
+    selectivity::Selectivity,
 };
 
 /// Depth under which proven mates are stored: they hold at any depth.
@@ -277,16 +277,8 @@ impl Searcher {
         for ((pending, query), &value) in asked.iter().zip(&answered.batch.queries).zip(&scores.values) {
             let Some(frame) = self.frames.get(pending.frame) else { continue };
             let key = frame.position.key();
-            if together || pending.ask == Ask::Value {
-                memory.store_value(key, from_evaluation(value));
-            }
             let moves = &scores.moves[query.move_range()];
-            match self.move_scores {
-                MoveScores::Centipawns => {
-                    memory.store_scores(key, moves.iter().map(|&score| from_evaluation(score)));
-                }
-                MoveScores::Policy => memory.store_scores(key, log_chances(moves)),
-            }
+            memory.store_answer(key, query.value.then_some(value), moves, self.move_scores);
             match pending.ask {
                 Ask::Moves => self.ask_moves(root, pending.frame, memory),
                 Ask::Value => {

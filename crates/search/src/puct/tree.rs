@@ -2,7 +2,10 @@
 
 use board::{Game, Move, Position};
 
-use crate::score::{MATE, MATE_BOUND, Value, from_child};
+use crate::{
+    rules::is_repetition,
+    score::{MATE, MATE_BOUND, Value, from_child},
+};
 
 /// How much priors count, and how that grows with visits (Lc0).
 const EXPLORATION: f32 = 1.745;
@@ -185,7 +188,7 @@ impl Tree {
             let child = node.edges[index].child;
             let next = if child == NOBODY { self.add(at, index) } else { child };
             descent.nodes.push(next);
-            if is_repetition(&position, &keys, game) {
+            if is_repetition(&position, keys.iter().rev().copied(), game.keys()) {
                 self.nodes[next as usize].in_flight += 1;
                 return (descent, None, true);
             }
@@ -199,11 +202,6 @@ impl Tree {
         self.nodes.push(Node::default());
         self.nodes[parent as usize].edges[index].child = child;
         child
-    }
-
-    /// The leaf of this playout waits for its evaluation: nothing to do but to remember it, its visit is in flight.
-    pub(super) fn wait(&mut self, descent: &Descent) {
-        self.deepest = self.deepest.max(descent.nodes.len() - 1);
     }
 
     /// Takes a playout back that found nothing.
@@ -328,25 +326,4 @@ impl Tree {
         }
         line
     }
-}
-
-/// Has the position occurred on the way from the root, or twice before it?
-fn is_repetition(position: &Position, path: &[u64], game: &Game) -> bool {
-    let key = position.key();
-    let mut left = position.halfmove_clock() as usize;
-    let mut earlier = 0;
-    for (place, &past) in path.iter().enumerate().rev() {
-        if left == 0 {
-            return false;
-        }
-        left -= 1;
-        if past == key {
-            if place > 0 {
-                return true;
-            }
-            earlier += 1;
-        }
-    }
-    earlier += game.keys().iter().rev().take(left).filter(|&&past| past == key).count();
-    earlier >= 2
 }

@@ -166,9 +166,8 @@ impl Worker {
         self.prepare(&job.options);
         let outcome = self.think(job);
         self.wait_until_asked(job);
-        let allowed = |mv: &Move| job.limits.search_moves.is_empty() || job.limits.search_moves.contains(mv);
         let best = outcome.best.filter(|best| legal.contains(best));
-        let best = best.or_else(|| legal.iter().copied().find(allowed));
+        let best = best.or_else(|| legal.iter().copied().find(|&mv| job.limits.allows(mv)));
         let ponder = outcome.ponder.filter(|_| best == outcome.best);
         // First: the answer to `bestmove` may come before the next line runs here.
         job.done.store(true, Ordering::Release);

@@ -12,22 +12,13 @@
 use board::{Move, Position, Role};
 use nets::MoveScores;
 
-use super::{PLY, frame::Frame};
 use crate::{
     quiet::exchange,
     score::{LARGEST_VALUE, Value},
 };
 
-/// What is to be done with a move, unless it gives check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
-    /// Search to full depth.
-    Full,
-    /// Search to this many plies less.
-    Reduced(i16),
-    /// Take it to miss the separator.
-    Skip,
-}
+/// Depths are counted in parts of a ply, so that moves may cost more or less than one.
+pub(crate) const PLY: i16 = 16;
 
 /// What a position's value says about the separator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +46,7 @@ pub(crate) struct Selectivity {
 }
 
 /// Moves in front of the order that are always searched in full.
-pub(crate) const ALWAYS_FULL: usize = 3;
+const ALWAYS_FULL: usize = 3;
 
 /// Depth, in plies, up to which values may settle a position.
 const VALUE_PLIES: i16 = 2;
@@ -98,22 +89,10 @@ impl Selectivity {
         }
     }
 
-    /// What is to be done with the move at this place of the frame's order.
-    pub(super) fn wish(&self, frame: &Frame, place: usize, scores: MoveScores) -> Wish {
-        let edge = frame.edges[place];
-        if frame.depth < PLY || place < ALWAYS_FULL || frame.ply == 0 && place < 2 * ALWAYS_FULL {
-            return Wish::Full;
-        }
-        if is_forcing(&frame.position, edge.mv) || frame.position.is_check() {
-            return Wish::Full;
-        }
-        if frame.ply > 0 && self.is_hopeless(edge.score, frame.depth, frame.separator, scores) {
-            return Wish::Skip;
-        }
-        match self.reduction(frame.depth, place) {
-            0 => Wish::Full,
-            plies => Wish::Reduced(plies),
-        }
+    /// Is the move at this place of the order late and quiet, unless it gives check?
+    pub(crate) fn is_late(&self, position: &Position, mv: Move, place: usize, at_root: bool) -> bool {
+        let first = if at_root { 2 * ALWAYS_FULL } else { ALWAYS_FULL };
+        place >= first && !position.is_check() && !is_forcing(position, mv)
     }
 
     /// Is a late quiet move with this score not worth a search? Where the question is a mate, every move is: it may be the
@@ -141,6 +120,6 @@ impl Selectivity {
 }
 
 /// Promotions and captures that lose nothing.
-pub(crate) fn is_forcing(position: &Position, mv: Move) -> bool {
+fn is_forcing(position: &Position, mv: Move) -> bool {
     mv.promotion() == Some(Role::Queen) || mv.is_capture() && exchange(position, mv) >= 0
 }

@@ -1,0 +1,66 @@
+//! What ends a game inside a search, before anything is evaluated.
+
+use board::Position;
+
+use crate::score::{MATE, Value};
+
+/// The value of a position whose game is over, repetitions apart: mate, stalemate, fifty moves, too few men.
+pub(crate) fn ended(position: &Position) -> Option<Value> {
+    if position.legal_moves().is_empty() {
+        return Some(if position.is_check() { -MATE } else { 0 });
+    }
+    (position.is_insufficient_material() || position.halfmove_clock() >= 100).then_some(0)
+}
+
+/// Has a position occurred on the way from the root, or twice with the root and the game before it? `way`: keys from the
+/// position's parent up to the root; `game`: those before the root, oldest first.
+pub(crate) fn is_repetition(position: &Position, way: impl Iterator<Item = u64>, game: &[u64]) -> bool {
+    let key = position.key();
+    let mut left = position.halfmove_clock() as usize;
+    let mut earlier = 0;
+    let mut way = way.peekable();
+    while left > 0
+        && let Some(past) = way.next()
+    {
+        left -= 1;
+        if past == key {
+            if way.peek().is_some() {
+                return true;
+            }
+            earlier += 1;
+        }
+    }
+    earlier += game.iter().rev().take(left).filter(|&&past| past == key).count();
+    earlier >= 2
+}
+
+#[cfg(test)]
+mod tests {
+    use board::{CastlingMode, parse_uci};
+
+    use super::*;
+
+    #[test]
+    fn once_inside_the_tree_or_twice_before_it() {
+        let mut position =
+            Position::from_fen("7k/8/8/8/8/8/2Q5/K7 w - - 0 1", CastlingMode::Standard).unwrap();
+        let mut keys = vec![position.key()];
+        for text in ["c2c1", "h8g8", "c1c2", "g8h8"] {
+            let mv = parse_uci(&position, text).unwrap();
+            position.play(mv);
+            keys.push(position.key());
+        }
+        // The start again. Of the four positions before it, so many belong to the tree, the root among them.
+        keys.pop();
+        let is_repeated = |tree: usize, earlier: &[u64]| {
+            let (game, way) = keys.split_at(4 - tree);
+            is_repetition(&position, way.iter().rev().copied(), &[earlier, game].concat())
+        };
+        assert!(!is_repeated(3, &[]) && !is_repeated(4, &[]), "once, before the tree or at its root");
+        let twice = [position.key(), 1, 2, 3];
+        assert!(!is_repeated(4, &twice), "the clock has run for four plies only");
+        let inside = [1, 2].into_iter().chain([position.key(), 3, 4]);
+        assert!(is_repetition(&position, inside, &[]), "once, below the root");
+        assert!(is_repetition(&position, [1, position.key()].into_iter(), &[position.key(), 5]));
+    }
+}
