@@ -19,8 +19,9 @@ use crate::{
     Bound, Control, Limits, Outcome, Score, Search, SearchInfo, Settings,
     limits::LARGEST_DEPTH,
     memory::{Bounds, Memory, NO_MOVE},
-    quiet::exchange,
-    score::{MATE, MATE_BOUND, Value, to_score, wdl},
+    quiet::{exchange, forcing_moves},
+    rules::ended,
+    score::{MATE, MATE_BOUND, Value, child_separator, to_score, wdl},
     selectivity::{PLY, Selectivity},
     time::Watch,
 };
@@ -149,30 +150,50 @@ impl KBest {
         Ok((driver.found, driver.found.best != NO_MOVE))
     }
 
-    /// Follows best moves through memory.
-    fn principal_variation(&self, root: &Position, first: Move, depth: i16) -> Vec<Move> {
+    /// Follows the moves that bear out, by the bounds in memory, that the line is worth at least `lower`. The best move
+    /// that memory names may be another pass's, with another question.
+    fn principal_variation(&self, root: &Position, first: Move, depth: i16, lower: Value) -> Vec<Move> {
         let mut line = vec![first];
         let mut position = root.after(first);
         let mut seen = vec![root.key(), position.key()];
-        let mut depth = depth - PLY;
-        while depth >= 0 && line.len() < LARGEST_DEPTH as usize {
-            let key = memory_key(&position);
-            let moves =
-                if depth == 0 { crate::quiet::forcing_moves(&position) } else { position.legal_moves() };
-            let Some(bounds) = self.memory.bounds(key, depth) else { break };
-            let Some(&mv) = moves.get(usize::from(bounds.best)) else { break };
-            if depth == 0 && !position.is_check() && self.memory.value(position.key()) >= Some(bounds.lower) {
+        // The first move reaches the separator if the reply misses that of the child, and so on.
+        let mut question = Question { depth, separator: lower, reaches: true }.of_child();
+        let mut answer = self.answer(&position, question);
+        while let Some(bounds) = answer
+            && line.len() < LARGEST_DEPTH as usize
+        {
+            let stands = || !position.is_check() && self.memory.value(position.key()) >= Some(bounds.lower);
+            let leaf = question.depth == 0;
+            if leaf && stands() {
                 break; // Declining every capture is best.
             }
+            let moves = if leaf { forcing_moves(&position) } else { position.legal_moves() };
+            question = question.of_child();
+            let named = moves.get(usize::from(bounds.best));
+            let mut candidates = named.into_iter().chain(&moves).map(|&mv| (mv, position.after(mv)));
+            let next = candidates.clone().find_map(|(mv, next)| {
+                if seen.contains(&next.key()) {
+                    return question.is_borne_out(0, 0).then_some((mv, next, None));
+                }
+                if let Some(value) = ended(&next) {
+                    return question.is_borne_out(value, value).then_some((mv, next, None));
+                }
+                let bounds = self.answer(&next, question)?;
+                Some((mv, next, Some(bounds)))
+            });
+            // Where every move misses the separator, any will do.
+            let any = || candidates.next().filter(|_| question.reaches).map(|(mv, next)| (mv, next, None));
+            let Some((mv, next, its_answer)) = next.or_else(any) else { break };
             line.push(mv);
-            position.play(mv);
-            if seen.contains(&position.key()) {
-                break;
-            }
-            seen.push(position.key());
-            depth = (depth - PLY).max(0);
+            seen.push(next.key());
+            (position, answer) = (next, its_answer);
         }
         line
+    }
+
+    fn answer(&self, position: &Position, question: Question) -> Option<Bounds> {
+        let bounds = self.memory.bounds(memory_key(position), question.depth)?;
+        question.is_borne_out(bounds.lower, bounds.upper).then_some(bounds)
     }
 
     fn info(&self, line: &Line, rank: usize, depth: u32, watch: &Watch<'_>) -> SearchInfo {
@@ -254,6 +275,26 @@ impl Search for KBest {
     }
 }
 
+/// What a line claims of one of its positions.
+#[derive(Clone, Copy)]
+struct Question {
+    depth: i16,
+    separator: Value,
+    /// At least the separator, or less?
+    reaches: bool,
+}
+
+impl Question {
+    fn of_child(self) -> Self {
+        let depth = (self.depth - PLY).max(0);
+        Self { depth, separator: child_separator(self.separator), reaches: !self.reaches }
+    }
+
+    fn is_borne_out(self, lower: Value, upper: Value) -> bool {
+        if self.reaches { lower >= self.separator } else { upper < self.separator }
+    }
+}
+
 impl KBest {
     fn think(
         &mut self,
@@ -295,7 +336,7 @@ impl KBest {
                 let (bounds, complete) = self.resolve(&root, guess, watch)?;
                 interrupted |= !complete;
                 if let Some(&(mv, index)) = moves.iter().find(|(_, index)| *index == bounds.best) {
-                    let pv = self.principal_variation(position, mv, root.depth);
+                    let pv = self.principal_variation(position, mv, root.depth, bounds.lower);
                     found.push(Line { mv, index, lower: bounds.lower, upper: bounds.upper, pv, complete });
                 }
                 if interrupted {

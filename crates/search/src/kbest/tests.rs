@@ -320,3 +320,39 @@ fn mates_that_are_announced_are_true() {
     }
     assert!(announced > 30, "{announced}");
 }
+
+/// Along every line that is shown, also that of an interrupted depth, each position is worth what the line claims, as
+/// plain negamax sees it.
+#[test]
+fn lines_are_borne_out() {
+    let (mut plies, mut unfinished) = (0, 0);
+    for seed in 0..300 {
+        let position = small_position(&mut Dice(seed), 4);
+        let game = Game::new(position.clone());
+        let mut plain = Plain { evaluator: Mock::new(seed), leaves: HashMap::new() };
+        let limits = Limits { depth: Some(4), nodes: Some(20 + 7 * seed), ..Limits::default() };
+        let mut shown = Vec::new();
+        kbest(seed, 8, 1)
+            .search(&game, &limits, &Control::default(), &mut |info| shown.push(info.clone()))
+            .unwrap();
+        for info in shown {
+            let Score::Centipawns(claim) = info.score else { continue };
+            if info.bound == Bound::Upper {
+                continue;
+            }
+            unfinished += usize::from(info.bound == Bound::Lower);
+            let (mut at, mut separator, mut reaches) = (position.clone(), claim, true);
+            let mut path = vec![at.key()];
+            for (depth, &mv) in (0..info.depth).rev().zip(&info.pv) {
+                at = at.after(mv);
+                (separator, reaches) = (child_separator(separator), !reaches);
+                let value = plain.value(&at, depth, &mut path);
+                let holds = if reaches { value >= separator } else { value < separator };
+                assert!(holds, "{} at depth {depth}: {info:?}", game.position().fen());
+                plies += 1;
+                path.push(at.key());
+            }
+        }
+    }
+    assert!(plies > 1_000 && unfinished > 30, "{plies} {unfinished}");
+}
