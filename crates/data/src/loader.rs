@@ -86,6 +86,7 @@ pub struct ExampleInfo {
     pub source: u8,
     pub ply: u16,
     pub result: GameResult,
+    pub white_to_move: bool,
 }
 
 impl ExampleInfo {
@@ -93,7 +94,13 @@ impl ExampleInfo {
     #[must_use]
     pub fn of(record: &Record) -> Self {
         let pieces = record.squares.0.iter().filter(|&&class| class > 1).count() as u8;
-        Self { pieces, source: record.source, ply: record.ply, result: record.result }
+        Self {
+            pieces,
+            source: record.source,
+            ply: record.ply,
+            result: record.result,
+            white_to_move: record.white_to_move,
+        }
     }
 }
 

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use board::Color;
 use nets::{HeadKind, Network, PolicyIndex, Squares, Tensor};
 use serde::{Deserialize, Serialize};
 
 /// One batch for one head or several; what no trained head needs stays empty.
 #[derive(Clone, Debug, Default)]
 pub struct Examples {
+    /// Seen from the mover's side, whatever the network's encoding; labels and outputs are the mover's too.
     pub squares: Vec<Squares>,
+    /// For an encoding that tells who moves: the mover. Empty: White everywhere.
+    pub turns: Vec<Color>,
     /// For a value head: values for the side to move, ordered as `data::Record::value`.
     pub values: Vec<i32>,
     /// For a move head: moves of each position, position after position, equally many of each unless `ends` says
@@ -30,6 +34,12 @@ impl Examples {
             HeadKind::Value => &self.values,
             _ => &self.move_values,
         }
+    }
+
+    /// Who moves.
+    #[must_use]
+    pub fn turn(&self, position: usize) -> Color {
+        self.turns.get(position).copied().unwrap_or(Color::White)
     }
 
     /// Moves asked for at each position, where `ends` is empty.
@@ -128,6 +138,12 @@ pub struct OptimizerSettings {
     pub clip: f32,
     /// How much of the old running mean and variance a step keeps.
     pub norm_momentum: f32,
+    /// Part of the outputs of dense layers (but a head's last) that a step leaves out; the others are raised to make up
+    /// for it (Srivastava et al., 2014, inverted).
+    pub dropout: f32,
+    /// Which ones are left out; a run takes its own seed.
+    #[serde(skip)]
+    pub dropout_seed: u64,
 }
 
 impl Default for OptimizerSettings {
@@ -140,6 +156,8 @@ impl Default for OptimizerSettings {
             weight_decay: 0.0,
             clip: 0.0,
             norm_momentum: 0.99,
+            dropout: 0.0,
+            dropout_seed: 0,
         }
     }
 }

@@ -8,8 +8,8 @@ use burn::tensor::{
     ops::{AvgPoolOptions, ConvOptions, MaxPoolOptions},
 };
 use nets::{
-    Activation, Description, HeadKind, LEAKY_SLOPE, Layer, NORM_EPSILON, Network, PLANES, Padding, Pooling,
-    Squares, Tensor, TensorKind, TensorSpec,
+    Activation, Description, Encoding, HeadKind, LEAKY_SLOPE, Layer, NORM_EPSILON, Network, Padding, Pooling,
+    Tensor, TensorKind, TensorSpec,
 };
 
 use crate::{
@@ -54,6 +54,11 @@ impl BurnBackend {
         objectives: &[Objective],
         settings: OptimizerSettings,
     ) -> Result<Self, TrainError> {
+        if settings.dropout > 0.0 {
+            return Err(TrainError::Config(
+                "the backend `burn` knows no dropout; leave out optimizer.dropout".to_owned(),
+            ));
+        }
         for objective in objectives {
             objective.check().map_err(TrainError::Config)?;
             if network.description.head(objective.head).is_none() {
@@ -91,7 +96,7 @@ impl BurnBackend {
     ) -> Result<Vec<Array<1>>, TrainError> {
         let description = &self.network.description;
         let count = batch.squares.len();
-        let mut boards = planes(&batch.squares, &self.device);
+        let mut boards = planes(description.encoding, batch, &self.device);
         if statistics.is_some() {
             boards = boards.autodiff();
         }
@@ -108,7 +113,18 @@ impl BurnBackend {
                 boards = self.layer(&prefix, layer, boards, weights, statistics.as_deref_mut())?;
             }
             outputs.push(match kind {
-                HeadKind::Value => boards.reshape([count]),
+                HeadKind::Value => {
+                    let signs = (0..count).map(|position| {
+                        let turned = description.encoding.is_whites_view() && batch.turn(position).is_black();
+                        if turned { -1.0_f32 } else { 1.0 }
+                    });
+                    let signs = TensorData::new(signs.collect::<Vec<_>>(), [count]);
+                    let mut signs = Array::<1>::from_data(signs, &self.device);
+                    if statistics.is_some() {
+                        signs = signs.autodiff();
+                    }
+                    boards.reshape([count]) * signs
+                }
                 _ => {
                     let [_, channels, rows, columns] = boards.dims();
                     let cells = rows * columns;
@@ -153,7 +169,7 @@ impl BurnBackend {
                 for (index, branch) in branches.iter().enumerate() {
                     let kernel = weight(
                         format!("{prefix}.branches.{index}.weight"),
-                        [branch.channels, PLANES, branch.kernel[0], branch.kernel[1]],
+                        [branch.channels, inputs, branch.kernel[0], branch.kernel[1]],
                     )?;
                     let padding = [0, 1].map(|axis| same(branch.kernel[axis], branch.dilation[axis]));
                     let options = ConvOptions::new_with_padding([1, 1], padding, branch.dilation, 1);
@@ -385,14 +401,20 @@ fn same(kernel: usize, dilation: usize) -> (usize, usize) {
 }
 
 /// The input planes `[positions, planes, rows, columns]`.
-fn planes(squares: &[Squares], device: &Device) -> Array<4> {
-    let mut data = vec![0.0_f32; squares.len() * PLANES * 64];
-    for (board, squares) in data.chunks_exact_mut(PLANES * 64).zip(squares) {
-        for (square, plane) in squares.active() {
-            board[plane * 64 + square] = 1.0;
+fn planes(encoding: Encoding, batch: &Examples, device: &Device) -> Array<4> {
+    let planes = encoding.planes();
+    let count = batch.squares.len();
+    let mut data = vec![0.0_f32; count * planes * 64];
+    for ((position, squares), board) in
+        batch.squares.iter().enumerate().zip(data.chunks_exact_mut(planes * 64))
+    {
+        for (square, state) in encoding.states_of(squares, batch.turn(position)).into_iter().enumerate() {
+            for (plane, value) in encoding.planes_of(usize::from(state)) {
+                board[plane * 64 + square] = value;
+            }
         }
     }
-    Array::from_data(TensorData::new(data, [squares.len(), PLANES, 8, 8]), device)
+    Array::from_data(TensorData::new(data, [count, planes, 8, 8]), device)
 }
 
 /// A tensor of the network, flat.

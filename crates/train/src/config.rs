@@ -77,14 +77,14 @@ fn yes() -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSection {
-    /// `batch-first`, `batch-first-shared`, `batch-first-residual`, or the path of a description (`.json`) or of a
-    /// network (`.safetensors`) to go on from.
+    /// `batch-first`, `batch-first-shared`, `batch-first-residual`, `cockfish`, or the path of a description (`.json`)
+    /// or of a network (`.safetensors`) to go on from.
     #[serde(default = "batch_first")]
     pub start: String,
-    /// For `batch-first-residual`: channels of the trunk.
+    /// For `batch-first-residual` and `cockfish`: channels of the trunk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filters: Option<usize>,
-    /// For `batch-first-residual`: residual blocks.
+    /// For `batch-first-residual` and `cockfish`: residual blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<usize>,
     /// A network (`.safetensors`) whose layers, as far as they have the same shapes, a fresh network begins with.
@@ -245,8 +245,9 @@ impl Default for CheckpointSection {
     }
 }
 
-/// The [`ModelSection::start`] that has settings of its own.
+/// The architectures ([`ModelSection::start`]) with residual blocks.
 pub(crate) const RESIDUAL: &str = "batch-first-residual";
+pub(crate) const COCKFISH: &str = "cockfish";
 
 /// Most blocks of a network.
 const MOST_BLOCKS: usize = 256;
@@ -317,9 +318,18 @@ impl Config {
         if training.max_minutes.is_some_and(|minutes| minutes.is_nan() || minutes <= 0.0) {
             return Err("training.max_minutes must be above 0".to_owned());
         }
+        if !(0.0..1.0).contains(&self.optimizer.dropout) {
+            return Err(format!(
+                "optimizer.dropout is {}; it must be at least 0 and below 1",
+                self.optimizer.dropout
+            ));
+        }
         let model = &self.model;
-        if (model.filters.is_some() || model.blocks.is_some()) && model.start != RESIDUAL {
-            return Err(format!("model.filters and model.blocks belong to model.start = \"{RESIDUAL}\""));
+        let has_blocks = [RESIDUAL, COCKFISH].contains(&model.start.as_str());
+        if (model.filters.is_some() || model.blocks.is_some()) && !has_blocks {
+            return Err(format!(
+                "model.filters and model.blocks belong to model.start = \"{RESIDUAL}\" and \"{COCKFISH}\""
+            ));
         }
         if let Some(blocks) = model.blocks.filter(|&blocks| blocks > MOST_BLOCKS) {
             return Err(format!("model.blocks is {blocks}; it must be at most {MOST_BLOCKS}"));
@@ -522,6 +532,7 @@ mod tests {
             "model.head=[]",
             "model.head=['value', 'value']",
             "model.filters=32",
+            "optimizer.dropout=1",
             "loss.value=cross-entropy",
             "loss.value={tanh={scale=0}}",
             "loss.value_weight=0",

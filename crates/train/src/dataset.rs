@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use board::Color;
 use data::{ExampleInfo, Loader, LoaderOptions, Manifest, NO_LABEL, Record, Split, Target, read_split};
 use nets::{HeadKind, POLICY_SIZE};
 
@@ -31,6 +32,10 @@ fn target(objectives: &[Objective]) -> Target {
         // The value before a move tells whether it was a mistake.
         _ => Target::Both,
     }
+}
+
+fn turn(white_to_move: bool) -> Color {
+    if white_to_move { Color::White } else { Color::Black }
 }
 
 /// The label of a record for a head, if it has one.
@@ -109,7 +114,9 @@ impl Dataset {
         let margin = config.data.blunder_margin;
         let batches = loader.map(move |batch| {
             let batch = batch.map_err(data_error)?;
-            let mut examples = Examples { squares: batch.squares, moves: batch.moves, ..Examples::default() };
+            let turns = batch.infos.iter().map(|info| turn(info.white_to_move)).collect();
+            let (squares, moves) = (batch.squares, batch.moves);
+            let mut examples = Examples { squares, turns, moves, ..Examples::default() };
             match target {
                 Target::Moves | Target::Played => examples.move_values = batch.labels,
                 Target::Value | Target::Both => examples.values = batch.labels,
@@ -162,6 +169,7 @@ impl Dataset {
 impl HeldOut {
     fn push(&mut self, record: &Record, label: i32, head: HeadKind, margin: i32) {
         self.examples.squares.push(record.squares);
+        self.examples.turns.push(turn(record.white_to_move));
         match head {
             HeadKind::Value => self.examples.values.push(label),
             _ => {

@@ -53,8 +53,12 @@ impl Explorer {
     pub fn explore(&mut self, number: u64, examples: Examples) -> Result<Examples, TrainError> {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
         let each = 1 + self.extra;
-        let mut wider =
-            Examples { squares: examples.squares, values: examples.values, ..Examples::default() };
+        let mut wider = Examples {
+            squares: examples.squares,
+            turns: examples.turns,
+            values: examples.values,
+            ..Examples::default()
+        };
         let mut batch = Batch::default();
         let mut asked = Vec::new();
         for ((squares, &played), &label) in

@@ -5,12 +5,16 @@ use std::{
     sync::atomic::AtomicBool,
 };
 
-use nets::{BatchFirstResidual, Description, HeadKind, Layer, MoveScores, Network, Provenance};
+use nets::{BatchFirstResidual, Cockfish, Description, HeadKind, Layer, MoveScores, Network, Provenance};
 
 use crate::{
     Average, Backend, BackendKind, BackendScorer, Checkpoint, Config, Dataset, Ending, EvaluatorScorer,
     Event, HeldOut, Journal, Loss, Measures, Objective, OptimizerSettings, Plan, Progress, Scorer, State,
-    TrainError, Trainer, calibrate, config::RESIDUAL, machine, native::NativeBackend, report, revision,
+    TrainError, Trainer, calibrate,
+    config::{COCKFISH, RESIDUAL},
+    machine,
+    native::NativeBackend,
+    report, revision,
 };
 
 /// Positions of each source whose legal moves are all ranked at the end of a move head's run.
@@ -71,6 +75,11 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
         let filters = config.model.filters.unwrap_or(filters);
         let blocks = config.model.blocks.unwrap_or(blocks);
         Network::random(Description::batch_first_residual(&BatchFirstResidual { filters, blocks }), seed)?
+    } else if start == COCKFISH {
+        let published = Cockfish::default();
+        let filters = config.model.filters.unwrap_or(published.filters);
+        let blocks = config.model.blocks.unwrap_or(published.blocks);
+        Network::random(Description::cockfish(&Cockfish { filters, blocks, ..published }), seed)?
     } else if start.ends_with(".json") {
         let path = Path::new(start);
         let text = std::fs::read_to_string(path)
@@ -89,8 +98,8 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
         }
     } else {
         return Err(TrainError::Config(format!(
-            "model.start is `{start}`; it must be `batch-first`, `batch-first-shared`, `{RESIDUAL}` or the path of \
-             a .json or .safetensors file"
+            "model.start is `{start}`; it must be `batch-first`, `batch-first-shared`, `{RESIDUAL}`, `{COCKFISH}` \
+             or the path of a .json or .safetensors file"
         )));
     };
     if let Some(head) = lacks(&network) {
@@ -207,9 +216,10 @@ pub fn train(
     }
     // Only now: a run that is refused leaves no trace.
     write_config(config)?;
+    let settings = OptimizerSettings { dropout_seed: config.training.seed, ..config.optimizer.clone() };
     let backend = |network: &Network| {
         let threads = config.threads();
-        make_backend(config.training.backend, network, &objectives, &config.optimizer, threads)
+        make_backend(config.training.backend, network, &objectives, &settings, threads)
     };
     let mut own = backend(&network)?;
     let average = match &checkpoint {

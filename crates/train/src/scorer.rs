@@ -68,6 +68,7 @@ impl Scorer for BackendScorer {
             let range = first..(first + batch).min(examples.squares.len());
             let part = Examples {
                 squares: examples.squares[range.clone()].to_vec(),
+                turns: examples.turns.get(range.clone()).map(<[_]>::to_vec).unwrap_or_default(),
                 moves: examples.moves.get(range).map(<[_]>::to_vec).unwrap_or_default(),
                 ..Examples::default()
             };
@@ -113,19 +114,18 @@ impl EvaluatorScorer {
     /// Asks about one position after the other, each with its moves (none: for its value).
     fn ask<'a>(
         &mut self,
-        questions: impl Iterator<Item = (&'a Squares, &'a [PolicyIndex])>,
+        questions: impl Iterator<Item = (&'a Squares, Color, &'a [PolicyIndex])>,
         mut answer: impl FnMut(&Query, &Scores),
     ) -> Result<(), TrainError> {
         let most = self.evaluator.preferred_batch().max(1024).min(self.evaluator.largest_batch());
         let mut questions = questions.peekable();
         while questions.peek().is_some() {
             let mut batch = Batch::default();
-            for (key, (squares, moves)) in questions.by_ref().take(most).enumerate() {
+            for (key, (squares, turn, moves)) in questions.by_ref().take(most).enumerate() {
                 let query = Query {
                     key: key as u64,
                     squares: *squares,
-                    // Heads that are trained here see every position from its mover's side.
-                    turn: Color::White,
+                    turn,
                     value: moves.is_empty(),
                     first_move: 0,
                     move_count: 0,
@@ -147,7 +147,9 @@ impl Scorer for EvaluatorScorer {
     fn logits(&mut self, examples: &Examples) -> Result<Vec<f32>, TrainError> {
         let mut logits = Vec::with_capacity(examples.squares.len());
         let moves = examples.moves.chunks(1).chain(std::iter::repeat(&[][..]));
-        self.ask(examples.squares.iter().zip(moves), |query, scores| {
+        let positions = examples.squares.iter().enumerate().zip(moves);
+        let questions = positions.map(|((index, squares), moves)| (squares, examples.turn(index), moves));
+        self.ask(questions, |query, scores| {
             let scores = if query.value { &scores.values } else { &scores.moves };
             logits.extend(scores.first());
         })?;
@@ -161,7 +163,9 @@ impl Scorer for EvaluatorScorer {
     ) -> Result<Vec<Vec<f32>>, TrainError> {
         let mut logits = Vec::with_capacity(squares.len());
         let asked = squares.iter().zip(moves).filter(|(_, moves)| !moves.is_empty());
-        self.ask(asked.map(|(squares, moves)| (squares, moves.as_slice())), |_, scores| {
+        // Move heads see every position from its mover's side.
+        let asked = asked.map(|(squares, moves)| (squares, Color::White, moves.as_slice()));
+        self.ask(asked, |_, scores| {
             logits.push(scores.moves.clone());
         })?;
         let mut answers = logits.into_iter();

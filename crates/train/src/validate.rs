@@ -88,6 +88,7 @@ impl HeldOut {
             source: self.source.clone(),
             examples: Examples {
                 squares: pick(&self.examples.squares, &picks),
+                turns: pick(&self.examples.turns, &picks),
                 values: pick(&self.examples.values, &picks),
                 moves: pick(&self.examples.moves, &picks),
                 move_values: pick(&self.examples.move_values, &picks),

@@ -4,7 +4,7 @@ use ::train::{
     Loss, Objective,
     native::{Precision, measure_speed},
 };
-use nets::{BatchFirstResidual, Description, HeadKind};
+use nets::{BatchFirstResidual, Cockfish, Description, HeadKind};
 
 /// What is trained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -17,6 +17,8 @@ enum Model {
     Shared,
     /// The same heads and losses on residual blocks.
     Residual,
+    /// Cockfish's value network, tanh loss.
+    Cockfish,
 }
 
 /// Number format of the products.
@@ -61,6 +63,7 @@ impl Model {
             Self::Moves => "moves",
             Self::Shared => "shared",
             Self::Residual => "residual",
+            Self::Cockfish => "cockfish",
         }
     }
 
@@ -74,6 +77,10 @@ impl Model {
             Self::Residual => {
                 let choice = BatchFirstResidual { filters: args.filters, blocks: args.blocks };
                 (Description::batch_first_residual(&choice), vec![value, policy])
+            }
+            Self::Cockfish => {
+                let tanh = Objective { loss: Loss::Tanh { scale: 400.0 }, ..value };
+                (Description::cockfish(&Cockfish::default()), vec![tanh])
             }
         }
     }

@@ -1,7 +1,7 @@
 //! From the description of a network to the stages that training runs, with its tensors laid out for them.
 
 use eval::cpu::matmul::{Buffer, Element, padded};
-use nets::{Activation, Encoding, HeadKind, Layer, Network, Padding, Shape, TensorSpec};
+use nets::{Activation, HeadKind, Layer, Network, Padding, Shape, TensorSpec};
 
 use super::{
     convolution::Convolution,
@@ -16,13 +16,15 @@ use crate::TrainError;
 ///
 /// # Errors
 /// The network lacks one of the heads, or ends in a layer that cannot be trained here.
-pub(super) fn build<E: Element>(network: &Network, kinds: &[HeadKind]) -> Result<Plan<E>, TrainError> {
+pub(super) fn build<E: Element>(
+    network: &Network,
+    kinds: &[HeadKind],
+    has_dropout: bool,
+) -> Result<Plan<E>, TrainError> {
     let description = &network.description;
     let specs = description.tensors().map_err(TrainError::Config)?;
-    if description.encoding != Encoding::BatchFirst15 {
-        return Err(TrainError::Config("the native backend trains on Batch First's planes only".to_owned()));
-    }
-    let mut builder = Builder { network, specs: &specs, parameters: Vec::new(), stages: Vec::new() };
+    let mut builder =
+        Builder { network, specs: &specs, has_dropout, parameters: Vec::new(), stages: Vec::new() };
     let input = Place { shape: description.input_shape(), stage: None };
     let trunk = builder.layers("trunk", &description.trunk, input)?;
     let mut ends = Vec::new();
@@ -38,7 +40,15 @@ pub(super) fn build<E: Element>(network: &Network, kinds: &[HeadKind]) -> Result
     for (kind, layer, index, place) in ends {
         lasts.push(builder.last(&format!("{}.{index}", kind.name()), layer, place, kind)?);
     }
-    Ok(Plan { stages: builder.stages, lasts, parameters: builder.parameters, slots: 0 })
+    let whites_view = description.encoding.is_whites_view();
+    Ok(Plan {
+        stages: builder.stages,
+        lasts,
+        parameters: builder.parameters,
+        slots: 0,
+        whites_view,
+        dropout: None,
+    })
 }
 
 /// Between two layers: the stage that ends there, and its shape.
@@ -53,6 +63,8 @@ struct Place {
 struct Builder<'a, E> {
     network: &'a Network,
     specs: &'a [TensorSpec],
+    /// Behind dense layers.
+    has_dropout: bool,
     parameters: Vec<Parameter>,
     stages: Vec<Stage<E>>,
 }
@@ -136,14 +148,15 @@ impl<E: Element> Builder<'_, E> {
         let mut inputs: Vec<Edge> = place.stage.into_iter().map(Edge::new).collect();
         let (operation, norm, activation, gradient_size) = match layer {
             Layer::Branches { branches, norm, activation } => {
-                let layer = InputLayer::new(branches, padded(shape.channels));
+                let layer =
+                    InputLayer::new(self.network.description.encoding, branches, padded(shape.channels));
                 let slots = (0..branches.len())
                     .map(|index| {
                         let name = format!("{prefix}.branches.{index}.weight");
                         self.add(&name, layer.branch_size(index), |_| layer.branch_places(index))
                     })
                     .collect::<Result<Vec<_>, _>>()?;
-                let size = nets::PLANES * layer.slab;
+                let size = layer.size();
                 let operation = Operation::Input { layer, branches: slots, slabs: Buffer::zeros(size) };
                 (operation, self.norm(prefix, *norm, shape.channels)?, *activation, size)
             }
@@ -181,8 +194,20 @@ impl<E: Element> Builder<'_, E> {
             }
             Layer::AppendMean => (Operation::AppendMean, Norm::Nothing, Activation::Identity, 0),
         };
-        self.stages.push(Stage { inputs, ..Stage::new(operation, norm, activation, shape, gradient_size) });
-        Ok(Place { shape, stage: Some(self.stages.len() - 1) })
+        let place =
+            self.push(Stage { inputs, ..Stage::new(operation, norm, activation, shape, gradient_size) });
+        if self.has_dropout && matches!(layer, Layer::Dense { .. }) {
+            let inputs = place.stage.into_iter().map(Edge::new).collect();
+            let dropout = Stage::new(Operation::Dropout, Norm::Nothing, Activation::Identity, shape, 0);
+            return Ok(self.push(Stage { inputs, ..dropout }));
+        }
+        Ok(place)
+    }
+
+    fn push(&mut self, stage: Stage<E>) -> Place {
+        let shape = Shape { cells: stage.cells, channels: stage.channels };
+        self.stages.push(stage);
+        Place { shape, stage: Some(self.stages.len() - 1) }
     }
 
     fn last(

@@ -1,8 +1,9 @@
 //! The sparse input layer: each set plane of a square adds one slab of weights to every square that a branch reaches from
 //! it, and collects its gradient from the same places.
 
+use board::Color;
 use eval::cpu::matmul::Element;
-use nets::{Branch, PLANES, Squares};
+use nets::{Branch, Encoding, Squares};
 
 use super::passes::vectorised;
 
@@ -19,8 +20,11 @@ pub(super) struct Run {
 /// Where the branches' weights lie in the slabs and where each square's slab goes.
 #[derive(Clone, Debug)]
 pub(super) struct InputLayer {
-    /// Elements of one plane's slab; `PLANES` of them follow each other.
-    pub slab: usize,
+    encoding: Encoding,
+    /// The planes that a square in each state sets, with their values.
+    states: Vec<Vec<(usize, f32)>>,
+    /// Elements of one plane's slab; those of all planes follow each other.
+    slab: usize,
     /// For each branch the slab offset of each of its taps (rows, then columns).
     taps: Vec<Vec<usize>>,
     channels: Vec<usize>,
@@ -29,7 +33,7 @@ pub(super) struct InputLayer {
 
 impl InputLayer {
     /// Lays out `branches` for boards of `width` channels a square.
-    pub fn new(branches: &[Branch], width: usize) -> Self {
+    pub fn new(encoding: Encoding, branches: &[Branch], width: usize) -> Self {
         // Ordered by offset, so that all branches that touch the centre form one run.
         let mut entries = Vec::new();
         let mut first_channel = 0;
@@ -73,12 +77,32 @@ impl InputLayer {
             }
             slab += channels[index];
         }
-        Self { slab, taps, channels, runs }
+        let states = (0..encoding.states()).map(|state| encoding.planes_of(state)).collect();
+        Self { encoding, states, slab, taps, channels, runs }
+    }
+
+    /// Elements of the slabs of all planes.
+    pub fn size(&self) -> usize {
+        self.encoding.planes() * self.slab
+    }
+
+    /// The state of every square of a board.
+    pub fn states_of(&self, squares: &Squares, turn: Color) -> [u8; 64] {
+        self.encoding.states_of(squares, turn)
+    }
+
+    /// For every plane set: the square, where the plane's slab begins, and the plane's value.
+    #[inline(always)]
+    fn active(&self, states: &[u8; 64]) -> impl Iterator<Item = (usize, usize, f32)> {
+        states.iter().enumerate().flat_map(|(square, &state)| {
+            let planes = self.states.get(usize::from(state)).map_or(&[][..], Vec::as_slice);
+            planes.iter().map(move |&(plane, value)| (square, plane * self.slab, value))
+        })
     }
 
     /// Elements of one branch's parameter.
     pub fn branch_size(&self, branch: usize) -> usize {
-        PLANES * self.taps[branch].len() * self.channels[branch]
+        self.encoding.planes() * self.taps[branch].len() * self.channels[branch]
     }
 
     /// Where the elements of a branch's tensor `[channels, planes, rows, columns]` lie in its parameter
@@ -87,7 +111,7 @@ impl InputLayer {
         let (taps, channels) = (self.taps[branch].len(), self.channels[branch]);
         let mut places = Vec::with_capacity(self.branch_size(branch));
         for channel in 0..channels {
-            for plane in 0..PLANES {
+            for plane in 0..self.encoding.planes() {
                 places.extend((0..taps).map(|tap| ((plane * taps + tap) * channels + channel) as u32));
             }
         }
@@ -107,7 +131,7 @@ impl InputLayer {
     fn pieces(&self, branch: usize, mut piece: impl FnMut(std::ops::Range<usize>, std::ops::Range<usize>)) {
         let channels = self.channels[branch];
         let taps = &self.taps[branch];
-        for plane in 0..PLANES {
+        for plane in 0..self.encoding.planes() {
             for (tap, &offset) in taps.iter().enumerate() {
                 let own = (plane * taps.len() + tap) * channels;
                 let slab = plane * self.slab + offset;
@@ -119,20 +143,16 @@ impl InputLayer {
 
 vectorised! {
 /// Adds up one board's outputs into `sums` (`[64, width]`, zeroed here).
-pub(super) fn input_forward(layer: &InputLayer, slabs: &[f32], squares: &Squares, sums: &mut [f32]) {
+pub(super) fn input_forward(layer: &InputLayer, slabs: &[f32], states: &[u8; 64], sums: &mut [f32]) {
     sums.fill(0.0);
-    for (square, plane) in squares.active() {
-        let (Some(slab), Some(runs)) =
-            (slabs.get(plane * layer.slab..(plane + 1) * layer.slab), layer.runs.get(square))
-        else {
-            continue;
-        };
-        for run in runs {
+    for (square, from, value) in layer.active(states) {
+        let slab = &slabs[from..from + layer.slab];
+        for run in &layer.runs[square] {
             let length = run.length as usize;
             let weights = &slab[run.slab as usize..][..length];
             let sums = &mut sums[run.target as usize..][..length];
             for (sum, weight) in sums.iter_mut().zip(weights) {
-                *sum += weight;
+                *sum += value * weight;
             }
         }
     }
@@ -141,19 +161,15 @@ pub(super) fn input_forward(layer: &InputLayer, slabs: &[f32], squares: &Squares
 
 vectorised! {
 /// Adds one board's part of the slabs' gradient.
-pub(super) fn input_backward<E: Element>(layer: &InputLayer, dy: &[E], squares: &Squares, gradient: &mut [f32]) {
-    for (square, plane) in squares.active() {
-        let (Some(slab), Some(runs)) =
-            (gradient.get_mut(plane * layer.slab..(plane + 1) * layer.slab), layer.runs.get(square))
-        else {
-            continue;
-        };
-        for run in runs {
+pub(super) fn input_backward<E: Element>(layer: &InputLayer, dy: &[E], states: &[u8; 64], gradient: &mut [f32]) {
+    for (square, from, value) in layer.active(states) {
+        let slab = &mut gradient[from..from + layer.slab];
+        for run in &layer.runs[square] {
             let length = run.length as usize;
             let sums = &mut slab[run.slab as usize..][..length];
             let dy = &dy[run.target as usize..][..length];
             for (sum, dy) in sums.iter_mut().zip(dy) {
-                *sum += dy.to_f32();
+                *sum += value * dy.to_f32();
             }
         }
     }

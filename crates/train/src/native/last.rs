@@ -84,7 +84,7 @@ pub(super) struct HeadPart {
     /// Number of the first output within the batch.
     pub first: usize,
     pub logits: Vec<f32>,
-    /// Slope of the activation at each output.
+    /// Slopes of the outputs over the numbers before their activation.
     bends: Vec<f32>,
     /// Gradient of the loss with respect to the logits.
     pub slopes: Vec<f32>,
@@ -109,11 +109,21 @@ impl HeadPart {
 
 impl<E: Element> Shard<E> {
     /// The last layer of head `head`, after all stages.
-    pub fn logits(&mut self, plan: &Plan<E>, head: usize, asked: &Asked<'_>, scratch: &mut Scratch<E>) {
+    pub fn logits(
+        &mut self,
+        plan: &Plan<E>,
+        head: usize,
+        asked: &Asked<'_>,
+        batch: &Examples,
+        scratch: &mut Scratch<E>,
+    ) {
         let last = &plan.lasts[head];
         let (weights, biases) = (&plan.parameters[last.weight].value, &plan.parameters[last.bias].value);
         let first = self.heads[head].first;
         for board in 0..self.boards {
+            // The mover's.
+            let turned = plan.whites_view && batch.turn(self.first + board).is_black();
+            let sign = if turned { -1.0 } else { 1.0 };
             for index in asked.before(self.first + board)..asked.before(self.first + board + 1) {
                 let (cell, channel) = last.place(asked.output(index));
                 self.see(plan, last, board, cell, &mut scratch.seen);
@@ -123,7 +133,8 @@ impl<E: Element> Shard<E> {
                 }
                 let part = &mut self.heads[head];
                 let at = index - first;
-                (part.logits[at], part.bends[at]) = activation::one(last.activation, z);
+                let (value, slope) = activation::one(last.activation, z);
+                (part.logits[at], part.bends[at]) = (sign * value, sign * slope);
             }
         }
     }

@@ -13,6 +13,7 @@ use super::{
     last::Last,
     parameters::{Parameter, tensor},
     passes::{Affine, NormBackward},
+    pooling::Dropout,
 };
 use crate::TrainError;
 
@@ -30,6 +31,8 @@ pub(super) enum Operation<E> {
     /// The input, and each channel's mean over the board.
     AppendMean,
     Pool(Pooling, usize),
+    /// In training the input without some of its elements; in play the input.
+    Dropout,
 }
 
 /// What follows a stage's operation.
@@ -89,6 +92,10 @@ pub(super) struct Plan<E> {
     pub parameters: Vec<Parameter>,
     /// Number of buffers for gradients.
     pub slots: usize,
+    /// Outputs are White's, whoever moves.
+    pub whites_view: bool,
+    /// What dropout does in this step; none in play.
+    pub dropout: Option<Dropout>,
 }
 
 impl<E> Stage<E> {
@@ -133,12 +140,12 @@ impl<E> Stage<E> {
 }
 
 impl<E: Element> Plan<E> {
-    /// The ways from the input to these heads of a network.
+    /// The ways from the input to these heads of a network; with dropout behind dense layers.
     ///
     /// # Errors
     /// The network lacks one of the heads, or ends in a layer that cannot be trained here.
-    pub fn new(network: &Network, kinds: &[HeadKind]) -> Result<Self, TrainError> {
-        let mut plan = builder::build(network, kinds)?;
+    pub fn new(network: &Network, kinds: &[HeadKind], has_dropout: bool) -> Result<Self, TrainError> {
+        let mut plan = builder::build(network, kinds, has_dropout)?;
         plan.plan_way_back();
         plan.pack();
         Ok(plan)
@@ -197,7 +204,7 @@ impl<E: Element> Plan<E> {
                 Operation::Product(convolution) => {
                     convolution.pack(&self.parameters[convolution.weight].value, stage.width, &mut scratch);
                 }
-                Operation::Sum | Operation::AppendMean | Operation::Pool(..) => {}
+                Operation::Sum | Operation::AppendMean | Operation::Pool(..) | Operation::Dropout => {}
             }
         }
     }
@@ -289,7 +296,7 @@ impl<E: Element> Plan<E> {
             Operation::Product(convolution) => {
                 self.parameters[convolution.weight].gradient.copy_from_slice(gradient);
             }
-            Operation::Sum | Operation::AppendMean | Operation::Pool(..) => {}
+            Operation::Sum | Operation::AppendMean | Operation::Pool(..) | Operation::Dropout => {}
         }
     }
 

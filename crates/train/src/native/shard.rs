@@ -4,7 +4,6 @@
 //! way back. Each phase walks the boards in pieces that stay in the second-level cache.
 
 use eval::cpu::matmul::{BLOCK, Buffer, Element, Gathering, padded};
-use nets::Squares;
 
 use super::{
     convolution::Convolution,
@@ -17,6 +16,7 @@ use super::{
     plan::{Edge, Operation, Plan, Stage},
     pooling::{Rows, append_mean, append_mean_backward, pool, pool_backward},
 };
+use crate::Examples;
 
 /// Column sums, in single precision inside a piece and in double across them.
 #[derive(Clone, Debug, Default)]
@@ -145,15 +145,17 @@ impl<E: Element> Shard<E> {
     }
 
     /// Computes stage `index` for all boards from those before.
-    pub fn forward(&mut self, plan: &Plan<E>, index: usize, squares: &[Squares], scratch: &mut Scratch<E>) {
+    pub fn forward(&mut self, plan: &Plan<E>, index: usize, batch: &Examples, scratch: &mut Scratch<E>) {
         let stage = &plan.stages[index];
         self.sums[index].start(stage.width);
         match (&stage.operation, stage.inputs.as_slice()) {
             (Operation::Input { layer, slabs, .. }, _) => {
                 let size = stage.size();
                 scratch.product.reserve(size);
-                for (board, squares) in squares[self.first..][..self.boards].iter().enumerate() {
-                    input_forward(layer, slabs, squares, &mut scratch.product[..size]);
+                for board in 0..self.boards {
+                    let position = self.first + board;
+                    let states = layer.states_of(&batch.squares[position], batch.turn(position));
+                    input_forward(layer, slabs, &states, &mut scratch.product[..size]);
                     self.store(&scratch.product[..size], stage, index, board * size);
                 }
             }
@@ -190,13 +192,22 @@ impl<E: Element> Shard<E> {
         let (earlier, own) = self.outputs.split_at_mut(index);
         let boards =
             earlier[input.from].chunks_exact(before.size()).zip(own[0].chunks_exact_mut(stage.size()));
-        for (y, output) in boards.take(self.boards) {
+        for (board, (y, output)) in boards.take(self.boards).enumerate() {
             let a = &mut scratch.board[..before.size()];
             activate(y, &before.affine, a);
             match stage.operation {
                 Operation::AppendMean => append_mean(a, rows_of(stage, before), &mut scratch.seen, output),
                 Operation::Pool(pooling, size) => {
                     pool(a, (before.side(), before.width), (pooling, size), output);
+                }
+                Operation::Dropout => {
+                    output.copy_from_slice(a);
+                    if let Some(dropout) = plan.dropout {
+                        let factors = dropout.factors(index, self.first + board);
+                        for (output, factor) in output.iter_mut().zip(factors) {
+                            *output = E::from_f32(output.to_f32() * factor);
+                        }
+                    }
                 }
                 _ => {}
             }
@@ -274,7 +285,7 @@ impl<E: Element> Shard<E> {
     }
 
     /// The way back through stage `index`: its weight gradient, and the gradients of the stages before.
-    pub fn backward(&mut self, plan: &Plan<E>, index: usize, squares: &[Squares], scratch: &mut Scratch<E>) {
+    pub fn backward(&mut self, plan: &Plan<E>, index: usize, batch: &Examples, scratch: &mut Scratch<E>) {
         let stage = &plan.stages[index];
         self.weights.reserve(stage.gradient_size);
         self.weights[..stage.gradient_size].fill(0.0);
@@ -285,12 +296,14 @@ impl<E: Element> Shard<E> {
         match (&stage.operation, stage.inputs.as_slice()) {
             (Operation::Input { layer, .. }, _) => {
                 scratch.board.reserve(size);
-                for (board, squares) in squares[self.first..][..self.boards].iter().enumerate() {
+                for board in 0..self.boards {
+                    let position = self.first + board;
+                    let states = layer.states_of(&batch.squares[position], batch.turn(position));
                     let at = board * size..(board + 1) * size;
                     let dz = &self.gradients[stage.slot][at.clone()];
                     let y = &self.outputs[index][at];
                     denormalise(dz, y, &stage.back, &mut scratch.board[..size]);
-                    input_backward(layer, &scratch.board[..size], squares, &mut self.weights);
+                    input_backward(layer, &scratch.board[..size], &states, &mut self.weights);
                 }
             }
             (Operation::Product(convolution), &[input]) => {
@@ -328,6 +341,13 @@ impl<E: Element> Shard<E> {
                     let a = &mut scratch.board[..before_size];
                     activate(y, &before.affine, a);
                     pool_backward(a, dz, (before.side(), before.width), (pooling, size), da);
+                }
+                Operation::Dropout => {
+                    widen(dz, da);
+                    if let Some(dropout) = plan.dropout {
+                        let factors = dropout.factors(index, self.first + board);
+                        da.iter_mut().zip(factors).for_each(|(da, factor)| *da *= factor);
+                    }
                 }
                 _ => {}
             }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use board::Color;
 use nets::{Description, Network, POLICY_SIZE, Squares};
 
 use super::{NativeBackend, Precision};
@@ -63,6 +64,7 @@ fn examples(count: usize, objectives: &[Objective]) -> Examples {
             }
         }
         batch.squares.push(squares);
+        batch.turns.push(if below(2) == 0 { Color::White } else { Color::Black });
         batch.values.push(below(1000) as i32);
         batch.move_values.push(below(1000) as i32);
         let moves = if policy { LEGAL } else { 1 };

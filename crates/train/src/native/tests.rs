@@ -36,7 +36,8 @@ fn examples(count: usize, seed: u64) -> Examples {
 fn examples_with_moves(count: usize, each: usize, seed: u64) -> Examples {
     let mut random = Random(seed);
     let mut batch = Examples::default();
-    for _ in 0..count {
+    for index in 0..count {
+        batch.turns.push(if index % 2 == 0 { Color::White } else { Color::Black });
         let mut squares = Squares::default();
         for square in &mut squares.0 {
             if random.below(3) == 0 {
@@ -153,25 +154,41 @@ fn gradients(backend: &mut NativeBackend, batch: &Examples) -> (f64, Vec<(String
 }
 
 /// The loss with one tensor moved.
-fn loss_at(network: &Network, objectives: &[Objective], name: &str, step: &[f32], batch: &Examples) -> f64 {
+fn loss_at(
+    network: &Network,
+    (objectives, settings): (&[Objective], &OptimizerSettings),
+    name: &str,
+    step: &[f32],
+    batch: &Examples,
+) -> f64 {
     let mut network = network.clone();
     for (value, step) in network.tensors.get_mut(name).unwrap().data.iter_mut().zip(step) {
         *value += step;
     }
-    let settings = OptimizerSettings::default();
-    let backend = NativeBackend::with_precision(network, objectives, settings, 1, Precision::Single);
+    let backend = NativeBackend::with_precision(network, objectives, settings.clone(), 1, Precision::Single);
     gradients(&mut backend.unwrap(), batch).0
 }
 
 /// Compares the slopes of the loss along two directions of every tensor with its differences.
 fn assert_gradients(case: &str, description: Description, objectives: &[Objective], batch: &Examples) {
+    assert_gradients_with(OptimizerSettings::default(), case, description, objectives, batch);
+}
+
+fn assert_gradients_with(
+    settings: OptimizerSettings,
+    case: &str,
+    description: Description,
+    objectives: &[Objective],
+    batch: &Examples,
+) {
     let mut network = Network::random(description, 7).unwrap();
     // A square that sees no piece gives its bias alone: off zero, where a rectifier has two slopes.
-    if let Some(bias) = network.tensors.get_mut("trunk.0.bias") {
+    for name in ["trunk.0.bias", "value.0.bias"] {
+        let Some(bias) = network.tensors.get_mut(name) else { continue };
         bias.data.iter_mut().enumerate().for_each(|(i, bias)| *bias = 0.04 * (i % 6) as f32 - 0.1);
     }
-    let settings = OptimizerSettings::default();
-    let backend = NativeBackend::with_precision(network.clone(), objectives, settings, 2, Precision::Single);
+    let backend =
+        NativeBackend::with_precision(network.clone(), objectives, settings.clone(), 2, Precision::Single);
     let (_, list) = gradients(&mut backend.unwrap(), batch);
     for (name, gradient) in list {
         let norm = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt();
@@ -189,7 +206,7 @@ fn assert_gradients(case: &str, description: Description, objectives: &[Objectiv
             let epsilon = 5e-4;
             let moved = |sign: f32| -> f64 {
                 let step: Vec<f32> = direction.iter().map(|d| d * sign * epsilon).collect();
-                loss_at(&network, objectives, &name, &step, batch)
+                loss_at(&network, (objectives, &settings), &name, &step, batch)
             };
             let found = (moved(1.0) - moved(-1.0)) / (2.0 * f64::from(epsilon));
             assert!(
@@ -358,11 +375,14 @@ fn assert_reference(description: Description, kind: HeadKind, precision: Precisi
     let network = backend.network().unwrap();
     let logits = backend.logits(kind, &batch).unwrap();
     let mut exact = Vec::new();
-    for (squares, &index) in batch.squares.iter().zip(&batch.moves) {
-        let all = eval::reference::run_heads(&network, squares, Color::White, &[kind]).unwrap();
+    for (position, squares) in batch.squares.iter().enumerate() {
+        let turn = batch.turn(position);
+        let all = eval::reference::run_heads(&network, squares, turn, &[kind]).unwrap();
+        let turned = network.description.encoding.is_whites_view() && turn.is_black();
         exact.push(match kind {
+            HeadKind::Value if turned => -all[&kind][0],
             HeadKind::Value => all[&kind][0],
-            _ => all[&kind][usize::from(index)],
+            _ => all[&kind][usize::from(batch.moves[position])],
         });
     }
     let size = (exact.iter().map(|x| x * x).sum::<f32>() / exact.len() as f32).sqrt();

@@ -10,6 +10,7 @@ use super::{
     loss::{PartOfLoss, cross_entropy_part, ordinal_part, tanh_part},
     parameters::Optimizer,
     plan::{Norm, Plan},
+    pooling::Dropout,
     shard::{Scratch, Shard},
 };
 use crate::{Examples, Loss, Objective, OptimizerSettings, OptimizerState, Step, TrainError};
@@ -95,7 +96,7 @@ impl<E: Element> Trainer<E> {
             objective.check().map_err(TrainError::Config)?;
         }
         let heads: Vec<HeadKind> = objectives.iter().map(|objective| objective.head).collect();
-        let plan = Plan::new(network, &heads)?;
+        let plan = Plan::new(network, &heads, settings.dropout > 0.0)?;
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
         let scratches = (0..threads.max(1)).map(|_| Scratch::default()).collect();
         let workshop = Workshop { shards, scratches };
@@ -138,6 +139,9 @@ impl<E: Element> Trainer<E> {
                 _ => {}
             }
         }
+        if self.plan.whites_view && batch.turns.len() != boards {
+            return bad(format!("{} movers", batch.turns.len()));
+        }
         if let Some(class) = batch.squares.iter().flat_map(|squares| squares.0).find(|&class| class > 15) {
             return bad(format!("a square of class {class}"));
         }
@@ -164,6 +168,7 @@ impl<E: Element> Trainer<E> {
             head.ok_or_else(|| TrainError::Backend(format!("the {} head is not trained here", kind.name())))?;
         self.check(batch, &[head], false)?;
         self.plan.use_running_statistics();
+        self.plan.dropout = None;
         // Other heads are not asked for anything.
         let asked: Vec<Asked<'_>> = (0..self.objectives.len())
             .map(|other| if other == head { Asked::of(batch, kind) } else { Asked::nothing() })
@@ -175,9 +180,9 @@ impl<E: Element> Trainer<E> {
             let plan = &self.plan;
             self.workshop.each(|shard, scratch| {
                 for stage in 0..plan.stages.len() {
-                    shard.forward(plan, stage, &batch.squares, scratch);
+                    shard.forward(plan, stage, batch, scratch);
                 }
-                shard.logits(plan, head, &asked[head], scratch);
+                shard.logits(plan, head, &asked[head], batch, scratch);
             });
             for shard in &self.workshop.shards {
                 logits.extend_from_slice(&shard.heads[head].logits);
@@ -190,10 +195,12 @@ impl<E: Element> Trainer<E> {
     fn forward(&mut self, batch: &Examples) -> Vec<Vec<f32>> {
         let boards = batch.squares.len();
         let asked = self.asked(batch);
+        let OptimizerSettings { dropout: rate, dropout_seed: seed, .. } = self.optimizer.settings;
+        self.plan.dropout = (rate > 0.0).then_some(Dropout { rate, seed, step: self.optimizer.steps });
         self.assign(0, boards, &asked);
         for stage in 0..self.plan.stages.len() {
             let plan = &self.plan;
-            self.workshop.each(|shard, scratch| shard.forward(plan, stage, &batch.squares, scratch));
+            self.workshop.each(|shard, scratch| shard.forward(plan, stage, batch, scratch));
             match self.plan.stages[stage].norm {
                 Norm::Batch { .. } => {
                     let (sums, squares) = total(&self.workshop.shards, stage);
@@ -207,7 +214,7 @@ impl<E: Element> Trainer<E> {
         let plan = &self.plan;
         self.workshop.each(|shard, scratch| {
             for (head, asked) in asked.iter().enumerate() {
-                shard.logits(plan, head, asked, scratch);
+                shard.logits(plan, head, asked, batch, scratch);
             }
         });
         let logits = |head: usize| {
@@ -319,7 +326,7 @@ impl<E: Element> Trainer<E> {
             let count = batch.squares.len() * self.plan.stages[stage].cells;
             self.plan.norm_backward(stage, &sums, &products, count);
             let plan = &self.plan;
-            self.workshop.each(|shard, scratch| shard.backward(plan, stage, &batch.squares, scratch));
+            self.workshop.each(|shard, scratch| shard.backward(plan, stage, batch, scratch));
             let size = self.plan.stages[stage].gradient_size;
             if let Some((first, others)) = self.workshop.shards.split_first_mut() {
                 for other in others {

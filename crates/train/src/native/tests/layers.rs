@@ -1,6 +1,6 @@
 //! Residual blocks, means, pooling, dense layers and every activation, alone and in networks.
 
-use nets::{BatchFirstResidual, Pooling};
+use nets::{BatchFirstResidual, Cockfish, ConvChess, Pooling};
 
 use super::*;
 
@@ -100,6 +100,32 @@ fn pooled() -> Description {
     heads(trunk, value, moves)
 }
 
+/// Cockfish's network, small.
+fn cockfish() -> Description {
+    let choice = Cockfish { filters: 6, blocks: 1, activation: Activation::Silu, global_mean: true };
+    Description::cockfish(&choice)
+}
+
+/// ConvChess's planes and layers with a value head.
+fn convchess() -> Description {
+    let mut description = Description::convchess(&ConvChess::default(), &[HeadKind::From]);
+    description.heads[0].kind = HeadKind::Value;
+    *description.heads[0].layers.last_mut().unwrap() = dense(1, false, Activation::Identity);
+    description
+}
+
+#[test]
+fn other_encodings_are_learned() {
+    for description in [cockfish(), convchess()] {
+        let batch = examples(24, 6);
+        assert_gradients("encoding", description.clone(), &[TANH], &batch);
+        assert_reference(description.clone(), HeadKind::Value, Precision::Single, 1e-3);
+        assert_learns(description, &[TANH], &examples(16, 3), Precision::best());
+    }
+    let unturned = Examples { turns: Vec::new(), ..examples(4, 1) };
+    assert!(start(cockfish(), &[TANH], 1, Precision::Single).step(&unturned, 0.1).is_err(), "who moves?");
+}
+
 #[test]
 fn gradients_match_finite_differences() {
     for (case, (objectives, batch)) in cases(24, 3).into_iter().enumerate().filter(|(case, _)| case % 3 == 0)
@@ -170,4 +196,37 @@ fn threads_change_nothing() {
         let many = gradients(&mut start(description, &objectives, 7, Precision::best()), &batch);
         assert!(one == many);
     }
+}
+
+#[test]
+fn dropout_leaves_out_its_part_in_training_only() {
+    let settings = OptimizerSettings { dropout: 0.3, dropout_seed: 5, ..OptimizerSettings::default() };
+    let batch = examples(24, 6);
+    // The same elements are left out at each of these first steps.
+    assert_gradients_with(settings.clone(), "dropout", curved(), &[TANH], &batch);
+    let start = |settings: &OptimizerSettings, threads| {
+        let network = Network::random(curved(), 7).unwrap();
+        NativeBackend::with_precision(network, &[TANH], settings.clone(), threads, Precision::Single).unwrap()
+    };
+    let (mut with, mut without) = (start(&settings, 2), start(&OptimizerSettings::default(), 2));
+    let play = with.logits(HeadKind::Value, &batch).unwrap();
+    assert!(play == without.logits(HeadKind::Value, &batch).unwrap());
+    let other = OptimizerSettings { dropout_seed: 6, ..settings.clone() };
+    let first = with.step(&batch, 0.0).unwrap().loss;
+    assert!(first != without.step(&batch, 0.0).unwrap().loss);
+    assert!(first != start(&other, 2).step(&batch, 0.0).unwrap().loss, "another seed");
+    assert!(first != with.step(&batch, 0.0).unwrap().loss, "another step");
+    assert!(first == start(&settings, 1).step(&batch, 0.0).unwrap().loss);
+    // A saved state goes on the same.
+    let (network, optimizer) = (with.network().unwrap(), with.optimizer().unwrap());
+    let mut resumed = start(&settings, 2);
+    resumed.restore(&network, &optimizer).unwrap();
+    assert!(with.step(&batch, 0.01).unwrap().loss == resumed.step(&batch, 0.01).unwrap().loss);
+    assert!(with.network().unwrap() == resumed.network().unwrap());
+
+    let dropout = crate::native::pooling::Dropout { rate: 0.3, seed: 5, step: 9 };
+    let factors: Vec<f32> = (0..200).flat_map(|position| dropout.factors(3, position).take(100)).collect();
+    let dropped = factors.iter().filter(|&&factor| factor == 0.0).count() as f32 / factors.len() as f32;
+    let mean = factors.iter().sum::<f32>() / factors.len() as f32;
+    assert!((dropped - 0.3).abs() < 0.015 && (mean - 1.0).abs() < 0.02, "{dropped} {mean}");
 }
