@@ -4,8 +4,8 @@
 
 use board::{CastlingMode, Color, Position};
 use nets::{
-    Activation, BatchFirstResidual, Cockfish, ConvChess, Description, Encoding, HeadKind, Layer, Network,
-    PolicyIndex, Pooling, Squares, Tensor, TensorKind,
+    Activation, BatchFirstResidual, Cockfish, ConvChess, Description, HeadKind, Layer, Network, PolicyIndex,
+    Pooling, Squares, Tensor, TensorKind,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -31,6 +31,7 @@ fn examples(count: usize, seed: u64) -> Examples {
         let mv = moves[random.random_range(0..moves.len())];
         if random.random_bool(0.3) {
             examples.squares.push(Squares::of(&position));
+            examples.turns.push(position.turn());
             examples.values.push(random.random_range(-20..20) * 25);
             examples.move_values.push(random.random_range(-20..20) * 25);
             examples.moves.push(nets::policy_index(mv, position.turn()));
@@ -114,16 +115,15 @@ fn outputs_equal_the_reference() {
     }
 }
 
-/// Cockfish's layers on Batch First's planes.
+/// Cockfish's network, small.
 fn cockfish(activation: Activation) -> Description {
     let choice = Cockfish { filters: 16, blocks: 2, activation, ..Cockfish::default() };
-    Description { encoding: Encoding::BatchFirst15, ..Description::cockfish(&choice) }
+    Description::cockfish(&choice)
 }
 
-/// A value head on ConvChess's convolutions and poolings, one of which takes averages, and on Batch First's planes.
+/// A value head on ConvChess's convolutions and poolings, one of which takes averages.
 fn pooled() -> Description {
     let mut description = Description::convchess(&ConvChess::default(), &[HeadKind::From]);
-    description.encoding = Encoding::BatchFirst15;
     let head = &mut description.heads[0];
     head.kind = HeadKind::Value;
     head.layers[3] = Layer::Pool { pooling: Pooling::Average, size: 2 };

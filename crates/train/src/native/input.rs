@@ -94,7 +94,7 @@ impl InputLayer {
     /// For every plane set: the square, where the plane's slab begins, and the plane's value.
     #[inline(always)]
     fn active(&self, states: &[u8; 64]) -> impl Iterator<Item = (usize, usize, f32)> {
-        states.iter().enumerate().flat_map(|(square, &state)| {
+        states.iter().enumerate().flat_map(move |(square, &state)| {
             let planes = self.states.get(usize::from(state)).map_or(&[][..], Vec::as_slice);
             planes.iter().map(move |&(plane, value)| (square, plane * self.slab, value))
         })

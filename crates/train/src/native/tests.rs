@@ -261,12 +261,17 @@ fn bf16_gradients_point_where_single_precision_points() {
 }
 
 /// A hundred steps on one batch take away most of the loss of every head.
-fn assert_learns(description: Description, objectives: &[Objective], batch: &Examples, precision: Precision) {
+fn assert_learns(
+    description: Description,
+    objectives: &[Objective],
+    batch: &Examples,
+    (precision, rate): (Precision, f32),
+) {
     let mut backend = start(description, objectives, 2, precision);
     let first = backend.step(batch, 0.0).unwrap().losses;
     let mut last = Vec::new();
     for _ in 0..100 {
-        last = backend.step(batch, 0.01).unwrap().losses;
+        last = backend.step(batch, rate).unwrap().losses;
     }
     for (first, last) in first.iter().zip(&last) {
         assert!(*last < 0.2 * first, "{objectives:?} {precision:?}: {first} to {last}");
@@ -282,7 +287,7 @@ fn one_batch_is_learned_by_heart() {
                 [one] => Description::batch_first(&[one.head]),
                 _ => Description::batch_first_shared(),
             };
-            assert_learns(description, &objectives, &batch, precision);
+            assert_learns(description, &objectives, &batch, (precision, 0.01));
         }
     }
 }

@@ -119,8 +119,13 @@ fn other_encodings_are_learned() {
     for description in [cockfish(), convchess()] {
         let batch = examples(24, 6);
         assert_gradients("encoding", description.clone(), &[TANH], &batch);
-        assert_reference(description.clone(), HeadKind::Value, Precision::Single, 1e-3);
-        assert_learns(description, &[TANH], &examples(16, 3), Precision::best());
+        assert_reference(description, HeadKind::Value, Precision::Single, 1e-3);
+    }
+    // Small steps keep the last tanh from where it is flat, and rectifiers without norm from dying.
+    let mut batch = examples(16, 3);
+    batch.values.iter_mut().for_each(|value| *value -= 16);
+    for (description, rate) in [(cockfish(), 5e-4), (convchess(), 2e-3)] {
+        assert_learns(description, &[TANH], &batch, (Precision::Single, rate));
     }
     let unturned = Examples { turns: Vec::new(), ..examples(4, 1) };
     assert!(start(cockfish(), &[TANH], 1, Precision::Single).step(&unturned, 0.1).is_err(), "who moves?");
@@ -166,7 +171,7 @@ fn residual_networks_learn_one_batch_by_heart() {
     let (objectives, mut batch) = cases(20, 5).swap_remove(5);
     batch.weights.fill(1.0);
     for precision in [Precision::Single, Precision::Bf16] {
-        assert_learns(small_residual(), &objectives, &batch, precision);
+        assert_learns(small_residual(), &objectives, &batch, (precision, 0.01));
     }
 }
 
