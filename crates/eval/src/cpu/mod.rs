@@ -30,7 +30,7 @@ use board::Color;
 use engine::{Engine, Run};
 use kernels::{Kernels, Portable};
 use nets::{HeadKind, Network, PLANES, Squares};
-pub use path::{Choice, CpuPath, PATH_VARIABLE, Precision, choose, features};
+pub use path::{Choice, CpuPath, PATH_VARIABLE, Precision, choose, features, is_permitted};
 use plan::Plan;
 use workers::Workers;
 

@@ -1,6 +1,6 @@
 //! Which instructions to use: what the machine has, what the user asks for, and the choice between them.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, sync::OnceLock};
 
 use super::amx;
 use crate::EvalError;
@@ -179,6 +179,16 @@ pub struct Choice {
     pub precision: Precision,
     /// One sentence for people.
     pub reason: String,
+}
+
+/// May the instructions of `path` be used, as far as [`PATH_VARIABLE`] goes? It forbids all that are faster than what it
+/// names. For products outside an evaluator, which cannot be told.
+#[must_use]
+pub fn is_permitted(path: CpuPath) -> bool {
+    static FASTEST: OnceLock<Option<CpuPath>> = OnceLock::new();
+    let rank = |path| CpuPath::ALL.iter().position(|&other| other == path);
+    let fastest = *FASTEST.get_or_init(|| std::env::var(PATH_VARIABLE).ok()?.parse().ok());
+    fastest.is_none_or(|fastest| rank(path) >= rank(fastest))
 }
 
 /// The fastest path that fits the wishes. Without a wished `path` the environment variable [`PATH_VARIABLE`] decides,

@@ -18,7 +18,7 @@ mod shard;
 mod speed;
 mod trainer;
 
-use eval::cpu::{amx, matmul::Bf16};
+use eval::cpu::{CpuPath, amx, is_permitted, matmul::Bf16};
 use nets::{HeadKind, Network};
 
 use crate::{Backend, Examples, Objective, OptimizerSettings, OptimizerState, Step, TrainError};
@@ -38,8 +38,13 @@ impl Precision {
     /// bf16 where a tile unit makes it fast.
     #[must_use]
     pub fn best() -> Self {
-        if amx::status().is_ready() { Self::Bf16 } else { Self::Single }
+        if has_tiles() { Self::Bf16 } else { Self::Single }
     }
+}
+
+/// Is there a tile unit, and may it be used?
+fn has_tiles() -> bool {
+    amx::status().is_ready() && is_permitted(CpuPath::Amx)
 }
 
 /// Trains heads of a network (with the trunk before them) on this machine's processor.
@@ -93,6 +98,8 @@ impl NativeBackend {
         threads: usize,
         precision: Precision,
     ) -> Result<Self, TrainError> {
+        // A wish that cannot be met is refused here, not silently ignored by the products.
+        eval::cpu::choose(None, None).map_err(|error| TrainError::Backend(error.to_string()))?;
         let threads = match threads {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             threads => threads,
@@ -135,7 +142,7 @@ impl Backend for NativeBackend {
 
     fn describe(&self) -> String {
         let (precision, threads) = match &self.trainer {
-            Either::Bf16(trainer) if amx::status().is_ready() => ("bf16 on AMX tiles", trainer.threads()),
+            Either::Bf16(trainer) if has_tiles() => ("bf16 on AMX tiles", trainer.threads()),
             Either::Bf16(trainer) => ("bf16 without a tile unit", trainer.threads()),
             Either::Single(trainer) => (passes::width().single_precision(), trainer.threads()),
         };

@@ -1,7 +1,7 @@
 //! Passes over rows of channels between the products: normalise, activate, lay out, and their way back. They are bound by
 //! memory, so each reads and writes once; they are compiled for each vector width and chosen at run time.
 
-use eval::cpu::matmul::Element;
+use eval::cpu::{CpuPath, is_permitted, matmul::Element};
 use nets::Activation;
 
 use super::activation::{curve, curve_slope, low_slope};
@@ -62,7 +62,7 @@ impl Width {
     }
 }
 
-/// What this processor has.
+/// What this processor has and the user permits.
 pub(super) fn width() -> Width {
     #[cfg(target_arch = "x86_64")]
     {
@@ -71,10 +71,12 @@ pub(super) fn width() -> Width {
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("fma")
+            && is_permitted(CpuPath::Avx512)
         {
             return Width::Wide;
         }
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_permitted(CpuPath::Avx2)
+        {
             return Width::Narrow;
         }
     }

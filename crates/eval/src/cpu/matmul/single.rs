@@ -169,10 +169,17 @@ mod portable {
     pub fn kernel() -> Kernel {
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
+            use crate::cpu::{CpuPath, is_permitted};
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512vl")
+                && is_permitted(CpuPath::Avx512)
+            {
                 return wide;
             }
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            if is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_permitted(CpuPath::Avx2)
+            {
                 return narrow;
             }
         }
