@@ -7,13 +7,13 @@ use std::{
     thread,
 };
 
-use anyhow::Context;
+use anyhow::{Context, bail, ensure};
 use eval::{
     Evaluator,
     cpu::{CpuEvaluator, CpuOptions, CpuPath, Precision},
 };
-use nets::Network;
-use search::{Algorithm, Settings};
+use nets::{Network, System};
+use search::{Algorithm, Search, Settings};
 use uci::{Built, Options};
 
 /// The network that is used unless another is asked for.
@@ -25,10 +25,13 @@ pub struct EngineArgs {
     /// Network file (default: the network in the program).
     #[arg(long, value_name = "FILE")]
     pub net: Option<PathBuf>,
+    /// The system: batch-first, cockfish or convchess (default: the network's; without one batch-first).
+    #[arg(long, value_name = "NAME")]
+    pub system: Option<System>,
     /// Threads of the evaluator.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=256))]
     pub threads: Option<u64>,
-    /// The search: kbest, alphabeta or puct (default: kbest).
+    /// The search of batch-first: kbest, alphabeta or puct (default: kbest).
     #[arg(long, value_name = "NAME")]
     pub search: Option<Algorithm>,
     /// Code path of the evaluator: amx, avx512, avx2 or portable (default: the fastest here).
@@ -52,6 +55,7 @@ impl EngineArgs {
         let defaults = Settings::default();
         Options {
             network: self.net.clone(),
+            system: self.system,
             threads: self.threads.map_or(threads, |threads| threads as usize),
             algorithm: self.search.unwrap_or_default(),
             path: self.cpu,
@@ -79,8 +83,48 @@ pub fn processors() -> usize {
 pub fn network(path: Option<&Path>) -> anyhow::Result<Network> {
     match path {
         Some(path) => Ok(Network::load(path)?),
-        None => Network::from_bytes(EMBEDDED, "the embedded network").context("the program is damaged"),
+        None => embedded(System::BatchFirst),
     }
+}
+
+/// The network of a system in this program.
+fn embedded(system: System) -> anyhow::Result<Network> {
+    match system {
+        System::BatchFirst => {
+            Network::from_bytes(EMBEDDED, "the embedded network").context("the program is damaged")
+        }
+        System::Cockfish | System::ConvChess => {
+            bail!("there is no network of the system {system} in this program; name one with --net FILE")
+        }
+    }
+}
+
+/// The network that the options ask for, and the system that plays with it.
+///
+/// # Errors
+/// The file is no network or one of another system, or the system has no network here.
+pub fn choose(options: &Options) -> anyhow::Result<(Network, System)> {
+    let (network, system) = match (&options.network, options.system) {
+        (None, wanted) => {
+            let system = wanted.unwrap_or(System::BatchFirst);
+            (embedded(system)?, system)
+        }
+        (Some(path), wanted) => {
+            let network = Network::load(path)?;
+            let system = System::of(&network.description);
+            if let Some(wanted) = wanted.filter(|&wanted| wanted != system) {
+                bail!("`{}` is a network of the system {system}, not {wanted}", path.display());
+            }
+            (network, system)
+        }
+    };
+    ensure!(
+        system == System::BatchFirst || options.algorithm == Algorithm::default(),
+        "the search {} belongs to the system batch-first; {system} has its own",
+        options.algorithm.name()
+    );
+    ensure!(system == System::BatchFirst, "this version has no way to play with the system {system}");
+    Ok((network, system))
 }
 
 /// A search for these options.
@@ -88,12 +132,19 @@ pub fn network(path: Option<&Path>) -> anyhow::Result<Network> {
 /// # Errors
 /// The network cannot be used.
 pub fn build(options: &Options) -> anyhow::Result<Built> {
-    let network = Arc::new(network(options.network.as_deref())?);
+    let (network, system) = choose(options)?;
+    let network = Arc::new(network);
     let evaluator = CpuEvaluator::new(
         Arc::clone(&network),
         CpuOptions { threads: options.threads, precision: options.precision, path: options.path },
     )?;
     let description = evaluator.describe();
-    let search = options.algorithm.build(Box::new(evaluator), &network.calibration, &options.settings);
+    let search: Box<dyn Search> = match system {
+        System::BatchFirst => {
+            options.algorithm.build(Box::new(evaluator), &network.calibration, &options.settings)
+        }
+        // `choose` has refused them.
+        System::Cockfish | System::ConvChess => bail!("the system {system} cannot be played"),
+    };
     Ok(Built { search, description })
 }

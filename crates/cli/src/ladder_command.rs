@@ -12,6 +12,7 @@ use arena::{
     Format, Journal, Match, MatchSettings, PlayerKind, PlayerSpec, Results, Rules, TimeControl,
     ladder::{Rung, Scale},
 };
+use nets::System;
 use serde_json::json;
 use uci::client::EngineSpec;
 
@@ -39,6 +40,9 @@ pub struct Args {
     engine: String,
     #[command(flatten)]
     limit: LimitArgs,
+    /// System of a player in this process: batch-first, cockfish or convchess (default: the network's).
+    #[arg(long, value_name = "NAME")]
+    system: Option<System>,
     /// Number of games; with --calibrate, of each two neighbours.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
     games: u64,
@@ -167,7 +171,7 @@ fn calibrate(args: &Args, folder: &Path) -> anyhow::Result<()> {
 fn place(args: &Args) -> anyhow::Result<()> {
     let scale = args.scale()?;
     ensure!(args.guess.is_finite(), "--guess must be a number");
-    let mut players = vec![player(&args.engine, args.limit.control())?];
+    let mut players = vec![player(&args.engine, args.limit.control(), args.system)?];
     players.extend(args.rungs(&scale)?);
     let arranged = args.arrange(players, Format::Gauntlet)?;
     let (mut journal, mut results) = match &args.out {

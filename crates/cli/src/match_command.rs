@@ -20,6 +20,7 @@ use arena::{
     Verdict,
 };
 use board::Game;
+use nets::System;
 
 use crate::{Found, analyze::duration};
 use players::{LimitArgs, is_internal, player};
@@ -48,6 +49,9 @@ pub struct Args {
     games: Option<u64>,
     #[command(flatten)]
     limit: LimitArgs,
+    /// System of the players in this process that name none: batch-first, cockfish or convchess (default: the network's).
+    #[arg(long, value_name = "NAME")]
+    system: Option<System>,
     /// Games at once.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     jobs: u64,
@@ -115,7 +119,7 @@ impl Args {
         }
         let texts = if self.compare.is_empty() { &self.engine } else { &self.compare };
         ensure!(texts.len() >= 2, "a match needs --engine twice");
-        texts.iter().map(|text| player(text, limit)).collect()
+        texts.iter().map(|text| player(text, limit, self.system)).collect()
     }
 
     fn sprt(&self, players: usize) -> anyhow::Result<Option<SprtRun>> {

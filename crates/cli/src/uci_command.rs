@@ -18,9 +18,10 @@ pub struct Args {
 /// # Errors
 /// The engine could not be started.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    if let Some(path) = &args.engine.net {
+    let options = args.engine.options(1);
+    if args.engine.net.is_some() || args.engine.system.is_some() {
         // Named on the command line: a mistake there should not wait for a game.
-        engine::network(Some(path))?;
+        engine::choose(&options)?;
     }
     let identity = Identity {
         name: format!("Batch First {}", env!("CARGO_PKG_VERSION")),
@@ -28,6 +29,6 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     };
     let factory =
         Box::new(|options: &uci::Options| engine::build(options).map_err(|error| crate::sentence(&error)));
-    uci::run(io::stdin(), io::stdout(), factory, &identity, args.engine.options(1))?;
+    uci::run(io::stdin(), io::stdout(), factory, &identity, options)?;
     Ok(())
 }

@@ -38,6 +38,12 @@ fn bad_input_is_one_sentence_and_exit_code_2() {
     };
     let garbage = file("garbage.safetensors", b"not a network");
     let empty = file("empty.safetensors", b"");
+    let cockfish = folder.path().join("cockfish.safetensors");
+    nets::Network::random(nets::Description::cockfish(&nets::Cockfish::default()), 1)
+        .unwrap()
+        .save(&cockfish)
+        .unwrap();
+    let cockfish = cockfish.to_str().unwrap().to_owned();
     let truncated = file("truncated.safetensors", &[9, 0, 0, 0, 0, 0, 0, 0, b'{', b'}']);
     let bad_epd = file("bad.epd", b"4k3/8/8/8/8/8/8/4K3 w - -\nnonsense\n");
     let empty_pgn = file("empty.pgn", b"");
@@ -75,6 +81,16 @@ fn bad_input_is_one_sentence_and_exit_code_2() {
         &["uci", "--net", "/nonexistent/net.safetensors"],
         &["uci", "--net", &garbage],
         &["doctor", "--net", &garbage],
+        &["uci", "--system", "sunfish"],
+        &["uci", "--system", "convchess"],
+        &["uci", "--system", "batch-first", "--net", &cockfish],
+        &["uci", "--net", &cockfish, "--search", "puct"],
+        &["analyze", "--system", "convchess"],
+        &["analyze", "--system", "batch-first", "--net", &cockfish],
+        &["match", "--system", "convchess", "--compare", "internal", "internal", "--nodes", "1"],
+        &["match", "--compare", "internal; System=convchess", "internal", "--nodes", "1"],
+        &["match", "--system", "batch-first", "--compare", &cockfish, "internal", "--nodes", "1"],
+        &["ladder", "--system", "convchess", "--nodes", "1"],
         &["analyze", "--bogus"],
         &["analyze", "unexpected"],
         &["match"],

@@ -11,6 +11,7 @@ mod moves;
 mod network;
 mod size;
 mod squares;
+mod system;
 
 pub use architectures::{BatchFirstResidual, Cockfish, ConvChess};
 pub use calibration::{Calibration, MonotoneMap, MoveScores, Wdl, WdlModel};
@@ -21,3 +22,4 @@ pub use layer::{Activation, Branch, LEAKY_SLOPE, Layer, Padding, Pooling};
 pub use moves::{MOVE_PLANES, POLICY_SIZE, PolicyIndex, mirror_index, move_of_index, policy_index};
 pub use network::{Network, Provenance, Tensor};
 pub use squares::{PLANES, Squares};
+pub use system::System;

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use eval::cpu::{CpuPath, Precision};
+use nets::System;
 use search::{Algorithm, Settings};
 
 use crate::command::shortened;
@@ -13,8 +14,10 @@ pub const EMBEDDED: &str = "<embedded>";
 /// Every option with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Network file; `None`: the embedded network.
+    /// Network file; `None`: the embedded network (of the system).
     pub network: Option<PathBuf>,
+    /// The system that is wanted; `None`: the network's.
+    pub system: Option<System>,
     /// Threads of the evaluator.
     pub threads: usize,
     pub algorithm: Algorithm,
@@ -32,6 +35,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             network: None,
+            system: None,
             threads: 1,
             algorithm: Algorithm::default(),
             path: None,
@@ -64,6 +68,7 @@ enum Name {
     MoveOverhead,
     Batch,
     WeightsFile,
+    System,
     Search,
     Cpu,
     Precision,
@@ -74,7 +79,7 @@ enum Name {
 /// What stands for no wish.
 const AUTOMATIC: &str = "auto";
 
-const TABLE: [(&str, Name, Kind); 13] = [
+const TABLE: [(&str, Name, Kind); 14] = [
     ("Hash", Name::Hash, Kind::Spin { least: 1, most: 65_536 }),
     ("Clear Hash", Name::ClearHash, Kind::Button),
     ("Threads", Name::Threads, Kind::Spin { least: 1, most: 256 }),
@@ -83,6 +88,7 @@ const TABLE: [(&str, Name, Kind); 13] = [
     ("Move Overhead", Name::MoveOverhead, Kind::Spin { least: 0, most: 10_000 }),
     ("Batch", Name::Batch, Kind::Spin { least: 0, most: 4096 }),
     ("WeightsFile", Name::WeightsFile, Kind::Text),
+    ("System", Name::System, Kind::Combo(&[AUTOMATIC, "batch-first", "cockfish", "convchess"])),
     ("Search", Name::Search, Kind::Combo(&["kbest", "alphabeta", "puct"])),
     ("CPU", Name::Cpu, Kind::Combo(&[AUTOMATIC, "amx", "avx512", "avx2", "portable"])),
     ("Precision", Name::Precision, Kind::Combo(&[AUTOMATIC, "bf16", "f32", "int8"])),
@@ -95,7 +101,7 @@ const TABLE: [(&str, Name, Kind); 13] = [
 pub enum Change {
     /// Nothing until the next search.
     Value,
-    /// Another network: worth saying soon whether it can be used.
+    /// Another network or system: worth saying soon whether it can be used.
     Network,
     /// Forget what was learned.
     ClearHash,
@@ -176,6 +182,13 @@ impl Options {
                 };
                 // The only word of the lists that names nothing means that nothing is wished.
                 match option {
+                    Name::System => {
+                        let system = chosen.parse().ok();
+                        if system != self.system {
+                            self.system = system;
+                            return Ok(Change::Network);
+                        }
+                    }
                     Name::Search => self.algorithm = chosen.parse().unwrap_or_default(),
                     Name::Cpu => self.path = chosen.parse().ok(),
                     _ => self.precision = chosen.parse().ok(),
@@ -210,6 +223,7 @@ impl Options {
                 Some(path) => path.display().to_string(),
                 None => EMBEDDED.to_owned(),
             },
+            Name::System => self.system.map_or(AUTOMATIC, System::name).to_owned(),
             Name::Search => self.algorithm.name().to_owned(),
             Name::Cpu => self.path.map_or(AUTOMATIC, CpuPath::name).to_owned(),
             Name::Precision => self.precision.map_or(AUTOMATIC, Precision::name).to_owned(),
@@ -262,6 +276,10 @@ mod tests {
         assert!(matches!(options.set("Precision", Some("int4")), Err(OptionError::Combo { .. })));
         assert_eq!(options.set("Search", Some("PUCT")), Ok(Change::Value));
         assert_eq!(options.algorithm, Algorithm::Puct);
+        assert_eq!(options.set("system", Some("Cockfish")), Ok(Change::Network));
+        assert_eq!(options.set("System", Some("cockfish")), Ok(Change::Value));
+        assert_eq!(options.system, Some(System::Cockfish));
+        assert_eq!(options.set("System", Some("auto")), Ok(Change::Network));
         assert_eq!(options.set("cpu", Some("avx2")), Ok(Change::Value));
         assert_eq!((options.path, options.precision), (Some(CpuPath::Avx2), Some(Precision::Int8)));
         assert_eq!(options.set("Clear Hash", None), Ok(Change::ClearHash));

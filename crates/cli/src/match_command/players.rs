@@ -9,11 +9,12 @@ use std::{
 
 use anyhow::{Context, bail, ensure};
 use arena::{PlayerKind, PlayerSpec, SearchFactory, TimeControl};
+use nets::System;
 use uci::{Options, client::EngineSpec};
 
 use crate::{
     analyze::duration,
-    engine::{EngineArgs, build},
+    engine::{EngineArgs, build, choose},
 };
 
 /// The network in the program, searched in this process.
@@ -93,11 +94,12 @@ fn owned(options: &[(&str, &str)]) -> Vec<(String, String)> {
     options.iter().map(|(option, value)| ((*option).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Reads `PLAYER[; OPTION=VALUE]...`; `limit` is for players that name none.
+/// Reads `PLAYER[; OPTION=VALUE]...`; `limit` is for players that name none, `system` for searches in this process that
+/// name none.
 ///
 /// # Errors
 /// The text names no player or no limit, an option is malformed, or a network cannot be used.
-pub fn player(text: &str, limit: Option<TimeControl>) -> anyhow::Result<PlayerSpec> {
+pub fn player(text: &str, limit: Option<TimeControl>, system: Option<System>) -> anyhow::Result<PlayerSpec> {
     let (program, described) = parts(text)?;
     let (mut name, mut control) = (None, limit);
     let mut options: Vec<(&str, &str)> = Vec::new();
@@ -124,6 +126,10 @@ pub fn player(text: &str, limit: Option<TimeControl>) -> anyhow::Result<PlayerSp
             "`{text}` has no limit: give --movetime, --nodes, --depth or --clock, or one of them as an option"
         );
     };
+    let own = options.iter().any(|(option, _)| option.eq_ignore_ascii_case("system"));
+    if let Some(system) = system.filter(|_| is_internal(program) && !own) {
+        options.push(("System", system.name()));
+    }
     let shown: Vec<String> = options.iter().map(|(option, value)| format!("{option}={value}")).collect();
     let shown = shown.join(" ");
     let (kind, called, identity) = if is_internal(program) {
@@ -170,6 +176,8 @@ fn in_process(program: &str, options: &[(&str, &str)]) -> anyhow::Result<(Search
     for (option, value) in options {
         settings.set(option, Some(value))?;
     }
+    // A mistake here should not wait for a game.
+    choose(&settings)?;
     let factory: SearchFactory = Arc::new(move || match build(&settings) {
         Ok(built) => Ok(built.search),
         Err(error) => Err(format!("{error:#}")),
@@ -190,33 +198,33 @@ mod tests {
         assert_eq!(spec.options, [("UCI_Elo".to_owned(), "1350".to_owned())]);
         assert_eq!(spec.name.as_deref(), Some("level 1350"));
         assert!(engine("self").unwrap().program.is_absolute());
-        let named = player("stockfish; name=level 1350", Some(TimeControl::Depth(1))).unwrap();
+        let named = player("stockfish; name=level 1350", Some(TimeControl::Depth(1)), None).unwrap();
         assert_eq!(named.name.as_deref(), Some("level 1350"));
         assert!(matches!(named.kind, PlayerKind::Engine(spec) if spec.options.is_empty()));
         for bad in
             ["", " ; a=b", "sf; Elo", "sf; nodes=0", "sf; nodes=x", "sf; clock=x", "missing.safetensors"]
         {
-            assert!(player(bad, Some(TimeControl::Depth(1))).is_err(), "{bad}");
+            assert!(player(bad, Some(TimeControl::Depth(1)), None).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn a_players_own_limit_comes_first() {
-        let control = |text| player(text, Some(TimeControl::Depth(1))).map(|spec| spec.control).ok();
+        let control = |text| player(text, Some(TimeControl::Depth(1)), None).map(|spec| spec.control).ok();
         assert_eq!(control("x"), Some(TimeControl::Depth(1)));
         assert_eq!(control("x; nodes=500"), Some(TimeControl::Nodes(500)));
         assert_eq!(control("x; movetime=2s"), Some(TimeControl::MoveTime(Duration::from_secs(2))));
-        assert!(player("x", None).is_err());
-        assert!(player("x; depth=3", None).is_ok());
+        assert!(player("x", None, None).is_err());
+        assert!(player("x; depth=3", None, None).is_ok());
     }
 
     #[test]
     fn searches_in_this_process() {
-        let spec = player("internal; Batch=8; Hash=16", Some(TimeControl::Nodes(10))).unwrap();
+        let spec = player("internal; Batch=8; Hash=16", Some(TimeControl::Nodes(10)), None).unwrap();
         assert_eq!(spec.name.as_deref(), Some("internal Batch=8 Hash=16"));
         assert!(matches!(spec.kind, PlayerKind::Search(_)));
-        assert!(player("internal; Batch=x", Some(TimeControl::Nodes(10))).is_err());
-        assert!(player("internal; Contempt=1", Some(TimeControl::Nodes(10))).is_err());
+        assert!(player("internal; Batch=x", Some(TimeControl::Nodes(10)), None).is_err());
+        assert!(player("internal; Contempt=1", Some(TimeControl::Nodes(10)), None).is_err());
     }
 
     #[test]

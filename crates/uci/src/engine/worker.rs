@@ -121,9 +121,9 @@ impl Worker {
                     self.output.note("the engine goes on with the code path and format of its own choice");
                 } else if self.ready.is_some() {
                     self.output.note("the engine goes on as it was");
-                } else if options.network.is_some() {
+                } else if options.network.is_some() || options.system.is_some() {
                     self.output.note("the engine goes on with its embedded network");
-                    let embedded = Options { network: None, ..plain };
+                    let embedded = Options { network: None, system: None, ..plain };
                     if let Err(reason) = self.build(&embedded) {
                         self.output.note(format!("error: {reason}"));
                     }
@@ -249,8 +249,8 @@ impl Worker {
 
 /// Can a search built for `a` be configured for `b`?
 fn same_build(a: &Options, b: &Options) -> bool {
-    (&a.network, a.threads, a.algorithm, a.path, a.precision)
-        == (&b.network, b.threads, b.algorithm, b.path, b.precision)
+    (&a.network, a.system, a.threads, a.algorithm, a.path, a.precision)
+        == (&b.network, b.system, b.threads, b.algorithm, b.path, b.precision)
 }
 
 /// Takes the time between `go` and the start of the search (a network being loaded, an earlier search ending) off
