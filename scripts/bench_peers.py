@@ -88,6 +88,19 @@ def export(path, head, out):
                 parts.append(conv(f"{prefix}.{index}", source, weight, bias[span], branch["dilation"], pads))
             nodes.append(helper.make_node("Concat", parts, [prefix + ".all"], axis=1))
             result = prefix + ".all"
+        elif spec["layer"] == "residual":
+            inner = source
+            for index, part in enumerate(spec["layers"]):
+                inner = layer(f"{prefix}.layers.{index}", part, inner)
+            nodes.append(helper.make_node("Add", [inner, source], [prefix + ".sum"]))
+            result = prefix + ".sum"
+        elif spec["layer"] == "append-mean":
+            nodes.append(helper.make_node("GlobalAveragePool", [source], [prefix + ".mean"]))
+            shape = numpy_helper.from_array(numpy.array([1, 1, 8, 8], numpy.int64), prefix + ".shape")
+            weights.append(shape)
+            nodes.append(helper.make_node("Expand", [prefix + ".mean", prefix + ".shape"], [prefix + ".board"]))
+            nodes.append(helper.make_node("Concat", [source, prefix + ".board"], [prefix + ".all"], axis=1))
+            return prefix + ".all"
         else:
             factor, bias = fold(prefix, spec["norm"], spec["channels"])
             edge = spec["kernel"] // 2 if spec["padding"] == "same" else 0
