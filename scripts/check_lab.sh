@@ -25,6 +25,6 @@ short=(--progress plain --set "data.directory=$lab/shards" --set 'data.sources=[
 "$program" net validate "$lab/joined.safetensors" --data "$lab/shards"
 "$program" analyze --net "$lab/joined.safetensors" --nodes 200 --json | tail -n 1
 
-"$program" train configs/batch-first-shared.toml "${short[@]}"
-"$program" net validate "$lab/runs/batch-first-shared/network.safetensors" --data "$lab/shards"
-"$program" analyze --net "$lab/runs/batch-first-shared/network.safetensors" --nodes 200 --json | tail -n 1
+"$program" train configs/batch-first-residual.toml "${short[@]}"
+"$program" net validate "$lab/runs/batch-first-residual/network.safetensors" --data "$lab/shards"
+"$program" analyze --net "$lab/runs/batch-first-residual/network.safetensors" --nodes 200 --json | tail -n 1
