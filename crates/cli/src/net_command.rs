@@ -5,7 +5,7 @@ mod verify;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use nets::{HeadKind, MoveScores, Network};
+use nets::{HeadKind, MoveScores, Network, System};
 use train::{Dataset, EvaluatorScorer, HeldOut, Measures, Phase, Scorer, calibrate, join, summary, validate};
 
 /// Positions of each source whose legal moves are all ranked.
@@ -166,6 +166,7 @@ fn info(file: &Path, json: bool) -> anyhow::Result<()> {
         let object = serde_json::json!({
             "name": network.name,
             "fingerprint": network.fingerprint(),
+            "system": System::of(&network.description).name(),
             "description": network.description,
             "parameters": parameters(&network),
             "calibration": network.calibration,
@@ -176,6 +177,7 @@ fn info(file: &Path, json: bool) -> anyhow::Result<()> {
     }
     print(&format!("name         {}", network.name));
     print(&format!("fingerprint  {}", network.fingerprint()));
+    print(&format!("system       {}", System::of(&network.description)));
     for (kind, count) in parameters(&network) {
         print(&format!("parameters   {count} ({kind})"));
     }

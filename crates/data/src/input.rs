@@ -62,10 +62,10 @@ impl<'a> HashedFile<'a> {
         Ok(Self { file: File::open(path)?, hasher: Sha256::new(), read })
     }
 
-    /// Reads what is left and returns the SHA-256 of the whole file.
-    pub(crate) fn finish(mut self) -> io::Result<String> {
+    /// Reads what is left, if the file is to be read `whole`, and returns the SHA-256 of what was read.
+    pub(crate) fn finish(mut self, whole: bool) -> io::Result<String> {
         let mut rest = vec![0; 1 << 16];
-        while self.read(&mut rest)? > 0 {}
+        while whole && self.read(&mut rest)? > 0 {}
         Ok(hex(&self.hasher.finalize()))
     }
 }

@@ -3,6 +3,7 @@
 mod buckets;
 mod epd;
 mod error;
+mod evaluations;
 mod import;
 mod input;
 mod inspect;
@@ -20,6 +21,7 @@ mod statistics;
 mod stream;
 
 pub use error::DataError;
+pub use evaluations::{EvaluationStream, StreamCounts, StreamOptions};
 pub use import::{ImportOptions, ImportProgress, SHARD_RECORDS, import};
 pub use input::{Format, plain_text};
 pub use inspect::{Inspection, inspect};

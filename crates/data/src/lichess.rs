@@ -1,7 +1,7 @@
 //! Lichess's evaluation database: one JSON object a line, `fen` and `evals`.
 //!
-//! Of several evaluations the deepest is used (more nodes decide between equals), and of it the first line: its value
-//! is White's, its first move is the record's move. The move's value is the position's own, since the move is best.
+//! Of several evaluations the deepest is used (more nodes decide between equals) unless the first is asked for, and of
+//! it the first line: its value is White's, its first move is the record's move. The move's value is the position's own, since the move is best.
 
 use std::borrow::Cow;
 
@@ -38,27 +38,40 @@ struct Variation<'a> {
     line: Option<Cow<'a, str>>,
 }
 
+/// Which of a line's evaluations is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pick {
+    Deepest,
+    /// As Cockfish does.
+    First,
+}
+
 /// Reads the lines of `text`; blank ones do not count.
-pub(crate) fn parse(text: &[u8]) -> Parsed {
+pub(crate) fn parse(text: &[u8], pick: Pick) -> Parsed {
     let mut parsed = Parsed { single_positions: true, ..Parsed::default() };
     for line in text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()) {
         parsed.games += 1;
-        if let Err(kind) = read_line(line, &mut parsed) {
+        if let Err(kind) = read_line(line, pick, &mut parsed) {
             parsed.skipped.add(kind);
         }
     }
     parsed
 }
 
-fn read_line(line: &[u8], parsed: &mut Parsed) -> Result<(), SkipKind> {
+fn read_line(line: &[u8], pick: Pick, parsed: &mut Parsed) -> Result<(), SkipKind> {
     let line: Line<'_> = serde_json::from_slice(line).map_err(|_| SkipKind::BadJson)?;
     let position = Position::from_fen(&line.fen, CastlingMode::Standard)
         .or_else(|_| Position::from_fen(&line.fen, CastlingMode::Chess960))
         .map_err(|_| SkipKind::BadPosition)?;
     parsed.positions += 1;
-    // `max_by_key` would take the last of equals; the first is the one the file puts first.
-    let deepest = line.evals.iter().rev().max_by_key(|evaluation| (evaluation.depth, evaluation.knodes));
-    let best = deepest.and_then(|evaluation| evaluation.pvs.first()).ok_or(SkipKind::Unlabelled)?;
+    let picked = match pick {
+        // `max_by_key` would take the last of equals; the first is the one the file puts first.
+        Pick::Deepest => {
+            line.evals.iter().rev().max_by_key(|evaluation| (evaluation.depth, evaluation.knodes))
+        }
+        Pick::First => line.evals.first(),
+    };
+    let best = picked.and_then(|evaluation| evaluation.pvs.first()).ok_or(SkipKind::Unlabelled)?;
     let value = match (best.cp, best.mate) {
         (_, Some(moves)) => WhiteValue::Mate(moves),
         (Some(value), None) => WhiteValue::Centipawns(value),

@@ -9,8 +9,9 @@ use crossbeam_channel::bounded;
 
 use crate::error::DataError;
 use crate::input::{Format, HashedFile, Pieces, plain_text};
+use crate::lichess::{self, Pick};
 use crate::parsed::Parsed;
-use crate::{epd, lichess, pgn};
+use crate::{epd, pgn};
 
 /// What is known of a file once it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,23 @@ pub struct FileFacts {
 pub fn read_file(
     path: &Path,
     threads: usize,
+    sink: impl FnMut(Parsed, u64) -> Result<ControlFlow<()>, DataError>,
+) -> Result<FileFacts, DataError> {
+    let parse = |format: Format, text: &[u8]| match format {
+        Format::Pgn => pgn::parse(text),
+        Format::LichessEvaluations => lichess::parse(text, Pick::Deepest),
+        Format::Epd => epd::parse(text),
+    };
+    read_pieces(path, threads, true, parse, sink)
+}
+
+/// As [`read_file`], with a parser of one's own; unless it is to be read `whole`, the file is left where `sink` stops,
+/// and the hash and size are those of the part that was read.
+pub(crate) fn read_pieces(
+    path: &Path,
+    threads: usize,
+    whole: bool,
+    parse: impl Fn(Format, &[u8]) -> Parsed + Sync,
     mut sink: impl FnMut(Parsed, u64) -> Result<ControlFlow<()>, DataError>,
 ) -> Result<FileFacts, DataError> {
     let threads = threads.max(1);
@@ -65,19 +83,14 @@ pub fn read_file(
                     number += 1;
                 }
             }
-            let sha256 = raw.finish().map_err(DataError::io("read", path))?;
+            let sha256 = raw.finish(whole).map_err(DataError::io("read", path))?;
             Ok(FileFacts { sha256, bytes: read.load(Ordering::Relaxed), format })
         });
         for _ in 0..threads {
-            let (pieces, to_caller) = (pieces.clone(), to_caller.clone());
+            let (pieces, to_caller, parse) = (pieces.clone(), to_caller.clone(), &parse);
             scope.spawn(move || {
                 for (number, format, text) in pieces {
-                    let parsed = match format {
-                        Format::Pgn => pgn::parse(&text),
-                        Format::LichessEvaluations => lichess::parse(&text),
-                        Format::Epd => epd::parse(&text),
-                    };
-                    if to_caller.send((number, parsed)).is_err() {
+                    if to_caller.send((number, parse(format, &text))).is_err() {
                         break;
                     }
                 }

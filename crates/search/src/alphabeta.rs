@@ -3,8 +3,6 @@
 //! Iterative deepening, principal variation search (Marsland 1982) with a transposition table, quiescence by the leaf
 //! rule of [`crate::quiet`], and the same selectivity as the default search. One position is evaluated at a time.
 
-mod table;
-
 use board::{Game, Move, Position};
 use eval::{EvalError, Evaluator};
 use nets::Calibration;
@@ -17,9 +15,9 @@ use crate::{
     rules,
     score::{INFINITY, MATE_BOUND, Value, child_separator, from_child, to_score, wdl},
     selectivity::{PLY, Selectivity, Verdict},
+    table::{Entry, Table},
     time::Watch,
 };
-use table::{Entry, Table};
 
 /// Half the width of the first window around the last depth's value, centipawns.
 const ASPIRATION: Value = 25;

@@ -91,16 +91,23 @@ mod tests {
     use nets::MoveScores;
 
     use super::*;
+    use crate::Minimax;
 
-    fn every() -> impl Iterator<Item = (Algorithm, Box<dyn Search>)> {
+    fn every() -> impl Iterator<Item = (&'static str, Box<dyn Search>)> {
+        let quiet_and_not = [true, false].into_iter().map(|quiet_leaves| {
+            let settings = Settings { hash_mib: 16, multipv: 3, quiet_leaves, ..Settings::default() };
+            let search = Minimax::new(Box::new(Mock::new(4)), &Calibration::default(), &settings);
+            ("minimax", Box::new(search) as Box<dyn Search>)
+        });
         let scores = [MoveScores::Centipawns, MoveScores::Policy];
-        Algorithm::ALL.into_iter().flat_map(move |algorithm| {
+        let algorithms = Algorithm::ALL.into_iter().flat_map(move |algorithm| {
             scores.into_iter().map(move |move_scores| {
                 let calibration = Calibration { move_scores, ..Calibration::default() };
                 let settings = Settings { hash_mib: 16, multipv: 3, ..Settings::default() };
-                (algorithm, algorithm.build(Box::new(Mock::new(4)), &calibration, &settings))
+                (algorithm.name(), algorithm.build(Box::new(Mock::new(4)), &calibration, &settings))
             })
-        })
+        });
+        algorithms.chain(quiet_and_not)
     }
 
     fn go(search: &mut dyn Search, game: &Game, limits: &Limits) -> Outcome {
@@ -122,7 +129,7 @@ mod tests {
             "7k/6Q1/6K1/8/8/8/8/8 b - - 0 1",
             "7k/5Q2/6K1/8/8/8/8/8 b - - 0 1",
         ];
-        for (algorithm, mut search) in every() {
+        for (name, mut search) in every() {
             for fen in fens {
                 let game = game(fen);
                 let legal: Vec<Move> = game.position().legal_moves().to_vec();
@@ -143,8 +150,8 @@ mod tests {
                         Some(best) => wanted.contains(&best),
                         None => wanted.is_empty(),
                     };
-                    assert!(is_right, "{} {fen} {limits:?}: {:?}", algorithm.name(), outcome.best);
-                    assert!(outcome.nodes <= limits.nodes.unwrap_or(u64::MAX), "{}", algorithm.name());
+                    assert!(is_right, "{name} {fen} {limits:?}: {:?}", outcome.best);
+                    assert!(outcome.nodes <= limits.nodes.unwrap_or(u64::MAX), "{name}");
                     assert!(outcome.lines.iter().all(|line| !line.pv.is_empty()));
                 }
             }
@@ -154,7 +161,7 @@ mod tests {
     #[test]
     fn every_search_stops_when_told_and_waits_until_then() {
         let endless = game("8/8/4k3/1p1p1p1p/1P1P1P1P/4K3/8/8 w - - 75 100");
-        for (algorithm, mut search) in every() {
+        for (name, mut search) in every() {
             for game in [&Game::default(), &endless] {
                 let control = Control::default();
                 let stopper = control.clone();
@@ -166,7 +173,7 @@ mod tests {
                 let limits = Limits { infinite: true, ..Limits::default() };
                 let outcome = search.search(game, &limits, &control, &mut |_| {}).unwrap();
                 thread.join().unwrap();
-                assert!(started.elapsed() >= Duration::from_millis(150), "{}", algorithm.name());
+                assert!(started.elapsed() >= Duration::from_millis(150), "{name}");
                 assert!(outcome.best.is_some());
             }
         }

@@ -44,6 +44,16 @@ impl Evaluations {
         }
     }
 
+    /// For an evaluator without move scores: remembers values in at most so many bytes.
+    pub(crate) fn of_values(evaluator: Box<dyn Evaluator>, bytes: usize) -> Self {
+        Self {
+            evaluator,
+            memory: Memory::of_values(bytes),
+            move_scores: MoveScores::Centipawns,
+            batch: Batch::default(),
+        }
+    }
+
     /// What move scores mean.
     pub(crate) fn move_scores(&self) -> MoveScores {
         self.move_scores
@@ -66,6 +76,12 @@ impl Evaluations {
         self.memory = Memory::of_evaluations(bytes);
     }
 
+    /// As [`Evaluations::resize`], for values only.
+    pub(crate) fn resize_values(&mut self, bytes: usize) {
+        self.memory = Memory::of_values(0);
+        self.memory = Memory::of_values(bytes);
+    }
+
     pub(crate) fn clear(&mut self) {
         self.memory.clear();
     }
@@ -73,6 +89,26 @@ impl Evaluations {
     /// The scores of a position's moves, if they are known.
     pub(crate) fn known_scores(&self, position: &Position) -> Option<&[i16]> {
         self.memory.scores(position.key(), position.legal_moves().len())
+    }
+
+    /// The value of a position, if it is known.
+    pub(crate) fn known_value(&self, position: &Position) -> Option<Value> {
+        self.memory.value(position.key())
+    }
+
+    /// The values of several positions at once, each once and as far as they are not known.
+    pub(crate) fn learn_values(
+        &mut self,
+        positions: &[&Position],
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Stop> {
+        let mut seen = HashSet::with_capacity(positions.len());
+        let unvalued: Vec<&Position> = positions
+            .iter()
+            .copied()
+            .filter(|at| seen.insert(at.key()) && self.memory.value(at.key()).is_none())
+            .collect();
+        self.ask(&unvalued, true, false, watch)
     }
 
     /// The value of a position for its mover.

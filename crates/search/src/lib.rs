@@ -8,6 +8,7 @@ mod info;
 mod kbest;
 mod limits;
 mod memory;
+mod minimax;
 #[cfg(test)]
 mod plain;
 mod puct;
@@ -16,6 +17,7 @@ mod rules;
 mod score;
 mod selectivity;
 mod settings;
+mod table;
 mod time;
 
 pub use alphabeta::AlphaBeta;
@@ -24,5 +26,6 @@ pub use engine::{Algorithm, Search};
 pub use info::{Bound, Outcome, Score, SearchInfo};
 pub use kbest::KBest;
 pub use limits::{Clock, Limits};
+pub use minimax::Minimax;
 pub use puct::Puct;
 pub use settings::Settings;

@@ -81,6 +81,11 @@ impl Memory {
         Self::shared_out(0, bytes / 4, bytes / 16, bytes * 11 / 16)
     }
 
+    /// For values only, in at most so many bytes.
+    pub(crate) fn of_values(bytes: usize) -> Self {
+        Self::shared_out(0, bytes.saturating_sub(16 << 10), 0, 0)
+    }
+
     fn shared_out(bounds: usize, values: usize, index: usize, ring: usize) -> Self {
         let bounds = (bounds / size_of::<BoundsEntry>()).max(WAYS);
         let values = (values / size_of::<ValueEntry>()).max(1);

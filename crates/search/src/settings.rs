@@ -9,6 +9,8 @@ pub struct Settings {
     pub batch: usize,
     /// Memory for the tree, in MiB (2^20 bytes); never passed.
     pub hash_mib: usize,
+    /// For minimax: leaves answer captures before their value is trusted (see [`crate::Minimax`]).
+    pub quiet_leaves: bool,
     /// Number of lines.
     pub multipv: usize,
     /// Taken off every time limit for the way to the other player.
@@ -17,6 +19,12 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { batch: 0, hash_mib: 256, multipv: 1, move_overhead: Duration::from_millis(10) }
+        Self {
+            batch: 0,
+            hash_mib: 256,
+            quiet_leaves: true,
+            multipv: 1,
+            move_overhead: Duration::from_millis(10),
+        }
     }
 }

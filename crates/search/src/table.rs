@@ -1,10 +1,10 @@
-//! The transposition table of alpha-beta: bounds by position, the deeper kept before the shallower.
+//! The transposition table of depth-first searches: bounds by position, the deeper kept before the shallower.
 
 use crate::{Bound, memory::NO_MOVE, score::Value, selectivity::PLY};
 
 /// A bound on a position's value, and the move behind it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     key: u64,
     pub value: i16,
     /// In parts of a ply; negative: empty.
@@ -20,7 +20,7 @@ const EMPTY: Entry = Entry { key: 0, value: 0, depth: -1, bound: Bound::Exact, b
 
 /// Entries by the high bits of the key.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(crate) struct Table {
     entries: Vec<Entry>,
     age: u8,
     stored: usize,
@@ -28,19 +28,19 @@ pub(super) struct Table {
 
 impl Table {
     /// Bytes of an entry.
-    pub(super) const ENTRY: usize = size_of::<Entry>();
+    pub(crate) const ENTRY: usize = size_of::<Entry>();
 
-    pub(super) fn new(entries: usize) -> Self {
+    pub(crate) fn new(entries: usize) -> Self {
         Self { entries: vec![EMPTY; entries.max(1)], age: 0, stored: 0 }
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.entries.fill(EMPTY);
         self.stored = 0;
     }
 
     /// What was found before only orders moves from here on: repetitions may have changed.
-    pub(super) fn new_search(&mut self) {
+    pub(crate) fn new_search(&mut self) {
         self.age = self.age.wrapping_add(1);
         if self.age == 0 {
             // Ages begin again: old bounds must not look new.
@@ -48,7 +48,7 @@ impl Table {
         }
     }
 
-    pub(super) fn is_of_this_search(&self, entry: &Entry) -> bool {
+    pub(crate) fn is_of_this_search(&self, entry: &Entry) -> bool {
         entry.age == self.age
     }
 
@@ -56,12 +56,12 @@ impl Table {
         ((u128::from(key) * self.entries.len() as u128) >> 64) as usize
     }
 
-    pub(super) fn probe(&self, key: u64) -> Option<Entry> {
+    pub(crate) fn probe(&self, key: u64) -> Option<Entry> {
         let entry = self.entries[self.slot(key)];
         (entry.key == key && entry.depth >= 0).then_some(entry)
     }
 
-    pub(super) fn store(&mut self, key: u64, depth: i16, value: Value, bound: Bound, best: u8) {
+    pub(crate) fn store(&mut self, key: u64, depth: i16, value: Value, bound: Bound, best: u8) {
         let (slot, age) = (self.slot(key), self.age);
         let old = &mut self.entries[slot];
         if old.key != key && old.age == age && old.depth > depth + 2 * PLY {
@@ -73,7 +73,7 @@ impl Table {
     }
 
     /// Share of the entries in use.
-    pub(super) fn fill_per_mille(&self) -> u32 {
+    pub(crate) fn fill_per_mille(&self) -> u32 {
         (self.stored as u64 * 1000 / self.entries.len() as u64) as u32
     }
 }

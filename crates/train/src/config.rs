@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nets::HeadKind;
+use nets::{Activation, HeadKind};
 use serde::{Deserialize, Serialize};
 
 use crate::{Loss, Objective, OptimizerSettings, Schedule, TrainError};
@@ -44,8 +44,21 @@ fn runs() -> PathBuf {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataSection {
-    /// Folder that `data import` wrote.
+    /// Folder that `data import` wrote; this or `stream`.
+    #[serde(default, skip_serializing_if = "is_empty")]
     pub directory: PathBuf,
+    /// Lichess's evaluation database (`lichess_db_eval.jsonl.zst`), read while training and never unpacked to the disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<PathBuf>,
+    /// For `stream`: positions that wait in memory to be drawn at random.
+    #[serde(default = "shuffle")]
+    pub shuffle: usize,
+    /// For `stream`: training positions of an epoch at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_positions: Option<u64>,
+    /// For `stream`: positions with a forced mate are learned too.
+    #[serde(default = "yes")]
+    pub mates: bool,
     /// Sources to use, by name; empty: all.
     #[serde(default)]
     pub sources: Vec<String>,
@@ -63,6 +76,14 @@ pub struct DataSection {
     /// one, mostly) is not learned.
     #[serde(default = "blunder_margin")]
     pub blunder_margin: i32,
+}
+
+fn is_empty(path: &Path) -> bool {
+    path.as_os_str().is_empty()
+}
+
+fn shuffle() -> usize {
+    10_000
 }
 
 fn blunder_margin() -> i32 {
@@ -87,6 +108,12 @@ pub struct ModelSection {
     /// For `batch-first-residual` and `cockfish`: residual blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<usize>,
+    /// For `cockfish`: `relu`, `leaky-relu`, `gelu` or `silu`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activation: Option<Activation>,
+    /// For `cockfish`: append each channel's average over the board to every square before the dense layers?
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pooling: Option<bool>,
     /// A network (`.safetensors`) whose layers, as far as they have the same shapes, a fresh network begins with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<PathBuf>,
@@ -252,6 +279,12 @@ pub(crate) const COCKFISH: &str = "cockfish";
 /// Most blocks of a network.
 const MOST_BLOCKS: usize = 256;
 
+/// Most channels of a trunk.
+const MOST_FILTERS: usize = 4096;
+
+/// Most positions that wait to be drawn: about 2 GB.
+const MOST_SHUFFLED: usize = 20_000_000;
+
 /// Most random moves of a position: the loss compares all pairs of moves of a batch.
 const MOST_EXPLORED: usize = 15;
 
@@ -331,6 +364,15 @@ impl Config {
                 "model.filters and model.blocks belong to model.start = \"{RESIDUAL}\" and \"{COCKFISH}\""
             ));
         }
+        if (model.activation.is_some() || model.pooling.is_some()) && model.start != COCKFISH {
+            return Err(format!("model.activation and model.pooling belong to model.start = \"{COCKFISH}\""));
+        }
+        if matches!(model.activation, Some(Activation::Identity | Activation::Tanh)) {
+            return Err("model.activation must be `relu`, `leaky-relu`, `gelu` or `silu`".to_owned());
+        }
+        if let Some(filters) = model.filters.filter(|filters| !(1..=MOST_FILTERS).contains(filters)) {
+            return Err(format!("model.filters is {filters}; it must be from 1 to {MOST_FILTERS}"));
+        }
         if let Some(blocks) = model.blocks.filter(|&blocks| blocks > MOST_BLOCKS) {
             return Err(format!("model.blocks is {blocks}; it must be at most {MOST_BLOCKS}"));
         }
@@ -340,7 +382,20 @@ impl Config {
                 self.data.explored
             ));
         }
+        self.data.check()?;
         let objectives = self.objectives();
+        if self.data.stream.is_some() {
+            if !matches!(objectives.as_slice(), [Objective { head: HeadKind::Value, .. }]) {
+                return Err("data.stream has values of positions only: model.head must be `value`".to_owned());
+            }
+            if training.epochs.is_some() && self.data.max_positions.is_none() {
+                return Err(
+                    "with data.stream nobody knows how long an epoch is: give training.samples, training.steps or \
+                     data.max_positions"
+                        .to_owned(),
+                );
+            }
+        }
         for (index, objective) in objectives.iter().enumerate() {
             objective.check()?;
             if objectives[..index].iter().any(|other| other.head == objective.head) {
@@ -422,7 +477,11 @@ impl Config {
         [
             (
                 "data",
-                DataSection { directory: saved.data.directory.clone(), ..self.data.clone() } == saved.data,
+                DataSection {
+                    directory: saved.data.directory.clone(),
+                    stream: saved.data.stream.clone(),
+                    ..self.data.clone()
+                } == saved.data,
             ),
             ("model", self.model == saved.model),
             ("loss", self.loss == saved.loss),
@@ -434,6 +493,28 @@ impl Config {
         ]
         .into_iter()
         .find_map(|(name, same)| (!same).then_some(name))
+    }
+}
+
+impl DataSection {
+    fn check(&self) -> Result<(), String> {
+        let streamed = self.stream.is_some();
+        if streamed != is_empty(&self.directory) {
+            return Err("give data.directory or data.stream, one of them".to_owned());
+        }
+        if !streamed && (self.max_positions.is_some() || !self.mates || self.shuffle != shuffle()) {
+            return Err("data.shuffle, data.max_positions and data.mates belong to data.stream".to_owned());
+        }
+        if streamed && !self.sources.is_empty() {
+            return Err("data.sources belongs to data.directory".to_owned());
+        }
+        if !(1..=MOST_SHUFFLED).contains(&self.shuffle) {
+            return Err(format!("data.shuffle is {}; it must be from 1 to {MOST_SHUFFLED}", self.shuffle));
+        }
+        if self.max_positions == Some(0) {
+            return Err("data.max_positions must be at least 1".to_owned());
+        }
+        Ok(())
     }
 }
 
@@ -517,6 +598,17 @@ mod tests {
         let residual = ["model.start=batch-first-residual", "model.filters=96", "model.blocks=6"];
         let residual = Config::parse(TEXT, &residual.map(str::to_owned)).unwrap();
         assert_eq!(Config::parse(&residual.to_toml().unwrap(), &[]).unwrap(), residual);
+        let cockfish = [
+            "model.start=cockfish",
+            "model.activation=leaky-relu",
+            "model.pooling=false",
+            "data.directory=''",
+            "data.stream=evals.jsonl.zst",
+            "data.shuffle=500",
+            "data.mates=false",
+        ];
+        let cockfish = Config::parse(TEXT, &cockfish.map(str::to_owned)).unwrap();
+        assert_eq!(Config::parse(&cockfish.to_toml().unwrap(), &[]).unwrap(), cockfish);
         let other = Config::parse(TEXT, &["training.batch=32".to_owned()]).unwrap();
         assert_eq!(config.conflict(&other), Some("training.batch"));
     }
@@ -532,6 +624,15 @@ mod tests {
             "model.head=[]",
             "model.head=['value', 'value']",
             "model.filters=32",
+            "model.activation=gelu",
+            "model={head='value', start='cockfish', activation='tanh'}",
+            "model={head='value', start='cockfish', filters=0}",
+            "data.directory=''",
+            "data.stream=evals.jsonl",
+            "data.max_positions=5",
+            "data={stream='evals.jsonl', sources=['x']}",
+            "data={stream='evals.jsonl', shuffle=0}",
+            "data={stream='evals.jsonl', max_positions=0}",
             "optimizer.dropout=1",
             "loss.value=cross-entropy",
             "loss.value={tanh={scale=0}}",

@@ -20,7 +20,7 @@ pub struct Dataset {
     pub hash: String,
 }
 
-fn data_error(error: data::DataError) -> TrainError {
+pub(crate) fn data_error(error: data::DataError) -> TrainError {
     TrainError::Config(error.to_string())
 }
 
@@ -34,7 +34,7 @@ fn target(objectives: &[Objective]) -> Target {
     }
 }
 
-fn turn(white_to_move: bool) -> Color {
+pub(crate) fn turn(white_to_move: bool) -> Color {
     if white_to_move { Color::White } else { Color::Black }
 }
 
@@ -167,7 +167,7 @@ impl Dataset {
 }
 
 impl HeldOut {
-    fn push(&mut self, record: &Record, label: i32, head: HeadKind, margin: i32) {
+    pub(crate) fn push(&mut self, record: &Record, label: i32, head: HeadKind, margin: i32) {
         self.examples.squares.push(record.squares);
         self.examples.turns.push(turn(record.white_to_move));
         match head {

@@ -21,6 +21,7 @@ pub mod report;
 mod run;
 mod schedule;
 mod scorer;
+mod source;
 mod trainer;
 mod validate;
 

@@ -2,19 +2,20 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::atomic::AtomicBool,
+    sync::{PoisonError, atomic::AtomicBool},
 };
 
 use nets::{BatchFirstResidual, Cockfish, Description, HeadKind, Layer, MoveScores, Network, Provenance};
 
 use crate::{
-    Average, Backend, BackendKind, BackendScorer, Checkpoint, Config, Dataset, Ending, EvaluatorScorer,
-    Event, HeldOut, Journal, Loss, Measures, Objective, OptimizerSettings, Plan, Progress, Scorer, State,
+    Average, Backend, BackendKind, BackendScorer, Checkpoint, Config, Ending, EvaluatorScorer, Event,
+    HeldOut, Journal, Loss, Measures, Objective, OptimizerSettings, Plan, Progress, Scorer, State,
     TrainError, Trainer, calibrate,
     config::{COCKFISH, RESIDUAL},
     machine,
     native::NativeBackend,
     report, revision,
+    source::{Batches, Source},
 };
 
 /// Positions of each source whose legal moves are all ranked at the end of a move head's run.
@@ -79,7 +80,10 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
         let published = Cockfish::default();
         let filters = config.model.filters.unwrap_or(published.filters);
         let blocks = config.model.blocks.unwrap_or(published.blocks);
-        Network::random(Description::cockfish(&Cockfish { filters, blocks, ..published }), seed)?
+        let activation = config.model.activation.unwrap_or(published.activation);
+        let global_mean = config.model.pooling.unwrap_or(published.global_mean);
+        let choice = Cockfish { filters, blocks, activation, global_mean };
+        Network::random(Description::cockfish(&choice), seed)?
     } else if start.ends_with(".json") {
         let path = Path::new(start);
         let text = std::fs::read_to_string(path)
@@ -191,11 +195,12 @@ pub fn train(
     stop: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<Outcome, TrainError> {
-    let dataset = Dataset::open(&config.data.directory)?;
+    let source = Source::open(config)?;
     let network = first_network(config)?;
     let checkpoint = find_checkpoint(config, resume)?;
     let folder = config.folder();
-    if let Some(checkpoint) = checkpoint.as_ref().filter(|checkpoint| checkpoint.state.data != dataset.hash) {
+    if let Some(checkpoint) = checkpoint.as_ref().filter(|checkpoint| checkpoint.state.data != source.hash())
+    {
         return Err(TrainError::Config(format!(
             "the data has changed since step {} of the run `{}`",
             checkpoint.state.step,
@@ -203,16 +208,14 @@ pub fn train(
         )));
     }
     let state = checkpoint.as_ref().map_or_else(
-        || State { seed: config.training.seed, data: dataset.hash.clone(), ..State::default() },
+        || State { seed: config.training.seed, data: source.hash().to_owned(), ..State::default() },
         |checkpoint| checkpoint.state.clone(),
     );
     let objectives = config.objectives();
-    let (batches, positions) = dataset.batches(config, state.step)?;
+    let Batches { batches, positions, counts } = source.batches(config, state.step)?;
     let mut held_out = Vec::new();
     for objective in &objectives {
-        let (sources, margin) = (&config.data.sources, config.data.blunder_margin);
-        let sources = dataset.held_out(&config.data.directory, objective.head, sources, margin)?;
-        held_out.push((*objective, sources));
+        held_out.push((*objective, source.held_out(config, objective.head)?));
     }
     // Only now: a run that is refused leaves no trace.
     write_config(config)?;
@@ -241,7 +244,7 @@ pub fn train(
         backend: own.describe(),
         machine: machine(),
         revision: revision(),
-        data: dataset.hash.clone(),
+        data: source.hash().to_owned(),
         seed: config.training.seed,
     })?;
     progress.start(&Plan {
@@ -266,7 +269,7 @@ pub fn train(
         positions,
         folder: &folder,
         backend: own,
-        batches: Box::new(batches),
+        batches,
         average,
         held_out: &held_out,
         scorer: &scorer,
@@ -275,6 +278,10 @@ pub fn train(
         stop,
     };
     let ending = trainer.run(progress)?;
+    let seen = counts.map(|counts| counts.lock().unwrap_or_else(PoisonError::into_inner).to_string());
+    if let Some(seen) = &seen {
+        progress.note(seen);
+    }
     let mut outcome = Outcome {
         ending,
         step: trainer.state.step,
@@ -283,7 +290,7 @@ pub fn train(
         measures: Vec::new(),
     };
     if ending != Ending::Interrupted {
-        let (path, measures) = finish(&mut trainer, &held_out, progress)?;
+        let (path, measures) = finish(&mut trainer, &held_out, seen, progress)?;
         (outcome.network, outcome.measures) = (Some(path), measures);
     }
     report::write(&folder)?;
@@ -294,6 +301,7 @@ pub fn train(
 fn finish(
     trainer: &mut Trainer<'_>,
     held_out: &[(Objective, Vec<HeldOut>)],
+    seen: Option<String>,
     progress: &mut dyn Progress,
 ) -> Result<(PathBuf, Vec<Measures>), TrainError> {
     let config = trainer.config;
@@ -307,6 +315,9 @@ fn finish(
         let held_out: Vec<HeldOut> = held_out.iter().map(sample).collect();
         calibrate::calibrate_head(&mut network.calibration, scorer.as_mut(), objective.head, &held_out)?;
         network.provenance.append(&mut provenance(trainer, objective, &measures));
+    }
+    if let Some(seen) = seen {
+        network.provenance.insert("streamed".to_owned(), seen);
     }
     network.name = config.run.name.clone();
     let path = trainer.folder.join("network.safetensors");

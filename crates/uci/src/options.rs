@@ -70,6 +70,7 @@ enum Name {
     WeightsFile,
     System,
     Search,
+    QuietLeaves,
     Cpu,
     Precision,
     ShowWdl,
@@ -79,7 +80,7 @@ enum Name {
 /// What stands for no wish.
 const AUTOMATIC: &str = "auto";
 
-const TABLE: [(&str, Name, Kind); 14] = [
+const TABLE: [(&str, Name, Kind); 15] = [
     ("Hash", Name::Hash, Kind::Spin { least: 1, most: 65_536 }),
     ("Clear Hash", Name::ClearHash, Kind::Button),
     ("Threads", Name::Threads, Kind::Spin { least: 1, most: 256 }),
@@ -90,6 +91,7 @@ const TABLE: [(&str, Name, Kind); 14] = [
     ("WeightsFile", Name::WeightsFile, Kind::Text),
     ("System", Name::System, Kind::Combo(&[AUTOMATIC, "batch-first", "cockfish", "convchess"])),
     ("Search", Name::Search, Kind::Combo(&["kbest", "alphabeta", "puct"])),
+    ("Quiet Leaves", Name::QuietLeaves, Kind::Check),
     ("CPU", Name::Cpu, Kind::Combo(&[AUTOMATIC, "amx", "avx512", "avx2", "portable"])),
     ("Precision", Name::Precision, Kind::Combo(&[AUTOMATIC, "bf16", "f32", "int8"])),
     ("UCI_ShowWDL", Name::ShowWdl, Kind::Check),
@@ -159,6 +161,7 @@ impl Options {
                 };
                 match option {
                     Name::Ponder => self.ponder = on,
+                    Name::QuietLeaves => self.settings.quiet_leaves = on,
                     Name::ShowWdl => self.show_wdl = on,
                     _ => self.chess960 = on,
                 }
@@ -225,6 +228,7 @@ impl Options {
             },
             Name::System => self.system.map_or(AUTOMATIC, System::name).to_owned(),
             Name::Search => self.algorithm.name().to_owned(),
+            Name::QuietLeaves => self.settings.quiet_leaves.to_string(),
             Name::Cpu => self.path.map_or(AUTOMATIC, CpuPath::name).to_owned(),
             Name::Precision => self.precision.map_or(AUTOMATIC, Precision::name).to_owned(),
             Name::ShowWdl => self.show_wdl.to_string(),

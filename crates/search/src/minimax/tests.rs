@@ -1,0 +1,115 @@
+//! Minimax with alpha-beta, cache and batches against minimax straight from the rules.
+
+use std::collections::HashMap;
+
+use board::to_uci;
+use eval::{Batch, Mock};
+
+use super::*;
+use crate::plain::{Dice, Plain, mates_in, small_position};
+
+fn minimax(seed: u64, settings: Settings) -> Minimax {
+    Minimax::new(Box::new(Mock::new(seed)), &Calibration::default(), &Settings { hash_mib: 16, ..settings })
+}
+
+fn go(search: &mut Minimax, position: &Position, limits: &Limits) -> Outcome {
+    search.search(&Game::new(position.clone()), limits, &Control::default(), &mut |_| {}).unwrap()
+}
+
+/// Minimax with leaves at the network's word.
+fn plain(evaluator: &mut Mock, position: &Position, depth: u32) -> Value {
+    if let Some(value) = rules::ended(position) {
+        return value;
+    }
+    if depth == 0 {
+        let mut batch = Batch::default();
+        batch.push(position, true, &[]);
+        return evaluator.evaluate(batch).unwrap().scores.values[0] as Value;
+    }
+    let moves = position.legal_moves();
+    let values = moves.iter().map(|&mv| from_child(plain(evaluator, &position.after(mv), depth - 1)));
+    values.fold(-INFINITY, Value::max)
+}
+
+#[test]
+fn value_and_best_move_equal_plain_minimax() {
+    for seed in 0..100 {
+        let position = small_position(&mut Dice(seed), 5);
+        // Depth 5 is where a position of the line may come back.
+        for depth in 1..=3 {
+            for batch in [0, 1, 5] {
+                let limits = Limits { depth: Some(depth), ..Limits::default() };
+                let settings = Settings { batch, quiet_leaves: false, ..Settings::default() };
+                let outcome = go(&mut minimax(seed, settings), &position, &limits);
+                let mut evaluator = Mock::new(seed);
+                let worth = |mv: Move| from_child(plain(&mut evaluator, &position.after(mv), depth - 1));
+                let values: Vec<Value> = position.legal_moves().iter().copied().map(worth).collect();
+                let best = values.iter().copied().max().unwrap();
+                assert_eq!(outcome.lines[0].score, to_score(best), "{} depth {depth}", position.fen());
+                let chosen = position.legal_moves().iter().position(|&mv| Some(mv) == outcome.best);
+                assert_eq!(values[chosen.unwrap()], best, "{} depth {depth}", position.fen());
+            }
+        }
+    }
+}
+
+#[test]
+fn quiet_leaves_equal_those_of_plain_minimax() {
+    for seed in 0..100 {
+        let position = small_position(&mut Dice(seed), 5);
+        let mut plain = Plain { evaluator: Mock::new(seed), leaves: HashMap::new() };
+        for depth in 1..=3 {
+            let expected = plain.root(&position, depth);
+            let best = expected.values().copied().max().unwrap();
+            let limits = Limits { depth: Some(depth), ..Limits::default() };
+            let outcome = go(&mut minimax(seed, Settings::default()), &position, &limits);
+            assert_eq!(outcome.lines[0].score, to_score(best), "{} depth {depth}", position.fen());
+            let chosen = to_uci(&position, outcome.best.unwrap());
+            assert_eq!(expected[&chosen], best, "{} depth {depth}", position.fen());
+        }
+    }
+}
+
+#[test]
+fn short_mates_are_found() {
+    let mut dice = Dice(11);
+    let mut found = [0; 3];
+    while found[1] < 15 || found[2] < 15 {
+        let position = small_position(&mut dice, 4);
+        let Some(moves) = (1..=2).find(|&moves| mates_in(&position, moves)) else { continue };
+        found[moves as usize] += 1;
+        let limits = Limits { depth: Some(2 * moves - 1), ..Limits::default() };
+        let outcome = go(&mut minimax(1, Settings::default()), &position, &limits);
+        assert_eq!(outcome.lines[0].score, Score::Mate(moves as i32), "{}", position.fen());
+    }
+}
+
+#[test]
+fn siblings_are_evaluated_together_and_no_position_twice() {
+    let start = Position::default();
+    let limits = Limits { depth: Some(1), ..Limits::default() };
+    let settings = Settings { quiet_leaves: false, ..Settings::default() };
+    let mut search = minimax(3, settings.clone());
+    assert_eq!(go(&mut search, &start, &limits).nodes, 20);
+    assert_eq!(go(&mut search, &start, &limits).nodes, 0, "the cache lasts");
+    search.clear();
+    assert_eq!(go(&mut search, &start, &limits).nodes, 20);
+
+    // With all siblings known, minimax of two plies takes far fewer than 20 x 20 evaluations.
+    let limits = Limits { depth: Some(2), ..Limits::default() };
+    let narrow = go(&mut minimax(3, Settings { batch: 1, ..settings.clone() }), &start, &limits).nodes;
+    let wide = go(&mut minimax(3, Settings { batch: 64, ..settings }), &start, &limits).nodes;
+    assert_eq!(wide, 20 + 20 * 20, "a batch of all siblings cannot be cut short");
+    assert!(narrow < 200, "{narrow}");
+}
+
+#[test]
+fn lines_are_several_and_different() {
+    let mut search = minimax(3, Settings { multipv: 3, ..Settings::default() });
+    let limits = Limits { depth: Some(3), ..Limits::default() };
+    let outcome = go(&mut search, &Position::default(), &limits);
+    let firsts: Vec<Move> = outcome.lines.iter().map(|line| line.pv[0]).collect();
+    assert!(firsts.len() == 3 && firsts[0] != firsts[1] && firsts[1] != firsts[2] && firsts[0] != firsts[2]);
+    assert!(outcome.lines.is_sorted_by(|a, b| a.score.order() >= b.score.order()));
+    assert!(outcome.lines.iter().all(|line| line.pv.len() == 3 && line.depth == 3));
+}
