@@ -13,11 +13,14 @@ use eval::{
     cpu::{CpuEvaluator, CpuOptions, CpuPath, Precision},
 };
 use nets::{Network, System};
-use search::{Algorithm, Search, Settings};
+use search::{Algorithm, Minimax, Search, Settings};
 use uci::{Built, Options};
 
 /// The network that is used unless another is asked for.
 const EMBEDDED: &[u8] = include_bytes!("../../../networks/batch-first.safetensors");
+
+/// The network of `--system cockfish`.
+const COCKFISH: &[u8] = include_bytes!("../../../networks/cockfish.safetensors");
 
 /// Flags of every command that searches.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -89,14 +92,14 @@ pub fn network(path: Option<&Path>) -> anyhow::Result<Network> {
 
 /// The network of a system in this program.
 fn embedded(system: System) -> anyhow::Result<Network> {
-    match system {
-        System::BatchFirst => {
-            Network::from_bytes(EMBEDDED, "the embedded network").context("the program is damaged")
-        }
-        System::Cockfish | System::ConvChess => {
+    let bytes = match system {
+        System::BatchFirst => EMBEDDED,
+        System::Cockfish => COCKFISH,
+        System::ConvChess => {
             bail!("there is no network of the system {system} in this program; name one with --net FILE")
         }
-    }
+    };
+    Network::from_bytes(bytes, "the embedded network").context("the program is damaged")
 }
 
 /// The network that the options ask for, and the system that plays with it.
@@ -123,7 +126,7 @@ pub fn choose(options: &Options) -> anyhow::Result<(Network, System)> {
         "the search {} belongs to the system batch-first; {system} has its own",
         options.algorithm.name()
     );
-    ensure!(system == System::BatchFirst, "this version has no way to play with the system {system}");
+    ensure!(system != System::ConvChess, "this version has no way to play with the system {system}");
     Ok((network, system))
 }
 
@@ -143,8 +146,11 @@ pub fn build(options: &Options) -> anyhow::Result<Built> {
         System::BatchFirst => {
             options.algorithm.build(Box::new(evaluator), &network.calibration, &options.settings)
         }
-        // `choose` has refused them.
-        System::Cockfish | System::ConvChess => bail!("the system {system} cannot be played"),
+        System::Cockfish => {
+            Box::new(Minimax::new(Box::new(evaluator), &network.calibration, &options.settings))
+        }
+        // `choose` has refused it.
+        System::ConvChess => bail!("the system {system} cannot be played"),
     };
     Ok(Built { search, description })
 }

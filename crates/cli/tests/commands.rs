@@ -123,6 +123,31 @@ fn bad_input_is_one_sentence_and_exit_code_2() {
 }
 
 #[test]
+fn a_system_is_chosen_by_name_or_by_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.safetensors");
+    let mut network =
+        nets::Network::random(nets::Description::cockfish(&nets::Cockfish::default()), 1).unwrap();
+    network.name = "mine".to_owned();
+    network.save(&file).unwrap();
+    for system in [&["--system", "cockfish"][..], &["--net", file.to_str().unwrap()]] {
+        let output = run(&[&["analyze", "--depth", "2", "--json"], system].concat());
+        assert!(output.status.success(), "{system:?}: {}", text(&output.stderr));
+        let mut info = program(&[&["uci"], system].concat());
+        let transcript = info.write_stdin("go depth 1\nisready\n").output().unwrap();
+        let transcript = text(&transcript.stdout);
+        assert!(transcript.contains("bestmove "), "{transcript}");
+    }
+    // Over UCI the system is an option.
+    let switched = program(&["uci"])
+        .write_stdin("setoption name System value cockfish\nisready\ngo depth 1\n")
+        .output()
+        .unwrap();
+    let switched = text(&switched.stdout);
+    assert!(switched.contains("network cockfish") && switched.contains("bestmove "), "{switched}");
+}
+
+#[test]
 fn messages() {
     let folder = tempfile::tempdir().unwrap();
     let net = folder.path().join("x.safetensors");
