@@ -8,6 +8,12 @@ use crate::{
     score::{INFINITY, Value},
 };
 
+/// Centipawns by which a search to some depth usually changes a value.
+const VALUE_NOISE: f32 = 100.0;
+
+/// Levels of the pool for each unit of the natural logarithm of a chance.
+const LEVELS_A_UNIT: f32 = 4.0;
+
 /// A slot number and the life it meant: outdated references are recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameRef {
@@ -34,6 +40,13 @@ pub(super) struct Edge {
     /// Centipawns for the mover after the move, as the move head sees it, or hundredths of the logarithm of the move's
     /// chance (a policy); `i16::MAX` where only forcing moves are looked at.
     pub score: i16,
+}
+
+impl Edge {
+    /// The move's chance in the policy; 0 for a forcing move, which has none.
+    fn chance(&self) -> f32 {
+        if self.score == i16::MAX { 0.0 } else { (f32::from(self.score) / 100.0).exp() }
+    }
 }
 
 /// What an open position waits for.
@@ -71,6 +84,8 @@ pub(super) struct Frame {
     pub edges: Vec<Edge>,
     /// Next edge to open.
     pub next: usize,
+    /// Under a policy: the sum of the chances of moves that turned out to miss the separator.
+    pub missed: f32,
     /// Places of edges whose reduced search reached the separator: to be searched to full depth.
     pub verify: Vec<u8>,
     /// Open children.
@@ -87,6 +102,32 @@ impl Frame {
     /// Is there a move to open?
     pub(super) fn has_moves(&self) -> bool {
         self.next < self.edges.len() || !self.verify.is_empty()
+    }
+
+    /// Under a policy: how doubtful it is that the next move will be needed, in levels of the pool. `value` is the
+    /// position's own.
+    ///
+    /// Either the position misses its separator, the likelier the further its value lies below; then all moves are needed.
+    /// Or one of them reaches it, each with its chance in the policy; then the next is needed unless that one is among
+    /// those that are being searched.
+    pub(super) fn doubt(&self, value: Option<Value>) -> u8 {
+        let opened = self.edges[..self.next].iter().map(Edge::chance).sum::<f32>().min(1.0);
+        let missed = self.missed.min(opened);
+        let misses = value.map_or(0.5, |value| {
+            let below = (self.separator - value) as f32;
+            1.0 / (1.0 + (-below / VALUE_NOISE).exp())
+        });
+        let least = 1e-6;
+        let needed = (misses + (1.0 - misses) * (1.0 - opened)).max(least)
+            / (misses + (1.0 - misses) * (1.0 - missed)).max(least);
+        // `as` saturates.
+        (-needed.ln() * LEVELS_A_UNIT).round() as u8
+    }
+
+    /// Notes, under a policy, that the move of an edge missed the separator.
+    pub(super) fn note_miss(&mut self, index: u8) {
+        let chance = self.edges.iter().find(|edge| edge.index == index).map_or(0.0, Edge::chance);
+        self.missed += chance;
     }
 
     /// The move behind the lower bound where that decides or is exact, else the one that came closest.
@@ -173,6 +214,7 @@ impl Frames {
                 hopeful: NO_MOVE,
                 edges: Vec::new(),
                 next: 0,
+                missed: 0.0,
                 verify: Vec::new(),
                 children: Vec::new(),
                 parents: Vec::new(),
@@ -194,6 +236,7 @@ impl Frames {
         frame.best = NO_MOVE;
         frame.hopeful = NO_MOVE;
         frame.next = 0;
+        frame.missed = 0.0;
         frame.ticket_level = u8::MAX;
         self.reference(slot)
     }
@@ -209,5 +252,30 @@ impl Frames {
         frame.children.clear();
         frame.parents.clear();
         self.free.push(slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_move_is_in_doubt_while_a_good_first_one_is_searched() {
+        let mut frames = Frames::default();
+        let position = Position::default();
+        let moves = position.legal_moves();
+        let reference = frames.add(position, 0, 32, 0, 1);
+        let frame = frames.get_mut(reference).unwrap();
+        // Chances of 60 %, 30 % and 5 %.
+        frame.edges =
+            (0..).zip([-51, -120, -300]).map(|(index, score)| Edge { mv: moves[0], index, score }).collect();
+        assert_eq!(frame.doubt(Some(300)), 0, "the first move is needed");
+        frame.next = 1;
+        let doubts = [-300, 0, 300].map(|value| frame.doubt(Some(value)));
+        assert!(doubts[0] == 0 && doubts[0] < doubts[1] && doubts[1] < doubts[2], "{doubts:?}");
+        frame.note_miss(0);
+        assert_eq!(frame.doubt(Some(300)), 0, "the first move is known to miss");
+        frame.next = 2;
+        assert!(frame.doubt(Some(300)) > doubts[2], "what is left is unlikelier still");
     }
 }

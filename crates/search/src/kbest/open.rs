@@ -19,12 +19,6 @@ use crate::{
 /// Speculation of opening the next forcing move before the last one is known.
 const FORCING_SPECULATION: u8 = 2;
 
-/// With a policy: that of opening the next move of a position that is expected to need all its moves.
-const NEEDED_ANYWAY: u8 = 1;
-
-/// With a policy: that of opening it where the first is expected to do.
-const SECOND_GUESS: u8 = 3;
-
 /// What is to be done with a move, unless it gives check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
@@ -144,12 +138,7 @@ impl Searcher {
                         MoveScores::Centipawns => {
                             self.pool.speculation(f32::from(next.score) - frame.separator as f32)
                         }
-                        // Nothing is expected of a position that is worth less than its separator.
-                        MoveScores::Policy => {
-                            let value = memory.value(frame.position.key());
-                            let misses = value.is_some_and(|value| value < frame.separator);
-                            if misses { NEEDED_ANYWAY } else { SECOND_GUESS }
-                        }
+                        MoveScores::Policy => frame.doubt(memory.value(frame.position.key())),
                     },
                     None => 0,
                 };

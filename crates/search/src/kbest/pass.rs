@@ -339,7 +339,14 @@ impl Searcher {
                 }
                 self.close(reference, lower, upper, memory, true);
             } else {
-                self.enqueue(reference, 0);
+                let doubt = match self.move_scores {
+                    MoveScores::Policy => {
+                        frame.note_miss(edge);
+                        frame.doubt(memory.value(frame.position.key()))
+                    }
+                    MoveScores::Centipawns => 0,
+                };
+                self.enqueue(reference, doubt);
             }
         }
         None
