@@ -43,6 +43,10 @@ pub struct Minimax {
 /// Where evaluations are limited, so many positions may be looked at for each: what is known costs none.
 const VISITS: u64 = 100;
 
+/// So many siblings at least are evaluated together where no size is asked for: the megabytes of a dense layer are read
+/// once for all of them.
+const SIBLINGS: usize = 8;
+
 /// A window for the mover seen by the other side.
 fn turned((alpha, beta): (Value, Value)) -> (Value, Value) {
     (child_separator(beta) - 1, child_separator(alpha + 1))
@@ -55,6 +59,13 @@ fn shares(settings: &Settings) -> (usize, usize) {
 }
 
 impl Minimax {
+    /// Siblings evaluated together at most.
+    fn width(&self) -> usize {
+        let wanted = self.settings.batch;
+        let least = if wanted == 0 { self.evaluations.width(SIBLINGS) } else { 1 };
+        self.evaluations.width(wanted).max(least)
+    }
+
     /// A search over an evaluator with a value head; `calibration` gives win, draw and loss.
     #[must_use]
     pub fn new(evaluator: Box<dyn Evaluator>, calibration: &Calibration, settings: &Settings) -> Self {
@@ -163,7 +174,7 @@ impl Minimax {
         watch: &mut Watch<'_>,
     ) -> Result<(Value, u8), Stop> {
         let (mut best, mut chosen) = (-INFINITY, NO_MOVE);
-        let siblings = if depth == 0 { self.evaluations.width(self.settings.batch) } else { 1 };
+        let siblings = if depth == 0 { self.width() } else { 1 };
         for siblings in children.chunks(siblings) {
             if depth == 0 {
                 self.learn(siblings.iter().map(|(_, after)| after), watch)?;
@@ -214,7 +225,7 @@ impl Minimax {
             return Ok(best);
         }
         let children: Vec<Position> = forcing_moves(position).iter().map(|&mv| position.after(mv)).collect();
-        let width = self.evaluations.width(self.settings.batch);
+        let width = self.width();
         for siblings in children.chunks(width) {
             let open = siblings.iter().filter(|after| rules::ended(after).is_none());
             self.learn(open, watch)?;
@@ -246,7 +257,7 @@ impl Minimax {
         self.path.truncate(self.root_at);
         self.path.push(position.key());
         if depth == 1 {
-            let width = self.evaluations.width(self.settings.batch);
+            let width = self.width();
             for siblings in moves.chunks(width) {
                 let siblings: Vec<Position> = siblings.iter().map(|&mv| position.after(mv)).collect();
                 self.learn(siblings.iter(), watch).map_err(|stop| (stop, None))?;
