@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
     let folder = tempfile::tempdir_in(memory()).expect("a folder");
     let path = folder.path().join(name);
     std::fs::write(&path, text).expect("written");
-    let _ = read_file(&path, 1, |parsed, _| {
+    let _ = read_file(&path, 1, &data::GameFilter::default(), |parsed, _| {
         for record in &parsed.records {
             assert_eq!(&Record::unpack(&record.pack()), record);
             assert!(usize::from(record.played) < nets::POLICY_SIZE || record.played == u16::MAX);

@@ -1,5 +1,6 @@
 //! `batch-first analyze`: one position thought about, shown to people or told to programs.
 
+mod distribution;
 mod json;
 mod screen;
 
@@ -20,7 +21,7 @@ use crate::{
 /// Analyse a position: score, chances and best lines as the search finds them.
 ///
 /// Scores and chances are White's on the screen, the side to move's with --json. Without a limit the search takes
-/// five seconds. Ctrl-C ends it and shows what it has.
+/// five seconds. Ctrl-C ends it and shows what it has. A system without a search shows the chance of every legal move.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Position as a FEN (default: the start position).
@@ -80,6 +81,17 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     options.settings.multipv = args.multipv as usize;
     options.settings.move_overhead = Duration::ZERO;
     let mut built = engine::build(&options)?;
+    if let Some(chances) = built.search.chances(game.position()) {
+        let charset = if args.ascii { Charset::Ascii } else { Charset::of_locale() };
+        return distribution::show(
+            &mut io::stdout().lock(),
+            &game,
+            &chances?,
+            &built.description,
+            args.json,
+            charset,
+        );
+    }
     let mut view: Box<dyn View> = if args.json {
         Box::new(json::Json)
     } else {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::{Subcommand, ValueEnum};
-use data::{ImportOptions, ImportProgress};
+use data::{GameFilter, ImportOptions, ImportProgress, Results};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Training data.
@@ -49,6 +49,21 @@ struct ImportArgs {
     /// Also keep positions with a played move but no evaluation.
     #[arg(long)]
     unlabelled: bool,
+    /// Keep equal positions as often as they occur, for learning moves: how often a move is played matters there.
+    #[arg(long)]
+    duplicates: bool,
+    /// Only games whose players are both rated at least so high.
+    #[arg(long, value_name = "RATING")]
+    min_elo: Option<u32>,
+    /// Only games with such a result.
+    #[arg(long, value_enum, default_value_t = Wanted::Any)]
+    results: Wanted,
+    /// Only games of at least so many moves of both sides together.
+    #[arg(long, value_name = "PLIES")]
+    min_plies: Option<u32>,
+    /// Only games of at most so many moves of both sides together.
+    #[arg(long, value_name = "PLIES")]
+    max_plies: Option<u32>,
     /// Replace the shards that the folder already holds.
     #[arg(long)]
     overwrite: bool,
@@ -78,6 +93,25 @@ enum Mates {
     Drop,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Wanted {
+    Any,
+    /// Won, lost or drawn.
+    Finished,
+    /// Won by one side.
+    Decisive,
+}
+
+impl From<Wanted> for Results {
+    fn from(wanted: Wanted) -> Self {
+        match wanted {
+            Wanted::Any => Self::Any,
+            Wanted::Finished => Self::Finished,
+            Wanted::Decisive => Self::Decisive,
+        }
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -96,6 +130,13 @@ fn import(args: &ImportArgs) -> anyhow::Result<()> {
         max_positions: args.max_positions,
         mates: args.mates == Mates::Keep,
         unlabelled: args.unlabelled,
+        duplicates: args.duplicates,
+        games: GameFilter {
+            min_elo: args.min_elo,
+            results: args.results.into(),
+            min_plies: args.min_plies,
+            max_plies: args.max_plies,
+        },
         threads: args.threads,
         overwrite: args.overwrite,
     };

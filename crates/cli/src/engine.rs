@@ -13,7 +13,7 @@ use eval::{
     cpu::{CpuEvaluator, CpuOptions, CpuPath, Precision},
 };
 use nets::{Network, System};
-use search::{Algorithm, Minimax, Search, Settings};
+use search::{Algorithm, ConvChess, Minimax, Search, Settings};
 use uci::{Built, Options};
 
 /// The network that is used unless another is asked for.
@@ -21,6 +21,9 @@ const EMBEDDED: &[u8] = include_bytes!("../../../networks/batch-first.safetensor
 
 /// The network of `--system cockfish`.
 const COCKFISH: &[u8] = include_bytes!("../../../networks/cockfish.safetensors");
+
+/// ConvChess's seven networks.
+const CONVCHESS: &[u8] = include_bytes!("../../../networks/convchess.safetensors");
 
 /// Flags of every command that searches.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -95,9 +98,7 @@ fn embedded(system: System) -> anyhow::Result<Network> {
     let bytes = match system {
         System::BatchFirst => EMBEDDED,
         System::Cockfish => COCKFISH,
-        System::ConvChess => {
-            bail!("there is no network of the system {system} in this program; name one with --net FILE")
-        }
+        System::ConvChess => CONVCHESS,
     };
     Network::from_bytes(bytes, "the embedded network").context("the program is damaged")
 }
@@ -114,7 +115,11 @@ pub fn choose(options: &Options) -> anyhow::Result<(Network, System)> {
         }
         (Some(path), wanted) => {
             let network = Network::load(path)?;
-            let system = System::of(&network.description);
+            let mut system = System::of(&network.description);
+            // A policy can always be asked for moves without a search.
+            if wanted == Some(System::ConvChess) && ConvChess::check(&network).is_ok() {
+                system = System::ConvChess;
+            }
             if let Some(wanted) = wanted.filter(|&wanted| wanted != system) {
                 bail!("`{}` is a network of the system {system}, not {wanted}", path.display());
             }
@@ -126,7 +131,9 @@ pub fn choose(options: &Options) -> anyhow::Result<(Network, System)> {
         "the search {} belongs to the system batch-first; {system} has its own",
         options.algorithm.name()
     );
-    ensure!(system != System::ConvChess, "this version has no way to play with the system {system}");
+    if system == System::ConvChess {
+        ConvChess::check(&network)?;
+    }
     Ok((network, system))
 }
 
@@ -137,10 +144,14 @@ pub fn choose(options: &Options) -> anyhow::Result<(Network, System)> {
 pub fn build(options: &Options) -> anyhow::Result<Built> {
     let (network, system) = choose(options)?;
     let network = Arc::new(network);
-    let evaluator = CpuEvaluator::new(
-        Arc::clone(&network),
-        CpuOptions { threads: options.threads, precision: options.precision, path: options.path },
-    )?;
+    let cpu = CpuOptions { threads: options.threads, precision: options.precision, path: options.path };
+    if system == System::ConvChess {
+        let description =
+            format!("network {}, {system}: moves by their chances, without a search", network.name);
+        let search = Box::new(ConvChess::new(network, cpu, &options.settings)?);
+        return Ok(Built { search, description });
+    }
+    let evaluator = CpuEvaluator::new(Arc::clone(&network), cpu)?;
     let description = evaluator.describe();
     let search: Box<dyn Search> = match system {
         System::BatchFirst => {
@@ -149,8 +160,8 @@ pub fn build(options: &Options) -> anyhow::Result<Built> {
         System::Cockfish => {
             Box::new(Minimax::new(Box::new(evaluator), &network.calibration, &options.settings))
         }
-        // `choose` has refused it.
-        System::ConvChess => bail!("the system {system} cannot be played"),
+        // Built above.
+        System::ConvChess => bail!("the system {system} has no evaluator"),
     };
     Ok(Built { search, description })
 }

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use nets::{HeadKind, MoveScores, Network, System};
-use train::{Dataset, EvaluatorScorer, HeldOut, Measures, Phase, Scorer, calibrate, join, summary, validate};
+use train::{
+    Dataset, EvaluatorScorer, HeldOut, Loss, Measures, Phase, Scorer, SelectorScorer, calibrate, join,
+    summary, validate,
+};
 
 /// Positions of each source whose legal moves are all ranked.
 const AGREEMENT_POSITIONS: usize = 2_000;
@@ -86,8 +89,8 @@ struct Data {
 
 impl Data {
     /// The held-out positions for a head.
-    fn held_out(&self, head: HeadKind) -> anyhow::Result<Vec<HeldOut>> {
-        held_out(&self.data, head, &self.sources, self.positions, self.blunder_margin)
+    fn held_out(&self, network: &Network, head: HeadKind) -> anyhow::Result<Vec<HeldOut>> {
+        held_out(&self.data, (head, loss(network, head)), &self.sources, self.positions, self.blunder_margin)
     }
 
     fn scorer(&self, network: &Network, head: HeadKind) -> anyhow::Result<Box<dyn Scorer>> {
@@ -95,20 +98,29 @@ impl Data {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             threads => threads,
         };
+        if head.is_selector() {
+            return Ok(Box::new(SelectorScorer::new(network, head)?));
+        }
         Ok(Box::new(EvaluatorScorer::new(network, head, threads)?))
     }
+}
+
+/// What a head is judged by.
+fn loss(network: &Network, head: HeadKind) -> Loss {
+    let is_policy = head == HeadKind::Moves && network.calibration.move_scores == MoveScores::Policy;
+    if is_policy || head.is_selector() { Loss::CrossEntropy } else { Loss::Ordinal }
 }
 
 /// The held-out positions of a folder for a head, at most `positions` of each source (0: all). Moves that give away more
 /// than `margin` centipawns are no examples for a policy.
 fn held_out(
     data: &Path,
-    head: HeadKind,
+    (head, loss): (HeadKind, Loss),
     names: &[String],
     positions: usize,
     margin: i32,
 ) -> anyhow::Result<Vec<HeldOut>> {
-    let sources = Dataset::open(data)?.held_out(data, head, names, margin)?;
+    let sources = Dataset::open(data)?.held_out(data, (head, loss), names, margin)?;
     if sources.is_empty() {
         bail!("`{}` has no held-out positions for the {} head", data.display(), head.name());
     }
@@ -130,8 +142,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         Command::Validate { file, data, json } => judge(&file, &data, json),
         Command::Calibrate { file, data, out } => {
             let mut network = Network::load(&file)?;
-            for kind in heads(&network) {
-                let held_out = data.held_out(kind)?;
+            for kind in heads(&network).into_iter().filter(|kind| !kind.is_selector()) {
+                let held_out = data.held_out(&network, kind)?;
                 let mut scorer = data.scorer(&network, kind)?;
                 calibrate::calibrate_head(&mut network.calibration, scorer.as_mut(), kind, &held_out)?;
             }
@@ -189,7 +201,8 @@ fn info(file: &Path, json: bool) -> anyhow::Result<()> {
         print(&format!("head         {}: {} layers", head.kind.name(), head.layers.len()));
     }
     let calibration = &network.calibration;
-    for kind in heads(&network) {
+    // The outputs of selectors are chances as they are.
+    for kind in heads(&network).into_iter().filter(|kind| !kind.is_selector()) {
         let map = if kind == HeadKind::Value { &calibration.value } else { &calibration.moves };
         let policy = kind == HeadKind::Moves && calibration.move_scores == MoveScores::Policy;
         let unit = if policy { "logarithms of chances" } else { "centipawns" };
@@ -205,13 +218,18 @@ fn info(file: &Path, json: bool) -> anyhow::Result<()> {
             ends(&map.outputs)
         ));
     }
-    print(&format!(
-        "chances      the mover wins half of the games at {:.0} centipawns; scale {:.0}",
-        calibration.wdl.offset, calibration.wdl.scale
-    ));
+    let has = |kind| network.description.head(kind).is_some();
+    if has(HeadKind::Value) {
+        print(&format!(
+            "chances      the mover wins half of the games at {:.0} centipawns; scale {:.0}",
+            calibration.wdl.offset, calibration.wdl.scale
+        ));
+    }
     let decimals = if calibration.move_scores == MoveScores::Policy { 2 } else { 0 };
     let bins: Vec<String> = calibration.bins.iter().map(|bin| format!("{bin:.decimals$}")).collect();
-    print(&format!("bins         {}", if bins.is_empty() { "none".to_owned() } else { bins.join(" ") }));
+    if has(HeadKind::Moves) {
+        print(&format!("bins         {}", if bins.is_empty() { "none".to_owned() } else { bins.join(" ") }));
+    }
     for (key, value) in &network.provenance {
         print(&format!("{key}: {value}"));
     }
@@ -234,7 +252,7 @@ fn judge(file: &Path, data: &Data, json: bool) -> anyhow::Result<()> {
     let network = Network::load(file)?;
     let mut all = serde_json::Map::new();
     for kind in heads(&network) {
-        let held_out = data.held_out(kind)?;
+        let held_out = data.held_out(&network, kind)?;
         let mut scorer = data.scorer(&network, kind)?;
         let measures =
             validate(scorer.as_mut(), kind, network.calibration.move_scores, &held_out, AGREEMENT_POSITIONS)?;

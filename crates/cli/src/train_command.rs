@@ -37,6 +37,9 @@ pub struct Args {
     /// Go on with the run from its newest checkpoint.
     #[arg(long)]
     resume: bool,
+    /// Try every combination of the values in the file's [grid] section, several runs at a time, and rank them.
+    #[arg(long)]
+    grid: bool,
     /// Change a setting of the file, for example `training.batch=512`; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
@@ -60,18 +63,31 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         }
     })
     .context("cannot listen for Ctrl-C")?;
-    let mut watcher: Box<dyn Progress> = match args.progress {
+    let mut watcher: Box<dyn Progress + Send> = match args.progress {
         Watch::Auto if std::io::stderr().is_terminal() => Box::new(progress::Bar::default()),
         Watch::Bar => Box::new(progress::Bar::default()),
         Watch::Auto | Watch::Plain => Box::new(progress::Lines::default()),
         Watch::Json => Box::new(progress::Json),
         Watch::None => Box::new(train::Silent),
     };
-    let outcome = train::train(&config, args.resume, &stop, watcher.as_mut())?;
+    if args.grid {
+        let trials = train::search_grid(&config, args.resume, &stop, watcher.as_mut())?;
+        return print_grid(&config, &trials);
+    }
+    let outcome = train::train_all(&config, args.resume, &stop, watcher.as_mut())?;
     if matches!(args.progress, Watch::Json | Watch::None) {
         return Ok(());
     }
     print(&outcome)
+}
+
+#[expect(clippy::print_stdout, reason = "a command's answer")]
+fn print_grid(config: &Config, trials: &[train::Trial]) -> anyhow::Result<()> {
+    for trial in trials {
+        println!("{}", trial.describe());
+    }
+    println!("table: {}", config.folder().join("grid.tsv").display());
+    Ok(())
 }
 
 #[expect(clippy::print_stdout, reason = "a command's answer")]

@@ -29,6 +29,34 @@ fn stable(text: &str) -> String {
 }
 
 #[test]
+fn convchess_shows_the_chances_of_all_legal_moves_and_plays_without_a_search() {
+    let arguments = ["analyze", "--system", "convchess", "--json", "--moves", "e4", "e5", "Nf3"];
+    let output = run(&arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let object: serde_json::Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    let moves = object["moves"].as_array().unwrap();
+    assert_eq!(moves.len(), 29);
+    let chances: Vec<f64> = moves.iter().map(|row| row["chance"].as_f64().unwrap()).collect();
+    assert!((chances.iter().sum::<f64>() - 1.0).abs() < 1e-4 && chances.is_sorted_by(|a, b| a >= b));
+    // Master games leave no doubt here.
+    assert!(["Nc6", "Nf6"].contains(&moves[0]["san"].as_str().unwrap()), "{object}");
+    let shown = text(&run(&arguments[..3]).stdout);
+    assert!(shown.contains("Best move: ") && shown.matches(" %").count() == 20, "{shown}");
+    let over = run(&["analyze", "--system", "convchess", "--fen", "7k/6Q1/6K1/8/8/8/8/8 b - - 0 1"]);
+    assert!(over.status.success() && text(&over.stdout).contains("Checkmate"));
+
+    let commands =
+        "setoption name MultiPV value 2\nposition startpos moves e2e4 e7e5 g1f3\ngo infinite\nstop\nquit\n";
+    let output = program(&["uci", "--system", "convchess"]).write_stdin(commands).output().unwrap();
+    let output = text(&output.stdout);
+    let best = format!("bestmove {}", moves[0]["uci"].as_str().unwrap());
+    assert!(output.lines().any(|line| line == best), "{output}");
+    assert!(
+        output.lines().filter(|line| line.starts_with("info string") && line.ends_with('%')).count() == 2
+    );
+}
+
+#[test]
 fn bad_input_is_one_sentence_and_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, content: &[u8]| {
@@ -44,6 +72,11 @@ fn bad_input_is_one_sentence_and_exit_code_2() {
         .save(&cockfish)
         .unwrap();
     let cockfish = cockfish.to_str().unwrap().to_owned();
+    let incomplete = folder.path().join("incomplete.safetensors");
+    let description =
+        nets::Description::convchess(&nets::ConvChess::default(), &nets::HeadKind::SELECTORS[..4]);
+    nets::Network::random(description, 1).unwrap().save(&incomplete).unwrap();
+    let incomplete = incomplete.to_str().unwrap().to_owned();
     let truncated = file("truncated.safetensors", &[9, 0, 0, 0, 0, 0, 0, 0, b'{', b'}']);
     let bad_epd = file("bad.epd", b"4k3/8/8/8/8/8/8/4K3 w - -\nnonsense\n");
     let empty_pgn = file("empty.pgn", b"");
@@ -82,15 +115,18 @@ fn bad_input_is_one_sentence_and_exit_code_2() {
         &["uci", "--net", &garbage],
         &["doctor", "--net", &garbage],
         &["uci", "--system", "sunfish"],
-        &["uci", "--system", "convchess"],
+        &["uci", "--net", &incomplete],
+        &["uci", "--system", "convchess", "--net", &cockfish],
+        &["uci", "--system", "convchess", "--search", "puct"],
         &["uci", "--system", "batch-first", "--net", &cockfish],
         &["uci", "--net", &cockfish, "--search", "puct"],
-        &["analyze", "--system", "convchess"],
+        &["analyze", "--system", "convchess", "--net", &incomplete],
+        &["analyze", "--system", "cockfish", "--net", &incomplete],
         &["analyze", "--system", "batch-first", "--net", &cockfish],
-        &["match", "--system", "convchess", "--compare", "internal", "internal", "--nodes", "1"],
-        &["match", "--compare", "internal; System=convchess", "internal", "--nodes", "1"],
+        &["match", "--compare", &incomplete, "internal", "--nodes", "1"],
+        &["match", "--compare", "internal; System=sunfish", "internal", "--nodes", "1"],
         &["match", "--system", "batch-first", "--compare", &cockfish, "internal", "--nodes", "1"],
-        &["ladder", "--system", "convchess", "--nodes", "1"],
+        &["ladder", "--engine", &incomplete, "--nodes", "1"],
         &["analyze", "--bogus"],
         &["analyze", "unexpected"],
         &["match"],

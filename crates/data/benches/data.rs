@@ -49,7 +49,7 @@ fn read_pgn(bencher: Bencher<'_, '_>, threads: usize) {
     let (_dir, path, positions) = games();
     bencher.counter(ItemsCount::new(positions)).bench_local(|| {
         let mut records = 0;
-        read_file(&path, threads, |piece, _| {
+        read_file(&path, threads, &data::GameFilter::default(), |piece, _| {
             records += piece.records.len();
             Ok(ControlFlow::Continue(()))
         })

@@ -77,8 +77,9 @@ impl Buckets {
         file.write_all(&packed).map_err(DataError::io("write", path))
     }
 
-    /// Everything written; what there is to pack, in order, in parts of about `part_bytes`.
-    pub(crate) fn finish(self, part_bytes: u64) -> Result<Vec<Part>, DataError> {
+    /// Everything written; what there is to pack, in order, in parts of about `part_bytes`. With `duplicates` equal
+    /// positions stay.
+    pub(crate) fn finish(self, part_bytes: u64, duplicates: bool) -> Result<Vec<Part>, DataError> {
         let buckets = self.files.len() as u64;
         let mut parts = Vec::new();
         for (path, file, records) in self.files {
@@ -92,6 +93,7 @@ impl Buckets {
                 buckets,
                 part,
                 of,
+                duplicates,
                 bytes: records * RECORD_SIZE as u64 / of,
             }));
         }
@@ -109,11 +111,13 @@ pub(crate) struct Part {
     buckets: u64,
     part: u64,
     of: u64,
+    /// Do equal positions stay?
+    duplicates: bool,
     /// About so much will be in memory.
     pub(crate) bytes: u64,
 }
 
-/// The records of a part, each position once.
+/// The records of a part, each position once unless equal ones stay.
 struct Distinct {
     records: Vec<PackedRecord>,
     /// Hash and place of each.
@@ -176,12 +180,18 @@ impl Part {
         let mut file = BufReader::with_capacity(1 << 20, file);
         let mut records: Vec<PackedRecord> = Vec::new();
         let mut places: HashMap<u64, u32> = HashMap::new();
+        let mut all = Vec::new();
         let mut duplicates = vec![0; sources];
         let mut packed = [0; RECORD_SIZE];
         for _ in 0..count {
             file.read_exact(&mut packed).map_err(DataError::io("read", &self.path))?;
             let hash = squares_hash(&packed, 0);
             if self.of != 1 && hash / self.buckets % self.of != self.part {
+                continue;
+            }
+            if self.duplicates {
+                all.push((hash, records.len() as u32));
+                records.push(packed);
                 continue;
             }
             let Some(&at) = places.get(&hash) else {
@@ -197,7 +207,8 @@ impl Part {
             }
             duplicates[source_of(&packed).min(sources - 1)] += 1;
         }
-        Ok(Distinct { records, places: places.into_iter().collect(), duplicates })
+        all.extend(places);
+        Ok(Distinct { records, places: all, duplicates })
     }
 }
 
@@ -249,7 +260,7 @@ mod tests {
             let split = if number < 10_000 { Split::Train } else { Split::Validation };
             buckets.push(packed, squares_hash(&packed, 0), split).unwrap();
         }
-        let parts = buckets.finish(100_000).unwrap();
+        let parts = buckets.finish(100_000, false).unwrap();
         assert!(parts.len() > 10, "{} parts", parts.len());
         let mut found = HashSet::new();
         let mut duplicates = 0;

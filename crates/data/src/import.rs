@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::buckets::{Buckets, PART_BYTES, PackedPart, Part, mix, squares_hash};
 use crate::error::DataError;
+use crate::filter::GameFilter;
 use crate::input::hex;
 use crate::manifest::{MANIFEST_NAME, MANIFEST_VERSION, Manifest, ShardFacts, SourceFacts, data_hash};
 use crate::parsed::Parsed;
@@ -38,6 +39,12 @@ pub struct ImportOptions {
     pub mates: bool,
     /// Also keep positions with a played move but no label.
     pub unlabelled: bool,
+    /// Keep equal positions as often as they occur: what was played there matters, not only what they are worth.
+    #[serde(default)]
+    pub duplicates: bool,
+    /// Which games are taken.
+    #[serde(default)]
+    pub games: GameFilter,
     /// Parsing threads; 0: one a processor.
     #[serde(skip)]
     pub threads: usize,
@@ -54,6 +61,8 @@ impl Default for ImportOptions {
             max_positions: None,
             mates: true,
             unlabelled: false,
+            duplicates: false,
+            games: GameFilter::default(),
             threads: 0,
             overwrite: false,
         }
@@ -129,7 +138,7 @@ pub fn import(
             taken: 0,
             skipped: Skipped::default(),
         };
-        let facts = read_file(path, threads, |parsed, bytes| {
+        let facts = read_file(path, threads, &options.games, |parsed, bytes| {
             let flow = scatter.take(parsed)?;
             progress.read(bytes, scatter.positions);
             Ok(flow)
@@ -150,7 +159,8 @@ pub fn import(
         });
     }
 
-    let shards = pack(&buckets.finish(PART_BYTES)?, &work.0, options.seed, threads, &mut sources, progress)?;
+    let parts = buckets.finish(PART_BYTES, options.duplicates)?;
+    let shards = pack(&parts, &work.0, options.seed, threads, &mut sources, progress)?;
     for path in old {
         std::fs::remove_file(&path).map_err(DataError::io("remove", &path))?;
     }

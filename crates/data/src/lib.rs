@@ -4,6 +4,7 @@ mod buckets;
 mod epd;
 mod error;
 mod evaluations;
+mod filter;
 mod import;
 mod input;
 mod inspect;
@@ -22,6 +23,7 @@ mod stream;
 
 pub use error::DataError;
 pub use evaluations::{EvaluationStream, StreamCounts, StreamOptions};
+pub use filter::{GameFilter, Results};
 pub use import::{ImportOptions, ImportProgress, SHARD_RECORDS, import};
 pub use input::{Format, plain_text};
 pub use inspect::{Inspection, inspect};

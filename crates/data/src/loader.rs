@@ -8,7 +8,7 @@ use std::path::Path;
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use nets::{POLICY_SIZE, PolicyIndex, Squares, mirror_index};
+use nets::{HeadKind, POLICY_SIZE, PolicyIndex, Squares, mirror_index};
 use rand::{RngExt, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
 
@@ -33,7 +33,7 @@ pub enum Target {
     Moves,
     /// Records with a value and a played move with its value; the label is the former.
     Both,
-    /// Records with a played move, whatever its value; the label is the value after it or [`NO_LABEL`].
+    /// Records with a played move, whatever is known of values: labels and played values may be [`NO_LABEL`].
     Played,
 }
 
@@ -59,6 +59,8 @@ pub struct LoaderOptions {
     pub target: Target,
     /// Mirror half of the examples left to right, where no castling right is left.
     pub mirror: bool,
+    /// Only moves that are the business of this selector head.
+    pub selector: Option<HeadKind>,
     /// Only these sources ([`Record::source`]); empty: all.
     pub sources: Vec<u8>,
     /// Number of the first batch: a run resumed after n batches asks for n.
@@ -72,6 +74,7 @@ impl Default for LoaderOptions {
             seed: 0,
             target: Target::Value,
             mirror: true,
+            selector: None,
             sources: Vec::new(),
             first_batch: 0,
         }
@@ -116,7 +119,7 @@ pub struct LoadedBatch {
     pub labels: Vec<i32>,
     /// The move of each example; empty for [`Target::Value`].
     pub moves: Vec<PolicyIndex>,
-    /// The value after each move, for the side that played it; for [`Target::Both`] only.
+    /// The value after each move, for the side that played it; for [`Target::Both`] and [`Target::Played`] only.
     pub played_values: Vec<i32>,
     pub infos: Vec<ExampleInfo>,
 }
@@ -301,17 +304,20 @@ impl Producer {
         batch.squares.push(if mirror { record.squares.mirror() } else { record.squares });
         batch.infos.push(ExampleInfo::of(record));
         let target = self.options.target;
-        let labels_value = matches!(target, Target::Value | Target::Both);
+        let labels_value = target != Target::Moves;
         batch.labels.push(if labels_value { record.value } else { record.played_value });
         if target != Target::Value {
             batch.moves.push(if mirror { mirror_index(record.played) } else { record.played });
         }
-        if target == Target::Both {
+        if matches!(target, Target::Both | Target::Played) {
             batch.played_values.push(record.played_value);
         }
     }
 }
 
 fn fits(options: &LoaderOptions, record: &Record) -> bool {
-    options.target.takes(record) && (options.sources.is_empty() || options.sources.contains(&record.source))
+    let chosen = |head: HeadKind| head.target(&record.squares, record.played).is_some();
+    options.target.takes(record)
+        && options.selector.is_none_or(chosen)
+        && (options.sources.is_empty() || options.sources.contains(&record.source))
 }

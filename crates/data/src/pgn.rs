@@ -13,6 +13,7 @@ use board::{CastlingMode, Position};
 use nets::policy_index;
 use pgn_reader::{KnownOutcome, Outcome, RawComment, RawTag, Reader, SanPlus, Visitor};
 
+use crate::filter::{GameFacts, GameFilter};
 use crate::parsed::{Parsed, WhiteValue, unlabelled};
 use crate::record::{GameResult, NO_LABEL, Record, mate_label};
 use crate::skip::SkipKind;
@@ -22,8 +23,8 @@ const COMMENT_BYTES: usize = 2048;
 const TAG_BYTES: usize = 1024;
 
 /// Reads the games of `text`, which begins with a game.
-pub(crate) fn parse(text: &[u8]) -> Parsed {
-    let mut games = Games::default();
+pub(crate) fn parse(text: &[u8], filter: &GameFilter) -> Parsed {
+    let mut games = Games { filter: *filter, ..Games::default() };
     let mut reader = Reader::build(text)
         .set_supported_comment_length(COMMENT_BYTES)
         .set_supported_tag_line_length(TAG_BYTES)
@@ -44,6 +45,7 @@ pub(crate) fn parse(text: &[u8]) -> Parsed {
 /// The visitor: one game at a time is under construction.
 #[derive(Default)]
 struct Games {
+    filter: GameFilter,
     parsed: Parsed,
     /// Between the tags and the end of a game.
     game: Option<GameSoFar>,
@@ -56,10 +58,13 @@ struct GameSoFar {
     current: Record,
     /// Where in `Parsed::records` this game begins.
     first: usize,
+    /// White's and Black's, 0 for none.
+    elo: [u32; 2],
 }
 
 #[derive(Default)]
 struct Tags {
+    elo: [u32; 2],
     fen: Option<String>,
     variant: Option<String>,
 }
@@ -79,6 +84,8 @@ impl Visitor for Games {
         match name {
             b"FEN" => tags.fen = Some(value.decode_utf8_lossy().into_owned()),
             b"Variant" => tags.variant = Some(value.decode_utf8_lossy().into_owned()),
+            b"WhiteElo" => tags.elo[0] = rating(value),
+            b"BlackElo" => tags.elo[1] = rating(value),
             b"Result" => self.result = Outcome::from_ascii(value.as_bytes()).ok(),
             _ => {}
         }
@@ -103,7 +110,7 @@ impl Visitor for Games {
         };
         self.parsed.positions += 1;
         let current = unlabelled(&position, self.parsed.games - 1);
-        self.game = Some(GameSoFar { position, current, first: self.parsed.records.len() });
+        self.game = Some(GameSoFar { position, current, first: self.parsed.records.len(), elo: tags.elo });
         ControlFlow::Continue(())
     }
 
@@ -146,7 +153,18 @@ impl Visitor for Games {
 impl Games {
     /// Closes the game: values of moves, the result, the last position.
     fn finish(&mut self) {
-        let Some(GameSoFar { position, mut current, first }) = self.game.take() else { return };
+        let Some(GameSoFar { position, mut current, first, elo }) = self.game.take() else { return };
+        let facts = GameFacts {
+            elo,
+            is_draw: matches!(self.result, Some(Outcome::Known(KnownOutcome::Draw))),
+            is_decisive: matches!(self.result, Some(Outcome::Known(KnownOutcome::Decisive { .. }))),
+            plies: self.parsed.records.len() - first,
+        };
+        if let Some(reason) = self.filter.refuses(&facts) {
+            self.parsed.skipped.add(reason);
+            self.parsed.records.truncate(first);
+            return;
+        }
         if from_players_side(self.parsed.records[first..].iter().chain([&current])) {
             self.parsed.skipped.add(SkipKind::PlayersSide);
             self.parsed.records[first..].iter_mut().for_each(|record| record.value = NO_LABEL);
@@ -189,6 +207,11 @@ fn from_players_side<'a>(records: impl Iterator<Item = &'a Record>) -> bool {
         last = if clear { record.value } else { 0 };
     }
     same + changed >= 4 && changed > 3 * same
+}
+
+/// A rating tag; 0 where it holds no number.
+fn rating(value: RawTag<'_>) -> u32 {
+    value.decode_utf8_lossy().trim().parse().unwrap_or(0)
 }
 
 fn result_for(outcome: Option<Outcome>, white_to_move: bool) -> GameResult {

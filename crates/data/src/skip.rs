@@ -12,6 +12,12 @@ pub enum SkipKind {
     Variant,
     /// A game whose FEN tag cannot be used.
     BadStart,
+    /// A game whose players are rated too low or not at all.
+    Elo,
+    /// A game with another result than asked for.
+    Result,
+    /// A game that is too short or too long.
+    Length,
     /// A game broken off, or a line dropped, at a move that is not legal.
     IllegalMove,
     /// A game broken off, or tags dropped, where the text is no PGN.
@@ -41,6 +47,9 @@ impl SkipKind {
         match self {
             Self::Variant => "games of other variants",
             Self::BadStart => "games from an unusable FEN",
+            Self::Elo => "games of players rated too low or not at all",
+            Self::Result => "games with another result",
+            Self::Length => "games that are too short or too long",
             Self::IllegalMove => "games or lines with an illegal move",
             Self::BadSyntax => "games with broken text",
             Self::PlayersSide => "games with evaluations from the player's side",

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_channel::bounded;
 
 use crate::error::DataError;
+use crate::filter::GameFilter;
 use crate::input::{Format, HashedFile, Pieces, plain_text};
 use crate::lichess::{self, Pick};
 use crate::parsed::Parsed;
@@ -26,17 +27,18 @@ pub struct FileFacts {
 
 /// Reads the file in pieces and hands each to `sink`, in file order, with the number of bytes of the file read so
 /// far. A few pieces are in memory at a time, however large the file is. `sink` may stop early; the file is then
-/// still hashed to its end. `threads` parsers work at once (at least one).
+/// still hashed to its end. `threads` parsers work at once (at least one). Games that `filter` refuses leave only a count.
 ///
 /// # Errors
 /// The file cannot be read or unpacked, or `sink` failed.
 pub fn read_file(
     path: &Path,
     threads: usize,
+    filter: &GameFilter,
     sink: impl FnMut(Parsed, u64) -> Result<ControlFlow<()>, DataError>,
 ) -> Result<FileFacts, DataError> {
     let parse = |format: Format, text: &[u8]| match format {
-        Format::Pgn => pgn::parse(text),
+        Format::Pgn => pgn::parse(text, filter),
         Format::LichessEvaluations => lichess::parse(text, Pick::Deepest),
         Format::Epd => epd::parse(text),
     };

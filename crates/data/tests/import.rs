@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use data::{
-    DataError, ImportOptions, MATE_LABEL, Manifest, NO_LABEL, Record, SkipKind, Split, import, inspect,
-    read_split,
+    DataError, GameFilter, ImportOptions, MATE_LABEL, Manifest, NO_LABEL, Record, Results, SkipKind, Split,
+    import, inspect, read_split,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -190,6 +190,38 @@ fn unlabelled_positions_stay_on_request() {
     let manifest = import(&[file], &out, &options, &mut ()).unwrap();
     assert_eq!(manifest.statistics(Split::Train).records, 4);
     assert!(records(&out, Split::Train).iter().all(|record| record.played_value == NO_LABEL));
+}
+
+#[test]
+fn games_are_chosen_and_equal_positions_stay_on_request() {
+    let dir = tempfile::tempdir().unwrap();
+    let game = |white: &str, black: &str, result: &str, moves: &str| {
+        format!(
+            "[WhiteElo \"{white}\"]\n[BlackElo \"{black}\"]\n[Result \"{result}\"]\n\n{moves} {result}\n\n"
+        )
+    };
+    let text = [
+        game("2100", "2000", "1-0", "1. e4 e5 2. Nf3 Nc6"),
+        game("2100", "1999", "1-0", "1. e4 e5 2. Nf3 Nc6"),
+        game("2400", "?", "0-1", "1. e4 e5 2. Nf3 Nc6"),
+        game("2300", "2300", "1/2-1/2", "1. e4 e5 2. Nf3 Nc6"),
+        game("2300", "2300", "0-1", "1. e4 e5 2. Nf3"),
+        game("2300", "2300", "0-1", "1. e4 e5 2. Nf3 Nf6"),
+    ];
+    let file = write(dir.path(), "a.pgn", &text.concat());
+    let games =
+        GameFilter { min_elo: Some(2000), results: Results::Decisive, min_plies: Some(4), max_plies: None };
+    let options = ImportOptions { unlabelled: true, duplicates: true, validation: 0.0, games, ..options() };
+    let out = dir.path().join("out");
+    let manifest = import(std::slice::from_ref(&file), &out, &options, &mut ()).unwrap();
+    assert_eq!(manifest.statistics(Split::Train).records, 8);
+    let skipped = &manifest.sources[0].skipped;
+    let counts = [SkipKind::Elo, SkipKind::Result, SkipKind::Length, SkipKind::Duplicate];
+    assert_eq!(counts.map(|kind| skipped.count(kind)), [2, 1, 1, 0]);
+    let options = ImportOptions { duplicates: false, overwrite: true, ..options };
+    let manifest = import(&[file], &out, &options, &mut ()).unwrap();
+    assert_eq!(manifest.statistics(Split::Train).records, 5 - 1);
+    assert_eq!(manifest.sources[0].skipped.count(SkipKind::Duplicate), 4);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use data::{GameResult, LoadedBatch, Loader, LoaderOptions, NO_LABEL, Record, ShardWriter, Split, Target};
-use nets::{PolicyIndex, Squares, mirror_index};
+use nets::{HeadKind, PolicyIndex, Squares, mirror_index};
 
 /// Enough blocks for several groups: distinct records with and without labels, from two sources.
 fn shards(dir: &Path) -> Vec<Record> {
@@ -102,6 +102,7 @@ fn batches() {
     assert!(plain[1].labels == batches[1].labels && plain[1].squares != batches[1].squares);
 
     moves_and_sources(dir, &all, &options);
+    selectors(dir, &all, &options);
 }
 
 fn moves_and_sources(dir: &Path, all: &[Record], options: &LoaderOptions) {
@@ -120,7 +121,8 @@ fn moves_and_sources(dir: &Path, all: &[Record], options: &LoaderOptions) {
         assert_eq!(loader.examples(), expected as u64);
         for batch in loader.take(30).map(Result::unwrap) {
             assert_eq!(batch.moves.len(), 1000);
-            for (at, label) in batch.labels.iter().enumerate().filter(|&(_, &label)| label != NO_LABEL) {
+            let labels = if target == Target::Moves { &batch.labels } else { &batch.played_values };
+            for (at, label) in labels.iter().enumerate().filter(|&(_, &label)| label != NO_LABEL) {
                 let record = of_game[label];
                 assert_eq!((batch.infos[at].source, batch.infos[at].ply), (1, record.ply));
                 let mirrored = batch.squares[at] != record.squares;
@@ -129,6 +131,30 @@ fn moves_and_sources(dir: &Path, all: &[Record], options: &LoaderOptions) {
             }
         }
     }
+}
+
+/// A move selector gets the moves of its piece, mirrored ones too.
+fn selectors(dir: &Path, all: &[Record], options: &LoaderOptions) {
+    let mut sum = 0;
+    for head in HeadKind::SELECTORS {
+        let options = LoaderOptions { target: Target::Played, selector: Some(head), ..options.clone() };
+        let loader = Loader::open(dir, Split::Train, options);
+        let wanted =
+            all.iter().filter(|record| head.target(&record.squares, record.played).is_some()).count();
+        sum += if head == HeadKind::From { 0 } else { wanted };
+        if wanted == 0 {
+            assert!(loader.is_err());
+            continue;
+        }
+        let loader = loader.unwrap();
+        assert_eq!(loader.examples(), wanted as u64);
+        for batch in loader.take(3).map(Result::unwrap) {
+            let mut moves = batch.squares.iter().zip(&batch.moves);
+            assert!(moves.all(|(squares, &played)| head.target(squares, played).is_some()));
+        }
+    }
+    let from = |record: &&Record| HeadKind::From.target(&record.squares, record.played).is_some();
+    assert!(sum > 0 && sum == all.iter().filter(from).count());
 }
 
 #[test]

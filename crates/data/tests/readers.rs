@@ -8,14 +8,15 @@ use std::path::Path;
 
 use board::{Color, to_uci};
 use data::{
-    DataError, Format, GameResult, MATE_LABEL, NO_LABEL, Parsed, Record, SkipKind, mate_label, read_file,
+    DataError, Format, GameFilter, GameResult, MATE_LABEL, NO_LABEL, Parsed, Record, SkipKind, mate_label,
+    read_file,
 };
 use proptest::prelude::*;
 
 /// All pieces of a file put together.
 fn read(path: &Path, threads: usize) -> Result<(Parsed, Option<Format>), DataError> {
     let mut all = Parsed::default();
-    let facts = read_file(path, threads, |piece, _| {
+    let facts = read_file(path, threads, &GameFilter::default(), |piece, _| {
         all.records
             .extend(piece.records.iter().map(|record| Record { game: record.game + all.games, ..*record }));
         all.games += piece.games;
@@ -370,9 +371,9 @@ fn a_reader_may_stop_early() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("games.pgn");
     std::fs::write(&path, many_games(8000)).unwrap();
-    let all = read_file(&path, 2, |_, _| Ok(ControlFlow::Continue(()))).unwrap();
+    let all = read_file(&path, 2, &GameFilter::default(), |_, _| Ok(ControlFlow::Continue(()))).unwrap();
     let mut pieces = 0;
-    let some = read_file(&path, 2, |_, _| {
+    let some = read_file(&path, 2, &GameFilter::default(), |_, _| {
         pieces += 1;
         Ok(ControlFlow::Break(()))
     })

@@ -275,7 +275,8 @@ fn values_meant_for_white_are_turned_for_black() {
 fn convchess_agrees() {
     let kinds = [HeadKind::From, HeadKind::PawnTo, HeadKind::KingTo];
     for (convolutions, pools) in [(3, 3), (3, 0), (2, 1), (1, 0)] {
-        let description = Description::convchess(&ConvChess { convolutions, pools }, &kinds);
+        let description =
+            Description::convchess(&ConvChess { convolutions, pools, ..ConvChess::default() }, &kinds);
         check_logits(&network(description, 41), 40, 42);
     }
 }

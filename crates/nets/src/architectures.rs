@@ -41,16 +41,20 @@ impl Default for Cockfish {
 /// What can be chosen about ConvChess's networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvChess {
-    /// 3x3 convolutions of 32 channels.
+    /// 3x3 convolutions.
     pub convolutions: usize,
+    /// Channels of each.
+    pub filters: usize,
     /// How many of them, counted from the first, a 2x2 max-pooling follows; at most three fit on the board.
     pub pools: usize,
+    /// Outputs of the dense layer before the last.
+    pub dense: usize,
 }
 
 impl Default for ConvChess {
-    /// As published: three convolutions, each followed by pooling.
+    /// As published: three convolutions of 32 channels, each followed by pooling, and 128 dense outputs.
     fn default() -> Self {
-        Self { convolutions: 3, pools: 3 }
+        Self { convolutions: 3, filters: 32, pools: 3, dense: 128 }
     }
 }
 
@@ -212,19 +216,21 @@ impl Description {
     #[must_use]
     pub fn convchess(choice: &ConvChess, kinds: &[HeadKind]) -> Self {
         let relu = Activation::Relu;
+        let &ConvChess { convolutions, filters, pools, dense } = choice;
         let mut body = Vec::new();
-        for index in 0..choice.convolutions {
+        for index in 0..convolutions {
             body.push(if index == 0 {
-                let branches = vec![Branch { kernel: [3, 3], dilation: [1, 1], channels: 32 }];
+                let branches = vec![Branch { kernel: [3, 3], dilation: [1, 1], channels: filters }];
                 Layer::Branches { branches, norm: false, activation: relu }
             } else {
-                Layer::Conv { kernel: 3, channels: 32, padding: Padding::Same, norm: false, activation: relu }
+                let padding = Padding::Same;
+                Layer::Conv { kernel: 3, channels: filters, padding, norm: false, activation: relu }
             });
-            if index < choice.pools {
+            if index < pools {
                 body.push(Layer::Pool { pooling: Pooling::Max, size: 2 });
             }
         }
-        body.push(Layer::Dense { channels: 128, norm: false, activation: relu });
+        body.push(Layer::Dense { channels: dense, norm: false, activation: relu });
         body.push(Layer::Dense { channels: 64, norm: false, activation: Activation::Identity });
         let heads = kinds.iter().map(|&kind| Head { kind, layers: body.clone() }).collect();
         Self { encoding: Encoding::ConvChess6, trunk: Vec::new(), heads }

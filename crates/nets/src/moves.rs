@@ -42,6 +42,18 @@ pub fn policy_index(mv: Move, turn: Color) -> PolicyIndex {
     (from * MOVE_PLANES + plane) as PolicyIndex
 }
 
+/// The (file, rank) step of a move plane.
+pub(crate) fn step_of_plane(plane: usize) -> (i32, i32) {
+    match plane {
+        0..FIRST_KNIGHT => {
+            let ((file, rank), distance) = (DIRECTIONS[plane / 7], (plane % 7) as i32 + 1);
+            (file * distance, rank * distance)
+        }
+        FIRST_KNIGHT..FIRST_UNDERPROMOTION => KNIGHT[plane - FIRST_KNIGHT],
+        _ => ((plane - FIRST_UNDERPROMOTION) as i32 % 3 - 1, 1),
+    }
+}
+
 /// Plane of a (rank, file) step; steps that no piece makes share plane 0 and never occur.
 static PLANE_OF_STEP: [u8; 225] = plane_of_step();
 

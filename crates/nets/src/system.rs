@@ -29,11 +29,11 @@ impl System {
         }
     }
 
-    /// The system that a network is made for: its heads tell ConvChess's selectors, else its input does.
+    /// The system that a network is made for: its heads tell ConvChess's selectors, and a move head alone, which can only
+    /// choose; else its input does.
     #[must_use]
     pub fn of(description: &Description) -> Self {
-        let selects =
-            description.heads.iter().any(|head| !matches!(head.kind, HeadKind::Value | HeadKind::Moves));
+        let selects = description.heads.iter().all(|head| head.kind != HeadKind::Value);
         match description.encoding {
             _ if selects => Self::ConvChess,
             Encoding::BatchFirst15 => Self::BatchFirst,

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use board::Game;
+use board::{Game, Move, Position};
 use eval::Evaluator;
 use nets::Calibration;
 
@@ -77,6 +77,11 @@ pub trait Search: Send {
 
     /// Forgets everything learned (`ucinewgame`, a changed network).
     fn clear(&mut self);
+
+    /// For a search that chooses by chance: every legal move with its chance, the likeliest first.
+    fn chances(&mut self, _position: &Position) -> Option<Result<Vec<(Move, f32)>, eval::EvalError>> {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -86,7 +91,7 @@ mod tests {
         time::{Duration, Instant},
     };
 
-    use board::{CastlingMode, Move, Position};
+    use board::CastlingMode;
     use eval::Mock;
     use nets::MoveScores;
 

@@ -2,6 +2,7 @@
 
 mod alphabeta;
 mod control;
+mod convchess;
 mod engine;
 mod evaluations;
 mod info;
@@ -22,6 +23,7 @@ mod time;
 
 pub use alphabeta::AlphaBeta;
 pub use control::Control;
+pub use convchess::ConvChess;
 pub use engine::{Algorithm, Search};
 pub use info::{Bound, Outcome, Score, SearchInfo};
 pub use kbest::KBest;

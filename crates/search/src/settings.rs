@@ -11,6 +11,9 @@ pub struct Settings {
     pub hash_mib: usize,
     /// For minimax: leaves answer captures before their value is trusted (see [`crate::Minimax`]).
     pub quiet_leaves: bool,
+    /// For systems that choose by chance, in hundredths: 0 for always the likeliest move, 100 for each as often as its
+    /// chance says.
+    pub temperature: u32,
     /// Number of lines.
     pub multipv: usize,
     /// Taken off every time limit for the way to the other player.
@@ -23,6 +26,7 @@ impl Default for Settings {
             batch: 0,
             hash_mib: 256,
             quiet_leaves: true,
+            temperature: 0,
             multipv: 1,
             move_overhead: Duration::from_millis(10),
         }

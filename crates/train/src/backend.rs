@@ -20,6 +20,8 @@ pub struct Examples {
     pub moves: Vec<PolicyIndex>,
     /// For the ordinal loss of a move head: the value for the mover after each of `moves`.
     pub move_values: Vec<i32>,
+    /// For a selector head, which is trained by itself: the square it should choose, of each position.
+    pub targets: Vec<u8>,
     /// For cross entropy: where the moves of each position end. They are its legal moves, the played one first.
     pub ends: Vec<usize>,
     /// For cross entropy: how much each position counts.
@@ -60,7 +62,7 @@ pub enum Loss {
         /// Centipawns.
         scale: f32,
     },
-    /// The played move among the legal ones; for a move head.
+    /// For a move head: the played move among the legal ones. For a selector head: the square among all 64.
     CrossEntropy,
 }
 
@@ -86,11 +88,11 @@ impl Objective {
     /// A sentence that names head and loss.
     pub fn check(&self) -> Result<(), String> {
         match (self.head, self.loss) {
-            (head, _) if !matches!(head, HeadKind::Value | HeadKind::Moves) => {
-                Err(format!("the {} head cannot be trained; `value` and `moves` can", head.name()))
+            (head, Loss::Ordinal | Loss::Tanh { .. }) if head.is_selector() => {
+                Err(format!("the {} head is trained with cross entropy", head.name()))
             }
             (HeadKind::Value, Loss::CrossEntropy) => {
-                Err("cross entropy is a loss for a move head; a value head takes `ordinal` or `tanh`"
+                Err("cross entropy is a loss for a move head or a selector; a value head takes `ordinal` or `tanh`"
                     .to_owned())
             }
             (HeadKind::Moves, Loss::Tanh { .. }) => {
@@ -134,6 +136,8 @@ pub struct OptimizerSettings {
     pub epsilon: f32,
     /// Decoupled; convolution weights only.
     pub weight_decay: f32,
+    /// Half the sum of squared weights, times this, is added to the loss: unlike `weight_decay` it goes through the rule.
+    pub l2: f32,
     /// Bound on the norm of the whole gradient; 0: none.
     pub clip: f32,
     /// How much of the old running mean and variance a step keeps.
@@ -154,11 +158,28 @@ impl Default for OptimizerSettings {
             beta2: 0.999,
             epsilon: 1e-8,
             weight_decay: 0.0,
+            l2: 0.0,
             clip: 0.0,
             norm_momentum: 0.99,
             dropout: 0.0,
             dropout_seed: 0,
         }
+    }
+}
+
+/// Can these heads learn from one batch?
+///
+/// # Errors
+/// An objective is impossible, or a selector is not alone: each has positions of its own.
+pub(crate) fn check_together(objectives: &[Objective]) -> Result<(), String> {
+    for objective in objectives {
+        objective.check()?;
+    }
+    match objectives.iter().find(|objective| objective.head.is_selector()) {
+        Some(selector) if objectives.len() > 1 => {
+            Err(format!("the {} head learns by itself, from the moves of its piece", selector.head.name()))
+        }
+        _ => Ok(()),
     }
 }
 

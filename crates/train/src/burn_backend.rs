@@ -14,6 +14,7 @@ use nets::{
 
 use crate::{
     Backend, Examples, Loss, Objective, OptimizerKind, OptimizerSettings, OptimizerState, Step, TrainError,
+    backend::check_together,
 };
 
 /// A trained tensor, flat, with the optimizer's moments.
@@ -59,8 +60,8 @@ impl BurnBackend {
                 "the backend `burn` knows no dropout; leave out optimizer.dropout".to_owned(),
             ));
         }
+        check_together(objectives).map_err(TrainError::Config)?;
         for objective in objectives {
-            objective.check().map_err(TrainError::Config)?;
             if network.description.head(objective.head).is_none() {
                 return Err(TrainError::Config(format!(
                     "the network `{}` has no {} head",
@@ -124,6 +125,12 @@ impl BurnBackend {
                         signs = signs.autodiff();
                     }
                     boards.reshape([count]) * signs
+                }
+                _ if kind.is_selector() => {
+                    // Outputs count channels of a cell first.
+                    let [_, channels, rows, columns] = boards.dims();
+                    let cells = boards.reshape([count, channels, rows * columns]).swap_dims(1, 2);
+                    cells.reshape([count * kind.outputs()])
                 }
                 _ => {
                     let [_, channels, rows, columns] = boards.dims();
@@ -281,7 +288,7 @@ impl BurnBackend {
         mut gradients: BTreeMap<String, Array<1>>,
         learning_rate: f32,
     ) -> Result<(), TrainError> {
-        let OptimizerSettings { kind, mut beta1, beta2, epsilon, weight_decay, clip, .. } = self.settings;
+        let OptimizerSettings { kind, mut beta1, beta2, epsilon, weight_decay, l2, clip, .. } = self.settings;
         if clip > 0.0 {
             let mut squares = 0.0_f64;
             for gradient in gradients.values() {
@@ -303,7 +310,10 @@ impl BurnBackend {
         }
         for (name, parameter) in &mut self.parameters {
             // A weight that the loss does not reach has no gradient.
-            let Some(gradient) = gradients.remove(name) else { continue };
+            let Some(mut gradient) = gradients.remove(name) else { continue };
+            if l2 > 0.0 && parameter.spec.kind == TensorKind::Weight {
+                gradient = gradient + parameter.value.clone() * l2;
+            }
             parameter.first = parameter.first.clone() * beta1 + gradient.clone() * (1.0 - beta1);
             parameter.second = parameter.second.clone() * beta2 + gradient.clone() * gradient * (1.0 - beta2);
             let root = (parameter.second.clone() / correct2).sqrt() + epsilon;
@@ -339,6 +349,9 @@ impl BurnBackend {
                 );
                 let distance = if is_tanh { output } else { output.tanh() } - targets;
                 Some((distance.clone() * distance).mean())
+            }
+            Loss::CrossEntropy if objective.head.is_selector() => {
+                Some(selector_loss(output, &batch.targets, device))
             }
             Loss::CrossEntropy => cross_entropy(output, &batch.ends, &batch.weights, device),
         }
@@ -481,6 +494,15 @@ fn cross_entropy(logits: Array<1>, ends: &[usize], weights: &[f32], device: &Dev
     let rows = logits.gather(0, places).reshape([boards, longest]) + mask;
     let chances = activation::log_softmax(rows, 1);
     Some((chances.slice([0..boards, 0..1]) * weights).sum() * -1.0)
+}
+
+/// Mean cross entropy of the softmax over each position's squares.
+fn selector_loss(logits: Array<1>, targets: &[u8], device: &Device) -> Array<1> {
+    let boards = targets.len();
+    let chances = activation::log_softmax(logits.reshape([boards, 64]), 1);
+    let targets: Vec<i64> = targets.iter().map(|&target| i64::from(target)).collect();
+    let targets = Array::<2, Int>::from_data(TensorData::new(targets, [boards, 1]), device).autodiff();
+    chances.gather(1, targets).mean() * -1.0
 }
 
 impl Backend for BurnBackend {

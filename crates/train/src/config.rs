@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use nets::{Activation, HeadKind};
 use serde::{Deserialize, Serialize};
 
-use crate::{Loss, Objective, OptimizerSettings, Schedule, TrainError};
+use crate::{Loss, Objective, OptimizerSettings, Schedule, TrainError, backend::check_together};
 
 /// Everything that decides what a run does. Unknown keys are refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +23,23 @@ pub struct Config {
     pub validation: ValidationSection,
     #[serde(default)]
     pub checkpoints: CheckpointSection,
+    /// For `train --grid`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid: Option<GridSection>,
+}
+
+/// Values to try, each with each; an empty list leaves the setting as it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GridSection {
+    /// For `training.learning_rate`.
+    pub learning_rate: Vec<f32>,
+    /// For `optimizer.l2`.
+    pub l2: Vec<f32>,
+    /// For `model.weight_scale`.
+    pub weight_scale: Vec<f32>,
+    /// Runs at a time, each on one thread; 0: one a core.
+    pub jobs: usize,
 }
 
 /// What the run is called and where it lies.
@@ -95,14 +112,14 @@ fn yes() -> bool {
 }
 
 /// What learns.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSection {
-    /// `batch-first`, `batch-first-shared`, `batch-first-residual`, `cockfish`, or the path of a description (`.json`)
-    /// or of a network (`.safetensors`) to go on from.
+    /// `batch-first`, `batch-first-shared`, `batch-first-residual`, `cockfish`, `convchess`, or the path of a description
+    /// (`.json`) or of a network (`.safetensors`) to go on from.
     #[serde(default = "batch_first")]
     pub start: String,
-    /// For `batch-first-residual` and `cockfish`: channels of the trunk.
+    /// For `batch-first-residual` and `cockfish`: channels of the trunk; for `convchess`: of each convolution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filters: Option<usize>,
     /// For `batch-first-residual` and `cockfish`: residual blocks.
@@ -114,6 +131,18 @@ pub struct ModelSection {
     /// For `cockfish`: append each channel's average over the board to every square before the dense layers?
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pooling: Option<bool>,
+    /// For `convchess`: 3x3 convolutions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub convolutions: Option<usize>,
+    /// For `convchess`: how many of them a 2x2 max-pooling follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pools: Option<usize>,
+    /// For `convchess`: outputs of the dense layer before the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dense: Option<usize>,
+    /// What the first, random weights of a fresh network are multiplied with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight_scale: Option<f32>,
     /// A network (`.safetensors`) whose layers, as far as they have the same shapes, a fresh network begins with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<PathBuf>,
@@ -142,14 +171,17 @@ mod one_or_several {
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HeadKind>, D::Error> {
-        let wrong = || D::Error::custom("model.head must be `value`, `moves` or a list of them");
+        let wrong = || {
+            D::Error::custom(
+                "model.head must be `value`, `moves`, `from`, `pawn-to` … `king-to` or a list of them",
+            )
+        };
         let names = match Names::deserialize(deserializer).map_err(|_| wrong())? {
             Names::One(name) => vec![name],
             Names::Several(names) => names,
         };
-        let kind = |name: &String| {
-            [HeadKind::Value, HeadKind::Moves].into_iter().find(|kind| kind.name() == name).ok_or_else(wrong)
-        };
+        let kind =
+            |name: &String| HeadKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(wrong);
         names.iter().map(kind).collect()
     }
 }
@@ -275,6 +307,7 @@ impl Default for CheckpointSection {
 /// The architectures ([`ModelSection::start`]) with residual blocks.
 pub(crate) const RESIDUAL: &str = "batch-first-residual";
 pub(crate) const COCKFISH: &str = "cockfish";
+pub(crate) const CONVCHESS: &str = "convchess";
 
 /// Most blocks of a network.
 const MOST_BLOCKS: usize = 256;
@@ -358,10 +391,14 @@ impl Config {
             ));
         }
         let model = &self.model;
-        let has_blocks = [RESIDUAL, COCKFISH].contains(&model.start.as_str());
-        if (model.filters.is_some() || model.blocks.is_some()) && !has_blocks {
+        let (has_blocks, is_convchess) =
+            ([RESIDUAL, COCKFISH].contains(&model.start.as_str()), model.start == CONVCHESS);
+        if (model.blocks.is_some() && !has_blocks)
+            || (model.filters.is_some() && !has_blocks && !is_convchess)
+        {
             return Err(format!(
-                "model.filters and model.blocks belong to model.start = \"{RESIDUAL}\" and \"{COCKFISH}\""
+                "model.filters and model.blocks belong to model.start = \"{RESIDUAL}\" and \"{COCKFISH}\" (the former to \
+                 \"{CONVCHESS}\" too)"
             ));
         }
         if (model.activation.is_some() || model.pooling.is_some()) && model.start != COCKFISH {
@@ -372,6 +409,17 @@ impl Config {
         }
         if let Some(filters) = model.filters.filter(|filters| !(1..=MOST_FILTERS).contains(filters)) {
             return Err(format!("model.filters is {filters}; it must be from 1 to {MOST_FILTERS}"));
+        }
+        if !is_convchess && [model.convolutions, model.pools, model.dense].iter().any(Option::is_some) {
+            return Err(format!(
+                "model.convolutions, model.pools and model.dense belong to model.start = \"{CONVCHESS}\""
+            ));
+        }
+        if let Some(scale) = model.weight_scale.filter(|scale| !(scale.is_finite() && *scale > 0.0)) {
+            return Err(format!("model.weight_scale is {scale}; it must be above 0"));
+        }
+        if !(0.0..1.0).contains(&self.optimizer.l2) {
+            return Err(format!("optimizer.l2 is {}; it must be at least 0 and below 1", self.optimizer.l2));
         }
         if let Some(blocks) = model.blocks.filter(|&blocks| blocks > MOST_BLOCKS) {
             return Err(format!("model.blocks is {blocks}; it must be at most {MOST_BLOCKS}"));
@@ -401,6 +449,9 @@ impl Config {
             if objectives[..index].iter().any(|other| other.head == objective.head) {
                 return Err(format!("model.head names the {} head twice", objective.head.name()));
             }
+        }
+        if self.parts().is_empty() {
+            check_together(&objectives)?;
         }
         if objectives.is_empty() {
             return Err("model.head names no head".to_owned());
@@ -436,11 +487,28 @@ impl Config {
         let objective = |&head: &HeadKind| {
             let (loss, weight) = match head {
                 HeadKind::Value => (self.loss.value, self.loss.value_weight),
+                _ if head.is_selector() => (Loss::CrossEntropy, 1.0),
                 _ => (self.loss.moves, self.loss.moves_weight),
             };
             Objective { head, loss, weight }
         };
         self.model.heads.iter().map(objective).collect()
+    }
+
+    /// One run for each selector head: each learns by itself. None for heads that learn together.
+    #[must_use]
+    pub fn parts(&self) -> Vec<Self> {
+        let heads = &self.model.heads;
+        if heads.len() < 2 || !heads.iter().all(|head| head.is_selector()) {
+            return Vec::new();
+        }
+        let part = |&head: &HeadKind| {
+            let mut part = self.clone();
+            part.run = RunSection { name: head.name().to_owned(), directory: self.folder() };
+            part.model.heads = vec![head];
+            part
+        };
+        heads.iter().map(part).collect()
     }
 
     /// `runs/<name>`.
@@ -609,6 +677,16 @@ mod tests {
         ];
         let cockfish = Config::parse(TEXT, &cockfish.map(str::to_owned)).unwrap();
         assert_eq!(Config::parse(&cockfish.to_toml().unwrap(), &[]).unwrap(), cockfish);
+        let seven =
+            "model.head=['from', 'pawn-to', 'knight-to', 'bishop-to', 'rook-to', 'queen-to', 'king-to']";
+        let seven = ["model.start=convchess", "model.pools=1", "grid.l2=[0.0, 1e-4]", seven];
+        let seven = Config::parse(TEXT, &seven.map(str::to_owned)).unwrap();
+        assert_eq!(Config::parse(&seven.to_toml().unwrap(), &[]).unwrap(), seven);
+        let parts = seven.parts();
+        assert_eq!(parts.len(), 7);
+        assert_eq!(parts[6].folder(), PathBuf::from("runs/test/king-to"));
+        assert_eq!(parts[6].objectives()[0].loss, Loss::CrossEntropy);
+        assert!(parts[6].parts().is_empty());
         let other = Config::parse(TEXT, &["training.batch=32".to_owned()]).unwrap();
         assert_eq!(config.conflict(&other), Some("training.batch"));
     }
@@ -633,6 +711,11 @@ mod tests {
             "data={stream='evals.jsonl', sources=['x']}",
             "data={stream='evals.jsonl', shuffle=0}",
             "data={stream='evals.jsonl', max_positions=0}",
+            "model.dense=32",
+            "model.weight_scale=0",
+            "optimizer.l2=-1",
+            "model.head=['value', 'from']",
+            "model.head=['from', 'from']",
             "optimizer.dropout=1",
             "loss.value=cross-entropy",
             "loss.value={tanh={scale=0}}",

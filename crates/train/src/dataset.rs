@@ -1,10 +1,10 @@
 //! The folder of shards as a run sees it: sources by name, batches from any step on, held-out positions by source.
 
-use std::path::Path;
+use std::{collections::HashSet, path::Path};
 
 use board::Color;
 use data::{ExampleInfo, Loader, LoaderOptions, Manifest, NO_LABEL, Record, Split, Target, read_split};
-use nets::{HeadKind, POLICY_SIZE};
+use nets::{HeadKind, POLICY_SIZE, Squares};
 
 use crate::{
     Config, Examples, Explorer, HeldOut, Loss, Objective, TrainError,
@@ -27,8 +27,10 @@ pub(crate) fn data_error(error: data::DataError) -> TrainError {
 /// What every record must have.
 fn target(objectives: &[Objective]) -> Target {
     match objectives {
+        [Objective { head, .. }] if head.is_selector() => Target::Played,
         [Objective { head: HeadKind::Value, .. }] => Target::Value,
         [Objective { head: HeadKind::Moves, loss: Loss::Ordinal, .. }] => Target::Moves,
+        [Objective { head: HeadKind::Moves, .. }] => Target::Played,
         // The value before a move tells whether it was a mistake.
         _ => Target::Both,
     }
@@ -38,12 +40,15 @@ pub(crate) fn turn(white_to_move: bool) -> Color {
     if white_to_move { Color::White } else { Color::Black }
 }
 
-/// The label of a record for a head, if it has one.
-fn label(record: &Record, head: HeadKind) -> Option<i32> {
+/// The label of a record for a head, if it has one; a move that is learned from without its value has [`NO_LABEL`].
+fn label(record: &Record, head: HeadKind, loss: Loss) -> Option<i32> {
+    let is_played = usize::from(record.played) < POLICY_SIZE;
     let label = match head {
         HeadKind::Value => record.value,
-        HeadKind::Moves if usize::from(record.played) < POLICY_SIZE => record.played_value,
-        _ => NO_LABEL,
+        HeadKind::Moves if is_played && loss == Loss::CrossEntropy => return Some(record.played_value),
+        HeadKind::Moves if is_played => record.played_value,
+        HeadKind::Moves => NO_LABEL,
+        _ => return head.target(&record.squares, record.played).map(i32::from),
     };
     (label != NO_LABEL).then_some(label)
 }
@@ -93,11 +98,13 @@ impl Dataset {
     ) -> Result<(impl Iterator<Item = Result<Examples, TrainError>> + use<>, u64), TrainError> {
         let objectives = config.objectives();
         let target = target(&objectives);
+        let selector = objectives.iter().map(|objective| objective.head).find(|head| head.is_selector());
         let options = LoaderOptions {
             batch: config.training.batch,
             seed: config.training.seed,
             target,
             mirror: config.data.mirror,
+            selector,
             sources: self.numbers(&config.data.sources)?,
             first_batch,
         };
@@ -118,11 +125,16 @@ impl Dataset {
             let (squares, moves) = (batch.squares, batch.moves);
             let mut examples = Examples { squares, turns, moves, ..Examples::default() };
             match target {
-                Target::Moves | Target::Played => examples.move_values = batch.labels,
-                Target::Value | Target::Both => examples.values = batch.labels,
+                Target::Moves => examples.move_values = batch.labels,
+                Target::Value | Target::Both | Target::Played => {
+                    (examples.values, examples.move_values) = (batch.labels, batch.played_values);
+                }
             }
-            if target == Target::Both {
-                examples.move_values = batch.played_values;
+            if let Some(head) = selector {
+                let chosen = examples.squares.iter().zip(&examples.moves);
+                // The loader gives this head's moves only.
+                examples.targets = chosen.filter_map(|(squares, &mv)| head.target(squares, mv)).collect();
+                return Ok(examples);
             }
             match &mut explorer {
                 Some(explorer) => explorer.explore(batch.number, examples),
@@ -133,7 +145,7 @@ impl Dataset {
         Ok((batches, examples))
     }
 
-    /// The held-out positions that have a label for `head`, by source (`names`; all for none), sources without any
+    /// The held-out positions that have a label for `head` with this loss, by source (`names`; all for none), sources without any
     /// left out. `margin`: see [`crate::DataSection::blunder_margin`].
     ///
     /// # Errors
@@ -141,16 +153,18 @@ impl Dataset {
     pub fn held_out(
         &self,
         directory: &Path,
-        head: HeadKind,
+        (head, loss): (HeadKind, Loss),
         names: &[String],
         margin: i32,
     ) -> Result<Vec<HeldOut>, TrainError> {
         let wanted = self.numbers(names)?;
+        let trained =
+            if head.is_selector() { positions_of(directory, Split::Train)? } else { HashSet::new() };
         let mut sources: Vec<HeldOut> =
             self.sources.iter().map(|name| HeldOut { source: name.clone(), ..HeldOut::default() }).collect();
         for record in read_split(directory, Split::Validation).map_err(data_error)? {
             let record = record.map_err(data_error)?;
-            let Some(label) = label(&record, head) else { continue };
+            let Some(label) = label(&record, head, loss) else { continue };
             let number = usize::from(record.source);
             if !wanted.is_empty() && !wanted.contains(&record.source) {
                 continue;
@@ -160,10 +174,19 @@ impl Dataset {
                 sources.push(HeldOut { source, ..HeldOut::default() });
             }
             sources[number].push(&record, label, head, margin);
+            if head.is_selector() {
+                sources[number].seen.push(trained.contains(&record.squares));
+            }
         }
         sources.retain(|source| !source.is_empty());
         Ok(sources)
     }
+}
+
+/// Every position of one half.
+fn positions_of(directory: &Path, split: Split) -> Result<HashSet<Squares>, TrainError> {
+    let records = read_split(directory, split).map_err(data_error)?;
+    records.map(|record| record.map(|record| record.squares).map_err(data_error)).collect()
 }
 
 impl HeldOut {
@@ -172,8 +195,9 @@ impl HeldOut {
         self.examples.turns.push(turn(record.white_to_move));
         match head {
             HeadKind::Value => self.examples.values.push(label),
+            _ if head.is_selector() => self.examples.targets.push(label as u8),
             _ => {
-                let kept = record.value == NO_LABEL || keeps(record.value, label, margin);
+                let kept = keeps(record.value, label, margin);
                 self.examples.moves.push(record.played);
                 self.examples.move_values.push(label);
                 self.examples.weights.push(f32::from(u8::from(kept)));

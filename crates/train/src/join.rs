@@ -1,4 +1,4 @@
-//! One file from two: the value network and the move network are trained apart and shipped together.
+//! One file from several: networks that are trained apart are shipped together.
 
 use nets::{Calibration, Description, Head, HeadKind, Network, Provenance};
 
@@ -8,46 +8,70 @@ use crate::TrainError;
 /// calibrations and origins.
 ///
 /// # Errors
-/// A head is missing, or a network shares a trunk between its heads.
+/// As [`join_heads`].
 pub fn join(value: &Network, moves: &Network, name: &str) -> Result<Network, TrainError> {
+    join_heads(&[(value, HeadKind::Value), (moves, HeadKind::Moves)], name)
+}
+
+/// Puts one head of each network side by side, with what belongs to it of calibration and origin.
+///
+/// # Errors
+/// A head is missing or there twice, a network shares a trunk between its heads, or the networks see the board in different
+/// ways.
+pub fn join_heads(parts: &[(&Network, HeadKind)], name: &str) -> Result<Network, TrainError> {
     let mut heads: Vec<Head> = Vec::new();
     let mut tensors = std::collections::BTreeMap::new();
-    let mut provenance = Provenance::new();
-    for (network, kind) in [(value, HeadKind::Value), (moves, HeadKind::Moves)] {
-        let head = network.description.head(kind).ok_or_else(|| {
-            TrainError::Config(format!("the network `{}` has no {} head", network.name, kind.name()))
-        })?;
+    let (mut calibration, mut provenance) = (Calibration::default(), Provenance::new());
+    let bad = |reason: String| Err(TrainError::Config(reason));
+    let Some((first, _)) = parts.first() else { return bad("there is nothing to join".to_owned()) };
+    for &(network, kind) in parts {
+        let Some(head) = network.description.head(kind) else {
+            return bad(format!("the network `{}` has no {} head", network.name, kind.name()));
+        };
         if !network.description.trunk.is_empty() {
-            return Err(TrainError::Config(format!(
-                "the network `{}` has a trunk, so its {} head cannot be taken alone",
-                network.name,
-                kind.name()
-            )));
+            let (name, kind) = (&network.name, kind.name());
+            return bad(format!(
+                "the network `{name}` has a trunk, so its {kind} head cannot be taken alone"
+            ));
+        }
+        if network.description.encoding != first.description.encoding {
+            let (one, other) = (&first.name, &network.name);
+            return bad(format!("the networks `{one}` and `{other}` see the board in different ways"));
+        }
+        if heads.iter().any(|other| other.kind == kind) {
+            return bad(format!("there are two {} heads", kind.name()));
         }
         heads.push(head.clone());
         let prefix = format!("{}.", kind.name());
         let own = network.tensors.iter().filter(|(name, _)| name.starts_with(&prefix));
         tensors.extend(own.map(|(name, tensor)| (name.clone(), tensor.clone())));
+        match kind {
+            HeadKind::Value => {
+                calibration.value = network.calibration.value.clone();
+                calibration.wdl = network.calibration.wdl;
+            }
+            HeadKind::Moves => {
+                calibration.moves = network.calibration.moves.clone();
+                calibration.move_scores = network.calibration.move_scores;
+                calibration.bins = network.calibration.bins.clone();
+            }
+            _ => {}
+        }
         for (key, line) in &network.provenance {
             // A run's lines begin with the name of the head it trained.
+            let of_head = |head: &str| HeadKind::ALL.iter().any(|other| other.name() == head);
             match key.split_once(": ") {
                 Some((head, _)) if head == kind.name() => provenance.insert(key.clone(), line.clone()),
-                Some(("value" | "moves", _)) => None,
+                Some((head, _)) if of_head(head) => None,
                 _ => provenance.insert(format!("{}: {key}", kind.name()), line.clone()),
             };
         }
     }
     Ok(Network {
         name: name.to_owned(),
-        description: Description { encoding: value.description.encoding, trunk: Vec::new(), heads },
+        description: Description { encoding: first.description.encoding, trunk: Vec::new(), heads },
         tensors,
-        calibration: Calibration {
-            value: value.calibration.value.clone(),
-            wdl: value.calibration.wdl,
-            moves: moves.calibration.moves.clone(),
-            move_scores: moves.calibration.move_scores,
-            bins: moves.calibration.bins.clone(),
-        },
+        calibration,
         provenance,
     })
 }

@@ -9,12 +9,14 @@ mod checkpoint;
 mod config;
 mod dataset;
 mod explore;
+mod grid;
 mod join;
 mod journal;
 mod machine;
 pub mod metrics;
 pub mod native;
 mod pairs;
+mod parts;
 mod played;
 mod progress;
 pub mod report;
@@ -33,18 +35,20 @@ pub use backend::{
 pub use burn_backend::BurnBackend;
 pub use checkpoint::{Checkpoint, State};
 pub use config::{
-    BackendKind, CheckpointSection, Config, DataSection, LossSection, ModelSection, RunSection,
+    BackendKind, CheckpointSection, Config, DataSection, GridSection, LossSection, ModelSection, RunSection,
     TrainingSection, ValidationSection,
 };
 pub use dataset::Dataset;
 pub use explore::Explorer;
-pub use join::join;
+pub use grid::{Trial, search_grid};
+pub use join::{join, join_heads};
 pub use journal::{Event, Journal, read as read_journal};
 pub use machine::{machine, revision};
 pub use pairs::{ordinal_gradient, ordinal_loss};
+pub use parts::train_all;
 pub use progress::{Plan, Progress, Silent, StepReport};
 pub use run::{Outcome, make_backend, summary, train};
 pub use schedule::Schedule;
-pub use scorer::{BackendScorer, EvaluatorScorer, Scorer};
+pub use scorer::{BackendScorer, EvaluatorScorer, Scorer, SelectorScorer};
 pub use trainer::{Ending, MakeScorer, Trainer};
 pub use validate::{Agreement, HeldOut, Measures, Phase, Ranking, legal_moves, measure, validate};

@@ -1,6 +1,7 @@
 //! The played move among the legal ones: what cross entropy learns from.
 
 use board::Color;
+use data::NO_LABEL;
 use nets::{PolicyIndex, Squares, policy_index};
 
 use crate::Examples;
@@ -36,9 +37,9 @@ pub(crate) fn spread(examples: Examples, margin: i32) -> Examples {
     Examples { moves, ends, weights, move_values: Vec::new(), ..examples }
 }
 
-/// Does a move keep the mover's value up to `margin`? Both values are for the mover.
+/// Does a move keep the mover's value up to `margin`, as far as one knows? Both values are for the mover.
 pub(crate) fn keeps(before: i32, after: i32, margin: i32) -> bool {
-    after.saturating_add(margin) >= before
+    before == NO_LABEL || after == NO_LABEL || after.saturating_add(margin) >= before
 }
 
 #[cfg(test)]

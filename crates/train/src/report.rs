@@ -1,7 +1,11 @@
 //! `report.html`: one self-contained page with the curves and tables of a run, drawn from its journal. The curves
 //! are also written as SVG files beside it.
 
-use std::{collections::BTreeMap, fmt::Write as _, path::Path};
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
 
 use plotters::prelude::*;
 
@@ -17,12 +21,14 @@ struct Curve {
 }
 
 const TRAINING: RGBColor = RGBColor(0x9a, 0xa5, 0xb1);
-const SOURCES: [RGBColor; 5] = [
+const SOURCES: [RGBColor; 7] = [
     RGBColor(0x1f, 0x6f, 0xb2),
     RGBColor(0xd1, 0x5b, 0x1e),
     RGBColor(0x2f, 0x8f, 0x4e),
     RGBColor(0x8a, 0x4f, 0xb0),
     RGBColor(0xb8, 0x2f, 0x5a),
+    RGBColor(0x8c, 0x6d, 0x1f),
+    RGBColor(0x3a, 0x3f, 0x4a),
 ];
 
 /// Draws the report of a run folder.
@@ -31,7 +37,8 @@ const SOURCES: [RGBColor; 5] = [
 /// The journal cannot be read, a chart cannot be drawn, or a file cannot be written.
 pub fn write(folder: &Path) -> Result<(), TrainError> {
     let events = journal::read(folder)?;
-    let charts = [
+    let is_choice = |event: &Event| matches!(event, Event::Validation { sources, .. } if sources.iter().any(|measures| measures.agreement.is_some()));
+    let mut charts = vec![
         ("loss", chart("Loss", &curves(&events, |event| event.0, |measures| measures.loss))?),
         (
             "ranking",
@@ -42,11 +49,43 @@ pub fn write(folder: &Path) -> Result<(), TrainError> {
         ),
         ("learning-rate", chart("Learning rate", &curves(&events, |event| event.2, |_| f64::NAN))?),
     ];
+    if events.iter().any(is_choice) {
+        charts.push(("accuracy", chart(ACCURACY, &curves(&events, |_| f64::NAN, top_1))?));
+    }
     for (name, svg) in &charts {
         save(&folder.join(format!("{name}.svg")), svg)?;
     }
     let config = std::fs::read_to_string(folder.join("config.toml")).unwrap_or_default();
-    save(&folder.join("report.html"), &page(folder, &events, &charts.map(|chart| chart.1), &config))
+    save(
+        &folder.join("report.html"),
+        &page(folder, &events, &charts.into_iter().map(|chart| chart.1).collect::<Vec<_>>(), &config),
+    )
+}
+
+const ACCURACY: &str = "Played move or chosen square first, % (validation)";
+
+/// In percent.
+fn top_1(measures: &Measures) -> f64 {
+    measures.agreement.as_ref().map_or(f64::NAN, |agreement| 100.0 * agreement.top_1)
+}
+
+/// Draws the losses and accuracies of several runs, each with its name, into two charts in `folder`.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_group(folder: &Path, runs: &[(String, PathBuf)]) -> Result<(), TrainError> {
+    let (mut losses, mut accuracies) = (Vec::new(), Vec::new());
+    for ((name, run), color) in runs.iter().zip(SOURCES.into_iter().cycle()) {
+        let events = journal::read(run)?;
+        let named = |curves: Vec<Curve>| -> Vec<Curve> {
+            let validated = curves.into_iter().filter(|curve| curve.dots).take(1);
+            validated.map(|curve| Curve { name: name.clone(), color, ..curve }).collect()
+        };
+        losses.extend(named(curves(&events, |_| f64::NAN, |measures| measures.loss)));
+        accuracies.extend(named(curves(&events, |_| f64::NAN, top_1)));
+    }
+    save(&folder.join("loss.svg"), &chart("Loss (validation)", &losses)?)?;
+    save(&folder.join("accuracy.svg"), &chart(ACCURACY, &accuracies)?)
 }
 
 fn save(path: &Path, text: &str) -> Result<(), TrainError> {

@@ -5,13 +5,16 @@ use std::{
     sync::{PoisonError, atomic::AtomicBool},
 };
 
-use nets::{BatchFirstResidual, Cockfish, Description, HeadKind, Layer, MoveScores, Network, Provenance};
+use nets::{
+    BatchFirstResidual, Cockfish, ConvChess, Description, HeadKind, Layer, MoveScores, Network, Provenance,
+    TensorKind,
+};
 
 use crate::{
     Average, Backend, BackendKind, BackendScorer, Checkpoint, Config, Ending, EvaluatorScorer, Event,
-    HeldOut, Journal, Loss, Measures, Objective, OptimizerSettings, Plan, Progress, Scorer, State,
-    TrainError, Trainer, calibrate,
-    config::{COCKFISH, RESIDUAL},
+    HeldOut, Journal, Loss, Measures, Objective, OptimizerSettings, Plan, Progress, Scorer, SelectorScorer,
+    State, TrainError, Trainer, calibrate,
+    config::{COCKFISH, CONVCHESS, RESIDUAL},
     machine,
     native::NativeBackend,
     report, revision,
@@ -75,7 +78,9 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
         let BatchFirstResidual { filters, blocks } = BatchFirstResidual::default();
         let filters = config.model.filters.unwrap_or(filters);
         let blocks = config.model.blocks.unwrap_or(blocks);
-        Network::random(Description::batch_first_residual(&BatchFirstResidual { filters, blocks }), seed)?
+        let mut description = Description::batch_first_residual(&BatchFirstResidual { filters, blocks });
+        description.heads.retain(|head| heads.contains(&head.kind));
+        Network::random(description, seed)?
     } else if start == COCKFISH {
         let published = Cockfish::default();
         let filters = config.model.filters.unwrap_or(published.filters);
@@ -84,6 +89,15 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
         let global_mean = config.model.pooling.unwrap_or(published.global_mean);
         let choice = Cockfish { filters, blocks, activation, global_mean };
         Network::random(Description::cockfish(&choice), seed)?
+    } else if start == CONVCHESS {
+        let (published, model) = (ConvChess::default(), &config.model);
+        let choice = ConvChess {
+            convolutions: model.convolutions.unwrap_or(published.convolutions),
+            filters: model.filters.unwrap_or(published.filters),
+            pools: model.pools.unwrap_or(published.pools),
+            dense: model.dense.unwrap_or(published.dense),
+        };
+        Network::random(Description::convchess(&choice, heads), seed)?
     } else if start.ends_with(".json") {
         let path = Path::new(start);
         let text = std::fs::read_to_string(path)
@@ -102,8 +116,8 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
         }
     } else {
         return Err(TrainError::Config(format!(
-            "model.start is `{start}`; it must be `batch-first`, `batch-first-shared`, `{RESIDUAL}`, `{COCKFISH}` \
-             or the path of a .json or .safetensors file"
+            "model.start is `{start}`; it must be `batch-first`, `batch-first-shared`, `{RESIDUAL}`, `{COCKFISH}`, \
+             `{CONVCHESS}` or the path of a .json or .safetensors file"
         )));
     };
     if let Some(head) = lacks(&network) {
@@ -111,6 +125,17 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
     }
     if let Some(body) = &config.model.body {
         take_layers(&mut network, &Network::load(body)?);
+    }
+    if let Some(scale) = config.model.weight_scale {
+        if start.ends_with(".safetensors") {
+            return Err(TrainError::Config(
+                "model.weight_scale is for the random weights of a fresh network".to_owned(),
+            ));
+        }
+        for spec in network.description.tensors().map_err(TrainError::Config)? {
+            let tensor = network.tensors.get_mut(&spec.name).filter(|_| spec.kind == TensorKind::Weight);
+            tensor.into_iter().flat_map(|tensor| &mut tensor.data).for_each(|value| *value *= scale);
+        }
     }
     for objective in config.objectives().iter().filter(|objective| objective.head == HeadKind::Moves) {
         network.calibration.move_scores = match objective.loss {
@@ -149,17 +174,24 @@ fn take_layers(network: &mut Network, other: &Network) {
     }
 }
 
-/// The checkpoint to go on from, if any.
-fn find_checkpoint(config: &Config, resume: bool) -> Result<Option<Checkpoint>, TrainError> {
+/// Refuses to begin a run in the folder of another.
+pub(crate) fn check_folder(config: &Config, resume: bool) -> Result<(), TrainError> {
     let folder = config.folder();
-    let path = folder.join("config.toml");
-    if path.exists() && !resume {
+    if folder.join("config.toml").exists() && !resume {
         return Err(TrainError::Config(format!(
             "the run `{}` exists; add --resume to go on with it, or choose another name with \
              --set run.name=NAME",
             folder.display()
         )));
     }
+    Ok(())
+}
+
+/// The checkpoint to go on from, if any.
+fn find_checkpoint(config: &Config, resume: bool) -> Result<Option<Checkpoint>, TrainError> {
+    check_folder(config, resume)?;
+    let folder = config.folder();
+    let path = folder.join("config.toml");
     let mut checkpoint = None;
     if path.exists() {
         let saved = Config::load(&path, &[])?;
@@ -175,7 +207,7 @@ fn find_checkpoint(config: &Config, resume: bool) -> Result<Option<Checkpoint>, 
 }
 
 /// Makes the run folder with the resolved settings.
-fn write_config(config: &Config) -> Result<(), TrainError> {
+pub(crate) fn write_config(config: &Config) -> Result<(), TrainError> {
     let folder = config.folder();
     let path = folder.join("config.toml");
     std::fs::create_dir_all(&folder).map_err(|source| TrainError::Io { path: folder.clone(), source })?;
@@ -215,7 +247,7 @@ pub fn train(
     let Batches { batches, positions, counts } = source.batches(config, state.step)?;
     let mut held_out = Vec::new();
     for objective in &objectives {
-        held_out.push((*objective, source.held_out(config, objective.head)?));
+        held_out.push((*objective, source.held_out(config, (objective.head, objective.loss))?));
     }
     // Only now: a run that is refused leaves no trace.
     write_config(config)?;
@@ -257,6 +289,11 @@ pub fn train(
     });
     let batch = config.training.batch;
     let scorer = |network: &Network, head: HeadKind| -> Result<Box<dyn Scorer>, TrainError> {
+        if head.is_selector()
+            && let Ok(scorer) = SelectorScorer::new(network, head)
+        {
+            return Ok(Box::new(scorer));
+        }
         // A network that the evaluator cannot run can still be trained; then the backend judges it.
         match EvaluatorScorer::new(network, head, config.threads()) {
             Ok(scorer) => Ok(Box::new(scorer)),
@@ -310,11 +347,15 @@ fn finish(
     let mut network = trainer.network()?;
     network.provenance.clear();
     for (objective, held_out) in held_out {
+        let keys = &mut provenance(trainer, objective, &measures);
+        network.provenance.append(keys);
+        if objective.head.is_selector() {
+            continue;
+        }
         let mut scorer = (trainer.scorer)(&network, objective.head)?;
         let sample = |source: &HeldOut| source.sample(config.validation.final_positions);
         let held_out: Vec<HeldOut> = held_out.iter().map(sample).collect();
         calibrate::calibrate_head(&mut network.calibration, scorer.as_mut(), objective.head, &held_out)?;
-        network.provenance.append(&mut provenance(trainer, objective, &measures));
     }
     if let Some(seen) = seen {
         network.provenance.insert("streamed".to_owned(), seen);
@@ -378,6 +419,16 @@ pub fn summary(measures: &Measures) -> String {
             100.0 * agreement.top_3,
             agreement.positions
         );
+        if let Some(legal) = agreement.legal {
+            line += &format!("; {:.1} % among squares of legal moves", 100.0 * legal);
+        }
+        if let Some((positions, share)) = agreement.unseen {
+            line +=
+                &format!("; {:.1} % in the {positions} positions that no training game holds", 100.0 * share);
+        }
+        for (head, positions, share) in &agreement.choices {
+            line += &format!("; {} {:.1} % of {positions}", head.name(), 100.0 * share);
+        }
     }
     line
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use board::Color;
 use eval::{
     Batch, Evaluator, Query, Scores,
-    cpu::{CpuEvaluator, CpuOptions},
+    cpu::{CpuEvaluator, CpuLogits, CpuOptions},
 };
 use nets::{Calibration, HeadKind, Network, PolicyIndex, Squares};
 
@@ -13,7 +13,7 @@ use crate::{Backend, Examples, TrainError};
 
 /// Raw outputs of one head, for judging and calibrating.
 pub trait Scorer {
-    /// One output a position; of a move head, that of the position's one move in `examples`.
+    /// One output a position; of a move head, that of the position's one move in `examples`; of a selector all 64.
     ///
     /// # Errors
     /// The device failed.
@@ -173,6 +173,36 @@ impl Scorer for EvaluatorScorer {
             .iter()
             .map(|moves| if moves.is_empty() { Vec::new() } else { answers.next().unwrap_or_default() })
             .collect())
+    }
+}
+
+/// A selector head on the evaluator that plays.
+#[derive(Debug)]
+pub struct SelectorScorer {
+    logits: CpuLogits,
+    head: HeadKind,
+}
+
+impl SelectorScorer {
+    /// A scorer for this head of `network` on the CPU.
+    ///
+    /// # Errors
+    /// The evaluator cannot run the network.
+    pub fn new(network: &Network, head: HeadKind) -> Result<Self, TrainError> {
+        let logits = CpuLogits::new(Arc::new(network.clone()), CpuOptions::default()).map_err(device)?;
+        Ok(Self { logits, head })
+    }
+}
+
+impl Scorer for SelectorScorer {
+    fn logits(&mut self, examples: &Examples) -> Result<Vec<f32>, TrainError> {
+        let mut logits = Vec::with_capacity(examples.squares.len() * self.head.outputs());
+        let boards = examples.squares.iter().enumerate();
+        let boards: Vec<_> = boards.map(|(index, squares)| (*squares, examples.turn(index))).collect();
+        for boards in boards.chunks(1024) {
+            logits.extend(self.logits.logits(boards, self.head).map_err(device)?);
+        }
+        Ok(logits)
     }
 }
 

@@ -9,7 +9,7 @@ use data::{EvaluationStream, StreamCounts, StreamOptions};
 use nets::HeadKind;
 
 use crate::{
-    Config, Dataset, Examples, HeldOut, TrainError,
+    Config, Dataset, Examples, HeldOut, Loss, TrainError,
     dataset::{data_error, turn},
 };
 
@@ -90,15 +90,19 @@ impl Source {
         Ok(Batches { batches: Box::new(batches), positions, counts: Some(counts) })
     }
 
-    /// The held-out positions with a label for `head`, by source; of a stream the first [`HELD_OUT`].
+    /// The held-out positions with a label for `head` with this loss, by source; of a stream the first [`HELD_OUT`].
     ///
     /// # Errors
     /// The data cannot be read.
-    pub fn held_out(&self, config: &Config, head: HeadKind) -> Result<Vec<HeldOut>, TrainError> {
+    pub fn held_out(
+        &self,
+        config: &Config,
+        (head, loss): (HeadKind, Loss),
+    ) -> Result<Vec<HeldOut>, TrainError> {
         let margin = config.data.blunder_margin;
         let path = match self {
             Self::Shards(dataset) => {
-                return dataset.held_out(&config.data.directory, head, &config.data.sources, margin);
+                return dataset.held_out(&config.data.directory, (head, loss), &config.data.sources, margin);
             }
             Self::Stream { path, .. } => path,
         };

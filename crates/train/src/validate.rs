@@ -1,7 +1,7 @@
 //! Judging a network on held-out positions: rank correlations by source, with and without mates, and by game phase.
 
 use data::{GameResult, MATE_LABEL};
-use nets::{HeadKind, MoveScores, PolicyIndex};
+use nets::{HeadKind, MoveScores, PolicyIndex, Squares};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -52,8 +52,11 @@ impl Phase {
 #[derive(Clone, Debug, Default)]
 pub struct HeldOut {
     pub source: String,
-    /// With one move a position for a move head; its weight is 0 where it was a mistake.
+    /// With one move a position for a move head; its weight is 0 where it was a mistake. With the square to choose for a
+    /// selector.
     pub examples: Examples,
+    /// For a selector: does a training game hold the position?
+    pub seen: Vec<bool>,
     /// Men on the board.
     pub men: Vec<u8>,
     pub results: Vec<GameResult>,
@@ -93,8 +96,10 @@ impl HeldOut {
                 moves: pick(&self.examples.moves, &picks),
                 move_values: pick(&self.examples.move_values, &picks),
                 weights: pick(&self.examples.weights, &picks),
+                targets: pick(&self.examples.targets, &picks),
                 ends: Vec::new(),
             },
+            seen: pick(&self.seen, &picks),
             men: pick(&self.men, &picks),
             results: pick(&self.results, &picks),
             white_to_move: pick(&self.white_to_move, &picks),
@@ -130,8 +135,9 @@ impl Ranking {
     }
 }
 
-/// How a move head ranks the legal moves of a position against the played one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// How a move head ranks the legal moves of a position against the played one, or a selector all squares against the
+/// chosen one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Agreement {
     pub positions: usize,
     /// Share of positions whose played move has the highest score.
@@ -141,6 +147,16 @@ pub struct Agreement {
     /// For a policy: mean negative logarithm of the played move's chance, mistakes left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cross_entropy: Option<f64>,
+    /// For a selector: share of positions where the chosen square is first among those of legal moves of its piece.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub legal: Option<f64>,
+    /// For a selector: positions that no training game holds, and the share of them whose chosen square is first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<(usize, f64)>,
+    /// For a policy: what the seven selectors of ConvChess would be asked, answered by its likeliest squares of legal
+    /// moves: the head, positions, and the share of them whose chosen square is first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<(HeadKind, usize, f64)>,
 }
 
 /// What validation says of one source.
@@ -207,8 +223,11 @@ pub fn validate(
 ) -> Result<Vec<Measures>, TrainError> {
     let mut all = Vec::with_capacity(sources.len());
     for source in sources {
-        if head == HeadKind::Moves && scores == MoveScores::Policy {
-            let agreement = agree(scorer, source, scores)?;
+        if head.is_selector() || (head == HeadKind::Moves && scores == MoveScores::Policy) {
+            let agreement = match head {
+                HeadKind::Moves => agree(scorer, source, scores)?,
+                _ => select(scorer, source, head)?,
+            };
             let loss = agreement.cross_entropy.unwrap_or(f64::NAN);
             let (source, agreement) = (source.source.clone(), Some(agreement));
             all.push(Measures { source, head: Some(head), loss, agreement, ..Measures::default() });
@@ -237,12 +256,22 @@ fn agree(scorer: &mut dyn Scorer, held_out: &HeldOut, scores: MoveScores) -> Res
     let logits = scorer.move_logits(&held_out.examples.squares, &moves)?;
     let (mut positions, mut first, mut third) = (0_usize, 0_usize, 0_usize);
     let (mut sum, mut weights) = (0.0, 0.0);
+    let mut choices = HeadKind::SELECTORS.map(|head| (head, 0_usize, 0_usize));
     for (position, ((moves, logits), played)) in
         moves.iter().zip(&logits).zip(&held_out.examples.moves).enumerate()
     {
         let Some(index) = moves.iter().position(|mv| mv == played) else { continue };
         if moves.len() < 2 {
             continue;
+        }
+        if scores == MoveScores::Policy {
+            for (head, asked, right) in &mut choices {
+                let squares = &held_out.examples.squares[position];
+                if let Some(is_first) = chooses(*head, squares, moves, logits, *played) {
+                    *asked += 1;
+                    *right += usize::from(is_first);
+                }
+            }
         }
         let better = logits.iter().filter(|&&logit| logit > logits[index]).count();
         positions += 1;
@@ -254,7 +283,71 @@ fn agree(scorer: &mut dyn Scorer, held_out: &HeldOut, scores: MoveScores) -> Res
     }
     let share = |count: usize| count as f64 / positions.max(1) as f64;
     let cross_entropy = (scores == MoveScores::Policy && weights > 0.0).then(|| sum / weights);
-    Ok(Agreement { positions, top_1: share(first), top_3: share(third), cross_entropy })
+    let (top_1, top_3) = (share(first), share(third));
+    let choices = choices.into_iter().filter(|(_, asked, _)| *asked > 0);
+    let choices = choices.map(|(head, asked, right)| (head, asked, right as f64 / asked as f64)).collect();
+    Ok(Agreement { positions, top_1, top_3, cross_entropy, choices, ..Agreement::default() })
+}
+
+/// Does a policy give the square that this selector should choose the highest sum of chances? None where the played move
+/// is no business of the selector.
+fn chooses(
+    head: HeadKind,
+    squares: &Squares,
+    moves: &[PolicyIndex],
+    logits: &[f32],
+    played: PolicyIndex,
+) -> Option<bool> {
+    let target = usize::from(head.target(squares, played)?);
+    let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut chances = [0.0_f32; 64];
+    for (&mv, logit) in moves.iter().zip(logits) {
+        if let Some(square) = head.target(squares, mv) {
+            chances[usize::from(square)] += (logit - highest).exp();
+        }
+    }
+    Some(chances.iter().all(|&chance| chance <= chances[target]))
+}
+
+/// Looks where the chosen square stands among all 64, and among those that legal moves of the piece have.
+fn select(scorer: &mut dyn Scorer, held_out: &HeldOut, head: HeadKind) -> Result<Agreement, TrainError> {
+    let (positions, examples) = (held_out.len(), &held_out.examples);
+    let logits = scorer.logits(examples)?;
+    if logits.len() != 64 * positions || examples.targets.len() != positions {
+        return Err(TrainError::Backend("a selector needs 64 outputs and a square a position".to_owned()));
+    }
+    let (mut first, mut third, mut legal, mut unseen, mut unseen_first) = (0, 0, 0, 0, 0);
+    let mut sum = 0.0;
+    for (index, logits) in logits.chunks_exact(64).enumerate() {
+        let squares = &examples.squares[index];
+        let target = usize::from(examples.targets[index]);
+        let better = logits.iter().filter(|&&logit| logit > logits[target]).count();
+        let mut may = [false; 64];
+        for mv in legal_indices(squares) {
+            if let Some(square) = head.target(squares, mv) {
+                may[usize::from(square)] = true;
+            }
+        }
+        let better_legal = (0..64).any(|square| may[square] && logits[square] > logits[target]);
+        first += usize::from(better < 1);
+        third += usize::from(better < 3);
+        legal += usize::from(!better_legal);
+        if !held_out.seen.get(index).copied().unwrap_or(false) {
+            unseen += 1;
+            unseen_first += usize::from(better < 1);
+        }
+        sum += cross_entropy(logits, target, 1.0);
+    }
+    let share = |count: usize, of: usize| count as f64 / of.max(1) as f64;
+    Ok(Agreement {
+        positions,
+        top_1: share(first, positions),
+        top_3: share(third, positions),
+        cross_entropy: (positions > 0).then(|| sum / positions as f64),
+        legal: Some(share(legal, positions)),
+        unseen: Some((unseen, share(unseen_first, unseen))),
+        choices: Vec::new(),
+    })
 }
 
 /// Negative logarithm of the chance that a softmax over `logits` times `scale` gives to number `index`.
@@ -265,8 +358,6 @@ pub(crate) fn cross_entropy(logits: &[f32], index: usize, scale: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use nets::Squares;
-
     use super::*;
 
     #[test]

@@ -55,6 +55,13 @@ fn policy_examples(count: usize, seed: u64) -> Examples {
     examples
 }
 
+/// As [`examples`], with a square to choose in each.
+fn selector_examples(count: usize, seed: u64) -> Examples {
+    let mut examples = examples(count, seed);
+    examples.targets = (0..count).map(|index| (index * 29 % 64) as u8).collect();
+    examples
+}
+
 /// Random weights, and norms that are not the identity.
 fn network(description: Description, seed: u64) -> Network {
     let specs = description.tensors().unwrap();
@@ -155,12 +162,22 @@ fn steps_equal_our_own_backend() {
         (vec![tanh], cockfish(Activation::Silu), examples(24, 11)),
         (vec![tanh], cockfish(Activation::LeakyRelu), examples(24, 12)),
         (vec![value], pooled(), examples(24, 13)),
+        (
+            vec![Objective { head: HeadKind::KingTo, loss: Loss::CrossEntropy, weight: 1.0 }],
+            Description::convchess(&ConvChess::default(), &[HeadKind::KingTo]),
+            selector_examples(24, 14),
+        ),
     ] {
         let last_bias = format!("value.{}.bias", description.heads[0].layers.len() - 1);
         let network = network(description, 3);
         let kind = if objectives[0] == tanh { OptimizerKind::Rmsprop } else { OptimizerKind::Adam };
-        let settings =
-            OptimizerSettings { kind, weight_decay: 0.01, clip: 1.0, ..OptimizerSettings::default() };
+        let settings = OptimizerSettings {
+            kind,
+            weight_decay: 0.01,
+            l2: 1e-3,
+            clip: 1.0,
+            ..OptimizerSettings::default()
+        };
         let mut burn = BurnBackend::new(network.clone(), &objectives, settings.clone()).unwrap();
         let native =
             NativeBackend::with_precision(network.clone(), &objectives, settings, 2, Precision::Single);

@@ -71,6 +71,7 @@ enum Name {
     System,
     Search,
     QuietLeaves,
+    Temperature,
     Cpu,
     Precision,
     ShowWdl,
@@ -80,7 +81,7 @@ enum Name {
 /// What stands for no wish.
 const AUTOMATIC: &str = "auto";
 
-const TABLE: [(&str, Name, Kind); 15] = [
+const TABLE: [(&str, Name, Kind); 16] = [
     ("Hash", Name::Hash, Kind::Spin { least: 1, most: 65_536 }),
     ("Clear Hash", Name::ClearHash, Kind::Button),
     ("Threads", Name::Threads, Kind::Spin { least: 1, most: 256 }),
@@ -92,6 +93,7 @@ const TABLE: [(&str, Name, Kind); 15] = [
     ("System", Name::System, Kind::Combo(&[AUTOMATIC, "batch-first", "cockfish", "convchess"])),
     ("Search", Name::Search, Kind::Combo(&["kbest", "alphabeta", "puct"])),
     ("Quiet Leaves", Name::QuietLeaves, Kind::Check),
+    ("Temperature", Name::Temperature, Kind::Spin { least: 0, most: 1000 }),
     ("CPU", Name::Cpu, Kind::Combo(&[AUTOMATIC, "amx", "avx512", "avx2", "portable"])),
     ("Precision", Name::Precision, Kind::Combo(&[AUTOMATIC, "bf16", "f32", "int8"])),
     ("UCI_ShowWDL", Name::ShowWdl, Kind::Check),
@@ -209,6 +211,7 @@ impl Options {
             Name::Threads => self.threads = number as usize,
             Name::MultiPv => self.settings.multipv = number as usize,
             Name::Batch => self.settings.batch = number as usize,
+            Name::Temperature => self.settings.temperature = number as u32,
             _ => self.settings.move_overhead = Duration::from_millis(number),
         }
     }
@@ -229,6 +232,7 @@ impl Options {
             Name::System => self.system.map_or(AUTOMATIC, System::name).to_owned(),
             Name::Search => self.algorithm.name().to_owned(),
             Name::QuietLeaves => self.settings.quiet_leaves.to_string(),
+            Name::Temperature => self.settings.temperature.to_string(),
             Name::Cpu => self.path.map_or(AUTOMATIC, CpuPath::name).to_owned(),
             Name::Precision => self.precision.map_or(AUTOMATIC, Precision::name).to_owned(),
             Name::ShowWdl => self.show_wdl.to_string(),

@@ -11,7 +11,7 @@ use eval::{
 use nets::{Calibration, HeadKind, MoveScores, Network, PolicyIndex, Squares, policy_index};
 use train::{HeldOut, metrics};
 
-use super::{held_out, print};
+use super::{held_out, loss, print};
 use crate::{Found, bench_command, engine};
 
 /// By how much the default path may lower tau-b against labels.
@@ -204,7 +204,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
         let questions = match &args.data {
             Some(data) => {
-                Questions::of_data(kind, &held_out(data, kind, &args.sources, args.positions, i32::MAX)?)
+                let wanted = (kind, loss(&network, kind));
+                Questions::of_data(kind, &held_out(data, wanted, &args.sources, args.positions, i32::MAX)?)
             }
             None => Questions::of_games(kind),
         };

@@ -34,7 +34,7 @@ impl Last {
 /// The outputs of one head that a batch asks for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
-    /// Empty for a value head.
+    /// Empty for a head all of whose outputs are asked for.
     moves: &'a [PolicyIndex],
     /// Outputs of each board, where `ends` is empty; else 0.
     pub each: usize,
@@ -45,6 +45,7 @@ impl<'a> Asked<'a> {
     pub fn of(batch: &'a Examples, kind: HeadKind) -> Self {
         match kind {
             HeadKind::Value => Self { moves: &[], each: 1, ends: &[] },
+            _ if kind.is_selector() => Self { moves: &[], each: kind.outputs(), ends: &[] },
             _ if batch.ends.is_empty() => Self { moves: &batch.moves, each: batch.moves_each(), ends: &[] },
             _ => Self { moves: &batch.moves, each: 0, ends: &batch.ends },
         }
@@ -74,7 +75,7 @@ impl<'a> Asked<'a> {
 
     /// Which of the head's outputs number `index` is.
     fn output(&self, index: usize) -> usize {
-        self.moves.get(index).map_or(0, |&index| usize::from(index))
+        self.moves.get(index).map_or(index % self.each.max(1), |&index| usize::from(index))
     }
 }
 
@@ -124,9 +125,12 @@ impl<E: Element> Shard<E> {
             // The mover's.
             let turned = plan.whites_view && batch.turn(self.first + board).is_black();
             let sign = if turned { -1.0 } else { 1.0 };
+            let mut seen = None;
             for index in asked.before(self.first + board)..asked.before(self.first + board + 1) {
                 let (cell, channel) = last.place(asked.output(index));
-                self.see(plan, last, board, cell, &mut scratch.seen);
+                if seen.replace(cell) != Some(cell) {
+                    self.see(plan, last, board, cell, &mut scratch.seen);
+                }
                 let mut z = biases[channel];
                 for (weight, a) in weights[channel * last.inner..][..last.inner].iter().zip(&scratch.seen) {
                     z += weight * a;
@@ -176,10 +180,13 @@ impl<E: Element> Shard<E> {
         part.biases.resize(plan.parameters[last.bias].value.len(), 0.0);
         for board in 0..self.boards {
             scratch.product[..size].fill(0.0);
+            let mut seen = None;
             for index in asked.before(self.first + board)..asked.before(self.first + board + 1) {
                 let (cell, channel) = last.place(asked.output(index));
                 let slope = part.slopes[index - part.first] * part.bends[index - part.first];
-                self.see(plan, last, board, cell, &mut scratch.seen);
+                if seen.replace(cell) != Some(cell) {
+                    self.see(plan, last, board, cell, &mut scratch.seen);
+                }
                 let gradient = &mut part.weights[channel * last.inner..][..last.inner];
                 gradient.iter_mut().zip(&scratch.seen).for_each(|(gradient, a)| *gradient += slope * a);
                 part.biases[channel] += slope;

@@ -117,9 +117,16 @@ pub(super) fn tanh_part(
     }
 }
 
-/// `weight` times the cross entropy of the softmax over one position's moves against its first one, and its slopes.
-pub(super) fn cross_entropy_part(logits: &[f32], weight: f32, slopes: &mut [f32], part: &mut PartOfLoss) {
-    let Some(&played) = logits.first().filter(|_| weight > 0.0) else {
+/// `weight` times the cross entropy of the softmax over one position's moves (or squares) against number `played`, and its
+/// slopes.
+pub(super) fn cross_entropy_part(
+    logits: &[f32],
+    played: usize,
+    weight: f32,
+    slopes: &mut [f32],
+    part: &mut PartOfLoss,
+) {
+    let Some(&own) = logits.get(played).filter(|_| weight > 0.0) else {
         slopes.fill(0.0);
         return;
     };
@@ -132,8 +139,8 @@ pub(super) fn cross_entropy_part(logits: &[f32], weight: f32, slopes: &mut [f32]
     for slope in &mut *slopes {
         *slope *= weight / sum;
     }
-    slopes[0] -= weight;
-    part.sum += f64::from(weight) * (f64::from(sum).ln() + f64::from(highest - played));
+    slopes[played] -= weight;
+    part.sum += f64::from(weight) * (f64::from(sum).ln() + f64::from(highest - own));
     part.count += f64::from(weight);
 }
 
@@ -146,7 +153,7 @@ mod tests {
         let logits = [0.5_f32, -1.0, 88.0, 87.0];
         let mut slopes = [0.0; 4];
         let mut part = PartOfLoss::default();
-        cross_entropy_part(&logits, 0.5, &mut slopes, &mut part);
+        cross_entropy_part(&logits, 0, 0.5, &mut slopes, &mut part);
         let exact: Vec<f64> = logits.iter().map(|&logit| f64::from(logit).exp()).collect();
         let sum: f64 = exact.iter().sum();
         assert!((part.sum + 0.5 * (exact[0] / sum).ln()).abs() < 1e-5 && part.count == 0.5);
@@ -155,8 +162,8 @@ mod tests {
             assert!((f64::from(*slope) - 0.5 * chance).abs() < 1e-6);
         }
         // No legal move, or a move that teaches nothing.
-        cross_entropy_part(&[], 1.0, &mut [], &mut part);
-        cross_entropy_part(&logits, 0.0, &mut slopes, &mut part);
+        cross_entropy_part(&[], 0, 1.0, &mut [], &mut part);
+        cross_entropy_part(&logits, 0, 0.0, &mut slopes, &mut part);
         assert!(part.count == 0.5 && slopes == [0.0; 4]);
     }
 

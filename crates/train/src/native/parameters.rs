@@ -86,7 +86,7 @@ fn scatter(places: &[u32], source: &[f32], target: &mut [f32]) {
     }
 }
 
-/// Adam with bias correction, or RMSprop; both with decoupled weight decay.
+/// Adam with bias correction, or RMSprop; both with decoupled weight decay and L2 regularisation.
 #[derive(Clone, Debug)]
 pub(super) struct Optimizer {
     pub settings: OptimizerSettings,
@@ -96,7 +96,7 @@ pub(super) struct Optimizer {
 impl Optimizer {
     /// Moves every parameter along its gradient.
     pub fn update(&mut self, parameters: &mut [Parameter], learning_rate: f32) {
-        let OptimizerSettings { kind, mut beta1, beta2, epsilon, weight_decay, clip, .. } = self.settings;
+        let OptimizerSettings { kind, mut beta1, beta2, epsilon, weight_decay, l2, clip, .. } = self.settings;
         self.steps += 1;
         let exponent = i32::try_from(self.steps).unwrap_or(i32::MAX);
         let mut correct1 = (1.0 - f64::from(beta1).powi(exponent)) as f32;
@@ -118,12 +118,12 @@ impl Optimizer {
             }
         }
         for parameter in parameters {
-            let decay = if parameter.decays { weight_decay } else { 0.0 };
+            let (decay, l2) = if parameter.decays { (weight_decay, l2) } else { (0.0, 0.0) };
             let moments = parameter.first.iter_mut().zip(&mut parameter.second);
             for ((value, gradient), (first, second)) in
                 parameter.value.iter_mut().zip(&parameter.gradient).zip(moments)
             {
-                let gradient = gradient * factor;
+                let gradient = gradient * factor + l2 * *value;
                 *first = beta1 * *first + (1.0 - beta1) * gradient;
                 *second = beta2 * *second + (1.0 - beta2) * gradient * gradient;
                 let step = *first / correct1 / ((*second / correct2).sqrt() + epsilon);

@@ -13,7 +13,9 @@ use super::{
     pooling::Dropout,
     shard::{Scratch, Shard},
 };
-use crate::{Examples, Loss, Objective, OptimizerSettings, OptimizerState, Step, TrainError};
+use crate::{
+    Examples, Loss, Objective, OptimizerSettings, OptimizerState, Step, TrainError, backend::check_together,
+};
 
 /// Boards that [`Trainer::logits`] takes at a time.
 const LOGITS_BATCH: usize = 1024;
@@ -92,9 +94,7 @@ impl<E: Element> Trainer<E> {
         if objectives.is_empty() {
             return Err(TrainError::Config("no head is to be trained".to_owned()));
         }
-        for objective in objectives {
-            objective.check().map_err(TrainError::Config)?;
-        }
+        check_together(objectives).map_err(TrainError::Config)?;
         let heads: Vec<HeadKind> = objectives.iter().map(|objective| objective.head).collect();
         let plan = Plan::new(network, &heads, settings.dropout > 0.0)?;
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
@@ -130,7 +130,17 @@ impl<E: Element> Trainer<E> {
             let labels = batch.labels(kind).len();
             match loss {
                 _ if !labelled => {}
-                Loss::CrossEntropy if batch.weights.len() != boards || batch.ends.len() != boards => {
+                Loss::CrossEntropy
+                    if kind.is_selector()
+                        && (batch.targets.len() != boards
+                            || batch.targets.iter().any(|&target| target > 63)) =>
+                {
+                    return bad(format!("{} squares to choose", batch.targets.len()));
+                }
+                Loss::CrossEntropy
+                    if !kind.is_selector()
+                        && (batch.weights.len() != boards || batch.ends.len() != boards) =>
+                {
                     return bad(format!("{} weights", batch.weights.len()));
                 }
                 Loss::Ordinal | Loss::Tanh { .. } if labels != boards * asked.each => {
@@ -243,7 +253,11 @@ impl<E: Element> Trainer<E> {
                     for board in first..first + boards {
                         let moves = asked.before(board)..asked.before(board + 1);
                         let slopes = &mut slopes[moves.start - *from..moves.end - *from];
-                        cross_entropy_part(&logits[moves], batch.weights[board], slopes, part);
+                        let (played, weight) = match batch.targets.get(board) {
+                            Some(&target) => (usize::from(target), 1.0),
+                            None => (0, batch.weights[board]),
+                        };
+                        cross_entropy_part(&logits[moves], played, weight, slopes, part);
                     }
                 }
             }

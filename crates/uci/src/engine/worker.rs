@@ -165,6 +165,7 @@ impl Worker {
         }
         self.prepare(&job.options);
         let outcome = self.think(job);
+        self.show_chances(job);
         self.wait_until_asked(job);
         let best = outcome.best.filter(|best| legal.contains(best));
         let best = best.or_else(|| legal.iter().copied().find(|&mv| job.limits.allows(mv)));
@@ -172,6 +173,16 @@ impl Worker {
         // First: the answer to `bestmove` may come before the next line runs here.
         job.done.store(true, Ordering::Release);
         self.output.line(&best_move_line(position, best, ponder));
+    }
+
+    /// As many of the likeliest moves as lines are wished, from a search that chooses by chance.
+    fn show_chances(&mut self, job: &SearchJob) {
+        let Some(ready) = &mut self.ready else { return };
+        let position = job.game.position();
+        let Some(Ok(chances)) = ready.built.search.chances(position) else { return };
+        for (mv, chance) in chances.iter().take(job.options.settings.multipv) {
+            self.output.note(format!("{} {:.1} %", board::to_uci(position, *mv), 100.0 * chance));
+        }
     }
 
     /// Runs the search; whatever goes wrong in it is reported and gives an empty outcome.

@@ -131,6 +131,62 @@ fn other_encodings_are_learned() {
     assert!(start(cockfish(), &[TANH], 1, Precision::Single).step(&unturned, 0.1).is_err(), "who moves?");
 }
 
+/// As [`examples`], with squares to choose.
+fn selector_examples(count: usize, seed: u64) -> Examples {
+    let mut random = Random(seed ^ 13);
+    let targets = (0..count).map(|_| random.below(64) as u8).collect();
+    Examples { targets, ..examples(count, seed) }
+}
+
+#[test]
+fn selectors_learn_squares() {
+    let of = |head| Objective { head, loss: Loss::CrossEntropy, weight: 1.0 };
+    let select = [of(HeadKind::From)];
+    let batch = selector_examples(24, 6);
+    let choice = ConvChess { filters: 9, pools: 1, dense: 20, ..ConvChess::default() };
+    let dense = Description::convchess(&choice, &[HeadKind::From]);
+    // The squares may also be cells of the board.
+    let mut cells = dense.clone();
+    let layers = vec![input(true, Activation::Relu), conv(3, 7), plain(1, 1, Padding::Same)];
+    cells.heads = vec![Head { kind: HeadKind::From, layers }];
+    for description in [dense.clone(), cells] {
+        assert_gradients("selector", description.clone(), &select, &batch);
+        let mut backend = start(description, &select, 2, Precision::Single);
+        let step = backend.step(&batch, 0.0).unwrap();
+        // The outputs are all 64, those of the reference, and the loss is what its definition says.
+        let network = backend.network().unwrap();
+        let logits = backend.logits(HeadKind::From, &batch).unwrap();
+        assert_eq!((step.logits[0].len(), logits.len()), (24 * 64, 24 * 64));
+        let mut sum = 0.0;
+        for (index, logits) in step.logits[0].chunks(64).enumerate() {
+            let all: f64 = logits.iter().map(|&logit| f64::from(logit).exp()).sum();
+            sum += all.ln() - f64::from(logits[usize::from(batch.targets[index])]);
+        }
+        assert!((f64::from(step.loss) - sum / 24.0).abs() < 1e-4, "{} {}", step.loss, sum / 24.0);
+        let squares = &batch.squares[7];
+        let exact = eval::reference::run_heads(&network, squares, Color::White, &[HeadKind::From]).unwrap();
+        for (ours, exact) in logits[7 * 64..].iter().zip(&exact[&HeadKind::From]) {
+            assert!((ours - exact).abs() < 1e-3, "{ours} {exact}");
+        }
+    }
+    for precision in [Precision::Single, Precision::Bf16] {
+        assert_learns(dense.clone(), &select, &batch, (precision, 0.01));
+    }
+    let batch = |step: u64| selector_examples(37, 100 + step);
+    assert_repeatable(&dense, &select, batch, 2, Precision::Bf16);
+
+    let mut backend = start(dense.clone(), &select, 1, Precision::Single);
+    let mut wrong = selector_examples(4, 1);
+    wrong.targets[2] = 64;
+    assert!(backend.step(&wrong, 0.1).is_err());
+    wrong.targets.pop();
+    assert!(backend.step(&wrong, 0.1).is_err());
+    let two = Description::convchess(&choice, &[HeadKind::From, HeadKind::KingTo]);
+    let network = Network::random(two, 7).unwrap();
+    let objectives = [of(HeadKind::From), of(HeadKind::KingTo)];
+    assert!(NativeBackend::new(network, &objectives, OptimizerSettings::default(), 1).is_err());
+}
+
 #[test]
 fn gradients_match_finite_differences() {
     for (case, (objectives, batch)) in cases(24, 3).into_iter().enumerate().filter(|(case, _)| case % 3 == 0)

@@ -1,0 +1,345 @@
+//! ConvChess (2015): no search at all. The chance of a move is that of its square of origin times that of its target given
+//! the piece that moves there, with nothing for squares that no legal move has.
+
+use std::{
+    collections::hash_map::RandomState,
+    hash::{BuildHasher, Hasher},
+    sync::Arc,
+};
+
+use board::{Game, Move, Position, Role};
+use eval::{
+    EvalError,
+    cpu::{CpuLogits, CpuOptions},
+};
+use nets::{HeadKind, MoveScores, Network, Squares, policy_index};
+
+use crate::{Control, Limits, Outcome, Search, SearchInfo, Settings};
+
+/// Chooses moves by chance: with the seven networks of ConvChess, or with one policy over all moves.
+#[derive(Debug)]
+pub struct ConvChess {
+    network: Arc<Network>,
+    logits: CpuLogits,
+    /// 0: always the likeliest move; 1: as often as its chance says.
+    temperature: f64,
+    /// State of the dice.
+    dice: u64,
+}
+
+impl ConvChess {
+    /// Ready to choose; thrown dice differ from one program run to the next.
+    ///
+    /// # Errors
+    /// The network has neither all seven selectors nor a policy, or cannot be run here.
+    pub fn new(network: Arc<Network>, options: CpuOptions, settings: &Settings) -> Result<Self, EvalError> {
+        Self::check(&network)?;
+        let logits = CpuLogits::new(Arc::clone(&network), options)?;
+        let mut chooser =
+            Self { network, logits, temperature: 0.0, dice: RandomState::new().build_hasher().finish() };
+        chooser.configure(settings);
+        Ok(chooser)
+    }
+
+    /// Has the network all that choosing needs?
+    ///
+    /// # Errors
+    /// It has neither all seven selectors nor a policy.
+    pub fn check(network: &Network) -> Result<(), EvalError> {
+        let has = |kind: &HeadKind| network.description.head(*kind).is_some();
+        let refuse = |reason: String| Err(EvalError::Unsupported { network: network.name.clone(), reason });
+        if has(&HeadKind::Moves) {
+            return match network.calibration.move_scores {
+                MoveScores::Policy => Ok(()),
+                MoveScores::Centipawns => refuse(
+                    "its move head gives values of moves, and choosing without a search needs chances"
+                        .to_owned(),
+                ),
+            };
+        }
+        let missing: Vec<&str> =
+            HeadKind::SELECTORS.iter().filter(|kind| !has(kind)).map(|kind| kind.name()).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let s = if missing.len() > 1 { "s" } else { "" };
+        refuse(format!("it lacks the selector{s} {}", missing.join(", ")))
+    }
+
+    /// Every legal move with its chance at temperature 1, the likeliest first; chances add up to 1. A promotion to another
+    /// piece than a queen has none.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub fn distribution(&mut self, position: &Position) -> Result<Vec<(Move, f32)>, EvalError> {
+        let moves = position.legal_moves();
+        if moves.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut chances = match self.network.description.head(HeadKind::Moves) {
+            Some(_) => self.policy(position, &moves)?,
+            None => self.composed(position, &moves)?,
+        };
+        for (chance, mv) in chances.iter_mut().zip(&moves) {
+            if matches!(mv.promotion(), Some(Role::Knight | Role::Bishop | Role::Rook)) {
+                *chance = 0.0;
+            }
+        }
+        let sum: f64 = chances.iter().sum();
+        // A sure network may leave nothing for legal moves.
+        let share = |chance: f64| if sum > 0.0 { chance / sum } else { 1.0 / moves.len() as f64 };
+        let mut all: Vec<(Move, f32)> =
+            moves.iter().zip(&chances).map(|(&mv, &chance)| (mv, share(chance) as f32)).collect();
+        all.sort_by(|one, other| other.1.total_cmp(&one.1));
+        Ok(all)
+    }
+
+    fn ask(&mut self, position: &Position, head: HeadKind) -> Result<Vec<f32>, EvalError> {
+        self.logits.logits(&[(Squares::of(position), position.turn())], head)
+    }
+
+    /// A softmax over the legal moves.
+    fn policy(&mut self, position: &Position, moves: &[Move]) -> Result<Vec<f64>, EvalError> {
+        let logits = self.ask(position, HeadKind::Moves)?;
+        let map = &self.network.calibration.moves;
+        let of = |mv: &Move| map.apply(logits[usize::from(policy_index(*mv, position.turn()))]);
+        Ok(softmax(&moves.iter().map(of).collect::<Vec<_>>()))
+    }
+
+    /// Chance of the origin times chance of the target.
+    fn composed(&mut self, position: &Position, moves: &[Move]) -> Result<Vec<f64>, EvalError> {
+        let squares = Squares::of(position);
+        let origins = softmax(&self.ask(position, HeadKind::From)?);
+        let mut targets: [Option<Vec<f64>>; 6] = Default::default();
+        let mut chances = Vec::with_capacity(moves.len());
+        for &mv in moves {
+            let head = HeadKind::to(mv.role());
+            let index = policy_index(mv, position.turn());
+            let place = Role::ALL.iter().position(|&role| role == mv.role()).unwrap_or_default();
+            let known = match &mut targets[place] {
+                Some(known) => known,
+                none => none.insert(softmax(&self.ask(position, head)?)),
+            };
+            let from = HeadKind::From.target(&squares, index).map(usize::from);
+            let to = head.target(&squares, index).map(usize::from);
+            chances.push(from.zip(to).map_or(0.0, |(from, to)| origins[from] * known[to]));
+        }
+        Ok(chances)
+    }
+
+    /// The move to play, among those that are allowed.
+    fn choose(&mut self, all: &[(Move, f32)], limits: &Limits) -> Option<Move> {
+        let allowed: Vec<(Move, f32)> = all.iter().copied().filter(|&(mv, _)| limits.allows(mv)).collect();
+        let &(first, highest) = allowed.first()?;
+        if self.temperature <= 0.0 || highest <= 0.0 {
+            return Some(first);
+        }
+        // Relative to the likeliest, so that small temperatures keep their digits.
+        let (temperature, thrown) = (self.temperature, self.roll());
+        let weight = |chance: f32| f64::from(chance / highest).powf(1.0 / temperature);
+        let mut left = thrown * allowed.iter().map(|&(_, chance)| weight(chance)).sum::<f64>();
+        let chosen = allowed.iter().find(|&&(_, chance)| {
+            left -= weight(chance);
+            left < 0.0
+        });
+        Some(chosen.map_or(first, |&(mv, _)| mv))
+    }
+
+    /// From 0 to below 1 (SplitMix64: Steele, Lea, Flood 2014).
+    fn roll(&mut self) -> f64 {
+        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.dice;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ z >> 31) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+fn softmax(logits: &[f32]) -> Vec<f64> {
+    let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut chances: Vec<f64> = logits.iter().map(|&logit| f64::from(logit - highest).exp()).collect();
+    let sum: f64 = chances.iter().sum();
+    chances.iter_mut().for_each(|chance| *chance /= sum);
+    chances
+}
+
+impl Search for ConvChess {
+    /// One look at the position; limits but those on moves mean nothing.
+    fn search(
+        &mut self,
+        game: &Game,
+        limits: &Limits,
+        _control: &Control,
+        _report: &mut dyn FnMut(&SearchInfo),
+    ) -> Result<Outcome, EvalError> {
+        let all = self.distribution(game.position())?;
+        Ok(Outcome {
+            best: self.choose(&all, limits),
+            nodes: u64::from(limits.nodes != Some(0)),
+            ..Outcome::default()
+        })
+    }
+
+    fn configure(&mut self, settings: &Settings) {
+        self.temperature = f64::from(settings.temperature) / 100.0;
+    }
+
+    fn clear(&mut self) {}
+
+    fn chances(&mut self, position: &Position) -> Option<Result<Vec<(Move, f32)>, EvalError>> {
+        Some(self.distribution(position))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use board::{CastlingMode, to_uci};
+    use eval::reference;
+    use nets::{Description, Encoding};
+
+    use super::*;
+
+    fn selectors() -> Arc<Network> {
+        let choice = nets::ConvChess { filters: 6, dense: 8, pools: 0, ..nets::ConvChess::default() };
+        let mut network = Network::random(Description::convchess(&choice, &HeadKind::SELECTORS), 3).unwrap();
+        // Only the piece selector knows where to begin: biases that differ.
+        for (name, tensor) in &mut network.tensors {
+            if name.ends_with(".bias") {
+                tensor.data.iter_mut().enumerate().for_each(|(i, value)| *value = (i * 7 % 13) as f32 / 9.0);
+            }
+        }
+        Arc::new(network)
+    }
+
+    fn chooser(network: Arc<Network>, temperature: u32) -> ConvChess {
+        let settings = Settings { temperature, ..Settings::default() };
+        let mut chooser = ConvChess::new(network, CpuOptions::default(), &settings).unwrap();
+        chooser.dice = 5;
+        chooser
+    }
+
+    fn position(fen: &str) -> Position {
+        Position::from_fen(fen, CastlingMode::Standard).unwrap()
+    }
+
+    const FENS: [&str; 4] = [
+        "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
+        "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R b KQkq - 0 1",
+        "8/P1k5/8/3pP3/8/8/6p1/4K2R w K d6 0 1",
+        "8/P1k5/8/3pP3/8/8/6p1/4K2R b K - 0 1",
+    ];
+
+    #[test]
+    fn the_chance_of_a_move_is_origin_times_target_among_legal_ones() {
+        let network = selectors();
+        let mut chooser = chooser(Arc::clone(&network), 0);
+        for fen in FENS {
+            let position = position(fen);
+            let outputs = reference::run(&network, &Squares::of(&position), position.turn()).unwrap();
+            let flip = if position.turn().is_white() { 0 } else { 56 };
+            let mut expected: HashMap<String, f64> = HashMap::new();
+            for &mv in &position.legal_moves() {
+                let from = mv.from().map_or(64, usize::from) ^ flip;
+                let to = match mv {
+                    Move::Castle { king, rook } => {
+                        (usize::from(king) / 8 * 8 + if rook > king { 6 } else { 2 }) ^ flip
+                    }
+                    _ => usize::from(mv.to()) ^ flip,
+                };
+                let under = matches!(mv.promotion(), Some(Role::Knight | Role::Bishop | Role::Rook));
+                let chance = softmax(&outputs[&HeadKind::From])[from]
+                    * softmax(&outputs[&HeadKind::to(mv.role())])[to];
+                expected.insert(to_uci(&position, mv), if under { 0.0 } else { chance });
+            }
+            let sum: f64 = expected.values().sum();
+            let all = chooser.distribution(&position).unwrap();
+            assert_eq!(all.len(), expected.len());
+            assert!((all.iter().map(|(_, chance)| chance).sum::<f32>() - 1.0).abs() < 1e-5);
+            assert!(all.is_sorted_by(|one, other| one.1 >= other.1) && all[0].1 > all[all.len() - 1].1);
+            for (mv, chance) in &all {
+                let expected = expected[&to_uci(&position, *mv)] / sum;
+                // The fastest path here may compute with few digits.
+                assert!(
+                    (f64::from(*chance) - expected).abs() < 0.1 * expected + 1e-3,
+                    "{fen} {mv:?} {chance} {expected}"
+                );
+            }
+            let outcome = chooser
+                .search(&Game::new(position), &Limits::default(), &Control::default(), &mut |_| {})
+                .unwrap();
+            assert_eq!((outcome.best, outcome.nodes), (Some(all[0].0), 1));
+        }
+    }
+
+    #[test]
+    fn promotions_are_to_queens_unless_told_otherwise() {
+        let position = position(FENS[2]);
+        let mut chooser = chooser(selectors(), 0);
+        let knight =
+            position.legal_moves().into_iter().find(|mv| mv.promotion() == Some(Role::Knight)).unwrap();
+        let all = chooser.distribution(&position).unwrap();
+        let chance = |role| all.iter().find(|(mv, _)| mv.promotion() == Some(role)).unwrap().1;
+        assert!(chance(Role::Queen) > 0.0 && chance(Role::Knight) == 0.0);
+        let limits = Limits { search_moves: vec![knight], ..Limits::default() };
+        let outcome =
+            chooser.search(&Game::new(position), &limits, &Control::default(), &mut |_| {}).unwrap();
+        assert_eq!(outcome.best, Some(knight));
+    }
+
+    #[test]
+    fn moves_are_thrown_as_often_as_their_chances_say() {
+        let position = position(FENS[0]);
+        let mut chooser = chooser(selectors(), 100);
+        let all = chooser.distribution(&position).unwrap();
+        let mut counts: HashMap<String, f32> = HashMap::new();
+        const THROWS: usize = 4000;
+        for _ in 0..THROWS {
+            let mv = chooser.choose(&all, &Limits::default()).unwrap();
+            *counts.entry(to_uci(&position, mv)).or_default() += 1.0 / THROWS as f32;
+        }
+        for (mv, chance) in &all {
+            let share = counts.get(&to_uci(&position, *mv)).copied().unwrap_or(0.0);
+            assert!((share - chance).abs() < 0.04, "{mv:?} {share} {chance}");
+        }
+        // Cold dice fall on the likeliest move.
+        chooser.temperature = 0.01;
+        let second = all.iter().find(|(_, chance)| *chance < all[0].1 * 0.9).unwrap();
+        assert!((0..200).all(|_| {
+            let mv = chooser.choose(&all, &Limits::default()).unwrap();
+            all.iter().position(|(other, _)| *other == mv)
+                < all.iter().position(|(other, _)| *other == second.0)
+        }));
+        let mated = self::position("7k/6Q1/6K1/8/8/8/8/8 b - - 0 1");
+        assert!(chooser.distribution(&mated).unwrap().is_empty());
+        assert_eq!(chooser.choose(&[], &Limits::default()), None);
+    }
+
+    #[test]
+    fn one_policy_over_all_moves_will_do_and_nothing_less_than_all_selectors() {
+        let refused = |network: Network| {
+            ConvChess::new(Arc::new(network), CpuOptions::default(), &Settings::default())
+                .unwrap_err()
+                .to_string()
+        };
+        let mut policy = Network::random(Description::batch_first(&[HeadKind::Moves]), 2).unwrap();
+        assert!(refused(policy.clone()).contains("chances"));
+        policy.calibration.move_scores = MoveScores::Policy;
+        assert_eq!(policy.description.encoding, Encoding::BatchFirst15);
+        let mut chooser = chooser(Arc::new(policy), 0);
+        for fen in FENS {
+            let all = chooser.distribution(&position(fen)).unwrap();
+            assert_eq!(all.len(), position(fen).legal_moves().len());
+            assert!((all.iter().map(|(_, chance)| chance).sum::<f32>() - 1.0).abs() < 1e-5);
+        }
+        let kinds: Vec<HeadKind> = HeadKind::SELECTORS
+            .into_iter()
+            .filter(|kind| !matches!(kind, HeadKind::KnightTo | HeadKind::KingTo))
+            .collect();
+        let some = Network::random(Description::convchess(&nets::ConvChess::default(), &kinds), 1).unwrap();
+        assert!(refused(some).ends_with("it lacks the selectors knight-to, king-to"));
+        let value = Network::random(Description::batch_first(&[HeadKind::Value]), 1).unwrap();
+        assert!(refused(value).contains("lacks the selectors from, pawn-to"));
+    }
+}

@@ -1,0 +1,87 @@
+//! Heads that learn by themselves: one run after the other, and one network of all of them at the end.
+
+use std::sync::atomic::AtomicBool;
+
+use nets::{HeadKind, Network};
+
+use crate::{
+    Config, Ending, Event, Measures, Outcome, Progress, TrainError, join_heads, read_journal, report,
+    run::{check_folder, train, write_config},
+};
+
+/// Trains what a configuration asks for: one run, or one for each selector head in a folder of its own, whose networks are
+/// then joined in the folder above. With `resume` finished runs are taken as they are.
+///
+/// # Errors
+/// As [`train`].
+pub fn train_all(
+    config: &Config,
+    resume: bool,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<Outcome, TrainError> {
+    let parts = config.parts();
+    if parts.is_empty() {
+        return train(config, resume, stop, progress);
+    }
+    check_folder(config, resume)?;
+    let folder = config.folder();
+    let mut outcome =
+        Outcome { ending: Ending::Finished, step: 0, folder, network: None, measures: Vec::new() };
+    let mut networks = Vec::new();
+    for part in &parts {
+        let done = match finished(part)? {
+            Some(done) if resume => done,
+            _ => train(part, resume && part.folder().exists(), stop, progress)?,
+        };
+        if networks.is_empty() {
+            // Only now: a run that is refused leaves no trace.
+            write_config(config)?;
+        }
+        outcome.step += done.step;
+        outcome.measures.extend(done.measures);
+        let Some(network) = done.network else {
+            outcome.ending = done.ending;
+            return Ok(outcome);
+        };
+        networks.push(Network::load(&network)?);
+    }
+    let heads: Vec<(&Network, HeadKind)> =
+        networks.iter().zip(&config.model.heads).map(|(network, &head)| (network, head)).collect();
+    let path = outcome.folder.join("network.safetensors");
+    join_heads(&heads, &config.run.name)?.save(&path)?;
+    progress.note(&format!("saved {}", path.display()));
+    let folders: Vec<_> = parts.iter().map(|part| (part.run.name.clone(), part.folder())).collect();
+    report::write_group(&outcome.folder, &folders)?;
+    outcome.network = Some(path);
+    Ok(outcome)
+}
+
+/// What a run that is over came to.
+pub(crate) fn finished(config: &Config) -> Result<Option<Outcome>, TrainError> {
+    let folder = config.folder();
+    let network = folder.join("network.safetensors");
+    if !network.exists() {
+        return Ok(None);
+    }
+    let saved = Config::load(&folder.join("config.toml"), &[])?;
+    if let Some(setting) = config.conflict(&saved) {
+        return Err(TrainError::Config(format!(
+            "`{setting}` differs from what the run `{}` was made with",
+            folder.display()
+        )));
+    }
+    let mut last: Option<(u64, Vec<Measures>)> = None;
+    for event in read_journal(&folder)? {
+        if let Event::Validation { step, last: true, sources, .. } = event {
+            last = Some((step, sources));
+        }
+    }
+    Ok(last.map(|(step, measures)| Outcome {
+        ending: Ending::Finished,
+        step,
+        folder,
+        network: Some(network),
+        measures,
+    }))
+}
