@@ -26,11 +26,19 @@ pub struct State {
     pub average: Option<(f32, u64)>,
     /// Training time so far.
     pub seconds: f64,
-    /// Sums of loss and tau over the steps since the last line of the journal, and their number.
+    /// Sums of loss and tau (not a number for a policy) over the steps since the last line of the journal, and their
+    /// number.
+    #[serde(deserialize_with = "sums")]
     pub pending: (f64, f64, u64),
     /// As `pending`, the sums of each head's loss, where there are several.
     #[serde(default)]
     pub pending_losses: Vec<f64>,
+}
+
+/// JSON has no NaN: the tau of a policy is written as null.
+fn sums<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<(f64, f64, u64), D::Error> {
+    let (loss, tau, steps) = <(f64, Option<f64>, u64)>::deserialize(deserializer)?;
+    Ok((loss, tau.unwrap_or(f64::NAN), steps))
 }
 
 /// Everything a run needs to go on.
