@@ -1,11 +1,13 @@
 //! The settings of a training run: a TOML file, changed by `key=value` overrides, checked and saved with the run.
 
+mod check;
+
 use std::path::{Path, PathBuf};
 
 use nets::{Activation, HeadKind};
 use serde::{Deserialize, Serialize};
 
-use crate::{Loss, Objective, OptimizerSettings, Schedule, TrainError, backend::check_together};
+use crate::{Loss, Objective, OptimizerSettings, Schedule, TrainError};
 
 /// Everything that decides what a run does. Unknown keys are refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -309,18 +311,6 @@ pub(crate) const RESIDUAL: &str = "batch-first-residual";
 pub(crate) const COCKFISH: &str = "cockfish";
 pub(crate) const CONVCHESS: &str = "convchess";
 
-/// Most blocks of a network.
-const MOST_BLOCKS: usize = 256;
-
-/// Most channels of a trunk.
-const MOST_FILTERS: usize = 4096;
-
-/// Most positions that wait to be drawn: about 2 GB.
-const MOST_SHUFFLED: usize = 20_000_000;
-
-/// Most random moves of a position: the loss compares all pairs of moves of a batch.
-const MOST_EXPLORED: usize = 15;
-
 impl Config {
     /// Reads a configuration file and applies overrides such as `training.batch=512`.
     ///
@@ -355,130 +345,6 @@ impl Config {
     /// Never for a configuration that was read.
     pub fn to_toml(&self) -> Result<String, TrainError> {
         toml::to_string(self).map_err(|error| TrainError::Config(error.to_string()))
-    }
-
-    fn check(&self) -> Result<(), String> {
-        let training = &self.training;
-        let lengths = [training.steps.is_some(), training.samples.is_some(), training.epochs.is_some()];
-        if lengths.iter().filter(|&&given| given).count() != 1 {
-            return Err("give exactly one of training.steps, training.samples and training.epochs".to_owned());
-        }
-        if training.epochs.is_some_and(|epochs| !(epochs > 0.0 && epochs < 1e6)) {
-            return Err("training.epochs must be above 0".to_owned());
-        }
-        if !(2..=1 << 20).contains(&training.batch) {
-            return Err(format!("training.batch is {}; it must be at least 2", training.batch));
-        }
-        if !(training.learning_rate > 0.0 && training.learning_rate.is_finite()) {
-            return Err(format!("training.learning_rate is {}; it must be above 0", training.learning_rate));
-        }
-        if !(0.0..1.0).contains(&training.average) {
-            return Err(format!(
-                "training.average is {}; it must be at least 0 and below 1",
-                training.average
-            ));
-        }
-        if training.log_every == 0 {
-            return Err("training.log_every must be at least 1".to_owned());
-        }
-        if training.max_minutes.is_some_and(|minutes| minutes.is_nan() || minutes <= 0.0) {
-            return Err("training.max_minutes must be above 0".to_owned());
-        }
-        if !(0.0..1.0).contains(&self.optimizer.dropout) {
-            return Err(format!(
-                "optimizer.dropout is {}; it must be at least 0 and below 1",
-                self.optimizer.dropout
-            ));
-        }
-        let model = &self.model;
-        let (has_blocks, is_convchess) =
-            ([RESIDUAL, COCKFISH].contains(&model.start.as_str()), model.start == CONVCHESS);
-        if (model.blocks.is_some() && !has_blocks)
-            || (model.filters.is_some() && !has_blocks && !is_convchess)
-        {
-            return Err(format!(
-                "model.filters and model.blocks belong to model.start = \"{RESIDUAL}\" and \"{COCKFISH}\" (the former to \
-                 \"{CONVCHESS}\" too)"
-            ));
-        }
-        if (model.activation.is_some() || model.pooling.is_some()) && model.start != COCKFISH {
-            return Err(format!("model.activation and model.pooling belong to model.start = \"{COCKFISH}\""));
-        }
-        if matches!(model.activation, Some(Activation::Identity | Activation::Tanh)) {
-            return Err("model.activation must be `relu`, `leaky-relu`, `gelu` or `silu`".to_owned());
-        }
-        if let Some(filters) = model.filters.filter(|filters| !(1..=MOST_FILTERS).contains(filters)) {
-            return Err(format!("model.filters is {filters}; it must be from 1 to {MOST_FILTERS}"));
-        }
-        if !is_convchess && [model.convolutions, model.pools, model.dense].iter().any(Option::is_some) {
-            return Err(format!(
-                "model.convolutions, model.pools and model.dense belong to model.start = \"{CONVCHESS}\""
-            ));
-        }
-        if let Some(scale) = model.weight_scale.filter(|scale| !(scale.is_finite() && *scale > 0.0)) {
-            return Err(format!("model.weight_scale is {scale}; it must be above 0"));
-        }
-        if !(0.0..1.0).contains(&self.optimizer.l2) {
-            return Err(format!("optimizer.l2 is {}; it must be at least 0 and below 1", self.optimizer.l2));
-        }
-        if let Some(blocks) = model.blocks.filter(|&blocks| blocks > MOST_BLOCKS) {
-            return Err(format!("model.blocks is {blocks}; it must be at most {MOST_BLOCKS}"));
-        }
-        if self.data.explored > MOST_EXPLORED {
-            return Err(format!(
-                "data.explored is {}; it must be at most {MOST_EXPLORED}",
-                self.data.explored
-            ));
-        }
-        self.data.check()?;
-        let objectives = self.objectives();
-        if self.data.stream.is_some() {
-            if !matches!(objectives.as_slice(), [Objective { head: HeadKind::Value, .. }]) {
-                return Err("data.stream has values of positions only: model.head must be `value`".to_owned());
-            }
-            if training.epochs.is_some() && self.data.max_positions.is_none() {
-                return Err(
-                    "with data.stream nobody knows how long an epoch is: give training.samples, training.steps or \
-                     data.max_positions"
-                        .to_owned(),
-                );
-            }
-        }
-        for (index, objective) in objectives.iter().enumerate() {
-            objective.check()?;
-            if objectives[..index].iter().any(|other| other.head == objective.head) {
-                return Err(format!("model.head names the {} head twice", objective.head.name()));
-            }
-        }
-        if self.parts().is_empty() {
-            check_together(&objectives)?;
-        }
-        if objectives.is_empty() {
-            return Err("model.head names no head".to_owned());
-        }
-        let ordinal_moves =
-            |objective: &Objective| objective.head == HeadKind::Moves && objective.loss == Loss::Ordinal;
-        if self.data.explored > 0 && (self.data.teacher.is_none() || !objectives.iter().any(ordinal_moves)) {
-            return Err(
-                "data.explored needs a move head with the ordinal loss and data.teacher, a value network"
-                    .to_owned(),
-            );
-        }
-        if self.data.blunder_margin < 0 {
-            return Err(format!(
-                "data.blunder_margin is {}; it must be at least 0",
-                self.data.blunder_margin
-            ));
-        }
-        if self.checkpoints.keep == 0 {
-            return Err("checkpoints.keep must be at least 1".to_owned());
-        }
-        let name = &self.run.name;
-        let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-        if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
-            return Err(format!("run.name is `{name}`; use letters, digits, `-`, `_` and `.`"));
-        }
-        training.schedule.check()
     }
 
     /// The heads to train, with their losses.
@@ -561,28 +427,6 @@ impl Config {
         ]
         .into_iter()
         .find_map(|(name, same)| (!same).then_some(name))
-    }
-}
-
-impl DataSection {
-    fn check(&self) -> Result<(), String> {
-        let streamed = self.stream.is_some();
-        if streamed != is_empty(&self.directory) {
-            return Err("give data.directory or data.stream, one of them".to_owned());
-        }
-        if !streamed && (self.max_positions.is_some() || !self.mates || self.shuffle != shuffle()) {
-            return Err("data.shuffle, data.max_positions and data.mates belong to data.stream".to_owned());
-        }
-        if streamed && !self.sources.is_empty() {
-            return Err("data.sources belongs to data.directory".to_owned());
-        }
-        if !(1..=MOST_SHUFFLED).contains(&self.shuffle) {
-            return Err(format!("data.shuffle is {}; it must be from 1 to {MOST_SHUFFLED}", self.shuffle));
-        }
-        if self.max_positions == Some(0) {
-            return Err("data.max_positions must be at least 1".to_owned());
-        }
-        Ok(())
     }
 }
 

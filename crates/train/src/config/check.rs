@@ -1,0 +1,176 @@
+//! What a configuration may not say, section by section; each objection names its setting.
+
+use nets::{Activation, HeadKind};
+
+use super::{
+    COCKFISH, CONVCHESS, Config, DataSection, ModelSection, RESIDUAL, TrainingSection, is_empty, shuffle,
+};
+use crate::{Loss, Objective, backend::check_together};
+
+/// Most blocks of a network.
+const MOST_BLOCKS: usize = 256;
+
+/// Most channels of a trunk.
+const MOST_FILTERS: usize = 4096;
+
+/// Most positions that wait to be drawn: about 2 GB.
+const MOST_SHUFFLED: usize = 20_000_000;
+
+/// Most random moves of a position: the loss compares all pairs of moves of a batch.
+const MOST_EXPLORED: usize = 15;
+
+impl Config {
+    pub(super) fn check(&self) -> Result<(), String> {
+        self.training.check()?;
+        if !(0.0..1.0).contains(&self.optimizer.dropout) {
+            return Err(format!(
+                "optimizer.dropout is {}; it must be at least 0 and below 1",
+                self.optimizer.dropout
+            ));
+        }
+        if !(0.0..1.0).contains(&self.optimizer.l2) {
+            return Err(format!("optimizer.l2 is {}; it must be at least 0 and below 1", self.optimizer.l2));
+        }
+        self.model.check()?;
+        self.data.check()?;
+        self.check_objectives()?;
+        if self.checkpoints.keep == 0 {
+            return Err("checkpoints.keep must be at least 1".to_owned());
+        }
+        let name = &self.run.name;
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
+            return Err(format!("run.name is `{name}`; use letters, digits, `-`, `_` and `.`"));
+        }
+        self.training.schedule.check()
+    }
+
+    /// The heads and their losses, with each other and with the data.
+    fn check_objectives(&self) -> Result<(), String> {
+        let objectives = self.objectives();
+        if self.data.stream.is_some() {
+            if !matches!(objectives.as_slice(), [Objective { head: HeadKind::Value, .. }]) {
+                return Err("data.stream has values of positions only: model.head must be `value`".to_owned());
+            }
+            if self.training.epochs.is_some() && self.data.max_positions.is_none() {
+                return Err(
+                    "with data.stream nobody knows how long an epoch is: give training.samples, training.steps or \
+                     data.max_positions"
+                        .to_owned(),
+                );
+            }
+        }
+        for (index, objective) in objectives.iter().enumerate() {
+            objective.check()?;
+            if objectives[..index].iter().any(|other| other.head == objective.head) {
+                return Err(format!("model.head names the {} head twice", objective.head.name()));
+            }
+        }
+        if self.parts().is_empty() {
+            check_together(&objectives)?;
+        }
+        if objectives.is_empty() {
+            return Err("model.head names no head".to_owned());
+        }
+        let ordinal_moves =
+            |objective: &Objective| objective.head == HeadKind::Moves && objective.loss == Loss::Ordinal;
+        if self.data.explored > 0 && (self.data.teacher.is_none() || !objectives.iter().any(ordinal_moves)) {
+            return Err(
+                "data.explored needs a move head with the ordinal loss and data.teacher, a value network"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+}
+
+impl TrainingSection {
+    fn check(&self) -> Result<(), String> {
+        let lengths = [self.steps.is_some(), self.samples.is_some(), self.epochs.is_some()];
+        if lengths.iter().filter(|&&given| given).count() != 1 {
+            return Err("give exactly one of training.steps, training.samples and training.epochs".to_owned());
+        }
+        if self.epochs.is_some_and(|epochs| !(epochs > 0.0 && epochs < 1e6)) {
+            return Err("training.epochs must be above 0".to_owned());
+        }
+        if !(2..=1 << 20).contains(&self.batch) {
+            return Err(format!("training.batch is {}; it must be at least 2", self.batch));
+        }
+        if !(self.learning_rate > 0.0 && self.learning_rate.is_finite()) {
+            return Err(format!("training.learning_rate is {}; it must be above 0", self.learning_rate));
+        }
+        if !(0.0..1.0).contains(&self.average) {
+            return Err(format!("training.average is {}; it must be at least 0 and below 1", self.average));
+        }
+        if self.log_every == 0 {
+            return Err("training.log_every must be at least 1".to_owned());
+        }
+        if self.max_minutes.is_some_and(|minutes| minutes.is_nan() || minutes <= 0.0) {
+            return Err("training.max_minutes must be above 0".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl ModelSection {
+    fn check(&self) -> Result<(), String> {
+        let (has_blocks, is_convchess) =
+            ([RESIDUAL, COCKFISH].contains(&self.start.as_str()), self.start == CONVCHESS);
+        if (self.blocks.is_some() && !has_blocks) || (self.filters.is_some() && !has_blocks && !is_convchess)
+        {
+            return Err(format!(
+                "model.filters and model.blocks belong to model.start = \"{RESIDUAL}\" and \"{COCKFISH}\" (the former to \
+                 \"{CONVCHESS}\" too)"
+            ));
+        }
+        if (self.activation.is_some() || self.pooling.is_some()) && self.start != COCKFISH {
+            return Err(format!("model.activation and model.pooling belong to model.start = \"{COCKFISH}\""));
+        }
+        if matches!(self.activation, Some(Activation::Identity | Activation::Tanh)) {
+            return Err("model.activation must be `relu`, `leaky-relu`, `gelu` or `silu`".to_owned());
+        }
+        if let Some(filters) = self.filters.filter(|filters| !(1..=MOST_FILTERS).contains(filters)) {
+            return Err(format!("model.filters is {filters}; it must be from 1 to {MOST_FILTERS}"));
+        }
+        if !is_convchess && [self.convolutions, self.pools, self.dense].iter().any(Option::is_some) {
+            return Err(format!(
+                "model.convolutions, model.pools and model.dense belong to model.start = \"{CONVCHESS}\""
+            ));
+        }
+        if let Some(scale) = self.weight_scale.filter(|scale| !(scale.is_finite() && *scale > 0.0)) {
+            return Err(format!("model.weight_scale is {scale}; it must be above 0"));
+        }
+        if let Some(blocks) = self.blocks.filter(|&blocks| blocks > MOST_BLOCKS) {
+            return Err(format!("model.blocks is {blocks}; it must be at most {MOST_BLOCKS}"));
+        }
+        Ok(())
+    }
+}
+
+impl DataSection {
+    fn check(&self) -> Result<(), String> {
+        let streamed = self.stream.is_some();
+        if streamed != is_empty(&self.directory) {
+            return Err("give data.directory or data.stream, one of them".to_owned());
+        }
+        if !streamed && (self.max_positions.is_some() || !self.mates || self.shuffle != shuffle()) {
+            return Err("data.shuffle, data.max_positions and data.mates belong to data.stream".to_owned());
+        }
+        if streamed && !self.sources.is_empty() {
+            return Err("data.sources belongs to data.directory".to_owned());
+        }
+        if !(1..=MOST_SHUFFLED).contains(&self.shuffle) {
+            return Err(format!("data.shuffle is {}; it must be from 1 to {MOST_SHUFFLED}", self.shuffle));
+        }
+        if self.explored > MOST_EXPLORED {
+            return Err(format!("data.explored is {}; it must be at most {MOST_EXPLORED}", self.explored));
+        }
+        if self.blunder_margin < 0 {
+            return Err(format!("data.blunder_margin is {}; it must be at least 0", self.blunder_margin));
+        }
+        if self.max_positions == Some(0) {
+            return Err("data.max_positions must be at least 1".to_owned());
+        }
+        Ok(())
+    }
+}
