@@ -3,6 +3,7 @@
 mod alphabeta;
 mod control;
 mod convchess;
+mod depth_first;
 mod engine;
 mod evaluations;
 mod info;

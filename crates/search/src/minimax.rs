@@ -11,37 +11,23 @@ use eval::{EvalError, Evaluator};
 use nets::Calibration;
 
 use crate::{
-    Bound, Control, Limits, Outcome, Score, Search, SearchInfo, Settings,
+    Control, Limits, Outcome, Search, SearchInfo, Settings,
+    depth_first::{DepthFirst, Walk, if_any},
     evaluations::{Evaluations, Stop},
     memory::NO_MOVE,
     quiet::{exchange, forcing_moves},
     rules,
-    score::{INFINITY, Value, child_separator, from_child, to_score, wdl},
+    score::{INFINITY, Value, child_separator, from_child},
     selectivity::PLY,
     table::Table,
     time::Watch,
 };
 
-/// Minimax over the value head of an evaluator.
+/// Minimax over the value head of an evaluator. The walk's evaluations and table are the cache of positions.
 #[derive(Debug)]
 pub struct Minimax {
-    /// Together with `table` the cache of positions.
-    evaluations: Evaluations,
-    calibration: Calibration,
-    settings: Settings,
-    table: Table,
-    /// Keys of the positions from the start of the game to the one at hand.
-    path: Vec<u64>,
-    /// Where in the path the root stands.
-    root_at: usize,
-    deepest: u32,
-    /// Positions looked at in this search, evaluated or not.
-    visits: u64,
-    most_visits: u64,
+    walk: Walk,
 }
-
-/// Where evaluations are limited, so many positions may be looked at for each: what is known costs none.
-const VISITS: u64 = 100;
 
 /// So many siblings at least are evaluated together where no size is asked for: the megabytes of a dense layer are read
 /// once for all of them.
@@ -59,46 +45,19 @@ fn shares(settings: &Settings) -> (usize, usize) {
 }
 
 impl Minimax {
-    /// Siblings evaluated together at most.
-    fn width(&self) -> usize {
-        let wanted = self.settings.batch;
-        let least = if wanted == 0 { self.evaluations.width(SIBLINGS) } else { 1 };
-        self.evaluations.width(wanted).max(least)
-    }
-
     /// A search over an evaluator with a value head; `calibration` gives win, draw and loss.
     #[must_use]
     pub fn new(evaluator: Box<dyn Evaluator>, calibration: &Calibration, settings: &Settings) -> Self {
         let (bytes, entries) = shares(settings);
-        Self {
-            evaluations: Evaluations::of_values(evaluator, bytes),
-            calibration: calibration.clone(),
-            settings: settings.clone(),
-            table: Table::new(entries),
-            path: Vec::new(),
-            root_at: 0,
-            deepest: 0,
-            visits: 0,
-            most_visits: u64::MAX,
-        }
+        let evaluations = Evaluations::of_values(evaluator, bytes);
+        Self { walk: Walk::new(evaluations, calibration, settings, entries) }
     }
 
-    fn is_repetition(&self, position: &Position) -> bool {
-        let (game, way) = self.path.split_at(self.root_at);
-        rules::is_repetition(position, way.iter().rev().copied(), game)
-    }
-
-    /// The value without an evaluation, where the rules give it.
-    fn ruled(&self, position: &Position) -> Option<Value> {
-        rules::ended(position).or_else(|| self.is_repetition(position).then_some(0))
-    }
-
-    fn visit(&mut self, ply: usize, watch: &mut Watch<'_>) -> Result<(), Stop> {
-        self.deepest = self.deepest.max(ply as u32);
-        self.visits += 1;
-        // What is known costs no evaluation, and can still go on for ever.
-        let is_over = self.visits > self.most_visits || self.visits.is_multiple_of(64) && watch.is_over();
-        if is_over { Err(Stop::Over) } else { Ok(()) }
+    /// Siblings evaluated together at most.
+    fn width(&self) -> usize {
+        let wanted = self.walk.settings.batch;
+        let least = if wanted == 0 { self.walk.evaluations.width(SIBLINGS) } else { 1 };
+        self.walk.evaluations.width(wanted).max(least)
     }
 
     /// The value of a position for its mover within a window, fail-soft; `depth` in plies.
@@ -110,28 +69,20 @@ impl Minimax {
         ply: usize,
         watch: &mut Watch<'_>,
     ) -> Result<Value, Stop> {
-        self.visit(ply, watch)?;
-        if let Some(value) = self.ruled(position) {
+        self.walk.visit(ply, watch)?;
+        if let Some(value) = self.walk.ruled(position) {
             return Ok(value);
         }
         if depth == 0 {
             return self.leaf(position, (alpha, beta), ply, watch);
         }
-        let (key, stored_depth) = (position.key(), depth as i16 * PLY);
-        // Near the fifty-move limit a position is another one at each clock.
-        let remember = position.halfmove_clock() < 70;
-        let known = self.table.probe(key).filter(|_| remember);
+        let stored_depth = depth as i16 * PLY;
+        let known = self.walk.known(position);
         if let Some(entry) = known
             && entry.depth == stored_depth
-            && self.table.is_of_this_search(&entry)
+            && let Some(value) = self.walk.settled(&entry, (alpha, beta))
         {
-            let value = Value::from(entry.value);
-            match entry.bound {
-                Bound::Exact => return Ok(value),
-                Bound::Lower if value >= beta => return Ok(value),
-                Bound::Upper if value <= alpha => return Ok(value),
-                _ => {}
-            }
+            return Ok(value);
         }
         let moves = position.legal_moves();
         let first = known.map_or(NO_MOVE, |entry| entry.best);
@@ -141,23 +92,16 @@ impl Minimax {
             let hope = self.hope(position, moves[*index], after);
             (*index != usize::from(first), Reverse(hope))
         });
-        self.path.push(key);
+        self.walk.step_to(position);
         let (best, chosen) = self.best_of(&children, depth - 1, (alpha, beta), ply, watch)?;
-        self.path.pop();
-        if remember {
-            let bound = match best {
-                best if best >= beta => Bound::Lower,
-                best if best > alpha => Bound::Exact,
-                _ => Bound::Upper,
-            };
-            self.table.store(key, stored_depth, best, bound, chosen);
-        }
+        self.walk.step_back();
+        self.walk.keep(position, stored_depth, best, (alpha, beta), chosen);
         Ok(best)
     }
 
     /// What to try first: moves into positions that the network is known to like, else captures.
     fn hope(&self, position: &Position, mv: Move, after: &Position) -> Value {
-        match self.evaluations.known_value(after) {
+        match self.walk.evaluations.known_value(after) {
             Some(value) => -value,
             None => exchange(position, mv) - 1000 * i32::from(!mv.is_capture() && !mv.is_promotion()),
         }
@@ -174,8 +118,8 @@ impl Minimax {
         watch: &mut Watch<'_>,
     ) -> Result<(Value, u8), Stop> {
         let (mut best, mut chosen) = (-INFINITY, NO_MOVE);
-        let siblings = if depth == 0 { self.width() } else { 1 };
-        for siblings in children.chunks(siblings) {
+        let width = if depth == 0 { self.width() } else { 1 };
+        for siblings in children.chunks(width) {
             if depth == 0 {
                 self.learn(siblings.iter().map(|(_, after)| after), watch)?;
             }
@@ -202,10 +146,10 @@ impl Minimax {
         siblings: impl Iterator<Item = &'a Position>,
         watch: &mut Watch<'_>,
     ) -> Result<(), Stop> {
-        let quiet = self.settings.quiet_leaves;
+        let quiet = self.walk.settings.quiet_leaves;
         let needy: Vec<&Position> =
-            siblings.filter(|at| !(quiet && at.is_check()) && self.ruled(at).is_none()).collect();
-        self.evaluations.learn_values(&needy, watch)
+            siblings.filter(|at| !(quiet && at.is_check()) && self.walk.ruled(at).is_none()).collect();
+        self.walk.evaluations.learn_values(&needy, watch)
     }
 
     /// A leaf that goes on: the network's word, or the best of it and of the captures.
@@ -216,11 +160,11 @@ impl Minimax {
         ply: usize,
         watch: &mut Watch<'_>,
     ) -> Result<Value, Stop> {
-        if !self.settings.quiet_leaves {
-            return self.evaluations.value(position, watch);
+        if !self.walk.settings.quiet_leaves {
+            return self.walk.evaluations.value(position, watch);
         }
         let mut best =
-            if position.is_check() { -INFINITY } else { self.evaluations.value(position, watch)? };
+            if position.is_check() { -INFINITY } else { self.walk.evaluations.value(position, watch)? };
         if best >= beta {
             return Ok(best);
         }
@@ -230,7 +174,7 @@ impl Minimax {
             let open = siblings.iter().filter(|after| rules::ended(after).is_none());
             self.learn(open, watch)?;
             for after in siblings {
-                self.visit(ply + 1, watch)?;
+                self.walk.visit(ply + 1, watch)?;
                 let value = match rules::ended(after) {
                     Some(value) => value,
                     None => self.leaf(after, turned((alpha.max(best), beta)), ply + 1, watch)?,
@@ -243,19 +187,22 @@ impl Minimax {
         }
         Ok(best)
     }
+}
 
-    /// The root at one depth: the value of the best of `moves`, which then stands in front. If it has to stop, the value
-    /// of what was found better than the move in front, if anything was.
-    fn root(
+impl DepthFirst for Minimax {
+    fn walk(&mut self) -> &mut Walk {
+        &mut self.walk
+    }
+
+    fn resolve(
         &mut self,
         position: &Position,
         moves: &mut [Move],
         depth: u32,
+        _guess: Option<Value>,
         watch: &mut Watch<'_>,
     ) -> Result<Value, (Stop, Option<Value>)> {
         let mut best = -INFINITY;
-        self.path.truncate(self.root_at);
-        self.path.push(position.key());
         if depth == 1 {
             let width = self.width();
             for siblings in moves.chunks(width) {
@@ -274,24 +221,10 @@ impl Minimax {
                         moves[..=place].rotate_right(1);
                     }
                 }
-                Err(stop) => return Err((stop, (best > -INFINITY).then_some(best))),
+                Err(stop) => return Err((stop, if_any(best))),
             }
         }
         Ok(best)
-    }
-
-    /// Best moves through the table.
-    fn principal_variation(&self, root: &Position, first: Move, plies: u32) -> Vec<Move> {
-        let mut line = vec![first];
-        let mut position = root.after(first);
-        while (line.len() as u32) < plies
-            && let Some(entry) = self.table.probe(position.key())
-            && let Some(&mv) = position.legal_moves().get(usize::from(entry.best))
-        {
-            line.push(mv);
-            position.play(mv);
-        }
-        line
     }
 }
 
@@ -303,84 +236,30 @@ impl Search for Minimax {
         control: &Control,
         report: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Outcome, EvalError> {
-        let mut watch = Watch::new(limits, self.settings.move_overhead, control);
+        let mut watch = Watch::new(limits, self.walk.settings.move_overhead, control);
+        self.walk.start(game, limits);
         let position = game.position();
-        self.table.new_search();
-        (self.deepest, self.visits) = (0, 0);
-        self.most_visits =
-            limits.nodes.map_or(u64::MAX, |nodes| VISITS.saturating_mul(nodes.saturating_add(100)));
-        self.path = game.keys().to_vec();
-        self.root_at = self.path.len();
-        let all = position.legal_moves();
-        let mut moves: Vec<Move> = all.iter().copied().filter(|&mv| limits.allows(mv)).collect();
+        let mut moves: Vec<Move> =
+            position.legal_moves().iter().copied().filter(|&mv| limits.allows(mv)).collect();
         moves.sort_by_key(|&mv| Reverse(exchange(position, mv)));
-        let wanted = self.settings.multipv.clamp(1, moves.len().max(1));
-        let mut lines: Vec<SearchInfo> = Vec::new();
-        'depths: for depth in 1..=limits.last_depth() {
-            if moves.is_empty() || depth > 1 && watch.is_late() {
-                break;
-            }
-            let mut found: Vec<SearchInfo> = Vec::new();
-            for rank in 0..wanted {
-                let (value, bound) = match self.root(position, &mut moves[rank..], depth, &mut watch) {
-                    Ok(value) => (value, Bound::Exact),
-                    Err((Stop::Failed(error), _)) => return Err(error),
-                    // What an interrupted depth has found is as good as the last one's move: that came first.
-                    Err((Stop::Over, Some(value))) if rank == 0 && wanted == 1 => (value, Bound::Lower),
-                    Err((Stop::Over, _)) => break 'depths,
-                };
-                found.push(SearchInfo {
-                    depth,
-                    seldepth: self.deepest.max(depth),
-                    multipv: rank + 1,
-                    score: to_score(value),
-                    bound,
-                    wdl: wdl(&self.calibration, value),
-                    nodes: watch.nodes(),
-                    elapsed: watch.elapsed(),
-                    hashfull: self.table.fill_per_mille(),
-                    pv: self.principal_variation(position, moves[rank], depth),
-                });
-            }
-            found.iter().for_each(&mut *report);
-            let interrupted = found.iter().any(|line| line.bound != Bound::Exact);
-            lines = found;
-            let decided = lines.first().is_some_and(|line| match line.score {
-                Score::Mate(moves) => {
-                    limits.mate.is_some_and(|wanted| moves > 0 && moves as u32 <= wanted)
-                        || wanted == 1 && 2 * moves.unsigned_abs() <= depth + 1
-                }
-                Score::Centipawns(_) => false,
-            });
-            if interrupted || decided || all.len() == 1 && limits.clock.is_some() && !watch.must_wait() {
-                break;
-            }
-        }
-        watch.wait();
-        Ok(Outcome {
-            best: lines.first().map(|line| line.pv[0]).or(moves.first().copied()),
-            ponder: lines.first().and_then(|line| line.pv.get(1).copied()),
-            nodes: watch.nodes(),
-            lines,
-        })
+        self.deepen(game, moves, limits, &mut watch, report)
     }
 
     fn configure(&mut self, settings: &Settings) {
-        if settings.quiet_leaves != self.settings.quiet_leaves {
-            self.table.clear();
+        if settings.quiet_leaves != self.walk.settings.quiet_leaves {
+            self.walk.table.clear();
         }
-        if settings.hash_mib != self.settings.hash_mib {
+        if settings.hash_mib != self.walk.settings.hash_mib {
             let (bytes, entries) = shares(settings);
-            self.table = Table::new(1);
-            self.evaluations.resize_values(bytes);
-            self.table = Table::new(entries);
+            self.walk.table = Table::new(1);
+            self.walk.evaluations.resize_values(bytes);
+            self.walk.table = Table::new(entries);
         }
-        self.settings = settings.clone();
+        self.walk.settings = settings.clone();
     }
 
     fn clear(&mut self) {
-        self.evaluations.clear();
-        self.table.clear();
+        self.walk.clear();
     }
 }
 

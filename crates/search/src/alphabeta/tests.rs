@@ -8,8 +8,8 @@ use nets::MoveScores;
 
 use super::*;
 use crate::{
-    Score,
-    plain::{Dice, Plain, mates_in, small_position},
+    plain::{Dice, Plain, small_position},
+    score::to_score,
 };
 
 fn alphabeta(seed: u64) -> AlphaBeta {
@@ -37,23 +37,6 @@ fn value_and_best_move_equal_plain_negamax() {
             let chosen = to_uci(&position, outcome.best.unwrap());
             assert_eq!(expected[&chosen], best, "{} depth {depth}", position.fen());
         }
-    }
-}
-
-#[test]
-fn short_mates_are_found() {
-    let mut dice = Dice(7);
-    let mut found = [0; 3];
-    while found[1] < 15 || found[2] < 15 {
-        let position = small_position(&mut dice, 4);
-        let Some(moves) = (1..=2).find(|&moves| mates_in(&position, moves)) else { continue };
-        found[moves as usize] += 1;
-        let limits = Limits { depth: Some(2 * moves - 1), ..Limits::default() };
-        let outcome = alphabeta(1)
-            .exact()
-            .search(&Game::new(position.clone()), &limits, &Control::default(), &mut |_| {})
-            .unwrap();
-        assert_eq!(outcome.lines[0].score, Score::Mate(moves as i32), "{}", position.fen());
     }
 }
 
