@@ -1,6 +1,9 @@
 //! A decorator that remembers: scores by position, in fixed memory, and each position of a batch evaluated once.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use crate::{
     Answered, Batch, EvalError, Evaluator, Query, Scores,
@@ -27,13 +30,19 @@ pub struct CacheCounts {
 #[derive(Debug)]
 pub struct Cached<E> {
     inner: E,
-    values: ValueTable,
-    moves: MoveTable,
+    tables: Arc<Mutex<Tables>>,
     pending: VecDeque<Pending>,
     /// Where in the inner batch a hash was asked for first, and last with moves; only used within `submit`.
     asked: HashMap<u64, (usize, usize)>,
     /// Batches whose memory can be used again.
     spare: Vec<Batch>,
+}
+
+/// What several evaluators of one network can remember together.
+#[derive(Debug)]
+struct Tables {
+    values: ValueTable,
+    moves: MoveTable,
     counts: CacheCounts,
 }
 
@@ -66,15 +75,27 @@ impl<E: Evaluator> Cached<E> {
     #[must_use]
     pub fn new(inner: E, mebibytes: usize) -> Self {
         let bytes = mebibytes.saturating_mul(MEBIBYTE);
-        Self {
-            inner,
+        let tables = Tables {
             values: ValueTable::new(bytes / 3),
             moves: MoveTable::new(bytes / 3 * 2),
-            pending: VecDeque::new(),
-            asked: HashMap::new(),
-            spare: Vec::new(),
             counts: CacheCounts::default(),
-        }
+        };
+        Self::over(inner, Arc::new(Mutex::new(tables)))
+    }
+
+    /// A cache over another evaluator of the same network and format, with the memory of this one.
+    #[must_use]
+    pub fn beside(&self, inner: E) -> Self {
+        Self::over(inner, Arc::clone(&self.tables))
+    }
+
+    fn over(inner: E, tables: Arc<Mutex<Tables>>) -> Self {
+        Self { inner, tables, pending: VecDeque::new(), asked: HashMap::new(), spare: Vec::new() }
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        // Tables are never left half changed.
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The evaluator behind the cache.
@@ -85,31 +106,35 @@ impl<E: Evaluator> Cached<E> {
     /// Hits and misses since the beginning or [`Cached::clear`].
     #[must_use]
     pub fn counts(&self) -> CacheCounts {
-        self.counts
+        self.tables().counts
     }
 
     /// How full the fuller of the two tables is, in per mille.
     #[must_use]
     pub fn fill(&self) -> u32 {
-        self.values.fill().max(self.moves.fill())
+        let tables = self.tables();
+        tables.values.fill().max(tables.moves.fill())
     }
 
     /// Bytes that the tables hold.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.values.bytes() + self.moves.bytes()
+        let tables = self.tables();
+        tables.values.bytes() + tables.moves.bytes()
     }
 
     /// Forgets all scores and counts. Batches in flight are not touched.
     pub fn clear(&mut self) {
-        self.values.clear();
-        self.moves.clear();
-        self.counts = CacheCounts::default();
+        let mut tables = self.tables();
+        tables.values.clear();
+        tables.moves.clear();
+        tables.counts = CacheCounts::default();
     }
 
     /// Looks a query up; what is unknown is added to the inner batch, once a position.
     fn look_up(
-        &mut self,
+        asked_before: &mut HashMap<u64, (usize, usize)>,
+        tables: &mut Tables,
         batch: &Batch,
         query: usize,
         scores: &mut Scores,
@@ -119,21 +144,21 @@ impl<E: Evaluator> Cached<E> {
         let moves = &batch.moves[asked.move_range()];
         let hash = hash(asked);
         let (mut needs_value, mut needs_moves) = (asked.value, !moves.is_empty());
-        if needs_value && let Some(value) = self.values.get(hash) {
+        if needs_value && let Some(value) = tables.values.get(hash) {
             scores.values[query] = value;
             needs_value = false;
-            self.counts.value_hits += 1;
+            tables.counts.value_hits += 1;
         }
-        if needs_moves && self.moves.get(hash, moves, &mut scores.moves[asked.move_range()]) {
+        if needs_moves && tables.moves.get(hash, moves, &mut scores.moves[asked.move_range()]) {
             needs_moves = false;
-            self.counts.move_hits += 1;
+            tables.counts.move_hits += 1;
         }
-        self.counts.value_misses += u64::from(needs_value);
-        self.counts.move_misses += u64::from(needs_moves);
+        tables.counts.value_misses += u64::from(needs_value);
+        tables.counts.move_misses += u64::from(needs_moves);
         if !needs_value && !needs_moves {
             return None;
         }
-        let known = self.asked.get(&hash).copied();
+        let known = asked_before.get(&hash).copied();
         // The same position with other moves is asked anew, for its moves.
         let fits = |index: &usize| inner.moves[inner.queries[*index].move_range()] == *moves;
         let index = match known {
@@ -141,13 +166,13 @@ impl<E: Evaluator> Cached<E> {
             Some((_, with_moves)) => Some(with_moves).filter(fits),
             None => None,
         };
-        self.counts.duplicates += u64::from(index.is_some());
+        tables.counts.duplicates += u64::from(index.is_some());
         let index = index.unwrap_or_else(|| {
             inner.push_query(&Query { value: false, ..*asked }, if needs_moves { moves } else { &[] });
             inner.len() - 1
         });
         let first = known.map_or(index, |(first, _)| first);
-        self.asked
+        asked_before
             .insert(hash, (first, if needs_moves { index } else { known.map_or(index, |known| known.1) }));
         let value = needs_value.then(|| {
             inner.queries[first].value = true;
@@ -157,19 +182,19 @@ impl<E: Evaluator> Cached<E> {
     }
 
     /// Copies the inner evaluator's answers to their askers and into memory.
-    fn take(&mut self, answered: &Answered, pending: &mut Pending) {
+    fn take(tables: &mut Tables, answered: &Answered, pending: &mut Pending) {
         for open in &pending.open {
             if let Some(index) = open.value {
                 let value = answered.scores.values[index];
                 pending.scores.values[open.query] = value;
-                self.values.insert(open.hash, value);
+                tables.values.insert(open.hash, value);
             }
             if let Some(index) = open.moves {
                 let range = answered.batch.queries[index].move_range();
                 let scores = &answered.scores.moves[range.clone()];
                 let asker = pending.batch.queries[open.query].move_range();
                 pending.scores.moves[asker].copy_from_slice(scores);
-                self.moves.insert(open.hash, &answered.batch.moves[range], scores);
+                tables.moves.insert(open.hash, &answered.batch.moves[range], scores);
             }
         }
     }
@@ -194,9 +219,12 @@ impl<E: Evaluator> Evaluator for Cached<E> {
         inner.clear();
         self.asked.clear();
         let mut open = Vec::new();
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         for query in 0..batch.len() {
-            open.extend(self.look_up(&batch, query, &mut scores, &mut inner));
+            let asked = &mut self.asked;
+            open.extend(Self::look_up(asked, &mut tables, &batch, query, &mut scores, &mut inner));
         }
+        drop(tables);
         let asks = !inner.is_empty();
         if asks {
             self.inner.submit(inner)?;
@@ -211,7 +239,7 @@ impl<E: Evaluator> Evaluator for Cached<E> {
         let mut pending = self.pending.pop_front().ok_or(EvalError::NothingInFlight)?;
         if pending.inner {
             let answered = self.inner.wait()?;
-            self.take(&answered, &mut pending);
+            Self::take(&mut self.tables(), &answered, &mut pending);
             self.spare.push(answered.batch);
         }
         Ok(Answered { batch: pending.batch, scores: pending.scores })
@@ -345,6 +373,17 @@ mod tests {
             assert!(cached.wait().is_err());
             assert!(cached.bytes() <= mebibytes * MEBIBYTE);
         }
+    }
+
+    #[test]
+    fn a_memory_can_be_had_together() {
+        let mut one = cached(1);
+        let mut other = one.beside(Counting { mock: Mock::new(1), values: 0, moves: 0, queries: 0 });
+        let mut batch = Batch::default();
+        batch.push(&Position::default(), true, &Position::default().legal_moves());
+        let first = one.evaluate(batch.clone()).unwrap().scores;
+        assert!(other.evaluate(batch).unwrap().scores == first);
+        assert_eq!((one.inner.queries, other.inner.queries), (1, 0));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! An [`Evaluator`] knows nothing of searches: it takes a [`Batch`] of questions (what is this position worth? what is
 //! each of these moves worth?), answers in centipawns, and lets several batches be in flight so that the asking side
-//! works while the device does. Decorators add a cache ([`Cached`]); [`Mock`] answers from a hash of the position.
+//! works while the device does. [`Cached`] remembers, [`Shared`] lets many searches use the same evaluators; [`Mock`]
+//! answers from a hash of the position.
 
 mod batch;
 mod cache;
@@ -10,12 +11,14 @@ pub mod cpu;
 mod error;
 mod mock;
 pub mod reference;
+mod shared;
 mod store;
 
 pub use batch::{Answered, Batch, Query, Scores};
 pub use cache::{CacheCounts, Cached};
 pub use error::EvalError;
 pub use mock::Mock;
+pub use shared::{Client, Shared};
 
 /// Scores positions in batches, first in, first out.
 pub trait Evaluator: Send {

@@ -1,0 +1,360 @@
+//! Evaluators that many searches use at once: what they ask meanwhile is evaluated together.
+//!
+//! No thread stands between a search and its answers. Who waits while an evaluator is free takes it, and evaluates in
+//! one batch everything that waits, in the order in which it came, its own part and that of others. So a single search
+//! loses nothing, and as soon as there are more searches than evaluators their questions meet in larger batches.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+};
+
+use crate::{Answered, Batch, EvalError, Evaluator, Scores};
+
+/// A set of like evaluators, to be asked through [`Shared::client`].
+#[derive(Clone)]
+pub struct Shared {
+    house: Arc<House>,
+}
+
+struct House {
+    state: Mutex<State>,
+    preferred: usize,
+    largest: usize,
+    description: String,
+}
+
+struct State {
+    free: Vec<Box<dyn Evaluator>>,
+    waiting: VecDeque<Request>,
+}
+
+/// A client's batch, until an evaluator takes it.
+struct Request {
+    batch: Batch,
+    seat: Arc<Seat>,
+}
+
+/// Where a request's answer is put. Its condition belongs to the lock of [`House::state`].
+#[derive(Default)]
+struct Seat {
+    answer: Mutex<Option<Result<Answered, EvalError>>>,
+    called: Condvar,
+}
+
+impl Shared {
+    /// For an evaluator and perhaps more of the same network and format: which of them answers makes no difference.
+    #[must_use]
+    pub fn new(evaluator: Box<dyn Evaluator>, more: Vec<Box<dyn Evaluator>>) -> Self {
+        let (preferred, largest) = (evaluator.preferred_batch(), evaluator.largest_batch());
+        let description = evaluator.describe();
+        let mut free = more;
+        free.push(evaluator);
+        let state = Mutex::new(State { free, waiting: VecDeque::new() });
+        Self { house: Arc::new(House { state, preferred, largest, description }) }
+    }
+
+    /// An evaluator for one search.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        Client { house: Arc::clone(&self.house), seats: VecDeque::new() }
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Shared").field("evaluators", &self.house.description).finish_non_exhaustive()
+    }
+}
+
+impl House {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A state is never left half changed: a panic elsewhere is no reason to stop.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As many requests as make one good batch, at least one, and no more than `largest` queries with more than one.
+    fn take(&self, waiting: &mut VecDeque<Request>) -> Vec<Request> {
+        let (mut taken, mut queries) = (Vec::new(), 0);
+        while let Some(next) = waiting.front() {
+            if !taken.is_empty() && (queries >= self.preferred || queries + next.batch.len() > self.largest) {
+                break;
+            }
+            queries += next.batch.len();
+            taken.extend(waiting.pop_front());
+        }
+        taken
+    }
+}
+
+impl State {
+    /// An evaluator is free: wakes whoever waits. The first in the queue alone would not do: its client may be busy.
+    fn call(&self) {
+        self.waiting.iter().for_each(|request| request.seat.called.notify_one());
+    }
+}
+
+impl Seat {
+    fn answer(&self) -> MutexGuard<'_, Option<Result<Answered, EvalError>>> {
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One search's way to the evaluators.
+pub struct Client {
+    house: Arc<House>,
+    /// Of the batches in flight, the oldest first.
+    seats: VecDeque<Arc<Seat>>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Client").field("in_flight", &self.seats.len()).finish_non_exhaustive()
+    }
+}
+
+impl Evaluator for Client {
+    fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
+        batch.check()?;
+        let seat = Arc::new(Seat::default());
+        self.seats.push_back(Arc::clone(&seat));
+        self.house.lock().waiting.push_back(Request { batch, seat });
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<Answered, EvalError> {
+        let seat = self.seats.pop_front().ok_or(EvalError::NothingInFlight)?;
+        let mut state = self.house.lock();
+        loop {
+            if let Some(answer) = seat.answer().take() {
+                return answer;
+            }
+            let is_waiting = state.waiting.iter().any(|request| Arc::ptr_eq(&request.seat, &seat));
+            let evaluator = if is_waiting { state.free.pop() } else { None };
+            let Some(mut evaluator) = evaluator else {
+                state = seat.called.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let requests = self.house.take(&mut state.waiting);
+            drop(state);
+            let answers = evaluate(evaluator.as_mut(), requests);
+            state = self.house.lock();
+            state.free.push(evaluator);
+            for (seat, answer) in answers {
+                *seat.answer() = Some(answer);
+                seat.called.notify_one();
+            }
+            state.call();
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.seats.len()
+    }
+
+    fn preferred_batch(&self) -> usize {
+        self.house.preferred
+    }
+
+    fn largest_batch(&self) -> usize {
+        self.house.largest
+    }
+
+    fn describe(&self) -> String {
+        self.house.description.clone()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let mut state = self.house.lock();
+        state.waiting.retain(|request| !self.seats.iter().any(|seat| Arc::ptr_eq(seat, &request.seat)));
+        // This client may have been called to take an evaluator.
+        state.call();
+    }
+}
+
+type Answer = (Arc<Seat>, Result<Answered, EvalError>);
+
+/// Evaluates requests in one batch; each gets its own part back.
+fn evaluate(evaluator: &mut dyn Evaluator, mut requests: Vec<Request>) -> Vec<Answer> {
+    if requests.len() == 1 {
+        return requests.drain(..).map(|one| (one.seat, evaluator.evaluate(one.batch))).collect();
+    }
+    let mut together = Batch::default();
+    for batch in requests.iter().map(|request| &request.batch) {
+        for query in &batch.queries {
+            together.push_query(query, &batch.moves[query.move_range()]);
+        }
+    }
+    let (mut first_query, mut first_move) = (0, 0);
+    let answered = evaluator.evaluate(together);
+    let part = |request: Request| {
+        let Request { batch, seat } = request;
+        let answer = match &answered {
+            Ok(answered) => {
+                let queries = first_query..first_query + batch.len();
+                let moves = first_move..first_move + batch.moves.len();
+                (first_query, first_move) = (queries.end, moves.end);
+                let values = answered.scores.values[queries].to_vec();
+                let moves = answered.scores.moves[moves].to_vec();
+                Ok(Answered { batch, scores: Scores { values, moves } })
+            }
+            Err(error) => Err(EvalError::Device(error.to_string())),
+        };
+        (seat, answer)
+    };
+    requests.into_iter().map(part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::atomic::{AtomicUsize, Ordering},
+        thread,
+        time::Duration,
+    };
+
+    use board::Position;
+
+    use super::*;
+    use crate::Mock;
+
+    /// A mock that takes its time, counts its batches, and notices when two use it at once.
+    struct Slow {
+        mock: Mock,
+        batches: Arc<AtomicUsize>,
+    }
+
+    impl Evaluator for Slow {
+        fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
+            assert_eq!(self.mock.in_flight(), 0);
+            self.batches.fetch_add(1, Ordering::Relaxed);
+            thread::sleep(Duration::from_millis(2));
+            self.mock.submit(batch)
+        }
+        fn wait(&mut self) -> Result<Answered, EvalError> {
+            self.mock.wait()
+        }
+        fn in_flight(&self) -> usize {
+            self.mock.in_flight()
+        }
+        fn preferred_batch(&self) -> usize {
+            16
+        }
+        fn largest_batch(&self) -> usize {
+            20
+        }
+        fn describe(&self) -> String {
+            "slow".to_owned()
+        }
+    }
+
+    fn shared(evaluators: usize) -> (Shared, Arc<AtomicUsize>) {
+        let batches = Arc::new(AtomicUsize::new(0));
+        let slow =
+            |_| Box::new(Slow { mock: Mock::new(1), batches: Arc::clone(&batches) }) as Box<dyn Evaluator>;
+        (Shared::new(slow(0), (1..evaluators).map(slow).collect()), Arc::clone(&batches))
+    }
+
+    fn batch(number: usize) -> Batch {
+        let mut batch = Batch::default();
+        let mut position = Position::default();
+        for step in 0..number % 4 {
+            let moves = position.legal_moves();
+            batch.push(&position, step % 2 == 0, &moves[..(number + step) % moves.len()]);
+            position.play(moves[number % moves.len()]);
+        }
+        batch
+    }
+
+    #[test]
+    fn every_client_gets_its_own_answers_and_batches_are_merged() {
+        for evaluators in [1, 2] {
+            let (shared, batches) = shared(evaluators);
+            const CLIENTS: usize = 12;
+            const EACH: usize = 20;
+            thread::scope(|scope| {
+                for client in 0..CLIENTS {
+                    let mut one = shared.client();
+                    scope.spawn(move || {
+                        for number in 0..EACH {
+                            let asked = [batch(client * 7 + number), batch(number)];
+                            for batch in &asked {
+                                one.submit(batch.clone()).unwrap();
+                            }
+                            assert_eq!(one.in_flight(), 2);
+                            for batch in asked {
+                                let expected = Mock::new(1).evaluate(batch.clone()).unwrap().scores;
+                                let answered = one.wait().unwrap();
+                                assert!(answered.scores == expected && answered.batch.moves == batch.moves);
+                            }
+                        }
+                        assert!(matches!(one.wait(), Err(EvalError::NothingInFlight)));
+                    });
+                }
+            });
+            let (asked, evaluated) = (2 * CLIENTS * EACH, batches.load(Ordering::Relaxed));
+            assert!(evaluated < asked / 2, "{evaluated} batches for {asked} requests");
+        }
+    }
+
+    #[test]
+    fn a_client_that_leaves_holds_nobody_up() {
+        let (shared, _) = shared(1);
+        thread::scope(|scope| {
+            for number in 0..30 {
+                let mut client = shared.client();
+                scope.spawn(move || {
+                    client.submit(batch(number)).unwrap();
+                    client.submit(batch(number + 1)).unwrap();
+                    if number % 3 > 0 {
+                        client.wait().unwrap();
+                    }
+                });
+            }
+        });
+        assert!(shared.house.lock().waiting.is_empty());
+    }
+
+    #[test]
+    fn a_failure_reaches_everyone_who_was_part_of_it() {
+        struct Broken;
+        impl Evaluator for Broken {
+            fn submit(&mut self, _: Batch) -> Result<(), EvalError> {
+                Err(EvalError::Device("burnt".to_owned()))
+            }
+            fn wait(&mut self) -> Result<Answered, EvalError> {
+                Err(EvalError::NothingInFlight)
+            }
+            fn in_flight(&self) -> usize {
+                0
+            }
+            fn preferred_batch(&self) -> usize {
+                16
+            }
+            fn largest_batch(&self) -> usize {
+                16
+            }
+            fn describe(&self) -> String {
+                String::new()
+            }
+        }
+        let shared = Shared::new(Box::new(Broken), Vec::new());
+        let (mut one, mut other) = (shared.client(), shared.client());
+        one.submit(batch(1)).unwrap();
+        other.submit(batch(2)).unwrap();
+        for client in [&mut other, &mut one] {
+            assert!(client.wait().unwrap_err().to_string().contains("burnt"));
+        }
+    }
+
+    #[test]
+    fn malformed_batches_do_not_reach_the_others() {
+        let mut client = shared(1).0.client();
+        let mut bad = batch(1);
+        bad.queries[0].squares.0[0] = 99;
+        assert!(client.submit(bad).is_err());
+        assert_eq!(client.in_flight(), 0);
+    }
+}
