@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use board::{CastlingMode, Game, Position};
+use board::Game;
 
-use crate::pgn_games::PgnGame;
+use games::{PgnGame, position_of_epd};
+use search::Score;
 
 /// Positions after varied first moves that Stockfish finds balanced. Its first lines say how it was made.
 const BALANCED: &str = include_str!("openings.epd");
@@ -62,7 +63,8 @@ pub fn select_balanced(games: impl Iterator<Item = PgnGame>, plies: usize, withi
     let mut seen = HashSet::new();
     let mut lines = Vec::new();
     for found in games {
-        let Some((_, white)) = found.evaluations.iter().find(|(ply, _)| *ply == plies) else { continue };
+        let evaluation = found.evaluations.iter().find(|(ply, _)| *ply == plies);
+        let Some((_, Score::Centipawns(white))) = evaluation else { continue };
         let mut position = found.game.start().clone();
         found.game.moves().iter().take(plies).for_each(|&mv| position.play(mv));
         if white.abs() <= within && !position.is_check() && seen.insert(position.key()) {
@@ -110,24 +112,12 @@ pub fn from_epd(text: &str) -> Result<Vec<Game>, OpeningError> {
     if games.is_empty() { Err(OpeningError::Empty) } else { Ok(games) }
 }
 
-/// The position of an EPD or FEN line: four fields, two counters where they are there, operations ignored.
-///
-/// # Errors
-/// The line is no position.
-pub fn position_of_epd(line: &str) -> Result<Position, board::BoardError> {
-    let fields: Vec<&str> = line.split_whitespace().collect();
-    let is_number = |field: &&&str| field.bytes().all(|byte| byte.is_ascii_digit());
-    let counters = fields.iter().skip(4).take(2).take_while(is_number).count();
-    let fen = fields[..fields.len().min(4 + counters)].join(" ");
-    Position::from_fen(&fen, CastlingMode::Standard)
-}
-
 /// The games of a PGN, cut after `plies` plies.
 ///
 /// # Errors
 /// The text is no PGN or holds no game.
 pub fn from_pgn(text: &[u8], plies: usize) -> Result<Vec<Game>, OpeningError> {
-    let games: Result<Vec<_>, _> = crate::pgn_games::read(text).collect();
+    let games: Result<Vec<_>, _> = games::read(text).collect();
     let games: Vec<Game> = games
         .map_err(OpeningError::Pgn)?
         .into_iter()
@@ -171,7 +161,7 @@ mod tests {
     fn only_balanced_positions_are_selected() {
         let pgn = "1. e4 e5 { [%eval 0.20] } *\n\n1. d4 d5 { [%eval 0.31] } *\n\n\
                    1. e4 e5 { [%eval 0.20] } *\n\n1. c4 { [%eval 0.0] } e5 *\n\n1. Nf3 d5 { [%eval -0.25] } *\n\n";
-        let games = crate::pgn_games::read(pgn.as_bytes()).map(Result::unwrap);
+        let games = games::read(pgn.as_bytes()).map(Result::unwrap);
         let lines = select_balanced(games, 2, 25);
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert_eq!(lines[0], "rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - ce 20;");

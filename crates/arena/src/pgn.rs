@@ -1,113 +1,9 @@
 //! Games into PGN, with what the engines said in comments.
 
-use std::fmt::Write as _;
-
-use board::{CastlingMode, Color, GameEnd, Position};
-use search::Score;
+use board::GameEnd;
+use games::{PgnText, white_score};
 
 use crate::{Ending, PlayedGame};
-
-/// A game's text form: tags in order, then a comment a move.
-#[derive(Debug)]
-pub struct PgnText {
-    text: String,
-    position: Position,
-    column: usize,
-    result: &'static str,
-    number_needed: bool,
-}
-
-impl PgnText {
-    /// Begins a game; `FEN` and `Variant` tags are added where `start` needs them.
-    #[must_use]
-    pub fn new(start: &Position, tags: &[(&str, String)], winner: Option<Option<Color>>) -> Self {
-        let result = match winner {
-            None => "*",
-            Some(None) => "1/2-1/2",
-            Some(Some(Color::White)) => "1-0",
-            Some(Some(Color::Black)) => "0-1",
-        };
-        let mut text = String::new();
-        let mut tag = |name: &str, value: &str| {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "[{name} \"{}\"]", escaped(value));
-        };
-        tags.iter().for_each(|(name, value)| tag(name, value));
-        tag("Result", result);
-        if start.castling_mode() == CastlingMode::Chess960 {
-            tag("Variant", "Chess960");
-        }
-        if *start != Position::default() || start.castling_mode() == CastlingMode::Chess960 {
-            tag("SetUp", "1");
-            tag("FEN", &start.fen());
-        }
-        text.push('\n');
-        Self { text, position: start.clone(), column: 0, result, number_needed: true }
-    }
-
-    /// Adds a move, which must be legal, and a comment after it.
-    pub fn play(&mut self, mv: board::Move, comment: Option<&str>) {
-        let number = self.position.ply() / 2 + 1;
-        if self.position.turn().is_white() {
-            self.word(&format!("{number}."));
-        } else if self.number_needed {
-            self.word(&format!("{number}..."));
-        }
-        self.word(&board::to_san(&self.position, mv));
-        self.number_needed = comment.is_some();
-        if let Some(comment) = comment {
-            self.comment(comment);
-        }
-        self.position.play(mv);
-    }
-
-    /// Adds a comment.
-    pub fn comment(&mut self, comment: &str) {
-        // A closing brace would end the comment.
-        self.word(&format!("{{ {} }}", comment.replace(['{', '}'], "")));
-    }
-
-    fn word(&mut self, word: &str) {
-        const WIDTH: usize = 100;
-        if self.column > 0 {
-            let wraps = self.column + 1 + word.len() > WIDTH;
-            self.text.push(if wraps { '\n' } else { ' ' });
-            self.column = if wraps { 0 } else { self.column + 1 };
-        }
-        self.text.push_str(word);
-        self.column += word.len();
-    }
-
-    /// The whole game, an empty line after it.
-    #[must_use]
-    pub fn finish(mut self) -> String {
-        let result = self.result;
-        self.word(result);
-        self.text.push_str("\n\n");
-        self.text
-    }
-}
-
-/// A tag value on one line, with quotes and backslashes escaped.
-fn escaped(value: &str) -> String {
-    let line: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    line.replace('\\', "\\\\").replace('"', "\\\"")
-}
-
-/// A score as PGN comments have it: pawns, or `#` and moves to mate, from White's side.
-#[must_use]
-pub fn white_score(score: Score, mover: Color) -> String {
-    let sign = if mover.is_white() { 1 } else { -1 };
-    match score {
-        Score::Centipawns(value) => {
-            let value = i64::from(value) * sign;
-            format!("{}{}.{:02}", if value < 0 { "-" } else { "" }, value.abs() / 100, value.abs() % 100)
-        }
-        // Mated now: the sign is all there is.
-        Score::Mate(0) => if sign > 0 { "#-0" } else { "#0" }.to_owned(),
-        Score::Mate(moves) => format!("#{}", i64::from(moves) * sign),
-    }
-}
 
 /// What the PGN of a match game says beside the game.
 #[derive(Clone, Debug)]
@@ -182,37 +78,5 @@ pub fn describe(ending: &Ending) -> String {
         Ending::Tablebase => "adjudicated: endgame tables".to_owned(),
         Ending::TooLong => "adjudicated: too long".to_owned(),
         Ending::Fault { side, fault } => format!("{} by {side}", fault.name()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn scores_are_from_whites_side() {
-        let text = |score, side| white_score(score, side);
-        assert_eq!(text(Score::Centipawns(-5), Color::White), "-0.05");
-        assert_eq!(text(Score::Centipawns(-123), Color::Black), "1.23");
-        assert_eq!(text(Score::Centipawns(0), Color::Black), "0.00");
-        assert_eq!(text(Score::Mate(3), Color::Black), "#-3");
-        assert_eq!(text(Score::Centipawns(i32::MIN), Color::Black), "21474836.48");
-    }
-
-    #[test]
-    fn a_game_reads_back() {
-        let start = Position::from_fen("4k3/8/8/8/8/8/4P3/4K3 b - - 0 7", CastlingMode::Standard).unwrap();
-        let mut text = PgnText::new(&start, &[("White", "a \"b\"\\".to_owned())], Some(None));
-        let mut position = start.clone();
-        for word in ["Kd7", "e4", "Ke6"] {
-            let mv = board::parse_san(&position, word).unwrap();
-            text.play(mv, (word == "e4").then_some("[%eval 1.0] }"));
-            position.play(mv);
-        }
-        let text = text.finish();
-        insta::assert_snapshot!(text);
-        let game = crate::pgn_games::read(text.as_bytes()).next().unwrap().unwrap();
-        assert_eq!(game.game.position(), &position);
-        assert_eq!(game.tag("White"), Some("a \"b\"\\"));
     }
 }

@@ -5,7 +5,7 @@ use std::{
     io::{self, Read},
 };
 
-use crate::{Encounter, Unit, pgn_games};
+use crate::{Encounter, Unit};
 
 /// The results of some files: players in the order in which they appear, and their games.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ impl PgnResults {
     /// # Errors
     /// The file cannot be read.
     pub fn read(&mut self, file: &str, input: impl Read) -> io::Result<()> {
-        for game in pgn_games::read(input) {
+        for game in games::read(input) {
             let game = game?;
             let (Some(white), Some(black)) = (game.tag("White"), game.tag("Black")) else {
                 self.unfinished += 1;

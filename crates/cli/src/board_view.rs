@@ -77,7 +77,7 @@ pub fn white_score(score: Score, mover: Color) -> String {
             let sign = if value < 0 { '-' } else { '+' };
             format!("{sign}{}.{:02}", value.abs() / 100, value.abs() % 100)
         }
-        Score::Mate(_) => arena::pgn::white_score(score, mover),
+        Score::Mate(_) => games::white_score(score, mover),
     }
 }
 

@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use arena::{
-    pgn::{PgnText, white_score},
-    pgn_games::PgnGame,
-};
 use board::{Color, Game, GameEnd, Move};
+use games::{PgnGame, PgnText, white_score};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use search::Score;

@@ -6,11 +6,8 @@
 
 mod annotate;
 mod error;
-mod output;
 mod run;
-mod source;
 
 pub use annotate::{SelfPlay, Work};
 pub use error::LabelError;
-pub use run::{LabelProgress, LabelSettings, label};
-pub use source::Source;
+pub use run::{LabelProgress, LabelSettings, Source, label};

@@ -1,22 +1,42 @@
 //! A run: engine processes side by side, games written in order.
 
 use std::{
-    collections::BTreeMap,
     path::PathBuf,
     sync::atomic::{AtomicBool, Ordering},
-    thread,
     time::Duration,
 };
 
-use crossbeam_channel::{Receiver, Sender};
+use games::{Item, Output, Worker, in_order, items};
 use uci::client::{ClientError, Engine, EngineSpec};
 
 use crate::{
-    LabelError, SelfPlay, Source, Work,
+    LabelError, SelfPlay, Work,
     annotate::{Labelled, annotate},
-    output::Output,
-    source::work,
 };
+
+/// The inputs of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Source {
+    /// PGN and EPD/FEN files, plain or compressed, one after the other.
+    Files(Vec<PathBuf>),
+    /// Games of the engine against itself.
+    SelfPlay { settings: SelfPlay, games: u64 },
+}
+
+impl Source {
+    /// The work of this source in order.
+    fn work(&self) -> Box<dyn Iterator<Item = Result<Work, LabelError>> + Send + '_> {
+        match self {
+            Self::SelfPlay { games, .. } => Box::new((0..*games).map(|number| Ok(Work::SelfPlay { number }))),
+            Self::Files(files) => Box::new(items(files).map(|item| {
+                Ok(match item? {
+                    Item::Game(game) => Work::Game(game),
+                    Item::Position(game) => Work::Position(game),
+                })
+            })),
+        }
+    }
+}
 
 /// Everything that a run needs.
 #[derive(Clone, Debug)]
@@ -93,106 +113,47 @@ pub fn label(
     let first = output.games();
     let mut progress = LabelProgress { games: first, of, positions: output.positions() };
     report(&progress);
-    let halt = AtomicBool::new(false);
-    let stopped = || stop.load(Ordering::Relaxed) || halt.load(Ordering::Relaxed);
-    let jobs = settings.jobs.max(1);
-    thread::scope(|scope| {
-        let (give, take) = crossbeam_channel::bounded(jobs);
-        let (finish, finished) = crossbeam_channel::bounded(jobs);
-        for job in 0..jobs {
-            let (take, finish, stopped) = (take.clone(), finish.clone(), &stopped);
-            thread::Builder::new()
-                .name(format!("label-{job}"))
-                .spawn_scoped(scope, move || work_off(settings, &take, &finish, stopped))
-                .map_err(LabelError::Thread)?;
-        }
-        drop(take);
-        let (give_error, stopped) = (finish, &stopped);
-        thread::Builder::new()
-            .name("label-input".to_owned())
-            .spawn_scoped(scope, move || {
-                for (number, work) in (0..).zip(work(&settings.source)) {
-                    if stopped() {
-                        return;
-                    }
-                    match work {
-                        Ok(_) if number < first => {}
-                        Ok(work) => {
-                            if give.send((number, work)).is_err() {
-                                return;
-                            }
-                        }
-                        Err(error) => return drop(give_error.send((number, Err(error)))),
-                    }
-                }
-            })
-            .map_err(LabelError::Thread)?;
-        let mut waiting = BTreeMap::new();
-        let (mut result, mut input) = (Ok(()), Ok(()));
-        for (number, outcome) in &finished {
-            match outcome {
-                // After an error the threads only have to come to their end.
-                _ if result.is_err() => {}
-                Ok(labelled) => {
-                    waiting.insert(number, labelled);
-                    result = write_ready(&mut output, &mut waiting, &mut progress, report);
-                }
-                // What was read before is still labelled.
-                Err(error @ LabelError::Read { .. }) => input = Err(error),
-                Err(error) => result = Err(error),
-            }
-            if result.is_err() {
-                halt.store(true, Ordering::Relaxed);
-            }
-        }
-        result.and(input)
-    })?;
-    Ok(progress)
+    let result = in_order(
+        settings.jobs,
+        first,
+        settings.source.work(),
+        &|| stop.load(Ordering::Relaxed),
+        || Labeller { settings, stop, engine: None },
+        &mut |labelled: Labelled| {
+            output.add(&labelled.pgn, labelled.positions)?;
+            progress.games = output.games();
+            progress.positions = output.positions();
+            report(&progress);
+            Ok(())
+        },
+    );
+    result.map(|()| progress)
 }
 
-/// Writes the games that are next in order.
-fn write_ready(
-    output: &mut Output,
-    waiting: &mut BTreeMap<u64, Labelled>,
-    progress: &mut LabelProgress,
-    report: &mut dyn FnMut(&LabelProgress),
-) -> Result<(), LabelError> {
-    while let Some(labelled) = waiting.remove(&output.games()) {
-        output.add(&labelled.pgn, labelled.positions)?;
-        progress.games = output.games();
-        progress.positions = output.positions();
-        report(progress);
-    }
-    Ok(())
+/// A thread with its engine.
+struct Labeller<'a> {
+    settings: &'a LabelSettings,
+    stop: &'a AtomicBool,
+    engine: Option<Engine>,
 }
 
-type Finished = (u64, Result<Labelled, LabelError>);
-
-fn work_off(
-    settings: &LabelSettings,
-    take: &Receiver<(u64, Work)>,
-    finish: &Sender<Finished>,
-    stopped: &(dyn Fn() -> bool + Sync),
-) {
-    let mut engine = None;
-    for (number, work) in take {
-        if stopped() {
-            break;
-        }
-        let labelled = match label_one(&mut engine, settings, &work, number) {
+impl Worker<Work, Labelled, LabelError> for Labeller<'_> {
+    fn work(&mut self, number: u64, work: Work) -> Result<Option<Labelled>, LabelError> {
+        let labelled = match label_one(&mut self.engine, self.settings, &work, number) {
             // Once more with a fresh process: a crash may have been the machine's.
-            Err(_) if !stopped() => {
-                engine = None;
-                label_one(&mut engine, settings, &work, number)
+            Err(_) if !self.stop.load(Ordering::Relaxed) => {
+                self.engine = None;
+                label_one(&mut self.engine, self.settings, &work, number)
             }
             labelled => labelled,
         };
-        if finish.send((number, labelled.map_err(LabelError::from))).is_err() {
-            break;
-        }
+        Ok(Some(labelled?))
     }
-    if let Some(engine) = engine {
-        engine.quit();
+
+    fn end(self) {
+        if let Some(engine) = self.engine {
+            engine.quit();
+        }
     }
 }
 

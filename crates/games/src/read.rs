@@ -1,4 +1,4 @@
-//! Games out of PGN: tags, start positions and main-line moves, nothing else.
+//! Games out of PGN: tags, start positions, main-line moves, and what comments say about them.
 
 use std::{
     io::{self, Read},
@@ -7,6 +7,7 @@ use std::{
 
 use board::{CastlingMode, Game, Position};
 use pgn_reader::{RawComment, RawTag, Reader, SanPlus, Skip, Visitor};
+use search::Score;
 
 /// A game as written in a PGN.
 #[derive(Clone, Debug, Default)]
@@ -14,8 +15,10 @@ pub struct PgnGame {
     /// In order, without those that say where the game begins.
     pub tags: Vec<(String, String)>,
     pub game: Game,
-    /// Evaluations in comments (`[%eval 0.31]`): plies played before, White's centipawns; mates are left out.
-    pub evaluations: Vec<(usize, i32)>,
+    /// Evaluations in comments (`[%eval 0.31]`, `[%eval #-3]`): plies played before, White's score.
+    pub evaluations: Vec<(usize, Score)>,
+    /// Comments beside evaluations: plies played before, text.
+    pub comments: Vec<(usize, String)>,
 }
 
 impl PgnGame {
@@ -54,7 +57,8 @@ struct Tags {
 struct Movetext {
     tags: Vec<(String, String)>,
     game: Game,
-    evaluations: Vec<(usize, i32)>,
+    evaluations: Vec<(usize, Score)>,
+    comments: Vec<(usize, String)>,
     /// After an illegal move the rest is not read.
     broken: bool,
 }
@@ -87,8 +91,9 @@ impl Visitor for Moves {
         match start {
             Some(start) => {
                 let game = Game::new(start);
-                let evaluations = Vec::new();
-                ControlFlow::Continue(Movetext { tags: tags.others, game, evaluations, broken: false })
+                let (evaluations, comments) = (Vec::new(), Vec::new());
+                let tags = tags.others;
+                ControlFlow::Continue(Movetext { tags, game, evaluations, comments, broken: false })
             }
             None => ControlFlow::Break(None),
         }
@@ -105,10 +110,16 @@ impl Visitor for Moves {
     }
 
     fn comment(&mut self, movetext: &mut Movetext, comment: RawComment<'_>) -> ControlFlow<Self::Output> {
-        if let Some(centipawns) = evaluation(comment.as_bytes())
-            && !movetext.broken
-        {
-            movetext.evaluations.push((movetext.game.moves().len(), centipawns));
+        if movetext.broken {
+            return ControlFlow::Continue(());
+        }
+        let text = String::from_utf8_lossy(comment.as_bytes());
+        let ply = movetext.game.moves().len();
+        let (evaluation, rest) = split_evaluation(&text);
+        movetext.evaluations.extend(evaluation.map(|score| (ply, score)));
+        let rest = rest.split_whitespace().collect::<Vec<_>>().join(" ");
+        if !rest.is_empty() {
+            movetext.comments.push((ply, rest));
         }
         ControlFlow::Continue(())
     }
@@ -118,18 +129,25 @@ impl Visitor for Moves {
     }
 
     fn end_game(&mut self, movetext: Movetext) -> Self::Output {
-        let Movetext { tags, game, evaluations, .. } = movetext;
-        Some(PgnGame { tags, game, evaluations })
+        let Movetext { tags, game, evaluations, comments, .. } = movetext;
+        Some(PgnGame { tags, game, evaluations, comments })
     }
 }
 
-/// White's centipawns in a comment with `[%eval 0.31]`.
-fn evaluation(comment: &[u8]) -> Option<i32> {
-    let comment = String::from_utf8_lossy(comment);
-    let (_, rest) = comment.split_once("[%eval ")?;
-    let number = rest.split([']', ',']).next()?.trim();
-    let pawns: f64 = number.parse().ok().filter(|pawns: &f64| pawns.abs() < 1e5)?;
-    Some((pawns * 100.0).round() as i32)
+/// White's score in a comment with `[%eval 0.31]` or `[%eval #3]`, and the comment without it.
+fn split_evaluation(comment: &str) -> (Option<Score>, String) {
+    let Some((before, rest)) = comment.split_once("[%eval ") else { return (None, comment.to_owned()) };
+    let Some((inside, after)) = rest.split_once(']') else { return (None, comment.to_owned()) };
+    let number = inside.split(',').next().unwrap_or_default().trim();
+    let score = match number.strip_prefix('#') {
+        Some(moves) => moves.parse().ok().map(Score::Mate),
+        None => number
+            .parse()
+            .ok()
+            .filter(|pawns: &f64| pawns.abs() < 1e5)
+            .map(|pawns| Score::Centipawns((pawns * 100.0).round() as i32)),
+    };
+    (score, format!("{before}{after}"))
 }
 
 #[cfg(test)]
@@ -145,8 +163,11 @@ mod tests {
 
     #[test]
     fn evaluations_are_read() {
-        let pgn = b"{ [%eval 0.2] } 1. e4 { [%eval -0.31,22] } e5 { nothing } 2. Nf3 { [%eval #3] } *";
+        let pgn =
+            b"{ [%eval 0.2] } 1. e4 { [%eval -0.31,22] [%clk 1:00] } e5 { nothing } 2. Nf3 { [%eval #3] } *";
         let game = read(&pgn[..]).next().unwrap().unwrap();
-        assert_eq!(game.evaluations, [(0, 20), (1, -31)]);
+        let pawns = Score::Centipawns;
+        assert_eq!(game.evaluations, [(0, pawns(20)), (1, pawns(-31)), (3, Score::Mate(3))]);
+        assert_eq!(game.comments, [(1, "[%clk 1:00]".to_owned()), (2, "nothing".to_owned())]);
     }
 }

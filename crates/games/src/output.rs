@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::LabelError;
+use crate::FileError;
 
 /// What the progress file holds, as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ struct Progress {
 
 /// An output that grows by whole games.
 #[derive(Debug)]
-pub(crate) struct Output {
+pub struct Output {
     path: PathBuf,
     file: File,
     progress: Progress,
@@ -37,20 +37,20 @@ impl Output {
     ///
     /// # Errors
     /// The files cannot be used or belong to another run.
-    pub(crate) fn open(path: &Path, run: Vec<String>) -> Result<Self, LabelError> {
-        let failed = |source| LabelError::Write { path: path.to_owned(), source };
+    pub fn open(path: &Path, run: Vec<String>) -> Result<Self, FileError> {
+        let failed = |source| FileError::Write { path: path.to_owned(), source };
         let progress = match std::fs::read(progress_path(path)) {
             Ok(bytes) => {
                 let progress: Progress =
                     serde_json::from_slice(&bytes).map_err(|error| failed(io::Error::other(error)))?;
                 if let Some(difference) = difference(&progress.run, &run) {
-                    return Err(LabelError::OtherRun { path: path.to_owned(), difference });
+                    return Err(FileError::OtherRun { path: path.to_owned(), difference });
                 }
                 progress
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if std::fs::metadata(path).is_ok_and(|facts| facts.len() > 0) {
-                    return Err(LabelError::NotResumable { path: path.to_owned() });
+                    return Err(FileError::NotResumable { path: path.to_owned() });
                 }
                 Progress { run, games: 0, positions: 0, bytes: 0 }
             }
@@ -81,12 +81,12 @@ impl Output {
     }
 
     /// Games written so far, by this run and those it goes on with.
-    pub(crate) fn games(&self) -> u64 {
+    pub fn games(&self) -> u64 {
         self.progress.games
     }
 
     /// Positions evaluated so far.
-    pub(crate) fn positions(&self) -> u64 {
+    pub fn positions(&self) -> u64 {
         self.progress.positions
     }
 
@@ -94,7 +94,7 @@ impl Output {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub(crate) fn add(&mut self, pgn: &str, positions: u64) -> Result<(), LabelError> {
+    pub fn add(&mut self, pgn: &str, positions: u64) -> Result<(), FileError> {
         self.progress.games += 1;
         self.progress.positions += positions;
         self.progress.bytes += pgn.len() as u64;
@@ -102,7 +102,7 @@ impl Output {
             .write_all(pgn.as_bytes())
             .and_then(|()| self.file.flush())
             .and_then(|()| self.record())
-            .map_err(|source| LabelError::Write { path: self.path.clone(), source })
+            .map_err(|source| FileError::Write { path: self.path.clone(), source })
     }
 
     /// Writes the progress under a temporary name, then renames it.
@@ -151,6 +151,6 @@ mod tests {
         let other = Output::open(&path, vec!["nodes 6".to_owned()]).unwrap_err();
         assert!(other.to_string().contains("nodes 5 against nodes 6"), "{other}");
         std::fs::remove_file(progress_path(&path)).unwrap();
-        assert!(matches!(Output::open(&path, run()), Err(LabelError::NotResumable { .. })));
+        assert!(matches!(Output::open(&path, run()), Err(FileError::NotResumable { .. })));
     }
 }

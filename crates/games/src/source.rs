@@ -1,4 +1,4 @@
-//! Where the games to label come from: files read as a stream, or numbers from which games are grown.
+//! Files of games and positions as one stream, whatever their compression.
 
 use std::{
     fs::File,
@@ -6,36 +6,32 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use arena::pgn_games::PgnGame;
-use board::Game;
+use board::{BoardError, CastlingMode, Game, Position};
 use data::Format;
 
-use crate::{LabelError, SelfPlay, Work};
+use crate::{FileError, PgnGame};
 
-/// The inputs of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Source {
-    /// PGN and EPD/FEN files, plain or compressed, one after the other.
-    Files(Vec<PathBuf>),
-    /// Games of the engine against itself.
-    SelfPlay { settings: SelfPlay, games: u64 },
+/// One entry of a file.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// A game of a PGN.
+    Game(PgnGame),
+    /// A line of an EPD or FEN file.
+    Position(Game),
 }
 
-/// The work of a source in order.
-pub(crate) fn work(source: &Source) -> Box<dyn Iterator<Item = Result<Work, LabelError>> + Send + '_> {
-    match source {
-        Source::SelfPlay { games, .. } => Box::new((0..*games).map(|number| Ok(Work::SelfPlay { number }))),
-        Source::Files(files) => Box::new(files.iter().flat_map(|path| match open(path) {
-            Ok(games) => games,
-            Err(error) => Box::new(std::iter::once(Err(error))),
-        })),
-    }
+/// The games and positions of PGN and EPD/FEN files, plain or compressed, one file after the other.
+pub fn items(files: &[PathBuf]) -> impl Iterator<Item = Result<Item, FileError>> + Send + '_ {
+    files.iter().flat_map(|path| match open(path) {
+        Ok(items) => items,
+        Err(error) => Box::new(std::iter::once(Err(error))),
+    })
 }
 
-type Games<'a> = Box<dyn Iterator<Item = Result<Work, LabelError>> + Send + 'a>;
+type Items<'a> = Box<dyn Iterator<Item = Result<Item, FileError>> + Send + 'a>;
 
-fn open(path: &Path) -> Result<Games<'_>, LabelError> {
-    let error = move |source| LabelError::Read { path: path.to_owned(), source };
+fn open(path: &Path) -> Result<Items<'_>, FileError> {
+    let error = move |source| FileError::Read { path: path.to_owned(), source };
     let plain = || data::plain_text(File::open(path)?);
     let format = match Format::of_name(path) {
         Some(format) => format,
@@ -55,9 +51,9 @@ fn open(path: &Path) -> Result<Games<'_>, LabelError> {
             },
         )),
         _ => Box::new(
-            arena::pgn_games::read(text)
-                .map(move |game| game.map(Work::Game).map_err(error))
-                .filter(|work| !matches!(work, Ok(Work::Game(game)) if is_empty(game))),
+            crate::read(text)
+                .map(move |game| game.map(Item::Game).map_err(error))
+                .filter(|item| !matches!(item, Ok(Item::Game(game)) if is_empty(game))),
         ),
     })
 }
@@ -67,18 +63,30 @@ fn is_empty(game: &PgnGame) -> bool {
 }
 
 /// The position of a line; a bad line is named in the log and skipped.
-fn position(line: &str, path: &Path, number: u64) -> Option<Result<Work, LabelError>> {
+fn position(line: &str, path: &Path, number: u64) -> Option<Result<Item, FileError>> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
         return None;
     }
-    match arena::position_of_epd(line) {
-        Ok(position) => Some(Ok(Work::Position(Game::new(position)))),
+    match position_of_epd(line) {
+        Ok(position) => Some(Ok(Item::Position(Game::new(position)))),
         Err(error) => {
             tracing::warn!("line {number} of `{}` is skipped: {error}", path.display());
             None
         }
     }
+}
+
+/// The position of an EPD or FEN line: four fields, two counters where they are there, operations ignored.
+///
+/// # Errors
+/// The line is no position.
+pub fn position_of_epd(line: &str) -> Result<Position, BoardError> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let is_number = |field: &&&str| field.bytes().all(|byte| byte.is_ascii_digit());
+    let counters = fields.iter().skip(4).take(2).take_while(is_number).count();
+    let fen = fields[..fields.len().min(4 + counters)].join(" ");
+    Position::from_fen(&fen, CastlingMode::Standard)
 }
 
 /// A file's plain text, decompressed on a thread of its own (decoders cannot change threads, and need not).

@@ -1,0 +1,25 @@
+//! What can be wrong with files of games; each is one sentence.
+
+use std::{io, path::PathBuf};
+
+/// A run over files that cannot begin or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// An input cannot be read.
+    #[error("cannot read `{path}`: {source}")]
+    Read { path: PathBuf, source: io::Error },
+    /// The output or its progress file cannot be written.
+    #[error("cannot write `{path}`: {source}")]
+    Write { path: PathBuf, source: io::Error },
+    /// The output belongs to a run with other settings.
+    #[error(
+        "`{path}` was begun with other settings ({difference}); choose another output or the same settings"
+    )]
+    OtherRun { path: PathBuf, difference: String },
+    /// There is an output but nothing says how much of it is complete.
+    #[error("`{path}` exists but has no progress file beside it; choose another output")]
+    NotResumable { path: PathBuf },
+    /// A thread could not be started.
+    #[error("a thread could not be started: {0}")]
+    Thread(io::Error),
+}

@@ -1,0 +1,192 @@
+//! Work on numbered items by several threads, its results in the order of the items.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
+
+/// What one thread of [`in_order`] does.
+pub trait Worker<I, T, E> {
+    /// Works on an item; nothing if it was interrupted.
+    ///
+    /// # Errors
+    /// The run cannot go on.
+    fn work(&mut self, number: u64, item: I) -> Result<Option<T>, E>;
+
+    /// There is nothing more to do.
+    fn end(self)
+    where
+        Self: Sized,
+    {
+    }
+}
+
+/// Lets `jobs` threads work on the items from number `first` on, and hands their results to `done` one after the other.
+/// Nothing new is begun once `interrupted`; results that wait for an earlier one are then lost. An error among the items
+/// ends the run after what came before it.
+///
+/// # Errors
+/// The first error of `done`, a worker, the items, or of starting a thread.
+pub fn in_order<I, T, E, W>(
+    jobs: usize,
+    first: u64,
+    items: impl Iterator<Item = Result<I, E>> + Send,
+    interrupted: &(dyn Fn() -> bool + Sync),
+    worker: impl Fn() -> W + Sync,
+    done: &mut dyn FnMut(T) -> Result<(), E>,
+) -> Result<(), E>
+where
+    I: Send,
+    T: Send,
+    E: Send + From<crate::FileError>,
+    W: Worker<I, T, E>,
+{
+    let halt = AtomicBool::new(false);
+    let stopped = || interrupted() || halt.load(Ordering::Relaxed);
+    let jobs = jobs.max(1);
+    let no_thread = |error: io::Error| E::from(crate::FileError::Thread(error));
+    thread::scope(|scope| {
+        let (give, take) = crossbeam_channel::bounded::<(u64, I)>(jobs);
+        let (finish, finished) = crossbeam_channel::bounded::<(u64, Found<T, E>)>(jobs);
+        for job in 0..jobs {
+            let (take, finish, stopped, worker) = (take.clone(), finish.clone(), &stopped, &worker);
+            let work = move || {
+                let mut worker = worker();
+                for (number, item) in take {
+                    if stopped() {
+                        break;
+                    }
+                    let found = match worker.work(number, item) {
+                        Ok(Some(done)) => Found::Done(done),
+                        Ok(None) => break,
+                        Err(error) => Found::Failed(error),
+                    };
+                    if finish.send((number, found)).is_err() {
+                        break;
+                    }
+                }
+                worker.end();
+            };
+            let name = format!("games-{job}");
+            thread::Builder::new().name(name).spawn_scoped(scope, work).map_err(no_thread)?;
+        }
+        drop(take);
+        let (give_error, stopped) = (finish, &stopped);
+        let read = move || {
+            for (number, item) in (0..).zip(items) {
+                if stopped() {
+                    return;
+                }
+                match item {
+                    Ok(_) if number < first => {}
+                    Ok(item) => {
+                        if give.send((number, item)).is_err() {
+                            return;
+                        }
+                    }
+                    Err(error) => return drop(give_error.send((number, Found::BadItem(error)))),
+                }
+            }
+        };
+        thread::Builder::new().name("games-input".to_owned()).spawn_scoped(scope, read).map_err(no_thread)?;
+        let mut next = first;
+        let mut waiting = BTreeMap::new();
+        let (mut result, mut input) = (Ok(()), Ok(()));
+        for (number, found) in &finished {
+            match found {
+                // After an error the threads only have to come to their end.
+                _ if result.is_err() => {}
+                Found::Done(found) => {
+                    waiting.insert(number, found);
+                    while let Some(found) = waiting.remove(&next)
+                        && result.is_ok()
+                    {
+                        next += 1;
+                        result = done(found);
+                    }
+                }
+                // What was read before is still worked on.
+                Found::BadItem(error) => input = Err(error),
+                Found::Failed(error) => result = Err(error),
+            }
+            if result.is_err() {
+                halt.store(true, Ordering::Relaxed);
+            }
+        }
+        result.and(input)
+    })
+}
+
+enum Found<T, E> {
+    Done(T),
+    Failed(E),
+    BadItem(E),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FileError;
+
+    struct Uneven<'a>(&'a AtomicBool);
+
+    impl Worker<u64, u64, FileError> for Uneven<'_> {
+        fn work(&mut self, number: u64, item: u64) -> Result<Option<u64>, FileError> {
+            assert_eq!(number, item);
+            thread::sleep(std::time::Duration::from_micros(number * 7919 % 500));
+            if number == 70 {
+                self.0.store(true, Ordering::Relaxed);
+                return Ok(None);
+            }
+            Ok(Some(item * 2))
+        }
+    }
+
+    fn run(first: u64, items: Vec<Result<u64, FileError>>) -> (Vec<u64>, Result<(), FileError>) {
+        let (stop, mut found) = (AtomicBool::new(false), Vec::new());
+        let interrupted = || stop.load(Ordering::Relaxed);
+        let result = in_order(3, first, items.into_iter(), &interrupted, || Uneven(&stop), &mut |done| {
+            found.push(done);
+            Ok(())
+        });
+        (found, result)
+    }
+
+    fn bad() -> Result<u64, FileError> {
+        Err(FileError::Read { path: "x".into(), source: io::Error::other("bad") })
+    }
+
+    #[test]
+    fn results_come_in_order_and_all_that_can() {
+        let (found, result) = run(4, (0..60).map(Ok).collect());
+        assert!(result.is_ok());
+        assert_eq!(found, (4..60).map(|number| number * 2).collect::<Vec<_>>());
+        let (found, result) = run(0, (0..9).map(Ok).chain([bad(), Ok(10)]).collect());
+        assert!(matches!(result, Err(FileError::Read { .. })));
+        assert_eq!(found, (0..9).map(|number| number * 2).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_interruption_leaves_a_beginning() {
+        let (found, result) = run(0, (0..1000).map(Ok).collect());
+        assert!(result.is_ok() && found.len() <= 70, "{}", found.len());
+        assert_eq!(found, (0..found.len() as u64).map(|number| number * 2).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_cannot_be_done_ends_the_run() {
+        let stop = AtomicBool::new(false);
+        let mut written = 0;
+        let result = in_order(2, 0, (0..50).map(Ok), &|| false, || Uneven(&stop), &mut |_: u64| {
+            written += 1;
+            if written == 5 {
+                return Err(FileError::NotResumable { path: "x".into() });
+            }
+            Ok(())
+        });
+        assert!(matches!(result, Err(FileError::NotResumable { .. })));
+        assert_eq!(written, 5);
+    }
+}
