@@ -1,11 +1,13 @@
 //! `batch-first analyze`: one position thought about, shown to people or told to programs.
 
 mod distribution;
+mod files;
 mod json;
 mod screen;
 
 use std::{
     io::{self, Write},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -22,8 +24,17 @@ use crate::{
 ///
 /// Scores and chances are White's on the screen, the side to move's with --json. Without a limit the search takes
 /// five seconds. Ctrl-C ends it and shows what it has. A system without a search shows the chance of every legal move.
+///
+/// With files of games (PGN, EPD or FEN, plain or compressed) every position of every game is searched, several games at
+/// once, and the games are written with evaluations, marks and better lines. An interrupted run goes on where it ended
+/// when it is started again.
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    /// Games to annotate; needs --out.
+    #[arg(value_name = "FILE", requires = "out", conflicts_with_all = ["fen", "moves", "mate", "infinite"])]
+    games: Vec<PathBuf>,
+    #[command(flatten)]
+    files: files::Args,
     /// Position as a FEN (default: the start position).
     #[arg(long)]
     fen: Option<String>,
@@ -76,6 +87,9 @@ trait View {
 /// # Errors
 /// The position, a move or the network cannot be used, or the output cannot be written.
 pub fn run(args: Args) -> anyhow::Result<()> {
+    if !args.games.is_empty() {
+        return files::run(args);
+    }
     let game = game(&args)?;
     let mut options = args.engine.options(engine::processors());
     options.settings.multipv = args.multipv as usize;

@@ -9,10 +9,10 @@ use std::{
 
 use anyhow::{Context, bail, ensure};
 use eval::{
-    Evaluator,
+    Cached, Evaluator, Shared,
     cpu::{CpuEvaluator, CpuOptions, CpuPath, Precision},
 };
-use nets::{Network, System};
+use nets::{Calibration, Network, System};
 use search::{Algorithm, ConvChess, Minimax, Search, Settings};
 use uci::{Built, Options};
 
@@ -153,15 +153,66 @@ pub fn build(options: &Options) -> anyhow::Result<Built> {
     }
     let evaluator = CpuEvaluator::new(Arc::clone(&network), cpu)?;
     let description = evaluator.describe();
-    let search: Box<dyn Search> = match system {
-        System::BatchFirst => {
-            options.algorithm.build(Box::new(evaluator), &network.calibration, &options.settings)
-        }
-        System::Cockfish => {
-            Box::new(Minimax::new(Box::new(evaluator), &network.calibration, &options.settings))
-        }
-        // Built above.
-        System::ConvChess => bail!("the system {system} has no evaluator"),
-    };
+    let search = search_over(Box::new(evaluator), system, &network.calibration, options);
     Ok(Built { search, description })
+}
+
+/// The search of a system that has one, over an evaluator of its network.
+fn search_over(
+    evaluator: Box<dyn Evaluator>,
+    system: System,
+    calibration: &Calibration,
+    options: &Options,
+) -> Box<dyn Search> {
+    match system {
+        System::Cockfish => Box::new(Minimax::new(evaluator, calibration, &options.settings)),
+        System::BatchFirst | System::ConvChess => {
+            options.algorithm.build(evaluator, calibration, &options.settings)
+        }
+    }
+}
+
+/// Evaluators for many searches at once, with one memory, and how to make such a search.
+pub struct Many {
+    shared: Shared,
+    system: System,
+    calibration: Calibration,
+    options: Options,
+    /// Program, network and system in a few words.
+    pub name: String,
+}
+
+impl Many {
+    /// One evaluator a thread.
+    ///
+    /// # Errors
+    /// The network cannot be used, or its system has no search.
+    pub fn new(options: Options) -> anyhow::Result<Self> {
+        /// Of what was evaluated in any of the searches, in MiB.
+        const MEMORY: usize = 64;
+        let (network, system) = choose(&options)?;
+        ensure!(
+            system != System::ConvChess,
+            "the system {system} says which move is likely, not what a position is worth; choose another with --system"
+        );
+        let network = Arc::new(network);
+        let cpu = CpuOptions { threads: 1, precision: options.precision, path: options.path };
+        let first = Cached::new(CpuEvaluator::new(Arc::clone(&network), cpu)?, MEMORY);
+        let more = (1..options.threads)
+            .map(|_| Ok(Box::new(first.beside(CpuEvaluator::new(Arc::clone(&network), cpu)?)) as Box<_>))
+            .collect::<anyhow::Result<Vec<Box<dyn Evaluator>>>>()?;
+        Ok(Self {
+            shared: Shared::new(Box::new(first), more),
+            system,
+            calibration: network.calibration.clone(),
+            name: format!("Batch First {}, network {}", env!("CARGO_PKG_VERSION"), network.name),
+            options,
+        })
+    }
+
+    /// A search over the evaluators.
+    #[must_use]
+    pub fn search(&self) -> Box<dyn Search> {
+        search_over(Box::new(self.shared.client()), self.system, &self.calibration, &self.options)
+    }
 }

@@ -13,6 +13,8 @@ pub struct PgnText {
     column: usize,
     result: &'static str,
     number_needed: bool,
+    /// Does the next word begin a variation?
+    opens: bool,
 }
 
 impl PgnText {
@@ -40,7 +42,7 @@ impl PgnText {
             tag("FEN", &start.fen());
         }
         text.push('\n');
-        Self { text, position: start.clone(), column: 0, result, number_needed: true }
+        Self { text, position: start.clone(), column: 0, result, number_needed: true, opens: false }
     }
 
     /// Adds a move, which must be legal, and a comment after it.
@@ -52,7 +54,7 @@ impl PgnText {
             self.word(&format!("{number}..."));
         }
         self.word(&board::to_san(&self.position, mv));
-        self.number_needed = comment.is_some();
+        self.number_needed = false;
         if let Some(comment) = comment {
             self.comment(comment);
         }
@@ -64,28 +66,32 @@ impl PgnText {
         self.word(&format!("${glyph}"));
     }
 
-    /// Adds what could have been played instead of the last move, from the position `before` it.
+    /// Adds what could have been played instead of the last move, from the position `before` it; `moves` are not empty.
     pub fn variation(&mut self, before: &Position, moves: &[Move], comment: Option<&str>) {
         let main_line = std::mem::replace(&mut self.position, before.clone());
-        self.word("(");
+        self.opens = true;
         self.number_needed = true;
         moves.iter().for_each(|&mv| self.play(mv, None));
         if let Some(comment) = comment {
             self.comment(comment);
         }
-        self.word(")");
+        self.text.push(')');
+        self.column += 1;
         self.position = main_line;
         self.number_needed = true;
     }
 
     /// Adds a comment.
     pub fn comment(&mut self, comment: &str) {
+        self.number_needed = true;
         // A closing brace would end the comment.
         self.word(&format!("{{ {} }}", comment.replace(['{', '}'], "")));
     }
 
     fn word(&mut self, word: &str) {
         const WIDTH: usize = 100;
+        let bracketed = format!("({word}");
+        let word = if std::mem::take(&mut self.opens) { &bracketed } else { word };
         if self.column > 0 {
             let wraps = self.column + 1 + word.len() > WIDTH;
             self.text.push(if wraps { '\n' } else { ' ' });

@@ -6,7 +6,7 @@ use std::{
 };
 
 use board::{CastlingMode, Game, Position};
-use pgn_reader::{RawComment, RawTag, Reader, SanPlus, Skip, Visitor};
+use pgn_reader::{Nag, RawComment, RawTag, Reader, SanPlus, Skip, Visitor};
 use search::Score;
 
 /// A game as written in a PGN.
@@ -19,6 +19,10 @@ pub struct PgnGame {
     pub evaluations: Vec<(usize, Score)>,
     /// Comments beside evaluations: plies played before, text.
     pub comments: Vec<(usize, String)>,
+    /// Numeric annotation glyphs: plies played before, glyph (1 to 6: `!`, `?`, `!!`, `??`, `!?`, `?!`).
+    pub glyphs: Vec<(usize, u8)>,
+    /// The first move that is not legal; what comes after it is not read.
+    pub illegal: Option<String>,
 }
 
 impl PgnGame {
@@ -59,8 +63,8 @@ struct Movetext {
     game: Game,
     evaluations: Vec<(usize, Score)>,
     comments: Vec<(usize, String)>,
-    /// After an illegal move the rest is not read.
-    broken: bool,
+    glyphs: Vec<(usize, u8)>,
+    illegal: Option<String>,
 }
 
 impl Visitor for Moves {
@@ -91,26 +95,31 @@ impl Visitor for Moves {
         match start {
             Some(start) => {
                 let game = Game::new(start);
-                let (evaluations, comments) = (Vec::new(), Vec::new());
-                let tags = tags.others;
-                ControlFlow::Continue(Movetext { tags, game, evaluations, comments, broken: false })
+                ControlFlow::Continue(Movetext {
+                    tags: tags.others,
+                    game,
+                    evaluations: Vec::new(),
+                    comments: Vec::new(),
+                    glyphs: Vec::new(),
+                    illegal: None,
+                })
             }
             None => ControlFlow::Break(None),
         }
     }
 
     fn san(&mut self, movetext: &mut Movetext, san: SanPlus) -> ControlFlow<Self::Output> {
-        if !movetext.broken {
+        if movetext.illegal.is_none() {
             match san.san.to_move(movetext.game.position().chess()) {
                 Ok(mv) => movetext.game.play(mv),
-                Err(_) => movetext.broken = true,
+                Err(_) => movetext.illegal = Some(san.to_string()),
             }
         }
         ControlFlow::Continue(())
     }
 
     fn comment(&mut self, movetext: &mut Movetext, comment: RawComment<'_>) -> ControlFlow<Self::Output> {
-        if movetext.broken {
+        if movetext.illegal.is_some() {
             return ControlFlow::Continue(());
         }
         let text = String::from_utf8_lossy(comment.as_bytes());
@@ -124,13 +133,20 @@ impl Visitor for Moves {
         ControlFlow::Continue(())
     }
 
+    fn nag(&mut self, movetext: &mut Movetext, nag: Nag) -> ControlFlow<Self::Output> {
+        if movetext.illegal.is_none() {
+            movetext.glyphs.push((movetext.game.moves().len(), nag.0));
+        }
+        ControlFlow::Continue(())
+    }
+
     fn begin_variation(&mut self, _: &mut Movetext) -> ControlFlow<Self::Output, Skip> {
         ControlFlow::Continue(Skip(true))
     }
 
     fn end_game(&mut self, movetext: Movetext) -> Self::Output {
-        let Movetext { tags, game, evaluations, comments, .. } = movetext;
-        Some(PgnGame { tags, game, evaluations, comments })
+        let Movetext { tags, game, evaluations, comments, glyphs, illegal } = movetext;
+        Some(PgnGame { tags, game, evaluations, comments, glyphs, illegal })
     }
 }
 

@@ -12,8 +12,8 @@ mod pool;
 mod tests;
 
 use board::{Game, Move, Position};
-use eval::{EvalError, Evaluator};
-use nets::Calibration;
+use eval::{Batch, EvalError, Evaluator};
+use nets::{Calibration, MoveScores};
 
 use crate::{
     Bound, Control, Limits, Outcome, Score, Search, SearchInfo, Settings,
@@ -125,6 +125,22 @@ impl KBest {
         }
     }
 
+    /// What the network thinks of the root, before any search; asked if it is not known and an evaluation is left.
+    fn first_sight(&mut self, root: &Position, watch: &mut Watch<'_>) -> Result<Option<Value>, EvalError> {
+        let known = self.memory.value(root.key());
+        if known.is_some() || watch.is_over() || watch.evaluations_left() == 0 {
+            return Ok(known);
+        }
+        let move_scores = self.calibration.move_scores;
+        let moves = if move_scores == MoveScores::Policy { root.legal_moves() } else { Default::default() };
+        let mut batch = Batch::default();
+        batch.push(root, true, &moves);
+        let scores = self.evaluator.evaluate(batch)?.scores;
+        watch.spend(1);
+        self.memory.store_answer(root.key(), scores.values.first().copied(), &scores.moves, move_scores);
+        Ok(self.memory.value(root.key()))
+    }
+
     /// Value and best move of the root at one depth, by zero-window passes around `guess`.
     fn resolve(
         &mut self,
@@ -220,16 +236,13 @@ impl KBest {
     }
 
     /// The move to make when nothing was searched: best by known move scores, else the best exchange.
-    fn unsearched_move(&self, position: &Position, moves: &[(Move, u8)]) -> Option<Move> {
+    fn unsearched_move(&self, position: &Position, moves: &[(Move, u8)]) -> Option<(Move, u8)> {
         let all = position.legal_moves();
         let scores = self.memory.scores(position.key(), all.len());
-        moves
-            .iter()
-            .max_by_key(|(mv, index)| match scores {
-                Some(scores) => i32::from(scores[usize::from(*index)]),
-                None => exchange(position, *mv),
-            })
-            .map(|&(mv, _)| mv)
+        moves.iter().copied().max_by_key(|(mv, index)| match scores {
+            Some(scores) => i32::from(scores[usize::from(*index)]),
+            None => exchange(position, *mv),
+        })
     }
 }
 
@@ -313,6 +326,7 @@ impl KBest {
         let mut lines: Vec<Line> = Vec::new();
         let mut depth_reached = 0;
         let wanted = self.settings.multipv.clamp(1, allowed.len().max(1));
+        let first_sight = if allowed.is_empty() { None } else { self.first_sight(position, watch)? };
         for depth in 1..=limits.last_depth() {
             if allowed.is_empty() || (depth > 1 && watch.is_late()) {
                 break;
@@ -332,7 +346,7 @@ impl KBest {
                     history: game.keys(),
                     depth: depth as i16 * PLY,
                 };
-                let guess = lines.get(rank).map_or(0, |line| line.lower);
+                let guess = lines.get(rank).map_or(first_sight.unwrap_or(0), |line| line.lower);
                 let (bounds, complete) = self.resolve(&root, guess, watch)?;
                 interrupted |= !complete;
                 if let Some(&(mv, index)) = moves.iter().find(|(_, index)| *index == bounds.best) {
@@ -374,8 +388,17 @@ impl KBest {
                 break;
             }
         }
+        if lines.is_empty()
+            && let Some((mv, index)) = self.unsearched_move(position, &allowed)
+            && let Some(value) = first_sight
+        {
+            // Better the network's word than none.
+            lines.push(Line { mv, index, lower: value, upper: value, pv: vec![mv], complete: true });
+            report(&self.info(&lines[0], 1, 0, watch));
+        }
         watch.wait();
-        let best = lines.first().map(|line| line.mv).or_else(|| self.unsearched_move(position, &allowed));
+        let best = lines.first().map(|line| line.mv);
+        let best = best.or_else(|| self.unsearched_move(position, &allowed).map(|(mv, _)| mv));
         Ok(Outcome {
             best,
             ponder: lines.first().and_then(|line| line.pv.get(1).copied()),

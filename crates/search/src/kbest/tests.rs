@@ -356,3 +356,28 @@ fn lines_are_borne_out() {
     }
     assert!(plies > 1_000 && unfinished > 30, "{plies} {unfinished}");
 }
+
+/// A quiet answer to captures can take many evaluations: before it is there, the network's word is the answer.
+#[test]
+fn there_is_a_line_however_few_the_evaluations() {
+    let fens = [
+        "4r1nr/pp1k2bp/3q4/8/5p2/5QB1/PP3PPP/3R1K1R b - - 2 19",
+        "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
+    ];
+    for fen in fens {
+        let game = Game::new(Position::from_fen(fen, CastlingMode::Standard).unwrap());
+        for (seed, multipv) in [(0, 1), (1, 1), (1, 3)] {
+            for nodes in [1, 2, 3, 10, 40] {
+                let limits = Limits { nodes: Some(nodes), ..Limits::default() };
+                let mut reported = Vec::new();
+                let outcome = as_it_plays(seed, 1, multipv)
+                    .search(&game, &limits, &Control::default(), &mut |info| reported.push(info.pv.clone()))
+                    .unwrap();
+                assert!(!outcome.lines.is_empty(), "{fen} {nodes}");
+                assert_eq!(outcome.best, outcome.lines.first().map(|line| line.pv[0]));
+                assert!(reported.contains(&outcome.lines[0].pv), "{fen} {nodes}");
+                assert!(outcome.nodes <= nodes);
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! A summary as one HTML file that needs nothing else: players, accuracies, and each game's course as SVG.
+
+use std::fmt::Write as _;
+
+use crate::{GameSummary, Mark, Summary};
+
+const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:66rem;margin:2rem auto;padding:0 1rem;color:#222;\
+background:#fff}h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;margin:.5rem 0}\
+td,th{padding:.15rem .7rem;text-align:right;border-bottom:1px solid #ddd;font-variant-numeric:tabular-nums}\
+td.t,th.t{text-align:left}svg{max-width:100%;height:auto}svg text{font:12px system-ui,sans-serif;fill:#222}\
+.bar{fill:#4a7fb5}.black{fill:#555}.white{fill:#eee}.frame{fill:none;stroke:#999}\
+@media(prefers-color-scheme:dark){body{background:#181a1b;color:#ddd}td,th{border-color:#444}svg text{fill:#ddd}}";
+
+/// Games whose course is drawn; of more only the table of players tells.
+const DRAWN: usize = 500;
+
+/// The report; `title` names the file.
+#[must_use]
+pub fn html(summary: &Summary, title: &str) -> String {
+    let mut text = String::new();
+    let title = escaped(title);
+    // Writing to a string cannot fail, here and below.
+    let _ = write!(
+        text,
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\
+         <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>\n<h1>{title}</h1>\n\
+         <p>{} games, {} evaluated positions. Accuracy and marks as on \
+         <a href=\"https://lichess.org/page/accuracy\">Lichess</a>; the loss is in centipawns a move.</p>\n",
+        summary.games.len(),
+        summary.positions
+    );
+    players(&mut text, summary);
+    text.push_str("<h2>Accuracies</h2>\n");
+    histogram(&mut text, summary);
+    games(&mut text, &summary.games);
+    text.push_str("</body></html>\n");
+    text
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+fn players(text: &mut String, summary: &Summary) {
+    text.push_str(
+        "<h2>Players</h2>\n<table><tr><th class=\"t\">player</th><th>games</th><th>moves</th><th>accuracy</th>\
+         <th>loss</th>",
+    );
+    for mark in Mark::ALL {
+        let _ = write!(text, "<th title=\"{} a game\">{}</th>", mark.name(), mark.sign());
+    }
+    text.push_str("</tr>\n");
+    let mut players: Vec<_> = summary.players.iter().collect();
+    players.sort_by(|(_, a), (_, b)| b.games.cmp(&a.games).then(b.accuracy.total_cmp(&a.accuracy)));
+    for (name, player) in players {
+        let _ = write!(
+            text,
+            "<tr><td class=\"t\">{}</td><td>{}</td><td>{}</td><td>{:.1}</td><td>{:.0}</td>",
+            escaped(name),
+            player.games,
+            player.moves,
+            player.accuracy,
+            player.average_loss
+        );
+        for count in player.marks {
+            let _ = write!(text, "<td>{:.2}</td>", count as f64 / player.games as f64);
+        }
+        text.push_str("</tr>\n");
+    }
+    text.push_str("</table>\n");
+}
+
+/// How many games were played with which accuracy, in steps of five.
+fn histogram(text: &mut String, summary: &Summary) {
+    const BARS: usize = 20;
+    const HEIGHT: usize = 120;
+    let mut counts = [0_usize; BARS];
+    for grade in summary.games.iter().flat_map(|game| game.grades).flatten() {
+        counts[((grade.accuracy / 5.0) as usize).min(BARS - 1)] += 1;
+    }
+    let most = counts.iter().copied().max().unwrap_or(0).max(1);
+    let _ = write!(text, "<svg viewBox=\"0 0 640 {}\" width=\"640\" role=\"img\">", HEIGHT + 40);
+    for (bar, &count) in counts.iter().enumerate() {
+        let (x, height) = (bar * 32, count * HEIGHT / most);
+        let _ = write!(
+            text,
+            "<rect class=\"bar\" x=\"{}\" y=\"{}\" width=\"28\" height=\"{height}\"><title>{count}</title></rect>",
+            x + 2,
+            HEIGHT + 16 - height
+        );
+        if count > 0 {
+            let y = HEIGHT + 12 - height;
+            let _ = write!(text, "<text x=\"{}\" y=\"{y}\" text-anchor=\"middle\">{count}</text>", x + 16);
+        }
+        if bar % 2 == 0 {
+            let _ = write!(text, "<text x=\"{}\" y=\"{}\">{}</text>", x + 2, HEIGHT + 34, bar * 5);
+        }
+    }
+    text.push_str("</svg>\n");
+}
+
+fn games(text: &mut String, games: &[GameSummary]) {
+    text.push_str(
+        "<h2>Games</h2>\n<table><tr><th>game</th><th class=\"t\">White</th><th class=\"t\">Black</th><th>result</th>\
+         <th>accuracy</th><th>?! ? ??</th><th class=\"t\">White's chances</th></tr>\n",
+    );
+    for (number, game) in (1..).zip(games.iter().take(DRAWN)) {
+        let accuracy = |side: usize| {
+            game.grades[side].map_or_else(|| "–".to_owned(), |grade| format!("{:.1}", grade.accuracy))
+        };
+        let marks = |side: usize| game.marks[side].map(|count| count.to_string()).join(" ");
+        let _ = write!(
+            text,
+            "<tr><td>{number}</td><td class=\"t\">{}</td><td class=\"t\">{}</td><td>{}</td><td>{} – {}</td>\
+             <td>{} – {}</td><td class=\"t\">",
+            escaped(&game.white),
+            escaped(&game.black),
+            escaped(&game.result),
+            accuracy(0),
+            accuracy(1),
+            marks(0),
+            marks(1)
+        );
+        course(text, &game.wins);
+        text.push_str("</td></tr>\n");
+    }
+    text.push_str("</table>\n");
+    if games.len() > DRAWN {
+        let _ = writeln!(text, "<p>The first {DRAWN} of {} games.</p>", games.len());
+    }
+}
+
+/// White's chances over a game: white below the line, black above it.
+fn course(text: &mut String, wins: &[Option<f64>]) {
+    const WIDTH: f64 = 240.0;
+    const HEIGHT: f64 = 40.0;
+    let step = WIDTH / wins.len().saturating_sub(1).max(1) as f64;
+    let known: Vec<(f64, f64)> = wins
+        .iter()
+        .enumerate()
+        .filter_map(|(ply, win)| Some((ply as f64 * step, HEIGHT * (1.0 - (*win)? / 100.0))))
+        .collect();
+    let [first, .., last] = known.as_slice() else { return };
+    let _ = write!(
+        text,
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" role=\"img\">\
+         <rect class=\"black\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/><path class=\"white\" d=\"M{:.1} {HEIGHT}",
+        first.0
+    );
+    for (x, y) in &known {
+        let _ = write!(text, "L{x:.1} {y:.1}");
+    }
+    let _ = write!(
+        text,
+        "L{:.1} {HEIGHT}Z\"/><rect class=\"frame\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/></svg>",
+        last.0
+    );
+}

@@ -1,0 +1,209 @@
+//! `batch-first analyze games.pgn --out annotated.pgn`: whole files of games.
+
+use std::{
+    fs::File,
+    io::{self, IsTerminal, Write},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use annotate::{AnnotateProgress, AnnotateSettings, Summary};
+use anyhow::{Context, bail, ensure};
+use search::{Control, Limits};
+
+use crate::engine::{self, Many};
+
+/// Evaluations a position where no limit is given.
+const NODES: u64 = 400;
+
+/// Flags of the analysis of files.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Annotated PGN to write; a file beside it remembers how far the run is.
+    #[arg(long, value_name = "FILE", requires = "games", help_heading = "Files of games")]
+    out: Option<PathBuf>,
+    /// Also write one JSON object a game.
+    #[arg(long, value_name = "FILE", requires = "games", help_heading = "Files of games")]
+    jsonl: Option<PathBuf>,
+    /// Also write a summary of players and games as HTML.
+    #[arg(long, value_name = "FILE", requires = "games", help_heading = "Files of games")]
+    report: Option<PathBuf>,
+    /// Games searched at once (default: one a thread).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=4096), requires = "games",
+          help_heading = "Files of games")]
+    jobs: Option<u64>,
+    /// First move to judge, in plies from 1.
+    #[arg(long, value_name = "PLY", default_value_t = 1, help_heading = "Files of games")]
+    from: usize,
+    /// Last move to judge, in plies from 1 (default: the last of the game).
+    #[arg(long, value_name = "PLY", help_heading = "Files of games")]
+    to: Option<usize>,
+    /// Comment moves that lost at least so many percent of winning chances.
+    #[arg(long, value_name = "PERCENT", default_value_t = 10.0, help_heading = "Files of games")]
+    threshold: f64,
+}
+
+/// Annotates files.
+///
+/// # Errors
+/// A file or the network cannot be used.
+pub(super) fn run(args: super::Args) -> anyhow::Result<()> {
+    let own = &args.files;
+    let output = own.out.clone().context("--out FILE says where the annotated games go")?;
+    ensure!(!args.json, "for files of games JSON goes to a file of its own: --jsonl FILE");
+    ensure!(own.from >= 1, "--from counts plies from 1");
+    ensure!(own.threshold.is_finite() && own.threshold >= 0.0, "--threshold wants a percentage, 0 or more");
+    if let Some(to) = own.to.filter(|&to| to < own.from) {
+        bail!("--to {to} comes before --from {}", own.from);
+    }
+    let limited = args.nodes.is_some() || args.depth.is_some() || args.movetime.is_some();
+    let limits = Limits {
+        depth: args.depth,
+        nodes: if limited { args.nodes } else { Some(NODES) },
+        movetime: args.movetime,
+        ..Limits::default()
+    };
+    ensure!(limits.nodes != Some(0), "--nodes 0 would look at nothing");
+    let mut options = args.engine.options(engine::processors());
+    let jobs = own.jobs.map_or(options.threads, |jobs| jobs as usize);
+    // The searches share the memory. One position after the other is best for a search; batches come from many of them.
+    options.settings.hash_mib = (options.settings.hash_mib / jobs).max(4);
+    options.settings.batch = args.engine.batch.unwrap_or(1) as usize;
+    options.settings.multipv = args.multipv as usize;
+    options.settings.move_overhead = Duration::ZERO;
+    let many = Many::new(options)?;
+    let settings = AnnotateSettings {
+        files: args.games.clone(),
+        output,
+        json: own.jsonl.clone(),
+        jobs,
+        limits,
+        from: own.from,
+        to: own.to.unwrap_or(usize::MAX),
+        multipv: args.multipv as usize,
+        threshold: own.threshold,
+        engine: many.name.clone(),
+    };
+    let control = Control::default();
+    let stop = control.clone();
+    ctrlc::set_handler(move || {
+        if stop.is_stopped() {
+            // Asked twice: complete games are safe.
+            std::process::exit(130);
+        }
+        stop.stop();
+    })
+    .context("Ctrl-C cannot be caught")?;
+    let mut watch = Watch::new(count(settings.files.clone()));
+    let end =
+        annotate::annotate(&settings, &|| many.search(), &control, &mut |progress| watch.show(progress))?;
+    watch.finish(&end, control.is_stopped(), &settings.output)?;
+    if let Some(report) = own.report.as_ref().filter(|_| !control.is_stopped()) {
+        write_report(&settings.output, report)?;
+    }
+    Ok(())
+}
+
+fn write_report(annotated: &Path, report: &Path) -> anyhow::Result<()> {
+    let failed = || format!("cannot read `{}`", annotated.display());
+    let file = File::open(annotated).with_context(failed)?;
+    let summary = Summary::read(io::BufReader::new(file)).with_context(failed)?;
+    let title = annotated.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    arena::write_whole(report, annotate::html(&summary, &title).as_bytes())
+        .with_context(|| format!("cannot write `{}`", report.display()))
+}
+
+/// Counts the games of files on the side, so that the time left can be told; 0 until it is done.
+fn count(files: Vec<PathBuf>) -> Arc<AtomicU64> {
+    let total = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&total);
+    thread::spawn(move || {
+        // An unreadable file is the run's to name.
+        let games = games::items(&files).map_while(Result::ok).count();
+        counted.store(games as u64, Ordering::Relaxed);
+    });
+    total
+}
+
+/// Progress on the terminal: one line that is written over, or a line every ten seconds elsewhere.
+struct Watch {
+    total: Arc<AtomicU64>,
+    started: Instant,
+    shown: Option<Instant>,
+    first: Option<AnnotateProgress>,
+    terminal: bool,
+}
+
+impl Watch {
+    fn new(total: Arc<AtomicU64>) -> Self {
+        let terminal = io::stderr().is_terminal();
+        Self { total, started: Instant::now(), shown: None, first: None, terminal }
+    }
+
+    /// Games and positions a second since the beginning of this run.
+    fn rates(&self, progress: &AnnotateProgress) -> (f64, f64) {
+        let first = self.first.unwrap_or_default();
+        let seconds = self.started.elapsed().as_secs_f64().max(1e-3);
+        let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / seconds;
+        (rate(progress.games, first.games), rate(progress.positions, first.positions))
+    }
+
+    fn show(&mut self, progress: &AnnotateProgress) {
+        let first = *self.first.get_or_insert(*progress);
+        let wait = if self.terminal { Duration::from_millis(200) } else { Duration::from_secs(10) };
+        let shown = self.shown.unwrap_or(self.started);
+        if progress.games == first.games || shown.elapsed() < wait {
+            return;
+        }
+        self.shown = Some(Instant::now());
+        let (games, positions) = self.rates(progress);
+        let (of, left) = match self.total.load(Ordering::Relaxed) {
+            0 => (String::new(), String::new()),
+            total => {
+                let seconds = (total.saturating_sub(progress.games)) as f64 / games.max(1e-9);
+                (format!(" of {total}"), format!(", {} left", time(seconds)))
+            }
+        };
+        let line = format!(
+            "{}{of} games, {} positions, {positions:.0} a second{left}",
+            progress.games, progress.positions
+        );
+        let mut out = io::stderr().lock();
+        // Progress that cannot be shown is no reason to stop.
+        let _ = if self.terminal { write!(out, "\r\x1b[K{line}") } else { writeln!(out, "{line}") };
+        let _ = out.flush();
+    }
+
+    fn finish(&self, end: &AnnotateProgress, interrupted: bool, output: &Path) -> anyhow::Result<()> {
+        if self.terminal && self.shown.is_some() {
+            // As above.
+            let _ = writeln!(io::stderr());
+        }
+        let (_, positions) = self.rates(end);
+        let how = if interrupted { "interrupted (start again to go on)" } else { "complete" };
+        let speed = format!("{positions:.0} positions a second");
+        writeln!(
+            io::stdout(),
+            "{}: {} games, {} positions, {speed}, {how}",
+            output.display(),
+            end.games,
+            end.positions
+        )?;
+        Ok(())
+    }
+}
+
+fn time(seconds: f64) -> String {
+    // `as` saturates: a very long time is shown as one.
+    let seconds = seconds.round() as u64;
+    match seconds {
+        0..100 => format!("{seconds} s"),
+        100..6000 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3600),
+    }
+}
