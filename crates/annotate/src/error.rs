@@ -9,4 +9,12 @@ pub enum AnnotateError {
     /// A position could not be evaluated.
     #[error("game {game}: {source}")]
     Evaluation { game: u64, source: eval::EvalError },
+    /// The work queue cannot be used.
+    #[cfg(feature = "queue")]
+    #[error("the queue at {url}: {reason}")]
+    Queue { url: String, reason: String },
+    /// A worker could not analyse a game.
+    #[cfg(feature = "queue")]
+    #[error("a worker: {0}")]
+    Worker(String),
 }

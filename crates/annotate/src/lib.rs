@@ -9,6 +9,8 @@ mod error;
 mod grade;
 mod json;
 mod pgn;
+#[cfg(feature = "queue")]
+pub mod queue;
 mod report;
 mod review;
 mod run;
@@ -18,5 +20,5 @@ pub use error::AnnotateError;
 pub use grade::{Grade, Mark, grades, loss, win_percent};
 pub use report::html;
 pub use review::{Line, Look, Review};
-pub use run::{AnnotateProgress, AnnotateSettings, annotate};
+pub use run::{Analysis, AnnotateProgress, AnnotateSettings, annotate};
 pub use summary::{GameSummary, PlayerSummary, Summary};

@@ -6,7 +6,7 @@ use games::PgnGame;
 use search::{Control, Limits, Score, Search};
 
 use crate::{
-    AnnotateSettings,
+    Analysis,
     grade::{Mark, loss, score_of_end},
 };
 
@@ -47,7 +47,7 @@ impl Review {
     pub fn of(
         source: PgnGame,
         search: &mut dyn Search,
-        settings: &AnnotateSettings,
+        analysis: &Analysis,
         control: &Control,
     ) -> Result<Option<Self>, EvalError> {
         search.clear();
@@ -59,8 +59,8 @@ impl Review {
         }
         let plies = source.game.moves().len();
         // The first move that is judged needs the position before it.
-        let first = settings.from.saturating_sub(1).min(plies);
-        let last = settings.to.min(plies);
+        let first = analysis.from.saturating_sub(1).min(plies);
+        let last = analysis.to.min(plies);
         let mut looks = vec![None; plies + 1];
         let mut scores = vec![None; plies + 1];
         for ply in (first..=last).rev() {
@@ -68,7 +68,7 @@ impl Review {
                 scores[ply] = at[ply].end().map(score_of_end);
                 continue;
             }
-            let look = look(&at[ply], search, &settings.limits, control)?;
+            let look = look(&at[ply], search, &analysis.limits(), control)?;
             if control.is_stopped() {
                 return Ok(None);
             }

@@ -3,10 +3,10 @@
 
 use std::{fs, path::Path};
 
-use annotate::{AnnotateSettings, Summary, annotate};
+use annotate::{Analysis, AnnotateSettings, Summary, annotate};
 use eval::{Mock, Shared};
 use nets::Calibration;
-use search::{Algorithm, Control, Limits, Search, Settings};
+use search::{Algorithm, Control, Settings};
 
 const GAMES: &str = "[Event \"one\"]\n[White \"A <b>\"]\n[Black \"B\"]\n[Result \"1-0\"]\n\n\
     1. e4 { king's pawn [%clk 0:01:00] } e5 2. Bc4 Nc6 3. Qh5 Nf6 $4 (3... g6) 4. Qxf7# 1-0\n\n\
@@ -25,20 +25,25 @@ fn settings(folder: &Path, jobs: usize, times: usize) -> AnnotateSettings {
         output: folder.join("out.pgn"),
         json: Some(folder.join("out.jsonl")),
         jobs,
-        limits: Limits { nodes: Some(60), ..Limits::default() },
-        from: 1,
-        to: usize::MAX,
-        multipv: 2,
-        threshold: 10.0,
-        engine: "mock".to_owned(),
+        analysis: Analysis {
+            nodes: Some(60),
+            movetime: None,
+            depth: None,
+            batch: 4,
+            hash_mib: 4,
+            from: 1,
+            to: usize::MAX,
+            multipv: 2,
+            threshold: 10.0,
+            engine: "mock".to_owned(),
+        },
     }
 }
 
 fn run(settings: &AnnotateSettings, games: u64) -> u64 {
     let shared = Shared::new(Box::new(Mock::new(3)), vec![Box::new(Mock::new(3))]);
-    let search = || -> Box<dyn Search> {
-        let settings = Settings { hash_mib: 4, batch: 4, multipv: settings.multipv, ..Settings::default() };
-        Algorithm::KBest.build(Box::new(shared.client()), &Calibration::default(), &settings)
+    let search = |settings: &Settings| {
+        Algorithm::KBest.build(Box::new(shared.client()), &Calibration::default(), settings)
     };
     let control = Control::default();
     let end = annotate(settings, &search, &control, &mut |progress| {
@@ -76,10 +81,12 @@ fn the_output_depends_neither_on_jobs_nor_on_interruptions() {
     assert_eq!(run(&interrupted, u64::MAX), 50);
     assert_eq!(texts(&interrupted), texts(&alone));
 
-    let other = AnnotateSettings { threshold: 5.0, ..interrupted };
+    let mut other = interrupted;
+    other.analysis.threshold = 5.0;
     let shared = Shared::new(Box::new(Mock::new(3)), Vec::new());
-    let search =
-        || Algorithm::KBest.build(Box::new(shared.client()), &Calibration::default(), &Settings::default());
+    let search = |settings: &Settings| {
+        Algorithm::KBest.build(Box::new(shared.client()), &Calibration::default(), settings)
+    };
     let error = annotate(&other, &search, &Control::default(), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("threshold 10 against threshold 5"), "{error}");
 }
@@ -120,7 +127,8 @@ fn a_whole_file_as_it_is_written() {
 #[test]
 fn parts_of_games() {
     let folder = tempfile::tempdir().unwrap();
-    let settings = AnnotateSettings { from: 3, to: 4, ..settings(folder.path(), 1, 1) };
+    let mut settings = settings(folder.path(), 1, 1);
+    (settings.analysis.from, settings.analysis.to) = (3, 4);
     run(&settings, u64::MAX);
     let pgn = texts(&settings).0;
     let first = games::read(pgn.as_bytes()).next().unwrap().unwrap();

@@ -72,6 +72,21 @@ pub struct Args {
     engine: EngineArgs,
 }
 
+/// Ctrl-C ends a search in an orderly way, a second one at once.
+///
+/// # Errors
+/// The signal cannot be caught.
+pub fn stop_on_interrupt(control: &Control) -> anyhow::Result<()> {
+    let stop = control.clone();
+    ctrlc::set_handler(move || {
+        if stop.is_stopped() {
+            std::process::exit(130);
+        }
+        stop.stop();
+    })
+    .context("Ctrl-C cannot be caught")
+}
+
 /// The time that is taken when no limit is given.
 const DEFAULT_TIME: Duration = Duration::from_secs(5);
 
@@ -116,15 +131,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     view.begin(&mut out, &game, &built.description)?;
     out.flush()?;
     let control = Control::default();
-    let stop = control.clone();
-    ctrlc::set_handler(move || {
-        if stop.is_stopped() {
-            // Asked twice: the search does not listen.
-            std::process::exit(130);
-        }
-        stop.stop();
-    })
-    .context("Ctrl-C cannot be caught")?;
+    stop_on_interrupt(&control)?;
     let outcome = if game.position().legal_moves().is_empty() {
         Outcome::default()
     } else {

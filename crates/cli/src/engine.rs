@@ -153,7 +153,8 @@ pub fn build(options: &Options) -> anyhow::Result<Built> {
     }
     let evaluator = CpuEvaluator::new(Arc::clone(&network), cpu)?;
     let description = evaluator.describe();
-    let search = search_over(Box::new(evaluator), system, &network.calibration, options);
+    let search =
+        search_over(Box::new(evaluator), system, &network.calibration, options.algorithm, &options.settings);
     Ok(Built { search, description })
 }
 
@@ -162,13 +163,12 @@ fn search_over(
     evaluator: Box<dyn Evaluator>,
     system: System,
     calibration: &Calibration,
-    options: &Options,
+    algorithm: Algorithm,
+    settings: &Settings,
 ) -> Box<dyn Search> {
     match system {
-        System::Cockfish => Box::new(Minimax::new(evaluator, calibration, &options.settings)),
-        System::BatchFirst | System::ConvChess => {
-            options.algorithm.build(evaluator, calibration, &options.settings)
-        }
+        System::Cockfish => Box::new(Minimax::new(evaluator, calibration, settings)),
+        System::BatchFirst | System::ConvChess => algorithm.build(evaluator, calibration, settings),
     }
 }
 
@@ -177,8 +177,8 @@ pub struct Many {
     shared: Shared,
     system: System,
     calibration: Calibration,
-    options: Options,
-    /// Program, network and system in a few words.
+    algorithm: Algorithm,
+    /// Program, network with its fingerprint, and search unless it is the default.
     pub name: String,
 }
 
@@ -187,10 +187,10 @@ impl Many {
     ///
     /// # Errors
     /// The network cannot be used, or its system has no search.
-    pub fn new(options: Options) -> anyhow::Result<Self> {
+    pub fn new(options: &Options) -> anyhow::Result<Self> {
         /// Of what was evaluated in any of the searches, in MiB.
         const MEMORY: usize = 64;
-        let (network, system) = choose(&options)?;
+        let (network, system) = choose(options)?;
         ensure!(
             system != System::ConvChess,
             "the system {system} says which move is likely, not what a position is worth; choose another with --system"
@@ -201,18 +201,28 @@ impl Many {
         let more = (1..options.threads)
             .map(|_| Ok(Box::new(first.beside(CpuEvaluator::new(Arc::clone(&network), cpu)?)) as Box<_>))
             .collect::<anyhow::Result<Vec<Box<dyn Evaluator>>>>()?;
+        let search = match options.algorithm {
+            Algorithm::KBest => String::new(),
+            other => format!(", search {}", other.name()),
+        };
         Ok(Self {
             shared: Shared::new(Box::new(first), more),
             system,
             calibration: network.calibration.clone(),
-            name: format!("Batch First {}, network {}", env!("CARGO_PKG_VERSION"), network.name),
-            options,
+            algorithm: options.algorithm,
+            name: format!(
+                "Batch First {}, network {} {}{search}",
+                env!("CARGO_PKG_VERSION"),
+                network.name,
+                network.fingerprint()
+            ),
         })
     }
 
     /// A search over the evaluators.
     #[must_use]
-    pub fn search(&self) -> Box<dyn Search> {
-        search_over(Box::new(self.shared.client()), self.system, &self.calibration, &self.options)
+    pub fn search(&self, settings: &Settings) -> Box<dyn Search> {
+        let evaluator = Box::new(self.shared.client());
+        search_over(evaluator, self.system, &self.calibration, self.algorithm, settings)
     }
 }

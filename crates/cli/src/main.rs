@@ -14,6 +14,7 @@ mod openings_command;
 mod rate_command;
 mod train_command;
 mod uci_command;
+mod worker_command;
 
 use std::{
     io::{self, Write as _},
@@ -46,6 +47,7 @@ enum Command {
     Rate(rate_command::Args),
     Train(train_command::Args),
     Uci(uci_command::Args),
+    Worker(worker_command::Args),
 }
 
 /// The command did its work and found something bad (exit code 1), in contrast to input that it cannot work with.
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         Some(Command::Rate(args)) => rate_command::run(args),
         Some(Command::Train(args)) => train_command::run(args),
         Some(Command::Uci(args)) => uci_command::run(args),
+        Some(Command::Worker(args)) => worker_command::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

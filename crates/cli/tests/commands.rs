@@ -129,6 +129,17 @@ fn bad_input_is_one_sentence_and_exit_code_2() {
         &["ladder", "--engine", &incomplete, "--nodes", "1"],
         &["analyze", "--bogus"],
         &["analyze", "unexpected"],
+        &["analyze", &bad_epd],
+        &["analyze", "/nonexistent.pgn", "--out", &out],
+        &["analyze", &bad_epd, "--out", "/nonexistent/out.pgn"],
+        &["analyze", &bad_epd, "--out", &out, "--json"],
+        &["analyze", &bad_epd, "--out", &out, "--fen", "4k3/8/8/8/8/8/8/4K3 w - - 0 1"],
+        &["analyze", &bad_epd, "--out", &out, "--nodes", "0"],
+        &["analyze", &bad_epd, "--out", &out, "--from", "0"],
+        &["analyze", &bad_epd, "--out", &out, "--from", "9", "--to", "8"],
+        &["analyze", &bad_epd, "--out", &out, "--threshold", "-1"],
+        &["analyze", &bad_epd, "--out", &out, "--system", "convchess"],
+        &["analyze", "--out", &out],
         &["match"],
         &["match", "--engine", "self", "--nodes", "1"],
         &["match", "--engine", "self", "--engine", "self"],
@@ -427,4 +438,46 @@ fn files_are_labelled() {
     assert_eq!(labelled.matches("[%eval ").count(), 7 + 2 + 4, "{labelled}");
     assert!(labelled.contains("[White \"A\"]") && !labelled.contains("9.9"), "{labelled}");
     assert!(labelled.contains("Qxf7# 1-0"), "{labelled}");
+}
+
+#[test]
+fn files_of_games_are_analysed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let games = "[White \"A\"]\n[Black \"B\"]\n[Result \"1-0\"]\n\n\
+                 1. e4 {old} e5 2. Qh5 Nc6 3. Bc4 Nf6 4. Qxf7# 1-0\n\n1. d4 *\n";
+    std::fs::write(at("games.pgn"), games).unwrap();
+    std::fs::write(at("more.epd"), "4k3/8/8/8/8/8/4P3/4K3 w - - id \"x\";\n").unwrap();
+    let arguments = |jobs| {
+        let paths = ["games.pgn", "more.epd", "out.pgn", "out.jsonl", "out.html"].map(at);
+        let [games, more, out, json, report] = paths;
+        let flags = ["--out", &out, "--jsonl", &json, "--report", &report, "--nodes", "50", "--jobs", jobs];
+        [&["analyze", &games, &more][..], &flags[..]]
+            .concat()
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let go = |jobs| {
+        let arguments = arguments(jobs);
+        run(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let output = go("2");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("3 games, 10 positions"), "{}", text(&output.stdout));
+    let read = |name: &str| std::fs::read_to_string(at(name)).unwrap();
+    let annotated = read("out.pgn");
+    // 7 positions of the first game (the mate has no evaluation), 2 of the second, 1 of the third.
+    assert_eq!(annotated.matches("{ [%eval ").count(), 10, "{annotated}");
+    assert!(annotated.contains(" Nf6 $4") && annotated.contains("Blunder."), "{annotated}");
+    assert!(annotated.contains("old }") && annotated.contains("[WhiteAccuracy "), "{annotated}");
+    assert_eq!(read("out.jsonl").lines().count(), 3);
+    assert!(read("out.html").contains("3 games, 10 evaluated positions"));
+    // Once more: there is nothing left to do.
+    assert_eq!(go("1").status.code(), Some(0));
+    assert_eq!(read("out.pgn"), annotated);
+    // Half a game, as a crash leaves it, is cut off.
+    std::fs::write(at("out.pgn"), format!("{annotated}[Event")).unwrap();
+    assert_eq!(go("1").status.code(), Some(0));
+    assert_eq!(read("out.pgn"), annotated);
 }

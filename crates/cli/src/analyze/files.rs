@@ -12,14 +12,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annotate::{AnnotateProgress, AnnotateSettings, Summary};
+use annotate::{Analysis, AnnotateProgress, AnnotateSettings, Summary};
 use anyhow::{Context, bail, ensure};
-use search::{Control, Limits};
+use search::Control;
 
 use crate::engine::{self, Many};
 
 /// Evaluations a position where no limit is given.
 const NODES: u64 = 400;
+
+/// Memory of each search where no other is asked for, in MiB.
+const HASH: u64 = 16;
 
 /// Flags of the analysis of files.
 #[derive(Debug, clap::Args)]
@@ -46,6 +49,13 @@ pub(super) struct Args {
     /// Comment moves that lost at least so many percent of winning chances.
     #[arg(long, value_name = "PERCENT", default_value_t = 10.0, help_heading = "Files of games")]
     threshold: f64,
+    /// Let `batch-first worker` processes do it, through a NATS JetStream server as in nats://host:4222.
+    #[arg(long, value_name = "URL", requires = "games", help_heading = "Files of games")]
+    queue: Option<String>,
+    /// With --queue: after so long without a sign of life a worker's game goes to another.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = super::duration,
+          help_heading = "Files of games")]
+    patience: Duration,
 }
 
 /// Annotates files.
@@ -62,46 +72,44 @@ pub(super) fn run(args: super::Args) -> anyhow::Result<()> {
         bail!("--to {to} comes before --from {}", own.from);
     }
     let limited = args.nodes.is_some() || args.depth.is_some() || args.movetime.is_some();
-    let limits = Limits {
-        depth: args.depth,
-        nodes: if limited { args.nodes } else { Some(NODES) },
-        movetime: args.movetime,
-        ..Limits::default()
-    };
-    ensure!(limits.nodes != Some(0), "--nodes 0 would look at nothing");
-    let mut options = args.engine.options(engine::processors());
+    let nodes = if limited { args.nodes } else { Some(NODES) };
+    ensure!(nodes != Some(0), "--nodes 0 would look at nothing");
+    let options = args.engine.options(engine::processors());
     let jobs = own.jobs.map_or(options.threads, |jobs| jobs as usize);
-    // The searches share the memory. One position after the other is best for a search; batches come from many of them.
-    options.settings.hash_mib = (options.settings.hash_mib / jobs).max(4);
-    options.settings.batch = args.engine.batch.unwrap_or(1) as usize;
-    options.settings.multipv = args.multipv as usize;
-    options.settings.move_overhead = Duration::ZERO;
-    let many = Many::new(options)?;
+    let many = Many::new(&options)?;
     let settings = AnnotateSettings {
         files: args.games.clone(),
         output,
         json: own.jsonl.clone(),
         jobs,
-        limits,
-        from: own.from,
-        to: own.to.unwrap_or(usize::MAX),
-        multipv: args.multipv as usize,
-        threshold: own.threshold,
-        engine: many.name.clone(),
+        analysis: Analysis {
+            nodes,
+            movetime: args.movetime,
+            depth: args.depth,
+            // One position after the other is best for a search; batches come from many of them.
+            batch: args.engine.batch.unwrap_or(1) as usize,
+            hash_mib: args.engine.hash.unwrap_or(HASH) as usize,
+            from: own.from,
+            to: own.to.unwrap_or(usize::MAX),
+            multipv: args.multipv as usize,
+            threshold: own.threshold,
+            engine: many.name.clone(),
+        },
     };
     let control = Control::default();
-    let stop = control.clone();
-    ctrlc::set_handler(move || {
-        if stop.is_stopped() {
-            // Asked twice: complete games are safe.
-            std::process::exit(130);
-        }
-        stop.stop();
-    })
-    .context("Ctrl-C cannot be caught")?;
+    super::stop_on_interrupt(&control)?;
     let mut watch = Watch::new(count(settings.files.clone()));
-    let end =
-        annotate::annotate(&settings, &|| many.search(), &control, &mut |progress| watch.show(progress))?;
+    let report = &mut |progress: &AnnotateProgress| watch.show(progress);
+    let end = match &own.queue {
+        #[cfg(feature = "queue")]
+        Some(url) => {
+            let queue = annotate::queue::Queue { url: url.clone(), patience: own.patience };
+            annotate::queue::coordinate(&settings, &queue, &control, report)?
+        }
+        #[cfg(not(feature = "queue"))]
+        Some(_) => bail!("this program was built without the work queue; build it with `--features queue`"),
+        None => annotate::annotate(&settings, &|wanted| many.search(wanted), &control, report)?,
+    };
     watch.finish(&end, control.is_stopped(), &settings.output)?;
     if let Some(report) = own.report.as_ref().filter(|_| !control.is_stopped()) {
         write_report(&settings.output, report)?;

@@ -1,0 +1,172 @@
+//! The side that reads the files and writes the output.
+
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    time::Duration,
+};
+
+use async_nats::jetstream::{
+    Context,
+    consumer::{self, PullConsumer},
+};
+use futures_util::StreamExt;
+use games::PgnGame;
+use search::Control;
+
+use super::{Done, Job, Queue, SentGame, pack, runtime, unpack};
+use crate::{
+    AnnotateError, AnnotateProgress, AnnotateSettings,
+    run::{Annotated, Outputs},
+};
+
+/// Games in the queue at most, beyond those written: memory stays bounded, and no worker waits.
+const WINDOW: u64 = 512;
+
+/// Has the files analysed by the workers of a queue: as [`crate::annotate`], with the same output. Workers that are
+/// another `engine` leave the games to others.
+///
+/// # Errors
+/// Input, output or queue cannot be used, or a game could not be analysed.
+pub fn coordinate(
+    settings: &AnnotateSettings,
+    queue: &Queue,
+    control: &Control,
+    report: &mut dyn FnMut(&AnnotateProgress),
+) -> Result<AnnotateProgress, AnnotateError> {
+    runtime()?.block_on(async {
+        let outputs = Outputs::open(settings)?;
+        report(&outputs.progress());
+        let mut run = Run::begin(settings, queue, outputs).await?;
+        let end = run.finish(control, report).await;
+        run.clear(end.is_ok() && !control.is_stopped()).await?;
+        end.map(|()| run.outputs.progress())
+    })
+}
+
+struct Run<'a> {
+    settings: &'a AnnotateSettings,
+    queue: &'a Queue,
+    context: Context,
+    results: PullConsumer,
+    outputs: Outputs,
+    /// Of the subjects: the same for the same run on the same output.
+    id: String,
+    waiting: BTreeMap<u64, Annotated>,
+    /// Games put into the queue, or written before.
+    sent: u64,
+}
+
+impl<'a> Run<'a> {
+    async fn begin(
+        settings: &'a AnnotateSettings,
+        queue: &'a Queue,
+        outputs: Outputs,
+    ) -> Result<Self, AnnotateError> {
+        let mut hasher = DefaultHasher::new();
+        (settings.run(), std::path::absolute(&settings.output).ok()).hash(&mut hasher);
+        std::fs::read_to_string("/etc/hostname").ok().hash(&mut hasher);
+        let id = format!("{:016x}", hasher.finish());
+
+        let context = queue.connect().await?;
+        let work = queue.work(&context).await?;
+        queue.workers(&work).await?;
+        // An earlier coordinator's games are sent anew; its results are taken.
+        work.purge().filter(subject("work", &id)).await.map_err(|error| queue.failed(error))?;
+        let results = queue.results(&context).await?;
+        let filter = consumer::pull::Config {
+            filter_subject: subject("result", &id),
+            inactive_threshold: Duration::from_secs(60),
+            ..consumer::pull::Config::default()
+        };
+        let results = results.create_consumer(filter).await.map_err(|error| queue.failed(error))?;
+        let sent = outputs.progress().games;
+        Ok(Self { settings, queue, context, results, outputs, id, waiting: BTreeMap::new(), sent })
+    }
+
+    async fn finish(
+        &mut self,
+        control: &Control,
+        report: &mut dyn FnMut(&AnnotateProgress),
+    ) -> Result<(), AnnotateError> {
+        let first = self.sent;
+        let mut games = self.settings.games().skip(first as usize).fuse();
+        let mut input = Ok(());
+        let mut is_read = false;
+        while !control.is_stopped() {
+            while !is_read && self.sent < self.outputs.progress().games + WINDOW {
+                match games.next() {
+                    Some(Ok(game)) => self.send(game).await?,
+                    // What came before is still analysed.
+                    Some(Err(error)) => (input, is_read) = (Err(error), true),
+                    None => is_read = true,
+                }
+            }
+            if is_read && self.outputs.progress().games == self.sent {
+                break;
+            }
+            self.receive(report).await?;
+        }
+        input
+    }
+
+    async fn send(&mut self, game: PgnGame) -> Result<(), AnnotateError> {
+        let job = Job {
+            result: subject("result", &self.id),
+            number: self.sent,
+            game: SentGame::of(game),
+            analysis: self.settings.analysis.clone(),
+            json: self.settings.json.is_some(),
+        };
+        let bytes = pack(&job).map_err(|error| self.queue.failed(error))?;
+        let sent = self.context.publish(subject("work", &self.id), bytes.into()).await;
+        sent.map_err(|error| self.queue.failed(error))?.await.map_err(|error| self.queue.failed(error))?;
+        self.sent += 1;
+        Ok(())
+    }
+
+    /// Waits a moment for results, and writes what is next in order.
+    async fn receive(&mut self, report: &mut dyn FnMut(&AnnotateProgress)) -> Result<(), AnnotateError> {
+        const WAIT: Duration = Duration::from_millis(500);
+        let failed = |error: &dyn std::fmt::Display| self.queue.failed(error);
+        let mut messages = self
+            .results
+            .fetch()
+            .max_messages(64)
+            .expires(WAIT)
+            .messages()
+            .await
+            .map_err(|error| failed(&error))?;
+        while let Some(message) = messages.next().await {
+            let message = message.map_err(|error| failed(&error))?;
+            let done: Done = unpack(&message.payload).map_err(|error| failed(&error))?;
+            let annotated = done.outcome.map_err(AnnotateError::Worker)?;
+            message.ack().await.map_err(|error| failed(&error))?;
+            // A game that two workers had comes twice.
+            if done.number >= self.outputs.progress().games {
+                self.waiting.insert(done.number, annotated);
+            }
+        }
+        while let Some(annotated) = self.waiting.remove(&self.outputs.progress().games) {
+            self.outputs.add(&annotated)?;
+            report(&self.outputs.progress());
+        }
+        Ok(())
+    }
+
+    /// Takes what is left of this run out of the queue; the results too if they are all written.
+    async fn clear(&self, whole: bool) -> Result<(), AnnotateError> {
+        let failed = |error: &dyn std::fmt::Display| self.queue.failed(error);
+        let work = self.queue.work(&self.context).await?;
+        work.purge().filter(subject("work", &self.id)).await.map_err(|error| failed(&error))?;
+        if whole {
+            let results = self.queue.results(&self.context).await?;
+            results.purge().filter(subject("result", &self.id)).await.map_err(|error| failed(&error))?;
+        }
+        Ok(())
+    }
+}
+
+fn subject(kind: &str, id: &str) -> String {
+    format!("batch-first.{kind}.{id}")
+}

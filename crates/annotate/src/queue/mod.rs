@@ -1,0 +1,181 @@
+//! The same analysis by many hosts: a coordinator puts games into a NATS JetStream work queue, workers take them and
+//! give texts back, the coordinator writes them in order.
+//!
+//! A game that a worker took belongs to it as long as it says now and then that it is alive; otherwise another one gets
+//! it. A result may therefore come twice; it is written once. What a coordinator that died left in the queue is taken up
+//! by the same command started again.
+
+mod coordinator;
+mod worker;
+
+use std::time::Duration;
+
+use async_nats::jetstream::{
+    self, Context,
+    consumer::{self, PullConsumer},
+    stream,
+};
+use board::{CastlingMode, Game, Position};
+use games::PgnGame;
+use serde::{Deserialize, Serialize};
+
+use crate::{Analysis, AnnotateError, run::Annotated};
+
+pub use coordinator::coordinate;
+pub use worker::{WorkerProgress, work};
+
+const WORK: &str = "BATCH_FIRST_WORK";
+const RESULTS: &str = "BATCH_FIRST_RESULTS";
+
+/// Nothing that nobody fetches stays in a queue for longer.
+const LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// A queue server.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    /// As in `nats://host:4222`.
+    pub url: String,
+    /// After so long without a sign of life a worker's game goes to another.
+    pub patience: Duration,
+}
+
+impl Queue {
+    fn failed(&self, reason: impl std::fmt::Display) -> AnnotateError {
+        AnnotateError::Queue { url: self.url.clone(), reason: reason.to_string() }
+    }
+
+    async fn connect(&self) -> Result<Context, AnnotateError> {
+        let client = async_nats::ConnectOptions::new()
+            .name("batch-first")
+            .connect(&self.url)
+            .await
+            .map_err(|error| self.failed(error))?;
+        Ok(jetstream::new(client))
+    }
+
+    /// The stream of games to be analysed.
+    async fn work(&self, context: &Context) -> Result<stream::Stream, AnnotateError> {
+        let config = stream::Config {
+            name: WORK.to_owned(),
+            subjects: vec!["batch-first.work.*".to_owned()],
+            retention: stream::RetentionPolicy::WorkQueue,
+            max_age: LIFE,
+            ..stream::Config::default()
+        };
+        context.get_or_create_stream(config).await.map_err(|error| self.failed(error))
+    }
+
+    /// The stream of analysed games.
+    async fn results(&self, context: &Context) -> Result<stream::Stream, AnnotateError> {
+        let config = stream::Config {
+            name: RESULTS.to_owned(),
+            subjects: vec!["batch-first.result.*".to_owned()],
+            max_age: LIFE,
+            ..stream::Config::default()
+        };
+        context.get_or_create_stream(config).await.map_err(|error| self.failed(error))
+    }
+
+    /// What all workers take from together.
+    async fn workers(&self, work: &stream::Stream) -> Result<PullConsumer, AnnotateError> {
+        let config = consumer::pull::Config {
+            durable_name: Some("workers".to_owned()),
+            ack_policy: consumer::AckPolicy::Explicit,
+            ack_wait: self.patience,
+            max_ack_pending: -1,
+            ..consumer::pull::Config::default()
+        };
+        work.create_consumer(config).await.map_err(|error| self.failed(error))
+    }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, AnnotateError> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| AnnotateError::File(games::FileError::Thread(error)))
+}
+
+/// A game to be analysed.
+#[derive(Debug, Serialize, Deserialize)]
+struct Job {
+    /// Subject for the result.
+    result: String,
+    /// Number of the game, from 0.
+    number: u64,
+    game: SentGame,
+    analysis: Analysis,
+    /// Is the JSON wanted too?
+    json: bool,
+}
+
+/// A game, analysed or impossible to analyse.
+#[derive(Debug, Serialize, Deserialize)]
+struct Done {
+    number: u64,
+    outcome: Result<Annotated, String>,
+}
+
+fn pack(message: &impl Serialize) -> Result<Vec<u8>, String> {
+    let text = serde_json::to_vec(message).map_err(|error| error.to_string())?;
+    zstd::encode_all(text.as_slice(), 3).map_err(|error| error.to_string())
+}
+
+fn unpack<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    let text = zstd::stream::read::Decoder::new(bytes).map_err(|error| error.to_string())?;
+    serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| error.to_string())
+}
+
+/// A game as it travels; evaluations and glyphs of the file are not kept by an analysis.
+#[derive(Debug, Serialize, Deserialize)]
+struct SentGame {
+    tags: Vec<(String, String)>,
+    fen: String,
+    chess960: bool,
+    /// In UCI notation.
+    moves: Vec<String>,
+    comments: Vec<(usize, String)>,
+    illegal: Option<String>,
+}
+
+impl SentGame {
+    fn of(game: PgnGame) -> Self {
+        let mut position = game.game.start().clone();
+        let (fen, chess960) = (position.fen(), position.castling_mode() == CastlingMode::Chess960);
+        let mut moves = Vec::new();
+        for &mv in game.game.moves() {
+            moves.push(board::to_uci(&position, mv));
+            position.play(mv);
+        }
+        Self { tags: game.tags, fen, chess960, moves, comments: game.comments, illegal: game.illegal }
+    }
+
+    fn open(self) -> Result<PgnGame, board::BoardError> {
+        let start = Position::from_fen(&self.fen, CastlingMode::from_chess960(self.chess960))?;
+        let mut game = Game::new(start);
+        for text in &self.moves {
+            game.play(board::parse_uci(game.position(), text)?);
+        }
+        let Self { tags, comments, illegal, .. } = self;
+        Ok(PgnGame { tags, game, comments, illegal, ..PgnGame::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn games_travel_whole() {
+        let pgn = "[White \"A\"]\n[Variant \"Chess960\"]\n[FEN \"4k2r/8/8/8/8/8/8/4K2R w Hh - 2 9\"]\n\n\
+                   {first} 9. O-O {[%clk 1:00] castled} Rh5 10. Qd4 *\n\n";
+        let game = games::read(pgn.as_bytes()).next().unwrap().unwrap();
+        let bytes = pack(&SentGame::of(game.clone())).unwrap();
+        let back = unpack::<SentGame>(&bytes).unwrap().open().unwrap();
+        assert_eq!(back.game.moves(), game.game.moves());
+        assert_eq!(back.game.position(), game.game.position());
+        assert_eq!((&back.tags, &back.comments), (&game.tags, &game.comments));
+        assert_eq!(back.illegal.as_deref(), Some("Qd4"));
+        assert!(unpack::<SentGame>(b"nonsense").is_err());
+    }
+}

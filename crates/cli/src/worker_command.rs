@@ -1,0 +1,76 @@
+//! `batch-first worker`: analyses games that another `batch-first analyze --queue` hands out.
+
+use crate::engine::EngineArgs;
+
+/// Analyse games for `analyze --queue`, until Ctrl-C.
+///
+/// Any number of workers on any hosts may take games from the same NATS JetStream server. They must have the same
+/// network as the one that hands out the games; on another kind of processor scores can differ by a few centipawns.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The server, as in nats://host:4222.
+    #[arg(long, value_name = "URL")]
+    queue: String,
+    /// Games searched at once (default: one a thread).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=4096))]
+    jobs: Option<u64>,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The queue cannot be reached or the network cannot be used.
+#[cfg(feature = "queue")]
+pub fn run(args: Args) -> anyhow::Result<()> {
+    use std::{
+        io::{self, Write},
+        time::{Duration, Instant},
+    };
+
+    use annotate::queue::{Queue, WorkerProgress, work};
+    use anyhow::ensure;
+    use search::Control;
+
+    use crate::{
+        analyze::stop_on_interrupt,
+        engine::{Many, processors},
+    };
+
+    let given = &args.engine;
+    ensure!(
+        given.batch.is_none() && given.hash.is_none(),
+        "--batch and --hash are given where the games are handed out"
+    );
+    let options = given.options(processors());
+    let many = Many::new(&options)?;
+    let jobs = args.jobs.map_or(options.threads, |jobs| jobs as usize);
+    let control = Control::default();
+    stop_on_interrupt(&control)?;
+    let queue = Queue { url: args.queue, patience: Duration::from_secs(30) };
+    let started = Instant::now();
+    let mut shown = Instant::now();
+    let mut report = |progress: &WorkerProgress| {
+        if shown.elapsed() >= Duration::from_secs(10) {
+            shown = Instant::now();
+            let rate = progress.positions as f64 / started.elapsed().as_secs_f64();
+            let (games, positions) = (progress.games, progress.positions);
+            // Progress that cannot be shown is no reason to stop.
+            let _ = writeln!(io::stderr(), "{games} games, {positions} positions, {rate:.0} a second");
+        }
+    };
+    let search = |settings: &search::Settings| many.search(settings);
+    let end = work(&queue, &many.name, jobs, &search, &control, &mut report)?;
+    writeln!(io::stdout(), "{} games, {} positions", end.games, end.positions)?;
+    Ok(())
+}
+
+/// As above.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "queue"))]
+pub fn run(_: Args) -> anyhow::Result<()> {
+    anyhow::bail!("this program was built without the work queue; build it with `--features queue`")
+}
