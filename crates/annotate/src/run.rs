@@ -31,7 +31,8 @@ pub struct Analysis {
     pub movetime: Option<Duration>,
     /// Depth of each search, in plies.
     pub depth: Option<u32>,
-    /// Positions that one search has evaluated together; batches also come from many searches.
+    /// Positions that one search has evaluated together; 0: as the search and a single evaluator like it. Batches also
+    /// come from many searches.
     pub batch: usize,
     /// Memory of one search, in MiB.
     pub hash_mib: usize,

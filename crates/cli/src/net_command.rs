@@ -2,7 +2,10 @@
 
 mod verify;
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, bail};
 use nets::{HeadKind, MoveScores, Network, System};
@@ -161,14 +164,13 @@ fn heads(network: &Network) -> Vec<HeadKind> {
     network.description.heads.iter().map(|head| head.kind).collect()
 }
 
-#[expect(clippy::print_stdout, reason = "a command's answer")]
-fn print(text: &str) {
-    println!("{text}");
+fn print(text: &str) -> io::Result<()> {
+    writeln!(io::stdout(), "{text}")
 }
 
 fn save(network: &Network, path: &Path) -> anyhow::Result<()> {
     network.save(path)?;
-    print(&format!("{}: network {}", path.display(), network.fingerprint()));
+    print(&format!("{}: network {}", path.display(), network.fingerprint()))?;
     Ok(())
 }
 
@@ -184,21 +186,21 @@ fn info(file: &Path, json: bool) -> anyhow::Result<()> {
             "calibration": network.calibration,
             "provenance": network.provenance,
         });
-        print(&serde_json::to_string_pretty(&object).context("cannot write JSON")?);
+        print(&serde_json::to_string_pretty(&object).context("cannot write JSON")?)?;
         return Ok(());
     }
-    print(&format!("name         {}", network.name));
-    print(&format!("fingerprint  {}", network.fingerprint()));
-    print(&format!("system       {}", System::of(&network.description)));
+    print(&format!("name         {}", network.name))?;
+    print(&format!("fingerprint  {}", network.fingerprint()))?;
+    print(&format!("system       {}", System::of(&network.description)))?;
     for (kind, count) in parameters(&network) {
-        print(&format!("parameters   {count} ({kind})"));
+        print(&format!("parameters   {count} ({kind})"))?;
     }
     let trunk = network.description.trunk.len();
     if trunk > 0 {
-        print(&format!("trunk        {trunk} shared layers"));
+        print(&format!("trunk        {trunk} shared layers"))?;
     }
     for head in &network.description.heads {
-        print(&format!("head         {}: {} layers", head.kind.name(), head.layers.len()));
+        print(&format!("head         {}: {} layers", head.kind.name(), head.layers.len()))?;
     }
     let calibration = &network.calibration;
     // The outputs of selectors are chances as they are.
@@ -216,22 +218,22 @@ fn info(file: &Path, json: bool) -> anyhow::Result<()> {
             map.inputs.len(),
             ends(&map.inputs),
             ends(&map.outputs)
-        ));
+        ))?;
     }
     let has = |kind| network.description.head(kind).is_some();
     if has(HeadKind::Value) {
         print(&format!(
             "chances      the mover wins half of the games at {:.0} centipawns; scale {:.0}",
             calibration.wdl.offset, calibration.wdl.scale
-        ));
+        ))?;
     }
     let decimals = if calibration.move_scores == MoveScores::Policy { 2 } else { 0 };
     let bins: Vec<String> = calibration.bins.iter().map(|bin| format!("{bin:.decimals$}")).collect();
     if has(HeadKind::Moves) {
-        print(&format!("bins         {}", if bins.is_empty() { "none".to_owned() } else { bins.join(" ") }));
+        print(&format!("bins         {}", if bins.is_empty() { "none".to_owned() } else { bins.join(" ") }))?;
     }
     for (key, value) in &network.provenance {
-        print(&format!("{key}: {value}"));
+        print(&format!("{key}: {value}"))?;
     }
     Ok(())
 }
@@ -257,21 +259,21 @@ fn judge(file: &Path, data: &Data, json: bool) -> anyhow::Result<()> {
         let measures =
             validate(scorer.as_mut(), kind, network.calibration.move_scores, &held_out, AGREEMENT_POSITIONS)?;
         if !json {
-            print(&format!("{} head", kind.name()));
-            measures.iter().for_each(table);
+            print(&format!("{} head", kind.name()))?;
+            measures.iter().try_for_each(table)?;
         }
         all.insert(kind.name().to_owned(), serde_json::to_value(&measures).context("cannot write JSON")?);
     }
     if json {
-        print(&serde_json::Value::Object(all).to_string());
+        print(&serde_json::Value::Object(all).to_string())?;
     }
     Ok(())
 }
 
-fn table(measures: &Measures) {
-    print(&format!("  {}: {}", measures.source, summary(measures)));
+fn table(measures: &Measures) -> io::Result<()> {
+    print(&format!("  {}: {}", measures.source, summary(measures)))?;
     if measures.ranking.positions == 0 {
-        return;
+        return Ok(());
     }
     print(&format!(
         "    with mates: tau-b {:.4}, weighted tau {:.4}, rho {:.4} ({} positions)",
@@ -279,7 +281,7 @@ fn table(measures: &Measures) {
         measures.with_mates.weighted_tau,
         measures.with_mates.spearman,
         measures.with_mates.positions
-    ));
+    ))?;
     for (phase, ranking) in Phase::ALL.iter().zip(&measures.phases) {
         print(&format!(
             "    {}: tau-b {:.4}, weighted tau {:.4}, rho {:.4} ({} positions)",
@@ -288,6 +290,7 @@ fn table(measures: &Measures) {
             ranking.weighted_tau,
             ranking.spearman,
             ranking.positions
-        ));
+        ))?;
     }
+    Ok(())
 }

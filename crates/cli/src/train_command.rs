@@ -3,7 +3,7 @@
 mod progress;
 
 use std::{
-    io::IsTerminal,
+    io::{self, IsTerminal, Write},
     path::PathBuf,
     sync::{
         Arc,
@@ -81,27 +81,27 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     print(&outcome)
 }
 
-#[expect(clippy::print_stdout, reason = "a command's answer")]
 fn print_grid(config: &Config, trials: &[train::Trial]) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
     for trial in trials {
-        println!("{}", trial.describe());
+        writeln!(out, "{}", trial.describe())?;
     }
-    println!("table: {}", config.folder().join("grid.tsv").display());
+    writeln!(out, "table: {}", config.folder().join("grid.tsv").display())?;
     Ok(())
 }
 
-#[expect(clippy::print_stdout, reason = "a command's answer")]
 fn print(outcome: &train::Outcome) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
     for measures in &outcome.measures {
         let head = measures.head.map_or("", |head| head.name());
-        println!("{head} {}: {}", measures.source, summary(measures));
+        writeln!(out, "{head} {}: {}", measures.source, summary(measures))?;
     }
     if outcome.ending == Ending::Interrupted {
-        println!("interrupted after step {}; add --resume to go on", outcome.step);
+        writeln!(out, "interrupted after step {}; add --resume to go on", outcome.step)?;
     }
     if let Some(network) = &outcome.network {
-        println!("network: {}", network.display());
+        writeln!(out, "network: {}", network.display())?;
     }
-    println!("report: {}", outcome.folder.join("report.html").display());
+    writeln!(out, "report: {}", outcome.folder.join("report.html").display())?;
     Ok(())
 }

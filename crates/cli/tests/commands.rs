@@ -296,16 +296,19 @@ fn json_is_one_object_a_line() {
 
 #[test]
 fn a_closed_output_is_no_crash() {
-    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("batch-first"))
-        .args(["analyze", "--movetime", "10s"])
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(child.stdout.take());
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    assert_eq!(text(&output.stderr), "");
+    let network = concat!(env!("CARGO_MANIFEST_DIR"), "/../../networks/batch-first.safetensors");
+    for arguments in [&["analyze", "--movetime", "10s"][..], &["net", "info", network]] {
+        let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("batch-first"))
+            .args(arguments)
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert_eq!(text(&output.stderr), "", "{arguments:?}");
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ pub struct Shared {
 
 struct House {
     state: Mutex<State>,
+    evaluators: usize,
     preferred: usize,
     largest: usize,
     description: String,
@@ -50,8 +51,9 @@ impl Shared {
         let description = evaluator.describe();
         let mut free = more;
         free.push(evaluator);
+        let evaluators = free.len();
         let state = Mutex::new(State { free, waiting: VecDeque::new() });
-        Self { house: Arc::new(House { state, preferred, largest, description }) }
+        Self { house: Arc::new(House { state, evaluators, preferred, largest, description }) }
     }
 
     /// An evaluator for one search.
@@ -73,11 +75,14 @@ impl House {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As many requests as make one good batch, at least one, and no more than `largest` queries with more than one.
+    /// An evaluator's fair share of what waits or one good batch, at least one request, and no more than `largest`
+    /// queries with more than one.
     fn take(&self, waiting: &mut VecDeque<Request>) -> Vec<Request> {
+        let all: usize = waiting.iter().map(|request| request.batch.len()).sum();
+        let enough = all.div_ceil(self.evaluators).max(self.preferred);
         let (mut taken, mut queries) = (Vec::new(), 0);
         while let Some(next) = waiting.front() {
-            if !taken.is_empty() && (queries >= self.preferred || queries + next.batch.len() > self.largest) {
+            if !taken.is_empty() && (queries >= enough || queries + next.batch.len() > self.largest) {
                 break;
             }
             queries += next.batch.len();

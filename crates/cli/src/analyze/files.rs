@@ -86,8 +86,7 @@ pub(super) fn run(args: super::Args) -> anyhow::Result<()> {
             nodes,
             movetime: args.movetime,
             depth: args.depth,
-            // One position after the other is best for a search; batches come from many of them.
-            batch: args.engine.batch.unwrap_or(1) as usize,
+            batch: args.engine.batch.unwrap_or(0) as usize,
             hash_mib: args.engine.hash.unwrap_or(HASH) as usize,
             from: own.from,
             to: own.to.unwrap_or(usize::MAX),

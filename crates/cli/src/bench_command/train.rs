@@ -1,5 +1,7 @@
 //! `batch-first bench train`: how many positions a second this machine trains.
 
+use std::io::{self, Write};
+
 use ::train::{
     Loss, Objective,
     native::{Precision, measure_speed},
@@ -90,7 +92,6 @@ impl Model {
 ///
 /// # Errors
 /// Training failed.
-#[expect(clippy::print_stdout, reason = "a command's answer")]
 pub(super) fn run(args: &TrainArgs) -> anyhow::Result<()> {
     let precision = match args.precision {
         None => Precision::best(),
@@ -98,8 +99,13 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<()> {
         Some(Format::F32) => Precision::Single,
     };
     let batch = args.batch as usize;
+    let mut out = io::stdout().lock();
     if !args.json {
-        println!("{:<8} {:>6} {:>14} {:>14}  backend", "network", "batch", "positions/s", "a CPU second");
+        writeln!(
+            out,
+            "{:<8} {:>6} {:>14} {:>14}  backend",
+            "network", "batch", "positions/s", "a CPU second"
+        )?;
     }
     for model in &args.model {
         let (description, objectives) = model.parts(args);
@@ -111,15 +117,16 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<()> {
                 "network": model.name(), "batch": batch, "steps": steps, "backend": speed.backend,
                 "positions_per_second": speed.per_second(), "positions_per_cpu_second": cpu,
             });
-            println!("{line}");
+            writeln!(out, "{line}")?;
         } else {
             let cpu = cpu.map_or_else(|| "unknown".to_owned(), |rate| format!("{rate:.0}"));
-            println!(
+            writeln!(
+                out,
                 "{:<8} {batch:>6} {:>14.0} {cpu:>14}  {}",
                 model.name(),
                 speed.per_second(),
                 speed.backend
-            );
+            )?;
         }
     }
     Ok(())

@@ -199,7 +199,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     for head in &network.description.heads {
         let kind = head.kind;
         if !matches!(kind, HeadKind::Value | HeadKind::Moves) {
-            print(&format!("{} head: its outputs are no scores and are not compared", kind.name()));
+            print(&format!("{} head: its outputs are no scores and are not compared", kind.name()))?;
             continue;
         }
         let questions = match &args.data {
@@ -221,7 +221,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
                 kind.name(),
                 expected.len(),
                 tau.map_or(String::new(), |tau| format!(" (tau-b {tau:.5} against the labels)"))
-            ));
+            ))?;
             print(&format!(
                 "  {:<8} {:<5} {:>9} {:>9} {:>9}{}",
                 "path",
@@ -230,7 +230,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
                 format!("99 % {unit}"),
                 format!("max {unit}"),
                 if tau.is_some() { "     tau-b      fall" } else { "" }
-            ));
+            ))?;
         }
         let mut lines = Vec::new();
         for path in CpuPath::ALL {
@@ -245,7 +245,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
                 let found = match questions.logits(&network, options(path, precision)) {
                     Ok(found) => found,
                     Err(error) => {
-                        print(&format!("  {path} {precision}: {error}"));
+                        print(&format!("  {path} {precision}: {error}"))?;
                         continue;
                     }
                 };
@@ -265,7 +265,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
                     tau_b: tau.and_then(|tau| questions.tau_b(&found).map(|found| (found, tau - found))),
                 };
                 if !args.json {
-                    print(&line.text());
+                    print(&line.text())?;
                 }
                 if line.is_default && line.breaks_the_limit() {
                     broken.push(kind.name());
@@ -276,7 +276,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         object.insert(kind.name().to_owned(), serde_json::Value::Array(lines));
     }
     if args.json {
-        print(&serde_json::Value::Object(object).to_string());
+        print(&serde_json::Value::Object(object).to_string())?;
     }
     if !broken.is_empty() {
         return Err(Found(format!(
@@ -297,7 +297,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
                     default.path
                 )
             }
-        });
+        })?;
     }
     Ok(())
 }

@@ -1,6 +1,9 @@
 //! A training run on the terminal: a bar, plain lines, or JSON lines.
 
-use std::time::{Duration, Instant};
+use std::{
+    io::{self, Write},
+    time::{Duration, Instant},
+};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -103,9 +106,9 @@ pub struct Lines {
     steps: u32,
 }
 
-#[expect(clippy::print_stdout, reason = "this is what the command shows")]
 fn print_line(text: &str) {
-    println!("{text}");
+    // Progress that nobody reads is no reason to stop.
+    let _ = writeln!(io::stdout(), "{text}");
 }
 
 impl Progress for Lines {
