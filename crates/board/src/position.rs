@@ -115,6 +115,12 @@ impl Position {
         self.chess.is_insufficient_material()
     }
 
+    /// Could this side ever mate with what it has, if the other helped?
+    #[must_use]
+    pub fn can_mate(&self, side: Color) -> bool {
+        !self.chess.has_insufficient_material(side)
+    }
+
     /// Plies since the last capture or pawn move.
     #[must_use]
     pub fn halfmove_clock(&self) -> u32 {

@@ -94,7 +94,10 @@ pub fn network(path: Option<&Path>) -> anyhow::Result<Network> {
 }
 
 /// The network of a system in this program.
-fn embedded(system: System) -> anyhow::Result<Network> {
+///
+/// # Errors
+/// The program is damaged.
+pub fn embedded(system: System) -> anyhow::Result<Network> {
     let bytes = match system {
         System::BatchFirst => EMBEDDED,
         System::Cockfish => COCKFISH,

@@ -12,6 +12,7 @@ mod match_command;
 mod net_command;
 mod openings_command;
 mod rate_command;
+mod serve_command;
 mod train_command;
 mod uci_command;
 mod worker_command;
@@ -45,6 +46,7 @@ enum Command {
     Net(net_command::Args),
     Openings(openings_command::Args),
     Rate(rate_command::Args),
+    Serve(serve_command::Args),
     Train(train_command::Args),
     Uci(uci_command::Args),
     Worker(worker_command::Args),
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         Some(Command::Net(args)) => net_command::run(args),
         Some(Command::Openings(args)) => openings_command::run(args),
         Some(Command::Rate(args)) => rate_command::run(args),
+        Some(Command::Serve(args)) => serve_command::run(args),
         Some(Command::Train(args)) => train_command::run(args),
         Some(Command::Uci(args)) => uci_command::run(args),
         Some(Command::Worker(args)) => worker_command::run(args),

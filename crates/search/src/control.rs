@@ -1,9 +1,11 @@
-//! The handle by which another thread ends a search or turns pondering into thinking.
+//! The handle by which another thread ends a search, turns pondering into thinking, or looks inside.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex, PoisonError,
     atomic::{AtomicBool, Ordering},
 };
+
+use crate::View;
 
 /// Shared between a running search and whoever started it; clones are the same handle.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +17,8 @@ pub struct Control {
 struct Flags {
     stop: AtomicBool,
     ponder_hit: AtomicBool,
+    wants_view: AtomicBool,
+    view: Mutex<Option<View>>,
 }
 
 impl Control {
@@ -38,5 +42,25 @@ impl Control {
     #[must_use]
     pub fn is_ponder_hit(&self) -> bool {
         self.flags.ponder_hit.load(Ordering::Acquire)
+    }
+
+    /// Asks for one view of the inside; only the K-best search answers, after its next batch.
+    pub fn ask_for_view(&self) {
+        self.flags.wants_view.store(true, Ordering::Relaxed);
+    }
+
+    /// The latest view that was asked for and not taken yet.
+    #[must_use]
+    pub fn take_view(&self) -> Option<View> {
+        self.flags.view.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(crate) fn wants_view(&self) -> bool {
+        self.flags.wants_view.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn show(&self, view: View) {
+        self.flags.wants_view.store(false, Ordering::Relaxed);
+        *self.flags.view.lock().unwrap_or_else(PoisonError::into_inner) = Some(view);
     }
 }

@@ -21,6 +21,7 @@ mod selectivity;
 mod settings;
 mod table;
 mod time;
+mod view;
 
 pub use alphabeta::AlphaBeta;
 pub use control::Control;
@@ -32,3 +33,4 @@ pub use limits::{Clock, Limits};
 pub use minimax::Minimax;
 pub use puct::Puct;
 pub use settings::Settings;
+pub use view::{LEVELS, PLIES, View};

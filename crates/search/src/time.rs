@@ -139,6 +139,11 @@ impl<'a> Watch<'a> {
         (self.nodes as f64 / self.started.elapsed().as_secs_f64().max(1e-6) * left) as u64
     }
 
+    /// Whoever may stop the search.
+    pub(crate) fn control(&self) -> &Control {
+        self.control
+    }
+
     /// Counts evaluations.
     pub(crate) fn spend(&mut self, evaluations: u64) {
         self.nodes += evaluations;

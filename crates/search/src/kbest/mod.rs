@@ -24,6 +24,7 @@ use crate::{
     score::{MATE, MATE_BOUND, Value, child_separator, to_score, wdl},
     selectivity::{PLY, Selectivity},
     time::Watch,
+    view::View,
 };
 use driver::Driver;
 use pass::{Deadline, PassEnd, Root, Searcher, memory_key};
@@ -43,6 +44,12 @@ impl Deadline for Watch<'_> {
     }
     fn affordable(&self) -> u64 {
         Watch::affordable(self)
+    }
+    fn wants_view(&self) -> bool {
+        self.control().wants_view()
+    }
+    fn show(&mut self, view: View) {
+        self.control().show(View { elapsed: self.elapsed(), ..view });
     }
 }
 
@@ -141,10 +148,11 @@ impl KBest {
         Ok(self.memory.value(root.key()))
     }
 
-    /// Value and best move of the root at one depth, by zero-window passes around `guess`.
+    /// Value and best move of the root at one depth, by zero-window passes around `guess`; `rank` of the line, from 1.
     fn resolve(
         &mut self,
         root: &Root<'_>,
+        rank: usize,
         guess: Value,
         watch: &mut Watch<'_>,
     ) -> Result<(Bounds, bool), EvalError> {
@@ -153,6 +161,7 @@ impl KBest {
             if root.complete { self.memory.bounds(memory_key(root.position), root.depth) } else { None };
         let mut driver = Driver::new(known, guess, self.tolerance);
         while let Some(separator) = driver.separator() {
+            self.searcher.line = (rank, driver.found);
             let end =
                 self.searcher.pass(root, separator, width, &mut self.memory, &mut self.evaluator, watch)?;
             if let PassEnd::Decided(bounds) = end {
@@ -347,7 +356,7 @@ impl KBest {
                     depth: depth as i16 * PLY,
                 };
                 let guess = lines.get(rank).map_or(first_sight.unwrap_or(0), |line| line.lower);
-                let (bounds, complete) = self.resolve(&root, guess, watch)?;
+                let (bounds, complete) = self.resolve(&root, rank + 1, guess, watch)?;
                 interrupted |= !complete;
                 if let Some(&(mv, index)) = moves.iter().find(|(_, index)| *index == bounds.best) {
                     let pv = self.principal_variation(position, mv, root.depth, bounds.lower);

@@ -5,7 +5,10 @@
 //! results up. A frame closes when its value reaches its separator or its moves are exhausted; whatever was open only
 //! for its sake is dropped. Positions reached by several ways at the same depth are one frame.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use board::{Move, Position};
 use eval::{Batch, EvalError, Evaluator};
@@ -18,7 +21,8 @@ use super::{
 use crate::{
     memory::{Bounds, Memory, NO_MOVE},
     score::{INFINITY, MATE_BOUND, Value, from_child, from_evaluation},
-    selectivity::Selectivity,
+    selectivity::{PLY, Selectivity},
+    view::View,
 };
 
 /// Depth under which proven mates are stored: they hold at any depth.
@@ -34,6 +38,12 @@ pub(super) trait Deadline {
     fn affordable(&self) -> u64;
     /// Some were made.
     fn spend(&mut self, evaluations: u64);
+    /// Does somebody ask for a view of the inside?
+    fn wants_view(&self) -> bool {
+        false
+    }
+    /// What was asked for; `elapsed` is still to be filled in.
+    fn show(&mut self, _view: View) {}
 }
 
 /// How a pass ended.
@@ -102,6 +112,8 @@ pub(super) struct Searcher {
     /// Batches and the evaluations in them since then.
     pub batches: u64,
     pub evaluations: u64,
+    /// Rank and bounds of the line that is being searched, for those who watch.
+    pub line: (usize, Bounds),
 }
 
 impl std::fmt::Debug for Searcher {
@@ -160,6 +172,7 @@ impl Searcher {
             deepest: 0,
             batches: 0,
             evaluations: 0,
+            line: (1, Bounds::default()),
         }
     }
 
@@ -229,11 +242,32 @@ impl Searcher {
             let later = self.pending.split_off(width.min(self.pending.len()));
             self.evaluate(root, memory, evaluator)?;
             deadline.spend(self.evaluations_of_last_batch());
+            if deadline.wants_view() {
+                deadline.show(self.view(root, separator, width));
+            }
             self.pending.extend(later);
             end = self.back_up(root, top, memory);
             if let Some(bounds) = end {
                 return Ok(PassEnd::Decided(bounds));
             }
+        }
+    }
+
+    fn view(&self, root: &Root<'_>, separator: Value, width: usize) -> View {
+        let (line, Bounds { lower, upper, .. }) = self.line;
+        View {
+            depth: (root.depth / PLY) as u32,
+            line,
+            lower,
+            upper,
+            separator,
+            open: self.frames.open_count(),
+            bins: self.pool.census(),
+            batch: self.batch.len(),
+            width,
+            batches: self.batches,
+            evaluations: self.evaluations,
+            elapsed: Duration::ZERO,
         }
     }
 

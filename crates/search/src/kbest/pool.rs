@@ -7,6 +7,8 @@
 //! all are needed anyway. Among equally speculative positions the one furthest from the root goes first, so that
 //! what is begun is finished. (docs/2-search.md has the figures.)
 
+use crate::view::{LEVELS, PLIES};
+
 /// A position that waits for its next move to be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket {
@@ -27,12 +29,6 @@ pub(super) struct Pool {
     size: usize,
 }
 
-/// Levels of speculation told apart.
-const LEVELS: usize = 16;
-
-/// Distances from the root told apart.
-const PLIES: usize = 16;
-
 /// What opening the next move of a position adds to its speculation at most.
 const LARGEST_STEP: usize = 6;
 
@@ -46,6 +42,16 @@ impl Pool {
     /// Tickets inside, outdated ones included.
     pub(super) fn len(&self) -> usize {
         self.size
+    }
+
+    /// Tickets by level of speculation and distance from the root.
+    pub(super) fn census(&self) -> [[u32; PLIES]; LEVELS] {
+        let mut counts = [[0; PLIES]; LEVELS];
+        for (bin, tickets) in self.bins.iter().enumerate() {
+            // The order within a level is by nearness, see `push`.
+            counts[bin / PLIES][PLIES - 1 - bin % PLIES] = tickets.len() as u32;
+        }
+        counts
     }
 
     pub(super) fn clear(&mut self) {

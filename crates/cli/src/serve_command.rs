@@ -1,0 +1,140 @@
+//! `batch-first serve`: the page in a browser.
+
+use std::{
+    env,
+    io::{self, Write},
+    net::SocketAddr,
+    path::PathBuf,
+    sync::Arc,
+};
+
+use anyhow::{Context, ensure};
+use eval::cpu::{CpuOptions, CpuPath, Precision};
+use nets::{Network, System};
+use tokio::sync::Notify;
+use web::{Lab, Options, Server, secret};
+
+use crate::engine::{embedded, processors};
+
+/// Play, analyse and watch training in a browser, at http://127.0.0.1:8080 unless told otherwise.
+///
+/// Nothing is opened to the network unless --listen says so; then visitors need the token in the printed link.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Address and port; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// Ask every visitor for this token (default: none on this machine, a random one beyond it).
+    #[arg(long, value_name = "TEXT")]
+    token: Option<String>,
+    /// A host name under which the page is reached, besides localhost and plain addresses; may be repeated.
+    #[arg(long, value_name = "HOST")]
+    name: Vec<String>,
+    /// File that keeps the games (default: batch-first/games.sqlite in the user's data folder).
+    #[arg(long, value_name = "FILE")]
+    games: Option<PathBuf>,
+    /// A network in place of its system's; may be repeated.
+    #[arg(long, value_name = "FILE")]
+    net: Vec<PathBuf>,
+    /// Training runs to show (default: `runs`, where there is one).
+    #[arg(long, value_name = "FOLDER")]
+    runs: Option<PathBuf>,
+    /// Folder of match folders to show, as `match --out` and `ladder --out` make them.
+    #[arg(long, value_name = "FOLDER")]
+    matches: Option<PathBuf>,
+    /// Searches at once; others wait for their turn.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=64))]
+    searches: u64,
+    /// Threads of the evaluator that all searches share (default: all processors).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=256))]
+    threads: Option<u64>,
+    /// Code path of the evaluator: amx, avx512, avx2 or portable (default: the fastest here).
+    #[arg(long, value_name = "PATH")]
+    cpu: Option<CpuPath>,
+    /// Number format of the evaluator: bf16, f32 or int8 (default: the code path's own).
+    #[arg(long, value_name = "FORMAT")]
+    precision: Option<Precision>,
+}
+
+/// Serves until Ctrl-C.
+///
+/// # Errors
+/// The address, a network, a folder or the file of games cannot be used.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let is_local = args.listen.ip().is_loopback();
+    let token = match args.token {
+        Some(token) => {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
+            ensure!(
+                token.len() >= 8 && token.chars().all(is_plain),
+                "--token needs at least 8 letters, digits or -_.~"
+            );
+            Some(token)
+        }
+        None if is_local => None,
+        None => Some(secret()?),
+    };
+    let games = args.games.map_or_else(default_games, Ok)?;
+    if let Some(folder) = games.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
+    }
+    for folder in args.runs.iter().chain(&args.matches) {
+        ensure!(folder.is_dir(), "`{}` is no folder", folder.display());
+    }
+    let runs = args.runs.or_else(|| Some(PathBuf::from("runs")).filter(|runs| runs.is_dir()));
+    let options = Options {
+        listen: args.listen,
+        token: token.clone(),
+        names: args.name,
+        games: Some(games),
+        networks: networks(&args.net)?,
+        cpu: CpuOptions {
+            threads: args.threads.map_or_else(processors, |threads| threads as usize),
+            precision: args.precision,
+            path: args.cpu,
+        },
+        places: args.searches as usize,
+        lab: Lab { runs, matches: args.matches },
+    };
+    let end = Arc::new(Notify::new());
+    let interrupt = Arc::clone(&end);
+    ctrlc::set_handler(move || interrupt.notify_one()).context("Ctrl-C cannot be caught")?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().context("no threads")?;
+    let served = runtime.block_on(async {
+        let server = Server::bind(options).await?;
+        let address = server.address()?;
+        let query = token.map_or_else(String::new, |token| format!("?token={token}"));
+        let mut output = io::stdout().lock();
+        writeln!(output, "http://{address}/{query}")?;
+        output.flush()?;
+        drop(output);
+        server.run(async move { end.notified().await }).await?;
+        anyhow::Ok(())
+    });
+    // Searches that still run have nothing left to say: moves are stored when they are made.
+    runtime.shutdown_background();
+    served
+}
+
+/// Every system with its network: the one in the program, or the file given for it.
+fn networks(files: &[PathBuf]) -> anyhow::Result<Vec<(System, Network)>> {
+    let mut all = Vec::new();
+    for system in System::ALL {
+        all.push((system, embedded(system)?));
+    }
+    for path in files {
+        let network = Network::load(path)?;
+        let system = System::of(&network.description);
+        all.iter_mut().filter(|(other, _)| *other == system).for_each(|(_, known)| *known = network.clone());
+    }
+    Ok(all)
+}
+
+/// `$XDG_DATA_HOME/batch-first/games.sqlite`, or below `~/.local/share`.
+fn default_games() -> anyhow::Result<PathBuf> {
+    let home = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let data = home("XDG_DATA_HOME").or_else(|| Some(home("HOME")?.join(".local/share")));
+    let data = data.context("there is no home folder to keep games in; say where with --games")?;
+    Ok(data.join("batch-first").join("games.sqlite"))
+}

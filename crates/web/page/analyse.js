@@ -1,0 +1,231 @@
+// Analysis: any position, any system, live. A new move or a step asks a new question; answers carry its number.
+
+import * as board from './board.js';
+import { send } from './connection.js';
+import { NAMES, by, moveList, make, score, short } from './page.js';
+import * as inside from './inside.js';
+
+const START = 'rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1';
+
+let line = { start: START, chess960: false, moves: [] };
+let ply = 0;
+let sans = [];
+let tag = 0;
+let thinking = false;
+let visible = false;
+let answer = null;
+let position = null;
+
+export function hello(message) {
+  by('analysis-system').replaceChildren(...message.systems.map(({ name }) =>
+    make('option', { value: name, textContent: NAMES[name] ?? name })));
+}
+
+export function load(subject) {
+  line = { start: subject.start, chess960: subject.chess960, moves: subject.moves };
+  ply = subject.ply;
+  sans = [];
+  board.turn(subject.side ?? board.orientation());
+}
+
+export function enter() {
+  visible = true;
+  ask();
+}
+
+export function leave() {
+  if (!visible) return;
+  visible = false;
+  thinking = false;
+  send({ type: 'stop' });
+  by('evaluation').hidden = true;
+}
+
+function ask() {
+  tag += 1;
+  answer = null;
+  send({
+    type: thinking ? 'analyse' : 'look',
+    tag,
+    start: line.start,
+    chess960: line.chess960,
+    moves: line.moves.slice(0, ply),
+    system: by('analysis-system').value,
+    lines: Number(by('lines').value),
+    batch: Number(by('batch').value),
+  });
+  inside.begin();
+  // The old lines stay, pale, until there are new ones.
+  by('thoughts').classList.add('stale');
+  drawState();
+}
+
+export function showPosition(message) {
+  if (message.tag !== tag || !visible) return;
+  position = message;
+  sans.splice(0, message.sans.length, ...message.sans);
+  board.show({
+    fen: message.fen,
+    turn: message.turn,
+    check: message.check,
+    lastMove: line.moves[ply - 1],
+    destinations: message.destinations,
+    movable: 'both',
+  });
+  moveList(by('analysis-moves'), sans, line.start, ply, go);
+  by('setup-fen').value = message.fen;
+  by('setup-960').checked = line.chess960;
+  if (!thinking) {
+    board.arrows([]);
+    board.heat(null);
+  }
+  for (const who of document.querySelectorAll('.player .who')) who.replaceChildren();
+  for (const clock of document.querySelectorAll('.player .clock')) clock.hidden = true;
+}
+
+export function show(message) {
+  if (message.tag !== tag || !visible) return;
+  if (message.state === 'waiting' && answer) message = { ...message, lines: answer.lines };
+  answer = message;
+  if (message.view) inside.show(message.view);
+  drawState();
+  drawLines();
+  drawChances();
+}
+
+function drawState() {
+  const states = {
+    waiting: 'Waiting for a free place to think…',
+    done: answer?.chances ? '' : 'Finished.',
+    failed: answer?.error,
+  };
+  by('think').textContent = thinking ? 'Stop' : 'Start';
+  by('think').setAttribute('aria-pressed', thinking);
+  by('analysis-state').textContent = !thinking ? 'Move the pieces; Start lets the engine think.'
+    : position?.over ? 'The game is over here.' : states[answer?.state] ?? '';
+  const system = by('analysis-system').value;
+  by('inside').hidden = !(thinking && system === 'batch-first');
+  by('thoughts').hidden = by('chances-wdl').hidden = !thinking || system === 'convchess';
+  by('evaluation').hidden = !visible || !thinking || system === 'convchess';
+  by('chances').hidden = !thinking || system !== 'convchess';
+}
+
+function drawLines() {
+  const lines = answer.lines;
+  const items = lines.map(found => {
+    const first = sanLine(found);
+    return make('li', {}, make('b', { textContent: bounded(found) }), make('span', {}, ...first),
+      make('small', { textContent: `${found.depth}/${found.seldepth}` }));
+  });
+  if (items.length === 0) return;
+  by('thoughts').replaceChildren(...items);
+  by('thoughts').classList.remove('stale');
+  const best = lines[0];
+  board.arrows(lines.map(found => found.line[0]?.[0]));
+  const { cp, mate } = best.score;
+  const [white, draw, black] = best.wdl;
+  const share = mate !== undefined ? (mate > 0 ? 100 : 0) : 50 + 100 / Math.PI * Math.atan(cp / 290);
+  by('evaluation').firstElementChild.style.height = `${share}%`;
+  by('evaluation').classList.toggle('black-ahead', share < 50);
+  by('evaluation').lastElementChild.textContent = mate !== undefined ? `#${Math.abs(mate)}` : Math.abs(cp / 100).toFixed(1);
+  by('evaluation').setAttribute('aria-label', `Evaluation ${score(best.score)} for White`);
+  const parts = by('chances-wdl').children;
+  [white, draw, black].forEach((chance, index) => {
+    parts[index].style.flexGrow = chance;
+    parts[index].textContent = chance >= 90 ? `${Math.round(chance / 10)} %` : '';
+  });
+  by('chances-wdl').setAttribute('aria-label',
+    `White wins ${white / 10} %, draw ${draw / 10} %, Black wins ${black / 10} %`);
+  if (!answer.view && by('inside').hidden) {
+    by('analysis-state').textContent = `${short(best.nodes)} evaluations, ${short(1000 * best.nodes / Math.max(best.milliseconds, 1))} a second`;
+  }
+}
+
+const bounded = found => ({ lower: '≥', upper: '≤' }[found.bound] ?? '') + score(found.score);
+
+function sanLine(found) {
+  const fields = position.fen.split(' ');
+  let number = Number(fields[5]);
+  let isBlack = fields[1] === 'b';
+  const words = [];
+  found.line.forEach(([, san], index) => {
+    const count = isBlack ? (index === 0 ? `${number}… ` : '') : `${number}. `;
+    const moves = found.line.slice(0, index + 1).map(([uci]) => uci);
+    words.push(count, make('button', { textContent: san, type: 'button', onclick: () => follow(moves) }), ' ');
+    if (isBlack) number += 1;
+    isBlack = !isBlack;
+  });
+  return words;
+}
+
+function drawChances() {
+  const chances = answer.chances;
+  if (!chances) return;
+  by('chance-list').replaceChildren(...chances.moves.map(([uci, san, chance]) =>
+    make('li', {}, make('button', { textContent: san, type: 'button', onclick: () => follow([uci]) }),
+      make('meter', { max: chances.moves[0][2], value: chance, 'aria-label': san }),
+      make('small', { textContent: `${(100 * chance).toFixed(1)} %` }))));
+  board.arrows(chances.moves.slice(0, 1).map(([uci]) => uci));
+  board.heat(chances[document.querySelector('[name=heat]:checked').value]);
+}
+
+function follow(moves) {
+  line.moves = [...line.moves.slice(0, ply), ...moves];
+  sans.length = ply;
+  ply = line.moves.length;
+  ask();
+}
+
+export function move(uci) {
+  if (line.moves[ply] === uci) return go(ply + 1);
+  follow([uci]);
+}
+
+function go(to) {
+  ply = Math.max(0, Math.min(to, line.moves.length));
+  ask();
+}
+
+export function step(where) {
+  go({ first: 0, back: ply - 1, forward: ply + 1, last: line.moves.length }[where]);
+}
+
+// After an error or a lost connection: the last position that was good.
+export function refresh() {
+  if (visible) ask();
+}
+
+export function refused() {
+  if (position && visible) board.show({ ...position, lastMove: undefined, movable: 'both' });
+}
+
+export function toggle() {
+  thinking = !thinking;
+  board.arrows([]);
+  board.heat(null);
+  ask();
+}
+
+by('think').onclick = toggle;
+for (const id of ['analysis-system', 'lines', 'batch']) {
+  by(id).onchange = () => {
+    board.arrows([]);
+    board.heat(null);
+    by('thoughts').replaceChildren();
+    ask();
+  };
+}
+for (const radio of document.querySelectorAll('[name=heat]')) radio.onchange = () => answer && drawChances();
+by('setup').onsubmit = event => {
+  event.preventDefault();
+  line = { start: by('setup-fen').value.trim(), chess960: by('setup-960').checked, moves: [] };
+  ply = 0;
+  sans = [];
+  ask();
+};
+by('setup-start').onclick = () => {
+  line = { start: START, chess960: false, moves: [] };
+  ply = 0;
+  sans = [];
+  ask();
+};

@@ -1,0 +1,134 @@
+// Views, keys and what comes in: the page's other parts hang together here.
+
+import * as analyse from './analyse.js';
+import * as board from './board.js';
+import { connect, on, send } from './connection.js';
+import * as lab from './lab.js';
+import { by, notice } from './page.js';
+import * as play from './play.js';
+
+const VIEWS = ['play', 'analyse', 'games', 'lab'];
+const parts = { play, analyse, lab };
+
+let view = null;
+let awaited = null;     // the game that an address asked for
+
+const active = () => parts[view];
+
+function enter(next) {
+  if (view === next) return;
+  parts[view]?.leave?.();
+  view = next;
+  document.body.dataset.view = view;
+  for (const name of VIEWS) by(name).hidden = name !== view;
+  for (const link of document.querySelectorAll('[data-nav]')) {
+    if (link.dataset.nav === view) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
+  }
+  parts[view]?.enter?.();
+}
+
+function route() {
+  const [name, id] = location.hash.slice(1).split('/');
+  if (name === 'game' && /^\d+$/.test(id ?? '')) {
+    enter('play');
+    if (play.current()?.id !== Number(id)) {
+      awaited = Number(id);
+      send({ type: 'open', game: awaited });
+    }
+  } else if (name === 'analyse' || name === 'lab') {
+    enter(name);
+  } else if (name === 'games') {
+    enter(name);
+    send({ type: 'games' });
+  } else if (name === 'play' && play.current()) {
+    location.replace(`#game/${play.current().id}`);
+  } else {
+    enter('play');
+    play.propose();
+  }
+}
+
+on('hello', message => {
+  by('offline').hidden = true;
+  play.hello(message);
+  analyse.hello(message);
+  lab.hello(message);
+  route();
+  // After a lost connection: what was open is opened again.
+  if (play.current()) send({ type: 'open', game: play.current().id });
+  if (view === 'analyse') analyse.refresh();
+});
+on('lost', () => { by('offline').hidden = false; });
+on('game', message => {
+  awaited = null;
+  play.state(message);
+});
+on('closed', () => {
+  notice('That game was closed.');
+  play.propose();
+});
+on('games', play.list);
+on('position', analyse.showPosition);
+on('analysis', analyse.show);
+on('error', ({ error }) => {
+  notice(error);
+  if (awaited !== null) {
+    awaited = null;
+    location.hash = '#new';
+  }
+  play.refresh();
+  analyse.refused();
+});
+
+board.whenMoved(uci => (view === 'analyse' ? analyse.move(uci) : play.move(uci)));
+
+function flip() {
+  board.turn(board.orientation() === 'white' ? 'black' : 'white');
+  if (view === 'play') play.flipped();
+}
+
+function toAnalysis() {
+  const subject = play.subject();
+  if (view !== 'play') return;
+  if (subject) analyse.load(subject);
+  location.hash = '#analyse';
+}
+
+by('flip').onclick = flip;
+by('to-analysis').onclick = toAnalysis;
+by('help').onclick = () => by('keys').showModal();
+for (const button of document.querySelectorAll('[data-step]')) button.onclick = () => active()?.step?.(button.dataset.step);
+
+const KEYS = {
+  ArrowLeft: () => active()?.step?.('back'),
+  ArrowRight: () => active()?.step?.('forward'),
+  Home: () => active()?.step?.('first'),
+  End: () => active()?.step?.('last'),
+  f: flip,
+  a: toAnalysis,
+  n: () => { location.hash = '#new'; },
+  m: () => by('typed-move').focus(),
+  z: () => view === 'play' && play.takeBack(),
+  ' ': () => view === 'analyse' && analyse.toggle(),
+  '?': () => by('keys').showModal(),
+  ...Object.fromEntries(VIEWS.map((name, index) => [String(index + 1), () => {
+    if (name !== 'lab' || !document.querySelector('[data-nav=lab]').hidden) location.hash = `#${name}`;
+  }])),
+};
+
+addEventListener('keydown', event => {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
+  if (event.target.closest('input:not([type=radio]), textarea, select')) {
+    if (event.key === 'Escape') event.target.blur();
+    return;
+  }
+  if (event.key === ' ' && event.target.closest('button, a, summary')) return;
+  const action = KEYS[event.key];
+  if (action) {
+    event.preventDefault();
+    action();
+  }
+});
+addEventListener('hashchange', route);
+connect();

@@ -1,0 +1,81 @@
+// Small things that several parts of the page need: notices, questions, lists of moves, numbers in words.
+
+export const by = id => document.getElementById(id);
+
+let toasted = 0;
+export function notice(text) {
+  by('toast').textContent = text;
+  by('toast').hidden = false;
+  clearTimeout(toasted);
+  toasted = setTimeout(() => { by('toast').hidden = true; }, 5000);
+}
+
+export function sure(question) {
+  const dialog = by('sure');
+  dialog.querySelector('p').textContent = question;
+  dialog.returnValue = '';
+  dialog.showModal();
+  return new Promise(resolve => {
+    dialog.addEventListener('close', () => resolve(dialog.returnValue === 'yes'), { once: true });
+  });
+}
+
+export function make(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.includes('-') || name === 'role') element.setAttribute(name, value);
+    else element[name] = value;
+  }
+  element.append(...children);
+  return element;
+}
+
+/* Numbered moves; `first`: FEN of the start; `ply`: the one that is shown; `go(ply)`: called for a chosen one */
+export function moveList(list, sans, first, ply, go) {
+  const fields = first.split(' ');
+  const black = fields[1] === 'b' ? 1 : 0;
+  const number = Number(fields[5] ?? 1);
+  const rows = [];
+  let row = null;
+  sans.forEach((san, index) => {
+    const place = index + black;
+    if (!row || place % 2 === 0) {
+      row = make('li', {}, make('span', { className: 'number', textContent: `${number + Math.floor(place / 2)}.` }));
+      if (place % 2 === 1) row.append(make('button', { textContent: '…', disabled: true, type: 'button' }));
+      rows.push(row);
+    }
+    const button = make('button', { textContent: san, type: 'button', onclick: () => go(index + 1) });
+    if (index + 1 === ply) button.setAttribute('aria-current', 'step');
+    row.append(button);
+  });
+  for (const row of rows) if (row.childElementCount === 2) row.append(make('span'));
+  list.replaceChildren(...rows);
+  const current = list.querySelector('[aria-current]');
+  // Only the list moves, not the page.
+  if (current) list.scrollTop = current.offsetTop - list.offsetTop - list.clientHeight / 2;
+  else list.scrollTop = 0;
+}
+
+export function score({ cp, mate }) {
+  if (mate !== undefined) return `#${mate}`;
+  return (cp > 0 ? '+' : cp < 0 ? '−' : '') + (Math.abs(cp) / 100).toFixed(2);
+}
+
+export function short(number) {
+  if (number >= 1e7) return `${(number / 1e6).toFixed(0)} M`;
+  if (number >= 1e6) return `${(number / 1e6).toFixed(2)} M`;
+  if (number >= 1e5) return `${(number / 1e3).toFixed(0)} k`;
+  if (number >= 1e4) return `${(number / 1e3).toFixed(1)} k`;
+  return Math.round(number).toLocaleString('en');
+}
+
+export const NAMES = { 'batch-first': 'Batch First', cockfish: 'Cockfish', convchess: 'ConvChess' };
+
+export function level({ kind, value }) {
+  switch (kind) {
+    case 'nodes': return `${value.toLocaleString('en')} evaluation${value === 1 ? '' : 's'}`;
+    case 'time': return `${value / 1000} s`;
+    case 'depth': return `depth ${value}`;
+    default: return 'its clock';
+  }
+}

@@ -1,0 +1,283 @@
+// Games: a proposal, then the game as the server tells it. Every move goes to the server, which stores it before it answers.
+
+import * as board from './board.js';
+import { send } from './connection.js';
+import { NAMES, by, level, make, moveList, notice, sure } from './page.js';
+
+let game = null;        // as the server told it last
+let ply = 0;            // the position that is shown
+let heard = 0;          // when that was
+let measured = [];
+let visible = true;
+
+export const current = () => game;
+
+// --- The proposal
+
+const HINTS = {
+  'batch-first': 'Best-first search in batches over a trained network: the strongest of the three.',
+  cockfish: 'Plain alpha-beta over a small residual network.',
+  convchess: 'No search at all: seven networks guess what a human would play.',
+};
+const KINDS = {
+  strength: 'by its rating', nodes: 'evaluations a move', time: 'seconds a move', depth: 'depth in plies', clock: 'its clock',
+};
+const AMOUNTS = { nodes: [1000, 'evaluations a move'], time: [1, 'seconds a move'], depth: [4, 'plies'] };
+
+export function hello(message) {
+  measured = message.levels;
+  by('system').replaceChildren(...message.systems.map(({ name, network }) =>
+    make('option', { value: name, textContent: NAMES[name] ?? name, title: network })));
+  systemChosen();
+}
+
+const ofSystem = () => measured.filter(({ system }) => system === by('system').value);
+
+function systemChosen() {
+  const system = by('system').value;
+  by('system-hint').textContent = HINTS[system] ?? '';
+  by('level-field').hidden = system === 'convchess';
+  const kinds = Object.keys(KINDS).filter(kind => kind !== 'strength' || ofSystem().length > 0);
+  by('level-kind').replaceChildren(...kinds.map(kind => make('option', { value: kind, textContent: KINDS[kind] })));
+  if (system === 'cockfish') by('level-kind').value = 'depth';
+  by('strength').max = Math.max(ofSystem().length - 1, 0);
+  by('strength').value = Math.min(1, ofSystem().length - 1);
+  kindChosen();
+}
+
+function kindChosen() {
+  const kind = by('level-kind').value;
+  by('strength-row').hidden = kind !== 'strength';
+  by('amount-row').hidden = !(kind in AMOUNTS);
+  if (kind in AMOUNTS) {
+    by('amount').value = AMOUNTS[kind][0];
+    by('amount').step = kind === 'time' ? 0.1 : 1;
+    by('amount').min = kind === 'time' ? 0.1 : 1;
+    by('amount-unit').textContent = AMOUNTS[kind][1];
+  }
+  if (kind === 'clock' && !by('clock').value) by('clock').value = '300,3';
+  strengthChosen();
+}
+
+function strengthChosen() {
+  const chosen = ofSystem()[by('strength').value];
+  if (!chosen) return;
+  by('strength-text').replaceChildren(
+    make('b', { textContent: chosen.elo }), `± ${chosen.interval}`,
+    make('small', { textContent: `${level(chosen.level)} a move; measured in ${chosen.games} games on the arena's ladder` }));
+}
+
+function fromChosen() {
+  const from = by('from').value;
+  by('array').hidden = from !== '960';
+  by('fen').hidden = by('fen-960').hidden = from !== 'fen';
+  by('pgn').hidden = from !== 'pgn';
+}
+
+function proposedLevel() {
+  const kind = by('level-kind').value;
+  const amount = Number(by('amount').value);
+  if (by('system').value === 'convchess') return { kind: 'nodes', value: 1 };
+  if (kind === 'strength') return ofSystem()[by('strength').value].level;
+  if (kind === 'clock') return { kind };
+  return { kind, value: Math.round(kind === 'time' ? 1000 * amount : amount) };
+}
+
+by('system').onchange = systemChosen;
+by('level-kind').onchange = kindChosen;
+by('strength').oninput = strengthChosen;
+by('from').onchange = fromChosen;
+by('proposal').onsubmit = event => {
+  event.preventDefault();
+  const from = by('from').value;
+  const clock = by('clock').value;
+  const array = by('array').value;
+  send({
+    type: 'new_game',
+    system: by('system').value,
+    side: by('proposal').elements.side.value,
+    level: proposedLevel(),
+    clock: clock ? clock.split(',').map(seconds => 1000 * Number(seconds)) : null,
+    fen: from === 'fen' ? by('fen').value : '',
+    pgn: from === 'pgn' ? by('pgn').value : '',
+    chess960: from === '960' || (from === 'fen' && by('fen-is-960').checked),
+    array: from === '960' && array !== '' ? Number(array) : null,
+  });
+};
+
+export function propose() {
+  game = null;
+  send({ type: 'close' });
+  by('proposal').hidden = false;
+  by('game').hidden = true;
+  board.turn('white');
+  board.show({ fen: 'rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR', turn: 'white' });
+  drawPlayers();
+}
+
+// --- The game
+
+export function state(message) {
+  const isNew = game?.id !== message.id;
+  const wasLast = isNew || ply === game.moves.length;
+  game = message;
+  heard = performance.now();
+  if (isNew) {
+    board.cancelPremove();
+    if (location.hash !== `#game/${game.id}`) location.hash = `#game/${game.id}`;
+    if (visible) board.turn(game.side);
+  }
+  if (wasLast || ply > game.moves.length) ply = game.moves.length;
+  by('proposal').hidden = true;
+  by('game').hidden = false;
+  if (visible) draw();
+}
+
+// Comes into view, or leaves it.
+export function enter() {
+  visible = true;
+  if (game) {
+    board.turn(game.side);
+    draw();
+  }
+}
+
+export function leave() { visible = false; }
+
+function draw() {
+  const last = game.moves.length;
+  const isLive = ply === last && !game.result;
+  board.arrows([]);
+  board.heat(null);
+  board.show({
+    fen: game.fens[ply],
+    turn: game.fens[ply].split(' ')[1] === 'w' ? 'white' : 'black',
+    check: ply === last ? game.check : /[+#]/.test(game.moves[ply - 1]?.san ?? ''),
+    lastMove: game.moves[ply - 1]?.uci,
+    destinations: isLive && game.turn === game.side ? game.destinations : {},
+    movable: isLive ? game.side : undefined,
+  });
+  moveList(by('moves'), game.moves.map(({ san }) => san), game.fens[0], ply, go);
+  drawPlayers();
+  by('verdict').classList.toggle('over', Boolean(game.result));
+  by('verdict').textContent = verdict();
+  by('resign').disabled = Boolean(game.result);
+  by('take-back').disabled = game.moves.length === 0;
+  by('to-pgn').href = `/games/${game.id}.pgn`;
+}
+
+function verdict() {
+  if (game.notice) return game.notice;
+  if (game.result) {
+    const [result, ending] = game.result;
+    const winner = result === '1-0' ? 'white' : result === '0-1' ? 'black' : null;
+    const words = winner === null ? 'Draw' : winner === game.side ? 'You win' : 'You lose';
+    return `${words} ${result.replace('1/2-1/2', '½–½').replace('-', '–')}: ${ending}`;
+  }
+  if (game.thinking === 'waiting') return 'Waiting for a free place to think…';
+  if (game.turn !== game.side) return `${NAMES[game.system]} is thinking…`;
+  return game.check ? 'Check! Your move' : 'Your move';
+}
+
+function drawPlayers() {
+  const ownBelow = board.orientation() === (game?.side ?? 'white');
+  for (const id of ['top', 'bottom']) {
+    const isEngine = (id === 'top') === ownBelow;
+    const side = game && (isEngine ? (game.side === 'white' ? 'black' : 'white') : game.side);
+    const who = by(id).querySelector('.who');
+    who.replaceChildren();
+    if (game) {
+      who.append(isEngine ? NAMES[game.system] : 'You');
+      if (isEngine) who.append(make('small', { textContent: game.system === 'convchess' ? 'no search' : game.level_text }));
+      if (isEngine && game.thinking === 'yes') who.append(make('small', { className: 'dots', textContent: '● thinking' }));
+    }
+    const clock = by(id).querySelector('.clock');
+    clock.hidden = !game?.clock;
+    if (game?.clock) {
+      const runs = game.clock.running === side;
+      const left = Math.max(0, game.clock[side] - (runs ? performance.now() - heard : 0));
+      clock.textContent = time(left);
+      clock.classList.toggle('runs', runs);
+      clock.classList.toggle('low', runs && left < 10000);
+    }
+  }
+}
+
+setInterval(() => { if (visible && game?.clock?.running) drawPlayers(); }, 100);
+
+function time(milliseconds) {
+  if (milliseconds < 10000) return `0:0${(milliseconds / 1000).toFixed(1)}`;
+  const seconds = Math.ceil(milliseconds / 1000);
+  const pad = number => String(number).padStart(2, '0');
+  const hours = Math.floor(seconds / 3600);
+  return `${hours ? `${hours}:${pad(Math.floor(seconds / 60) % 60)}` : Math.floor(seconds / 60)}:${pad(seconds % 60)}`;
+}
+
+export function go(to) {
+  if (!game) return;
+  ply = Math.max(0, Math.min(to, game.moves.length));
+  draw();
+}
+
+export function step(where) {
+  if (!game) return;
+  go({ first: 0, back: ply - 1, forward: ply + 1, last: game.moves.length }[where]);
+}
+
+export function move(uci) {
+  if (game) send({ type: 'move', game: game.id, ply: game.moves.length, uci });
+}
+
+export function refresh() { if (game && visible) draw(); }
+
+export function flipped() { drawPlayers(); }
+
+export function takeBack() {
+  if (game && !by('take-back').disabled) {
+    board.cancelPremove();
+    send({ type: 'take_back', game: game.id });
+  }
+}
+
+by('take-back').onclick = takeBack;
+by('resign').onclick = async () => {
+  if (await sure('Resign this game?')) send({ type: 'resign', game: game.id });
+};
+by('typed').onsubmit = event => {
+  event.preventDefault();
+  const text = by('typed-move').value.trim();
+  by('typed-move').value = '';
+  if (!text) return;
+  if (game?.turn !== game?.side || game?.result) notice('It is not your turn.');
+  else move(text);
+};
+
+/* The position that is shown, for the analysis */
+export function subject() {
+  return game && { start: game.fens[0], chess960: game.chess960, moves: game.moves.map(({ uci }) => uci), ply, side: game.side };
+}
+
+// --- The list
+
+export function list(message) {
+  by('game-list').replaceChildren(...message.games.map(row));
+  if (message.games.length === 0) {
+    by('game-list').append(make('li', {}, make('span', { className: 'hint', textContent: 'None yet.' })));
+  }
+}
+
+function row({ id, begun, system, level: how, engine_white, plies, result, ending }) {
+  const side = engine_white ? 'Black' : 'White';
+  const open = make('a', { className: 'open', href: `#game/${id}` },
+    make('span', { textContent: new Date(begun).toLocaleString() }),
+    make('span', { textContent: `${side} against ${NAMES[system] ?? system} ` },
+      make('small', { textContent: system === 'convchess' ? '' : level(how) })),
+    make('span', {}, result ? `${result.replace('1/2-1/2', '½–½')} ` : 'goes on ',
+      make('small', { textContent: ending ?? `${Math.ceil(plies / 2)} moves` })));
+  const pgn = make('a', { className: 'button', href: `/games/${id}.pgn`, textContent: 'PGN' });
+  pgn.setAttribute('download', `batch-first-${id}.pgn`);
+  const remove = make('button', { textContent: 'Delete', onclick: async () => {
+    if (await sure('Delete this game for good?')) send({ type: 'delete', game: id });
+  } });
+  return make('li', {}, open, pgn, remove);
+}

@@ -1,0 +1,157 @@
+//! Searches for many visitors on one machine: one evaluator a system, asked by all searches together, and a fair queue
+//! for a fixed number of places, first come, first served.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use board::Game;
+use eval::{
+    EvalError, Shared,
+    cpu::{CpuEvaluator, CpuOptions},
+};
+use nets::{Network, System};
+use search::{Control, ConvChess, KBest, Limits, Minimax, Outcome, Search, SearchInfo, Settings};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task,
+};
+
+use crate::Refusal;
+
+/// MiB that one search may take for its tree.
+const HASH_MIB: usize = 32;
+
+/// The networks of all systems, and places for searches over them.
+#[derive(Debug)]
+pub struct Engines {
+    players: Vec<Player>,
+    cpu: CpuOptions,
+    places: Arc<Semaphore>,
+    waiting: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Player {
+    system: System,
+    network: Arc<Network>,
+    /// What all its searches ask together; ConvChess does without.
+    evaluator: Option<Shared>,
+}
+
+/// A place to search in; free again when dropped.
+#[derive(Debug)]
+pub struct Place {
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Engines {
+    /// `places` searches at once, over evaluators as `cpu` says.
+    ///
+    /// # Errors
+    /// A network cannot be used.
+    pub fn new(networks: Vec<(System, Network)>, cpu: CpuOptions, places: usize) -> Result<Self, EvalError> {
+        let mut players = Vec::new();
+        for (system, network) in networks {
+            let network = Arc::new(network);
+            let evaluator = match system {
+                System::ConvChess => {
+                    ConvChess::check(&network)?;
+                    None
+                }
+                System::BatchFirst | System::Cockfish => {
+                    let evaluator = CpuEvaluator::new(Arc::clone(&network), cpu)?;
+                    Some(Shared::new(Box::new(evaluator), Vec::new()))
+                }
+            };
+            players.push(Player { system, network, evaluator });
+        }
+        let places = Arc::new(Semaphore::new(places.max(1)));
+        Ok(Self { players, cpu, places, waiting: AtomicUsize::new(0) })
+    }
+
+    /// The systems that can play, and their networks.
+    pub fn systems(&self) -> impl Iterator<Item = (System, &Network)> {
+        self.players.iter().map(|player| (player.system, player.network.as_ref()))
+    }
+
+    /// Does this system play here?
+    #[must_use]
+    pub fn has(&self, system: System) -> bool {
+        self.players.iter().any(|player| player.system == system)
+    }
+
+    /// A search of a system; `batch` 0: as many positions at once as the evaluator likes.
+    ///
+    /// # Errors
+    /// The system has no network here, or it cannot be run.
+    pub fn build(&self, system: System, multipv: usize, batch: usize) -> Result<Box<dyn Search>, EvalError> {
+        let Some(player) = self.players.iter().find(|player| player.system == system) else {
+            let reason = "it was not given to the page".to_owned();
+            return Err(EvalError::Unsupported { network: system.name().to_owned(), reason });
+        };
+        let settings = Settings { hash_mib: HASH_MIB, multipv, batch, ..Settings::default() };
+        let Some(evaluator) = &player.evaluator else {
+            return Ok(Box::new(ConvChess::new(Arc::clone(&player.network), self.cpu, &settings)?));
+        };
+        let (evaluator, calibration) = (Box::new(evaluator.client()), &player.network.calibration);
+        Ok(match system {
+            System::Cockfish => Box::new(Minimax::new(evaluator, calibration, &settings)),
+            _ => Box::new(KBest::new(evaluator, calibration, &settings)),
+        })
+    }
+
+    /// Waits for a place.
+    ///
+    /// # Errors
+    /// The program is about to end.
+    pub async fn place(&self) -> Result<Place, Refusal> {
+        let _waiting = Waiting::new(&self.waiting);
+        let permit = Arc::clone(&self.places).acquire_owned().await;
+        permit.map(|permit| Place { _permit: permit }).map_err(|_| Refusal::new("the server is closing"))
+    }
+
+    /// Does somebody wait for a place?
+    #[must_use]
+    pub fn is_crowded(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// Counted as long as it lives: waiting may be given up.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Thinks on a thread of its own; the search comes back with what it remembers.
+///
+/// # Errors
+/// The evaluator failed.
+pub async fn think(
+    mut search: Box<dyn Search>,
+    game: Game,
+    limits: Limits,
+    control: Control,
+    mut report: impl FnMut(&SearchInfo) + Send + 'static,
+) -> Result<(Box<dyn Search>, Outcome), Refusal> {
+    let thinking = task::spawn_blocking(move || {
+        let outcome = search.search(&game, &limits, &control, &mut report);
+        (search, outcome)
+    });
+    let (search, outcome) =
+        thinking.await.map_err(|_| Refusal::new("the search broke off; please report this"))?;
+    let outcome = outcome.map_err(|error| Refusal::new(format!("the evaluator failed: {error}")))?;
+    Ok((search, outcome))
+}

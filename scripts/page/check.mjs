@@ -1,0 +1,368 @@
+// The page in a real browser: a whole game, an analysis, a reload in mid-game, a killed server, a phone, the lab.
+//
+//   node check.mjs PROGRAM PICTURES
+//
+// starts PROGRAM serve with games of its own and Chromium without a window; pictures go to the folder PICTURES. Needs
+// playwright-core beside this file (npm ci) and Chromium (CHROMIUM=path, or /usr/bin/chromium).
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium } from 'playwright-core';
+
+const [program, pictures] = process.argv.slice(2);
+const PATIENCE = 120_000;
+mkdirSync(pictures, { recursive: true });
+const folder = mkdtempSync(join(tmpdir(), 'batch-first-page-'));
+const games = join(folder, 'games.sqlite');
+
+// --- A lab to look at: a run that grows and a match, in their own formats
+
+const runs = join(folder, 'runs');
+const matches = join(folder, 'matches');
+mkdirSync(join(runs, 'example'), { recursive: true });
+mkdirSync(join(matches, 'example'), { recursive: true });
+const journal = join(runs, 'example', 'metrics.jsonl');
+const line = value => `${JSON.stringify(value)}\n`;
+const trained = step => line({ kind: 'train', step, samples: 1024 * step, loss: 0.4 + 2 / step, tau: 1 - 1 / Math.sqrt(step), positions_per_second: 4700 });
+writeFileSync(journal, line({ kind: 'start', step: 0, steps: 400, positions: 500000, backend: 'native', revision: 'example' }));
+for (let step = 1; step <= 200; step += 1) appendFileSync(journal, trained(step));
+writeFileSync(join(matches, 'example', 'match.json'), JSON.stringify({ format: 1, settings: ['Gauntlet', '2 openings', 'Rules', 'New: internal', 'Old: internal'] }));
+writeFileSync(join(matches, 'example', 'games.jsonl'), [2, 2, 1, 0, 2, 1].map((points, number) => line({
+  number, white: number % 2, black: 1 - number % 2, opening: 0, white_half_points: points, ending: 'checkmate', fault: null, plies: 60, seconds: 3, pgn: '',
+})).join(''));
+
+// --- The server
+
+let server = null;
+async function start(port = 0) {
+  server = spawn(program, ['serve', '--listen', `127.0.0.1:${port}`, '--games', games, '--runs', runs, '--matches', matches],
+    { stdio: ['ignore', 'pipe', 'inherit'] });
+  const address = await new Promise((resolve, reject) => {
+    let text = '';
+    server.stdout.on('data', data => {
+      text += data;
+      if (text.includes('\n')) resolve(text.trim());
+    });
+    server.on('exit', code => reject(new Error(`the server ended with ${code}`)));
+  });
+  return address;
+}
+
+async function kill() {
+  const gone = new Promise(resolve => server.on('exit', resolve));
+  server.kill('SIGKILL');
+  await gone;
+}
+
+// --- The browser
+
+let address = await start();
+const profile = mkdtempSync(join(tmpdir(), 'batch-first-chromium-'));
+const problems = [];
+let context = null;
+async function open(options) {
+  const opened = await chromium.launchPersistentContext(profile, {
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    headless: true,
+    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+      '--disable-component-update', '--disable-sync'],
+    ...options,
+  });
+  opened.setDefaultTimeout(PATIENCE);
+  return opened;
+}
+
+function watch(page) {
+  page.on('pageerror', error => problems.push(`script: ${error}`));
+  page.on('console', message => {
+    // A killed server is part of the test.
+    if (message.type() === 'error' && !/ERR_CONNECTION_REFUSED|WebSocket/.test(message.text())) problems.push(`console: ${message.text()}`);
+  });
+  page.on('request', request => {
+    if (!request.url().startsWith(address.slice(0, -1)) && !request.url().startsWith('data:') && !request.url().startsWith('blob:')) {
+      problems.push(`a request elsewhere: ${request.url()}`);
+    }
+  });
+}
+
+const said = text => process.stdout.write(`${text}\n`);
+const picture = (page, name) => page.screenshot({ path: join(pictures, `${name}.png`), animations: 'disabled' });
+
+// Where a square is on the screen, as the player sees it.
+async function square(page, name) {
+  const box = await page.locator('cg-board').boundingBox();
+  const isBlackBelow = await page.locator('.cg-wrap.orientation-black').count() > 0;
+  const [file, rank] = ['abcdefgh'.indexOf(name[0]), Number(name[1]) - 1];
+  const [x, y] = isBlackBelow ? [7 - file, rank] : [file, 7 - rank];
+  return { x: box.x + (x + 0.5) * box.width / 8, y: box.y + (y + 0.5) * box.height / 8 };
+}
+
+async function click(page, name) {
+  const { x, y } = await square(page, name);
+  await page.mouse.click(x, y);
+}
+
+async function tap(page, name) {
+  const { x, y } = await square(page, name);
+  await page.touchscreen.tap(x, y);
+}
+
+async function drag(page, from, to) {
+  const [one, other] = [await square(page, from), await square(page, to)];
+  await page.mouse.move(one.x, one.y);
+  await page.mouse.down();
+  await page.mouse.move(other.x, other.y, { steps: 4 });
+  await page.mouse.up();
+}
+
+const moves = page => page.locator('#moves button:not([disabled])').allTextContents();
+const played = (page, count) => page.waitForFunction(count => document.querySelectorAll('#moves button:not([disabled])').length >= count
+  || document.querySelector('#verdict.over'), count);
+const verdict = page => page.locator('#verdict').textContent();
+
+async function begin(page, choose = async () => {}) {
+  await page.goto(`${address}#new`);
+  await page.locator('#system option').first().waitFor({ state: 'attached' });
+  await page.selectOption('#level-kind', 'nodes');
+  await page.fill('#amount', '40');
+  await choose();
+  await page.click('#proposal button[type=submit]');
+  await page.locator('#game').waitFor();
+}
+
+try {
+  context = await open({ viewport: { width: 1280, height: 860 }, colorScheme: 'light' });
+  const page = context.pages()[0] ?? await context.newPage();
+  watch(page);
+
+  // How soon the page is there, by its own clock from the request on: a busy machine does not decide the test. What it
+  // loads does.
+  const loads = [];
+  for (let visit = 0; visit < 3; visit += 1) {
+    await page.goto(address);
+    await page.locator('#system option').first().waitFor({ state: 'attached' });
+    await page.locator('cg-board piece').first().waitFor();
+    loads.push(await page.evaluate(() => Math.round(performance.now())));
+    if (visit === 0) {
+      const files = await page.evaluate(() => performance.getEntriesByType('resource').map(({ encodedBodySize }) => encodedBodySize));
+      const bytes = files.reduce((sum, size) => sum + size, 0);
+      assert.ok(files.length <= 20 && bytes < 200_000, `${files.length} files, ${bytes} bytes`);
+      said(`${files.length} files, ${bytes} bytes`);
+    }
+    await page.goto('about:blank');
+  }
+  said(`loads in ${loads.join(', ')} ms, the board set up and the socket open`);
+  await page.goto(address);
+  await page.locator('#strength-text b').waitFor();
+  await picture(page, 'new-game');
+
+  // Moves by clicks, by dragging and by typing; a move that is not legal goes nowhere.
+  await begin(page);
+  await click(page, 'e2');
+  await page.locator('square.move-dest').first().waitFor();
+  await click(page, 'e5');
+  assert.deepEqual(await moves(page), []);
+  await drag(page, 'e2', 'e4');
+  await played(page, 2);
+  await click(page, 'g1');
+  await click(page, 'f3');
+  await played(page, 4);
+  await page.keyboard.press('m');
+  await page.keyboard.type('Nc3');
+  await page.keyboard.press('Enter');
+  await played(page, 6);
+  const before = await moves(page);
+  assert.deepEqual([before[0], before[2], before[4]], ['e4', 'Nf3', 'Nc3']);
+  said(`moves by dragging, clicking and typing: ${before.join(' ')}`);
+
+  // A reload in mid-game loses nothing.
+  await page.reload();
+  await played(page, 6);
+  assert.deepEqual(await moves(page), before);
+  said('a reload in mid-game: every move is there');
+
+  // Nor does the death of the server.
+  await kill();
+  await page.locator('#offline').waitFor();
+  address = await start(new URL(address).port);
+  await page.locator('#offline').waitFor({ state: 'hidden' });
+  await page.keyboard.press('m');
+  await page.keyboard.type('d4');
+  await page.keyboard.press('Enter');
+  await played(page, 8);
+  assert.deepEqual((await moves(page)).slice(0, 7), [...before, 'd4']);
+  said('the server was killed and started again: the game goes on');
+
+  // Replay with the keys, turn the board, take back.
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Home');
+  await page.waitForFunction(() => document.querySelector('#moves [aria-current]') === null);
+  await page.keyboard.press('ArrowRight');
+  assert.equal(await page.locator('#moves [aria-current]').textContent(), 'e4');
+  await page.keyboard.press('End');
+  await page.keyboard.press('f');
+  await page.locator('.cg-wrap.orientation-black').waitFor();
+  await page.keyboard.press('f');
+  await page.keyboard.press('z');
+  await page.waitForFunction(() => document.querySelectorAll('#moves button:not([disabled])').length === 6);
+  await picture(page, 'game');
+
+  // A premove is played as soon as the engine has moved.
+  await begin(page, async () => {
+    await page.selectOption('#level-kind', 'time');
+    await page.fill('#amount', '2');
+    await page.check('[name=side][value=white]', { force: true });
+  });
+  await drag(page, 'd2', 'd4');
+  await page.waitForFunction(() => document.querySelectorAll('#moves button:not([disabled])').length === 1);
+  await drag(page, 'b1', 'c3');
+  await page.locator('square.current-premove').first().waitFor();
+  await played(page, 3);
+  assert.equal((await moves(page))[2], 'Nc3');
+  said('a premove was played');
+
+  // A promotion asks what to; the game that it ends has a result.
+  await begin(page, async () => {
+    await page.selectOption('#from', 'fen');
+    await page.fill('#fen', '7k/P7/6K1/8/8/8/8/8 w - - 0 1');
+  });
+  await click(page, 'a7');
+  await click(page, 'a8');
+  await page.locator('#promotion[open]').waitFor();
+  await picture(page, 'promotion');
+  await page.locator('#promotion button[value=q]').click();
+  await page.locator('#verdict.over').waitFor();
+  assert.match(await verdict(page), /You win 1–0: checkmate/);
+  said(`a promotion: ${await verdict(page)}`);
+
+  // A whole game: both sides are engines; ours is asked for by the analysis of another page.
+  await begin(page, async () => {
+    await page.selectOption('#system', 'convchess');
+    await page.selectOption('#clock', '600,5');
+  });
+  const second = await context.newPage();
+  watch(second);
+  await second.goto(`${address}#analyse`);
+  await second.locator('#analysis-system option').first().waitFor({ state: 'attached' });
+  await second.selectOption('#lines', '1');
+  await second.selectOption('#batch', '1');
+  await second.click('#think');
+  let count = 0;
+  while (!await page.locator('#verdict.over').count() && count < 300) {
+    const fen = await page.evaluate(async () => (await import('/page/play.js')).current().fens.at(-1));
+    await second.evaluate(() => document.querySelector('.setup').open = true);
+    await second.fill('#setup-fen', fen);
+    await second.click('#setup button[type=submit]');
+    const best = await second.waitForFunction(() => {
+      const first = document.querySelector('#thoughts:not(.stale) li span button');
+      const depth = parseInt(document.querySelector('#thoughts small')?.textContent ?? '0', 10);
+      const isMate = document.querySelector('#thoughts b')?.textContent.includes('#');
+      return first && (depth >= 3 || isMate) ? first.textContent : null;
+    }).then(handle => handle.jsonValue());
+    await page.bringToFront();
+    const ply = (await moves(page)).length;
+    await page.fill('#typed-move', best);
+    await page.press('#typed-move', 'Enter');
+    await played(page, ply + 2);
+    count += 1;
+  }
+  const result = await verdict(page);
+  assert.match(result, /^You win 1–0: checkmate/);
+  said(`a whole game: ${count} moves, ${result}`);
+  await picture(page, 'whole-game');
+  const [download] = await Promise.all([page.waitForEvent('download'), page.click('#to-pgn')]);
+  await download.saveAs(join(pictures, 'whole-game.pgn'));
+  await second.close();
+
+  // An analysis is watched: depth and evaluations grow, the pool is drawn, arrows stand on the board.
+  await page.goto(`${address}#analyse`);
+  await page.evaluate(() => document.querySelector('.setup').open = true);
+  await page.fill('#setup-fen', 'r1bq1rk1/pp2bppp/2n1pn2/2pp4/3P4/2PBPN2/PP1N1PPP/R1BQ1RK1 w - - 0 8');
+  await page.click('#setup button[type=submit]');
+  await page.evaluate(() => { document.querySelector('.setup').open = false; document.activeElement.blur(); });
+  await page.selectOption('#lines', '3');
+  await page.selectOption('#batch', '32');
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press(' ');
+  await page.waitForFunction(() => document.querySelectorAll('#thoughts li').length === 3
+    && parseInt(document.querySelector('#thoughts small').textContent, 10) >= 4
+    && document.querySelector('#f-evaluations').textContent !== '');
+  const figure = id => page.locator(`#f-${id}`).textContent();
+  const early = await figure('evaluations');
+  await page.waitForFunction(early => document.querySelector('#f-evaluations').textContent !== early, early);
+  const inked = await page.evaluate(() => {
+    const canvas = document.getElementById('bins');
+    const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+    return data.filter((value, index) => index % 4 === 3 && value > 0).length;
+  });
+  assert.ok(inked > 500, `${inked} pixels of the pool's histogram`);
+  assert.equal(await page.locator('cg-container svg line, cg-container svg g line').count() > 0, true);
+  await page.waitForTimeout(4000);
+  said(`an analysis: depth ${await figure('depth')}, ${await figure('evaluations')} evaluations, ${await figure('speed')} a second, batches ${await figure('fill')}, pool ${await figure('pool')}`);
+  await picture(page, 'analysis');
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await page.waitForTimeout(300);
+  await picture(page, 'analysis-dark');
+  await page.emulateMedia({ colorScheme: 'light' });
+
+  // ConvChess: chances and heat.
+  await page.selectOption('#analysis-system', 'convchess');
+  await page.locator('#chance-list li').first().waitFor();
+  await page.locator('square[class*=heat-]').first().waitFor();
+  await picture(page, 'chances');
+  await page.keyboard.press(' ');
+
+  // The list of games, and the lab while a run grows.
+  await page.goto(`${address}#games`);
+  assert.ok(await page.locator('#game-list li').count() >= 4);
+  await picture(page, 'games');
+  await page.goto(`${address}#lab`);
+  await page.getByText('step 200 of 400').waitFor();
+  appendFileSync(journal, trained(240));
+  await page.getByText('step 240 of 400').waitFor();
+  await picture(page, 'lab');
+  await page.locator('#match-list button').click();
+  await page.getByText('6 games').waitFor();
+  await picture(page, 'match');
+  said('the lab follows a run and counts a match');
+  await context.close();
+
+  // A phone: one column, nothing sticks out, moves by touch.
+  context = await open({ viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true, colorScheme: 'dark' });
+  const phone = context.pages()[0] ?? await context.newPage();
+  watch(phone);
+  const fits = async view => {
+    const { wide, width } = await phone.evaluate(() => ({ wide: document.documentElement.scrollWidth, width: innerWidth }));
+    assert.ok(wide <= width, `${view}: ${wide} of ${width} pixels`);
+  };
+  await begin(phone);
+  await tap(phone, 'd2');
+  await tap(phone, 'd4');
+  await played(phone, 2);
+  await fits('game');
+  await picture(phone, 'phone-game');
+  await phone.click('#to-analysis');
+  await phone.click('#think');
+  await phone.locator('#thoughts li').first().waitFor();
+  await phone.waitForTimeout(1500);
+  await fits('analysis');
+  await picture(phone, 'phone-analysis');
+  for (const view of ['games', 'lab']) {
+    await phone.goto(`${address}#${view}`);
+    await phone.waitForTimeout(500);
+    await fits(view);
+    await picture(phone, `phone-${view}`);
+  }
+  said('a phone: moves by touch, nothing sticks out');
+
+  assert.deepEqual(problems, []);
+  said('no error in the browser, no request elsewhere');
+} finally {
+  await context?.close();
+  await kill();
+  rmSync(folder, { recursive: true });
+  rmSync(profile, { recursive: true, force: true });
+}

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# The page in a real browser: check.sh PROGRAM PICTURES. Fetches Chromium (Debian) and playwright-core (npm) if missing.
+set -euo pipefail
+program="$(realpath "$1")"
+mkdir -p "$2"
+pictures="$(realpath "$2")"
+cd "$(dirname "$0")"
+
+as_root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi; }
+packages=()
+[ -n "${CHROMIUM:-}" ] || [ -x /usr/bin/chromium ] || packages+=(chromium)
+command -v node > /dev/null || packages+=(nodejs)
+command -v npm > /dev/null || packages+=(npm)
+if [ "${#packages[@]}" -gt 0 ]; then
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y "${packages[@]}"
+fi
+[ -d node_modules/playwright-core ] || PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm ci --no-audit --no-fund --silent
+node check.mjs "$program" "$pictures"
