@@ -126,6 +126,10 @@ const verdict = page => page.locator('#verdict').textContent();
 async function begin(page, choose = async () => {}) {
   await page.goto(`${address}#new`);
   await page.locator('#system option').first().waitFor({ state: 'attached' });
+  // What an earlier game chose stays in the form.
+  await page.selectOption('#from', 'start');
+  await page.selectOption('#clock', '');
+  await page.selectOption('#system', 'batch-first');
   await page.selectOption('#level-kind', 'nodes');
   await page.fill('#amount', '40');
   await choose();
@@ -270,6 +274,7 @@ try {
     count += 1;
   }
   const result = await verdict(page);
+  assert.ok(count >= 10, `${count} moves are no whole game`);
   assert.match(result, /^You win 1–0: checkmate/);
   said(`a whole game: ${count} moves, ${result}`);
   await picture(page, 'whole-game');

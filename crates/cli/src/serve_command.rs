@@ -99,8 +99,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let end = Arc::new(Notify::new());
     let interrupt = Arc::clone(&end);
     ctrlc::set_handler(move || interrupt.notify_one()).context("Ctrl-C cannot be caught")?;
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().context("no threads")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("no threads")?;
     let served = runtime.block_on(async {
         let server = Server::bind(options).await?;
         let address = server.address()?;

@@ -14,15 +14,16 @@ const ground = Chessground(element, {
   movable: { free: false, color: undefined, showDests: true, events: { after: moved } },
   premovable: { enabled: true, showDests: true, castle: true },
   drawable: { enabled: true, brushes: {
-    best: { key: 'best', color: '#2f7a73', opacity: 0.85, lineWidth: 11 },
-    other: { key: 'other', color: '#4b74a8', opacity: 0.55, lineWidth: 8 },
+    best: { key: 'best', color: '#123f7a', opacity: 1, lineWidth: 12 },
+    other: { key: 'other', color: '#123f7a', opacity: 0.5, lineWidth: 8 },
     green: { key: 'g', color: '#15781B', opacity: 1, lineWidth: 10 },
     red: { key: 'r', color: '#882020', opacity: 1, lineWidth: 10 },
     blue: { key: 'b', color: '#003088', opacity: 1, lineWidth: 10 },
     yellow: { key: 'y', color: '#e68f00', opacity: 1, lineWidth: 10 },
   } },
 });
-new ResizeObserver(() => ground.redrawAll()).observe(element);
+// A hidden board has no size to draw arrows in.
+new ResizeObserver(() => { if (element.clientWidth > 0) ground.redrawAll(); }).observe(element);
 
 async function moved(from, to, how) {
   const piece = ground.state.pieces.get(to);

@@ -97,7 +97,7 @@ function drawBounds() {
   const middle = (Math.min(...scale) + Math.max(...scale)) / 2;
   const half = Math.max(20, (Math.max(...scale) - Math.min(...scale)) / 2) * 1.15;
   const y = value => height / 2 - (Math.max(-1.2, Math.min(1.2, (value - middle) / half))) * (height / 2 - 6);
-  const step = (width - 44) / Math.max(moments.length, 60);
+  const step = (width - 44) / Math.max(moments.length, 24);
   const x = index => 38 + index * step;
   context.fillStyle = color('--soft');
   context.textAlign = 'right';

@@ -1,7 +1,7 @@
 //! A visitor's game against an engine: what was agreed, the moves and clocks, and how it is written down and shown.
 
-use arena::pgn::PgnText;
 use board::{CastlingMode, Color, Game, GameEnd, Move, Position, parse_uci, to_san, to_uci};
+use games::PgnText;
 use nets::System;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -96,7 +96,7 @@ fn game_of_pgn(pgn: &str) -> Result<Game, Refusal> {
     if pgn.len() > LONGEST_PGN {
         return Err(Refusal::new(format!("a PGN has at most {} KiB here", LONGEST_PGN / 1024)));
     }
-    let first = arena::pgn_games::read(pgn.as_bytes()).next();
+    let first = games::read(pgn.as_bytes()).next();
     let game = first
         .transpose()
         .map_err(|error| Refusal::new(format!("the PGN cannot be read: {error}")))?
@@ -112,7 +112,11 @@ impl Proposal {
     ///
     /// # Errors
     /// Something in it is not to be had, in words.
-    pub fn accept(self, chance: u64, engine_name: impl Fn(System) -> Option<String>) -> Result<Contest, Refusal> {
+    pub fn accept(
+        self,
+        chance: u64,
+        engine_name: impl Fn(System) -> Option<String>,
+    ) -> Result<Contest, Refusal> {
         let system: System = self.system.parse().map_err(Refusal)?;
         let engine_name =
             engine_name(system).ok_or_else(|| Refusal::new(format!("{system} does not play here")))?;
@@ -139,8 +143,8 @@ impl Proposal {
             Game::new(position_of(self.fen.trim(), self.chess960)?)
         } else if self.chess960 {
             let array = self.array.unwrap_or((chance >> 1) as u16 % 960);
-            let start = Position::chess960(array)
-                .ok_or_else(|| Refusal::new("Chess960 has the arrays 0 to 959"))?;
+            let start =
+                Position::chess960(array).ok_or_else(|| Refusal::new("Chess960 has the arrays 0 to 959"))?;
             Game::new(start)
         } else {
             Game::default()
@@ -343,9 +347,13 @@ impl Contest {
     /// As PGN.
     #[must_use]
     pub fn pgn(&self) -> String {
-        let engine = format!("Batch First ({}, {}, {})", self.system, self.engine_name, self.level.describe());
-        let (white, black) =
-            if self.engine.is_white() { (engine, "Visitor".to_owned()) } else { ("Visitor".to_owned(), engine) };
+        let engine =
+            format!("Batch First ({}, {}, {})", self.system, self.engine_name, self.level.describe());
+        let (white, black) = if self.engine.is_white() {
+            (engine, "Visitor".to_owned())
+        } else {
+            ("Visitor".to_owned(), engine)
+        };
         let date = self.begun.get(..10).unwrap_or("????-??-??").replace('-', ".");
         let mut tags = vec![
             ("Event", "Game on the Batch First page".to_owned()),

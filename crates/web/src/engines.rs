@@ -135,7 +135,16 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Thinks on a thread of its own; the search comes back with what it remembers.
+/// Ends a search for which nobody waits any more.
+struct StopOnDrop(Control);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// Thinks on a thread of its own; the search comes back with what it remembers. It ends, too, when this future is dropped.
 ///
 /// # Errors
 /// The evaluator failed.
@@ -146,6 +155,7 @@ pub async fn think(
     control: Control,
     mut report: impl FnMut(&SearchInfo) + Send + 'static,
 ) -> Result<(Box<dyn Search>, Outcome), Refusal> {
+    let _stop = StopOnDrop(control.clone());
     let thinking = task::spawn_blocking(move || {
         let outcome = search.search(&game, &limits, &control, &mut report);
         (search, outcome)

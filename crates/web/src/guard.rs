@@ -61,7 +61,12 @@ impl Guard {
             || self.names.iter().any(|own| own.eq_ignore_ascii_case(name))
     }
 
-    fn check(&self, method: &Method, headers: &HeaderMap, path: &str) -> Result<(), (StatusCode, &'static str)> {
+    fn check(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        path: &str,
+    ) -> Result<(), (StatusCode, &'static str)> {
         if method != Method::GET && method != Method::HEAD {
             return Err((StatusCode::METHOD_NOT_ALLOWED, "Only GET is answered here."));
         }
@@ -87,7 +92,9 @@ impl Guard {
     }
 
     fn has_token(&self, headers: &HeaderMap) -> bool {
-        self.token.as_deref().is_none_or(|token| cookie(headers, TOKEN).is_some_and(|found| same(found, token)))
+        self.token
+            .as_deref()
+            .is_none_or(|token| cookie(headers, TOKEN).is_some_and(|found| same(found, token)))
     }
 
     /// The token of a link, as `batch-first serve` prints it: `/?token=…`.
@@ -144,9 +151,10 @@ pub async fn stand(State(guard): State<Guard>, mut request: Request, next: Next)
             add_cookie(&mut response, TOKEN, token);
             response
         }
-        Ok(()) if !guard.has_token(request.headers()) => {
-            plain(StatusCode::UNAUTHORIZED, "A token is needed: open the link that `batch-first serve` printed.")
-        }
+        Ok(()) if !guard.has_token(request.headers()) => plain(
+            StatusCode::UNAUTHORIZED,
+            "A token is needed: open the link that `batch-first serve` printed.",
+        ),
         Ok(()) => {
             let known = cookie(request.headers(), VISITOR).filter(|text| is_secret(text)).map(str::to_owned);
             let fresh = if known.is_none() && is_front { secret().ok() } else { None };

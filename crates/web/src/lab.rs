@@ -131,7 +131,10 @@ fn list(root: Option<&Path>, journal: &str) -> Value {
             let facts = fs::metadata(folder.join(journal)).ok()?;
             let changed = facts.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_millis() as u64;
             let report = is_file(&folder.join("report.html"));
-            Some((changed, json!({ "name": name, "changed": changed, "bytes": facts.len(), "report": report })))
+            Some((
+                changed,
+                json!({ "name": name, "changed": changed, "bytes": facts.len(), "report": report }),
+            ))
         })
         .collect();
     all.sort_by_key(|(changed, _)| std::cmp::Reverse(*changed));
@@ -238,8 +241,10 @@ fn match_value(name: &str, head: &str, journal: &str) -> Value {
         .games()
         .rev()
         .take(20)
-        .map(|game| json!({ "number": game.number + 1, "white": game.white, "black": game.black,
-            "result": game.result(), "ending": game.ending, "plies": game.plies }))
+        .map(|game| {
+            json!({ "number": game.number + 1, "white": game.white, "black": game.black,
+            "result": game.result(), "ending": game.ending, "plies": game.plies })
+        })
         .collect();
     json!({ "name": name, "games": results.len(), "players": players, "duels": duels, "latest": latest })
 }
@@ -261,7 +266,8 @@ mod tests {
             fs::write(root.path().join(run).join(RUN_JOURNAL), "{}\n").unwrap();
         }
         std::os::unix::fs::symlink(outside.path(), root.path().join("link")).unwrap();
-        std::os::unix::fs::symlink(outside.path().join("secret"), root.path().join("one/report.html")).unwrap();
+        std::os::unix::fs::symlink(outside.path().join("secret"), root.path().join("one/report.html"))
+            .unwrap();
         let names: Vec<String> = folders(root.path(), RUN_JOURNAL).into_keys().collect();
         assert_eq!(names, ["group/part", "one"]);
         let lab = Lab { runs: Some(root.path().to_owned()), matches: None };
@@ -301,7 +307,8 @@ mod tests {
             .to_string()
         };
         let journal = [game(0, 0, 2), game(1, 1, 1), "{\"number\"".to_owned()].join("\n");
-        let head = json!({ "settings": ["Gauntlet", "2 openings", "Rules", "One: internal", "Two: internal"] });
+        let head =
+            json!({ "settings": ["Gauntlet", "2 openings", "Rules", "One: internal", "Two: internal"] });
         let table = match_value("m", &head.to_string(), &journal);
         assert_eq!(table["games"], json!(2));
         assert_eq!(table["players"][0]["name"], json!("One"));

@@ -34,13 +34,25 @@ const RATE: f64 = 20.0;
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Ask {
     NewGame(Proposal),
-    Open { game: i64 },
+    Open {
+        game: i64,
+    },
     Close {},
-    Move { game: i64, ply: usize, uci: String },
-    TakeBack { game: i64 },
-    Resign { game: i64 },
+    Move {
+        game: i64,
+        ply: usize,
+        uci: String,
+    },
+    TakeBack {
+        game: i64,
+    },
+    Resign {
+        game: i64,
+    },
     Games {},
-    Delete { game: i64 },
+    Delete {
+        game: i64,
+    },
     /// Show a position.
     Look(Question),
     /// Show it and think about it.
@@ -173,7 +185,10 @@ impl Page {
             Ask::NewGame(proposal) => {
                 let engines = &self.app.engines;
                 let name = |system| {
-                    engines.systems().find(|(other, _)| *other == system).map(|(_, network)| network.name.clone())
+                    engines
+                        .systems()
+                        .find(|(other, _)| *other == system)
+                        .map(|(_, network)| network.name.clone())
                 };
                 let mut bytes = [0; 8];
                 getrandom::fill(&mut bytes).map_err(|error| Refusal(error.to_string()))?;

@@ -112,8 +112,7 @@ impl Store {
         connection
             .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;")
             .map_err(failed)?;
-        let found: i64 =
-            connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
+        let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
         match found {
             0 => connection
                 .execute_batch(&format!("BEGIN; {TABLES} PRAGMA user_version = {FORMAT}; COMMIT;"))
@@ -221,7 +220,8 @@ impl Store {
             let moves = statement.query_map([id], |row| {
                 let white: Option<i64> = row.get(1)?;
                 let black: Option<i64> = row.get(2)?;
-                let clocks = white.zip(black).map(|(white, black)| (white.unsigned_abs(), black.unsigned_abs()));
+                let clocks =
+                    white.zip(black).map(|(white, black)| (white.unsigned_abs(), black.unsigned_abs()));
                 Ok(StoredMove { uci: row.get(0)?, clocks })
             })?;
             game.moves = moves.collect::<Result<_, _>>()?;
@@ -260,11 +260,10 @@ impl Store {
     pub async fn take_back(&self, id: i64, ply: usize) -> Result<(), Refusal> {
         self.with(move |connection| {
             let transaction = connection.transaction()?;
-            transaction.execute("DELETE FROM moves WHERE game = ?1 AND ply >= ?2", params![id, ply as i64])?;
-            transaction.execute(
-                "UPDATE games SET spent_ms = 0, result = NULL, ending = NULL WHERE id = ?1",
-                [id],
-            )?;
+            transaction
+                .execute("DELETE FROM moves WHERE game = ?1 AND ply >= ?2", params![id, ply as i64])?;
+            transaction
+                .execute("UPDATE games SET spent_ms = 0, result = NULL, ending = NULL WHERE id = ?1", [id])?;
             Ok(transaction.commit()?)
         })
         .await
@@ -284,10 +283,8 @@ impl Store {
     /// The disk failed.
     pub async fn set_spent(&self, id: i64, milliseconds: u64) -> Result<(), Refusal> {
         self.with(move |connection| {
-            connection.execute(
-                "UPDATE games SET spent_ms = ?2 WHERE id = ?1",
-                params![id, milliseconds as i64],
-            )?;
+            connection
+                .execute("UPDATE games SET spent_ms = ?2 WHERE id = ?1", params![id, milliseconds as i64])?;
             Ok(())
         })
         .await
@@ -328,8 +325,8 @@ impl Store {
     /// The visitor has no such game, or the disk failed.
     pub async fn delete(&self, visitor: String, id: i64) -> Result<(), Refusal> {
         self.with(move |connection| {
-            let count =
-                connection.execute("DELETE FROM games WHERE id = ?1 AND visitor = ?2", params![id, visitor])?;
+            let count = connection
+                .execute("DELETE FROM games WHERE id = ?1 AND visitor = ?2", params![id, visitor])?;
             if count == 0 {
                 return Err(Refusal::new(format!("you have no game {id}")));
             }

@@ -27,7 +27,10 @@ const MOST_OPEN: usize = 64;
 #[derive(Clone, Debug)]
 pub enum Wish {
     /// A move in UCI notation or SAN, and the number of plies before it.
-    Move { ply: usize, uci: String },
+    Move {
+        ply: usize,
+        uci: String,
+    },
     TakeBack,
     Resign,
     /// Somebody looks at the game (again).
@@ -151,7 +154,6 @@ fn resumed_at(contest: &Contest) -> Instant {
 
 /// A running search; ends with it.
 struct Thinking {
-    control: Control,
     task: JoinHandle<Result<Thought, Refusal>>,
     /// When a place was found; none while it waits.
     began: watch::Receiver<Option<Instant>>,
@@ -159,7 +161,7 @@ struct Thinking {
 
 impl Drop for Thinking {
     fn drop(&mut self) {
-        self.control.stop();
+        // The search itself ends with the task that waits for it.
         self.task.abort();
     }
 }
@@ -353,8 +355,6 @@ impl Table {
         let (game, system) = (contest.game().clone(), contest.system);
         let engines = Arc::clone(&self.tables.engines);
         let resting = self.search.take();
-        let control = Control::default();
-        let its_control = control.clone();
         let (start, began) = watch::channel(None);
         let task = tokio::spawn(async move {
             let place = engines.place().await?;
@@ -366,11 +366,11 @@ impl Table {
                     .build(system, 1, batch_of(system))
                     .map_err(|error| Refusal::new(format!("the engine cannot play: {error}")))?,
             };
-            let (search, outcome) = think(search, game, limits, its_control, |_| {}).await?;
+            let (search, outcome) = think(search, game, limits, Control::default(), |_| {}).await?;
             drop(place);
             Ok(Thought { search, outcome, elapsed: started.elapsed() })
         });
-        self.thinking = Some(Thinking { control, task, began });
+        self.thinking = Some(Thinking { task, began });
     }
 
     async fn take(&mut self, thought: Result<Thought, Refusal>) {

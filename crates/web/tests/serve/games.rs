@@ -8,8 +8,10 @@ use crate::visitor::{Page, Wishes, proposal, serve};
 async fn play(page: &mut Page, game: &Value, uci: &str) -> Value {
     let ply = game["moves"].as_array().unwrap().len();
     page.say(json!({ "type": "move", "game": game["id"], "ply": ply, "uci": uci })).await;
-    page.until("game", |state| state["moves"].as_array().unwrap().len() == ply + 2 || !state["result"].is_null())
-        .await
+    page.until("game", |state| {
+        state["moves"].as_array().unwrap().len() == ply + 2 || !state["result"].is_null()
+    })
+    .await
 }
 
 fn ucis(state: &Value) -> Vec<&str> {

@@ -93,7 +93,8 @@ async fn only_get_is_answered_and_nothing_may_be_framed() {
 async fn without_the_token_nothing_is_shown() {
     let house = serve(Wishes { token: Some("right-token"), ..Wishes::default() }).await;
     let visitor = format!("batch-first-visitor={}", "0".repeat(32));
-    for path in ["/", "/?token=wrong-token", "/?token=", "/?token=right-toke", "/page/app.js", "/games/1.pgn"] {
+    for path in ["/", "/?token=wrong-token", "/?token=", "/?token=right-toke", "/page/app.js", "/games/1.pgn"]
+    {
         assert_eq!(house.get(path).await.status, 401, "{path}");
     }
     for cookie in [visitor.clone(), format!("{visitor}; batch-first-token=wrong")] {
