@@ -89,7 +89,11 @@ function watch(page) {
 }
 
 const said = text => process.stdout.write(`${text}\n`);
-const picture = (page, name) => page.screenshot({ path: join(pictures, `${name}.png`), animations: 'disabled' });
+async function picture(page, name) {
+  // Pieces come to rest.
+  await page.waitForTimeout(300);
+  await page.screenshot({ path: join(pictures, `${name}.png`) });
+}
 
 // Where a square is on the screen, as the player sees it.
 async function square(page, name) {

@@ -269,7 +269,7 @@ export function list(message) {
 function row({ id, begun, system, level: how, engine_white, plies, result, ending }) {
   const side = engine_white ? 'Black' : 'White';
   const open = make('a', { className: 'open', href: `#game/${id}` },
-    make('span', { textContent: new Date(begun).toLocaleString() }),
+    make('span', { textContent: new Date(begun).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' }) }),
     make('span', { textContent: `${side} against ${NAMES[system] ?? system} ` },
       make('small', { textContent: system === 'convchess' ? '' : level(how) })),
     make('span', {}, result ? `${result.replace('1/2-1/2', '½–½')} ` : 'goes on ',

@@ -1,7 +1,7 @@
 //! The page: games against the engine, analysis with a view into the search, training runs and matches, in a browser.
 //!
 //! One server ([`Server`]) with its files inside. Each open page is a web socket; each open game is a task that keeps its
-//! moves in a SQLite file ([`Store`]) before it answers; searches wait in a fair queue ([`Engines`]).
+//! moves in a SQLite file before it answers; searches share an evaluator and wait in a fair queue.
 
 mod analysis;
 mod assets;
@@ -16,15 +16,16 @@ mod socket;
 mod store;
 mod table;
 
-pub use error::{Refusal, WebError};
+pub use error::WebError;
 pub use guard::secret;
 pub use lab::Lab;
-pub use levels::{Level, MEASURED, Measured};
 pub use server::{Options, Server};
-pub use store::{ListedGame, Store, StoredGame, StoredMove};
 
 use analysis::{Analysis, Question};
 use contest::{Contest, Proposal};
 use engines::Engines;
+use error::Refusal;
 use guard::Guard;
+use levels::Level;
+use store::{Store, StoredGame, StoredMove};
 use table::{Seat, Tables, Wish};

@@ -236,7 +236,14 @@ impl Table {
             Some(_) => "yes",
         };
         let shown = self.contest.show(self.id, self.used(), thinking, self.notice.as_deref());
-        self.states.send_replace(Arc::from(shown.to_string()));
+        let shown = shown.to_string();
+        self.states.send_if_modified(|state| {
+            let is_new = **state != *shown;
+            if is_new {
+                *state = Arc::from(shown);
+            }
+            is_new
+        });
     }
 
     /// Milliseconds that the side to move has used, where its clock runs.

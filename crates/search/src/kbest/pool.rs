@@ -120,6 +120,9 @@ mod tests {
         pool.push(ticket(3, 2), 0);
         pool.push(ticket(4, 40), 0);
         pool.push(ticket(5, 2), 0);
+        let census = pool.census();
+        assert_eq!([census[1][3], census[0][1], census[0][2], census[0][PLIES - 1]], [1, 1, 2, 1]);
+        assert_eq!(census.iter().flatten().sum::<u32>(), 5);
         let order: Vec<u32> = std::iter::from_fn(|| pool.pop()).map(|ticket| ticket.frame).collect();
         assert_eq!(order, [4, 5, 3, 2, 1]);
     }

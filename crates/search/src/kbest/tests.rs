@@ -381,3 +381,32 @@ fn there_is_a_line_however_few_the_evaluations() {
         }
     }
 }
+
+#[test]
+fn a_view_is_made_for_whoever_asks_and_changes_nothing() {
+    let limits = Limits { nodes: Some(3_000), ..Limits::default() };
+    let mut search = as_it_plays(1, 16, 2);
+    let control = Control::default();
+    let unwatched = search.search(&Game::default(), &limits, &control, &mut |_| {}).unwrap();
+    assert!(control.take_view().is_none(), "nobody asked");
+
+    let mut search = as_it_plays(1, 16, 2);
+    let mut views = Vec::new();
+    control.ask_for_view();
+    let watched = search
+        .search(&Game::default(), &limits, &control, &mut |_| {
+            views.extend(control.take_view());
+            control.ask_for_view();
+        })
+        .unwrap();
+    assert_eq!((watched.best, watched.nodes), (unwatched.best, unwatched.nodes));
+    assert!(views.len() >= 2);
+    for view in &views {
+        assert!(view.lower <= view.upper && (1..=2).contains(&view.line), "{view:?}");
+        assert!((1..=view.width).contains(&view.batch) && view.width <= 16, "{view:?}");
+        assert!(view.evaluations <= 16 * view.batches && view.evaluations <= 3_000, "{view:?}");
+    }
+    let tickets = |view: &View| view.bins.iter().flatten().sum::<u32>();
+    assert!(views.iter().any(|view| view.open > 1 && tickets(view) > 0));
+    assert!(views.is_sorted_by_key(|view| view.evaluations));
+}

@@ -201,7 +201,7 @@ async fn proposals_that_cannot_be_met_are_refused_in_words() {
         (json!({ "clock": [100_000_000, 0] }), "clock"),
         (json!({ "fen": "rubbish" }), "FEN"),
         (json!({ "fen": long_fen + "/k7/8 w - - 0 1" + &"x".repeat(200) }), "FEN"),
-        (json!({ "fen": "8/8/8/8/8/8/8/8 w - - 0 1" }), "FEN"),
+        (json!({ "fen": "8/8/8/8/8/8/8/8 w - - 0 1" }), "missing king"),
         (json!({ "fen": "7k/6Q1/6K1/8/8/8/8/8 b - - 0 1" }), "over"),
         (json!({ "pgn": long_pgn }), "KiB"),
         (json!({ "chess960": true, "array": 960 }), "960"),

@@ -129,7 +129,7 @@ impl House {
         }
         let stream = TcpStream::connect(self.address).await.unwrap();
         match client_async(request, stream).await {
-            Ok((socket, _)) => Ok(Page { socket }),
+            Ok((socket, _)) => Ok(Page { socket, latest: 0 }),
             Err(Error::Http(response)) => Err(response.status()),
             Err(error) => panic!("{error}"),
         }
@@ -151,6 +151,8 @@ impl House {
 /// An open page.
 pub struct Page {
     socket: WebSocketStream<TcpStream>,
+    /// Number of the game that was begun last.
+    latest: i64,
 }
 
 impl Page {
@@ -199,7 +201,11 @@ impl Page {
     /// Begins a game against 20 evaluations a move; `changes` overrides.
     pub async fn begin(&mut self, changes: Value) -> Value {
         self.say(proposal(changes)).await;
-        self.expect("game").await
+        // The game before may still have something to say.
+        let before = self.latest;
+        let state = self.until("game", |state| state["id"].as_i64() > Some(before)).await;
+        self.latest = state["id"].as_i64().unwrap();
+        state
     }
 }
 
