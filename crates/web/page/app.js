@@ -34,7 +34,7 @@ function route() {
     enter('play');
     if (play.current()?.id !== Number(id)) {
       awaited = Number(id);
-      send({ type: 'open', game: awaited });
+      play.open(awaited);
     }
   } else if (name === 'analyse' || name === 'lab') {
     enter(name);
@@ -56,7 +56,7 @@ on('hello', message => {
   lab.hello(message);
   route();
   // After a lost connection: what was open is opened again.
-  if (play.current()) send({ type: 'open', game: play.current().id });
+  if (play.current()) play.open(play.current().id);
   if (view === 'analyse') analyse.refresh();
 });
 on('lost', () => { by('offline').hidden = false; });

@@ -9,6 +9,8 @@ let ply = 0;            // the position that is shown
 let heard = 0;          // when that was
 let measured = [];
 let visible = true;
+let wanted = null;      // number of the game that was asked for, or 'new'
+let newest = 0;         // the highest number so far; that of a new game is higher
 
 export const current = () => game;
 
@@ -89,6 +91,7 @@ by('strength').oninput = strengthChosen;
 by('from').onchange = fromChosen;
 by('proposal').onsubmit = event => {
   event.preventDefault();
+  wanted = 'new';
   const from = by('from').value;
   const clock = by('clock').value;
   const array = by('array').value;
@@ -105,8 +108,13 @@ by('proposal').onsubmit = event => {
   });
 };
 
+export function open(id) {
+  wanted = id;
+  send({ type: 'open', game: id });
+}
+
 export function propose() {
-  game = null;
+  game = wanted = null;
   send({ type: 'close' });
   by('proposal').hidden = false;
   by('game').hidden = true;
@@ -119,6 +127,9 @@ export function propose() {
 
 export function state(message) {
   const isNew = game?.id !== message.id;
+  // A game that was left may still have had something to say.
+  if (isNew && message.id !== wanted && !(wanted === 'new' && message.id > newest)) return;
+  newest = Math.max(newest, message.id);
   const wasLast = isNew || ply === game.moves.length;
   game = message;
   heard = performance.now();
