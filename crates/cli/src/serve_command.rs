@@ -75,19 +75,20 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         None => Some(secret()?),
     };
     let games = args.games.map_or_else(default_games, Ok)?;
-    if let Some(folder) = games.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
-    }
     for folder in args.runs.iter().chain(&args.matches) {
         ensure!(folder.is_dir(), "`{}` is no folder", folder.display());
     }
     let runs = args.runs.or_else(|| Some(PathBuf::from("runs")).filter(|runs| runs.is_dir()));
+    let networks = networks(&args.net)?;
+    if let Some(folder) = games.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
+    }
     let options = Options {
         listen: args.listen,
         token: token.clone(),
         names: args.name,
         games: Some(games),
-        networks: networks(&args.net)?,
+        networks,
         cpu: CpuOptions {
             threads: args.threads.map_or_else(processors, |threads| threads as usize),
             precision: args.precision,
