@@ -221,7 +221,8 @@ try {
   // A premove is played as soon as the engine has moved.
   await begin(page, async () => {
     await page.selectOption('#level-kind', 'time');
-    await page.fill('#amount', '2');
+    // Long enough for the premove, however busy the machine is.
+    await page.fill('#amount', '10');
     await page.check('[name=side][value=white]', { force: true });
   });
   await drag(page, 'd2', 'd4');

@@ -1,4 +1,5 @@
 //! `serve` on the command line: who gets in, and what is refused before anything is served.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -7,12 +8,16 @@ use std::{
 };
 
 /// A server that ends with the test, its link, and the folder of its games.
-struct Served(Child, String, tempfile::TempDir);
+struct Served {
+    child: Child,
+    link: String,
+    _games: tempfile::TempDir,
+}
 
 impl Drop for Served {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -28,7 +33,7 @@ fn serve(arguments: &[&str]) -> Served {
         .unwrap();
     let mut link = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut link).unwrap();
-    Served(child, link.trim().to_owned(), folder)
+    Served { child, link: link.trim().to_owned(), _games: folder }
 }
 
 /// The status line of an answer.
@@ -43,7 +48,7 @@ fn get(port: &str, path: &str) -> String {
 #[test]
 fn on_this_machine_no_token_is_needed() {
     let served = serve(&["--listen", "127.0.0.1:0"]);
-    let port = served.1.strip_prefix("http://127.0.0.1:").and_then(|rest| rest.strip_suffix('/')).unwrap();
+    let port = served.link.strip_prefix("http://127.0.0.1:").and_then(|rest| rest.strip_suffix('/')).unwrap();
     assert!(get(port, "/").contains("200"));
 }
 
@@ -51,7 +56,7 @@ fn on_this_machine_no_token_is_needed() {
 fn beyond_this_machine_there_is_always_a_token() {
     let served = serve(&["--listen", "0.0.0.0:0"]);
     let (port, token) =
-        served.1.strip_prefix("http://0.0.0.0:").and_then(|rest| rest.split_once("/?token=")).unwrap();
+        served.link.strip_prefix("http://0.0.0.0:").and_then(|rest| rest.split_once("/?token=")).unwrap();
     assert!(token.len() == 32 && token.bytes().all(|byte| byte.is_ascii_hexdigit()), "{token}");
     assert!(get(port, "/").contains("401"));
     assert!(get(port, "/?token=00000000000000000000000000000000").contains("401"));

@@ -6,6 +6,8 @@ import { NAMES, by, moveList, make, score, short } from './page.js';
 import * as inside from './inside.js';
 
 const START = 'rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1';
+// Milliseconds between two questions.
+const PAUSE = 80;
 
 let line = { start: START, chess960: false, moves: [] };
 let ply = 0;
@@ -14,6 +16,8 @@ let tag = 0;
 let thinking = false;
 let visible = false;
 let answer = null;
+let asked = 0;          // when a question was last sent
+let later = 0;
 let position = null;
 
 export function hello(message) {
@@ -37,11 +41,20 @@ export function leave() {
   if (!visible) return;
   visible = false;
   thinking = false;
+  clearTimeout(later);
   send({ type: 'stop' });
   by('evaluation').hidden = true;
 }
 
+// Not for every step of a key that is held down.
 function ask() {
+  clearTimeout(later);
+  const wait = asked + PAUSE - performance.now();
+  if (wait > 0) {
+    later = setTimeout(ask, wait);
+    return;
+  }
+  asked = performance.now();
   tag += 1;
   answer = null;
   send({

@@ -2,7 +2,10 @@
 //! seen enough.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -126,6 +129,8 @@ type Resting = Arc<Mutex<Option<((System, usize, usize), Box<dyn Search>)>>>;
 pub struct Analysis {
     engines: Arc<Engines>,
     resting: Resting,
+    /// Does the search run? If not, it waits for a place.
+    searches: Arc<AtomicBool>,
     running: Option<(Control, JoinHandle<()>)>,
     answers: watch::Sender<Arc<str>>,
 }
@@ -142,18 +147,17 @@ impl Drop for Analysis {
 impl Analysis {
     /// Answers go to `answers`, as JSON.
     pub fn new(engines: Arc<Engines>, answers: watch::Sender<Arc<str>>) -> Self {
-        Self { engines, resting: Arc::default(), running: None, answers }
+        Self { engines, resting: Arc::default(), searches: Arc::default(), running: None, answers }
     }
 
     /// Ends what runs.
     pub async fn stop(&mut self) {
         if let Some((control, task)) = self.running.take() {
             control.stop();
-            if self.resting.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
-                // It still waits for a place.
+            if !self.searches.load(Ordering::Acquire) {
                 task.abort();
             }
-            // However it ended.
+            // However it ends; a search that runs comes back with what it remembers.
             let _ = task.await;
         }
     }
@@ -167,6 +171,7 @@ impl Analysis {
             subject,
             Arc::clone(&self.engines),
             Arc::clone(&self.resting),
+            Arc::clone(&self.searches),
             control.clone(),
             answers,
         ));
@@ -178,6 +183,7 @@ async fn answer(
     subject: Subject,
     engines: Arc<Engines>,
     resting: Resting,
+    searches: Arc<AtomicBool>,
     control: Control,
     answers: watch::Sender<Arc<str>>,
 ) {
@@ -185,7 +191,7 @@ async fn answer(
     let send = |value: Value| {
         answers.send_replace(Arc::from(value.to_string()));
     };
-    if let Err(refusal) = look(subject, &engines, &resting, &control, &send).await {
+    if let Err(refusal) = look(subject, &engines, &resting, &searches, &control, &send).await {
         send(json!({ "type": "analysis", "tag": tag, "state": "failed", "error": refusal.to_string() }));
     }
 }
@@ -195,6 +201,7 @@ async fn look(
     subject: Subject,
     engines: &Engines,
     resting: &Resting,
+    searches: &AtomicBool,
     control: &Control,
     send: &impl Fn(Value),
 ) -> Result<(), Refusal> {
@@ -224,6 +231,7 @@ async fn look(
             }
             return Ok(());
         }
+        searches.store(true, Ordering::Release);
         let turn = Control::default();
         let lines = Arc::clone(&shown.lines);
         let limits = Limits { movetime: Some(LONGEST.saturating_sub(used)), ..Limits::default() };
@@ -239,10 +247,10 @@ async fn look(
         });
         let mut thinking = std::pin::pin!(thinking);
         let mut gave_way = false;
-        let (search, _) = loop {
+        let thought = loop {
             turn.ask_for_view();
             tokio::select! {
-                thought = &mut thinking => break thought?,
+                thought = &mut thinking => break thought,
                 () = sleep(PERIOD) => {}
             }
             send(shown.value("running", turn.take_view().as_ref()));
@@ -251,6 +259,8 @@ async fn look(
                 turn.stop();
             }
         };
+        searches.store(false, Ordering::Release);
+        let (search, _) = thought?;
         *resting.lock().unwrap_or_else(PoisonError::into_inner) = Some((subject.key(), search));
         drop(place);
         used += began.elapsed();

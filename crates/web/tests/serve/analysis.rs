@@ -97,7 +97,7 @@ async fn visitors_take_turns_at_a_single_place() {
 async fn questions_beyond_bounds_are_refused() {
     let house = serve(Wishes::default()).await;
     let mut page = house.page(&house.visitor().await).await;
-    let many = vec!["g1f3", "g8f6", "f3g1", "f6g8"].repeat(400);
+    let many = ["g1f3", "g8f6", "f3g1", "f6g8"].repeat(400);
     for (changes, word) in [
         (json!({ "lines": 0 }), "lines"),
         (json!({ "lines": 6 }), "lines"),

@@ -1,4 +1,5 @@
 //! The page's server from outside: real connections to a listening server.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod analysis;
 mod games;
