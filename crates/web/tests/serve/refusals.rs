@@ -173,7 +173,11 @@ async fn floods_and_giants_are_cut_off() {
     }
     page.text(&"[".repeat(60_000)).await;
     page.expect("error").await;
-    // More messages than anybody can mean.
+    // As many messages as a quick hand sends are answered; a flood ends the connection.
+    for _ in 0..30 {
+        page.say(json!({ "type": "games" })).await;
+        page.expect("games").await;
+    }
     for _ in 0..400 {
         page.say(json!({ "type": "games" })).await;
     }
@@ -181,7 +185,7 @@ async fn floods_and_giants_are_cut_off() {
     while page.hear().await.is_some() {
         answers += 1;
     }
-    assert!((20..400).contains(&answers), "{answers}");
+    assert!(answers < 400, "{answers}");
     // More pages than anybody needs; others still get in.
     let cookie = format!("batch-first-visitor={visitor}");
     let mut pages = Vec::new();
