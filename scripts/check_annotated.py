@@ -65,7 +65,7 @@ def main():
                     assert lost > marked[glyph] - 0.1, (ours, node.ply(), glyph, lost)
             before, node = score, node.next()
     assert next(theirs, None) is None, "more games than there were"
-    assert counts["games"] > 0 and counts["positions"] > 0
+    assert all(counts.values()), counts
     print(", ".join(f"{count} {name}" for name, count in counts.items()) + ": as python-chess reads them")
 
 

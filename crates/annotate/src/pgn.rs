@@ -83,11 +83,29 @@ fn evaluation(score: Score) -> String {
     format!("[%eval {}]", white(score))
 }
 
+/// A comment of the file without the verdict of an earlier analysis, this program's or Lichess's.
+fn without_verdict(comment: &str) -> Option<String> {
+    const END: &str = " was best.";
+    let rest = match (comment.find('('), comment.find(" \u{2192} "), comment.find(END)) {
+        (Some(from), Some(arrow), Some(to)) if from < arrow && arrow < to => {
+            format!("{}{}", &comment[..from], &comment[to + END.len()..])
+        }
+        _ => comment.to_owned(),
+    };
+    let rest = rest.trim();
+    (!rest.is_empty()).then(|| rest.to_owned())
+}
+
 /// What there is to say after `ply` plies: evaluation, verdict, and what the file said there.
 fn comment(review: &Review, ply: usize, verdict: Option<String>) -> Option<String> {
     let look = review.looks[ply].as_ref();
     let eval = look.map(|look| evaluation(look.lines[0].score));
-    let old = review.source.comments.iter().filter(|(at, _)| *at == ply).map(|(_, text)| text.clone());
+    let old = review
+        .source
+        .comments
+        .iter()
+        .filter(|(at, _)| *at == ply)
+        .filter_map(|(_, text)| without_verdict(text));
     let parts: Vec<String> = eval.into_iter().chain(verdict).chain(old).collect();
     (!parts.is_empty()).then(|| parts.join(" "))
 }

@@ -1,6 +1,6 @@
 //! One game: what the search says of each of its positions, and what that says of its moves.
 
-use board::{Game, Move};
+use board::{Game, Move, Position};
 use eval::EvalError;
 use games::PgnGame;
 use search::{Control, Limits, Score, Search};
@@ -51,11 +51,9 @@ impl Review {
         control: &Control,
     ) -> Result<Option<Self>, EvalError> {
         search.clear();
-        let mut at = vec![Game::new(source.game.start().clone())];
+        let mut positions = vec![source.game.start().clone()];
         for &mv in source.game.moves() {
-            let mut next = at[at.len() - 1].clone();
-            next.play(mv);
-            at.push(next);
+            positions.push(positions[positions.len() - 1].after(mv));
         }
         let plies = source.game.moves().len();
         // The first move that is judged needs the position before it.
@@ -64,11 +62,12 @@ impl Review {
         let mut looks = vec![None; plies + 1];
         let mut scores = vec![None; plies + 1];
         for ply in (first..=last).rev() {
-            if at[ply].position().legal_moves().is_empty() {
-                scores[ply] = at[ply].end().map(score_of_end);
+            let game = game_at(&positions, source.game.moves(), ply);
+            if game.position().legal_moves().is_empty() {
+                scores[ply] = game.end().map(score_of_end);
                 continue;
             }
-            let look = look(&at[ply], search, &analysis.limits(), control)?;
+            let look = look(&game, search, &analysis.limits(), control)?;
             if control.is_stopped() {
                 return Ok(None);
             }
@@ -99,6 +98,16 @@ impl Review {
     pub fn mark(&self, ply: usize) -> Option<Mark> {
         Mark::of(self.loss(ply)?)
     }
+}
+
+/// The game up to a position, as far back as a repetition can reach, so that it stays short however long the game is.
+fn game_at(positions: &[Position], moves: &[Move], ply: usize) -> Game {
+    /// Twice the fifty moves of each side, in plies.
+    const REACH: usize = 200;
+    let back = (positions[ply].halfmove_clock() as usize).min(ply).min(REACH);
+    let mut game = Game::new(positions[ply - back].clone());
+    moves[ply - back..ply].iter().for_each(|&mv| game.play(mv));
+    game
 }
 
 fn look(

@@ -128,6 +128,12 @@ impl Outputs {
         Ok(Self { pgn, json, games })
     }
 
+    /// Tell these outputs from others.
+    #[cfg(feature = "queue")]
+    pub(crate) fn ids(&self) -> (u64, Option<u64>) {
+        (self.pgn.id(), self.json.as_ref().map(Output::id))
+    }
+
     pub(crate) fn progress(&self) -> AnnotateProgress {
         AnnotateProgress { games: self.games, positions: self.pgn.positions() }
     }

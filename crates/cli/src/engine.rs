@@ -181,7 +181,7 @@ pub struct Many {
     system: System,
     calibration: Calibration,
     algorithm: Algorithm,
-    /// Program, network with its fingerprint, and search unless it is the default.
+    /// Program, network with its fingerprint, and search, code path and number format unless they are the default.
     pub name: String,
 }
 
@@ -208,13 +208,18 @@ impl Many {
             Algorithm::KBest => String::new(),
             other => format!(", search {}", other.name()),
         };
+        let given = [
+            options.path.map(|path| format!(", {path}")),
+            options.precision.map(|precision| format!(", {precision}")),
+        ];
+        let format: String = given.into_iter().flatten().collect();
         Ok(Self {
             shared: Shared::new(Box::new(first), more),
             system,
             calibration: network.calibration.clone(),
             algorithm: options.algorithm,
             name: format!(
-                "Batch First {}, network {} {}{search}",
+                "Batch First {}, network {} {}{search}{format}",
                 env!("CARGO_PKG_VERSION"),
                 network.name,
                 network.fingerprint()

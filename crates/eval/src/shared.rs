@@ -6,6 +6,7 @@
 
 use std::{
     collections::VecDeque,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
 };
 
@@ -27,6 +28,8 @@ struct House {
 
 struct State {
     free: Vec<Box<dyn Evaluator>>,
+    /// Evaluators that are left: one that panicked is gone.
+    left: usize,
     waiting: VecDeque<Request>,
 }
 
@@ -52,7 +55,7 @@ impl Shared {
         let mut free = more;
         free.push(evaluator);
         let evaluators = free.len();
-        let state = Mutex::new(State { free, waiting: VecDeque::new() });
+        let state = Mutex::new(State { left: evaluators, free, waiting: VecDeque::new() });
         Self { house: Arc::new(House { state, evaluators, preferred, largest, description }) }
     }
 
@@ -135,6 +138,10 @@ impl Evaluator for Client {
                 return answer;
             }
             let is_waiting = state.waiting.iter().any(|request| Arc::ptr_eq(&request.seat, &seat));
+            if is_waiting && state.left == 0 {
+                state.waiting.retain(|request| !Arc::ptr_eq(&request.seat, &seat));
+                return Err(EvalError::Device("no evaluator is left".to_owned()));
+            }
             let evaluator = if is_waiting { state.free.pop() } else { None };
             let Some(mut evaluator) = evaluator else {
                 state = seat.called.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -142,9 +149,21 @@ impl Evaluator for Client {
             };
             let requests = self.house.take(&mut state.waiting);
             drop(state);
-            let answers = evaluate(evaluator.as_mut(), requests);
+            let seats: Vec<Arc<Seat>> = requests.iter().map(|request| Arc::clone(&request.seat)).collect();
+            // A panic is the end of this evaluator, not of everybody who waits for it.
+            let answers = catch_unwind(AssertUnwindSafe(|| evaluate(evaluator.as_mut(), requests)));
             state = self.house.lock();
-            state.free.push(evaluator);
+            let answers = match answers {
+                Ok(answers) => {
+                    state.free.push(evaluator);
+                    answers
+                }
+                Err(_) => {
+                    state.left -= 1;
+                    let failed = || Err(EvalError::Device("the evaluator panicked".to_owned()));
+                    seats.into_iter().map(|seat| (seat, failed())).collect()
+                }
+            };
             for (seat, answer) in answers {
                 *seat.answer() = Some(answer);
                 seat.called.notify_one();
@@ -352,6 +371,41 @@ mod tests {
         for client in [&mut other, &mut one] {
             assert!(client.wait().unwrap_err().to_string().contains("burnt"));
         }
+    }
+
+    #[test]
+    fn a_panic_ends_an_evaluator_and_nobody_waits_for_ever() {
+        struct Panicking;
+        impl Evaluator for Panicking {
+            fn submit(&mut self, _: Batch) -> Result<(), EvalError> {
+                panic!("as a test")
+            }
+            fn wait(&mut self) -> Result<Answered, EvalError> {
+                Err(EvalError::NothingInFlight)
+            }
+            fn in_flight(&self) -> usize {
+                0
+            }
+            fn preferred_batch(&self) -> usize {
+                1
+            }
+            fn largest_batch(&self) -> usize {
+                16
+            }
+            fn describe(&self) -> String {
+                String::new()
+            }
+        }
+        let shared = Shared::new(Box::new(Panicking), Vec::new());
+        thread::scope(|scope| {
+            for number in 1..8 {
+                let mut client = shared.client();
+                scope.spawn(move || {
+                    client.submit(batch(number)).unwrap();
+                    assert!(matches!(client.wait(), Err(EvalError::Device(_))));
+                });
+            }
+        });
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The output: a PGN that only grows, and a progress file beside it that says how much of it is complete.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{File, OpenOptions, TryLockError},
+    hash::{BuildHasher, RandomState},
     io::{self, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
 };
@@ -21,6 +22,9 @@ struct Progress {
     positions: u64,
     /// Length of the output in bytes.
     bytes: u64,
+    /// Tells this output from an earlier one of the same name.
+    #[serde(default)]
+    id: u64,
 }
 
 /// An output that grows by whole games.
@@ -52,12 +56,16 @@ impl Output {
                 if std::fs::metadata(path).is_ok_and(|facts| facts.len() > 0) {
                     return Err(FileError::NotResumable { path: path.to_owned() });
                 }
-                Progress { run, games: 0, positions: 0, bytes: 0 }
+                Progress { run, games: 0, positions: 0, bytes: 0, id: fresh_id() }
             }
             Err(error) => return Err(failed(error)),
         };
         let open = || {
             let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+            file.try_lock().map_err(|error| match error {
+                TryLockError::WouldBlock => io::Error::other("another run is writing it"),
+                TryLockError::Error(error) => error,
+            })?;
             if file.metadata()?.len() < progress.bytes {
                 return Err(io::Error::other("it is shorter than its progress file says"));
             }
@@ -85,6 +93,12 @@ impl Output {
         self.progress.games
     }
 
+    /// Tells this output, in all its runs, from others, also from an earlier one of the same name.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.progress.id
+    }
+
     /// Positions evaluated so far.
     pub fn positions(&self) -> u64 {
         self.progress.positions
@@ -100,7 +114,7 @@ impl Output {
         self.progress.bytes += pgn.len() as u64;
         self.file
             .write_all(pgn.as_bytes())
-            .and_then(|()| self.file.flush())
+            .and_then(|()| self.file.sync_data())
             .and_then(|()| self.record())
             .map_err(|source| FileError::Write { path: self.path.clone(), source })
     }
@@ -112,6 +126,11 @@ impl Output {
         std::fs::write(&temporary, serde_json::to_vec(&self.progress)?)?;
         std::fs::rename(&temporary, path)
     }
+}
+
+/// Another number each time, as far as hashing with random keys gives one.
+fn fresh_id() -> u64 {
+    RandomState::new().hash_one(std::process::id())
 }
 
 fn progress_path(output: &Path) -> PathBuf {
@@ -145,6 +164,8 @@ mod tests {
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"tw").unwrap();
         let mut output = Output::open(&path, run()).unwrap();
         assert_eq!((output.games(), output.positions()), (1, 3));
+        let error = Output::open(&path, run()).unwrap_err();
+        assert!(error.to_string().contains("another run is writing it"), "{error}");
         output.add("two\n\n", 4).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\n\ntwo\n\n");
         drop(output);

@@ -65,6 +65,8 @@ struct Movetext {
     comments: Vec<(usize, String)>,
     glyphs: Vec<(usize, u8)>,
     illegal: Option<String>,
+    /// The beginning of a comment whose rest is still to come.
+    comment: Vec<u8>,
 }
 
 impl Visitor for Moves {
@@ -102,6 +104,7 @@ impl Visitor for Moves {
                     comments: Vec::new(),
                     glyphs: Vec::new(),
                     illegal: None,
+                    comment: Vec::new(),
                 })
             }
             None => ControlFlow::Break(None),
@@ -118,11 +121,22 @@ impl Visitor for Moves {
         ControlFlow::Continue(())
     }
 
+    fn partial_comment(
+        &mut self,
+        movetext: &mut Movetext,
+        comment: RawComment<'_>,
+    ) -> ControlFlow<Self::Output> {
+        movetext.comment.extend_from_slice(comment.as_bytes());
+        ControlFlow::Continue(())
+    }
+
     fn comment(&mut self, movetext: &mut Movetext, comment: RawComment<'_>) -> ControlFlow<Self::Output> {
+        let mut whole = std::mem::take(&mut movetext.comment);
+        whole.extend_from_slice(comment.as_bytes());
         if movetext.illegal.is_some() {
             return ControlFlow::Continue(());
         }
-        let text = String::from_utf8_lossy(comment.as_bytes());
+        let text = String::from_utf8_lossy(&whole);
         let ply = movetext.game.moves().len();
         let (evaluation, rest) = split_evaluation(&text);
         movetext.evaluations.extend(evaluation.map(|score| (ply, score)));
@@ -145,7 +159,7 @@ impl Visitor for Moves {
     }
 
     fn end_game(&mut self, movetext: Movetext) -> Self::Output {
-        let Movetext { tags, game, evaluations, comments, glyphs, illegal } = movetext;
+        let Movetext { tags, game, evaluations, comments, glyphs, illegal, comment: _ } = movetext;
         Some(PgnGame { tags, game, evaluations, comments, glyphs, illegal })
     }
 }
@@ -175,6 +189,15 @@ mod tests {
         let pgn = b"[FEN \"nonsense\"]\n\n1. e4 *\n\n1. e4 e5 2. Ke7 Nf6 *\n\n[FEN \"4k3/8/8/8/8/8/8/4K2R w K - 0 1\"]\n\n1. O-O *\n";
         let lengths: Vec<usize> = read(&pgn[..]).map(|game| game.unwrap().game.moves().len()).collect();
         assert_eq!(lengths, [2, 1]);
+    }
+
+    #[test]
+    fn long_comments_stay_whole() {
+        let words = "word ".repeat(300);
+        let pgn = format!("1. e4 {{ {words}[%eval 1.5] end }} *");
+        let game = read(pgn.as_bytes()).next().unwrap().unwrap();
+        assert_eq!(game.comments, [(1, format!("{words}end"))]);
+        assert_eq!(game.evaluations, [(1, Score::Centipawns(150))]);
     }
 
     #[test]

@@ -59,7 +59,7 @@ fn open(path: &Path) -> Result<Items<'_>, FileError> {
 }
 
 fn is_empty(game: &PgnGame) -> bool {
-    game.game.moves().is_empty() && game.tags.is_empty()
+    game.game.moves().is_empty() && game.tags.is_empty() && *game.game.start() == Position::default()
 }
 
 /// The position of a line; a bad line is named in the log and skipped.

@@ -187,7 +187,8 @@ fn set(response: &mut Response, name: &'static str, value: &'static str) {
 }
 
 fn add_cookie(response: &mut Response, name: &str, value: &str) {
-    let text = format!("{name}={value}; Path=/; Max-Age={KEEP}; HttpOnly; SameSite=Strict");
+    // Lax: with Strict, whoever follows a link from elsewhere would come without a cookie and get a fresh one over it.
+    let text = format!("{name}={value}; Path=/; Max-Age={KEEP}; HttpOnly; SameSite=Lax");
     // A token from the command line may hold what a header cannot; then there is no cookie.
     if let Ok(value) = HeaderValue::from_str(&text) {
         response.headers_mut().append(header::SET_COOKIE, value);

@@ -34,12 +34,17 @@ pub fn coordinate(
     control: &Control,
     report: &mut dyn FnMut(&AnnotateProgress),
 ) -> Result<AnnotateProgress, AnnotateError> {
+    let outputs = Outputs::open(settings)?;
+    report(&outputs.progress());
+    // Before anything on the other side waits: a long file takes a while.
+    let mut games = settings.games();
+    for _ in 0..outputs.progress().games {
+        let _ = games.next().transpose()?;
+    }
     runtime()?.block_on(async {
-        let outputs = Outputs::open(settings)?;
-        report(&outputs.progress());
         let mut run = Run::begin(settings, queue, outputs).await?;
-        let end = run.finish(control, report).await;
-        run.clear(end.is_ok() && !control.is_stopped()).await?;
+        let end = run.finish(&mut games, control, report).await;
+        run.clear(!control.is_stopped()).await?;
         end.map(|()| run.outputs.progress())
     })
 }
@@ -64,8 +69,7 @@ impl<'a> Run<'a> {
         outputs: Outputs,
     ) -> Result<Self, AnnotateError> {
         let mut hasher = DefaultHasher::new();
-        (settings.run(), std::path::absolute(&settings.output).ok()).hash(&mut hasher);
-        std::fs::read_to_string("/etc/hostname").ok().hash(&mut hasher);
+        (settings.run(), outputs.ids()).hash(&mut hasher);
         let id = format!("{:016x}", hasher.finish());
 
         let context = queue.connect().await?;
@@ -86,11 +90,10 @@ impl<'a> Run<'a> {
 
     async fn finish(
         &mut self,
+        games: &mut dyn Iterator<Item = Result<PgnGame, AnnotateError>>,
         control: &Control,
         report: &mut dyn FnMut(&AnnotateProgress),
     ) -> Result<(), AnnotateError> {
-        let first = self.sent;
-        let mut games = self.settings.games().skip(first as usize).fuse();
         let mut input = Ok(());
         let mut is_read = false;
         while !control.is_stopped() {
@@ -154,7 +157,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Takes what is left of this run out of the queue; the results too if they are all written.
+    /// Takes what is left of this run out of the queue; the results too unless it will go on.
     async fn clear(&self, whole: bool) -> Result<(), AnnotateError> {
         let failed = |error: &dyn std::fmt::Display| self.queue.failed(error);
         let work = self.queue.work(&self.context).await?;

@@ -10,6 +10,12 @@ use search::{Control, Search, Settings};
 use super::{Done, Job, Queue, pack, runtime, unpack};
 use crate::{AnnotateError, run::Annotated};
 
+/// A game that a worker cannot have waits so long for another one.
+const LATER: Duration = Duration::from_secs(2);
+
+/// A worker says so often that it is alive; whoever hands out games decides how long to wait for that.
+const BEAT: Duration = Duration::from_secs(1);
+
 /// What a worker has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerProgress {
@@ -75,10 +81,9 @@ impl Hand<'_> {
             Ok(consumer) => consumer,
             Err(_) => self.queue.workers(&work).await?,
         };
-        let patience = games.cached_info().config.ack_wait;
         while !self.control.is_stopped() {
             let done = match next(&games).await {
-                Ok(Some(message)) => self.take(&context, &message, patience).await,
+                Ok(Some(message)) => self.take(&context, &message).await,
                 Ok(None) => continue,
                 Err(error) => Err(error),
             };
@@ -95,26 +100,22 @@ impl Hand<'_> {
     }
 
     /// Analyses one game; the positions that it took, or nothing if it is left to others.
-    async fn take(
-        &mut self,
-        context: &Context,
-        message: &Message,
-        patience: Duration,
-    ) -> Result<Option<u64>, String> {
+    async fn take(&mut self, context: &Context, message: &Message) -> Result<Option<u64>, String> {
         let job: Job = match unpack(&message.payload) {
             Ok(job) => job,
             Err(error) => {
                 tracing::warn!("a game in the queue cannot be read: {error}");
-                return message.ack_with(AckKind::Term).await.map(|()| None).map_err(text);
+                let later = AckKind::Nak(Some(LATER));
+                return message.ack_with(later).await.map(|()| None).map_err(text);
             }
         };
         if job.analysis.engine != self.engine {
             tracing::warn!("a game for {} is left to others", job.analysis.engine);
-            let later = AckKind::Nak(Some(Duration::from_secs(2)));
+            let later = AckKind::Nak(Some(LATER));
             return message.ack_with(later).await.map(|()| None).map_err(text);
         }
         let (number, result) = (job.number, job.result.clone());
-        let Some(outcome) = self.analyse(job, message, patience).await? else {
+        let Some(outcome) = self.analyse(job, message).await? else {
             return message.ack_with(AckKind::Nak(None)).await.map(|()| None).map_err(text);
         };
         let positions = outcome.as_ref().map_or(0, |annotated| annotated.positions);
@@ -139,7 +140,6 @@ impl Hand<'_> {
         &mut self,
         job: Job,
         message: &Message,
-        patience: Duration,
     ) -> Result<Option<Result<Annotated, String>>, String> {
         let game = match job.game.open() {
             Ok(game) => game,
@@ -154,7 +154,7 @@ impl Hand<'_> {
             (search, outcome)
         });
         let (search, outcome) = loop {
-            match tokio::time::timeout(patience / 3, &mut task).await {
+            match tokio::time::timeout(BEAT, &mut task).await {
                 Ok(done) => break done.map_err(text)?,
                 Err(_) => message.ack_with(AckKind::Progress).await.map_err(text)?,
             }

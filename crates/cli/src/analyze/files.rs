@@ -66,6 +66,13 @@ pub(super) fn run(args: super::Args) -> anyhow::Result<()> {
     let own = &args.files;
     let output = own.out.clone().context("--out FILE says where the annotated games go")?;
     ensure!(!args.json, "for files of games JSON goes to a file of its own: --jsonl FILE");
+    for path in &args.games {
+        ensure!(
+            !path.exists() || path.is_file(),
+            "`{}` is no file; games are read from files, compressed or not",
+            path.display()
+        );
+    }
     ensure!(own.from >= 1, "--from counts plies from 1");
     ensure!(own.threshold.is_finite() && own.threshold >= 0.0, "--threshold wants a percentage, 0 or more");
     if let Some(to) = own.to.filter(|&to| to < own.from) {
