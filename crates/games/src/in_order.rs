@@ -5,7 +5,16 @@ use std::{
     io,
     sync::atomic::{AtomicBool, Ordering},
     thread,
+    time::Duration,
 };
+
+use crossbeam_channel::RecvTimeoutError;
+
+/// So many items a thread may be begun before the first of them is done: results that wait for it take memory.
+const WINDOW: usize = 16;
+
+/// After so long at the end of the window the reader looks whether the run was ended.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What one thread of [`in_order`] does.
 pub trait Worker<I, T, E> {
@@ -24,7 +33,7 @@ pub trait Worker<I, T, E> {
 }
 
 /// Lets `jobs` threads work on the items from number `first` on, and hands their results to `done` one after the other.
-/// Nothing new is begun once `interrupted`; results that wait for an earlier one are then lost. An error among the items
+/// At most a window of items is under way, so a slow one does not pile up the results behind it. Nothing new is begun once `interrupted`; results that wait for an earlier one are then lost. An error among the items
 /// ends the run after what came before it.
 ///
 /// # Errors
@@ -73,6 +82,12 @@ where
             thread::Builder::new().name(name).spawn_scoped(scope, work).map_err(no_thread)?;
         }
         drop(take);
+        // A permit for each item that may be begun; `done` gives it back.
+        let (permit, permits) = crossbeam_channel::bounded::<()>(WINDOW * jobs);
+        for _ in 0..WINDOW * jobs {
+            // There is room for exactly these.
+            let _ = permit.send(());
+        }
         let (give_error, stopped) = (finish, &stopped);
         let read = move || {
             for (number, item) in (0..).zip(items) {
@@ -82,6 +97,11 @@ where
                 match item {
                     Ok(_) if number < first => {}
                     Ok(item) => {
+                        while let Err(error) = permits.recv_timeout(LOOK) {
+                            if stopped() || error == RecvTimeoutError::Disconnected {
+                                return;
+                            }
+                        }
                         if give.send((number, item)).is_err() {
                             return;
                         }
@@ -105,6 +125,8 @@ where
                     {
                         next += 1;
                         result = done(found);
+                        // The reader may have come to its end.
+                        let _ = permit.try_send(());
                     }
                 }
                 // What was read before is still worked on.
@@ -127,6 +149,8 @@ enum Found<T, E> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU64;
+
     use super::*;
     use crate::FileError;
 
@@ -142,6 +166,40 @@ mod tests {
             }
             Ok(Some(item * 2))
         }
+    }
+
+    /// Notes the largest number that was begun.
+    struct FirstIsSlow<'a>(&'a AtomicU64);
+
+    impl Worker<u64, u64, FileError> for FirstIsSlow<'_> {
+        fn work(&mut self, number: u64, item: u64) -> Result<Option<u64>, FileError> {
+            self.0.fetch_max(number, Ordering::Relaxed);
+            if number == 0 {
+                // Until the others have come as far as they may.
+                let mut seen = 0;
+                while seen != self.0.load(Ordering::Relaxed) {
+                    seen = self.0.load(Ordering::Relaxed);
+                    thread::sleep(Duration::from_millis(200));
+                }
+            }
+            Ok(Some(item))
+        }
+    }
+
+    #[test]
+    fn a_slow_item_holds_back_only_a_window() {
+        let begun = AtomicU64::new(0);
+        let mut found = Vec::new();
+        let worker = || FirstIsSlow(&begun);
+        let mut before_first = None;
+        in_order(2, 0, (0..5000).map(Ok), &|| false, worker, &mut |done| {
+            before_first.get_or_insert(begun.load(Ordering::Relaxed));
+            found.push(done);
+            Ok::<_, FileError>(())
+        })
+        .unwrap();
+        assert_eq!(found, (0..5000).collect::<Vec<_>>());
+        assert!(before_first.unwrap() < 2 * WINDOW as u64, "{before_first:?}");
     }
 
     fn run(first: u64, items: Vec<Result<u64, FileError>>) -> (Vec<u64>, Result<(), FileError>) {

@@ -33,15 +33,17 @@ impl PgnGame {
     }
 }
 
-/// The games of a PGN one by one, each up to its first move that is not legal. Games from a position that cannot be
-/// played are left out.
+/// The games of a PGN one by one, each up to its first move that is not legal. Games of other variants and from positions
+/// that cannot be played are named in the log and left out.
 pub fn read<R: Read>(input: R) -> impl Iterator<Item = io::Result<PgnGame>> {
     let mut reader = Reader::new(input);
+    let mut number = 0_u64;
     std::iter::from_fn(move || {
         loop {
+            number += 1;
             match reader.read_game(&mut Moves) {
-                Ok(Some(Some(game))) => return Some(Ok(game)),
-                Ok(Some(None)) => {}
+                Ok(Some(Ok(game))) => return Some(Ok(game)),
+                Ok(Some(Err(reason))) => tracing::warn!("game {number} is left out: {reason}"),
                 Ok(None) => return None,
                 Err(error) => return Some(Err(error)),
             }
@@ -49,12 +51,16 @@ pub fn read<R: Read>(input: R) -> impl Iterator<Item = io::Result<PgnGame>> {
     })
 }
 
+/// What programs call chess, and chess from a position, in the tag `Variant`.
+const STANDARD: [&str; 7] =
+    ["", "standard", "chess", "normal", "from position", "wild/standard", "standard chess"];
+
 struct Moves;
 
 #[derive(Default)]
 struct Tags {
     fen: Option<String>,
-    chess960: bool,
+    variant: Option<String>,
     others: Vec<(String, String)>,
 }
 
@@ -72,7 +78,8 @@ struct Movetext {
 impl Visitor for Moves {
     type Tags = Tags;
     type Movetext = Movetext;
-    type Output = Option<PgnGame>;
+    /// Or why it is left out.
+    type Output = Result<PgnGame, String>;
 
     fn begin_tags(&mut self) -> ControlFlow<Self::Output, Tags> {
         ControlFlow::Continue(Tags::default())
@@ -82,7 +89,7 @@ impl Visitor for Moves {
         let value = value.decode_utf8_lossy();
         match name {
             b"FEN" => tags.fen = Some(value.into_owned()),
-            b"Variant" => tags.chess960 = value.to_ascii_lowercase().contains("960"),
+            b"Variant" => tags.variant = Some(value.into_owned()),
             b"SetUp" => {}
             _ => tags.others.push((String::from_utf8_lossy(name).into_owned(), value.into_owned())),
         }
@@ -90,25 +97,32 @@ impl Visitor for Moves {
     }
 
     fn begin_movetext(&mut self, tags: Tags) -> ControlFlow<Self::Output, Movetext> {
-        let start = match tags.fen {
-            Some(fen) => Position::from_fen(&fen, CastlingMode::from_chess960(tags.chess960)).ok(),
-            None => Some(Position::default()),
-        };
-        match start {
-            Some(start) => {
-                let game = Game::new(start);
-                ControlFlow::Continue(Movetext {
-                    tags: tags.others,
-                    game,
-                    evaluations: Vec::new(),
-                    comments: Vec::new(),
-                    glyphs: Vec::new(),
-                    illegal: None,
-                    comment: Vec::new(),
-                })
+        let chess960 = match tags.variant.as_deref().map(str::to_ascii_lowercase) {
+            None => false,
+            Some(variant) if variant.contains("960") || variant.contains("fischer") => true,
+            Some(variant) if STANDARD.contains(&variant.as_str()) => false,
+            Some(variant) => {
+                let variant: String = variant.chars().take(40).collect();
+                return ControlFlow::Break(Err(format!("the variant `{variant}` is not played here")));
             }
-            None => ControlFlow::Break(None),
-        }
+        };
+        let start = match tags.fen {
+            Some(fen) => Position::from_fen(&fen, CastlingMode::from_chess960(chess960)),
+            None => Ok(Position::default()),
+        };
+        let start = match start {
+            Ok(start) => start,
+            Err(error) => return ControlFlow::Break(Err(error.to_string())),
+        };
+        ControlFlow::Continue(Movetext {
+            tags: tags.others,
+            game: Game::new(start),
+            evaluations: Vec::new(),
+            comments: Vec::new(),
+            glyphs: Vec::new(),
+            illegal: None,
+            comment: Vec::new(),
+        })
     }
 
     fn san(&mut self, movetext: &mut Movetext, san: SanPlus) -> ControlFlow<Self::Output> {
@@ -160,7 +174,7 @@ impl Visitor for Moves {
 
     fn end_game(&mut self, movetext: Movetext) -> Self::Output {
         let Movetext { tags, game, evaluations, comments, glyphs, illegal, comment: _ } = movetext;
-        Some(PgnGame { tags, game, evaluations, comments, glyphs, illegal })
+        Ok(PgnGame { tags, game, evaluations, comments, glyphs, illegal })
     }
 }
 
@@ -189,6 +203,15 @@ mod tests {
         let pgn = b"[FEN \"nonsense\"]\n\n1. e4 *\n\n1. e4 e5 2. Ke7 Nf6 *\n\n[FEN \"4k3/8/8/8/8/8/8/4K2R w K - 0 1\"]\n\n1. O-O *\n";
         let lengths: Vec<usize> = read(&pgn[..]).map(|game| game.unwrap().game.moves().len()).collect();
         assert_eq!(lengths, [2, 1]);
+    }
+
+    #[test]
+    fn games_of_other_variants_are_left_out() {
+        let of = |variant: &str| format!("[Event \"{variant}\"]\n[Variant \"{variant}\"]\n\n1. e4 e5 *\n\n");
+        let pgn = ["Standard", "Crazyhouse", "From Position", "Chess960", "Antichess"].map(of).concat();
+        let kept: Vec<_> =
+            read(pgn.as_bytes()).map(|game| game.unwrap().tag("Event").unwrap().to_owned()).collect();
+        assert_eq!(kept, ["Standard", "From Position", "Chess960"]);
     }
 
     #[test]

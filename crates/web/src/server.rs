@@ -24,7 +24,7 @@ use serde_json::Value;
 use tokio::{net::TcpListener, task};
 
 use crate::{
-    Contest, Engines, Guard, Lab, Store, Tables, WebError, assets,
+    Contest, Engines, Guard, Lab, Refusal, Store, Tables, WebError, assets,
     guard::{Visitor, plain, stand},
     socket,
 };
@@ -164,31 +164,38 @@ async fn game_file(
 ) -> Response {
     let missing = || plain(StatusCode::NOT_FOUND, "You have no such game.");
     let Some(Extension(Visitor(visitor))) = visitor else { return missing() };
-    let ids: Vec<i64> = match file.strip_suffix(".pgn") {
-        Some("all") => match app.store.list(visitor.clone()).await {
-            Ok(games) => games.iter().rev().map(|game| game.id).collect(),
-            Err(refusal) => return plain(StatusCode::INTERNAL_SERVER_ERROR, &refusal.to_string()),
-        },
-        Some(id) => id.parse().into_iter().collect(),
-        None => Vec::new(),
-    };
-    if ids.is_empty() {
-        return missing();
-    }
-    let mut text = String::new();
-    for id in ids {
-        let contest = match app.store.load(visitor.clone(), id).await {
-            Ok(stored) => Contest::from_stored(&stored),
+    let text = match file.strip_suffix(".pgn") {
+        Some("all") => all_games(&app.store, &visitor).await,
+        Some(id) => match id.parse() {
+            Ok(id) => match app.store.load(visitor.clone(), id).await {
+                Ok(stored) => Contest::from_stored(&stored).map(|contest| contest.pgn()),
+                Err(_) => return missing(),
+            },
             Err(_) => return missing(),
-        };
-        match contest {
-            Ok(contest) => text += &contest.pgn(),
-            Err(refusal) => return plain(StatusCode::INTERNAL_SERVER_ERROR, &refusal.to_string()),
-        }
-    }
+        },
+        None => return missing(),
+    };
+    let text = match text {
+        Ok(text) if text.is_empty() => return missing(),
+        Ok(text) => text,
+        Err(refusal) => return plain(StatusCode::INTERNAL_SERVER_ERROR, &refusal.to_string()),
+    };
     let mut response = typed("application/x-chess-pgn; charset=utf-8", text);
     response.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     response
+}
+
+/// Every game of a visitor that can be read; one that cannot does not keep the others from being saved.
+async fn all_games(store: &Store, visitor: &str) -> Result<String, Refusal> {
+    let mut text = String::new();
+    for id in store.ids(visitor.to_owned()).await? {
+        let stored = store.load(visitor.to_owned(), id).await;
+        match stored.and_then(|stored| Contest::from_stored(&stored)) {
+            Ok(contest) => text += &contest.pgn(),
+            Err(refusal) => tracing::warn!("game {id} is left out: {refusal}"),
+        }
+    }
+    Ok(text)
 }
 
 /// Which run or match.

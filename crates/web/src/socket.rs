@@ -1,9 +1,13 @@
 //! One open page: its wishes come in over a web socket, games and analyses go out.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{
     Extension,
+    body::Bytes,
     extract::{
         State, WebSocketUpgrade,
         ws::{CloseFrame, Message, WebSocket, close_code},
@@ -13,7 +17,10 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::{
+    sync::watch,
+    time::{self, MissedTickBehavior},
+};
 
 use crate::{
     Analysis, Proposal, Question, Refusal, Seat, Wish,
@@ -28,6 +35,11 @@ const LONGEST_MESSAGE: usize = 64 * 1024;
 /// Messages that may come at once, and each second in the long run.
 const BURST: f64 = 60.0;
 const RATE: f64 = 20.0;
+
+/// How often a page is asked whether it is still there, and how long it may be silent or not read before it counts as gone:
+/// its seats and its memory are for others then.
+const BEAT: Duration = Duration::from_secs(30);
+const SILENCE: Duration = Duration::from_secs(90);
 
 /// What a page may ask for.
 #[derive(Debug, Deserialize)]
@@ -117,10 +129,20 @@ impl Page {
         if send(&mut socket, &self.hello().to_string()).await.is_err() {
             return;
         }
+        let mut heard = Instant::now();
+        let mut beat = time::interval(BEAT);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let result = tokio::select! {
+                _ = beat.tick() => {
+                    if heard.elapsed() > SILENCE {
+                        return;
+                    }
+                    within_patience(socket.send(Message::Ping(Bytes::new()))).await
+                }
                 message = socket.recv() => match message {
                     Some(Ok(Message::Text(text))) => {
+                        heard = Instant::now();
                         if !self.pace.allows_another() {
                             close(socket, close_code::POLICY, "too many messages").await;
                             return;
@@ -138,7 +160,10 @@ impl Page {
                         close(socket, close_code::UNSUPPORTED, "only text is understood").await;
                         return;
                     }
-                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(()),
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
+                        heard = Instant::now();
+                        Ok(())
+                    }
                     Some(Ok(Message::Close(_)) | Err(_)) | None => return,
                 },
                 state = changed(&mut self.seat) => match state {
@@ -263,11 +288,19 @@ async fn changed(seat: &mut Option<Seat>) -> Option<Arc<str>> {
     }
 }
 
-async fn send(socket: &mut WebSocket, text: &str) -> Result<(), axum::Error> {
-    socket.send(Message::Text(text.into())).await
+/// The page is gone, or does not read.
+struct Gone;
+
+async fn within_patience<T>(sending: impl Future<Output = Result<T, axum::Error>>) -> Result<T, Gone> {
+    time::timeout(SILENCE, sending).await.map_err(|_| Gone)?.map_err(|_| Gone)
+}
+
+async fn send(socket: &mut WebSocket, text: &str) -> Result<(), Gone> {
+    within_patience(socket.send(Message::Text(text.into()))).await
 }
 
 async fn close(mut socket: WebSocket, code: u16, reason: &'static str) {
+    let frame = CloseFrame { code, reason: reason.into() };
     // The other side may be gone already.
-    let _ = socket.send(Message::Close(Some(CloseFrame { code, reason: reason.into() }))).await;
+    let _ = within_patience(socket.send(Message::Close(Some(frame)))).await;
 }

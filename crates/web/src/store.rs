@@ -11,6 +11,9 @@ use tokio::task;
 
 use crate::{Refusal, WebError};
 
+/// The most games in a list.
+const LISTED: i64 = 500;
+
 /// Version of the tables below.
 const FORMAT: i64 = 1;
 
@@ -290,7 +293,20 @@ impl Store {
         .await
     }
 
-    /// A visitor's games, the latest first.
+    /// All of a visitor's games, the first one first.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub async fn ids(&self, visitor: String) -> Result<Vec<i64>, Refusal> {
+        self.with(move |connection| {
+            let mut statement = connection.prepare("SELECT id FROM games WHERE visitor = ?1 ORDER BY id")?;
+            let ids = statement.query_map([visitor], |row| row.get(0))?;
+            Ok(ids.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    /// A visitor's latest games, the last one first.
     ///
     /// # Errors
     /// The disk failed.
@@ -299,9 +315,9 @@ impl Store {
             let mut statement = connection.prepare(
                 "SELECT id, begun, system, level, engine_white, result, ending, \
                  (SELECT count(*) FROM moves WHERE game = games.id) FROM games WHERE visitor = ?1 \
-                 ORDER BY id DESC LIMIT 500",
+                 ORDER BY id DESC LIMIT ?2",
             )?;
-            let games = statement.query_map([visitor], |row| {
+            let games = statement.query_map(params![visitor, LISTED], |row| {
                 let level: String = row.get(3)?;
                 Ok(ListedGame {
                     id: row.get(0)?,

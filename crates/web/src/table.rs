@@ -91,7 +91,8 @@ impl Tables {
     pub async fn sit(self: &Arc<Self>, visitor: &str, id: i64) -> Result<Seat, Refusal> {
         // Held while the game is read, so that it is never open twice.
         let mut open = self.open.lock().await;
-        if let Some(table) = open.get(&id) {
+        // One whose task broke off is opened anew.
+        if let Some(table) = open.get(&id).filter(|table| !table.task.is_finished()) {
             if table.visitor != visitor {
                 return Err(Refusal::new(format!("you have no game {id}")));
             }
