@@ -6,7 +6,7 @@ use std::{fs, path::Path};
 use annotate::{Analysis, AnnotateSettings, Summary, annotate};
 use eval::{Mock, Shared};
 use nets::Calibration;
-use search::{Algorithm, Control, Settings};
+use search::{Control, KBest, Search, Settings};
 
 const GAMES: &str = "[Event \"one\"]\n[White \"A <b>\"]\n[Black \"B\"]\n[Result \"1-0\"]\n\n\
     1. e4 { king's pawn [%clk 0:01:00] } e5 2. Bc4 Nc6 3. Qh5 Nf6 $4 (3... g6) 4. Qxf7# 1-0\n\n\
@@ -42,8 +42,8 @@ fn settings(folder: &Path, jobs: usize, times: usize) -> AnnotateSettings {
 
 fn run(settings: &AnnotateSettings, games: u64) -> u64 {
     let shared = Shared::new(Box::new(Mock::new(3)), vec![Box::new(Mock::new(3))]);
-    let search = |settings: &Settings| {
-        Algorithm::KBest.build(Box::new(shared.client()), &Calibration::default(), settings)
+    let search = |settings: &Settings| -> Box<dyn Search> {
+        Box::new(KBest::new(Box::new(shared.client()), &Calibration::default(), settings))
     };
     let control = Control::default();
     let end = annotate(settings, &search, &control, &mut |progress| {
@@ -84,8 +84,8 @@ fn the_output_depends_neither_on_jobs_nor_on_interruptions() {
     let mut other = interrupted;
     other.analysis.threshold = 5.0;
     let shared = Shared::new(Box::new(Mock::new(3)), Vec::new());
-    let search = |settings: &Settings| {
-        Algorithm::KBest.build(Box::new(shared.client()), &Calibration::default(), settings)
+    let search = |settings: &Settings| -> Box<dyn Search> {
+        Box::new(KBest::new(Box::new(shared.client()), &Calibration::default(), settings))
     };
     let error = annotate(&other, &search, &Control::default(), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("threshold 10 against threshold 5"), "{error}");

@@ -11,13 +11,14 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use board::{CastlingMode, Game, Position};
 use search::{Control, Limits, Outcome, SearchInfo};
 
 use crate::{
     board_view::Charset,
     engine::{self, EngineArgs},
+    interrupt,
 };
 
 /// Analyse a position: score, chances and best lines as the search finds them.
@@ -72,21 +73,6 @@ pub struct Args {
     engine: EngineArgs,
 }
 
-/// Ctrl-C ends a search in an orderly way, a second one at once.
-///
-/// # Errors
-/// The signal cannot be caught.
-pub fn stop_on_interrupt(control: &Control) -> anyhow::Result<()> {
-    let stop = control.clone();
-    ctrlc::set_handler(move || {
-        if stop.is_stopped() {
-            std::process::exit(130);
-        }
-        stop.stop();
-    })
-    .context("Ctrl-C cannot be caught")
-}
-
 /// The time that is taken when no limit is given.
 const DEFAULT_TIME: Duration = Duration::from_secs(5);
 
@@ -131,7 +117,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     view.begin(&mut out, &game, &built.description)?;
     out.flush()?;
     let control = Control::default();
-    stop_on_interrupt(&control)?;
+    interrupt::stops(&control)?;
     let outcome = if game.position().legal_moves().is_empty() {
         Outcome::default()
     } else {

@@ -12,8 +12,8 @@ use eval::{
     Cached, Evaluator, Shared,
     cpu::{CpuEvaluator, CpuOptions, CpuPath, Precision},
 };
-use nets::{Calibration, Network, System};
-use search::{Algorithm, ConvChess, Minimax, Search, Settings};
+use nets::{Network, System};
+use search::{Algorithm, ConvChess, Search, Settings};
 use uci::{Built, Options};
 
 /// The network that is used unless another is asked for.
@@ -37,7 +37,7 @@ pub struct EngineArgs {
     /// Threads of the evaluator.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=256))]
     pub threads: Option<u64>,
-    /// The search of batch-first: kbest, alphabeta or puct (default: kbest).
+    /// The search: kbest, alphabeta, puct or minimax (default: the system's own).
     #[arg(long, value_name = "NAME")]
     pub search: Option<Algorithm>,
     /// Code path of the evaluator: amx, avx512, avx2 or portable (default: the fastest here).
@@ -63,7 +63,7 @@ impl EngineArgs {
             network: self.net.clone(),
             system: self.system,
             threads: self.threads.map_or(threads, |threads| threads as usize),
-            algorithm: self.search.unwrap_or_default(),
+            algorithm: self.search,
             path: self.cpu,
             precision: self.precision,
             settings: Settings {
@@ -129,11 +129,21 @@ pub fn choose(options: &Options) -> anyhow::Result<(Network, System)> {
             (network, system)
         }
     };
-    ensure!(
-        system == System::BatchFirst || options.algorithm == Algorithm::default(),
-        "the search {} belongs to the system batch-first; {system} has its own",
-        options.algorithm.name()
-    );
+    if let Some(algorithm) = options.algorithm {
+        ensure!(
+            system != System::ConvChess,
+            "{system} plays without a search; {} is one of the other systems",
+            algorithm.name()
+        );
+        ensure!(
+            algorithm.suits(&network),
+            "the search {} wants a network that scores moves, and {} does not; there are {} and {}",
+            algorithm.name(),
+            network.name,
+            Algorithm::AlphaBeta.name(),
+            Algorithm::Minimax.name()
+        );
+    }
     if system == System::ConvChess {
         ConvChess::check(&network)?;
     }
@@ -156,36 +166,24 @@ pub fn build(options: &Options) -> anyhow::Result<Built> {
     }
     let evaluator = CpuEvaluator::new(Arc::clone(&network), cpu)?;
     let description = evaluator.describe();
-    let search =
-        search_over(Box::new(evaluator), system, &network.calibration, options.algorithm, &options.settings);
+    let search = options.algorithm.unwrap_or_else(|| Algorithm::of(&network)).build(
+        Box::new(evaluator),
+        &network,
+        &options.settings,
+    );
     Ok(Built { search, description })
 }
 
-/// The search of a system that has one, over an evaluator of its network.
-fn search_over(
-    evaluator: Box<dyn Evaluator>,
-    system: System,
-    calibration: &Calibration,
-    algorithm: Algorithm,
-    settings: &Settings,
-) -> Box<dyn Search> {
-    match system {
-        System::Cockfish => Box::new(Minimax::new(evaluator, calibration, settings)),
-        System::BatchFirst | System::ConvChess => algorithm.build(evaluator, calibration, settings),
-    }
-}
-
 /// Evaluators for many searches at once, with one memory, and how to make such a search.
-pub struct Many {
+pub struct SharedEngine {
     shared: Shared,
-    system: System,
-    calibration: Calibration,
+    network: Arc<Network>,
     algorithm: Algorithm,
     /// Program, network with its fingerprint, and search, code path and number format unless they are the default.
     pub name: String,
 }
 
-impl Many {
+impl SharedEngine {
     /// One evaluator a thread.
     ///
     /// # Errors
@@ -204,10 +202,7 @@ impl Many {
         let more = (1..options.threads)
             .map(|_| Ok(Box::new(first.beside(CpuEvaluator::new(Arc::clone(&network), cpu)?)) as Box<_>))
             .collect::<anyhow::Result<Vec<Box<dyn Evaluator>>>>()?;
-        let search = match options.algorithm {
-            Algorithm::KBest => String::new(),
-            other => format!(", search {}", other.name()),
-        };
+        let search = options.algorithm.map_or_else(String::new, |other| format!(", search {}", other.name()));
         let given = [
             options.path.map(|path| format!(", {path}")),
             options.precision.map(|precision| format!(", {precision}")),
@@ -215,22 +210,20 @@ impl Many {
         let format: String = given.into_iter().flatten().collect();
         Ok(Self {
             shared: Shared::new(Box::new(first), more),
-            system,
-            calibration: network.calibration.clone(),
-            algorithm: options.algorithm,
+            algorithm: options.algorithm.unwrap_or_else(|| Algorithm::of(&network)),
             name: format!(
                 "Batch First {}, network {} {}{search}{format}",
                 env!("CARGO_PKG_VERSION"),
                 network.name,
                 network.fingerprint()
             ),
+            network,
         })
     }
 
     /// A search over the evaluators.
     #[must_use]
     pub fn search(&self, settings: &Settings) -> Box<dyn Search> {
-        let evaluator = Box::new(self.shared.client());
-        search_over(evaluator, self.system, &self.calibration, self.algorithm, settings)
+        self.algorithm.build(Box::new(self.shared.client()), &self.network, settings)
     }
 }

@@ -1,19 +1,20 @@
 //! `batch-first label`: training data by another engine.
 
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, Instant},
+    sync::atomic::Ordering,
+    time::Duration,
 };
 
 use anyhow::{Context, bail};
 use label::{LabelProgress, LabelSettings, SelfPlay, Source};
 
-use crate::match_command::players::engine;
+use crate::{
+    interrupt,
+    match_command::players::engine,
+    progress_line::{ProgressLine, ending},
+};
 
 /// Let another engine evaluate positions, into a PGN with [%eval] comments.
 ///
@@ -87,21 +88,12 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         output: args.out,
         patience: args.patience,
     };
-    let stop = Arc::new(AtomicBool::new(false));
-    let raised = Arc::clone(&stop);
-    ctrlc::set_handler(move || {
-        if raised.swap(true, Ordering::Relaxed) {
-            // Asked twice: complete games are safe.
-            std::process::exit(130);
-        }
-    })
-    .context("Ctrl-C cannot be caught")?;
+    let stop = interrupt::flag()?;
     let mut watch = Watch::new();
     let end = label::label(&settings, &stop, &mut |progress| watch.show(progress))?;
     watch.finish(&end, stop.load(Ordering::Relaxed), &settings.output)
 }
 
-/// The stockfish in the path, or where Debian puts it.
 /// The `stockfish` of the path, or where Debian puts it.
 pub fn installed_stockfish() -> anyhow::Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -112,17 +104,15 @@ pub fn installed_stockfish() -> anyhow::Result<PathBuf> {
         .context("stockfish is not installed; install it or name an engine with --engine")
 }
 
-/// Progress on the terminal: one line that is written over, or a line every ten seconds elsewhere.
+/// Games, positions and speed since the beginning of this run.
 struct Watch {
-    started: Instant,
-    shown: Option<Instant>,
+    line: ProgressLine,
     first: Option<u64>,
-    terminal: bool,
 }
 
 impl Watch {
     fn new() -> Self {
-        Self { started: Instant::now(), shown: None, first: None, terminal: io::stderr().is_terminal() }
+        Self { line: ProgressLine::new(), first: None }
     }
 
     fn show(&mut self, progress: &LabelProgress) {
@@ -130,33 +120,22 @@ impl Watch {
         if progress.positions == first {
             return; // An engine that does not even start is an error, not progress.
         }
-        let wait = if self.terminal { Duration::from_millis(200) } else { Duration::from_secs(10) };
-        if self.shown.is_some_and(|shown| shown.elapsed() < wait) {
-            return;
-        }
-        self.shown = Some(Instant::now());
-        let of = progress.of.map_or(String::new(), |of| format!(" of {of}"));
-        let rate = (progress.positions - first) as f64 / self.started.elapsed().as_secs_f64().max(1e-3);
-        let line =
-            format!("{}{of} games, {} positions, {rate:.0} a second", progress.games, progress.positions);
-        let mut out = io::stderr().lock();
-        // Progress that cannot be shown is no reason to stop.
-        let _ = if self.terminal { write!(out, "\r\x1b[K{line}") } else { writeln!(out, "{line}") };
-        let _ = out.flush();
+        let rate = (progress.positions - first) as f64 / self.line.seconds();
+        self.line.show(|| {
+            let of = progress.of.map_or(String::new(), |of| format!(" of {of}"));
+            format!("{}{of} games, {} positions, {rate:.0} a second", progress.games, progress.positions)
+        });
     }
 
     fn finish(&self, end: &LabelProgress, interrupted: bool, output: &Path) -> anyhow::Result<()> {
-        if self.terminal && self.shown.is_some() {
-            // As above.
-            let _ = writeln!(io::stderr());
-        }
-        let how = if interrupted { "interrupted (start again to go on)" } else { "complete" };
+        self.line.finish();
         writeln!(
             io::stdout(),
-            "{}: {} games, {} evaluated positions, {how}",
+            "{}: {} games, {} evaluated positions, {}",
             output.display(),
             end.games,
-            end.positions
+            end.positions,
+            ending(interrupted)
         )?;
         Ok(())
     }

@@ -18,11 +18,11 @@ use uci::client::EngineSpec;
 
 use crate::{
     analyze::duration,
+    interrupt,
     label_command::installed_stockfish,
     match_command::{
         openings,
         players::{LimitArgs, player},
-        stop_on_interrupt,
         view::View,
     },
 };
@@ -139,7 +139,7 @@ fn calibrate(args: &Args, folder: &Path) -> anyhow::Result<()> {
     let arranged = args.arrange(args.rungs(&scale)?, Scale::FORMAT)?;
     let (mut journal, known) = Journal::open(folder, arranged.identity())?;
     let view = View::new(arranged.names().to_vec(), arranged.games(), args.quiet);
-    let stop = stop_on_interrupt()?;
+    let stop = interrupt::flag()?;
     let mut out = io::stdout().lock();
     let mut written: anyhow::Result<()> = Ok(());
     let results = arranged.run(known, &stop, &mut |game, results| {
@@ -183,7 +183,7 @@ fn place(args: &Args) -> anyhow::Result<()> {
     };
     let games = args.games as usize;
     let view = View::new(arranged.names().to_vec(), games, args.quiet);
-    let stop = stop_on_interrupt()?;
+    let stop = interrupt::flag()?;
     let mut out = io::stdout().lock();
     while results.len() < games && !stop.load(Ordering::Relaxed) {
         let mut slots = Scale::missing_partners(&results);

@@ -7,10 +7,7 @@ use std::{
     fs::OpenOptions,
     io::{self, Write},
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -22,7 +19,7 @@ use arena::{
 use board::Game;
 use nets::System;
 
-use crate::{Found, analyze::duration};
+use crate::{Found, analyze::duration, interrupt};
 use players::{LimitArgs, is_internal, player};
 use view::View;
 
@@ -182,7 +179,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         ),
         None => None,
     };
-    let stop = stop_on_interrupt()?;
+    let stop = interrupt::flag()?;
     let arranged = Match::new(settings)?;
     let (mut journal, known) = match &args.out {
         Some(folder) => {
@@ -239,19 +236,6 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         return Err(Found("the match was interrupted".to_owned()).into());
     }
     Ok(())
-}
-
-/// A flag that Ctrl-C sets; a second Ctrl-C ends the program.
-pub fn stop_on_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let raised = Arc::clone(&stop);
-    ctrlc::set_handler(move || {
-        if raised.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    })
-    .context("Ctrl-C cannot be caught")?;
-    Ok(stop)
 }
 
 /// The openings of a file, or the built-in ones.

@@ -5,14 +5,11 @@ mod progress;
 use std::{
     io::{self, IsTerminal, Write},
     path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
 };
 
-use anyhow::Context;
 use train::{Config, Ending, Progress, summary};
+
+use crate::interrupt;
 
 /// How a run is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -54,15 +51,7 @@ pub struct Args {
 /// The configuration, the data or a file cannot be used, or training failed.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let config = Config::load(&args.config, &args.settings)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let raised = Arc::clone(&stop);
-    ctrlc::set_handler(move || {
-        if raised.swap(true, Ordering::Relaxed) {
-            // Asked twice: the run cannot wait for its step.
-            std::process::exit(130);
-        }
-    })
-    .context("cannot listen for Ctrl-C")?;
+    let stop = interrupt::flag()?;
     let mut watcher: Box<dyn Progress + Send> = match args.progress {
         Watch::Auto if std::io::stderr().is_terminal() => Box::new(progress::Bar::default()),
         Watch::Bar => Box::new(progress::Bar::default()),

@@ -34,8 +34,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     use search::Control;
 
     use crate::{
-        analyze::stop_on_interrupt,
-        engine::{Many, processors},
+        engine::{SharedEngine, processors},
+        interrupt,
     };
 
     let given = &args.engine;
@@ -44,10 +44,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         "--batch and --hash are given where the games are handed out"
     );
     let options = given.options(processors());
-    let many = Many::new(&options)?;
+    let engine = SharedEngine::new(&options)?;
     let jobs = args.jobs.map_or(options.threads, |jobs| jobs as usize);
     let control = Control::default();
-    stop_on_interrupt(&control)?;
+    interrupt::stops(&control)?;
     let queue = Queue { url: args.queue, patience: Duration::from_secs(30) };
     let started = Instant::now();
     let mut shown = Instant::now();
@@ -60,8 +60,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             let _ = writeln!(io::stderr(), "{games} games, {positions} positions, {rate:.0} a second");
         }
     };
-    let search = |settings: &search::Settings| many.search(settings);
-    let end = work(&queue, &many.name, jobs, &search, &control, &mut report)?;
+    let search = |settings: &search::Settings| engine.search(settings);
+    let end = work(&queue, &engine.name, jobs, &search, &control, &mut report)?;
     writeln!(io::stdout(), "{} games, {} positions", end.games, end.positions)?;
     Ok(())
 }

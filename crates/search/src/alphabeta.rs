@@ -1,13 +1,18 @@
 //! Alpha-beta, the search that most engines have, on the same network: what the K-best-first search is measured against.
 //!
 //! Iterative deepening, principal variation search (Marsland 1982) with a transposition table, quiescence by the leaf
-//! rule of [`crate::quiet`], and the same selectivity as the default search. One position is evaluated at a time.
+//! rule of [`crate::quiet`], and the same selectivity as the default search. One position is evaluated at a time. For a
+//! network that scores no moves they are ordered by exchanges and by the history of cutoffs (Schaeffer 1983).
+
+mod history;
 
 use std::cmp::Reverse;
 
 use board::{Game, Move, Position};
 use eval::{EvalError, Evaluator};
 use nets::Calibration;
+
+use history::History;
 
 use crate::{
     Control, Limits, Outcome, Search, SearchInfo, Settings,
@@ -30,6 +35,8 @@ const ASPIRATION: Value = 25;
 pub struct AlphaBeta {
     walk: Walk,
     selectivity: Selectivity,
+    /// Orders moves where the network does not.
+    history: Option<History>,
 }
 
 /// Bytes for evaluations, entries of the table.
@@ -47,6 +54,29 @@ impl AlphaBeta {
         Self {
             walk: Walk::new(evaluations, calibration, settings, entries),
             selectivity: Selectivity::default(),
+            history: None,
+        }
+    }
+
+    /// A search over an evaluator without move scores.
+    #[must_use]
+    pub fn of_values(evaluator: Box<dyn Evaluator>, calibration: &Calibration, settings: &Settings) -> Self {
+        let (bytes, entries) = shares(settings);
+        let evaluations = Evaluations::of_values(evaluator, bytes);
+        Self {
+            walk: Walk::new(evaluations, calibration, settings, entries),
+            selectivity: Selectivity::default(),
+            history: Some(History::default()),
+        }
+    }
+
+    /// What orders the legal moves, in generation order: what the network says of them, or exchanges and history.
+    fn scores(&mut self, position: &Position, watch: &mut Watch<'_>) -> Result<Vec<i16>, Stop> {
+        match &self.history {
+            None => self.walk.evaluations.scores(position, watch),
+            Some(history) => {
+                Ok(position.legal_moves().iter().map(|&mv| history.score(position, mv)).collect())
+            }
         }
     }
 
@@ -95,7 +125,7 @@ impl AlphaBeta {
                 Verdict::Open => {}
             }
         }
-        let scores = self.walk.evaluations.scores(position, watch)?;
+        let scores = self.scores(position, watch)?;
         let first = known.map_or(NO_MOVE, |entry| entry.best);
         let mut order: Vec<usize> = (0..moves.len()).collect();
         order.sort_by_key(|&index| (index != usize::from(first), Reverse(scores[index])));
@@ -107,6 +137,7 @@ impl AlphaBeta {
             let late = self.selectivity.is_late(position, moves[index], place, false) && !after.is_check();
             let separator = raised + 1;
             if late
+                && self.history.is_none()
                 && self.selectivity.is_hopeless(
                     scores[index],
                     depth,
@@ -127,6 +158,14 @@ impl AlphaBeta {
                 }
             }
             if raised >= beta {
+                if let Some(history) = &mut self.history {
+                    history.add(
+                        position,
+                        moves[index],
+                        depth,
+                        order[..place].iter().map(|&tried| moves[tried]),
+                    );
+                }
                 break;
             }
         }
@@ -302,7 +341,10 @@ impl Search for AlphaBeta {
         let all = position.legal_moves();
         let mut moves: Vec<Move> = all.iter().copied().filter(|&mv| limits.allows(mv)).collect();
         moves.sort_by_key(|&mv| Reverse(exchange(position, mv)));
-        match self.walk.evaluations.scores(position, &mut watch) {
+        if let Some(history) = &mut self.history {
+            history.fade();
+        }
+        match self.scores(position, &mut watch) {
             Ok(scores) if !all.is_empty() => {
                 let score = |mv: &Move| all.iter().position(|other| other == mv).map(|index| scores[index]);
                 moves.sort_by_key(|mv| Reverse(score(mv)));
@@ -323,7 +365,10 @@ impl Search for AlphaBeta {
         if settings.hash_mib != self.walk.settings.hash_mib {
             let (bytes, entries) = shares(settings);
             self.walk.table = Table::new(1);
-            self.walk.evaluations.resize(bytes);
+            match self.history {
+                None => self.walk.evaluations.resize(bytes),
+                Some(_) => self.walk.evaluations.resize_values(bytes),
+            }
             self.walk.table = Table::new(entries);
         }
         self.walk.settings = settings.clone();
@@ -331,6 +376,7 @@ impl Search for AlphaBeta {
 
     fn clear(&mut self) {
         self.walk.clear();
+        self.history = self.history.take().map(|_| History::default());
     }
 }
 

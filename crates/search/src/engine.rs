@@ -4,23 +4,24 @@ use std::str::FromStr;
 
 use board::{Game, Move, Position};
 use eval::Evaluator;
-use nets::Calibration;
+use nets::{Calibration, HeadKind, Network};
 
-use crate::{AlphaBeta, Control, KBest, Limits, Outcome, Puct, SearchInfo, Settings};
+use crate::{AlphaBeta, Control, KBest, Limits, Minimax, Outcome, Puct, SearchInfo, Settings};
 
 /// Which search.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     /// Batch First's own.
-    #[default]
     KBest,
     AlphaBeta,
     Puct,
+    /// Cockfish's.
+    Minimax,
 }
 
 impl Algorithm {
-    /// All of them, the default first.
-    pub const ALL: [Self; 3] = [Self::KBest, Self::AlphaBeta, Self::Puct];
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::KBest, Self::AlphaBeta, Self::Puct, Self::Minimax];
 
     /// Name in options and messages.
     #[must_use]
@@ -29,12 +30,41 @@ impl Algorithm {
             Self::KBest => "kbest",
             Self::AlphaBeta => "alphabeta",
             Self::Puct => "puct",
+            Self::Minimax => "minimax",
         }
     }
 
-    /// A search of this kind over an evaluator; `calibration` is that of its network.
+    /// The search that a network is played with unless another is asked for: Cockfish's where no head scores moves.
+    #[must_use]
+    pub fn of(network: &Network) -> Self {
+        if has_move_scores(network) { Self::KBest } else { Self::Minimax }
+    }
+
+    /// Can it search with this network?
+    #[must_use]
+    pub fn suits(self, network: &Network) -> bool {
+        matches!(self, Self::AlphaBeta | Self::Minimax) || has_move_scores(network)
+    }
+
+    /// A search of this kind over an evaluator of a network that [suits](Self::suits) it.
     #[must_use]
     pub fn build(
+        self,
+        evaluator: Box<dyn Evaluator>,
+        network: &Network,
+        settings: &Settings,
+    ) -> Box<dyn Search> {
+        let calibration = &network.calibration;
+        match self {
+            Self::AlphaBeta if !has_move_scores(network) => {
+                Box::new(AlphaBeta::of_values(evaluator, calibration, settings))
+            }
+            _ => self.over(evaluator, calibration, settings),
+        }
+    }
+
+    /// A search of this kind over an evaluator with all heads.
+    fn over(
         self,
         evaluator: Box<dyn Evaluator>,
         calibration: &Calibration,
@@ -44,8 +74,13 @@ impl Algorithm {
             Self::KBest => Box::new(KBest::new(evaluator, calibration, settings)),
             Self::AlphaBeta => Box::new(AlphaBeta::new(evaluator, calibration, settings)),
             Self::Puct => Box::new(Puct::new(evaluator, calibration, settings)),
+            Self::Minimax => Box::new(Minimax::new(evaluator, calibration, settings)),
         }
     }
+}
+
+fn has_move_scores(network: &Network) -> bool {
+    network.description.heads.iter().any(|head| head.kind == HeadKind::Moves)
 }
 
 impl FromStr for Algorithm {
@@ -96,23 +131,27 @@ mod tests {
     use nets::MoveScores;
 
     use super::*;
-    use crate::Minimax;
 
     fn every() -> impl Iterator<Item = (&'static str, Box<dyn Search>)> {
-        let quiet_and_not = [true, false].into_iter().map(|quiet_leaves| {
-            let settings = Settings { hash_mib: 16, multipv: 3, quiet_leaves, ..Settings::default() };
-            let search = Minimax::new(Box::new(Mock::new(4)), &Calibration::default(), &settings);
-            ("minimax", Box::new(search) as Box<dyn Search>)
-        });
+        let mock = || Box::new(Mock::new(4));
+        let settings = Settings { hash_mib: 16, multipv: 3, ..Settings::default() };
+        let loud = Settings { quiet_leaves: false, ..settings.clone() };
+        let without_move_scores = [
+            ("minimax with loud leaves", Algorithm::Minimax.over(mock(), &Calibration::default(), &loud)),
+            (
+                "alphabeta over values",
+                Box::new(AlphaBeta::of_values(mock(), &Calibration::default(), &settings)) as Box<dyn Search>,
+            ),
+        ];
         let scores = [MoveScores::Centipawns, MoveScores::Policy];
         let algorithms = Algorithm::ALL.into_iter().flat_map(move |algorithm| {
+            let settings = settings.clone();
             scores.into_iter().map(move |move_scores| {
                 let calibration = Calibration { move_scores, ..Calibration::default() };
-                let settings = Settings { hash_mib: 16, multipv: 3, ..Settings::default() };
-                (algorithm.name(), algorithm.build(Box::new(Mock::new(4)), &calibration, &settings))
+                (algorithm.name(), algorithm.over(mock(), &calibration, &settings))
             })
         });
-        algorithms.chain(quiet_and_not)
+        algorithms.chain(without_move_scores)
     }
 
     fn go(search: &mut dyn Search, game: &Game, limits: &Limits) -> Outcome {

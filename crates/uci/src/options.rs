@@ -20,7 +20,8 @@ pub struct Options {
     pub system: Option<System>,
     /// Threads of the evaluator.
     pub threads: usize,
-    pub algorithm: Algorithm,
+    /// `None`: the system's own.
+    pub algorithm: Option<Algorithm>,
     /// Code path of the evaluator; `None`: the fastest here.
     pub path: Option<CpuPath>,
     /// Number format of the evaluator; `None`: the code path's own.
@@ -37,7 +38,7 @@ impl Default for Options {
             network: None,
             system: None,
             threads: 1,
-            algorithm: Algorithm::default(),
+            algorithm: None,
             path: None,
             precision: None,
             settings: Settings::default(),
@@ -91,7 +92,7 @@ const TABLE: [(&str, Name, Kind); 16] = [
     ("Batch", Name::Batch, Kind::Spin { least: 0, most: 4096 }),
     ("WeightsFile", Name::WeightsFile, Kind::Text),
     ("System", Name::System, Kind::Combo(&[AUTOMATIC, "batch-first", "cockfish", "convchess"])),
-    ("Search", Name::Search, Kind::Combo(&["kbest", "alphabeta", "puct"])),
+    ("Search", Name::Search, Kind::Combo(&[AUTOMATIC, "kbest", "alphabeta", "puct", "minimax"])),
     ("Quiet Leaves", Name::QuietLeaves, Kind::Check),
     ("Temperature", Name::Temperature, Kind::Spin { least: 0, most: 1000 }),
     ("CPU", Name::Cpu, Kind::Combo(&[AUTOMATIC, "amx", "avx512", "avx2", "portable"])),
@@ -194,7 +195,7 @@ impl Options {
                             return Ok(Change::Network);
                         }
                     }
-                    Name::Search => self.algorithm = chosen.parse().unwrap_or_default(),
+                    Name::Search => self.algorithm = chosen.parse().ok(),
                     Name::Cpu => self.path = chosen.parse().ok(),
                     _ => self.precision = chosen.parse().ok(),
                 }
@@ -230,7 +231,7 @@ impl Options {
                 None => EMBEDDED.to_owned(),
             },
             Name::System => self.system.map_or(AUTOMATIC, System::name).to_owned(),
-            Name::Search => self.algorithm.name().to_owned(),
+            Name::Search => self.algorithm.map_or(AUTOMATIC, Algorithm::name).to_owned(),
             Name::QuietLeaves => self.settings.quiet_leaves.to_string(),
             Name::Temperature => self.settings.temperature.to_string(),
             Name::Cpu => self.path.map_or(AUTOMATIC, CpuPath::name).to_owned(),
@@ -283,7 +284,7 @@ mod tests {
         assert_eq!(options.precision, Some(Precision::Int8));
         assert!(matches!(options.set("Precision", Some("int4")), Err(OptionError::Combo { .. })));
         assert_eq!(options.set("Search", Some("PUCT")), Ok(Change::Value));
-        assert_eq!(options.algorithm, Algorithm::Puct);
+        assert_eq!(options.algorithm, Some(Algorithm::Puct));
         assert_eq!(options.set("system", Some("Cockfish")), Ok(Change::Network));
         assert_eq!(options.set("System", Some("cockfish")), Ok(Change::Value));
         assert_eq!(options.system, Some(System::Cockfish));

@@ -12,7 +12,7 @@ use eval::{
     cpu::{CpuEvaluator, CpuOptions},
 };
 use nets::{Network, System};
-use search::{Control, ConvChess, KBest, Limits, Minimax, Outcome, Search, SearchInfo, Settings};
+use search::{Algorithm, Control, ConvChess, Limits, Outcome, Search, SearchInfo, Settings};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task,
@@ -95,11 +95,8 @@ impl Engines {
         let Some(evaluator) = &player.evaluator else {
             return Ok(Box::new(ConvChess::new(Arc::clone(&player.network), self.cpu, &settings)?));
         };
-        let (evaluator, calibration) = (Box::new(evaluator.client()), &player.network.calibration);
-        Ok(match system {
-            System::Cockfish => Box::new(Minimax::new(evaluator, calibration, &settings)),
-            _ => Box::new(KBest::new(evaluator, calibration, &settings)),
-        })
+        let algorithm = Algorithm::of(&player.network);
+        Ok(algorithm.build(Box::new(evaluator.client()), &player.network, &settings))
     }
 
     /// Waits for a place.

@@ -2,21 +2,25 @@
 
 use std::{
     fs::File,
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use annotate::{Analysis, AnnotateProgress, AnnotateSettings, Summary};
 use anyhow::{Context, bail, ensure};
 use search::Control;
 
-use crate::engine::{self, Many};
+use crate::{
+    engine::{SharedEngine, processors},
+    interrupt,
+    progress_line::{ProgressLine, ending},
+};
 
 /// Evaluations a position where no limit is given.
 const NODES: u64 = 400;
@@ -81,9 +85,9 @@ pub(super) fn run(args: super::Args) -> anyhow::Result<()> {
     let limited = args.nodes.is_some() || args.depth.is_some() || args.movetime.is_some();
     let nodes = if limited { args.nodes } else { Some(NODES) };
     ensure!(nodes != Some(0), "--nodes 0 would look at nothing");
-    let options = args.engine.options(engine::processors());
+    let options = args.engine.options(processors());
     let jobs = own.jobs.map_or(options.threads, |jobs| jobs as usize);
-    let many = Many::new(&options)?;
+    let engine = SharedEngine::new(&options)?;
     let settings = AnnotateSettings {
         files: args.games.clone(),
         output,
@@ -99,11 +103,11 @@ pub(super) fn run(args: super::Args) -> anyhow::Result<()> {
             to: own.to.unwrap_or(usize::MAX),
             multipv: args.multipv as usize,
             threshold: own.threshold,
-            engine: many.name.clone(),
+            engine: engine.name.clone(),
         },
     };
     let control = Control::default();
-    super::stop_on_interrupt(&control)?;
+    interrupt::stops(&control)?;
     let mut watch = Watch::new(count(settings.files.clone()));
     let report = &mut |progress: &AnnotateProgress| watch.show(progress);
     let end = match &own.queue {
@@ -114,7 +118,7 @@ pub(super) fn run(args: super::Args) -> anyhow::Result<()> {
         }
         #[cfg(not(feature = "queue"))]
         Some(_) => bail!("this program was built without the work queue; build it with `--features queue`"),
-        None => annotate::annotate(&settings, &|wanted| many.search(wanted), &control, report)?,
+        None => annotate::annotate(&settings, &|wanted| engine.search(wanted), &control, report)?,
     };
     watch.finish(&end, control.is_stopped(), &settings.output)?;
     if let Some(report) = own.report.as_ref().filter(|_| !control.is_stopped()) {
@@ -137,76 +141,66 @@ fn count(files: Vec<PathBuf>) -> Arc<AtomicU64> {
     let total = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&total);
     thread::spawn(move || {
-        // An unreadable file is the run's to name.
-        let games = games::items(&files).map_while(Result::ok).count();
+        // Unreadable files and games are the run's to name.
+        let silent = tracing::subscriber::NoSubscriber::default();
+        let games =
+            tracing::subscriber::with_default(silent, || games::items(&files).map_while(Result::ok).count());
         counted.store(games as u64, Ordering::Relaxed);
     });
     total
 }
 
-/// Progress on the terminal: one line that is written over, or a line every ten seconds elsewhere.
+/// Games, positions, speed and time left since the beginning of this run.
 struct Watch {
+    line: ProgressLine,
     total: Arc<AtomicU64>,
-    started: Instant,
-    shown: Option<Instant>,
     first: Option<AnnotateProgress>,
-    terminal: bool,
 }
 
 impl Watch {
     fn new(total: Arc<AtomicU64>) -> Self {
-        let terminal = io::stderr().is_terminal();
-        Self { total, started: Instant::now(), shown: None, first: None, terminal }
+        Self { line: ProgressLine::new(), total, first: None }
     }
 
     /// Games and positions a second since the beginning of this run.
     fn rates(&self, progress: &AnnotateProgress) -> (f64, f64) {
         let first = self.first.unwrap_or_default();
-        let seconds = self.started.elapsed().as_secs_f64().max(1e-3);
-        let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / seconds;
+        let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / self.line.seconds();
         (rate(progress.games, first.games), rate(progress.positions, first.positions))
     }
 
     fn show(&mut self, progress: &AnnotateProgress) {
         let first = *self.first.get_or_insert(*progress);
-        let wait = if self.terminal { Duration::from_millis(200) } else { Duration::from_secs(10) };
-        let shown = self.shown.unwrap_or(self.started);
-        if progress.games == first.games || shown.elapsed() < wait {
+        if progress.games == first.games {
             return;
         }
-        self.shown = Some(Instant::now());
         let (games, positions) = self.rates(progress);
-        let (of, left) = match self.total.load(Ordering::Relaxed) {
-            0 => (String::new(), String::new()),
-            total => {
-                let seconds = (total.saturating_sub(progress.games)) as f64 / games.max(1e-9);
-                (format!(" of {total}"), format!(", {} left", time(seconds)))
-            }
-        };
-        let line = format!(
-            "{}{of} games, {} positions, {positions:.0} a second{left}",
-            progress.games, progress.positions
-        );
-        let mut out = io::stderr().lock();
-        // Progress that cannot be shown is no reason to stop.
-        let _ = if self.terminal { write!(out, "\r\x1b[K{line}") } else { writeln!(out, "{line}") };
-        let _ = out.flush();
+        let total = self.total.load(Ordering::Relaxed);
+        self.line.show(|| {
+            let (of, left) = match total {
+                0 => (String::new(), String::new()),
+                total => {
+                    let seconds = (total.saturating_sub(progress.games)) as f64 / games.max(1e-9);
+                    (format!(" of {total}"), format!(", {} left", time(seconds)))
+                }
+            };
+            format!(
+                "{}{of} games, {} positions, {positions:.0} a second{left}",
+                progress.games, progress.positions
+            )
+        });
     }
 
     fn finish(&self, end: &AnnotateProgress, interrupted: bool, output: &Path) -> anyhow::Result<()> {
-        if self.terminal && self.shown.is_some() {
-            // As above.
-            let _ = writeln!(io::stderr());
-        }
+        self.line.finish();
         let (_, positions) = self.rates(end);
-        let how = if interrupted { "interrupted (start again to go on)" } else { "complete" };
-        let speed = format!("{positions:.0} positions a second");
         writeln!(
             io::stdout(),
-            "{}: {} games, {} positions, {speed}, {how}",
+            "{}: {} games, {} positions, {positions:.0} positions a second, {}",
             output.display(),
             end.games,
-            end.positions
+            end.positions,
+            ending(interrupted)
         )?;
         Ok(())
     }

@@ -1,0 +1,100 @@
+//! Which quiet moves have answered threats and refuted moves elsewhere in the tree: a guess at which will here
+//! (Schaeffer 1983, "The history heuristic"), for networks that do not say it themselves.
+
+use board::{Move, Position};
+
+use crate::{quiet::exchange, selectivity::PLY};
+
+/// History stays within ±this, so that captures that win something come first and those that lose something last.
+const MOST: i32 = 2_000;
+
+/// Above every history.
+const CAPTURES: i32 = 10_000;
+
+/// How often each quiet move has cut, by side, from- and to-square.
+#[derive(Clone, Debug)]
+pub(super) struct History {
+    table: Vec<i16>,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self { table: vec![0; 2 * 64 * 64] }
+    }
+}
+
+impl History {
+    fn place(position: &Position, mv: Move) -> usize {
+        let from = mv.from().map_or(0, usize::from);
+        (usize::from(position.turn().is_white()) * 64 + from) * 64 + usize::from(mv.to())
+    }
+
+    fn is_quiet(mv: Move) -> bool {
+        !mv.is_capture() && !mv.is_promotion()
+    }
+
+    /// The higher the earlier.
+    pub(super) fn score(&self, position: &Position, mv: Move) -> i16 {
+        let exchange = exchange(position, mv).clamp(-CAPTURES, CAPTURES);
+        let score = match (Self::is_quiet(mv), exchange) {
+            (true, exchange) => i32::from(self.table[Self::place(position, mv)]) + exchange.min(0),
+            (false, 0..) => CAPTURES + exchange,
+            (false, losing) => losing - CAPTURES,
+        };
+        score as i16
+    }
+
+    /// A move has cut at a depth in parts of a ply; those tried before it did not.
+    pub(super) fn add(
+        &mut self,
+        position: &Position,
+        cut: Move,
+        depth: i16,
+        tried: impl Iterator<Item = Move>,
+    ) {
+        let depth = i32::from(depth / PLY);
+        let bonus = (16 * depth * depth).min(MOST / 2);
+        let mut change = |mv: Move, by: i32| {
+            if Self::is_quiet(mv) {
+                let entry = &mut self.table[Self::place(position, mv)];
+                let old = i32::from(*entry);
+                // The nearer the bound the smaller the step, so it is never passed.
+                *entry = (old + by - old * by.abs() / MOST) as i16;
+            }
+        };
+        tried.for_each(|mv| change(mv, -bonus));
+        change(cut, bonus);
+    }
+
+    /// What earlier searches have learned counts for less.
+    pub(super) fn fade(&mut self) {
+        self.table.iter_mut().for_each(|entry| *entry /= 4);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use board::CastlingMode;
+
+    use super::*;
+
+    #[test]
+    fn captures_frame_quiet_moves_and_cuts_lift_them() {
+        // White may take a pawn for nothing, or one that is defended with the queen.
+        let fen = "4k3/2p5/1p1p4/8/8/R2Q4/8/4K3 w - - 0 1";
+        let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
+        let mv = |text: &str| board::parse_uci(&position, text).unwrap();
+        let mut history = History::default();
+        let quiet = [mv("a3a8"), mv("d3d4"), mv("e1e2")];
+        for depth in [1, 5, 30] {
+            for _ in 0..1000 {
+                history.add(&position, quiet[1], depth * PLY, quiet[2..].iter().copied());
+            }
+            let [other, cut, tried] = quiet.map(|mv| history.score(&position, mv));
+            let losing = history.score(&position, mv("d3d6"));
+            assert!(cut > other && other > tried && tried > losing, "{cut} {other} {tried} {losing}");
+        }
+        history.fade();
+        assert!(history.score(&position, quiet[1]) <= (MOST / 4) as i16);
+    }
+}
