@@ -1,5 +1,6 @@
-//! `batch-first bench`: how fast networks are evaluated here, by code path and batch size, and trained.
+//! `batch-first bench`: how fast networks are evaluated here, by code path and batch size, searched with, and trained.
 
+mod search;
 mod train;
 
 use std::{
@@ -37,6 +38,8 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         net: Option<PathBuf>,
     },
+    /// What the searches make of the evaluator: evaluations a second, share of the network in the time, batch fill.
+    Search(search::SearchArgs),
     /// Positions trained a second, on data without sense.
     Train(train::TrainArgs),
 }
@@ -101,6 +104,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         Command::Eval(args) => eval(&args),
         Command::First { net } => first(net.as_deref()),
+        Command::Search(args) => search::run(&args),
         Command::Train(args) => train::run(&args),
     }
 }

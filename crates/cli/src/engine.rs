@@ -150,6 +150,18 @@ pub fn choose(options: &Options) -> anyhow::Result<(Network, System)> {
     Ok((network, system))
 }
 
+fn cpu_options(options: &Options) -> CpuOptions {
+    CpuOptions { threads: options.threads, precision: options.precision, path: options.path }
+}
+
+/// An evaluator for these options.
+///
+/// # Errors
+/// The network or the code path cannot be used.
+pub fn evaluator(network: &Arc<Network>, options: &Options) -> anyhow::Result<CpuEvaluator> {
+    Ok(CpuEvaluator::new(Arc::clone(network), cpu_options(options))?)
+}
+
 /// A search for these options.
 ///
 /// # Errors
@@ -157,14 +169,13 @@ pub fn choose(options: &Options) -> anyhow::Result<(Network, System)> {
 pub fn build(options: &Options) -> anyhow::Result<Built> {
     let (network, system) = choose(options)?;
     let network = Arc::new(network);
-    let cpu = CpuOptions { threads: options.threads, precision: options.precision, path: options.path };
     if system == System::ConvChess {
         let description =
             format!("network {}, {system}: moves by their chances, without a search", network.name);
-        let search = Box::new(ConvChess::new(network, cpu, &options.settings)?);
+        let search = Box::new(ConvChess::new(network, cpu_options(options), &options.settings)?);
         return Ok(Built { search, description });
     }
-    let evaluator = CpuEvaluator::new(Arc::clone(&network), cpu)?;
+    let evaluator = evaluator(&network, options)?;
     let description = evaluator.describe();
     let search = options.algorithm.unwrap_or_else(|| Algorithm::of(&network)).build(
         Box::new(evaluator),
@@ -197,7 +208,7 @@ impl SharedEngine {
             "the system {system} says which move is likely, not what a position is worth; choose another with --system"
         );
         let network = Arc::new(network);
-        let cpu = CpuOptions { threads: 1, precision: options.precision, path: options.path };
+        let cpu = CpuOptions { threads: 1, ..cpu_options(options) };
         let first = Cached::new(CpuEvaluator::new(Arc::clone(&network), cpu)?, MEMORY);
         let more = (1..options.threads)
             .map(|_| Ok(Box::new(first.beside(CpuEvaluator::new(Arc::clone(&network), cpu)?)) as Box<_>))

@@ -63,8 +63,9 @@ impl Algorithm {
         }
     }
 
-    /// A search of this kind over an evaluator with all heads.
-    fn over(
+    /// A search of this kind over an evaluator with all heads; `calibration` is that of its network.
+    #[must_use]
+    pub fn over(
         self,
         evaluator: Box<dyn Evaluator>,
         calibration: &Calibration,

@@ -1,0 +1,314 @@
+//! `batch-first bench search`: what a search makes of its evaluator. How fast it goes, how much of the time is the network's, how
+//! full its batches are, and whether it asks twice; and a number that only a change of the search can change.
+
+use std::{
+    collections::HashSet,
+    io::{self, Write},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use anyhow::ensure;
+use board::Game;
+use eval::{Answered, Batch, EvalError, Evaluator, Mock, cpu::measure};
+use nets::{Calibration, MoveScores, Network, System};
+use search::{Algorithm, Control, Limits, Search, Settings};
+use serde_json::json;
+
+use crate::engine::{self, EngineArgs};
+
+/// Positions that are searched: every so many of the built-in openings.
+const POSITIONS: usize = 16;
+
+/// Evaluations a position for the signature.
+const SIGNATURE_NODES: u64 = 1_000;
+
+/// Decides what the mock evaluator says.
+const SIGNATURE_SEED: u64 = 1;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct SearchArgs {
+    #[command(flatten)]
+    engine: EngineArgs,
+    /// Evaluations a position.
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    nodes: u64,
+    /// Positions evaluated together; may be repeated.
+    #[arg(long = "width", value_name = "K", default_values_t = [1, 8, 64, 256],
+        value_parser = clap::value_parser!(u64).range(1..=4096))]
+    widths: Vec<u64>,
+    /// One JSON object a line instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What came to an evaluator.
+#[derive(Clone, Debug, Default)]
+struct Traffic {
+    batches: u64,
+    queries: u64,
+    /// Asked for in the same way earlier in the same search, or twice in a batch.
+    again: u64,
+    /// Spent inside the evaluator.
+    time: Duration,
+    seen: HashSet<(nets::Squares, bool, bool)>,
+}
+
+/// Counts and times what passes through to an evaluator.
+struct Watched {
+    inner: Box<dyn Evaluator>,
+    traffic: Arc<Mutex<Traffic>>,
+}
+
+impl Watched {
+    fn timed<T>(&mut self, ask: impl FnOnce(&mut dyn Evaluator) -> T) -> T {
+        let started = Instant::now();
+        let answer = ask(self.inner.as_mut());
+        self.traffic.lock().unwrap_or_else(PoisonError::into_inner).time += started.elapsed();
+        answer
+    }
+}
+
+impl Evaluator for Watched {
+    fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
+        {
+            let mut traffic = self.traffic.lock().unwrap_or_else(PoisonError::into_inner);
+            traffic.batches += 1;
+            traffic.queries += batch.len() as u64;
+            for query in &batch.queries {
+                let is_new = traffic.seen.insert((query.squares, query.value, query.move_count > 0));
+                traffic.again += u64::from(!is_new);
+            }
+        }
+        self.timed(|inner| inner.submit(batch))
+    }
+
+    fn wait(&mut self) -> Result<Answered, EvalError> {
+        self.timed(|inner| inner.wait())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight()
+    }
+
+    fn preferred_batch(&self) -> usize {
+        self.inner.preferred_batch()
+    }
+
+    fn largest_batch(&self) -> usize {
+        self.inner.largest_batch()
+    }
+
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+}
+
+/// A line of the table.
+struct Line {
+    algorithm: Algorithm,
+    width: usize,
+    traffic: Traffic,
+    /// Seconds of wall and of processor time.
+    wall: f64,
+    cpu: f64,
+    /// Mean depth that was reached, plies.
+    depth: f64,
+}
+
+impl Line {
+    fn share_of_network(&self) -> f64 {
+        self.traffic.time.as_secs_f64() / self.wall
+    }
+
+    /// Mean share of a batch that was used.
+    fn fill(&self) -> f64 {
+        self.traffic.queries as f64 / (self.traffic.batches.max(1) * self.width as u64) as f64
+    }
+
+    fn again(&self) -> f64 {
+        self.traffic.again as f64 / self.traffic.queries.max(1) as f64
+    }
+
+    fn text(&self) -> String {
+        let queries = self.traffic.queries as f64;
+        format!(
+            "{:<10} {:>5} {:>9.0} {:>10.0} {:>9.0} % {:>8.0} % {:>8.1} % {:>6.1}",
+            self.algorithm.name(),
+            self.width,
+            queries / self.wall,
+            queries / self.cpu,
+            100.0 * self.share_of_network(),
+            100.0 * self.fill(),
+            100.0 * self.again(),
+            self.depth
+        )
+    }
+
+    fn json(&self) -> String {
+        json!({
+            "search": self.algorithm.name(),
+            "batch": self.width,
+            "evaluations": self.traffic.queries,
+            "evaluations_per_second": self.traffic.queries as f64 / self.wall,
+            "evaluations_per_cpu_second": self.traffic.queries as f64 / self.cpu,
+            "share_of_time_in_the_evaluator": self.share_of_network(),
+            "batch_fill": self.fill(),
+            "asked_again": self.again(),
+            "mean_depth": self.depth,
+        })
+        .to_string()
+    }
+}
+
+/// Measures.
+///
+/// # Errors
+/// The network cannot be used.
+pub(super) fn run(args: &SearchArgs) -> anyhow::Result<()> {
+    ensure!(args.engine.batch.is_none(), "here the flag for positions evaluated together is --width");
+    let options = args.engine.options(1);
+    let (network, system) = engine::choose(&options)?;
+    ensure!(system != System::ConvChess, "{system} has no search to measure");
+    let network = Arc::new(network);
+    let games = games();
+    let algorithms = match options.algorithm {
+        Some(one) => vec![one],
+        None => Algorithm::ALL.into_iter().filter(|one| one.suits(&network)).collect(),
+    };
+    let mut out = io::stdout().lock();
+    if !args.json {
+        writeln!(
+            out,
+            "network {}, {} positions, {} evaluations each, {} thread{}\n",
+            network.name,
+            games.len(),
+            args.nodes,
+            options.threads,
+            if options.threads == 1 { "" } else { "s" }
+        )?;
+        writeln!(out, "search         K    eval/s eval/cpu-s  in network  batch fill  asked again  depth")?;
+    }
+    for &algorithm in &algorithms {
+        for &width in &args.widths {
+            let settings = Settings { batch: width as usize, ..options.settings.clone() };
+            let line = measure(algorithm, &network, &options, &settings, &games, args.nodes)?;
+            writeln!(out, "{}", if args.json { line.json() } else { line.text() })?;
+            // One after the other evaluates one at a time, whatever is asked for.
+            if algorithm == Algorithm::AlphaBeta {
+                break;
+            }
+        }
+    }
+    let signatures: Vec<(&str, u64)> = algorithms
+        .iter()
+        .map(|&algorithm| Ok((algorithm.name(), signature(algorithm)?)))
+        .collect::<anyhow::Result<_>>()?;
+    if args.json {
+        writeln!(
+            out,
+            "{}",
+            json!({ "signatures": signatures.into_iter().collect::<std::collections::BTreeMap<_, _>>() })
+        )?;
+    } else {
+        let list: Vec<String> =
+            signatures.iter().map(|(name, number)| format!("{name} {number:016x}")).collect();
+        writeln!(out, "\nsignature (mock evaluator, {SIGNATURE_NODES} evaluations): {}", list.join(", "))?;
+    }
+    Ok(())
+}
+
+fn games() -> Vec<Game> {
+    let all = arena::balanced();
+    let step = (all.len() / POSITIONS).max(1);
+    all.into_iter().step_by(step).take(POSITIONS).collect()
+}
+
+fn measure(
+    algorithm: Algorithm,
+    network: &Arc<Network>,
+    options: &uci::Options,
+    settings: &Settings,
+    games: &[Game],
+    nodes: u64,
+) -> anyhow::Result<Line> {
+    let traffic = Arc::new(Mutex::new(Traffic::default()));
+    let inner = Box::new(engine::evaluator(network, options)?);
+    let watched = Watched { inner, traffic: Arc::clone(&traffic) };
+    let mut search = algorithm.build(Box::new(watched), network, settings);
+    let limits = Limits { nodes: Some(nodes), ..Limits::default() };
+    let (mut wall, mut cpu, mut depth) = (0.0, 0.0, 0.0);
+    for game in games {
+        search.clear();
+        traffic.lock().unwrap_or_else(PoisonError::into_inner).seen.clear();
+        let (started, before) = (Instant::now(), measure::process_seconds());
+        let outcome = search.search(game, &limits, &Control::default(), &mut |_| {})?;
+        wall += started.elapsed().as_secs_f64();
+        cpu += measure::process_seconds() - before;
+        depth += outcome.lines.first().map_or(0.0, |line| f64::from(line.depth));
+    }
+    let traffic = traffic.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let width = if algorithm == Algorithm::AlphaBeta { 1 } else { settings.batch };
+    Ok(Line { algorithm, width, traffic, wall, cpu, depth: depth / games.len() as f64 })
+}
+
+/// Every line that a search reports on the positions, on an evaluator that is the same on every machine, in one number.
+fn signature(algorithm: Algorithm) -> anyhow::Result<u64> {
+    let settings = Settings { batch: 8, hash_mib: 16, ..Settings::default() };
+    let calibration = Calibration { move_scores: MoveScores::Policy, ..Calibration::default() };
+    let mock = Box::new(Mock::new(SIGNATURE_SEED));
+    signature_of(algorithm.over(mock, &calibration, &settings).as_mut(), &games())
+}
+
+/// The FNV-1a hash (Fowler, Noll and Vo 1991) of the lines.
+fn signature_of(search: &mut dyn Search, games: &[Game]) -> anyhow::Result<u64> {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for game in games {
+        search.clear();
+        let limits = Limits { nodes: Some(SIGNATURE_NODES), ..Limits::default() };
+        let mut lines = String::new();
+        search.search(game, &limits, &Control::default(), &mut |info| {
+            lines += &format!("{} {:?} {} ", info.depth, info.score, info.nodes);
+            info.pv.iter().for_each(|mv| lines += &format!("{mv:?} "));
+        })?;
+        for byte in lines.bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    Ok(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use search::KBest;
+
+    use super::*;
+
+    #[test]
+    fn signatures_repeat_and_tell_searches_apart() {
+        let games: Vec<Game> = games().into_iter().take(2).collect();
+        let of = |seed, batch| {
+            let settings = Settings { batch, hash_mib: 16, ..Settings::default() };
+            let mut search = KBest::new(Box::new(Mock::new(seed)), &Calibration::default(), &settings);
+            signature_of(&mut search, &games).unwrap()
+        };
+        assert_eq!(of(1, 8), of(1, 8));
+        assert_ne!(of(1, 8), of(2, 8));
+        assert_ne!(of(1, 8), of(1, 1));
+    }
+
+    #[test]
+    fn traffic_is_counted() {
+        let traffic = Arc::new(Mutex::new(Traffic::default()));
+        let mut watched = Watched { inner: Box::new(Mock::new(1)), traffic: Arc::clone(&traffic) };
+        let position = board::Position::default();
+        let mut batch = Batch::default();
+        batch.push(&position, true, &[]);
+        batch.push(&position, true, &position.legal_moves());
+        for _ in 0..2 {
+            watched.evaluate(batch.clone()).unwrap();
+        }
+        let traffic = traffic.lock().unwrap();
+        assert_eq!((traffic.batches, traffic.queries, traffic.again), (2, 4, 2));
+    }
+}
