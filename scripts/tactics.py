@@ -6,8 +6,9 @@
         --engine "target/release/batch-first uci; Search=puct"
 
 A position qualifies where the best move is worth at least +3 (or mates) and every other less than +1, at --verify nodes for
-each of both, and where it does not just take back what was taken on the same square. At most one position a game; where games
-carry evaluations, after moves that those call blunders. An engine is a command; options follow as `; Name=Value`.
+each of both, where it does not just take back what was taken on the same square, and where Stockfish does not find it in --blink
+nodes. At most one position a game; where games carry evaluations, after moves that those call blunders. Positions are written as
+they are found. An engine is a command; options follow as `; Name=Value`.
 """
 
 import argparse
@@ -38,13 +39,15 @@ def has_one_winner(found, margin=0):
     return found is not None and found[1] >= WINNING - margin and found[2] < OTHERS + margin
 
 
-def suitable(board, engine, verify):
+def suitable(board, engine, verify, blink):
     """The winning move of the position, if it qualifies, and what it is worth."""
     # The first look is coarse, so it is generous.
     found = best_two(engine, board, FIRST_LOOK)
     if not has_one_winner(found, 100):
         return None
     if board.move_stack and board.is_capture(found[0]) and found[0].to_square == board.peek().to_square:
+        return None
+    if engine.play(board, chess.engine.Limit(nodes=blink), game=object()).move == found[0]:
         return None
     found = best_two(engine, board, verify)
     if not has_one_winner(found):
@@ -73,22 +76,21 @@ def candidates(game, dice, each):
 def make(options):
     engine = chess.engine.SimpleEngine.popen_uci(options.stockfish)
     engine.configure({"Threads": 1, "Hash": 64})
-    dice, lines, looked = random.Random(options.seed), [], 0
-    number = 0
-    with open_text(options.games) as games:
-        while len(lines) < options.count and (game := chess.pgn.read_game(games)) is not None:
+    dice, kept, looked, number = random.Random(options.seed), 0, 0, 0
+    with open_text(options.games) as games, open(options.out, "w", encoding="utf-8") as file:
+        while kept < options.count and (game := chess.pgn.read_game(games)) is not None:
             number += 1
             for board in candidates(game, dice, options.each):
                 looked += 1
-                if (found := suitable(board, engine, options.verify)) is not None:
+                if (found := suitable(board, engine, options.verify, options.blink)) is not None:
                     best, score = found
-                    lines.append(board.epd(bm=[best], ce=score, id=f"game {number}, ply {board.ply()}"))
-                    print(f"{len(lines)} of {options.count}, {looked} positions", file=sys.stderr, flush=True)
+                    kept += 1
+                    file.write(board.epd(bm=[best], ce=score, id=f"game {number}, ply {board.ply()}") + "\n")
+                    file.flush()
+                    print(f"{kept} of {options.count}, {looked} positions", file=sys.stderr, flush=True)
                     break
     engine.quit()
-    with open(options.out, "w", encoding="utf-8") as file:
-        file.writelines(line + "\n" for line in lines)
-    print(f"{options.out}: {len(lines)} positions of {looked}")
+    print(f"{options.out}: {kept} positions of {looked}")
 
 
 def solve(options):
@@ -117,6 +119,7 @@ def main():
     maker.add_argument("--count", type=int, default=240)
     maker.add_argument("--each", type=int, default=12, help="positions of a game that are looked at")
     maker.add_argument("--verify", type=int, default=100_000, help="nodes")
+    maker.add_argument("--blink", type=int, default=100, help="nodes in which Stockfish must not find the move")
     maker.add_argument("--seed", type=int, default=1)
     maker.add_argument("--out", required=True)
     maker.add_argument("--stockfish", default=shutil.which("stockfish") or "/usr/games/stockfish")

@@ -37,7 +37,7 @@ pub struct EngineArgs {
     /// Threads of the evaluator.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=256))]
     pub threads: Option<u64>,
-    /// The search: kbest, alphabeta, puct or minimax (default: the system's own).
+    /// The search: kbest, kbest-classic, alphabeta, puct or minimax (default: the system's own).
     #[arg(long, value_name = "NAME")]
     pub search: Option<Algorithm>,
     /// Code path of the evaluator: amx, avx512, avx2 or portable (default: the fastest here).

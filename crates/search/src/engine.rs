@@ -13,6 +13,8 @@ use crate::{AlphaBeta, Control, KBest, Limits, Minimax, Outcome, Puct, SearchInf
 pub enum Algorithm {
     /// Batch First's own.
     KBest,
+    /// Batch First's of 2018, to compare with.
+    KBestClassic,
     AlphaBeta,
     Puct,
     /// Cockfish's.
@@ -21,13 +23,14 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::KBest, Self::AlphaBeta, Self::Puct, Self::Minimax];
+    pub const ALL: [Self; 5] = [Self::KBest, Self::KBestClassic, Self::AlphaBeta, Self::Puct, Self::Minimax];
 
     /// Name in options and messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::KBest => "kbest",
+            Self::KBestClassic => "kbest-classic",
             Self::AlphaBeta => "alphabeta",
             Self::Puct => "puct",
             Self::Minimax => "minimax",
@@ -73,6 +76,7 @@ impl Algorithm {
     ) -> Box<dyn Search> {
         match self {
             Self::KBest => Box::new(KBest::new(evaluator, calibration, settings)),
+            Self::KBestClassic => Box::new(KBest::new(evaluator, calibration, settings).classic()),
             Self::AlphaBeta => Box::new(AlphaBeta::new(evaluator, calibration, settings)),
             Self::Puct => Box::new(Puct::new(evaluator, calibration, settings)),
             Self::Minimax => Box::new(Minimax::new(evaluator, calibration, settings)),

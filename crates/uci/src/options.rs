@@ -92,7 +92,11 @@ const TABLE: [(&str, Name, Kind); 16] = [
     ("Batch", Name::Batch, Kind::Spin { least: 0, most: 4096 }),
     ("WeightsFile", Name::WeightsFile, Kind::Text),
     ("System", Name::System, Kind::Combo(&[AUTOMATIC, "batch-first", "cockfish", "convchess"])),
-    ("Search", Name::Search, Kind::Combo(&[AUTOMATIC, "kbest", "alphabeta", "puct", "minimax"])),
+    (
+        "Search",
+        Name::Search,
+        Kind::Combo(&[AUTOMATIC, "kbest", "kbest-classic", "alphabeta", "puct", "minimax"]),
+    ),
     ("Quiet Leaves", Name::QuietLeaves, Kind::Check),
     ("Temperature", Name::Temperature, Kind::Spin { least: 0, most: 1000 }),
     ("CPU", Name::Cpu, Kind::Combo(&[AUTOMATIC, "amx", "avx512", "avx2", "portable"])),

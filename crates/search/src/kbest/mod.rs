@@ -109,6 +109,15 @@ impl KBest {
         self
     }
 
+    /// The search of 2018: bins by how decisive a move is, every move to full depth, leaves at the network's word. What it
+    /// shares with today's is the memory, so that no evaluation is made twice, and the driver of the passes.
+    #[must_use]
+    pub fn classic(mut self) -> Self {
+        self.searcher.classic = true;
+        self.searcher.selectivity = Selectivity::NONE;
+        self
+    }
+
     /// MiB for memory, bytes for frames.
     fn memory_shares(settings: &Settings) -> (usize, usize) {
         let mib = settings.hash_mib.max(1);
@@ -283,9 +292,10 @@ impl Search for KBest {
             self.memory = Memory::new(1);
             let (memory, frames) = Self::memory_shares(settings);
             self.memory = Memory::new(memory);
-            let (selectivity, any_proof) = (self.searcher.selectivity, self.searcher.any_proof);
+            let Searcher { selectivity, any_proof, classic, .. } = self.searcher;
             self.searcher = Searcher::new(&self.calibration, frames);
-            (self.searcher.selectivity, self.searcher.any_proof) = (selectivity, any_proof);
+            self.searcher.selectivity = selectivity;
+            (self.searcher.any_proof, self.searcher.classic) = (any_proof, classic);
             self.known_game.clear();
         }
         self.settings = settings.clone();

@@ -82,7 +82,8 @@ impl Searcher {
         }
         frame.edges = edges;
         frame.state = State::Open;
-        self.enqueue(reference, 0);
+        let extra = if self.classic { self.pool.indecision(frame) } else { 0 };
+        self.enqueue(reference, extra);
     }
 
     /// Puts a ticket for the frame's next move into the pool.
@@ -132,6 +133,7 @@ impl Searcher {
                 let Some(frame) = self.frames.get_mut(reference) else { return true };
                 frame.children.push(child);
                 let step = match frame.edges.get(frame.next) {
+                    Some(_) if self.classic => self.pool.indecision(frame),
                     // One forcing move mostly settles it.
                     Some(next) if next.score == i16::MAX => FORCING_SPECULATION,
                     Some(next) => match self.move_scores {
@@ -219,7 +221,7 @@ impl Searcher {
         if let Some(&child) = self.open.get(&frame_key(key, depth, separator))
             && let Some(frame) = self.frames.get_mut(child)
         {
-            if level < frame.speculation {
+            if level < frame.speculation && !self.classic {
                 frame.speculation = level;
                 self.enqueue(child, 0);
             }
@@ -229,6 +231,7 @@ impl Searcher {
         let value = memory.value(position.key());
         if position.halfmove_clock() < 100
             && let Some(value) = value
+            && !self.classic
             && let Verdict::Reaches(lower) = self.selectivity.verdict(depth, separator, check, value)
         {
             return Opened::Known(lower, INFINITY);
@@ -244,7 +247,7 @@ impl Searcher {
             return Opened::Full;
         }
         let child = self.frames.add(position, key, depth, separator, ply);
-        if let Some(frame) = self.frames.get_mut(child) {
+        if let Some(frame) = self.frames.get_mut(child).filter(|_| !self.classic) {
             frame.speculation = level;
         }
         if let Some((lower, upper)) = self.begin(root, child, value, memory) {
@@ -264,7 +267,7 @@ impl Searcher {
         memory: &Memory,
     ) -> Option<(Value, Value)> {
         let frame = self.frames.get(reference)?;
-        let check = frame.position.is_check();
+        let check = frame.position.is_check() && !self.classic;
         if frame.depth == 0 && check {
             self.set_forcing(reference, (-INFINITY, -INFINITY));
             return None;
@@ -289,6 +292,9 @@ impl Searcher {
         memory: &Memory,
     ) -> Option<(Value, Value)> {
         let frame = self.frames.get(reference)?;
+        if self.classic {
+            return Some((value, value));
+        }
         let (lower, upper) = match self.selectivity.verdict(frame.depth, frame.separator, false, value) {
             Verdict::Reaches(lower) => return Some((lower, INFINITY)),
             Verdict::Open => {

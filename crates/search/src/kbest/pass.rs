@@ -105,6 +105,8 @@ pub(super) struct Searcher {
     pub selectivity: Selectivity,
     /// Use mates that were proven at another depth: more than a search of this depth could see.
     pub any_proof: bool,
+    /// The search of 2018: see [`super::KBest::classic`].
+    pub classic: bool,
     /// What the network says of moves. A policy comes with the value: both are asked for at once.
     pub(super) move_scores: MoveScores,
     /// Deepest ply seen since the last [`Searcher::reset_statistics`].
@@ -168,6 +170,7 @@ impl Searcher {
             frame_limit: (bytes / 2 / Frames::TYPICAL_BYTES).max(64),
             selectivity: Selectivity::default(),
             any_proof: true,
+            classic: false,
             move_scores: calibration.move_scores,
             deepest: 0,
             batches: 0,
@@ -374,6 +377,7 @@ impl Searcher {
                 self.close(reference, lower, upper, memory, true);
             } else {
                 let doubt = match self.move_scores {
+                    _ if self.classic => self.pool.indecision(frame),
                     MoveScores::Policy => {
                         frame.note_miss(edge);
                         frame.doubt(memory.value(frame.position.key()))

@@ -7,6 +7,7 @@
 //! all are needed anyway. Among equally speculative positions the one furthest from the root goes first, so that
 //! what is begun is finished. (docs/2-search.md has the figures.)
 
+use super::frame::Frame;
 use crate::view::{LEVELS, PLIES};
 
 /// A position that waits for its next move to be opened.
@@ -66,6 +67,17 @@ impl Pool {
         let bins = self.boundaries.len().max(1);
         let above = self.boundaries.partition_point(|&boundary| boundary < excess);
         (1 + above * (LARGEST_STEP - 1) / bins) as u8
+    }
+
+    /// The bins as in 2018: how little the next move of a frame stands out from the mean of its position, the most decisive
+    /// first.
+    pub(super) fn indecision(&self, frame: &Frame) -> u8 {
+        let Some(next) = frame.edges.get(frame.next) else { return 0 };
+        let scores = frame.edges.iter().map(|edge| f32::from(edge.score));
+        let mean = scores.sum::<f32>() / frame.edges.len() as f32;
+        let outstanding = (f32::from(next.score) - mean).abs();
+        let bin = self.boundaries.partition_point(|&boundary| boundary < outstanding);
+        ((self.boundaries.len() - bin) * (LEVELS - 1) / self.boundaries.len().max(1)) as u8
     }
 
     pub(super) fn push(&mut self, ticket: Ticket, speculation: u8) {

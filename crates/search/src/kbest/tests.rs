@@ -14,7 +14,10 @@ use eval::{Answered, Batch, EvalError, Evaluator, Mock};
 use nets::{Calibration, MoveScores};
 
 use super::*;
-use crate::plain::{Dice, Plain, mates_in, small_position};
+use crate::{
+    plain::{Dice, Plain, mates_in, small_position},
+    score::{INFINITY, from_child},
+};
 
 fn kbest(seed: u64, batch: usize, multipv: usize) -> KBest {
     as_it_plays(seed, batch, multipv).exact()
@@ -409,4 +412,35 @@ fn a_view_is_made_for_whoever_asks_and_changes_nothing() {
     let tickets = |view: &View| view.bins.iter().flatten().sum::<u32>();
     assert!(views.iter().any(|view| view.open > 1 && tickets(view) > 0));
     assert!(views.is_sorted_by_key(|view| view.evaluations));
+}
+
+/// Minimax with leaves at the network's word.
+fn at_the_networks_word(evaluator: &mut Mock, position: &Position, depth: u32) -> Value {
+    if let Some(value) = ended(position) {
+        return value;
+    }
+    if depth == 0 {
+        let mut batch = Batch::default();
+        batch.push(position, true, &[]);
+        return evaluator.evaluate(batch).unwrap().scores.values[0] as Value;
+    }
+    let moves = position.legal_moves();
+    let values =
+        moves.iter().map(|&mv| from_child(at_the_networks_word(evaluator, &position.after(mv), depth - 1)));
+    values.fold(-INFINITY, Value::max)
+}
+
+#[test]
+fn the_search_of_2018_equals_plain_minimax() {
+    for seed in 0..40 {
+        let position = small_position(&mut Dice(seed), 5);
+        for depth in 1..=3 {
+            for batch in [1, 8, 1024] {
+                let mut search = kbest(seed, batch, 1).classic();
+                let line = lines_of(&mut search, &Game::new(position.clone()), depth).remove(0);
+                let expected = at_the_networks_word(&mut Mock::new(seed), &position, depth);
+                assert_eq!(line.score, to_score(expected), "{} depth {depth}, K = {batch}", position.fen());
+            }
+        }
+    }
 }
