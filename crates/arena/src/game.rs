@@ -6,11 +6,11 @@ use std::{
     time::Duration,
 };
 
-use board::{Color, Game, GameEnd};
+use board::{Color, Game, GameEnd, Tablebases};
 use search::Score;
 use uci::client::{ClientError, Task};
 
-use crate::{Player, Tablebases};
+use crate::Player;
 
 /// How long a player may think.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,6 @@ mod runner;
 mod schedule;
 mod sprt;
 pub mod summary;
-mod tablebase;
 
 pub use estimate::{Estimate, Pentanomial, Tally, Unit, elo_of_score, elo_text, score_of_elo};
 pub use game::{Ending, Fault, Judges, MoveNote, PlayedGame, Rules, TimeControl, play_game};
@@ -31,4 +30,3 @@ pub use results::{Duel, Results};
 pub use runner::{Match, MatchError, MatchSettings};
 pub use schedule::{Format, Slot, shuffled};
 pub use sprt::{Scale, Sprt, SprtError, SprtRun, Verdict};
-pub use tablebase::{TablebaseError, Tablebases};

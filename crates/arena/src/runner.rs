@@ -11,11 +11,11 @@ use std::{
     time::Duration,
 };
 
-use board::{Color, Game};
+use board::{Color, Game, Tablebases};
 
 use crate::{
     Ending, Fault, Format, GameRecord, Judges, PlayedGame, Player, PlayerSpec, Results, Rules, Slot, SprtRun,
-    StartError, Tablebases,
+    StartError,
     game::play_game,
     pgn::GameText,
     schedule::{pairings, schedule},

@@ -1,5 +1,7 @@
 //! A game in progress: the moves so far and the rules that look back at them.
 
+use std::collections::HashSet;
+
 use shakmaty::{Color, Move};
 
 use crate::Position;
@@ -73,6 +75,15 @@ impl Game {
         let reversible = self.current.halfmove_clock() as usize;
         let earliest = self.keys.len().saturating_sub(reversible);
         1 + self.keys[earliest..].iter().filter(|&&key| key == self.current.key()).count()
+    }
+
+    /// Has any position since the last capture or pawn move occurred more than once?
+    #[must_use]
+    pub fn has_repeated(&self) -> bool {
+        let reversible = self.current.halfmove_clock() as usize;
+        let earliest = self.keys.len().saturating_sub(reversible);
+        let mut seen = HashSet::from([self.current.key()]);
+        self.keys[earliest..].iter().any(|&key| !seen.insert(key))
     }
 
     /// The rule that ends the game here, if any; mate and stalemate come before claims of a draw.

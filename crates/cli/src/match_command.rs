@@ -13,10 +13,9 @@ use std::{
 
 use anyhow::{Context, ensure};
 use arena::{
-    Format, Journal, Match, MatchSettings, PlayerSpec, Results, Rules, Scale, Sprt, SprtRun, Tablebases,
-    Verdict,
+    Format, Journal, Match, MatchSettings, PlayerSpec, Results, Rules, Scale, Sprt, SprtRun, Verdict,
 };
-use board::Game;
+use board::{Game, Tablebases};
 use nets::System;
 
 use crate::{Found, analyze::duration, interrupt};

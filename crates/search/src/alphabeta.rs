@@ -20,7 +20,6 @@ use crate::{
     evaluations::{Evaluations, Stop},
     memory::NO_MOVE,
     quiet::{exchange, forcing_moves, forcing_moves_and_checks},
-    rules,
     score::{INFINITY, MATE_BOUND, Value, child_separator, from_child},
     selectivity::{PLY, Selectivity, Verdict},
     table::Table,
@@ -234,7 +233,7 @@ impl AlphaBeta {
         watch: &mut Watch<'_>,
     ) -> Result<Value, Stop> {
         self.walk.visit(ply, watch)?;
-        if let Some(value) = rules::ended(position) {
+        if let Some(value) = self.walk.ended(position) {
             return Ok(value);
         }
         let mut best =
@@ -371,7 +370,7 @@ impl Search for AlphaBeta {
             }
             self.walk.table = Table::new(entries);
         }
-        self.walk.settings = settings.clone();
+        self.walk.configure(settings);
     }
 
     fn clear(&mut self) {

@@ -61,6 +61,14 @@ impl Walk {
         self.table.clear();
     }
 
+    /// New settings. What was found with other endgame tables is forgotten.
+    pub(crate) fn configure(&mut self, settings: &Settings) {
+        if settings.tables != self.settings.tables {
+            self.table.clear();
+        }
+        self.settings = settings.clone();
+    }
+
     /// Stands at the current position of a game.
     pub(crate) fn start(&mut self, game: &Game, limits: &Limits) {
         self.table.new_search();
@@ -96,10 +104,14 @@ impl Walk {
         if is_over { Err(Stop::Over) } else { Ok(()) }
     }
 
-    /// The value without an evaluation, where the rules give it; a repetition is one of a position since the root, or
-    /// the second one of the game before it.
+    /// The value without an evaluation, where the rules or the endgame tables give it, repetitions apart.
+    pub(crate) fn ended(&self, position: &Position) -> Option<Value> {
+        rules::ended(position, self.settings.tables.as_deref())
+    }
+
+    /// The same, repetitions included: one of a position since the root, or the second one of the game before it.
     pub(crate) fn ruled(&self, position: &Position) -> Option<Value> {
-        rules::ended(position).or_else(|| {
+        self.ended(position).or_else(|| {
             let (game, way) = self.path.split_at(self.root_at);
             rules::is_repetition(position, way.iter().rev().copied(), game).then_some(0)
         })

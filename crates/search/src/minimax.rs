@@ -16,7 +16,6 @@ use crate::{
     evaluations::{Evaluations, Stop},
     memory::NO_MOVE,
     quiet::{exchange, forcing_moves},
-    rules,
     score::{INFINITY, Value, child_separator, from_child},
     selectivity::PLY,
     table::Table,
@@ -171,11 +170,11 @@ impl Minimax {
         let children: Vec<Position> = forcing_moves(position).iter().map(|&mv| position.after(mv)).collect();
         let width = self.width();
         for siblings in children.chunks(width) {
-            let open = siblings.iter().filter(|after| rules::ended(after).is_none());
-            self.learn(open, watch)?;
+            let open: Vec<&Position> = siblings.iter().filter(|after| self.walk.ended(after).is_none()).collect();
+            self.learn(open.into_iter(), watch)?;
             for after in siblings {
                 self.walk.visit(ply + 1, watch)?;
-                let value = match rules::ended(after) {
+                let value = match self.walk.ended(after) {
                     Some(value) => value,
                     None => self.leaf(after, turned((alpha.max(best), beta)), ply + 1, watch)?,
                 };
@@ -255,7 +254,7 @@ impl Search for Minimax {
             self.walk.evaluations.resize_values(bytes);
             self.walk.table = Table::new(entries);
         }
-        self.walk.settings = settings.clone();
+        self.walk.configure(settings);
     }
 
     fn clear(&mut self) {

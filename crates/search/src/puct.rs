@@ -3,7 +3,8 @@
 //! Each playout goes down from the root by value, prior and visits, ends at a position that is new, and averages its
 //! value into all positions above (Rosin 2011; Silver et al. 2017). Constants and the first value of a move that was not
 //! visited are Lc0's. For batches of K, playouts that wait for their evaluation count as visits, so that the next one
-//! looks elsewhere (virtual loss). Proven mates and draws are taken up exactly.
+//! looks elsewhere (virtual loss). Proven mates and draws are taken up exactly,
+//! and so is what endgame tables decide.
 
 mod tree;
 
@@ -149,7 +150,7 @@ impl Puct {
                 }
                 continue;
             };
-            if let Some(value) = rules::ended(&position) {
+            if let Some(value) = rules::ended(&position, self.settings.tables.as_deref()) {
                 tree.prove(&descent, value, |value| self.expectation(value));
                 continue;
             }

@@ -1,15 +1,20 @@
 //! What ends a game inside a search, before anything is evaluated.
 
-use board::Position;
+use board::{Position, Tablebases};
 
-use crate::score::{MATE, Value};
+use crate::score::{MATE, Value, from_winner};
 
-/// The value of a position whose game is over, repetitions apart: mate, stalemate, fifty moves, too few men.
-pub(crate) fn ended(position: &Position) -> Option<Value> {
+/// The value of a position whose game is over, repetitions apart: mate, stalemate, fifty moves, too few men, or because
+/// the endgame tables decide it.
+pub(crate) fn ended(position: &Position, tables: Option<&Tablebases>) -> Option<Value> {
     if position.legal_moves().is_empty() {
         return Some(if position.is_check() { -MATE } else { 0 });
     }
-    (position.is_insufficient_material() || position.halfmove_clock() >= 100).then_some(0)
+    if position.is_insufficient_material() || position.halfmove_clock() >= 100 {
+        return Some(0);
+    }
+    let winner = tables?.winner(position)?;
+    Some(from_winner(winner, position.turn()))
 }
 
 /// Has a position occurred on the way from the root, or twice with the root and the game before it? `way`: keys from the

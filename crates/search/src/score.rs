@@ -1,10 +1,12 @@
-//! Integer scores inside a search: centipawns, with mates above them, always for the side to move.
+//! Integer scores inside a search: centipawns, wins by endgame tables above them and mates above those, always for the
+//! side to move.
 
+use board::Color;
 use nets::{Calibration, Wdl};
 
 use crate::info::Score;
 
-/// Internal score: centipawns within ±[`LARGEST_VALUE`], mates near ±[`MATE`].
+/// Internal score: centipawns within ±[`LARGEST_VALUE`], wins by tables near ±[`TABLE_WIN`], mates near ±[`MATE`].
 pub(crate) type Value = i32;
 
 /// More than any score.
@@ -16,15 +18,18 @@ pub(crate) const MATE: Value = 31_000;
 /// Scores beyond ±this are mates.
 pub(crate) const MATE_BOUND: Value = 30_000;
 
-/// Evaluations are clamped to ±this.
+/// A win that the endgame tables know is worth this. Each ply away costs one, as for mates.
+pub(crate) const TABLE_WIN: Value = 25_000;
+
+/// Evaluations are clamped to ±this; what lies beyond is certain.
 pub(crate) const LARGEST_VALUE: Value = 20_000;
 
-/// What a child's value is worth to its parent: negated, mates one ply further away.
+/// What a child's value is worth to its parent: negated, mates and wins by tables one ply further away.
 pub(crate) fn from_child(child: Value) -> Value {
     let value = -child;
-    if value > MATE_BOUND {
+    if value > LARGEST_VALUE {
         value - 1
-    } else if value < -MATE_BOUND {
+    } else if value < -LARGEST_VALUE {
         value + 1
     } else {
         value
@@ -34,14 +39,23 @@ pub(crate) fn from_child(child: Value) -> Value {
 /// The child's separator: the parent's value through this child is `>= separator` exactly when the child's value is
 /// *not* `>=` the result. (Inverse of [`from_child`] on thresholds.)
 pub(crate) fn child_separator(separator: Value) -> Value {
-    let smallest = if separator > MATE_BOUND {
+    let smallest = if separator > LARGEST_VALUE {
         separator + 1
-    } else if separator <= -MATE_BOUND {
+    } else if separator <= -LARGEST_VALUE {
         separator - 1
     } else {
         separator
     };
     1 - smallest
+}
+
+/// The value for the side to move of a position with this winner, as the endgame tables have it.
+pub(crate) fn from_winner(winner: Option<Color>, turn: Color) -> Value {
+    match winner {
+        Some(winner) if winner == turn => TABLE_WIN,
+        Some(_) => -TABLE_WIN,
+        None => 0,
+    }
 }
 
 /// Rounds an evaluator's answer into the range of evaluations.
@@ -60,9 +74,9 @@ pub(crate) fn log_chances(logits: &[f32]) -> impl ExactSizeIterator<Item = Value
 
 /// Chances of the side to move.
 pub(crate) fn wdl(calibration: &Calibration, value: Value) -> Wdl {
-    if value > MATE_BOUND {
+    if value > LARGEST_VALUE {
         Wdl { win: 1000, draw: 0, loss: 0 }
-    } else if value < -MATE_BOUND {
+    } else if value < -LARGEST_VALUE {
         Wdl { win: 0, draw: 0, loss: 1000 }
     } else {
         calibration.wdl.at(value as f32)
@@ -86,9 +100,10 @@ mod tests {
 
     #[test]
     fn separators_split_where_values_do() {
-        let edges = [-MATE, -MATE + 1, -MATE_BOUND - 2, -500, -1, 0, 1, 500, MATE_BOUND + 2, MATE - 1, MATE];
-        for child in edges.into_iter().flat_map(|edge| edge - 3..=edge + 3) {
-            for separator in edges.into_iter().flat_map(|edge| edge - 3..=edge + 3) {
+        let edges = [500, LARGEST_VALUE, LARGEST_VALUE + 2, TABLE_WIN, MATE_BOUND + 2, MATE - 1, MATE];
+        let edges: Vec<Value> = edges.into_iter().flat_map(|edge| [-edge, edge]).chain([-1, 0, 1]).collect();
+        for child in edges.iter().flat_map(|edge| edge - 3..=edge + 3) {
+            for separator in edges.iter().flat_map(|edge| edge - 3..=edge + 3) {
                 assert_eq!(
                     from_child(child) >= separator,
                     child < child_separator(separator),
@@ -104,6 +119,13 @@ mod tests {
         assert_eq!(to_score(from_child(-MATE)), Score::Mate(1));
         assert_eq!(to_score(from_child(from_child(-MATE))), Score::Mate(-1));
         assert_eq!(to_score(from_child(from_child(from_child(-MATE)))), Score::Mate(2));
+    }
+
+    #[test]
+    fn nearer_wins_by_tables_are_better_and_all_lie_between_evaluations_and_mates() {
+        let plies_away = |plies: usize| (0..plies).fold(TABLE_WIN, |value, _| -from_child(value)).abs();
+        assert!(plies_away(1) < TABLE_WIN && plies_away(3) < plies_away(1));
+        assert!(plies_away(1000) > LARGEST_VALUE && plies_away(0) < MATE_BOUND);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What a user may set about a search.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
+
+use board::Tablebases;
 
 /// Options that stay from search to search.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub struct Settings {
     pub temperature: u32,
     /// Number of lines.
     pub multipv: usize,
+    /// Endgame tables: what they decide is not evaluated.
+    pub tables: Option<Arc<Tablebases>>,
     /// Taken off every time limit for the way to the other player.
     pub move_overhead: Duration,
 }
@@ -28,6 +32,7 @@ impl Default for Settings {
             quiet_leaves: true,
             temperature: 0,
             multipv: 1,
+            tables: None,
             move_overhead: Duration::from_millis(10),
         }
     }

@@ -5,7 +5,7 @@
 
 use crate::{
     memory::{Bounds, NO_MOVE},
-    score::{LARGEST_VALUE, MATE, MATE_BOUND, Value},
+    score::{LARGEST_VALUE, MATE, MATE_BOUND, TABLE_WIN, Value},
 };
 
 /// Passes that one depth may take: an ordinary depth takes a dozen, contradictory bounds could go on for ever.
@@ -37,9 +37,9 @@ impl Driver {
     /// The next question: is the value at least this? `None` once the depth is done.
     pub(super) fn separator(&self) -> Option<Value> {
         let Bounds { lower, upper, best } = self.found;
-        // Mates are counted exactly.
-        let is_mate = lower > MATE_BOUND || upper < -MATE_BOUND;
-        let open = best == NO_MOVE || upper - lower > if is_mate { 0 } else { self.tolerance };
+        // Mates and wins by tables are counted exactly.
+        let is_certain = lower > LARGEST_VALUE || upper < -LARGEST_VALUE;
+        let open = best == NO_MOVE || upper - lower > if is_certain { 0 } else { self.tolerance };
         (open && self.passes < MOST_PASSES).then_some(self.separator)
     }
 
@@ -59,6 +59,13 @@ impl Driver {
         }
         found.lower = found.lower.max(answer.lower);
         found.upper = found.upper.min(answer.upper);
+        // Nothing lies between wins by tables and mates.
+        if found.upper <= MATE_BOUND {
+            found.upper = found.upper.min(TABLE_WIN);
+        }
+        if found.lower >= -MATE_BOUND {
+            found.lower = found.lower.max(-TABLE_WIN);
+        }
         if found.upper < found.lower {
             // Repetitions and reduced moves can make two passes disagree: the latest word counts.
             let latest = if reached { answer.lower } else { answer.upper };
@@ -125,7 +132,13 @@ mod tests {
     proptest! {
         #[test]
         fn truthful_answers_lead_to_the_value(
-            value in prop_oneof![-LARGEST_VALUE..=LARGEST_VALUE, MATE_BOUND + 1..=MATE, -MATE..-MATE_BOUND],
+            value in prop_oneof![
+                -LARGEST_VALUE..=LARGEST_VALUE,
+                TABLE_WIN - 200..=TABLE_WIN,
+                -TABLE_WIN..200 - TABLE_WIN,
+                MATE_BOUND + 1..=MATE,
+                -MATE..-MATE_BOUND,
+            ],
             guess in -LARGEST_VALUE..=LARGEST_VALUE,
             tolerance in 0..20,
         ) {

@@ -209,7 +209,7 @@ impl KBest {
                 if seen.contains(&next.key()) {
                     return question.is_borne_out(0, 0).then_some((mv, next, None));
                 }
-                if let Some(value) = ended(&next) {
+                if let Some(value) = ended(&next, self.settings.tables.as_deref()) {
                     return question.is_borne_out(value, value).then_some((mv, next, None));
                 }
                 let bounds = self.answer(&next, question)?;
@@ -273,6 +273,7 @@ impl Search for KBest {
         report: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Outcome, EvalError> {
         let mut watch = Watch::new(limits, self.settings.move_overhead, control);
+        self.searcher.tables.clone_from(&self.settings.tables);
         self.take_up(game);
         let selectivity = self.searcher.selectivity;
         if limits.mate.is_some() && selectivity != Selectivity::NONE {
@@ -296,6 +297,10 @@ impl Search for KBest {
             self.searcher = Searcher::new(&self.calibration, frames);
             self.searcher.selectivity = selectivity;
             (self.searcher.any_proof, self.searcher.classic) = (any_proof, classic);
+            self.known_game.clear();
+        }
+        if settings.tables != self.settings.tables {
+            // Bounds found with other tables only order moves.
             self.known_game.clear();
         }
         self.settings = settings.clone();

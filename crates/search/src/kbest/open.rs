@@ -12,7 +12,7 @@ use crate::{
     memory::{Memory, NO_MOVE},
     quiet::{forcing_moves, forcing_moves_and_checks},
     rules,
-    score::{INFINITY, MATE, Value, child_separator},
+    score::{INFINITY, MATE, Value, child_separator, from_winner},
     selectivity::{PLY, Selectivity, Verdict},
 };
 
@@ -205,6 +205,14 @@ impl Searcher {
         }
         if !is_leaf && self.is_repetition(root, parent, &position) {
             return Opened::Known(0, 0);
+        }
+        // A capture may give mate, which is worth more than a win by tables.
+        if let Some(tables) = &self.tables
+            && let Some(winner) = tables.winner(&position)
+            && !position.legal_moves().is_empty()
+        {
+            let value = from_winner(winner, position.turn());
+            return Opened::Known(value, value);
         }
         let key = memory_key(&position);
         if let Some(known) = memory.bounds(key, depth)

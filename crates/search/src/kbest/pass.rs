@@ -7,10 +7,11 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    sync::Arc,
     time::Duration,
 };
 
-use board::{Move, Position};
+use board::{Move, Position, Tablebases};
 use eval::{Batch, EvalError, Evaluator};
 use nets::{Calibration, MoveScores};
 
@@ -107,6 +108,8 @@ pub(super) struct Searcher {
     pub any_proof: bool,
     /// The search of 2018: see [`super::KBest::classic`].
     pub classic: bool,
+    /// Endgame tables, asked before anything is evaluated.
+    pub tables: Option<Arc<Tablebases>>,
     /// What the network says of moves. A policy comes with the value: both are asked for at once.
     pub(super) move_scores: MoveScores,
     /// Deepest ply seen since the last [`Searcher::reset_statistics`].
@@ -171,6 +174,7 @@ impl Searcher {
             selectivity: Selectivity::default(),
             any_proof: true,
             classic: false,
+            tables: None,
             move_scores: calibration.move_scores,
             deepest: 0,
             batches: 0,

@@ -4,7 +4,7 @@ use board::{Game, Move, Position};
 
 use crate::{
     rules::is_repetition,
-    score::{MATE, MATE_BOUND, Value, from_child},
+    score::{LARGEST_VALUE, MATE, MATE_BOUND, Value, from_child},
 };
 
 /// How much priors count, and how that grows with visits (Lc0).
@@ -146,7 +146,7 @@ impl Tree {
                 None => (first_play, 0.0),
                 Some(child) => match child.proven {
                     // Won for the opponent: never again while there is anything else.
-                    Some(value) if value > MATE_BOUND => return f32::NEG_INFINITY,
+                    Some(value) if value > LARGEST_VALUE => return f32::NEG_INFINITY,
                     _ if child.visits == 0 => (first_play, child.in_flight as f32),
                     _ => (-child.average(), (child.visits + child.in_flight) as f32),
                 },
@@ -289,9 +289,9 @@ impl Tree {
                 }
             })
             .collect();
-        let mate =
-            |candidate: &RootMove| candidate.proven.filter(|value| value.abs() > MATE_BOUND).unwrap_or(0);
-        moves.sort_by(|a, b| (mate(b), b.visits).cmp(&(mate(a), a.visits)).then(b.prior.total_cmp(&a.prior)));
+        let certain =
+            |candidate: &RootMove| candidate.proven.filter(|value| value.abs() > LARGEST_VALUE).unwrap_or(0);
+        moves.sort_by(|a, b| (certain(b), b.visits).cmp(&(certain(a), a.visits)).then(b.prior.total_cmp(&a.prior)));
         moves.truncate(count);
         moves
     }
@@ -314,7 +314,7 @@ impl Tree {
             let worth = |edge: &Edge| match edge.child {
                 NOBODY => Some(0),
                 child => {
-                    self.nodes[child as usize].proven.map(from_child).filter(|value| value.abs() > MATE_BOUND)
+                    self.nodes[child as usize].proven.map(from_child).filter(|value| value.abs() > LARGEST_VALUE)
                 }
             };
             let edges = &self.nodes[at as usize].edges;
