@@ -92,7 +92,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         return files::run(args);
     }
     let game = game(&args)?;
-    let mut options = args.engine.options(engine::processors());
+    let mut options = args.engine.options(engine::processors())?;
     options.settings.multipv = args.multipv as usize;
     options.settings.move_overhead = Duration::ZERO;
     let mut built = engine::build(&options)?;

@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
+use board::Tablebases;
 use eval::{
     Cached, Evaluator, Shared,
     cpu::{CpuEvaluator, CpuOptions, CpuPath, Precision},
@@ -52,14 +53,20 @@ pub struct EngineArgs {
     /// Memory for the search tree, in MiB.
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=65_536))]
     pub hash: Option<u64>,
+    /// Syzygy endgame tables: a folder, or several with `:` between them (`;` on Windows).
+    #[arg(long, value_name = "DIR")]
+    pub syzygy: Option<PathBuf>,
 }
 
 impl EngineArgs {
     /// The options of a UCI engine with these flags; `threads` is used where no flag says.
-    #[must_use]
-    pub fn options(&self, threads: usize) -> Options {
+    ///
+    /// # Errors
+    /// There are no tables where they should be.
+    pub fn options(&self, threads: usize) -> anyhow::Result<Options> {
         let defaults = Settings::default();
-        Options {
+        let tables = self.syzygy.as_deref().map(Tablebases::open).transpose()?;
+        Ok(Options {
             network: self.net.clone(),
             system: self.system,
             threads: self.threads.map_or(threads, |threads| threads as usize),
@@ -69,10 +76,11 @@ impl EngineArgs {
             settings: Settings {
                 batch: self.batch.map_or(defaults.batch, |batch| batch as usize),
                 hash_mib: self.hash.map_or(defaults.hash_mib, |hash| hash as usize),
+                tables: tables.map(Arc::new),
                 ..defaults
             },
             ..Options::default()
-        }
+        })
     }
 }
 
@@ -190,7 +198,8 @@ pub struct SharedEngine {
     shared: Shared,
     network: Arc<Network>,
     algorithm: Algorithm,
-    /// Program, network with its fingerprint, and search, code path and number format unless they are the default.
+    tables: Option<Arc<Tablebases>>,
+    /// Program, network with its fingerprint, and search, code path, number format and tables unless they are the default.
     pub name: String,
 }
 
@@ -218,10 +227,13 @@ impl SharedEngine {
             options.path.map(|path| format!(", {path}")),
             options.precision.map(|precision| format!(", {precision}")),
         ];
-        let format: String = given.into_iter().flatten().collect();
+        let tables = options.settings.tables.clone();
+        let given = given.into_iter().flatten().chain(tables.iter().map(|_| ", endgame tables".to_owned()));
+        let format: String = given.collect();
         Ok(Self {
             shared: Shared::new(Box::new(first), more),
             algorithm: options.algorithm.unwrap_or_else(|| Algorithm::of(&network)),
+            tables,
             name: format!(
                 "Batch First {}, network {} {}{search}{format}",
                 env!("CARGO_PKG_VERSION"),
@@ -235,6 +247,7 @@ impl SharedEngine {
     /// A search over the evaluators.
     #[must_use]
     pub fn search(&self, settings: &Settings) -> Box<dyn Search> {
-        self.algorithm.build(Box::new(self.shared.client()), &self.network, settings)
+        let settings = Settings { tables: self.tables.clone(), ..settings.clone() };
+        self.algorithm.build(Box::new(self.shared.client()), &self.network, &settings)
     }
 }

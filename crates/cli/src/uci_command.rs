@@ -1,7 +1,8 @@
 //! `batch-first uci`: the engine for chess programs.
 
-use std::io;
+use std::{io, path::PathBuf, sync::Arc};
 
+use board::Book;
 use uci::Identity;
 
 use crate::engine::{self, EngineArgs};
@@ -9,6 +10,9 @@ use crate::engine::{self, EngineArgs};
 /// Speak UCI on standard input and output (what the program does without a command).
 #[derive(Debug, Default, clap::Args)]
 pub struct Args {
+    /// Opening book in Polyglot's format; its moves are played (`OwnBook`).
+    #[arg(long, value_name = "FILE")]
+    book: Option<PathBuf>,
     #[command(flatten)]
     engine: EngineArgs,
 }
@@ -18,7 +22,11 @@ pub struct Args {
 /// # Errors
 /// The engine could not be started.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let options = args.engine.options(1);
+    let mut options = args.engine.options(1)?;
+    if let Some(path) = &args.book {
+        options.book = Some(Arc::new(Book::open(path)?));
+        options.own_book = true;
+    }
     if args.engine.net.is_some() || args.engine.system.is_some() {
         // Named on the command line: a mistake there should not wait for a game.
         engine::choose(&options)?;

@@ -43,7 +43,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         given.batch.is_none() && given.hash.is_none(),
         "--batch and --hash are given where the games are handed out"
     );
-    let options = given.options(processors());
+    let options = given.options(processors())?;
     let engine = SharedEngine::new(&options)?;
     let jobs = args.jobs.map_or(options.threads, |jobs| jobs as usize);
     let control = Control::default();

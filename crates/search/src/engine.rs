@@ -6,7 +6,9 @@ use board::{Game, Move, Position};
 use eval::Evaluator;
 use nets::{Calibration, HeadKind, Network};
 
-use crate::{AlphaBeta, Control, KBest, Limits, Minimax, Outcome, Puct, SearchInfo, Settings};
+use crate::{
+    AlphaBeta, Control, KBest, Limits, Minimax, Outcome, Puct, SearchInfo, Settings, endgame::Endgame,
+};
 
 /// Which search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +62,8 @@ impl Algorithm {
         let calibration = &network.calibration;
         match self {
             Self::AlphaBeta if !has_move_scores(network) => {
-                Box::new(AlphaBeta::of_values(evaluator, calibration, settings))
+                let search = AlphaBeta::of_values(evaluator, calibration, settings);
+                Box::new(Endgame::new(Box::new(search), settings))
             }
             _ => self.over(evaluator, calibration, settings),
         }
@@ -74,13 +77,14 @@ impl Algorithm {
         calibration: &Calibration,
         settings: &Settings,
     ) -> Box<dyn Search> {
-        match self {
+        let search: Box<dyn Search> = match self {
             Self::KBest => Box::new(KBest::new(evaluator, calibration, settings)),
             Self::KBestClassic => Box::new(KBest::new(evaluator, calibration, settings).classic()),
             Self::AlphaBeta => Box::new(AlphaBeta::new(evaluator, calibration, settings)),
             Self::Puct => Box::new(Puct::new(evaluator, calibration, settings)),
             Self::Minimax => Box::new(Minimax::new(evaluator, calibration, settings)),
-        }
+        };
+        Box::new(Endgame::new(search, settings))
     }
 }
 

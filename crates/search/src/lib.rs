@@ -4,6 +4,7 @@ mod alphabeta;
 mod control;
 mod convchess;
 mod depth_first;
+mod endgame;
 mod engine;
 mod evaluations;
 mod info;

@@ -170,7 +170,8 @@ impl Minimax {
         let children: Vec<Position> = forcing_moves(position).iter().map(|&mv| position.after(mv)).collect();
         let width = self.width();
         for siblings in children.chunks(width) {
-            let open: Vec<&Position> = siblings.iter().filter(|after| self.walk.ended(after).is_none()).collect();
+            let open: Vec<&Position> =
+                siblings.iter().filter(|after| self.walk.ended(after).is_none()).collect();
             self.learn(open.into_iter(), watch)?;
             for after in siblings {
                 self.walk.visit(ply + 1, watch)?;

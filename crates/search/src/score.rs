@@ -74,12 +74,17 @@ pub(crate) fn log_chances(logits: &[f32]) -> impl ExactSizeIterator<Item = Value
 
 /// Chances of the side to move.
 pub(crate) fn wdl(calibration: &Calibration, value: Value) -> Wdl {
+    certain_wdl(value).unwrap_or_else(|| calibration.wdl.at(value as f32))
+}
+
+/// Those of a value that is certain because it lies beyond all evaluations.
+pub(crate) fn certain_wdl(value: Value) -> Option<Wdl> {
     if value > LARGEST_VALUE {
-        Wdl { win: 1000, draw: 0, loss: 0 }
+        Some(Wdl { win: 1000, draw: 0, loss: 0 })
     } else if value < -LARGEST_VALUE {
-        Wdl { win: 0, draw: 0, loss: 1000 }
+        Some(Wdl { win: 0, draw: 0, loss: 1000 })
     } else {
-        calibration.wdl.at(value as f32)
+        None
     }
 }
 

@@ -1,7 +1,12 @@
 //! The options of our engine: their names, ranges and values, and what to answer to a value that does not fit.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
+use board::{Book, Tablebases};
 use eval::cpu::{CpuPath, Precision};
 use nets::System;
 use search::{Algorithm, Settings};
@@ -10,6 +15,9 @@ use crate::command::shortened;
 
 /// Shown for a `WeightsFile` that is not set: the network inside the binary.
 pub const EMBEDDED: &str = "<embedded>";
+
+/// Shown for a file or folder that is not set.
+pub const EMPTY: &str = "<empty>";
 
 /// Every option with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +35,9 @@ pub struct Options {
     /// Number format of the evaluator; `None`: the code path's own.
     pub precision: Option<Precision>,
     pub settings: Settings,
+    /// Opening book, used where `own_book` says so.
+    pub book: Option<Arc<Book>>,
+    pub own_book: bool,
     pub ponder: bool,
     pub chess960: bool,
     pub show_wdl: bool,
@@ -42,6 +53,8 @@ impl Default for Options {
             path: None,
             precision: None,
             settings: Settings::default(),
+            book: None,
+            own_book: false,
             ponder: false,
             chess960: false,
             show_wdl: false,
@@ -69,6 +82,9 @@ enum Name {
     MoveOverhead,
     Batch,
     WeightsFile,
+    SyzygyPath,
+    OwnBook,
+    BookFile,
     System,
     Search,
     QuietLeaves,
@@ -82,7 +98,7 @@ enum Name {
 /// What stands for no wish.
 const AUTOMATIC: &str = "auto";
 
-const TABLE: [(&str, Name, Kind); 16] = [
+const TABLE: [(&str, Name, Kind); 19] = [
     ("Hash", Name::Hash, Kind::Spin { least: 1, most: 65_536 }),
     ("Clear Hash", Name::ClearHash, Kind::Button),
     ("Threads", Name::Threads, Kind::Spin { least: 1, most: 256 }),
@@ -91,6 +107,9 @@ const TABLE: [(&str, Name, Kind); 16] = [
     ("Move Overhead", Name::MoveOverhead, Kind::Spin { least: 0, most: 10_000 }),
     ("Batch", Name::Batch, Kind::Spin { least: 0, most: 4096 }),
     ("WeightsFile", Name::WeightsFile, Kind::Text),
+    ("SyzygyPath", Name::SyzygyPath, Kind::Text),
+    ("OwnBook", Name::OwnBook, Kind::Check),
+    ("BookFile", Name::BookFile, Kind::Text),
     ("System", Name::System, Kind::Combo(&[AUTOMATIC, "batch-first", "cockfish", "convchess"])),
     (
         "Search",
@@ -127,6 +146,8 @@ pub enum OptionError {
     Check { name: &'static str, value: String, kept: String },
     #[error("option {name} wants one of {values}, not `{value}`; it stays {kept}")]
     Combo { name: &'static str, values: String, value: String, kept: String },
+    #[error("{reason}; option {name} stays {kept}")]
+    File { name: &'static str, reason: String, kept: String },
 }
 
 impl Options {
@@ -167,6 +188,7 @@ impl Options {
                     }
                 };
                 match option {
+                    Name::OwnBook => self.own_book = on,
                     Name::Ponder => self.ponder = on,
                     Name::QuietLeaves => self.settings.quiet_leaves = on,
                     Name::ShowWdl => self.show_wdl = on,
@@ -174,10 +196,25 @@ impl Options {
                 }
             }
             Kind::Text => {
-                let path = (!value.is_empty() && value != EMBEDDED).then(|| PathBuf::from(value));
-                if path != self.network {
-                    self.network = path;
-                    return Ok(Change::Network);
+                let given = !value.is_empty() && value != EMBEDDED && value != EMPTY;
+                let path = given.then(|| Path::new(value));
+                let refuse = |reason: String, kept: String| OptionError::File { name: label, reason, kept };
+                match option {
+                    Name::SyzygyPath => match path.map(Tablebases::open).transpose() {
+                        Ok(tables) => self.settings.tables = tables.map(Arc::new),
+                        Err(error) => return Err(refuse(error.to_string(), self.value(option))),
+                    },
+                    Name::BookFile => match path.map(Book::open).transpose() {
+                        Ok(book) => self.book = book.map(Arc::new),
+                        Err(error) => return Err(refuse(error.to_string(), self.value(option))),
+                    },
+                    _ => {
+                        let path = path.map(Path::to_owned);
+                        if path != self.network {
+                            self.network = path;
+                            return Ok(Change::Network);
+                        }
+                    }
                 }
             }
             Kind::Combo(values) => {
@@ -234,6 +271,12 @@ impl Options {
                 Some(path) => path.display().to_string(),
                 None => EMBEDDED.to_owned(),
             },
+            Name::SyzygyPath => {
+                let tables = self.settings.tables.as_ref();
+                tables.map_or(EMPTY.to_owned(), |tables| tables.path().display().to_string())
+            }
+            Name::OwnBook => self.own_book.to_string(),
+            Name::BookFile => self.book.as_ref().map_or(EMPTY, |book| book.name()).to_owned(),
             Name::System => self.system.map_or(AUTOMATIC, System::name).to_owned(),
             Name::Search => self.algorithm.map_or(AUTOMATIC, Algorithm::name).to_owned(),
             Name::QuietLeaves => self.settings.quiet_leaves.to_string(),
@@ -300,6 +343,28 @@ mod tests {
         assert_eq!(options.network, Some(PathBuf::from("a b.safetensors")));
         assert_eq!(options.set("WeightsFile", Some("a b.safetensors")), Ok(Change::Value));
         assert_eq!(options.set("WeightsFile", Some(EMBEDDED)), Ok(Change::Network));
+    }
+
+    #[test]
+    fn files_that_cannot_be_used_change_nothing() {
+        let mut options = Options::default();
+        for (name, good) in
+            [("SyzygyPath", "../board/tests/tables"), ("bookfile", "../board/tests/book/small.bin")]
+        {
+            assert_eq!(options.set(name, Some(good)), Ok(Change::Value));
+            for bad in ["missing", "src", "Cargo.toml"] {
+                let text = options.set(name, Some(bad)).unwrap_err().to_string();
+                assert!(
+                    text.contains(&format!("`{bad}`")) && text.ends_with(&format!("stays {good}")),
+                    "{text}"
+                );
+            }
+        }
+        assert!(options.settings.tables.is_some() && options.book.is_some() && !options.own_book);
+        assert_eq!(options.set("OwnBook", Some("true")), Ok(Change::Value));
+        assert_eq!(options.set("SyzygyPath", Some(EMPTY)), Ok(Change::Value));
+        assert_eq!(options.set("BookFile", Some("")), Ok(Change::Value));
+        assert_eq!(options, Options { own_book: true, ..Options::default() });
     }
 
     #[test]

@@ -17,9 +17,9 @@ impl fmt::Display for ScoreText {
     }
 }
 
-/// The `info` line of a line of thought from `position`.
+/// The `info` line of a line of thought from `position`; `tbhits`: positions found in endgame tables, where there are any.
 #[must_use]
-pub fn info_line(position: &Position, info: &SearchInfo, show_wdl: bool) -> String {
+pub fn info_line(position: &Position, info: &SearchInfo, show_wdl: bool, tbhits: Option<u64>) -> String {
     let mut line = format!(
         "info depth {} seldepth {} multipv {} score {}",
         info.depth,
@@ -44,6 +44,9 @@ pub fn info_line(position: &Position, info: &SearchInfo, show_wdl: bool) -> Stri
         info.hashfull,
         info.elapsed.as_millis()
     );
+    if let Some(hits) = tbhits {
+        let _ = write!(line, " tbhits {hits}");
+    }
     if !info.pv.is_empty() {
         line.push_str(" pv");
         let mut position = position.clone();

@@ -85,7 +85,7 @@ pub(super) fn run(args: super::Args) -> anyhow::Result<()> {
     let limited = args.nodes.is_some() || args.depth.is_some() || args.movetime.is_some();
     let nodes = if limited { args.nodes } else { Some(NODES) };
     ensure!(nodes != Some(0), "--nodes 0 would look at nothing");
-    let options = args.engine.options(processors());
+    let options = args.engine.options(processors())?;
     let jobs = own.jobs.map_or(options.threads, |jobs| jobs as usize);
     let engine = SharedEngine::new(&options)?;
     let settings = AnnotateSettings {

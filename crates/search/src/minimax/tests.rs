@@ -8,6 +8,7 @@ use eval::{Batch, Mock};
 use super::*;
 use crate::{
     plain::{Dice, Plain, small_position},
+    rules,
     score::to_score,
 };
 
@@ -21,7 +22,7 @@ fn go(search: &mut Minimax, position: &Position, limits: &Limits) -> Outcome {
 
 /// Minimax with leaves at the network's word.
 fn plain(evaluator: &mut Mock, position: &Position, depth: u32) -> Value {
-    if let Some(value) = rules::ended(position) {
+    if let Some(value) = rules::ended(position, None) {
         return value;
     }
     if depth == 0 {

@@ -291,7 +291,9 @@ impl Tree {
             .collect();
         let certain =
             |candidate: &RootMove| candidate.proven.filter(|value| value.abs() > LARGEST_VALUE).unwrap_or(0);
-        moves.sort_by(|a, b| (certain(b), b.visits).cmp(&(certain(a), a.visits)).then(b.prior.total_cmp(&a.prior)));
+        moves.sort_by(|a, b| {
+            (certain(b), b.visits).cmp(&(certain(a), a.visits)).then(b.prior.total_cmp(&a.prior))
+        });
         moves.truncate(count);
         moves
     }
@@ -313,9 +315,10 @@ impl Tree {
                 |edge: &Edge| if edge.child == NOBODY { 0 } else { self.nodes[edge.child as usize].visits };
             let worth = |edge: &Edge| match edge.child {
                 NOBODY => Some(0),
-                child => {
-                    self.nodes[child as usize].proven.map(from_child).filter(|value| value.abs() > LARGEST_VALUE)
-                }
+                child => self.nodes[child as usize]
+                    .proven
+                    .map(from_child)
+                    .filter(|value| value.abs() > LARGEST_VALUE),
             };
             let edges = &self.nodes[at as usize].edges;
             let best = (0..edges.len()).max_by_key(|&i| (worth(&edges[i]).unwrap_or(0), visits(&edges[i])));

@@ -2,6 +2,8 @@
 //! exactly one `bestmove`.
 
 use std::{
+    collections::hash_map::RandomState,
+    hash::{BuildHasher, Hasher},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
@@ -11,9 +13,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use board::{Game, Move};
+use board::{Game, Move, Tablebases};
 use crossbeam_channel::Receiver;
-use search::{Control, Limits, Outcome, Settings};
+use search::{Control, Limits, Outcome, SearchInfo, Settings};
 
 use super::{Built, Factory, output::Output, perft::perft};
 use crate::{
@@ -163,6 +165,11 @@ impl Worker {
             self.output.line(&best_move_line(position, None, None));
             return;
         }
+        if let Some(mv) = self.book_move(job) {
+            job.done.store(true, Ordering::Release);
+            self.output.line(&best_move_line(position, Some(mv), None));
+            return;
+        }
         self.prepare(&job.options);
         let outcome = self.think(job);
         self.show_chances(job);
@@ -173,6 +180,29 @@ impl Worker {
         // First: the answer to `bestmove` may come before the next line runs here.
         job.done.store(true, Ordering::Release);
         self.output.line(&best_move_line(position, best, ponder));
+    }
+
+    /// The move of the opening book where a move is to be played: nothing is left to find out then. Dice are thrown anew
+    /// for every move.
+    fn book_move(&self, job: &SearchJob) -> Option<Move> {
+        let limits = &job.limits;
+        let plays = limits.clock.is_some() || limits.movetime.is_some() || limits.nodes.is_some();
+        let analyses =
+            limits.infinite || limits.ponder || limits.mate.is_some() || !limits.search_moves.is_empty();
+        let book = job.options.book.as_ref().filter(|_| job.options.own_book && plays && !analyses)?;
+        let dice = RandomState::new().build_hasher().finish();
+        match book.choose(job.game.position(), dice) {
+            Ok(mv) => {
+                if mv.is_some() {
+                    self.output.note("book");
+                }
+                mv
+            }
+            Err(error) => {
+                self.output.note(error);
+                None
+            }
+        }
     }
 
     /// As many of the likeliest moves as lines are wished, from a search that chooses by chance.
@@ -195,6 +225,12 @@ impl Worker {
         let output = &self.output;
         let show_wdl = job.options.show_wdl;
         let position = job.game.position();
+        let tables = job.options.settings.tables.as_deref();
+        let hits_before = tables.map_or(0, Tablebases::hits);
+        let line = |info: &SearchInfo| {
+            let hits = tables.map(|tables| tables.hits() - hits_before);
+            output.line(&info_line(position, info, show_wdl, hits));
+        };
         // First move of the line last shown at each rank.
         let mut shown: Vec<Option<Move>> = Vec::new();
         let searched = catch_unwind(AssertUnwindSafe(|| {
@@ -202,7 +238,7 @@ impl Worker {
                 let rank = info.multipv.saturating_sub(1);
                 shown.resize(shown.len().max(rank + 1), None);
                 shown[rank] = info.pv.first().copied();
-                output.line(&info_line(position, info, show_wdl));
+                line(info);
             })
         }));
         let reason = match searched {
@@ -211,7 +247,7 @@ impl Worker {
                 let agrees =
                     outcome.lines.iter().map(|line| line.pv.first()).eq(shown.iter().map(Option::as_ref));
                 if !agrees {
-                    outcome.lines.iter().for_each(|info| output.line(&info_line(position, info, show_wdl)));
+                    outcome.lines.iter().for_each(line);
                 }
                 return outcome;
             }

@@ -1,0 +1,82 @@
+//! Endgame tables at the root: whatever the search, it chooses among the moves that keep the result, and the score is that
+//! result.
+
+use std::sync::Arc;
+
+use board::{Color, Game, Move, Position, Tablebases};
+use eval::EvalError;
+use nets::Wdl;
+
+use crate::{
+    Bound, Control, Limits, Outcome, Score, Search, SearchInfo, Settings,
+    score::{LARGEST_VALUE, certain_wdl, from_winner},
+};
+
+/// A search that asks the tables first.
+pub(crate) struct Endgame {
+    search: Box<dyn Search>,
+    tables: Option<Arc<Tablebases>>,
+}
+
+impl Endgame {
+    /// Around a search with these settings.
+    pub(crate) fn new(search: Box<dyn Search>, settings: &Settings) -> Self {
+        Self { search, tables: settings.tables.clone() }
+    }
+}
+
+impl Search for Endgame {
+    fn search(
+        &mut self,
+        game: &Game,
+        limits: &Limits,
+        control: &Control,
+        report: &mut dyn FnMut(&SearchInfo),
+    ) -> Result<Outcome, EvalError> {
+        // A mate in so many moves may lie beside the way that the tables know.
+        let tables = self.tables.as_deref().filter(|_| limits.mate.is_none());
+        let known = tables.and_then(|tables| tables.root(game)).and_then(|known| {
+            let moves: Vec<Move> = known.moves.into_iter().filter(|&mv| limits.allows(mv)).collect();
+            (!moves.is_empty()).then_some((moves, known.winner))
+        });
+        let Some((search_moves, winner)) = known else {
+            return self.search.search(game, limits, control, report);
+        };
+        let limits = Limits { search_moves, ..limits.clone() };
+        let turn = game.position().turn();
+        let mut outcome =
+            self.search.search(game, &limits, control, &mut |info| report(&certain(info, winner, turn)))?;
+        outcome.lines = outcome.lines.iter().map(|info| certain(info, winner, turn)).collect();
+        Ok(outcome)
+    }
+
+    fn configure(&mut self, settings: &Settings) {
+        self.tables.clone_from(&settings.tables);
+        self.search.configure(settings);
+    }
+
+    fn clear(&mut self) {
+        self.search.clear();
+    }
+
+    fn chances(&mut self, position: &Position) -> Option<Result<Vec<(Move, f32)>, EvalError>> {
+        self.search.chances(position)
+    }
+}
+
+/// The line with the score that the tables give, unless it leads to a mate or a nearer table itself.
+fn certain(info: &SearchInfo, winner: Option<Color>, turn: Color) -> SearchInfo {
+    let value = from_winner(winner, turn);
+    let agrees = match info.score {
+        Score::Mate(_) => true,
+        Score::Centipawns(found) => found.abs() > LARGEST_VALUE && found.signum() == value.signum(),
+    };
+    if agrees {
+        return info.clone();
+    }
+    let wdl = certain_wdl(value).unwrap_or(Wdl { win: 0, draw: 1000, loss: 0 });
+    SearchInfo { score: Score::Centipawns(value), bound: Bound::Exact, wdl, ..info.clone() }
+}
+
+#[cfg(test)]
+mod tests;
