@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use board::{CastlingMode, Color, Position, Role, Setup, Square, to_uci};
-use eval::{Batch, Evaluator, Mock};
+use eval::{Answered, Batch, EvalError, Evaluator, Mock};
 
 use crate::{
     quiet::forcing_moves,
@@ -116,6 +116,33 @@ impl Plain {
                 (to_uci(position, mv), value)
             })
             .collect()
+    }
+}
+
+/// An evaluator to which everything looks alike: with random priors and values some moves would hardly ever be tried.
+pub(crate) struct Impartial(pub Mock);
+
+impl Evaluator for Impartial {
+    fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
+        self.0.submit(batch)
+    }
+    fn wait(&mut self) -> Result<Answered, EvalError> {
+        let mut answered = self.0.wait()?;
+        answered.scores.moves.fill(0.0);
+        answered.scores.values.fill(0.0);
+        Ok(answered)
+    }
+    fn in_flight(&self) -> usize {
+        self.0.in_flight()
+    }
+    fn preferred_batch(&self) -> usize {
+        1
+    }
+    fn largest_batch(&self) -> usize {
+        4096
+    }
+    fn describe(&self) -> String {
+        self.0.describe()
     }
 }
 

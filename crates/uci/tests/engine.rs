@@ -234,3 +234,86 @@ fn any_bytes_are_survived() {
     engine.send_bytes(b"quit without a line feed");
     engine.close();
 }
+
+const BOOK: &str = "../board/tests/book/small.bin";
+
+#[test]
+fn a_book_plays_where_a_move_is_wanted() {
+    let mut engine = Conversation::start();
+    engine.ask("");
+    assert_eq!(engine.ask(&format!("setoption name BookFile value {BOOK}")).len(), 0);
+    let mut plays = |engine: &mut Conversation, line: &str| {
+        engine.send(line);
+        if line.contains("infinite") {
+            engine.expect("info depth 3");
+            engine.send("stop");
+        } else if line.contains("ponder") {
+            engine.send("ponderhit");
+        }
+        let answers = engine.expect("bestmove");
+        let book = answers.iter().any(|line| line == "info string book");
+        assert!(!book || answers.len() == 2, "no thinking: {answers:?}");
+        let moves = ["bestmove e2e4", "bestmove d2d4", "bestmove c2c4"];
+        assert!(!book || moves.contains(&answers[1].as_str()), "{answers:?}");
+        book
+    };
+    assert!(!plays(&mut engine, "go nodes 40"), "not asked for");
+    assert_eq!(engine.ask("setoption name OwnBook value true").len(), 0);
+    for go in
+        ["go nodes 40", "go movetime 50", "go wtime 1000 btime 1000", "go wtime 1000 btime 1000 depth 3"]
+    {
+        assert!(plays(&mut engine, go), "{go}");
+    }
+    for go in [
+        "go depth 2",
+        "go infinite nodes 400",
+        "go nodes 40 searchmoves e2e4",
+        "go nodes 40 mate 1",
+        "go ponder wtime 1000 btime 1000",
+    ] {
+        assert!(!plays(&mut engine, go), "{go}");
+    }
+    engine.send("position startpos moves h2h4");
+    assert!(!plays(&mut engine, "go nodes 40"), "not in the book");
+    engine.send("setoption name UCI_Chess960 value true");
+    engine.send("position startpos");
+    assert!(!plays(&mut engine, "go nodes 40"), "Chess960");
+}
+
+#[test]
+fn a_book_that_cannot_be_used_is_named_and_the_search_goes_on() {
+    let mut engine = Conversation::start();
+    engine.ask("setoption name OwnBook value true");
+    let complaints = engine.ask("setoption name BookFile value Cargo.toml");
+    assert!(
+        complaints.len() == 1 && complaints[0].starts_with("info string `Cargo.toml` is no"),
+        "{complaints:?}"
+    );
+    engine.send("go nodes 40");
+    assert!(engine.expect("bestmove").iter().any(|line| line.starts_with("info depth")));
+    // The key is that of the start position, the move that of a rook from a1 to a8.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged.bin");
+    let key = board::Book::key(&board::Position::default()).to_be_bytes();
+    std::fs::write(&path, [&key[..], &[0, 56, 0, 1, 0, 0, 0, 0]].concat()).unwrap();
+    assert_eq!(engine.ask(&format!("setoption name BookFile value {}", path.display())).len(), 0);
+    engine.send("go nodes 40");
+    let answers = engine.expect("bestmove");
+    let named = |line: &String| line.contains("damaged.bin") && line.contains("a1a8");
+    assert!(
+        answers.iter().any(named) && answers.iter().any(|line| line.starts_with("info depth")),
+        "{answers:?}"
+    );
+}
+
+#[test]
+fn table_hits_are_shown_where_there_are_tables() {
+    let mut engine = Conversation::start();
+    engine.send("go depth 1");
+    assert!(!engine.expect("bestmove").concat().contains("tbhits"));
+    let complaints = engine.ask("setoption name SyzygyPath value missing");
+    assert!(complaints.len() == 1 && complaints[0].contains("`missing`"), "{complaints:?}");
+    assert_eq!(engine.ask("setoption name SyzygyPath value ../board/tests/tables").len(), 0);
+    engine.send("go depth 1");
+    assert!(engine.expect("bestmove").concat().contains(" tbhits 0 pv "));
+}

@@ -7,7 +7,11 @@ use eval::Mock;
 use nets::{Calibration, MoveScores};
 
 use super::*;
-use crate::{Algorithm, AlphaBeta, plain::Dice, score::TABLE_WIN};
+use crate::{
+    Algorithm, AlphaBeta,
+    plain::{Dice, Impartial},
+    score::TABLE_WIN,
+};
 
 fn tables() -> Option<Arc<Tablebases>> {
     Some(Arc::new(Tablebases::open(Path::new("../board/tests/tables")).unwrap()))
@@ -18,16 +22,17 @@ fn settings(tables: Option<Arc<Tablebases>>) -> Settings {
 }
 
 /// All searches over a network that knows nothing.
-fn every(settings: &Settings, seed: u64) -> Vec<(String, Box<dyn Search>)> {
+fn every(settings: &Settings) -> Vec<(String, Box<dyn Search>)> {
     let mut all = Vec::new();
     for move_scores in [MoveScores::Centipawns, MoveScores::Policy] {
         let calibration = Calibration { move_scores, ..Calibration::default() };
         for algorithm in Algorithm::ALL {
-            let search = algorithm.over(Box::new(Mock::new(seed)), &calibration, settings);
+            let search = algorithm.over(Box::new(Impartial(Mock::new(1))), &calibration, settings);
             all.push((format!("{} {move_scores:?}", algorithm.name()), search));
         }
     }
-    let of_values = AlphaBeta::of_values(Box::new(Mock::new(seed)), &Calibration::default(), settings);
+    let of_values =
+        AlphaBeta::of_values(Box::new(Impartial(Mock::new(1))), &Calibration::default(), settings);
     all.push(("alphabeta of values".to_owned(), Box::new(Endgame::new(Box::new(of_values), settings))));
     all
 }
@@ -55,7 +60,7 @@ fn a_table_below_the_root_decides() {
     let settings = settings(tables());
     // Captures into tables: two that win, one that draws, one that loses. Four men are in none of them.
     let cases = [
-        ("8/8/8/8/3n4/8/7k/K2Q4 w - - 0 1", "d1d4", TABLE_WIN - 1),
+        ("8/8/2k5/8/8/8/6n1/K5Q1 w - - 0 1", "g1g2", TABLE_WIN - 1),
         ("k7/8/8/8/8/8/3nR3/7K w - - 0 1", "e2d2", TABLE_WIN - 1),
         ("8/8/8/8/8/3kN3/4P3/4K3 b - - 0 1", "d3e3", 0),
         ("8/8/8/3kN3/8/8/8/KQ6 b - - 0 1", "d5e5", 1 - TABLE_WIN),
@@ -64,7 +69,7 @@ fn a_table_below_the_root_decides() {
         let game = game(fen);
         let mv = board::parse_uci(game.position(), capture).unwrap();
         for depth in 1..=2 {
-            for (name, mut search) in every(&settings, 5) {
+            for (name, mut search) in every(&settings) {
                 let limits = |search_moves| Limits { search_moves, ..to_depth(&name, depth) };
                 let line = go(search.as_mut(), &game, limits(vec![mv])).lines.remove(0);
                 assert_eq!(
@@ -83,6 +88,15 @@ fn a_table_below_the_root_decides() {
 }
 
 #[test]
+fn mate_by_the_capture_that_leads_into_a_table_is_mate() {
+    let game = game("7k/Q5n1/6K1/8/8/8/8/8 w - - 0 1");
+    for (name, mut search) in every(&settings(tables())) {
+        let outcome = go(search.as_mut(), &game, to_depth(&name, 1));
+        assert_eq!((best(&outcome, &game).as_str(), outcome.lines[0].score), ("a7g7", Score::Mate(1)), "{name}");
+    }
+}
+
+#[test]
 fn a_known_root_has_its_score_and_its_moves() {
     let settings = settings(tables());
     let cases = [
@@ -95,7 +109,7 @@ fn a_known_root_has_its_score_and_its_moves() {
     for (fen, value, only) in cases {
         let value: i32 = value;
         let game = game(fen);
-        for (name, mut search) in every(&settings, 3) {
+        for (name, mut search) in every(&settings) {
             for depth in 1..=2 {
                 let limits = Limits { depth: Some(depth), nodes: Some(200), ..Limits::default() };
                 let mut reported = Vec::new();
@@ -123,8 +137,8 @@ fn a_known_root_has_its_score_and_its_moves() {
 #[test]
 fn tables_can_be_taken_up_and_laid_down() {
     let with = settings(tables());
-    let game = game("8/8/8/8/3n4/8/7k/K2Q4 w - - 0 1");
-    for (name, mut search) in every(&settings(None), 5) {
+    let game = game("8/8/2k5/8/8/8/6n1/K5Q1 w - - 0 1");
+    for (name, mut search) in every(&settings(None)) {
         let limits = to_depth(&name, 2);
         let mut value = |settings: &Settings| {
             search.configure(settings);
@@ -144,7 +158,7 @@ fn moves_that_were_asked_for_come_first() {
     let settings = settings(tables());
     let game = game("4k3/8/3KP3/8/8/8/8/8 b - - 0 1");
     let losing = board::parse_uci(game.position(), "e8f8").unwrap();
-    for (name, mut search) in every(&settings, 5) {
+    for (name, mut search) in every(&settings) {
         let limits = Limits { nodes: Some(50), search_moves: vec![losing], ..Limits::default() };
         assert_eq!(go(search.as_mut(), &game, limits).best, Some(losing), "{name}");
     }
@@ -165,7 +179,7 @@ fn every_search_plays_won_endings_to_mate() {
     for fen in starts {
         let start = game(fen);
         assert_eq!(judge.winner(start.position()), Some(Some(Color::White)));
-        for (name, mut search) in every(&settings(tables.clone()), 7) {
+        for (name, mut search) in every(&settings(tables.clone())) {
             let mut game = start.clone();
             while game.end().is_none() {
                 let mv = if game.position().turn() == Color::White {

@@ -1,39 +1,12 @@
 //! PUCT finds what must be found, counts what it evaluates, and ends.
 
-use eval::{Answered, Batch, Mock};
+use eval::Mock;
 
 use super::*;
 use crate::{
     Score,
-    plain::{Dice, mates_in, small_position},
+    plain::{Dice, Impartial, mates_in, small_position},
 };
-
-/// An evaluator to which everything looks alike: with random priors and values some moves would hardly ever be tried.
-struct Impartial(Mock);
-
-impl Evaluator for Impartial {
-    fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
-        self.0.submit(batch)
-    }
-    fn wait(&mut self) -> Result<Answered, EvalError> {
-        let mut answered = self.0.wait()?;
-        answered.scores.moves.fill(0.0);
-        answered.scores.values.fill(0.0);
-        Ok(answered)
-    }
-    fn in_flight(&self) -> usize {
-        self.0.in_flight()
-    }
-    fn preferred_batch(&self) -> usize {
-        1
-    }
-    fn largest_batch(&self) -> usize {
-        4096
-    }
-    fn describe(&self) -> String {
-        self.0.describe()
-    }
-}
 
 fn puct(batch: usize, move_scores: MoveScores) -> Puct {
     let calibration = Calibration { move_scores, ..Calibration::default() };
