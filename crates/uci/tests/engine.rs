@@ -242,7 +242,7 @@ fn a_book_plays_where_a_move_is_wanted() {
     let mut engine = Conversation::start();
     engine.ask("");
     assert_eq!(engine.ask(&format!("setoption name BookFile value {BOOK}")).len(), 0);
-    let mut plays = |engine: &mut Conversation, line: &str| {
+    let plays = |engine: &mut Conversation, line: &str| {
         engine.send(line);
         if line.contains("infinite") {
             engine.expect("info depth 3");

@@ -167,7 +167,7 @@ impl Line {
 /// The network cannot be used.
 pub(super) fn run(args: &SearchArgs) -> anyhow::Result<()> {
     ensure!(args.engine.batch.is_none(), "here the flag for positions evaluated together is --width");
-    let options = args.engine.options(1);
+    let options = args.engine.options(1)?;
     let (network, system) = engine::choose(&options)?;
     ensure!(system != System::ConvChess, "{system} has no search to measure");
     let network = Arc::new(network);

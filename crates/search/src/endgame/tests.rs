@@ -92,7 +92,11 @@ fn mate_by_the_capture_that_leads_into_a_table_is_mate() {
     let game = game("7k/Q5n1/6K1/8/8/8/8/8 w - - 0 1");
     for (name, mut search) in every(&settings(tables())) {
         let outcome = go(search.as_mut(), &game, to_depth(&name, 1));
-        assert_eq!((best(&outcome, &game).as_str(), outcome.lines[0].score), ("a7g7", Score::Mate(1)), "{name}");
+        assert_eq!(
+            (best(&outcome, &game).as_str(), outcome.lines[0].score),
+            ("a7g7", Score::Mate(1)),
+            "{name}"
+        );
     }
 }
 
