@@ -200,6 +200,9 @@ impl Options {
                 let path = given.then(|| Path::new(value));
                 let refuse = |reason: String, kept: String| OptionError::File { name: label, reason, kept };
                 match option {
+                    // Set anew before every game, the same tables stay, and what they have read.
+                    Name::SyzygyPath if path == self.settings.tables.as_ref().map(|tables| tables.path()) => {
+                    }
                     Name::SyzygyPath => match path.map(Tablebases::open).transpose() {
                         Ok(tables) => self.settings.tables = tables.map(Arc::new),
                         Err(error) => return Err(refuse(error.to_string(), self.value(option))),
