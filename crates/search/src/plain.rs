@@ -7,6 +7,7 @@ use eval::{Answered, Batch, EvalError, Evaluator, Mock};
 
 use crate::{
     quiet::forcing_moves,
+    rules,
     score::{INFINITY, MATE, Value, from_child, from_evaluation},
 };
 
@@ -117,6 +118,22 @@ impl Plain {
             })
             .collect()
     }
+}
+
+/// Negamax with leaves at the network's word.
+pub(crate) fn plain_without_quiet(evaluator: &mut Mock, position: &Position, depth: u32) -> Value {
+    if let Some(value) = rules::ended(position, None) {
+        return value;
+    }
+    if depth == 0 {
+        let mut batch = Batch::default();
+        batch.push(position, true, &[]);
+        return evaluator.evaluate(batch).map_or(0, |answered| from_evaluation(answered.scores.values[0]));
+    }
+    let moves = position.legal_moves();
+    let values =
+        moves.iter().map(|&mv| from_child(plain_without_quiet(evaluator, &position.after(mv), depth - 1)));
+    values.fold(-INFINITY, Value::max)
 }
 
 /// An evaluator to which everything looks alike: with random priors and values some moves would hardly ever be tried.

@@ -14,10 +14,7 @@ use eval::{Answered, Batch, EvalError, Evaluator, Mock};
 use nets::{Calibration, MoveScores};
 
 use super::*;
-use crate::{
-    plain::{Dice, Plain, mates_in, small_position},
-    score::{INFINITY, from_child},
-};
+use crate::plain::{Dice, Plain, mates_in, plain_without_quiet, small_position};
 
 fn kbest(seed: u64, batch: usize, multipv: usize) -> KBest {
     as_it_plays(seed, batch, multipv).exact()
@@ -414,22 +411,6 @@ fn a_view_is_made_for_whoever_asks_and_changes_nothing() {
     assert!(views.is_sorted_by_key(|view| view.evaluations));
 }
 
-/// Minimax with leaves at the network's word.
-fn at_the_networks_word(evaluator: &mut Mock, position: &Position, depth: u32) -> Value {
-    if let Some(value) = ended(position) {
-        return value;
-    }
-    if depth == 0 {
-        let mut batch = Batch::default();
-        batch.push(position, true, &[]);
-        return evaluator.evaluate(batch).unwrap().scores.values[0] as Value;
-    }
-    let moves = position.legal_moves();
-    let values =
-        moves.iter().map(|&mv| from_child(at_the_networks_word(evaluator, &position.after(mv), depth - 1)));
-    values.fold(-INFINITY, Value::max)
-}
-
 #[test]
 fn the_search_of_2018_equals_plain_minimax() {
     for seed in 0..40 {
@@ -438,7 +419,7 @@ fn the_search_of_2018_equals_plain_minimax() {
             for batch in [1, 8, 1024] {
                 let mut search = kbest(seed, batch, 1).classic();
                 let line = lines_of(&mut search, &Game::new(position.clone()), depth).remove(0);
-                let expected = at_the_networks_word(&mut Mock::new(seed), &position, depth);
+                let expected = plain_without_quiet(&mut Mock::new(seed), &position, depth);
                 assert_eq!(line.score, to_score(expected), "{} depth {depth}, K = {batch}", position.fen());
             }
         }

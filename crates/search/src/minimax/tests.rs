@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 
 use board::to_uci;
-use eval::{Batch, Mock};
+use eval::Mock;
 
 use super::*;
 use crate::{
-    plain::{Dice, Plain, small_position},
-    rules,
+    plain::{Dice, Plain, plain_without_quiet, small_position},
     score::to_score,
 };
 
@@ -18,21 +17,6 @@ fn minimax(seed: u64, settings: Settings) -> Minimax {
 
 fn go(search: &mut Minimax, position: &Position, limits: &Limits) -> Outcome {
     search.search(&Game::new(position.clone()), limits, &Control::default(), &mut |_| {}).unwrap()
-}
-
-/// Minimax with leaves at the network's word.
-fn plain(evaluator: &mut Mock, position: &Position, depth: u32) -> Value {
-    if let Some(value) = rules::ended(position, None) {
-        return value;
-    }
-    if depth == 0 {
-        let mut batch = Batch::default();
-        batch.push(position, true, &[]);
-        return evaluator.evaluate(batch).unwrap().scores.values[0] as Value;
-    }
-    let moves = position.legal_moves();
-    let values = moves.iter().map(|&mv| from_child(plain(evaluator, &position.after(mv), depth - 1)));
-    values.fold(-INFINITY, Value::max)
 }
 
 #[test]
@@ -46,7 +30,9 @@ fn value_and_best_move_equal_plain_minimax() {
                 let settings = Settings { batch, quiet_leaves: false, ..Settings::default() };
                 let outcome = go(&mut minimax(seed, settings), &position, &limits);
                 let mut evaluator = Mock::new(seed);
-                let worth = |mv: Move| from_child(plain(&mut evaluator, &position.after(mv), depth - 1));
+                let worth = |mv: Move| {
+                    from_child(plain_without_quiet(&mut evaluator, &position.after(mv), depth - 1))
+                };
                 let values: Vec<Value> = position.legal_moves().iter().copied().map(worth).collect();
                 let best = values.iter().copied().max().unwrap();
                 assert_eq!(outcome.lines[0].score, to_score(best), "{} depth {depth}", position.fen());
