@@ -59,11 +59,11 @@ impl Driver {
         }
         found.lower = found.lower.max(answer.lower);
         found.upper = found.upper.min(answer.upper);
-        // Nothing lies between wins by tables and mates.
-        if found.upper <= MATE_BOUND {
+        // What is certain and no mate is a win by tables.
+        if found.lower > LARGEST_VALUE && found.upper <= MATE_BOUND {
             found.upper = found.upper.min(TABLE_WIN);
         }
-        if found.lower >= -MATE_BOUND {
+        if found.upper < -LARGEST_VALUE && found.lower >= -MATE_BOUND {
             found.lower = found.lower.max(-TABLE_WIN);
         }
         if found.upper < found.lower {
