@@ -327,7 +327,7 @@ try {
 
   // The list of games, and the lab while a run grows.
   await page.goto(`${address}#games`);
-  assert.ok(await page.locator('#game-list li').count() >= 4);
+  await page.locator('#game-list li').nth(3).waitFor();
   await picture(page, 'games');
   await page.goto(`${address}#lab`);
   await page.getByText('step 200 of 400').waitFor();
