@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    task::JoinHandle,
+    runtime::{Builder, Runtime},
     time::timeout,
 };
 use tokio_tungstenite::{
@@ -39,15 +39,18 @@ pub struct Wishes {
     pub lab: Lab,
 }
 
-/// A server on a free port; ends like a killed process when dropped.
+/// A server on a free port, with a runtime of its own: when it is dropped nothing of it goes on, open games included, as
+/// when a process is killed.
 pub struct House {
     pub address: SocketAddr,
-    task: JoinHandle<()>,
+    runtime: Option<Runtime>,
 }
 
 impl Drop for House {
     fn drop(&mut self) {
-        self.task.abort();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
@@ -70,10 +73,11 @@ pub async fn serve(wishes: Wishes) -> House {
         places: wishes.places.unwrap_or(4),
         lab: wishes.lab,
     };
-    let server = Server::bind(options).await.unwrap();
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let server = runtime.spawn(Server::bind(options)).await.unwrap().unwrap();
     let address = server.address().unwrap();
-    let task = tokio::spawn(async move { server.run(std::future::pending()).await.unwrap() });
-    House { address, task }
+    runtime.spawn(async move { server.run(std::future::pending()).await.unwrap() });
+    House { address, runtime: Some(runtime) }
 }
 
 /// An answer to a plain request.
@@ -167,13 +171,18 @@ impl Page {
 
     /// The next message; none when the server has closed.
     pub async fn hear(&mut self) -> Option<Value> {
-        loop {
-            match timeout(PATIENCE, self.socket.next()).await.unwrap()? {
-                Ok(Message::Text(text)) => return Some(serde_json::from_str(&text).unwrap()),
-                Ok(Message::Close(_)) | Err(_) => return None,
-                Ok(_) => {}
+        // Pings do not make anybody wait longer.
+        timeout(PATIENCE, async {
+            loop {
+                match self.socket.next().await? {
+                    Ok(Message::Text(text)) => return Some(serde_json::from_str(&text).unwrap()),
+                    Ok(Message::Close(_)) | Err(_) => return None,
+                    Ok(_) => {}
+                }
             }
-        }
+        })
+        .await
+        .unwrap()
     }
 
     /// The next message of a type; refusals on the way are a failure.
