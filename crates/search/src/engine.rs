@@ -59,27 +59,25 @@ impl Algorithm {
         network: &Network,
         settings: &Settings,
     ) -> Box<dyn Search> {
-        let calibration = &network.calibration;
-        match self {
-            Self::AlphaBeta if !has_move_scores(network) => {
-                let search = AlphaBeta::of_values(evaluator, calibration, settings);
-                Box::new(Endgame::new(Box::new(search), settings))
-            }
-            _ => self.over(evaluator, calibration, settings),
-        }
+        self.over(evaluator, &network.calibration, has_move_scores(network), settings)
     }
 
-    /// A search of this kind over an evaluator with all heads; `calibration` is that of its network.
+    /// As [`build`](Self::build), without a network at hand: `calibration` is what it would have, `scores_moves` says whether
+    /// the evaluator does.
     #[must_use]
     pub fn over(
         self,
         evaluator: Box<dyn Evaluator>,
         calibration: &Calibration,
+        scores_moves: bool,
         settings: &Settings,
     ) -> Box<dyn Search> {
         let search: Box<dyn Search> = match self {
             Self::KBest => Box::new(KBest::new(evaluator, calibration, settings)),
             Self::KBestClassic => Box::new(KBest::new(evaluator, calibration, settings).classic()),
+            Self::AlphaBeta if !scores_moves => {
+                Box::new(AlphaBeta::of_values(evaluator, calibration, settings))
+            }
             Self::AlphaBeta => Box::new(AlphaBeta::new(evaluator, calibration, settings)),
             Self::Puct => Box::new(Puct::new(evaluator, calibration, settings)),
             Self::Minimax => Box::new(Minimax::new(evaluator, calibration, settings)),
@@ -146,10 +144,13 @@ mod tests {
         let settings = Settings { hash_mib: 16, multipv: 3, ..Settings::default() };
         let loud = Settings { quiet_leaves: false, ..settings.clone() };
         let without_move_scores = [
-            ("minimax with loud leaves", Algorithm::Minimax.over(mock(), &Calibration::default(), &loud)),
+            (
+                "minimax with loud leaves",
+                Algorithm::Minimax.over(mock(), &Calibration::default(), false, &loud),
+            ),
             (
                 "alphabeta over values",
-                Box::new(AlphaBeta::of_values(mock(), &Calibration::default(), &settings)) as Box<dyn Search>,
+                Algorithm::AlphaBeta.over(mock(), &Calibration::default(), false, &settings),
             ),
         ];
         let scores = [MoveScores::Centipawns, MoveScores::Policy];
@@ -157,7 +158,7 @@ mod tests {
             let settings = settings.clone();
             scores.into_iter().map(move |move_scores| {
                 let calibration = Calibration { move_scores, ..Calibration::default() };
-                (algorithm.name(), algorithm.over(mock(), &calibration, &settings))
+                (algorithm.name(), algorithm.over(mock(), &calibration, true, &settings))
             })
         });
         algorithms.chain(without_move_scores)

@@ -8,7 +8,7 @@ use nets::{Calibration, MoveScores};
 
 use super::*;
 use crate::{
-    Algorithm, AlphaBeta,
+    Algorithm,
     plain::{Dice, Impartial},
     score::TABLE_WIN,
 };
@@ -27,13 +27,13 @@ fn every(settings: &Settings) -> Vec<(String, Box<dyn Search>)> {
     for move_scores in [MoveScores::Centipawns, MoveScores::Policy] {
         let calibration = Calibration { move_scores, ..Calibration::default() };
         for algorithm in Algorithm::ALL {
-            let search = algorithm.over(Box::new(Impartial(Mock::new(1))), &calibration, settings);
+            let search = algorithm.over(Box::new(Impartial(Mock::new(1))), &calibration, true, settings);
             all.push((format!("{} {move_scores:?}", algorithm.name()), search));
         }
     }
-    let of_values =
-        AlphaBeta::of_values(Box::new(Impartial(Mock::new(1))), &Calibration::default(), settings);
-    all.push(("alphabeta of values".to_owned(), Box::new(Endgame::new(Box::new(of_values), settings))));
+    let mock = Box::new(Impartial(Mock::new(1)));
+    let of_values = Algorithm::AlphaBeta.over(mock, &Calibration::default(), false, settings);
+    all.push(("alphabeta of values".to_owned(), of_values));
     all
 }
 

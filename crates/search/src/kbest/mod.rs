@@ -28,6 +28,7 @@ use crate::{
 };
 use driver::Driver;
 use pass::{Deadline, PassEnd, Root, Searcher, memory_key};
+use pool::Order;
 
 /// Distance of two scores, in centipawns, below which they are the same to a game.
 const TOLERANCE: Value = 8;
@@ -113,7 +114,8 @@ impl KBest {
     /// shares with today's is the memory, so that no evaluation is made twice, and the driver of the passes.
     #[must_use]
     pub fn classic(mut self) -> Self {
-        self.searcher.classic = true;
+        self.searcher.order = Order::Decisiveness;
+        self.searcher.quiet_leaves = false;
         self.searcher.selectivity = Selectivity::NONE;
         self
     }
@@ -293,10 +295,10 @@ impl Search for KBest {
             self.memory = Memory::new(1);
             let (memory, frames) = Self::memory_shares(settings);
             self.memory = Memory::new(memory);
-            let Searcher { selectivity, any_proof, classic, .. } = self.searcher;
+            let Searcher { selectivity, any_proof, order, quiet_leaves, .. } = self.searcher;
             self.searcher = Searcher::new(&self.calibration, frames);
-            self.searcher.selectivity = selectivity;
-            (self.searcher.any_proof, self.searcher.classic) = (any_proof, classic);
+            (self.searcher.selectivity, self.searcher.any_proof) = (selectivity, any_proof);
+            (self.searcher.order, self.searcher.quiet_leaves) = (order, quiet_leaves);
             self.known_game.clear();
         }
         if settings.tables != self.settings.tables {

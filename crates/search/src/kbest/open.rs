@@ -6,7 +6,7 @@ use nets::MoveScores;
 use super::{
     frame::{Edge, Frame, FrameRef, Link, State},
     pass::{Ask, News, PROVEN, Pending, Root, Searcher, frame_key, memory_key},
-    pool::Ticket,
+    pool::{Order, Ticket},
 };
 use crate::{
     memory::{Memory, NO_MOVE},
@@ -82,7 +82,10 @@ impl Searcher {
         }
         frame.edges = edges;
         frame.state = State::Open;
-        let extra = if self.classic { self.pool.indecision(frame) } else { 0 };
+        let extra = match self.order {
+            Order::Need => 0,
+            Order::Decisiveness => self.pool.indecision(frame),
+        };
         self.enqueue(reference, extra);
     }
 
@@ -133,7 +136,7 @@ impl Searcher {
                 let Some(frame) = self.frames.get_mut(reference) else { return true };
                 frame.children.push(child);
                 let step = match frame.edges.get(frame.next) {
-                    Some(_) if self.classic => self.pool.indecision(frame),
+                    Some(_) if self.order == Order::Decisiveness => self.pool.indecision(frame),
                     // One forcing move mostly settles it.
                     Some(next) if next.score == i16::MAX => FORCING_SPECULATION,
                     Some(next) => match self.move_scores {
@@ -229,7 +232,7 @@ impl Searcher {
         if let Some(&child) = self.open.get(&frame_key(key, depth, separator))
             && let Some(frame) = self.frames.get_mut(child)
         {
-            if level < frame.speculation && !self.classic {
+            if level < frame.speculation {
                 frame.speculation = level;
                 self.enqueue(child, 0);
             }
@@ -239,7 +242,6 @@ impl Searcher {
         let value = memory.value(position.key());
         if position.halfmove_clock() < 100
             && let Some(value) = value
-            && !self.classic
             && let Verdict::Reaches(lower) = self.selectivity.verdict(depth, separator, check, value)
         {
             return Opened::Known(lower, INFINITY);
@@ -255,7 +257,9 @@ impl Searcher {
             return Opened::Full;
         }
         let child = self.frames.add(position, key, depth, separator, ply);
-        if let Some(frame) = self.frames.get_mut(child).filter(|_| !self.classic) {
+        if self.order == Order::Need
+            && let Some(frame) = self.frames.get_mut(child)
+        {
             frame.speculation = level;
         }
         if let Some((lower, upper)) = self.begin(root, child, value, memory) {
@@ -275,7 +279,8 @@ impl Searcher {
         memory: &Memory,
     ) -> Option<(Value, Value)> {
         let frame = self.frames.get(reference)?;
-        let check = frame.position.is_check() && !self.classic;
+        // Loud leaves are taken at the network's word, in check too.
+        let check = frame.position.is_check() && (frame.depth > 0 || self.quiet_leaves);
         if frame.depth == 0 && check {
             self.set_forcing(reference, (-INFINITY, -INFINITY));
             return None;
@@ -300,7 +305,7 @@ impl Searcher {
         memory: &Memory,
     ) -> Option<(Value, Value)> {
         let frame = self.frames.get(reference)?;
-        if self.classic {
+        if frame.depth == 0 && !self.quiet_leaves {
             return Some((value, value));
         }
         let (lower, upper) = match self.selectivity.verdict(frame.depth, frame.separator, false, value) {

@@ -17,7 +17,7 @@ use nets::{Calibration, MoveScores};
 
 use super::{
     frame::{FrameRef, Frames, Link},
-    pool::Pool,
+    pool::{Order, Pool},
 };
 use crate::{
     memory::{Bounds, Memory, NO_MOVE},
@@ -106,8 +106,10 @@ pub(super) struct Searcher {
     pub selectivity: Selectivity,
     /// Use mates that were proven at another depth: more than a search of this depth could see.
     pub any_proof: bool,
-    /// The search of 2018: see [`super::KBest::classic`].
-    pub classic: bool,
+    /// What the bins of the pool mean.
+    pub order: Order,
+    /// Do leaves answer captures before their value is trusted?
+    pub quiet_leaves: bool,
     /// Endgame tables, asked before anything is evaluated.
     pub tables: Option<Arc<Tablebases>>,
     /// What the network says of moves. A policy comes with the value: both are asked for at once.
@@ -173,7 +175,8 @@ impl Searcher {
             frame_limit: (bytes / 2 / Frames::TYPICAL_BYTES).max(64),
             selectivity: Selectivity::default(),
             any_proof: true,
-            classic: false,
+            order: Order::Need,
+            quiet_leaves: true,
             tables: None,
             move_scores: calibration.move_scores,
             deepest: 0,
@@ -380,15 +383,15 @@ impl Searcher {
                 }
                 self.close(reference, lower, upper, memory, true);
             } else {
-                let doubt = match self.move_scores {
-                    _ if self.classic => self.pool.indecision(frame),
-                    MoveScores::Policy => {
+                let extra = match (self.order, self.move_scores) {
+                    (Order::Decisiveness, _) => self.pool.indecision(frame),
+                    (Order::Need, MoveScores::Policy) => {
                         frame.note_miss(edge);
                         frame.doubt(memory.value(frame.position.key()))
                     }
-                    MoveScores::Centipawns => 0,
+                    (Order::Need, MoveScores::Centipawns) => 0,
                 };
-                self.enqueue(reference, doubt);
+                self.enqueue(reference, extra);
             }
         }
         None

@@ -19,6 +19,15 @@ pub(super) struct Ticket {
     pub ply: u16,
 }
 
+/// What comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// What is likeliest to be needed; doubts add up on the way from the root.
+    Need,
+    /// As in 2018: the next move that stands out most among those of its position, wherever that is.
+    Decisiveness,
+}
+
 /// Bins by speculation, then by distance from the root.
 #[derive(Debug)]
 pub(super) struct Pool {
@@ -69,8 +78,8 @@ impl Pool {
         (1 + above * (LARGEST_STEP - 1) / bins) as u8
     }
 
-    /// The bins as in 2018: how little the next move of a frame stands out from the mean of its position, the most decisive
-    /// first.
+    /// How little the next move of a frame stands out from the mean of its position: the level under
+    /// [`Order::Decisiveness`].
     pub(super) fn indecision(&self, frame: &Frame) -> u8 {
         let Some(next) = frame.edges.get(frame.next) else { return 0 };
         let scores = frame.edges.iter().map(|edge| f32::from(edge.score));
