@@ -162,6 +162,11 @@ fn cpu_options(options: &Options) -> CpuOptions {
     CpuOptions { threads: options.threads, precision: options.precision, path: options.path }
 }
 
+/// The search that is asked for, or the network's own.
+fn algorithm(options: &Options, network: &Network) -> Algorithm {
+    options.algorithm.unwrap_or_else(|| Algorithm::of(network))
+}
+
 /// An evaluator for these options.
 ///
 /// # Errors
@@ -185,11 +190,7 @@ pub fn build(options: &Options) -> anyhow::Result<Built> {
     }
     let evaluator = evaluator(&network, options)?;
     let description = evaluator.describe();
-    let search = options.algorithm.unwrap_or_else(|| Algorithm::of(&network)).build(
-        Box::new(evaluator),
-        &network,
-        &options.settings,
-    );
+    let search = algorithm(options, &network).build(Box::new(evaluator), &network, &options.settings);
     Ok(Built { search, description })
 }
 
@@ -222,20 +223,20 @@ impl SharedEngine {
         let more = (1..options.threads)
             .map(|_| Ok(Box::new(first.beside(CpuEvaluator::new(Arc::clone(&network), cpu)?)) as Box<_>))
             .collect::<anyhow::Result<Vec<Box<dyn Evaluator>>>>()?;
-        let search = options.algorithm.map_or_else(String::new, |other| format!(", search {}", other.name()));
+        let algorithm = algorithm(options, &network);
         let given = [
+            (algorithm != Algorithm::of(&network)).then(|| format!(", search {}", algorithm.name())),
             options.path.map(|path| format!(", {path}")),
             options.precision.map(|precision| format!(", {precision}")),
+            options.settings.tables.as_ref().map(|_| ", endgame tables".to_owned()),
         ];
-        let tables = options.settings.tables.clone();
-        let given = given.into_iter().flatten().chain(tables.iter().map(|_| ", endgame tables".to_owned()));
-        let format: String = given.collect();
+        let given: String = given.into_iter().flatten().collect();
         Ok(Self {
             shared: Shared::new(Box::new(first), more),
-            algorithm: options.algorithm.unwrap_or_else(|| Algorithm::of(&network)),
-            tables,
+            algorithm,
+            tables: options.settings.tables.clone(),
             name: format!(
-                "Batch First {}, network {} {}{search}{format}",
+                "Batch First {}, network {} {}{given}",
                 env!("CARGO_PKG_VERSION"),
                 network.name,
                 network.fingerprint()

@@ -26,7 +26,7 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<()> {
     use std::{
         io::{self, Write},
-        time::{Duration, Instant},
+        time::Duration,
     };
 
     use annotate::queue::{Queue, WorkerProgress, work};
@@ -36,6 +36,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     use crate::{
         engine::{SharedEngine, processors},
         interrupt,
+        progress_line::ProgressLine,
     };
 
     let given = &args.engine;
@@ -49,19 +50,15 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let control = Control::default();
     interrupt::stops(&control)?;
     let queue = Queue { url: args.queue, patience: Duration::from_secs(30) };
-    let started = Instant::now();
-    let mut shown = Instant::now();
+    let mut line = ProgressLine::new();
     let mut report = |progress: &WorkerProgress| {
-        if shown.elapsed() >= Duration::from_secs(10) {
-            shown = Instant::now();
-            let rate = progress.positions as f64 / started.elapsed().as_secs_f64();
-            let (games, positions) = (progress.games, progress.positions);
-            // Progress that cannot be shown is no reason to stop.
-            let _ = writeln!(io::stderr(), "{games} games, {positions} positions, {rate:.0} a second");
-        }
+        let (games, positions) = (progress.games, progress.positions);
+        let rate = positions as f64 / line.seconds();
+        line.show(|| format!("{games} games, {positions} positions, {rate:.0} a second"));
     };
     let search = |settings: &search::Settings| engine.search(settings);
     let end = work(&queue, &engine.name, jobs, &search, &control, &mut report)?;
+    line.finish();
     writeln!(io::stdout(), "{} games, {} positions", end.games, end.positions)?;
     Ok(())
 }

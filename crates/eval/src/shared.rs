@@ -341,30 +341,37 @@ mod tests {
         assert!(shared.house.lock().waiting.is_empty());
     }
 
+    /// An evaluator that never answers.
+    struct Failing {
+        panics: bool,
+        preferred: usize,
+    }
+
+    impl Evaluator for Failing {
+        fn submit(&mut self, _: Batch) -> Result<(), EvalError> {
+            assert!(!self.panics, "as a test");
+            Err(EvalError::Device("burnt".to_owned()))
+        }
+        fn wait(&mut self) -> Result<Answered, EvalError> {
+            Err(EvalError::NothingInFlight)
+        }
+        fn in_flight(&self) -> usize {
+            0
+        }
+        fn preferred_batch(&self) -> usize {
+            self.preferred
+        }
+        fn largest_batch(&self) -> usize {
+            16
+        }
+        fn describe(&self) -> String {
+            String::new()
+        }
+    }
+
     #[test]
     fn a_failure_reaches_everyone_who_was_part_of_it() {
-        struct Broken;
-        impl Evaluator for Broken {
-            fn submit(&mut self, _: Batch) -> Result<(), EvalError> {
-                Err(EvalError::Device("burnt".to_owned()))
-            }
-            fn wait(&mut self) -> Result<Answered, EvalError> {
-                Err(EvalError::NothingInFlight)
-            }
-            fn in_flight(&self) -> usize {
-                0
-            }
-            fn preferred_batch(&self) -> usize {
-                16
-            }
-            fn largest_batch(&self) -> usize {
-                16
-            }
-            fn describe(&self) -> String {
-                String::new()
-            }
-        }
-        let shared = Shared::new(Box::new(Broken), Vec::new());
+        let shared = Shared::new(Box::new(Failing { panics: false, preferred: 16 }), Vec::new());
         let (mut one, mut other) = (shared.client(), shared.client());
         one.submit(batch(1)).unwrap();
         other.submit(batch(2)).unwrap();
@@ -375,28 +382,7 @@ mod tests {
 
     #[test]
     fn a_panic_ends_an_evaluator_and_nobody_waits_for_ever() {
-        struct Panicking;
-        impl Evaluator for Panicking {
-            fn submit(&mut self, _: Batch) -> Result<(), EvalError> {
-                panic!("as a test")
-            }
-            fn wait(&mut self) -> Result<Answered, EvalError> {
-                Err(EvalError::NothingInFlight)
-            }
-            fn in_flight(&self) -> usize {
-                0
-            }
-            fn preferred_batch(&self) -> usize {
-                1
-            }
-            fn largest_batch(&self) -> usize {
-                16
-            }
-            fn describe(&self) -> String {
-                String::new()
-            }
-        }
-        let shared = Shared::new(Box::new(Panicking), Vec::new());
+        let shared = Shared::new(Box::new(Failing { panics: true, preferred: 1 }), Vec::new());
         thread::scope(|scope| {
             for number in 1..8 {
                 let mut client = shared.client();

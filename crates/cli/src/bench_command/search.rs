@@ -49,8 +49,9 @@ struct Traffic {
     queries: u64,
     /// Asked for in the same way earlier in the same search, or twice in a batch.
     again: u64,
-    /// Spent inside the evaluator.
+    /// Spent inside the evaluator, and with counting.
     time: Duration,
+    counting: Duration,
     seen: HashSet<(nets::Squares, bool, bool)>,
 }
 
@@ -72,6 +73,7 @@ impl Watched {
 impl Evaluator for Watched {
     fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
         {
+            let started = Instant::now();
             let mut traffic = self.traffic.lock().unwrap_or_else(PoisonError::into_inner);
             traffic.batches += 1;
             traffic.queries += batch.len() as u64;
@@ -79,6 +81,7 @@ impl Evaluator for Watched {
                 let is_new = traffic.seen.insert((query.squares, query.value, query.move_count > 0));
                 traffic.again += u64::from(!is_new);
             }
+            traffic.counting += started.elapsed();
         }
         self.timed(|inner| inner.submit(batch))
     }
@@ -248,6 +251,9 @@ fn measure(
         depth += outcome.lines.first().map_or(0.0, |line| f64::from(line.depth));
     }
     let traffic = traffic.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    // Counting is neither the search's nor the network's.
+    let counting = traffic.counting.as_secs_f64();
+    (wall, cpu) = (wall - counting, cpu - counting);
     let width = if algorithm == Algorithm::AlphaBeta { 1 } else { settings.batch };
     Ok(Line { algorithm, width, traffic, wall, cpu, depth: depth / games.len() as f64 })
 }
@@ -257,7 +263,7 @@ fn signature(algorithm: Algorithm) -> anyhow::Result<u64> {
     let settings = Settings { batch: 8, hash_mib: 16, ..Settings::default() };
     let calibration = Calibration { move_scores: MoveScores::Policy, ..Calibration::default() };
     let mock = Box::new(Mock::new(SIGNATURE_SEED));
-    signature_of(algorithm.over(mock, &calibration, &settings).as_mut(), &games())
+    signature_of(algorithm.over(mock, &calibration, true, &settings).as_mut(), &games())
 }
 
 /// The FNV-1a hash (Fowler, Noll and Vo 1991) of the lines.
