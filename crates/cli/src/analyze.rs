@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(value_name = "FILE", requires = "out", conflicts_with_all = ["fen", "moves", "mate", "infinite"])]
     games: Vec<PathBuf>,
     #[command(flatten)]
-    files: files::Args,
+    files: files::FileArgs,
     /// Position as a FEN (default: the start position).
     #[arg(long)]
     fen: Option<String>,

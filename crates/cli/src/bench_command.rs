@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context, bail};
 use board::Position;
 use eval::{
-    Batch, Evaluator,
+    Batch, Devices, Evaluator,
     cpu::{CpuEvaluator, CpuOptions, CpuPath, Precision, measure},
 };
 use nets::{BatchFirstResidual, Cockfish, Description, HeadKind, Network, Squares};
@@ -64,9 +64,15 @@ struct EvalArgs {
     /// Number format: bf16, f32 or int8 (default: those of the path).
     #[arg(long, value_name = "FORMAT")]
     precision: Option<Precision>,
+    /// Only on these GPUs: cuda:N or vulkan:N, several with commas.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["path", "precision"])]
+    device: Option<Devices>,
     /// Head: value or moves; may be repeated (default: those of the network).
     #[arg(long, value_name = "HEAD", value_parser = head)]
     head: Vec<HeadKind>,
+    /// Values and move scores together, as a search asks for them.
+    #[arg(long, conflicts_with = "head")]
+    both: bool,
     /// Batch size; may be repeated.
     #[arg(long, value_name = "N", default_values_t = [1, 8, 32, 256, 1024],
         value_parser = clap::value_parser!(u64).range(1..=16_384))]
@@ -134,12 +140,13 @@ pub(crate) fn positions() -> Vec<Position> {
 /// One line of the table.
 struct Line {
     network: String,
-    head: HeadKind,
-    path: CpuPath,
-    precision: Precision,
+    heads: String,
+    /// Code path, or the devices.
+    path: String,
+    precision: &'static str,
     threads: usize,
     batch: usize,
-    /// Evaluations a second of wall time and of processor time.
+    /// Evaluations a second of wall time and of processor time (of GPUs: both of wall time).
     wall_rate: f64,
     cpu_rate: f64,
     /// Floating-point operations of a dense evaluation.
@@ -162,9 +169,9 @@ impl Line {
         format!(
             "{:<20} {:<6} {:<8} {:<5} {:>3} {:>6} {:>10.0} {:>10.0} {:>9.0} {:>8}",
             self.network,
-            self.head.name(),
-            self.path.name(),
-            self.precision.name(),
+            self.heads,
+            self.path,
+            self.precision,
             self.threads,
             self.batch,
             self.wall_rate,
@@ -177,9 +184,9 @@ impl Line {
     fn json(&self) -> String {
         serde_json::json!({
             "network": self.network,
-            "head": self.head.name(),
-            "path": self.path.name(),
-            "precision": self.precision.name(),
+            "head": self.heads,
+            "path": self.path,
+            "precision": self.precision,
             "threads": self.threads,
             "batch": self.batch,
             "evaluations_per_second": self.wall_rate,
@@ -228,28 +235,36 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
         let kinds = network.description.heads.iter().map(|head| head.kind);
         let kinds: Vec<HeadKind> =
             kinds.filter(|kind| matches!(kind, HeadKind::Value | HeadKind::Moves)).collect();
-        for (path, precision) in paths(args)? {
-            let peak = measure::peak_flops(path, precision);
-            let options =
-                CpuOptions { threads: args.threads as usize, path: Some(path), precision: Some(precision) };
-            let mut evaluator = CpuEvaluator::new(Arc::clone(&network), options)?;
+        let asked: Vec<Vec<HeadKind>> = if args.both {
+            vec![kinds]
+        } else {
+            let wanted = |kind: &HeadKind| args.head.is_empty() || args.head.contains(kind);
+            kinds.into_iter().filter(wanted).map(|kind| vec![kind]).collect()
+        };
+        for place in places(args)? {
+            let mut evaluator = place.evaluator(&network, args.threads as usize)?;
+            let (path, precision, peak) = place.columns();
             if let Some(path) = &args.values_out {
-                write_values(path, &mut evaluator, &positions)?;
+                write_values(path, &mut *evaluator, &positions)?;
             }
-            for &kind in kinds.iter().filter(|kind| args.head.is_empty() || args.head.contains(kind)) {
+            for heads in &asked {
+                let part = network.description.heads.iter().filter(|head| heads.contains(&head.kind));
+                let part = Description { heads: part.cloned().collect(), ..network.description.clone() };
+                let macs = part.multiply_adds().unwrap_or(0);
                 for &batch in &args.batch {
                     let batch = batch as usize;
-                    let (wall_rate, cpu_rate) = rate(&mut evaluator, &positions, kind, batch, args)?;
+                    let (wall_rate, cpu_rate) =
+                        rate(&mut *evaluator, &positions, heads, batch, &place, args)?;
                     let line = Line {
                         network: network.name.clone(),
-                        head: kind,
-                        path,
+                        heads: heads.iter().map(|kind| kind.name()).collect::<Vec<_>>().join("+"),
+                        path: path.clone(),
                         precision,
                         threads: args.threads as usize,
                         batch,
                         wall_rate,
                         cpu_rate,
-                        flops: 2.0 * evaluator.macs(kind) as f64,
+                        flops: 2.0 * macs as f64,
                         peak,
                     };
                     print(&if args.json { line.json() } else { line.text() })?;
@@ -304,7 +319,7 @@ fn first(net: Option<&Path>) -> anyhow::Result<()> {
     print(&format!("{:.1}", if value { scores.values[0] } else { scores.moves[0] }))
 }
 
-fn write_values(path: &Path, evaluator: &mut CpuEvaluator, positions: &[Position]) -> anyhow::Result<()> {
+fn write_values(path: &Path, evaluator: &mut dyn Evaluator, positions: &[Position]) -> anyhow::Result<()> {
     let mut batch = Batch::default();
     positions.iter().for_each(|position| batch.push(position, true, &[]));
     let values = evaluator.evaluate(batch)?.scores.values;
@@ -312,15 +327,59 @@ fn write_values(path: &Path, evaluator: &mut CpuEvaluator, positions: &[Position
     std::fs::write(path, bytes).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
-/// The paths and precisions to measure.
-fn paths(args: &EvalArgs) -> anyhow::Result<Vec<(CpuPath, Precision)>> {
+/// Where is measured.
+enum Place {
+    Path(CpuPath, Precision),
+    Gpus(Devices),
+}
+
+impl Place {
+    fn evaluator(&self, network: &Arc<Network>, threads: usize) -> anyhow::Result<Box<dyn Evaluator>> {
+        Ok(match self {
+            &Self::Path(path, precision) => {
+                let options = CpuOptions { threads, path: Some(path), precision: Some(precision) };
+                Box::new(CpuEvaluator::new(Arc::clone(network), options)?)
+            }
+            Self::Gpus(devices) => devices.evaluator(network, CpuOptions::default())?,
+        })
+    }
+
+    /// Name, number format and the most a core can do.
+    fn columns(&self) -> (String, &'static str, Option<f64>) {
+        match self {
+            Self::Path(path, precision) => {
+                (path.name().to_owned(), precision.name(), measure::peak_flops(*path, *precision))
+            }
+            Self::Gpus(devices) => (devices.to_string(), "", None),
+        }
+    }
+
+    /// The clock that other programs disturb least.
+    fn seconds(&self, start: Instant) -> f64 {
+        match self {
+            Self::Path(..) => measure::process_seconds(),
+            Self::Gpus(_) => start.elapsed().as_secs_f64(),
+        }
+    }
+}
+
+/// The paths and precisions to measure, or the GPUs.
+fn places(args: &EvalArgs) -> anyhow::Result<Vec<Place>> {
+    if let Some(devices) = &args.device {
+        if devices.cards().is_empty() {
+            bail!(
+                "`--device {devices}` names no GPU that is here; without the flag the processor is measured"
+            );
+        }
+        return Ok(vec![Place::Gpus(devices.clone())]);
+    }
     let wished = if args.path.is_empty() { CpuPath::ALL.to_vec() } else { args.path.clone() };
     let precisions = args.precision.map_or(Precision::ALL.to_vec(), |one| vec![one]);
     let mut list = Vec::new();
     for path in wished {
         let fitting = precisions.iter().filter(|&&precision| path.obstacle(precision).is_none());
         let before = list.len();
-        list.extend(fitting.map(|&precision| (path, precision)));
+        list.extend(fitting.map(|&precision| Place::Path(path, precision)));
         if list.len() == before && !args.path.is_empty() {
             let obstacle = path.obstacle(precisions[0]).unwrap_or_default();
             bail!("the path {path} cannot run here: {obstacle}");
@@ -330,31 +389,37 @@ fn paths(args: &EvalArgs) -> anyhow::Result<Vec<(CpuPath, Precision)>> {
 }
 
 /// Evaluations a second of wall time and of processor time: medians of five parts after a warm-up. With several
-/// threads two batches are in flight, so that no thread waits for the end of another's part.
+/// threads, and on GPUs, two batches are in flight, so that no thread waits for the end of another's part.
 fn rate(
-    evaluator: &mut CpuEvaluator,
+    evaluator: &mut dyn Evaluator,
     positions: &[Position],
-    kind: HeadKind,
+    heads: &[HeadKind],
     size: usize,
+    place: &Place,
     args: &EvalArgs,
 ) -> anyhow::Result<(f64, f64)> {
     let (seconds, threads) = (args.seconds, args.threads);
+    let in_flight = match place {
+        Place::Path(..) if threads == 1 => 1,
+        Place::Path(..) => 2,
+        Place::Gpus(devices) => 2 * devices.cards().len(),
+    };
     let mut batches = VecDeque::new();
     let mut cycle = positions.iter().cycle();
-    for _ in 0..(positions.len() / size).max(2) {
+    for _ in 0..(positions.len() / size).max(in_flight) {
         let mut batch = Batch::default();
         for position in cycle.by_ref().take(size) {
-            match kind {
-                HeadKind::Value => batch.push(position, true, &[]),
-                _ => batch.push(position, false, &position.legal_moves()),
-            }
+            let value = heads.contains(&HeadKind::Value);
+            let moves =
+                if heads.contains(&HeadKind::Moves) { position.legal_moves() } else { Default::default() };
+            batch.push(position, value, &moves);
         }
         batches.push_back(batch);
     }
     let (mut walls, mut cpus) = (Vec::new(), Vec::new());
-    let in_flight = if threads > 1 { 2 } else { 1 };
     for part in 0..6 {
-        let (wall, cpu) = (Instant::now(), measure::process_seconds());
+        let wall = Instant::now();
+        let start = place.seconds(wall);
         let (mut done, mut elapsed) = (0, 0.0);
         // The first part warms up.
         while done == 0 || elapsed < if part == 0 { 0.05 } else { seconds / 5.0 } {
@@ -365,7 +430,7 @@ fn rate(
             let answered = evaluator.wait()?;
             done += answered.batch.len();
             batches.push_back(answered.batch);
-            elapsed = measure::process_seconds() - cpu;
+            elapsed = place.seconds(wall) - start;
         }
         if part > 0 {
             walls.push(done as f64 / wall.elapsed().as_secs_f64());

@@ -32,6 +32,31 @@ fn tolerance(precision: Precision) -> f32 {
     }
 }
 
+/// The GPUs that this program can use, and what others want.
+#[cfg(feature = "gpu-kernels")]
+fn gpus() -> Vec<String> {
+    let line = |device: eval::gpu::Listed| {
+        let kind = if device.is_card { "" } else { ", no card: only on demand" };
+        format!("{:<9} {}{kind}", device.name.to_string(), device.model)
+    };
+    let mut lines: Vec<String> = eval::gpu::list().into_iter().map(line).collect();
+    lines.extend(eval::gpu::cuda_lacks().into_iter().map(|what| format!("CUDA lacks {what}")));
+    for (name, is_there) in [("cuda", cfg!(feature = "cuda")), ("wgpu", cfg!(feature = "untuned-wgpu"))] {
+        if !is_there {
+            lines.push(format!("not looked for: {name}; build with `--features {name}`"));
+        }
+    }
+    lines
+}
+
+/// The GPUs that this program can use, and what others want.
+#[cfg(not(feature = "gpu-kernels"))]
+fn gpus() -> Vec<String> {
+    let how =
+        "`cargo build --release --features cuda` (NVIDIA) or `--features wgpu` (Vulkan, Metal, DirectX 12)";
+    vec![format!("not looked for: this program was built without them; {how} builds them in")]
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -72,6 +97,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         "  {PATH_VARIABLE}: {}",
         std::env::var(PATH_VARIABLE).unwrap_or_else(|_| "not set".to_owned())
     )?;
+
+    writeln!(out, "\nGPUs")?;
+    for line in gpus() {
+        writeln!(out, "  {line}")?;
+    }
 
     let threads = args.threads.map_or(processors, |threads| threads as usize);
     let options = CpuOptions { threads, ..CpuOptions::default() };

@@ -10,8 +10,8 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use board::Tablebases;
 use eval::{
-    Cached, Evaluator, Shared,
-    cpu::{CpuEvaluator, CpuOptions, CpuPath, Precision},
+    Cached, Devices, Evaluator, Shared,
+    cpu::{CpuOptions, CpuPath, Precision},
 };
 use nets::{Network, System};
 use search::{Algorithm, ConvChess, Search, Settings};
@@ -41,14 +41,17 @@ pub struct EngineArgs {
     /// The search: kbest, kbest-classic, alphabeta, puct or minimax (default: the system's own).
     #[arg(long, value_name = "NAME")]
     pub search: Option<Algorithm>,
-    /// Code path of the evaluator: amx, avx512, avx2 or portable (default: the fastest here).
+    /// Where networks are evaluated: auto, cpu, cuda:N or vulkan:N, several with commas (`doctor` lists what is here).
+    #[arg(long, value_name = "NAME", default_value_t)]
+    pub device: Devices,
+    /// Code path on the processor: amx, avx512, avx2 or portable (default: the fastest here).
     #[arg(long, value_name = "PATH")]
     pub cpu: Option<CpuPath>,
-    /// Number format of the evaluator: bf16, f32 or int8 (default: the code path's own).
+    /// Number format on the processor: bf16, f32 or int8 (default: the code path's own).
     #[arg(long, value_name = "FORMAT")]
     pub precision: Option<Precision>,
     /// Positions evaluated together (default: as many as the evaluator likes).
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=4096))]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=16_384))]
     pub batch: Option<u64>,
     /// Memory for the search tree, in MiB.
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=65_536))]
@@ -71,6 +74,7 @@ impl EngineArgs {
             system: self.system,
             threads: self.threads.map_or(threads, |threads| threads as usize),
             algorithm: self.search,
+            devices: self.device.clone(),
             path: self.cpu,
             precision: self.precision,
             settings: Settings {
@@ -170,9 +174,9 @@ fn algorithm(options: &Options, network: &Network) -> Algorithm {
 /// An evaluator for these options.
 ///
 /// # Errors
-/// The network or the code path cannot be used.
-pub fn evaluator(network: &Arc<Network>, options: &Options) -> anyhow::Result<CpuEvaluator> {
-    Ok(CpuEvaluator::new(Arc::clone(network), cpu_options(options))?)
+/// The network, the device or the code path cannot be used.
+pub fn evaluator(network: &Arc<Network>, options: &Options) -> anyhow::Result<Box<dyn Evaluator>> {
+    Ok(options.devices.evaluator(network, cpu_options(options))?)
 }
 
 /// A search for these options.
@@ -190,7 +194,7 @@ pub fn build(options: &Options) -> anyhow::Result<Built> {
     }
     let evaluator = evaluator(&network, options)?;
     let description = evaluator.describe();
-    let search = algorithm(options, &network).build(Box::new(evaluator), &network, &options.settings);
+    let search = algorithm(options, &network).build(evaluator, &network, &options.settings);
     Ok(Built { search, description })
 }
 
@@ -205,7 +209,7 @@ pub struct SharedEngine {
 }
 
 impl SharedEngine {
-    /// One evaluator a thread.
+    /// One evaluator a thread of the processor, or one for all GPUs.
     ///
     /// # Errors
     /// The network cannot be used, or its system has no search.
@@ -219,9 +223,10 @@ impl SharedEngine {
         );
         let network = Arc::new(network);
         let cpu = CpuOptions { threads: 1, ..cpu_options(options) };
-        let first = Cached::new(CpuEvaluator::new(Arc::clone(&network), cpu)?, MEMORY);
-        let more = (1..options.threads)
-            .map(|_| Ok(Box::new(first.beside(CpuEvaluator::new(Arc::clone(&network), cpu)?)) as Box<_>))
+        let evaluators = if options.devices.cards().is_empty() { options.threads } else { 1 };
+        let first = Cached::new(options.devices.evaluator(&network, cpu)?, MEMORY);
+        let more = (1..evaluators)
+            .map(|_| Ok(Box::new(first.beside(options.devices.evaluator(&network, cpu)?)) as Box<_>))
             .collect::<anyhow::Result<Vec<Box<dyn Evaluator>>>>()?;
         let algorithm = algorithm(options, &network);
         let given = [

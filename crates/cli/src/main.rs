@@ -64,8 +64,10 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&error),
     };
+    // wgpu looks for OpenGL, too, and calls it an error that there is none.
+    let quiet = || tracing_subscriber::EnvFilter::new("error,wgpu_hal=off");
     tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+        .with_env_filter(tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| quiet()))
         .with_writer(io::stderr)
         .init();
     let result = match cli.command {

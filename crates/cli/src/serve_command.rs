@@ -9,7 +9,10 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use eval::cpu::{CpuOptions, CpuPath, Precision};
+use eval::{
+    Devices,
+    cpu::{CpuOptions, CpuPath, Precision},
+};
 use nets::{Network, System};
 use tokio::sync::Notify;
 use web::{Lab, Options, Server, secret};
@@ -48,10 +51,13 @@ pub struct Args {
     /// Threads of the evaluator that all searches share (default: all processors).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=256))]
     threads: Option<u64>,
-    /// Code path of the evaluator: amx, avx512, avx2 or portable (default: the fastest here).
+    /// Where networks are evaluated: auto, cpu, cuda:N or vulkan:N, several with commas (`doctor` lists what is here).
+    #[arg(long, value_name = "NAME", default_value_t)]
+    device: Devices,
+    /// Code path on the processor: amx, avx512, avx2 or portable (default: the fastest here).
     #[arg(long, value_name = "PATH")]
     cpu: Option<CpuPath>,
-    /// Number format of the evaluator: bf16, f32 or int8 (default: the code path's own).
+    /// Number format on the processor: bf16, f32 or int8 (default: the code path's own).
     #[arg(long, value_name = "FORMAT")]
     precision: Option<Precision>,
 }
@@ -89,6 +95,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         names: args.name,
         games: Some(games),
         networks,
+        devices: args.device,
         cpu: CpuOptions {
             threads: args.threads.map_or_else(processors, |threads| threads as usize),
             precision: args.precision,

@@ -7,6 +7,7 @@ use std::{
     path::PathBuf,
 };
 
+use eval::Devices;
 use train::{Config, Ending, Progress, summary};
 
 use crate::interrupt;
@@ -40,6 +41,10 @@ pub struct Args {
     /// Change a setting of the file, for example `training.batch=512`; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
+    /// Train on these devices with Burn: cuda:N or vulkan:N, several with commas; short for `--set training.backend=burn
+    /// --set training.device=NAME`.
+    #[arg(long, value_name = "NAME")]
+    device: Option<Devices>,
     /// How progress is shown.
     #[arg(long, value_enum, default_value = "auto")]
     progress: Watch,
@@ -49,7 +54,11 @@ pub struct Args {
 ///
 /// # Errors
 /// The configuration, the data or a file cannot be used, or training failed.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub fn run(mut args: Args) -> anyhow::Result<()> {
+    if let Some(device) = &args.device {
+        args.settings.push("training.backend=burn".to_owned());
+        args.settings.push(format!("training.device={device}"));
+    }
     let config = Config::load(&args.config, &args.settings)?;
     let stop = interrupt::flag()?;
     let mut watcher: Box<dyn Progress + Send> = match args.progress {

@@ -8,7 +8,11 @@
 mod batch;
 mod cache;
 pub mod cpu;
+mod device;
 mod error;
+mod folded;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 mod mock;
 pub mod reference;
 mod shared;
@@ -16,6 +20,7 @@ mod store;
 
 pub use batch::{Answered, Batch, Query, Scores};
 pub use cache::{CacheCounts, Cached};
+pub use device::{DeviceName, Devices};
 pub use error::EvalError;
 pub use mock::Mock;
 pub use shared::{Client, Shared};

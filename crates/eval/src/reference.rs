@@ -17,7 +17,7 @@ use std::{
 use board::Color;
 use nets::{Activation, HeadKind, LEAKY_SLOPE, Layer, NORM_EPSILON, Network, Padding, Pooling, Squares};
 
-use crate::{Answered, Batch, EvalError, Evaluator, Scores};
+use crate::{Answered, Batch, EvalError, Evaluator, Scores, folded::tensor};
 
 /// Raw outputs of a network for one position, before calibration, by head.
 pub type Logits = BTreeMap<HeadKind, Vec<f32>>;
@@ -78,13 +78,6 @@ fn layers(network: &Network, prefix: &str, layers: &[Layer], mut cells: Cells) -
         cells = self::layer(network, &format!("{prefix}.{index}"), layer, &cells)?;
     }
     Ok(cells)
-}
-
-fn tensor<'a>(network: &'a Network, name: &str) -> Result<&'a [f32], EvalError> {
-    network.tensor(name).map(|tensor| tensor.data.as_slice()).ok_or_else(|| EvalError::Unsupported {
-        network: network.name.clone(),
-        reason: format!("tensor `{name}` is missing"),
-    })
 }
 
 fn layer(network: &Network, name: &str, layer: &Layer, input: &Cells) -> Result<Cells, EvalError> {

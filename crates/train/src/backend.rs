@@ -44,6 +44,29 @@ impl Examples {
         self.turns.get(position).copied().unwrap_or(Color::White)
     }
 
+    /// The examples of some of the positions.
+    #[must_use]
+    pub fn part(&self, range: std::ops::Range<usize>) -> Self {
+        fn of<T: Clone>(list: &[T], range: &std::ops::Range<usize>) -> Vec<T> {
+            list.get(range.clone()).unwrap_or_default().to_vec()
+        }
+        let first_move = |position: usize| match self.ends.as_slice() {
+            [] => position * self.moves_each(),
+            ends => position.checked_sub(1).map_or(0, |before| ends[before]),
+        };
+        let moves = first_move(range.start)..first_move(range.end);
+        Self {
+            squares: of(&self.squares, &range),
+            turns: of(&self.turns, &range),
+            values: of(&self.values, &range),
+            targets: of(&self.targets, &range),
+            weights: of(&self.weights, &range),
+            ends: of(&self.ends, &range).into_iter().map(|end| end - moves.start).collect(),
+            move_values: of(&self.move_values, &moves),
+            moves: of(&self.moves, &moves),
+        }
+    }
+
     /// Moves asked for at each position, where `ends` is empty.
     #[must_use]
     pub fn moves_each(&self) -> usize {
@@ -250,4 +273,34 @@ pub trait Backend {
 
     /// One line for people.
     fn describe(&self) -> String;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_hold_the_moves_of_their_positions() {
+        let squares = vec![Squares::default(); 3];
+        let ragged = Examples {
+            squares: squares.clone(),
+            moves: vec![10, 11, 20, 30, 31, 32],
+            ends: vec![2, 3, 6],
+            weights: vec![0.5, 1.0, 2.0],
+            ..Examples::default()
+        };
+        let (first, rest) = (ragged.part(0..1), ragged.part(1..3));
+        assert_eq!((first.moves, first.ends, first.weights), (vec![10, 11], vec![2], vec![0.5]));
+        assert_eq!((rest.moves, rest.ends, rest.weights), (vec![20, 30, 31, 32], vec![1, 4], vec![1.0, 2.0]));
+        let even = Examples {
+            squares,
+            values: vec![1, 2, 3],
+            moves: vec![10, 11, 20, 21, 30, 31],
+            move_values: vec![1, 2, 3, 4, 5, 6],
+            ..Examples::default()
+        };
+        let middle = even.part(1..2);
+        assert_eq!((middle.values, middle.moves, middle.move_values), (vec![2], vec![20, 21], vec![3, 4]));
+        assert!(middle.turns.is_empty() && middle.ends.is_empty());
+    }
 }

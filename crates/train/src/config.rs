@@ -228,6 +228,12 @@ pub enum BackendKind {
 pub struct TrainingSection {
     #[serde(default = "cpu")]
     pub backend: BackendKind,
+    /// For Burn: `cpu`, `cuda:N` or `vulkan:N`, or several with commas, which share each batch.
+    #[serde(default = "processor", skip_serializing_if = "is_processor")]
+    pub device: String,
+    /// For Burn: convolutions in half precision, weights and everything else in single.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mixed_precision: bool,
     /// 0: all cores.
     #[serde(default)]
     pub threads: usize,
@@ -258,6 +264,14 @@ pub struct TrainingSection {
 
 fn cpu() -> BackendKind {
     BackendKind::Cpu
+}
+
+fn processor() -> String {
+    "cpu".to_owned()
+}
+
+fn is_processor(device: &str) -> bool {
+    device == "cpu"
 }
 
 fn one() -> u64 {

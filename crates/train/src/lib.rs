@@ -2,7 +2,7 @@
 
 mod average;
 mod backend;
-#[cfg(feature = "burn")]
+#[cfg(feature = "burn-backend")]
 mod burn_backend;
 pub mod calibrate;
 mod checkpoint;
@@ -24,6 +24,7 @@ mod run;
 mod schedule;
 mod scorer;
 mod source;
+mod speed;
 mod trainer;
 mod validate;
 
@@ -31,8 +32,8 @@ pub use average::Average;
 pub use backend::{
     Backend, Examples, Loss, Objective, OptimizerKind, OptimizerSettings, OptimizerState, Step, TrainError,
 };
-#[cfg(feature = "burn")]
-pub use burn_backend::BurnBackend;
+#[cfg(feature = "burn-backend")]
+pub use burn_backend::{BurnBackend, BurnDevices};
 pub use checkpoint::{Checkpoint, State};
 pub use config::{
     BackendKind, CheckpointSection, Config, DataSection, GridSection, LossSection, ModelSection, RunSection,
@@ -47,8 +48,9 @@ pub use machine::{machine, revision};
 pub use pairs::{ordinal_gradient, ordinal_loss};
 pub use parts::train_all;
 pub use progress::{Plan, Progress, Silent, StepReport};
-pub use run::{Outcome, make_backend, summary, train};
+pub use run::{Outcome, burn, make_backend, summary, train};
 pub use schedule::Schedule;
 pub use scorer::{BackendScorer, EvaluatorScorer, Scorer, SelectorScorer};
+pub use speed::{Speed, measure_speed};
 pub use trainer::{Ending, MakeScorer, Trainer};
 pub use validate::{Agreement, HeldOut, Measures, Phase, Ranking, legal_moves, measure, validate};

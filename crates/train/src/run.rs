@@ -5,6 +5,7 @@ use std::{
     sync::{PoisonError, atomic::AtomicBool},
 };
 
+use eval::Devices;
 use nets::{
     BatchFirstResidual, Cockfish, ConvChess, Description, HeadKind, Layer, MoveScores, Network, Provenance,
     TensorKind,
@@ -13,7 +14,7 @@ use nets::{
 use crate::{
     Average, Backend, BackendKind, BackendScorer, Checkpoint, Config, Ending, EvaluatorScorer, Event,
     HeldOut, Journal, Loss, Measures, Objective, OptimizerSettings, Plan, Progress, Scorer, SelectorScorer,
-    State, TrainError, Trainer, calibrate,
+    State, TrainError, Trainer, TrainingSection, calibrate,
     config::{COCKFISH, CONVCHESS, RESIDUAL},
     machine,
     native::NativeBackend,
@@ -41,27 +42,55 @@ pub struct Outcome {
 /// # Errors
 /// The backend is not in this build, or it cannot run this network.
 pub fn make_backend(
-    kind: BackendKind,
+    training: &TrainingSection,
     network: &Network,
     objectives: &[Objective],
     settings: &OptimizerSettings,
     threads: usize,
 ) -> Result<Box<dyn Backend>, TrainError> {
-    match kind {
+    match training.backend {
         BackendKind::Cpu => {
             Ok(Box::new(NativeBackend::new(network.clone(), objectives, settings.clone(), threads)?))
         }
-        #[cfg(not(feature = "burn"))]
-        BackendKind::Burn => Err(TrainError::Config(
-            "the backend `burn` is not in this build; build with --features burn, or set \
-             training.backend=cpu"
-                .to_owned(),
-        )),
-        #[cfg(feature = "burn")]
         BackendKind::Burn => {
-            Ok(Box::new(crate::BurnBackend::new(network.clone(), objectives, settings.clone())?))
+            let devices = training.device.parse().map_err(TrainError::Config)?;
+            burn(&devices, training.mixed_precision, network, objectives, settings)
         }
     }
+}
+
+/// The backend in Burn, on these devices; with `mixed`, convolutions are done in half precision.
+///
+/// # Errors
+/// The backend or the device is not in this build, or it cannot run this network.
+#[cfg(feature = "burn-backend")]
+pub fn burn(
+    devices: &Devices,
+    mixed: bool,
+    network: &Network,
+    objectives: &[Objective],
+    settings: &OptimizerSettings,
+) -> Result<Box<dyn Backend>, TrainError> {
+    let devices = crate::BurnDevices::open(devices, mixed)?;
+    Ok(Box::new(crate::BurnBackend::new(network.clone(), objectives, settings.clone(), devices)?))
+}
+
+/// The backend in Burn, on these devices; with `mixed`, convolutions are done in half precision.
+///
+/// # Errors
+/// It is not in this build.
+#[cfg(not(feature = "burn-backend"))]
+pub fn burn(
+    _: &Devices,
+    _: bool,
+    _: &Network,
+    _: &[Objective],
+    _: &OptimizerSettings,
+) -> Result<Box<dyn Backend>, TrainError> {
+    Err(TrainError::Config(
+        "the backend `burn` is not in this build; build with --features burn (or cuda, wgpu), or set training.backend=cpu"
+            .to_owned(),
+    ))
 }
 
 /// The network that a run starts from.
@@ -252,10 +281,8 @@ pub fn train(
     // Only now: a run that is refused leaves no trace.
     write_config(config)?;
     let settings = OptimizerSettings { dropout_seed: config.training.seed, ..config.optimizer.clone() };
-    let backend = |network: &Network| {
-        let threads = config.threads();
-        make_backend(config.training.backend, network, &objectives, &settings, threads)
-    };
+    let backend =
+        |network: &Network| make_backend(&config.training, network, &objectives, &settings, config.threads());
     let mut own = backend(&network)?;
     let average = match &checkpoint {
         Some(checkpoint) => {

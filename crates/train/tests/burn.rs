@@ -1,5 +1,6 @@
-//! Burn against the plain reference and against our own training kernels.
-#![cfg(feature = "burn")]
+//! Burn against the plain reference and against our own training kernels. `BATCH_FIRST_TRAIN_ON` names the device, for
+//! example `cuda:0`; without it, it is the processor.
+#![cfg(feature = "burn-backend")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use board::{CastlingMode, Color, Position};
@@ -10,12 +11,17 @@ use nets::{
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use train::{
-    Backend, BurnBackend, Examples, Loss, Objective, OptimizerKind, OptimizerSettings,
+    Backend, BurnBackend, BurnDevices, Examples, Loss, Objective, OptimizerKind, OptimizerSettings,
     native::{NativeBackend, Precision},
     ordinal_loss,
 };
 
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
+
+fn device() -> BurnDevices {
+    let name = std::env::var("BATCH_FIRST_TRAIN_ON").unwrap_or_else(|_| "cpu".to_owned());
+    BurnDevices::open(&name.parse().unwrap(), false).unwrap()
+}
 
 /// Positions of random games with random labels (some equal) and a legal move each.
 fn examples(count: usize, seed: u64) -> Examples {
@@ -99,7 +105,8 @@ fn outputs_equal_the_reference() {
         let network = network(Description::batch_first(&[head]), seed);
         let batch = examples(6, seed);
         let mut backend =
-            BurnBackend::new(network.clone(), &[head.into()], OptimizerSettings::default()).unwrap();
+            BurnBackend::new(network.clone(), &[head.into()], OptimizerSettings::default(), device())
+                .unwrap();
         let ours = backend.logits(head, &batch).unwrap();
         let theirs: Vec<f32> = batch
             .squares
@@ -178,7 +185,7 @@ fn steps_equal_our_own_backend() {
             clip: 1.0,
             ..OptimizerSettings::default()
         };
-        let mut burn = BurnBackend::new(network.clone(), &objectives, settings.clone()).unwrap();
+        let mut burn = BurnBackend::new(network.clone(), &objectives, settings.clone(), device()).unwrap();
         let native =
             NativeBackend::with_precision(network.clone(), &objectives, settings, 2, Precision::Single);
         let mut native = native.unwrap();
@@ -228,12 +235,13 @@ fn one_batch_is_learned_by_heart_and_a_saved_state_goes_on_the_same() {
     let head = HeadKind::Value;
     let batch = examples(16, 5);
     let start = Network::random(Description::batch_first(&[head]), 5).unwrap();
-    let mut backend = BurnBackend::new(start.clone(), &[head.into()], OptimizerSettings::default()).unwrap();
+    let mut backend =
+        BurnBackend::new(start.clone(), &[head.into()], OptimizerSettings::default(), device()).unwrap();
     let first = backend.step(&batch, 3e-3).unwrap().loss;
     for _ in 0..100 {
         backend.step(&batch, 3e-3).unwrap();
     }
-    let mut other = BurnBackend::new(start, &[head.into()], OptimizerSettings::default()).unwrap();
+    let mut other = BurnBackend::new(start, &[head.into()], OptimizerSettings::default(), device()).unwrap();
     other.restore(&backend.network().unwrap(), &backend.optimizer().unwrap()).unwrap();
     let (one, two) = (backend.step(&batch, 3e-3).unwrap(), other.step(&batch, 3e-3).unwrap());
     assert!(first > 0.5 && one.loss < 0.05, "{first} {}", one.loss);
@@ -251,8 +259,41 @@ fn indices_reach_the_right_square() {
     let indices: Vec<PolicyIndex> = (0..nets::POLICY_SIZE as PolicyIndex).step_by(311).collect();
     let batch =
         Examples { squares: vec![squares; indices.len()], moves: indices.clone(), ..Examples::default() };
-    let mut backend = BurnBackend::new(network, &[head.into()], OptimizerSettings::default()).unwrap();
+    let mut backend =
+        BurnBackend::new(network, &[head.into()], OptimizerSettings::default(), device()).unwrap();
     let logits = backend.logits(head, &batch).unwrap();
     let expected: Vec<f32> = indices.iter().map(|&index| all[usize::from(index)]).collect();
     assert!(furthest(&logits, &expected) < 1e-3);
+}
+
+/// Without batch norm and with a loss that is a mean over positions, shared batches teach what whole ones do.
+#[cfg(feature = "wgpu")]
+#[test]
+fn devices_that_share_a_batch_learn_what_one_learns() {
+    let layers = vec![
+        Layer::Branches {
+            branches: vec![nets::Branch { kernel: [3, 3], dilation: [1, 1], channels: 8 }],
+            norm: false,
+            activation: Activation::Relu,
+        },
+        Layer::Dense { channels: 1, norm: false, activation: Activation::Identity },
+    ];
+    let heads = vec![nets::Head { kind: HeadKind::Value, layers }];
+    let description = Description { encoding: nets::Encoding::BatchFirst15, trunk: Vec::new(), heads };
+    let start = Network::random(description, 3).unwrap();
+    let objective = Objective { head: HeadKind::Value, loss: Loss::Tanh { scale: 400.0 }, weight: 1.0 };
+    let settings = OptimizerSettings { clip: 1.0, ..OptimizerSettings::default() };
+    let batch = examples(31, 9);
+    let learned = ["vulkan:0", "vulkan:0,vulkan:0"].map(|names| {
+        let devices = BurnDevices::open(&names.parse().unwrap(), false).unwrap();
+        let mut backend = BurnBackend::new(start.clone(), &[objective], settings.clone(), devices).unwrap();
+        let step = backend.step(&batch, 1e-2).unwrap();
+        assert_eq!(step.logits[0].len(), 31);
+        (step.loss, backend.network().unwrap())
+    });
+    let [(loss, one), (shared_loss, two)] = learned;
+    assert!((loss - shared_loss).abs() < 1e-5, "{loss} {shared_loss}");
+    for (name, tensor) in &one.tensors {
+        assert!(distance(&two.tensors[name].data, &tensor.data) < 1e-4, "{name}");
+    }
 }

@@ -181,7 +181,7 @@ fn an_interrupted_run_equals_an_uninterrupted_one_and_learns() {
         let examples =
             train::Examples { squares: vec![nets::Squares::of(&position)], ..train::Examples::default() };
         let mut backend = train::make_backend(
-            train::BackendKind::Cpu,
+            &whole.training,
             &network,
             &[HeadKind::Value.into()],
             &train::OptimizerSettings::default(),

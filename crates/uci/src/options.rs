@@ -7,7 +7,10 @@ use std::{
 };
 
 use board::{Book, Tablebases};
-use eval::cpu::{CpuPath, Precision};
+use eval::{
+    Devices,
+    cpu::{CpuPath, Precision},
+};
 use nets::System;
 use search::{Algorithm, Settings};
 
@@ -30,6 +33,8 @@ pub struct Options {
     pub threads: usize,
     /// `None`: the system's own.
     pub algorithm: Option<Algorithm>,
+    /// Where networks are evaluated.
+    pub devices: Devices,
     /// Code path of the evaluator; `None`: the fastest here.
     pub path: Option<CpuPath>,
     /// Number format of the evaluator; `None`: the code path's own.
@@ -50,6 +55,7 @@ impl Default for Options {
             system: None,
             threads: 1,
             algorithm: None,
+            devices: Devices::default(),
             path: None,
             precision: None,
             settings: Settings::default(),
@@ -89,6 +95,7 @@ enum Name {
     Search,
     QuietLeaves,
     Temperature,
+    Device,
     Cpu,
     Precision,
     ShowWdl,
@@ -98,14 +105,14 @@ enum Name {
 /// What stands for no wish.
 const AUTOMATIC: &str = "auto";
 
-const TABLE: [(&str, Name, Kind); 19] = [
+const TABLE: [(&str, Name, Kind); 20] = [
     ("Hash", Name::Hash, Kind::Spin { least: 1, most: 65_536 }),
     ("Clear Hash", Name::ClearHash, Kind::Button),
     ("Threads", Name::Threads, Kind::Spin { least: 1, most: 256 }),
     ("MultiPV", Name::MultiPv, Kind::Spin { least: 1, most: 256 }),
     ("Ponder", Name::Ponder, Kind::Check),
     ("Move Overhead", Name::MoveOverhead, Kind::Spin { least: 0, most: 10_000 }),
-    ("Batch", Name::Batch, Kind::Spin { least: 0, most: 4096 }),
+    ("Batch", Name::Batch, Kind::Spin { least: 0, most: 16_384 }),
     ("WeightsFile", Name::WeightsFile, Kind::Text),
     ("SyzygyPath", Name::SyzygyPath, Kind::Text),
     ("OwnBook", Name::OwnBook, Kind::Check),
@@ -118,6 +125,7 @@ const TABLE: [(&str, Name, Kind); 19] = [
     ),
     ("Quiet Leaves", Name::QuietLeaves, Kind::Check),
     ("Temperature", Name::Temperature, Kind::Spin { least: 0, most: 1000 }),
+    ("Device", Name::Device, Kind::Text),
     ("CPU", Name::Cpu, Kind::Combo(&[AUTOMATIC, "amx", "avx512", "avx2", "portable"])),
     ("Precision", Name::Precision, Kind::Combo(&[AUTOMATIC, "bf16", "f32", "int8"])),
     ("UCI_ShowWDL", Name::ShowWdl, Kind::Check),
@@ -211,6 +219,10 @@ impl Options {
                         Ok(book) => self.book = book.map(Arc::new),
                         Err(error) => return Err(refuse(error.to_string(), self.value(option))),
                     },
+                    Name::Device => match value.parse() {
+                        Ok(devices) => self.devices = devices,
+                        Err(reason) => return Err(refuse(reason, self.value(option))),
+                    },
                     _ => {
                         let path = path.map(Path::to_owned);
                         if path != self.network {
@@ -284,6 +296,7 @@ impl Options {
             Name::Search => self.algorithm.map_or(AUTOMATIC, Algorithm::name).to_owned(),
             Name::QuietLeaves => self.settings.quiet_leaves.to_string(),
             Name::Temperature => self.settings.temperature.to_string(),
+            Name::Device => self.devices.to_string(),
             Name::Cpu => self.path.map_or(AUTOMATIC, CpuPath::name).to_owned(),
             Name::Precision => self.precision.map_or(AUTOMATIC, Precision::name).to_owned(),
             Name::ShowWdl => self.show_wdl.to_string(),

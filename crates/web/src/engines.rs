@@ -7,10 +7,7 @@ use std::sync::{
 };
 
 use board::Game;
-use eval::{
-    EvalError, Shared,
-    cpu::{CpuEvaluator, CpuOptions},
-};
+use eval::{Devices, EvalError, Shared, cpu::CpuOptions};
 use nets::{Network, System};
 use search::{Algorithm, Control, ConvChess, Limits, Outcome, Search, SearchInfo, Settings};
 use tokio::{
@@ -47,11 +44,16 @@ pub struct Place {
 }
 
 impl Engines {
-    /// `places` searches at once, over evaluators as `cpu` says.
+    /// `places` searches at once, over evaluators on `devices`; on the processor as `cpu` says.
     ///
     /// # Errors
     /// A network cannot be used.
-    pub fn new(networks: Vec<(System, Network)>, cpu: CpuOptions, places: usize) -> Result<Self, EvalError> {
+    pub fn new(
+        networks: Vec<(System, Network)>,
+        devices: &Devices,
+        cpu: CpuOptions,
+        places: usize,
+    ) -> Result<Self, EvalError> {
         let mut players = Vec::new();
         for (system, network) in networks {
             let network = Arc::new(network);
@@ -61,8 +63,8 @@ impl Engines {
                     None
                 }
                 System::BatchFirst | System::Cockfish => {
-                    let evaluator = CpuEvaluator::new(Arc::clone(&network), cpu)?;
-                    Some(Shared::new(Box::new(evaluator), Vec::new()))
+                    let evaluator = devices.evaluator(&network, cpu)?;
+                    Some(Shared::new(evaluator, Vec::new()))
                 }
             };
             players.push(Player { system, network, evaluator });

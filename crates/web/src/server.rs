@@ -17,7 +17,7 @@ use axum::{
     response::Response,
     routing::get,
 };
-use eval::cpu::CpuOptions;
+use eval::{Devices, cpu::CpuOptions};
 use nets::{Network, System};
 use serde::Deserialize;
 use serde_json::Value;
@@ -47,6 +47,8 @@ pub struct Options {
     pub networks: Vec<(System, Network)>,
     /// Of the evaluators.
     pub cpu: CpuOptions,
+    /// Where networks are evaluated; `cpu` counts where that is the processor.
+    pub devices: Devices,
     /// Searches at once.
     pub places: usize,
     pub lab: Lab,
@@ -112,7 +114,8 @@ impl Server {
     /// # Errors
     /// The address, the games or a network cannot be used.
     pub async fn bind(options: Options) -> Result<Self, WebError> {
-        let engines = Arc::new(Engines::new(options.networks, options.cpu, options.places)?);
+        let engines =
+            Arc::new(Engines::new(options.networks, &options.devices, options.cpu, options.places)?);
         let store = Store::open(options.games.as_deref())?;
         let tables = Arc::new(Tables::new(Arc::clone(&engines), store.clone()));
         let app = Arc::new(App { engines, store, tables, lab: options.lab, seats: SeatCounter::default() });

@@ -30,7 +30,7 @@ const HASH: u64 = 16;
 
 /// Flags of the analysis of files.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct FileArgs {
     /// Annotated PGN to write; a file beside it remembers how far the run is.
     #[arg(long, value_name = "FILE", requires = "games", help_heading = "Files of games")]
     out: Option<PathBuf>,

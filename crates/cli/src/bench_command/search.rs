@@ -35,7 +35,7 @@ pub(super) struct SearchArgs {
     nodes: u64,
     /// Positions evaluated together; may be repeated.
     #[arg(long = "width", value_name = "K", default_values_t = [1, 8, 64, 256],
-        value_parser = clap::value_parser!(u64).range(1..=4096))]
+        value_parser = clap::value_parser!(u64).range(1..=16_384))]
     widths: Vec<u64>,
     /// One JSON object a line instead of a table.
     #[arg(long)]
@@ -236,7 +236,7 @@ fn measure(
     nodes: u64,
 ) -> anyhow::Result<Line> {
     let traffic = Arc::new(Mutex::new(Traffic::default()));
-    let inner = Box::new(engine::evaluator(network, options)?);
+    let inner = engine::evaluator(network, options)?;
     let watched = Watched { inner, traffic: Arc::clone(&traffic) };
     let mut search = algorithm.build(Box::new(watched), network, settings);
     let limits = Limits { nodes: Some(nodes), ..Limits::default() };

@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 
 use ::train::{
-    Loss, Objective,
-    native::{Precision, measure_speed},
+    Backend, Loss, Objective, OptimizerSettings, measure_speed,
+    native::{NativeBackend, Precision},
 };
-use nets::{BatchFirstResidual, Cockfish, Description, HeadKind};
+use eval::Devices;
+use nets::{BatchFirstResidual, Cockfish, Description, HeadKind, Network};
 
 /// What is trained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -53,6 +54,9 @@ pub(super) struct TrainArgs {
     /// Number format (default: bf16 where a tile unit makes it fast).
     #[arg(long, value_enum)]
     precision: Option<Format>,
+    /// With Burn on these GPUs: cuda:N or vulkan:N, several with commas; `bf16` then means half-precision convolutions.
+    #[arg(long, value_name = "NAME", conflicts_with = "threads")]
+    device: Option<Devices>,
     /// One JSON object a line instead of a table.
     #[arg(long)]
     json: bool,
@@ -110,7 +114,18 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<()> {
     for model in &args.model {
         let (description, objectives) = model.parts(args);
         let (steps, threads) = (args.steps as usize, args.threads as usize);
-        let speed = measure_speed(description, &objectives, batch, steps, threads, precision)?;
+        let network = Network::random(description, 1)?;
+        let settings = OptimizerSettings::default();
+        let mut backend: Box<dyn Backend> = match &args.device {
+            Some(devices) => {
+                let mixed = args.precision == Some(Format::Bf16);
+                ::train::burn(devices, mixed, &network, &objectives, &settings)?
+            }
+            None => {
+                Box::new(NativeBackend::with_precision(network, &objectives, settings, threads, precision)?)
+            }
+        };
+        let speed = measure_speed(backend.as_mut(), &objectives, batch, steps)?;
         let cpu = speed.per_cpu_second();
         if args.json {
             let line = serde_json::json!({

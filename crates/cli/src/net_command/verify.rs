@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use anyhow::Context;
 use board::{Color, Position};
 use eval::{
-    Batch, Evaluator, Query,
+    Batch, Devices, EvalError, Evaluator, Query,
     cpu::{self, CpuEvaluator, CpuOptions, CpuPath, Precision},
 };
 use nets::{Calibration, HeadKind, MoveScores, Network, PolicyIndex, Squares, policy_index};
@@ -16,6 +16,12 @@ use crate::{Found, bench_command, engine};
 
 /// By how much the default path may lower tau-b against labels.
 const LARGEST_FALL: f64 = 0.002;
+
+/// By how much a GPU may.
+const LARGEST_FALL_OF_GPU: f64 = 0.001;
+
+/// Centipawns by which 99 of 100 scores of a GPU may be off at most.
+const LARGEST_DIFFERENCE: f32 = 2.0;
 
 /// What `net verify` is asked.
 #[derive(Debug, clap::Args)]
@@ -32,6 +38,9 @@ pub struct Args {
     /// At most this many positions of each source; 0: all.
     #[arg(long, default_value_t = 10_000)]
     positions: usize,
+    /// Also these GPUs: cuda:N or vulkan:N, several with commas.
+    #[arg(long, value_name = "NAME")]
+    device: Option<Devices>,
     /// Threads; 0: all cores.
     #[arg(long, default_value_t = 0)]
     threads: usize,
@@ -82,11 +91,11 @@ impl Questions {
         }
     }
 
-    /// The outputs of a path, for the side to move, before calibration.
-    fn logits(&self, network: &Network, options: CpuOptions) -> anyhow::Result<Vec<f32>> {
+    /// The outputs of a path or device, for the side to move, before calibration.
+    fn logits(&self, network: &Network, place: &Place, threads: usize) -> anyhow::Result<Vec<f32>> {
         // The default calibration is the identity, far beyond any logit.
         let bare = Network { calibration: Calibration::default(), ..network.clone() };
-        let mut evaluator = CpuEvaluator::new(Arc::new(bare), options)?;
+        let mut evaluator = place.evaluator(Arc::new(bare), threads)?;
         let mut logits = Vec::with_capacity(self.squares.len());
         let size = evaluator.largest_batch().min(4096);
         for start in (0..self.squares.len()).step_by(size) {
@@ -133,10 +142,48 @@ impl Questions {
     }
 }
 
+/// What is compared.
+#[derive(Clone, PartialEq, Eq)]
+enum Place {
+    Path(CpuPath, Precision),
+    Gpus(Devices),
+}
+
+impl Place {
+    fn evaluator(&self, network: Arc<Network>, threads: usize) -> Result<Box<dyn Evaluator>, EvalError> {
+        match self {
+            &Self::Path(path, precision) => {
+                let options = CpuOptions { threads, path: Some(path), precision: Some(precision) };
+                Ok(Box::new(CpuEvaluator::new(network, options)?))
+            }
+            Self::Gpus(devices) => devices.evaluator(&network, CpuOptions::default()),
+        }
+    }
+
+    /// Path or devices, and number format.
+    fn names(&self) -> (String, &'static str) {
+        match self {
+            Self::Path(path, precision) => (path.name().to_owned(), precision.name()),
+            Self::Gpus(devices) => (devices.to_string(), ""),
+        }
+    }
+
+    /// Everything that can be compared with `exact`.
+    fn others(exact: CpuPath, questions: usize, device: Option<&Devices>) -> Vec<Self> {
+        let paths = CpuPath::ALL.into_iter().filter(|&path| path != CpuPath::Portable || questions <= 20_000);
+        let all = paths.flat_map(|path| Precision::ALL.map(|precision| (path, precision)));
+        all.filter(|&(path, precision)| {
+            (path, precision) != (exact, Precision::F32) && path.obstacle(precision).is_none()
+        })
+        .map(|(path, precision)| Self::Path(path, precision))
+        .chain(device.cloned().map(Self::Gpus))
+        .collect()
+    }
+}
+
 /// What one path's format costs.
 struct Line {
-    path: CpuPath,
-    precision: Precision,
+    place: Place,
     is_default: bool,
     /// Centipawns, or `ln` for a policy.
     unit: &'static str,
@@ -149,8 +196,12 @@ struct Line {
 
 impl Line {
     fn breaks_the_limit(&self) -> bool {
-        // A ranking that is no number is no good one.
-        self.tau_b.is_some_and(|(_, fall)| fall.is_nan() || fall > LARGEST_FALL)
+        let is_gpu = matches!(self.place, Place::Gpus(_));
+        let most = if is_gpu { LARGEST_FALL_OF_GPU } else { LARGEST_FALL };
+        // A ranking that is no number is no good one, nor is such a difference.
+        let falls = self.tau_b.is_some_and(|(_, fall)| fall.is_nan() || fall > most);
+        let is_off = self.percentile_99.is_nan() || self.percentile_99 > LARGEST_DIFFERENCE;
+        falls || (is_gpu && self.unit == "cp" && is_off)
     }
 
     fn text(&self) -> String {
@@ -158,10 +209,9 @@ impl Line {
             let verdict = if self.breaks_the_limit() { "above the limit" } else { "within the limit" };
             format!(" {tau:>9.5} {fall:>9.5}  {verdict}")
         });
+        let (path, precision) = self.place.names();
         format!(
-            "  {:<8} {:<5} {:>9.2} {:>9.2} {:>9.2}{tau}{}",
-            self.path.name(),
-            self.precision.name(),
+            "  {path:<8} {precision:<5} {:>9.2} {:>9.2} {:>9.2}{tau}{}",
             self.mean,
             self.percentile_99,
             self.largest,
@@ -170,9 +220,10 @@ impl Line {
     }
 
     fn json(&self) -> serde_json::Value {
+        let (path, precision) = self.place.names();
         serde_json::json!({
-            "path": self.path.name(),
-            "precision": self.precision.name(),
+            "path": path,
+            "precision": precision,
             "default": self.is_default,
             "unit": self.unit,
             "mean": self.mean,
@@ -195,7 +246,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     // The fastest exact path stands for f32: all of them agree to a ten-thousandth of the largest score.
     let exact = CpuPath::ALL.into_iter().find(|path| path.obstacle(Precision::F32).is_none());
     let exact = exact.context("no path computes in f32 here")?;
-    let (mut object, mut broken) = (serde_json::Map::new(), Vec::new());
+    let (mut object, mut broken, mut far_off) = (serde_json::Map::new(), Vec::new(), Vec::new());
     for head in &network.description.heads {
         let kind = head.kind;
         if !matches!(kind, HeadKind::Value | HeadKind::Moves) {
@@ -209,8 +260,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             }
             None => Questions::of_games(kind),
         };
-        let options = |path, precision| CpuOptions { threads, path: Some(path), precision: Some(precision) };
-        let expected = questions.logits(&network, options(exact, Precision::F32))?;
+        let expected = questions.logits(&network, &Place::Path(exact, Precision::F32), threads)?;
         // A policy is not comparable between positions: against labels it has no rank.
         let policy = kind == HeadKind::Moves && network.calibration.move_scores == MoveScores::Policy;
         let tau = if policy { None } else { questions.tau_b(&expected) };
@@ -233,45 +283,40 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             ))?;
         }
         let mut lines = Vec::new();
-        for path in CpuPath::ALL {
-            for precision in Precision::ALL {
-                let same = (path, precision) == (exact, Precision::F32);
-                if same
-                    || path.obstacle(precision).is_some()
-                    || (path == CpuPath::Portable && expected.len() > 20_000)
-                {
+        for place in Place::others(exact, expected.len(), args.device.as_ref()) {
+            let found = match (questions.logits(&network, &place, threads), &place) {
+                (Ok(found), _) => found,
+                (Err(error), Place::Gpus(_)) => return Err(error),
+                (Err(error), Place::Path(path, precision)) => {
+                    print(&format!("  {path} {precision}: {error}"))?;
                     continue;
                 }
-                let found = match questions.logits(&network, options(path, precision)) {
-                    Ok(found) => found,
-                    Err(error) => {
-                        print(&format!("  {path} {precision}: {error}"))?;
-                        continue;
-                    }
-                };
-                let differences = questions.differences(&network, kind, &expected, &found);
-                let at = |share: f64| {
-                    let index = (share * differences.len() as f64) as usize;
-                    differences.get(index.min(differences.len().saturating_sub(1))).copied().unwrap_or(0.0)
-                };
-                let line = Line {
-                    path,
-                    precision,
-                    is_default: (path, precision) == (default.path, default.precision),
-                    unit,
-                    mean: differences.iter().sum::<f32>() / differences.len().max(1) as f32,
-                    percentile_99: at(0.99),
-                    largest: at(1.0),
-                    tau_b: tau.and_then(|tau| questions.tau_b(&found).map(|found| (found, tau - found))),
-                };
-                if !args.json {
-                    print(&line.text())?;
-                }
-                if line.is_default && line.breaks_the_limit() {
-                    broken.push(kind.name());
-                }
-                lines.push(line.json());
+            };
+            let differences = questions.differences(&network, kind, &expected, &found);
+            let at = |share: f64| {
+                let index = (share * differences.len() as f64) as usize;
+                differences.get(index.min(differences.len().saturating_sub(1))).copied().unwrap_or(0.0)
+            };
+            let line = Line {
+                is_default: place == Place::Path(default.path, default.precision),
+                place,
+                unit,
+                mean: differences.iter().sum::<f32>() / differences.len().max(1) as f32,
+                percentile_99: at(0.99),
+                largest: at(1.0),
+                tau_b: tau.and_then(|tau| questions.tau_b(&found).map(|found| (found, tau - found))),
+            };
+            if !args.json {
+                print(&line.text())?;
             }
+            if line.breaks_the_limit() {
+                match line.place {
+                    Place::Gpus(_) => far_off.push(kind.name()),
+                    Place::Path(..) if line.is_default => broken.push(kind.name()),
+                    Place::Path(..) => {}
+                }
+            }
+            lines.push(line.json());
         }
         object.insert(kind.name().to_owned(), serde_json::Value::Array(lines));
     }
@@ -284,6 +329,15 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             default.path,
             default.precision,
             broken.join(" and the ")
+        ))
+        .into());
+    }
+    if !far_off.is_empty() {
+        return Err(Found(format!(
+            "{} lowers tau-b of the {} head by more than {LARGEST_FALL_OF_GPU}, or more than one score in a hundred is off by \
+             over {LARGEST_DIFFERENCE} centipawns",
+            args.device.clone().unwrap_or_default(),
+            far_off.join(" and the ")
         ))
         .into());
     }

@@ -1,6 +1,6 @@
 //! From a description and its tensors to a [`Plan`].
 
-use nets::{Activation, Layer, NORM_EPSILON, Network, Padding};
+use nets::{Activation, Layer, Network, Padding};
 
 use super::{
     elementwise::{Elementwise, Operation},
@@ -9,7 +9,11 @@ use super::{
     memory::{Element, Lines},
     plan::{HeadPlan, Last, Plan, Product, Residual, Rows, Sampled, Step, Steps},
 };
-use crate::{EvalError, reference::kernel_start};
+use crate::{
+    EvalError,
+    folded::{fold, tensor},
+    reference::kernel_start,
+};
 
 /// Where a tensor lies and what its numbers mean.
 #[derive(Clone, Debug)]
@@ -85,34 +89,6 @@ fn reach(layers: &[Layer]) -> usize {
         Some(Layer::Residual { layers, .. }) => reach(layers),
         _ => 0,
     }
-}
-
-/// Scale and bias that a layer's norm (or bias) amounts to, one a channel.
-fn fold(
-    network: &Network,
-    name: &str,
-    norm: bool,
-    channels: usize,
-) -> Result<(Vec<f32>, Vec<f32>), EvalError> {
-    if !norm {
-        return Ok((vec![1.0; channels], tensor(network, &format!("{name}.bias"))?.to_vec()));
-    }
-    let part = |part: &str| tensor(network, &format!("{name}.norm.{part}"));
-    let (scale, shift, mean, variance) = (part("scale")?, part("shift")?, part("mean")?, part("variance")?);
-    let factors: Vec<f32> = scale
-        .iter()
-        .zip(variance)
-        .map(|(&scale, &variance)| scale / (variance + NORM_EPSILON).sqrt())
-        .collect();
-    let bias = (0..channels).map(|channel| shift[channel] - mean[channel] * factors[channel]).collect();
-    Ok((factors, bias))
-}
-
-fn tensor<'a>(network: &'a Network, name: &str) -> Result<&'a [f32], EvalError> {
-    network.tensor(name).map(|tensor| tensor.data.as_slice()).ok_or_else(|| EvalError::Unsupported {
-        network: network.name.clone(),
-        reason: format!("tensor `{name}` is missing"),
-    })
 }
 
 /// A convolution or a dense layer, which is a convolution as large as the board.

@@ -3,7 +3,8 @@
 use nets::{Activation, HeadKind};
 
 use super::{
-    COCKFISH, CONVCHESS, Config, DataSection, ModelSection, RESIDUAL, TrainingSection, is_empty, shuffle,
+    BackendKind, COCKFISH, CONVCHESS, Config, DataSection, ModelSection, RESIDUAL, TrainingSection, is_empty,
+    shuffle,
 };
 use crate::{Loss, Objective, backend::check_together};
 
@@ -92,6 +93,15 @@ impl TrainingSection {
         }
         if self.epochs.is_some_and(|epochs| !(epochs > 0.0 && epochs < 1e6)) {
             return Err("training.epochs must be above 0".to_owned());
+        }
+        let device: eval::Devices =
+            self.device.parse().map_err(|why: String| format!("training.device: {why}"))?;
+        if self.backend == BackendKind::Cpu && (device != eval::Devices::cpu() || self.mixed_precision) {
+            return Err(
+                "training.device and training.mixed_precision want training.backend = \"burn\"; the backend \
+                        `cpu` is the processor in its own formats"
+                    .to_owned(),
+            );
         }
         if !(2..=1 << 20).contains(&self.batch) {
             return Err(format!("training.batch is {}; it must be at least 2", self.batch));

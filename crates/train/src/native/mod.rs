@@ -15,14 +15,12 @@ mod passes;
 mod plan;
 mod pooling;
 mod shard;
-mod speed;
 mod trainer;
 
 use eval::cpu::{CpuPath, amx, is_permitted, matmul::Bf16};
 use nets::{HeadKind, Network};
 
 use crate::{Backend, Examples, Objective, OptimizerSettings, OptimizerState, Step, TrainError};
-pub use speed::{Speed, measure_speed};
 use trainer::Trainer;
 
 /// What products are computed in.

@@ -210,6 +210,7 @@ async fn an_address_in_use_is_a_sentence() {
         names: Vec::new(),
         games: None,
         networks: Vec::new(),
+        devices: eval::Devices::default(),
         cpu: eval::cpu::CpuOptions::default(),
         places: 1,
         lab: web::Lab::default(),

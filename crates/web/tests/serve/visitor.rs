@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use eval::cpu::CpuOptions;
+use eval::{Devices, cpu::CpuOptions};
 use futures_util::{SinkExt, StreamExt};
 use nets::{Network, System};
 use serde_json::{Value, json};
@@ -69,6 +69,7 @@ pub async fn serve(wishes: Wishes) -> House {
             (System::BatchFirst, network("batch-first.safetensors")),
             (System::ConvChess, network("convchess.safetensors")),
         ],
+        devices: Devices::default(),
         cpu: CpuOptions::default(),
         places: wishes.places.unwrap_or(4),
         lab: wishes.lab,

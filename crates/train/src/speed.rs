@@ -3,10 +3,9 @@
 use std::time::{Duration, Instant};
 
 use board::Color;
-use nets::{Description, Network, POLICY_SIZE, Squares};
+use nets::{POLICY_SIZE, Squares};
 
-use super::{NativeBackend, Precision};
-use crate::{Backend, Examples, Loss, Objective, OptimizerSettings, TrainError};
+use crate::{Backend, Examples, Loss, Objective, TrainError};
 
 /// What [`measure_speed`] found.
 #[derive(Clone, Debug)]
@@ -77,21 +76,16 @@ fn examples(count: usize, objectives: &[Objective]) -> Examples {
     batch
 }
 
-/// Trains a network of random weights for `steps` steps (after one to warm up).
+/// Trains for `steps` steps (after one to warm up) on positions without sense.
 ///
 /// # Errors
-/// As [`NativeBackend::new`] and [`Backend::step`].
+/// As [`Backend::step`].
 pub fn measure_speed(
-    description: Description,
+    backend: &mut dyn Backend,
     objectives: &[Objective],
     batch: usize,
     steps: usize,
-    threads: usize,
-    precision: Precision,
 ) -> Result<Speed, TrainError> {
-    let network = Network::random(description, 1)?;
-    let settings = OptimizerSettings::default();
-    let mut backend = NativeBackend::with_precision(network, objectives, settings, threads, precision)?;
     let examples = examples(batch, objectives);
     backend.step(&examples, 1e-3)?;
     let (start, cpu) = (Instant::now(), cpu_time());

@@ -1,0 +1,361 @@
+//! Networks on GPUs of any vendor, in kernels that [Burn](https://burn.dev) compiles when the program runs.
+//!
+//! Boards travel packed, moves as indices, and what comes back is one number for each question. Batches are padded to a
+//! few fixed sizes, so that kernels are compiled and tuned once for each; the results are kept on disk. Two threads feed
+//! each device: one prepares and queues while the other waits, so the device need not.
+
+mod devices;
+mod input_layer;
+mod network;
+mod packed;
+mod tuned;
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    thread::{self, JoinHandle},
+};
+
+use burn::tensor::{DType, Device, Int, Tensor as Array, TensorData};
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use devices::caught;
+pub use devices::{Listed, cuda_lacks, first_card, list, open};
+use nets::{HeadKind, Network};
+use network::DeviceNetwork;
+
+use crate::{Answered, Batch, DeviceName, EvalError, Evaluator, Query, Scores, cpu::check_heads};
+
+/// The number format of the products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GpuPrecision {
+    F16,
+    Bf16,
+    F32,
+}
+
+impl GpuPrecision {
+    fn dtype(self) -> DType {
+        match self {
+            Self::F16 => DType::F16,
+            Self::Bf16 => DType::BF16,
+            Self::F32 => DType::F32,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::F16 => "fp16",
+            Self::Bf16 => "bf16",
+            Self::F32 => "fp32",
+        }
+    }
+}
+
+/// How a [`GpuEvaluator`] runs.
+#[derive(Clone, Debug)]
+pub struct GpuOptions {
+    /// At least one; batches go to whichever is free.
+    pub devices: Vec<DeviceName>,
+    /// `None`: fp16 where the devices have it, else bf16, else fp32.
+    pub precision: Option<GpuPrecision>,
+    /// `None`: measured once for each device and network, and remembered.
+    pub preferred_batch: Option<usize>,
+}
+
+/// The smallest batch that is run; larger ones are padded to this times a power of two.
+const SMALLEST: usize = 128;
+
+/// The largest batch that a device runs at once; more is done in parts.
+const LARGEST: usize = 8192;
+
+/// Threads that feed a device.
+const FEEDERS: usize = 2;
+
+/// Scores positions on GPUs.
+#[derive(Debug)]
+pub struct GpuEvaluator {
+    network: Arc<Network>,
+    description: String,
+    preferred: usize,
+    /// `None` once the evaluator is being dropped, which ends the feeders.
+    jobs: Option<Sender<(u64, Batch)>>,
+    results: Receiver<(u64, Result<Answered, EvalError>)>,
+    /// Came back before an older one.
+    early: BTreeMap<u64, Result<Answered, EvalError>>,
+    submitted: u64,
+    returned: u64,
+    feeders: Vec<JoinHandle<()>>,
+}
+
+impl GpuEvaluator {
+    /// Uploads `network` to the devices, compiles the kernels and, unless told, measures which batch is best.
+    ///
+    /// # Errors
+    /// A device is not there or cannot run the network.
+    pub fn new(network: Arc<Network>, options: &GpuOptions) -> Result<Self, EvalError> {
+        tuned::keep_kernels();
+        let mut evaluator = None;
+        let (jobs, work) = unbounded();
+        let (answers, results) = unbounded();
+        let mut feeders = Vec::new();
+        let mut names = Vec::new();
+        let mut preferred = options.preferred_batch.unwrap_or(0);
+        for &name in &options.devices {
+            let device = devices::open(name)?;
+            let precision = caught(|| options.precision.unwrap_or_else(|| best_precision(&device)))?;
+            let model =
+                caught(|| device.identity())?.map_or_else(|| name.to_string(), |identity| identity.name);
+            let runner = caught(|| Runner::new(&network, device, precision))??;
+            if options.preferred_batch.is_none() {
+                let key = format!("{model}, {}, {}", precision.name(), network.fingerprint());
+                preferred += tuned::preferred_batch(&key, |size| runner.rate(size))?;
+            }
+            // Whatever is wrong with the device or its compiler shows now, not in the middle of a game.
+            runner.rate(SMALLEST)?;
+            names.push(format!("{name} ({model}) in {}", precision.name()));
+            for feeder in 0..FEEDERS {
+                let (runner, work, answers) = (runner.clone(), work.clone(), answers.clone());
+                let start = thread::Builder::new().name(format!("{name} feeder {feeder}"));
+                let feeder = start
+                    .spawn(move || feed(&runner, &work, &answers))
+                    .map_err(|error| EvalError::Device(format!("cannot start a thread: {error}")))?;
+                feeders.push(feeder);
+            }
+        }
+        let description = format!("network {}, {}", network.name, names.join(" and "));
+        if !names.is_empty() {
+            evaluator = Some(Self {
+                network,
+                description,
+                preferred: preferred.clamp(1, LARGEST * names.len()),
+                jobs: Some(jobs),
+                results,
+                early: BTreeMap::new(),
+                submitted: 0,
+                returned: 0,
+                feeders,
+            });
+        }
+        evaluator.ok_or_else(|| EvalError::Device("no device was asked for".to_owned()))
+    }
+}
+
+/// The narrowest format that loses nothing to speak of.
+fn best_precision(device: &Device) -> GpuPrecision {
+    let formats = [GpuPrecision::F16, GpuPrecision::Bf16];
+    let usable = formats.into_iter().find(|format| device.supports_dtype(format.dtype()));
+    usable.unwrap_or(GpuPrecision::F32)
+}
+
+fn feed(
+    runner: &Runner,
+    work: &Receiver<(u64, Batch)>,
+    answers: &Sender<(u64, Result<Answered, EvalError>)>,
+) {
+    while let Ok((number, batch)) = work.recv() {
+        let answer = caught(|| runner.scores(&batch)).and_then(|scores| scores);
+        let answer = answer.map(|scores| Answered { batch, scores });
+        if answers.send((number, answer)).is_err() {
+            return;
+        }
+    }
+}
+
+impl Drop for GpuEvaluator {
+    fn drop(&mut self) {
+        self.jobs = None;
+        for feeder in self.feeders.drain(..) {
+            if feeder.join().is_err() {
+                tracing::debug!("a thread that fed a device had panicked");
+            }
+        }
+    }
+}
+
+impl Evaluator for GpuEvaluator {
+    fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
+        check_heads(&self.network, &batch)?;
+        let gone = || EvalError::Device("the device's threads have ended".to_owned());
+        self.jobs.as_ref().ok_or_else(gone)?.send((self.submitted, batch)).map_err(|_| gone())?;
+        self.submitted += 1;
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<Answered, EvalError> {
+        if self.in_flight() == 0 {
+            return Err(EvalError::NothingInFlight);
+        }
+        let wanted = self.returned;
+        self.returned += 1;
+        loop {
+            if let Some(answer) = self.early.remove(&wanted) {
+                return answer;
+            }
+            let (number, answer) = self
+                .results
+                .recv()
+                .map_err(|_| EvalError::Device("the device's threads have ended".to_owned()))?;
+            self.early.insert(number, answer);
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        (self.submitted - self.returned) as usize
+    }
+
+    fn preferred_batch(&self) -> usize {
+        self.preferred
+    }
+
+    fn largest_batch(&self) -> usize {
+        65_536
+    }
+
+    fn describe(&self) -> String {
+        self.description.clone()
+    }
+}
+
+/// A network on one device.
+#[derive(Clone, Debug)]
+struct Runner {
+    network: Arc<Network>,
+    device: Device,
+    layers: DeviceNetwork,
+}
+
+impl Runner {
+    fn new(network: &Arc<Network>, device: Device, precision: GpuPrecision) -> Result<Self, EvalError> {
+        let layers = DeviceNetwork::new(network, &device, precision.dtype())?;
+        Ok(Self { network: Arc::clone(network), device, layers })
+    }
+
+    /// Calibrated scores of a checked batch.
+    fn scores(&self, batch: &Batch) -> Result<Scores, EvalError> {
+        let mut scores = Scores { values: vec![0.0; batch.len()], moves: vec![0.0; batch.moves.len()] };
+        let asks = |query: &Query, kind| match kind {
+            HeadKind::Value => query.value,
+            _ => query.move_count > 0,
+        };
+        // Heads over one trunk share its work; heads without one are spared what nobody asks them.
+        let parts: &[&[HeadKind]] = if self.layers.has_trunk() {
+            &[&[HeadKind::Value, HeadKind::Moves]]
+        } else {
+            &[&[HeadKind::Value], &[HeadKind::Moves]]
+        };
+        for kinds in parts {
+            let asked: Vec<usize> = (0..batch.len())
+                .filter(|&at| kinds.iter().any(|&kind| asks(&batch.queries[at], kind)))
+                .collect();
+            let kinds: Vec<HeadKind> = kinds
+                .iter()
+                .copied()
+                .filter(|&kind| asked.iter().any(|&at| asks(&batch.queries[at], kind)))
+                .collect();
+            for asked in asked.chunks(LARGEST) {
+                self.part(batch, asked, &kinds, &mut scores)?;
+            }
+        }
+        Ok(scores)
+    }
+
+    /// Runs these heads on these queries of the batch.
+    fn part(
+        &self,
+        batch: &Batch,
+        asked: &[usize],
+        heads: &[HeadKind],
+        scores: &mut Scores,
+    ) -> Result<(), EvalError> {
+        let encoding = self.network.description.encoding;
+        let size = padded(asked.len());
+        let mut boards = Vec::with_capacity(size * packed::BYTES);
+        let mut places = Vec::new();
+        for (row, &at) in asked.iter().enumerate() {
+            let query = &batch.queries[at];
+            packed::pack(encoding, &query.squares, query.turn, &mut boards)?;
+            let first = (row * HeadKind::Moves.outputs()) as i32;
+            places.extend(batch.moves[query.move_range()].iter().map(|&mv| first + i32::from(mv)));
+        }
+        boards.resize(size * packed::BYTES, 0);
+        let outputs = self.layers.run(self.upload(&boards), size, heads)?;
+        let mut read = Vec::with_capacity(2);
+        for (kind, output) in heads.iter().zip(outputs) {
+            read.push(match kind {
+                HeadKind::Moves => {
+                    let mut places = places.clone();
+                    // Few sizes here, too.
+                    places.resize(places.len().next_power_of_two().max(8 * size), 0);
+                    let count = places.len();
+                    let places = TensorData::new(places, [count]);
+                    output.gather(0, Array::<1, Int>::from_data(places, (&self.device, DType::I32)))
+                }
+                _ => output,
+            });
+        }
+        let logits = Array::cat(read, 0)
+            .try_into_vec_as::<f32>()
+            .map_err(|error| EvalError::Device(error.to_string()))?;
+        let calibration = &self.network.calibration;
+        let mut rest = logits.as_slice();
+        for kind in heads {
+            if *kind == HeadKind::Value {
+                let (values, others) = rest.split_at(size);
+                for (&at, &logit) in asked.iter().zip(values).filter(|(at, _)| batch.queries[**at].value) {
+                    let value = calibration.value.apply(logit);
+                    let turned = encoding.is_whites_view() && batch.queries[at].turn.is_black();
+                    scores.values[at] = if turned { -value } else { value };
+                }
+                rest = others;
+            } else {
+                let ranges = asked.iter().map(|&at| batch.queries[at].move_range());
+                for (place, &logit) in ranges.flatten().zip(rest) {
+                    scores.moves[place] = calibration.moves.apply(logit);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Packed boards as numbers on the device.
+    fn upload(&self, boards: &[u8]) -> Array<1, Int> {
+        let numbers: Vec<u32> = boards
+            .chunks_exact(4)
+            .map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+            .collect();
+        let count = numbers.len();
+        Array::from_data(TensorData::new(numbers, [count]), (&self.device, DType::U32))
+    }
+
+    /// Evaluations a second of all heads in batches of `size`, measured over about a fifth of a second once the kernels are
+    /// compiled.
+    fn rate(&self, size: usize) -> Result<f64, EvalError> {
+        let position = board::Position::default();
+        let has = |kind| self.network.description.head(kind).is_some();
+        let moves = position.legal_moves();
+        let mut batch = Batch::default();
+        for _ in 0..size {
+            batch.push(
+                &position,
+                has(HeadKind::Value),
+                if has(HeadKind::Moves) { moves.as_slice() } else { &[] },
+            );
+        }
+        caught(|| self.scores(&batch))??;
+        let start = std::time::Instant::now();
+        let mut done = 0;
+        while done == 0 || start.elapsed().as_secs_f64() < 0.2 {
+            caught(|| self.scores(&batch))??;
+            done += size;
+        }
+        Ok(done as f64 / start.elapsed().as_secs_f64())
+    }
+}
+
+/// The size at which so many positions are run.
+fn padded(count: usize) -> usize {
+    count.next_power_of_two().max(SMALLEST)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,266 @@
+//! A network on a device: batch norm folded, weights uploaded once, activations channels-last.
+
+use std::collections::BTreeMap;
+
+use burn::tensor::{
+    DType, Device, Int, Tensor as Array, TensorData, activation,
+    module::{avg_pool2d, conv2d, max_pool2d},
+    ops::{AvgPoolOptions, ConvOptions, MaxPoolOptions},
+};
+use nets::{Activation, HeadKind, LEAKY_SLOPE, Layer, Network, Padding, Pooling, Shape};
+
+use super::input_layer::InputLayer;
+use crate::{
+    EvalError,
+    folded::{fold, tensor},
+};
+
+/// The layers of a network, ready to run on a device.
+#[derive(Clone, Debug)]
+pub(crate) struct DeviceNetwork {
+    trunk: Vec<Step>,
+    heads: BTreeMap<HeadKind, Vec<Step>>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Input(Box<InputLayer>, Activation),
+    /// Every cell by itself: `[inputs, outputs]`, `[1, outputs]`.
+    Cells(Array<2>, Array<2>, Activation),
+    /// The whole board at once: as `Cells`, inputs cell by cell.
+    Board(Array<2>, Array<2>, Activation),
+    /// A `same` convolution: `[outputs, inputs, kernel, kernel]`, `[outputs]`.
+    Convolution(Array<4>, Array<1>, Activation),
+    Residual(Vec<Step>, Activation),
+    Pool(Pooling, usize),
+    AppendMean,
+}
+
+/// What flows through the layers.
+#[derive(Clone)]
+enum Flow {
+    /// 200 bits a board, and how many boards.
+    Packed(Array<1, Int>, usize),
+    /// `[boards, side, side, channels]`
+    Cells(Array<4>),
+}
+
+impl DeviceNetwork {
+    /// Uploads `network` in the number format `dtype`.
+    ///
+    /// # Errors
+    /// A layer cannot be run, or a tensor is missing.
+    pub fn new(network: &Network, device: &Device, dtype: DType) -> Result<Self, EvalError> {
+        let maker = Maker { network, device, dtype };
+        let description = &network.description;
+        let mut shape = description.input_shape();
+        let trunk = maker.steps("trunk", &description.trunk, &mut shape)?;
+        let mut heads = BTreeMap::new();
+        for head in &description.heads {
+            let mut shape = shape;
+            heads.insert(head.kind, maker.steps(head.kind.name(), &head.layers, &mut shape)?);
+        }
+        Ok(Self { trunk, heads })
+    }
+
+    /// Do the heads share layers?
+    pub fn has_trunk(&self) -> bool {
+        !self.trunk.is_empty()
+    }
+
+    /// Raw outputs of these heads, `[boards * outputs]` each, cells before channels.
+    ///
+    /// # Errors
+    /// The network has no such head.
+    pub fn run(
+        &self,
+        boards: Array<1, Int>,
+        count: usize,
+        heads: &[HeadKind],
+    ) -> Result<Vec<Array<1>>, EvalError> {
+        let trunk = run(&self.trunk, Flow::Packed(boards, count))?;
+        let outputs = heads.iter().map(|kind| {
+            let steps = self.heads.get(kind).ok_or_else(|| failed(format!("no {} head", kind.name())))?;
+            let outputs = run(steps, trunk.clone())?.cells()?;
+            Ok(outputs.reshape([count * kind.outputs()]).cast(DType::F32))
+        });
+        outputs.collect()
+    }
+}
+
+fn failed(reason: impl Into<String>) -> EvalError {
+    EvalError::Device(reason.into())
+}
+
+impl Flow {
+    fn cells(self) -> Result<Array<4>, EvalError> {
+        match self {
+            Self::Cells(cells) => Ok(cells),
+            Self::Packed(..) => Err(failed("a network without an input layer")),
+        }
+    }
+}
+
+fn run(steps: &[Step], mut flow: Flow) -> Result<Flow, EvalError> {
+    for step in steps {
+        flow = match (step, flow) {
+            (Step::Input(layer, activation), Flow::Packed(boards, count)) => {
+                Flow::Cells(activated(layer.run(boards, count), *activation))
+            }
+            (Step::Input(..), Flow::Cells(_)) => return Err(failed("an input layer that is not the first")),
+            (step, flow) => Flow::Cells(apply(step, flow.cells()?)?),
+        };
+    }
+    Ok(flow)
+}
+
+fn apply(step: &Step, boards: Array<4>) -> Result<Array<4>, EvalError> {
+    let [count, side, _, channels] = boards.dims();
+    Ok(match step {
+        Step::Input(..) => return Err(failed("an input layer that is not the first")),
+        Step::Cells(weight, bias, activation) => {
+            let [_, outputs] = weight.dims();
+            let cells = boards.reshape([count * side * side, channels]).matmul(weight.clone()) + bias.clone();
+            activated(cells, *activation).reshape([count, side, side, outputs])
+        }
+        Step::Board(weight, bias, activation) => {
+            let [_, outputs] = weight.dims();
+            let cells = boards.reshape([count, side * side * channels]).matmul(weight.clone()) + bias.clone();
+            activated(cells, *activation).reshape([count, 1, 1, outputs])
+        }
+        Step::Convolution(weight, bias, activation) => {
+            let [.., kernel] = weight.dims();
+            let options = ConvOptions::new([1, 1], [kernel / 2; 2], [1, 1], 1);
+            let output = conv2d(channels_first(boards), weight.clone(), Some(bias.clone()), options);
+            activated(channels_last(output), *activation)
+        }
+        Step::Residual(steps, activation) => {
+            let inner = run(steps, Flow::Cells(boards.clone()))?.cells()?;
+            activated(inner + boards, *activation)
+        }
+        Step::Pool(pooling, size) => {
+            let (boards, size) = (channels_first(boards), [*size; 2]);
+            channels_last(match pooling {
+                Pooling::Max => max_pool2d(boards, MaxPoolOptions::new(size)),
+                Pooling::Average => avg_pool2d(boards, AvgPoolOptions::new(size)),
+            })
+        }
+        Step::AppendMean => {
+            let cells = side * side;
+            let mean = boards.clone().reshape([count, cells, channels]).mean_dim(1);
+            let mean = mean.reshape([count, 1, 1, channels]).expand([count, side, side, channels]);
+            Array::cat(vec![boards, mean], 3)
+        }
+    })
+}
+
+fn channels_first(boards: Array<4>) -> Array<4> {
+    boards.permute([0, 3, 1, 2])
+}
+
+fn channels_last(boards: Array<4>) -> Array<4> {
+    boards.permute([0, 2, 3, 1])
+}
+
+fn activated<const D: usize>(values: Array<D>, activation: Activation) -> Array<D> {
+    match activation {
+        Activation::Identity => values,
+        Activation::Relu => activation::relu(values),
+        Activation::LeakyRelu => activation::leaky_relu(values, f64::from(LEAKY_SLOPE)),
+        Activation::Gelu => activation::gelu(values),
+        Activation::Silu => activation::silu(values),
+        Activation::Tanh => values.tanh(),
+    }
+}
+
+struct Maker<'a> {
+    network: &'a Network,
+    device: &'a Device,
+    dtype: DType,
+}
+
+impl Maker<'_> {
+    fn steps(&self, prefix: &str, layers: &[Layer], shape: &mut Shape) -> Result<Vec<Step>, EvalError> {
+        let mut steps = Vec::with_capacity(layers.len());
+        for (index, layer) in layers.iter().enumerate() {
+            steps.push(self.step(&format!("{prefix}.{index}"), layer, *shape)?);
+            *shape = layer
+                .output_shape(*shape)
+                .map_err(|reason| EvalError::Unsupported { network: self.network.name.clone(), reason })?;
+        }
+        Ok(steps)
+    }
+
+    fn step(&self, name: &str, layer: &Layer, input: Shape) -> Result<Step, EvalError> {
+        Ok(match layer {
+            Layer::Branches { branches, norm, activation } => {
+                let channels = branches.iter().map(|branch| branch.channels).sum();
+                let (factors, bias) = fold(self.network, name, *norm, channels)?;
+                let weights: Vec<&[f32]> = (0..branches.len())
+                    .map(|index| tensor(self.network, &format!("{name}.branches.{index}.weight")))
+                    .collect::<Result<_, _>>()?;
+                let relu = *activation == Activation::Relu;
+                let encoding = self.network.description.encoding;
+                let layer =
+                    InputLayer::new(encoding, branches, &weights, (&factors, bias), relu, self.device);
+                Step::Input(
+                    Box::new(layer.cast(self.dtype)),
+                    if relu { Activation::Identity } else { *activation },
+                )
+            }
+            &Layer::Conv { kernel: 1, channels, norm, activation, .. } => {
+                let (weight, bias) = self.product(name, channels, 1, norm)?;
+                Step::Cells(weight, bias, activation)
+            }
+            &Layer::Conv { channels, padding: Padding::Valid, norm, activation, .. }
+            | &Layer::Dense { channels, norm, activation } => {
+                let (weight, bias) = self.product(name, channels, input.cells, norm)?;
+                Step::Board(weight, bias, activation)
+            }
+            &Layer::Conv { kernel, channels, norm, activation, .. } => {
+                let (factors, bias) = fold(self.network, name, norm, channels)?;
+                let own = tensor(self.network, &format!("{name}.weight"))?;
+                let each = own.len() / channels;
+                let weight = own.iter().enumerate().map(|(at, weight)| weight * factors[at / each]).collect();
+                let weight =
+                    TensorData::new::<f32, _>(weight, [channels, each / kernel / kernel, kernel, kernel]);
+                let bias = TensorData::new(bias, [channels]);
+                Step::Convolution(
+                    Array::from_data(weight, (self.device, self.dtype)),
+                    Array::from_data(bias, (self.device, self.dtype)),
+                    activation,
+                )
+            }
+            Layer::Residual { layers, activation } => {
+                let mut shape = input;
+                Step::Residual(self.steps(&format!("{name}.layers"), layers, &mut shape)?, *activation)
+            }
+            &Layer::Pool { pooling, size } => Step::Pool(pooling, size),
+            Layer::AppendMean => Step::AppendMean,
+        })
+    }
+
+    /// Weight `[cells * inputs, outputs]` and bias of a layer that sees `cells` cells at once; the file has for each
+    /// output the cells of an input one after another.
+    fn product(
+        &self,
+        name: &str,
+        outputs: usize,
+        cells: usize,
+        norm: bool,
+    ) -> Result<(Array<2>, Array<2>), EvalError> {
+        let (factors, bias) = fold(self.network, name, norm, outputs)?;
+        let own = tensor(self.network, &format!("{name}.weight"))?;
+        let each = own.len() / outputs;
+        let inputs = each / cells;
+        let mut weight = vec![0.0_f32; own.len()];
+        for (at, value) in own.iter().enumerate() {
+            let (output, input, cell) = (at / each, at % each / cells, at % cells);
+            weight[(cell * inputs + input) * outputs + output] = value * factors[output];
+        }
+        let on = |data: Vec<f32>, shape| {
+            Array::<2>::from_data(TensorData::new(data, shape), (self.device, self.dtype))
+        };
+        Ok((on(weight, [each, outputs]), on(bias, [1, outputs])))
+    }
+}

@@ -1,0 +1,99 @@
+//! Boards as they travel to a device: 200 bits each.
+//!
+//! 64 bits tell which squares hold something, then come four bits for each of these, at most 33 (32 men and an
+//! en-passant target), and four that are 1 when every state is to be raised by 16 (Cockfish's plane of ones).
+
+use board::Color;
+use nets::{Encoding, Squares};
+
+use crate::EvalError;
+
+/// Bytes of a board.
+pub(crate) const BYTES: usize = 25;
+
+/// Most squares that hold something.
+const MOST: usize = 33;
+
+/// States of a square without the raise.
+const RAISE: u8 = 16;
+
+/// Appends a board, given from its mover's side, in the states of `encoding`.
+///
+/// # Errors
+/// More squares hold something than chess allows.
+pub(crate) fn pack(
+    encoding: Encoding,
+    squares: &Squares,
+    turn: Color,
+    bytes: &mut Vec<u8>,
+) -> Result<(), EvalError> {
+    let states = encoding.states_of(squares, turn);
+    let first = bytes.len();
+    bytes.resize(first + BYTES, 0);
+    let board = &mut bytes[first..];
+    let mut held = 0;
+    for (square, state) in states.into_iter().enumerate() {
+        if state >= RAISE {
+            board[BYTES - 1] |= 1 << 4;
+        }
+        let state = state % RAISE;
+        if state == 0 {
+            continue;
+        }
+        if held == MOST {
+            return Err(EvalError::Device(format!("a board with more than {MOST} squares in use")));
+        }
+        board[square / 8] |= 1 << (square % 8);
+        board[8 + held / 2] |= state << (4 * (held % 2));
+        held += 1;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use board::{CastlingMode, Position};
+
+    use super::*;
+
+    /// The states that a device makes of 200 bits.
+    fn unpack(board: &[u8]) -> [u8; 64] {
+        let mut held = 0;
+        std::array::from_fn(|square| {
+            let raise = board[BYTES - 1] >> 4 << 4;
+            if board[square / 8] >> (square % 8) & 1 == 0 {
+                return raise;
+            }
+            held += 1;
+            (board[8 + (held - 1) / 2] >> (4 * ((held - 1) % 2)) & 15) + raise
+        })
+    }
+
+    #[test]
+    fn every_encoding_comes_back() {
+        let fens = [
+            "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
+            // 32 men and a target: 33 squares.
+            "rnbqkbnr/ppp1pppp/8/8/3pP3/7N/PPPP1PPP/RNBQKB1R b KQkq e3 0 3",
+            "8/8/8/4k3/8/8/4K3/8 b - - 0 1",
+        ];
+        let mut bytes = Vec::new();
+        let mut expected = Vec::new();
+        for fen in fens {
+            let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
+            for encoding in [Encoding::BatchFirst15, Encoding::Cockfish13, Encoding::ConvChess6] {
+                let squares = Squares::of(&position);
+                pack(encoding, &squares, position.turn(), &mut bytes).unwrap();
+                expected.push(encoding.states_of(&squares, position.turn()));
+            }
+        }
+        let found: Vec<[u8; 64]> = bytes.chunks(BYTES).map(unpack).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn too_full_a_board_is_refused() {
+        let squares = Squares([2; 64]);
+        assert!(pack(Encoding::BatchFirst15, &squares, Color::White, &mut Vec::new()).is_err());
+    }
+}

@@ -1,0 +1,99 @@
+//! What was measured once about a device: which batch is best, and which kernels are fastest.
+
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+use cubecl::config::{
+    CubeClRuntimeConfig, RuntimeConfig, cache::CacheConfig, environment::EnvironmentConfig,
+};
+
+use super::{LARGEST, SMALLEST};
+use crate::EvalError;
+
+/// Share of the best rate that is good enough: half the batch for a few percent is a bargain to a search.
+const GOOD_ENOUGH: f64 = 0.9;
+
+/// The folder for what can be measured again: `batch-first` in the user's cache folder.
+fn folder() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = set("XDG_CACHE_HOME")
+        .or_else(|| set("LOCALAPPDATA"))
+        .or_else(|| Some(set("HOME")?.join(".cache")))?;
+    Some(cache.join("batch-first"))
+}
+
+/// Tells the compiler of kernels where to keep them, unless the user has told it.
+pub(super) fn keep_kernels() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let Some(folder) = folder() else { return };
+        let environment =
+            EnvironmentConfig { path: CacheConfig::Directory(folder), ..EnvironmentConfig::default() };
+        let config = CubeClRuntimeConfig { environment, ..CubeClRuntimeConfig::default() };
+        CubeClRuntimeConfig::try_set(config.override_from_env());
+    });
+}
+
+/// The remembered batch for `key`, or the smallest that comes near the best rate; `rate` measures evaluations a second.
+///
+/// # Errors
+/// A measurement failed. What cannot be read or written down is measured again the next time.
+pub(super) fn preferred_batch(
+    key: &str,
+    mut rate: impl FnMut(usize) -> Result<f64, EvalError>,
+) -> Result<usize, EvalError> {
+    let file = folder().map(|folder| folder.join("preferred-batch.json"));
+    let read = || -> Option<BTreeMap<String, usize>> {
+        serde_json::from_slice(&fs::read(file.as_ref()?).ok()?).ok()
+    };
+    let mut known = read().unwrap_or_default();
+    if let Some(&size) = known.get(key).filter(|&&size| (1..=LARGEST).contains(&size)) {
+        return Ok(size);
+    }
+    let size = sweep(&mut rate)?;
+    known.insert(key.to_owned(), size);
+    if let (Some(file), Ok(text)) = (file, serde_json::to_vec_pretty(&known)) {
+        let part = file.with_extension(format!("part-{}", std::process::id()));
+        let written = fs::create_dir_all(file.parent().unwrap_or(&file))
+            .and_then(|()| fs::write(&part, text))
+            .and_then(|()| fs::rename(&part, &file));
+        if let Err(error) = written {
+            tracing::debug!(%error, "the preferred batch could not be kept");
+        }
+    }
+    Ok(size)
+}
+
+/// Sizes are doubled until the rate no longer grows.
+fn sweep(rate: &mut impl FnMut(usize) -> Result<f64, EvalError>) -> Result<usize, EvalError> {
+    let mut rates = Vec::new();
+    let mut size = SMALLEST;
+    while size <= LARGEST {
+        let found = rate(size)?;
+        tracing::info!(batch = size, "{found:.0} evaluations a second");
+        rates.push((size, found));
+        let best_before = rates[..rates.len() - 1].iter().map(|rate| rate.1).fold(0.0, f64::max);
+        if found < 1.05 * best_before {
+            break;
+        }
+        size *= 2;
+    }
+    let best = rates.iter().map(|rate| rate.1).fold(0.0, f64::max);
+    let first = rates.iter().find(|rate| rate.1 >= GOOD_ENOUGH * best);
+    Ok(first.map_or(SMALLEST, |rate| rate.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sweep_takes_the_smallest_good_batch() {
+        let of = |rates: &[f64]| {
+            let mut left = rates.iter();
+            sweep(&mut |_| Ok(*left.next().unwrap_or(&0.0))).unwrap()
+        };
+        assert_eq!(of(&[100.0, 190.0, 300.0, 310.0, 305.0]), 512);
+        assert_eq!(of(&[100.0, 101.0]), 128);
+        assert_eq!(of(&[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]), 8192);
+    }
+}

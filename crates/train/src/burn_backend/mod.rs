@@ -1,0 +1,349 @@
+//! The same training in [Burn](https://burn.dev): a second opinion on our own kernels, and the way to other devices.
+
+mod devices;
+mod forward;
+mod loss;
+
+use std::{collections::BTreeMap, thread};
+
+use burn::tensor::{Device, Tensor as Array, TensorData};
+pub use devices::BurnDevices;
+use forward::{Graph, Statistics};
+use nets::{Description, HeadKind, Network, Tensor, TensorKind, TensorSpec};
+
+use crate::{
+    Backend, Examples, Objective, OptimizerKind, OptimizerSettings, OptimizerState, Step, TrainError,
+    backend::check_together,
+};
+
+/// What a part of a batch came to.
+struct Learned {
+    step: Step,
+    gradients: BTreeMap<String, Array<1>>,
+    statistics: Statistics,
+}
+
+/// A trained tensor, flat, with the optimizer's moments.
+#[derive(Clone, Debug)]
+struct Parameter {
+    spec: TensorSpec,
+    value: Array<1>,
+    first: Array<1>,
+    second: Array<1>,
+}
+
+/// Trains heads of a network (with the trunk before them) on Burn's devices.
+///
+/// Several devices share each batch: every one has its part of the positions, its own statistics and, for the ordinal
+/// loss, the pairs among its own; gradients and statistics are averaged by the parts' sizes, the first device keeps the
+/// weights.
+#[derive(Debug)]
+pub struct BurnBackend {
+    /// Running statistics and all that is not trained here; the parameters' values may be old.
+    network: Network,
+    objectives: Vec<Objective>,
+    settings: OptimizerSettings,
+    devices: BurnDevices,
+    parameters: BTreeMap<String, Parameter>,
+    steps: u64,
+}
+
+fn failed(error: impl std::fmt::Display) -> TrainError {
+    TrainError::Backend(format!("Burn: {error}"))
+}
+
+impl BurnBackend {
+    /// Ready to train heads of `network`.
+    ///
+    /// # Errors
+    /// An objective is impossible or the network has no such head.
+    pub fn new(
+        network: Network,
+        objectives: &[Objective],
+        settings: OptimizerSettings,
+        devices: BurnDevices,
+    ) -> Result<Self, TrainError> {
+        if settings.dropout > 0.0 {
+            return Err(TrainError::Config(
+                "the backend `burn` knows no dropout; leave out optimizer.dropout".to_owned(),
+            ));
+        }
+        check_together(objectives).map_err(TrainError::Config)?;
+        for objective in objectives {
+            if network.description.head(objective.head).is_none() {
+                return Err(TrainError::Config(format!(
+                    "the network `{}` has no {} head",
+                    network.name,
+                    objective.head.name()
+                )));
+            }
+        }
+        let device = devices.first();
+        let mut parameters = BTreeMap::new();
+        for spec in network.description.tensors().map_err(TrainError::Config)? {
+            let part = spec.name.split('.').next().unwrap_or_default();
+            let statistic = matches!(spec.kind, TensorKind::NormMean | TensorKind::NormVariance);
+            let trained = objectives.iter().any(|objective| objective.head.name() == part);
+            if statistic || (part != "trunk" && !trained) {
+                continue;
+            }
+            let zeros = Array::zeros([spec.shape.iter().product::<usize>()], device);
+            let value = array(&network, &spec.name, device)?;
+            let parameter = Parameter { value, first: zeros.clone(), second: zeros, spec };
+            parameters.insert(parameter.spec.name.clone(), parameter);
+        }
+        Ok(Self { network, objectives: objectives.to_vec(), settings, devices, parameters, steps: 0 })
+    }
+
+    /// Moves the running statistics towards a batch's.
+    fn take_statistics(&mut self, statistics: Statistics) -> Result<(), TrainError> {
+        let keep = self.settings.norm_momentum;
+        for (prefix, mean, variance) in statistics {
+            for (part, values) in [("mean", mean), ("variance", variance)] {
+                let values = values.try_into_vec_as::<f32>().map_err(failed)?;
+                let name = format!("{prefix}.norm.{part}");
+                let running = self
+                    .network
+                    .tensors
+                    .get_mut(&name)
+                    .ok_or_else(|| failed(format!("no tensor `{name}`")))?;
+                for (running, value) in running.data.iter_mut().zip(values) {
+                    *running = keep * *running + (1.0 - keep) * value;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One step of Adam with bias correction, or of RMSprop; both with decoupled weight decay.
+    fn update(
+        &mut self,
+        mut gradients: BTreeMap<String, Array<1>>,
+        learning_rate: f32,
+    ) -> Result<(), TrainError> {
+        let OptimizerSettings { kind, mut beta1, beta2, epsilon, weight_decay, l2, clip, .. } = self.settings;
+        if clip > 0.0 {
+            let mut squares = 0.0_f64;
+            for gradient in gradients.values() {
+                let sum = (gradient.clone() * gradient.clone()).sum();
+                squares += f64::from(sum.try_into_scalar::<f32>().map_err(failed)?);
+            }
+            let norm = squares.sqrt() as f32;
+            if norm > clip {
+                gradients =
+                    gradients.into_iter().map(|(name, value)| (name, value * (clip / norm))).collect();
+            }
+        }
+        self.steps += 1;
+        let exponent = i32::try_from(self.steps).unwrap_or(i32::MAX);
+        let mut correct1 = (1.0 - f64::from(beta1).powi(exponent)) as f32;
+        let mut correct2 = (1.0 - f64::from(beta2).powi(exponent)) as f32;
+        if kind == OptimizerKind::Rmsprop {
+            (beta1, correct1, correct2) = (0.0, 1.0, 1.0);
+        }
+        for (name, parameter) in &mut self.parameters {
+            // A weight that the loss does not reach has no gradient.
+            let Some(mut gradient) = gradients.remove(name) else { continue };
+            if l2 > 0.0 && parameter.spec.kind == TensorKind::Weight {
+                gradient = gradient + parameter.value.clone() * l2;
+            }
+            parameter.first = parameter.first.clone() * beta1 + gradient.clone() * (1.0 - beta1);
+            parameter.second = parameter.second.clone() * beta2 + gradient.clone() * gradient * (1.0 - beta2);
+            let root = (parameter.second.clone() / correct2).sqrt() + epsilon;
+            let mut step = parameter.first.clone() / correct1 / root;
+            if weight_decay > 0.0 && parameter.spec.kind == TensorKind::Weight {
+                step = step + parameter.value.clone() * weight_decay;
+            }
+            parameter.value = parameter.value.clone() - step * learning_rate;
+        }
+        Ok(())
+    }
+
+    fn graph<'a>(&'a self, device: &'a Device) -> Graph<'a> {
+        Graph { network: &self.network, device, products: self.devices.products }
+    }
+
+    /// Loss, logits and gradients of a batch, with the batch statistics of the forward pass.
+    fn learn(&self, batch: &Examples) -> Result<Learned, TrainError> {
+        let devices = &self.devices.all;
+        let each = batch.squares.len().div_ceil(devices.len()).max(1);
+        if devices.len() == 1 || batch.squares.len() <= each {
+            return self.learn_on(self.devices.first(), batch);
+        }
+        let parts: Vec<Examples> = (0..batch.squares.len())
+            .step_by(each)
+            .map(|start| batch.part(start..(start + each).min(batch.squares.len())))
+            .collect();
+        let learned = thread::scope(|scope| {
+            let threads: Vec<_> = devices
+                .iter()
+                .zip(&parts)
+                .map(|(device, part)| scope.spawn(move || self.learn_on(device, part)))
+                .collect();
+            let join = |thread: thread::ScopedJoinHandle<'_, _>| {
+                thread.join().unwrap_or_else(|_| Err(failed("a device's thread ended")))
+            };
+            threads.into_iter().map(join).collect::<Result<Vec<_>, _>>()
+        })?;
+        let shares = parts.iter().map(|part| part.squares.len() as f32 / batch.squares.len() as f32);
+        Ok(self.average(learned.into_iter().zip(shares)))
+    }
+
+    /// The parts' results as one, each with its share.
+    fn average(&self, parts: impl Iterator<Item = (Learned, f32)>) -> Learned {
+        let home = self.devices.first();
+        let heads = self.objectives.len();
+        let step = Step { loss: 0.0, losses: vec![0.0; heads], logits: vec![Vec::new(); heads] };
+        let mut sum = Learned { step, gradients: BTreeMap::new(), statistics: Vec::new() };
+        for (part, share) in parts {
+            sum.step.loss += share * part.step.loss;
+            for (sum, loss) in sum.step.losses.iter_mut().zip(part.step.losses) {
+                *sum += share * loss;
+            }
+            for (all, logits) in sum.step.logits.iter_mut().zip(part.step.logits) {
+                all.extend(logits);
+            }
+            for (name, gradient) in part.gradients {
+                let gradient = gradient.to_device(home) * share;
+                let gradient = match sum.gradients.remove(&name) {
+                    Some(sum) => sum + gradient,
+                    None => gradient,
+                };
+                sum.gradients.insert(name, gradient);
+            }
+            let is_first = sum.statistics.is_empty();
+            for (at, (prefix, mean, variance)) in part.statistics.into_iter().enumerate() {
+                let [mean, variance] = [mean, variance].map(|values| values.to_device(home) * share);
+                if is_first {
+                    sum.statistics.push((prefix, mean, variance));
+                } else {
+                    let (_, sum_mean, sum_variance) = &mut sum.statistics[at];
+                    *sum_mean = sum_mean.clone() + mean;
+                    *sum_variance = sum_variance.clone() + variance;
+                }
+            }
+        }
+        sum
+    }
+
+    fn learn_on(&self, device: &Device, batch: &Examples) -> Result<Learned, TrainError> {
+        let graph = self.graph(device);
+        let leaf = |value: &Array<1>| value.clone().to_device(device).autodiff().require_grad();
+        let leaves: BTreeMap<String, Array<1>> =
+            self.parameters.iter().map(|(name, parameter)| (name.clone(), leaf(&parameter.value))).collect();
+        let mut statistics = Statistics::new();
+        let heads: Vec<HeadKind> = self.objectives.iter().map(|objective| objective.head).collect();
+        let outputs = graph.forward(&heads, &leaves, batch, Some(&mut statistics))?;
+        let mut step = Step::default();
+        let mut total: Option<Array<1>> = None;
+        let mut losses = Vec::with_capacity(heads.len());
+        for (objective, output) in self.objectives.iter().zip(&outputs) {
+            let loss = graph.loss(objective, output.clone(), batch);
+            if let Some(loss) = loss.clone() {
+                let weighted = loss * objective.weight;
+                total = Some(match total {
+                    Some(total) => total + weighted,
+                    None => weighted,
+                });
+            }
+            losses.push(loss);
+        }
+        let mut gradients = BTreeMap::new();
+        if let Some(total) = &total {
+            let mut found = total.backward();
+            let own = |(name, leaf): (String, Array<1>)| Some((name, leaf.grad_remove(&mut found)?));
+            gradients = leaves.into_iter().filter_map(own).collect();
+        }
+        // Reading waits for the device: last.
+        for output in outputs {
+            step.logits.push(output.inner().try_into_vec_as::<f32>().map_err(failed)?);
+        }
+        let scalar = |value: Option<Array<1>>| match value {
+            Some(value) => value.inner().try_into_scalar::<f32>().map_err(failed),
+            None => Ok(0.0),
+        };
+        step.losses = losses.into_iter().map(scalar).collect::<Result<_, _>>()?;
+        step.loss = scalar(total)?;
+        Ok(Learned { step, gradients, statistics })
+    }
+}
+
+/// A tensor of the network, flat.
+fn array(network: &Network, name: &str, device: &Device) -> Result<Array<1>, TrainError> {
+    let tensor = network.tensor(name).ok_or_else(|| failed(format!("no tensor `{name}`")))?;
+    Ok(Array::from_data(TensorData::new(tensor.data.clone(), [tensor.data.len()]), device))
+}
+
+impl Backend for BurnBackend {
+    fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<Step, TrainError> {
+        let learned = self.learn(batch)?;
+        self.update(learned.gradients, learning_rate)?;
+        self.take_statistics(learned.statistics)?;
+        Ok(learned.step)
+    }
+
+    fn logits(&mut self, head: HeadKind, batch: &Examples) -> Result<Vec<f32>, TrainError> {
+        if !self.objectives.iter().any(|objective| objective.head == head) {
+            return Err(failed(format!("the {} head is not trained here", head.name())));
+        }
+        let weights: BTreeMap<String, Array<1>> =
+            self.parameters.iter().map(|(name, parameter)| (name.clone(), parameter.value.clone())).collect();
+        let mut outputs = self.graph(self.devices.first()).forward(&[head], &weights, batch, None)?;
+        let output = outputs.pop().ok_or_else(|| failed("no output"))?;
+        output.try_into_vec_as::<f32>().map_err(failed)
+    }
+
+    fn network(&self) -> Result<Network, TrainError> {
+        let mut network = self.network.clone();
+        for (name, parameter) in &self.parameters {
+            let data = parameter.value.clone().try_into_vec_as::<f32>().map_err(failed)?;
+            network.tensors.insert(name.clone(), Tensor { shape: parameter.spec.shape.clone(), data });
+        }
+        Ok(network)
+    }
+
+    fn optimizer(&self) -> Result<OptimizerState, TrainError> {
+        let mut state = OptimizerState { steps: self.steps, ..OptimizerState::default() };
+        for (name, parameter) in &self.parameters {
+            for (part, moment) in [("first", &parameter.first), ("second", &parameter.second)] {
+                let data = moment.clone().try_into_vec_as::<f32>().map_err(failed)?;
+                let tensor = Tensor { shape: parameter.spec.shape.clone(), data };
+                state.tensors.insert(format!("{part}.{name}"), tensor);
+            }
+        }
+        Ok(state)
+    }
+
+    fn restore(&mut self, network: &Network, optimizer: &OptimizerState) -> Result<(), TrainError> {
+        if network.description != self.network.description {
+            return Err(TrainError::Backend("the saved network has another description".to_owned()));
+        }
+        let (settings, devices) = (self.settings.clone(), self.devices.clone());
+        let mut fresh = Self::new(network.clone(), &self.objectives, settings, devices)?;
+        fresh.steps = optimizer.steps;
+        for (name, parameter) in &mut fresh.parameters {
+            for (part, moment) in [("first", &mut parameter.first), ("second", &mut parameter.second)] {
+                let name = format!("{part}.{name}");
+                match optimizer.tensors.get(&name) {
+                    Some(tensor) if tensor.shape == parameter.spec.shape => {
+                        let data = TensorData::new(tensor.data.clone(), [tensor.data.len()]);
+                        *moment = Array::from_data(data, fresh.devices.first());
+                    }
+                    None if optimizer.steps == 0 => {}
+                    _ => {
+                        return Err(TrainError::Backend(format!(
+                            "the saved optimizer state does not fit: `{name}` is missing or has another shape"
+                        )));
+                    }
+                }
+            }
+        }
+        *self = fresh;
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        let Description { heads, .. } = &self.network.description;
+        format!("Burn, {}, {} of {} heads", self.devices, self.objectives.len(), heads.len())
+    }
+}

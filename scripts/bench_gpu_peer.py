@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Evaluations a second on a GPU: ours against PyTorch with the same weights, alternating, batch after batch.
+
+    scripts/bench_gpu_peer.py networks/batch-first.safetensors --program target/release/batch-first --device cuda:0
+
+PyTorch runs in bf16, channels last, compiled (`torch.compile`) and captured in a CUDA graph; both sides get boards of one
+byte a square (ours: packed) from the host, compute all heads, and bring values and a few move scores a board back. A last
+column says how far PyTorch's values are from single precision, so that speed is not bought with nonsense.
+"""
+
+import argparse
+import json
+import statistics
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+import torch
+from torch import nn
+
+PLANES = 15
+EPSILON = 1e-5
+# Move scores that come back for each board: about as many as a position has legal moves.
+MOVES = 32
+
+
+def read_network(path):
+    """Description and tensors of a weight file."""
+    data = Path(path).read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    entries = json.loads(data[8 : 8 + length])
+    header = json.loads(entries.pop("__metadata__")["batch-first"])
+    tensors = {}
+    for name, entry in entries.items():
+        start, end = (8 + length + offset for offset in entry["data_offsets"])
+        values = torch.frombuffer(bytearray(data[start:end]), dtype=torch.float32)
+        tensors[name] = values.reshape(entry["shape"])
+    return header["description"], tensors
+
+
+class Layer(nn.Module):
+    """A layer of the description, batch norm folded."""
+
+    def __init__(self, prefix, spec, tensors):
+        super().__init__()
+        self.spec = spec
+        self.kind = spec["layer"]
+        self.inner = nn.ModuleList(
+            Layer(f"{prefix}.layers.{index}", part, tensors) for index, part in enumerate(spec.get("layers", []))
+        )
+        if self.kind == "branches":
+            channels = sum(branch["channels"] for branch in spec["branches"])
+            factor, bias = self.fold(prefix, spec.get("norm", True), channels, tensors)
+            self.bias = nn.Parameter(bias)
+            self.weights, first = nn.ParameterList(), 0
+            for index, branch in enumerate(spec["branches"]):
+                span = slice(first, first + branch["channels"])
+                first += branch["channels"]
+                weight = tensors[f"{prefix}.branches.{index}.weight"]
+                self.weights.append(nn.Parameter(weight * factor[span, None, None, None]))
+        elif self.kind == "conv":
+            factor, bias = self.fold(prefix, spec["norm"], spec["channels"], tensors)
+            self.weight = nn.Parameter(tensors[prefix + ".weight"] * factor[:, None, None, None])
+            self.bias = nn.Parameter(bias)
+        elif self.kind not in ("residual", "append-mean"):
+            raise SystemExit(f"PyTorch's side does not know the layer {self.kind}")
+
+    @staticmethod
+    def fold(prefix, norm, channels, tensors):
+        if not norm:
+            return torch.ones(channels), tensors[prefix + ".bias"]
+        part = {name: tensors[f"{prefix}.norm.{name}"] for name in ("scale", "shift", "mean", "variance")}
+        factor = part["scale"] / torch.sqrt(part["variance"] + EPSILON)
+        return factor, part["shift"] - part["mean"] * factor
+
+    def forward(self, boards):
+        if self.kind == "append-mean":
+            return torch.cat([boards, boards.mean((2, 3), keepdim=True).expand_as(boards)], 1)
+        if self.kind == "residual":
+            result = boards
+            for layer in self.inner:
+                result = layer(result)
+            result = result + boards
+        elif self.kind == "branches":
+            parts = []
+            for branch, weight in zip(self.spec["branches"], self.weights):
+                reach = [step * (size - 1) for size, step in zip(branch["kernel"], branch["dilation"])]
+                before = [total // 2 for total in reach]
+                after = [total - start for total, start in zip(reach, before)]
+                padded = nn.functional.pad(boards, (before[1], after[1], before[0], after[0]))
+                parts.append(nn.functional.conv2d(padded, weight, dilation=branch["dilation"]))
+            result = torch.cat(parts, 1) + self.bias[None, :, None, None]
+        else:
+            edge = self.spec["kernel"] // 2 if self.spec["padding"] == "same" else 0
+            result = nn.functional.conv2d(boards, self.weight, self.bias, padding=edge)
+        return torch.relu(result) if self.spec["activation"] == "relu" else result
+
+
+class Net(nn.Module):
+    """Squares (one byte each) and places of moves to values and move scores."""
+
+    def __init__(self, description, tensors):
+        super().__init__()
+        build = lambda name, layers: nn.Sequential(
+            *(Layer(f"{name}.{index}", spec, tensors) for index, spec in enumerate(layers))
+        )
+        self.trunk = build("trunk", description["trunk"])
+        self.heads = nn.ModuleDict({head["kind"]: build(head["kind"], head["layers"]) for head in description["heads"]})
+
+    def forward(self, squares, places):
+        planes = nn.functional.one_hot(squares.long(), PLANES + 1)[..., 1:]
+        planes = planes.reshape(-1, 8, 8, PLANES).permute(0, 3, 1, 2)
+        trunk = self.trunk(planes.to(next(self.parameters()).dtype).contiguous(memory_format=torch.channels_last))
+        parts = []
+        if "value" in self.heads:
+            parts.append(self.heads["value"](trunk).flatten())
+        if "moves" in self.heads:
+            scores = self.heads["moves"](trunk).permute(0, 2, 3, 1).reshape(-1)
+            parts.append(scores.gather(0, places))
+        return torch.cat(parts).float()
+
+
+def theirs(path, squares, batch, seconds, device):
+    description, tensors = read_network(path)
+    exact = Net(description, tensors).to(device)
+    network = Net(description, tensors).to(device, torch.bfloat16, memory_format=torch.channels_last)
+    compiled = torch.compile(network, mode="default", dynamic=False)
+    boards = squares[torch.arange(batch) % len(squares)].pin_memory()
+    places = (torch.arange(batch)[:, None] * 4672 + torch.randint(0, 4672, (batch, MOVES))).flatten().pin_memory()
+    on_device, at_device = boards.to(device), places.to(device)
+    with torch.inference_mode():
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                compiled(on_device, at_device)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            output = compiled(on_device, at_device)
+        host = torch.empty(output.shape, pin_memory=True)
+
+        def run():
+            on_device.copy_(boards, non_blocking=True)
+            at_device.copy_(places, non_blocking=True)
+            graph.replay()
+            host.copy_(output, non_blocking=True)
+
+        run()
+        torch.cuda.synchronize()
+        if "value" in exact.heads:
+            expected = exact(boards.to(device), places.to(device))[:batch].cpu()
+            off = ((host[:batch] - expected).norm() / expected.norm()).item()
+        else:
+            off = float("nan")
+        rates = []
+        for _ in range(5):
+            start, done = time.perf_counter(), 0
+            while time.perf_counter() - start < seconds / 5:
+                run()
+                run()
+                torch.cuda.synchronize()
+                done += 2 * batch
+            rates.append(done / (time.perf_counter() - start))
+    return statistics.median(rates), off
+
+
+def ours(program, path, batch, seconds, device):
+    command = [program, "bench", "eval", "--net", path, "--device", device, "--json", "--both"]
+    command += ["--batch", str(batch), "--seconds", str(seconds)]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    return json.loads(lines[-1])["evaluations_per_second"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("network", nargs="+")
+    parser.add_argument("--program", default="target/release/batch-first")
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--batch", type=int, action="append")
+    parser.add_argument("--seconds", type=float, default=1.0)
+    args = parser.parse_args()
+    where = Path("bench-squares.bin")
+    subprocess.run(
+        [args.program, "bench", "eval", "--batch", "1", "--seconds", "0.01", "--path", "portable", "--head", "value"]
+        + ["--squares-out", str(where)],
+        check=True,
+        capture_output=True,
+    )
+    squares = torch.frombuffer(bytearray(where.read_bytes()), dtype=torch.uint8).reshape(-1, 64)
+    where.unlink()
+    print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name(0)}")
+    print(f"{'network':<36} {'batch':>6} {'ours/s':>12} {'PyTorch/s':>12} {'ratio':>6} {'bf16 off by':>12}")
+    for path in args.network:
+        for batch in args.batch or [64, 128, 256, 512, 1024, 2048, 4096, 8192]:
+            own = ours(args.program, path, batch, args.seconds, args.device)
+            other, off = theirs(path, squares, batch, args.seconds, "cuda:0")
+            print(f"{Path(path).stem:<36} {batch:>6} {own:>12.0f} {other:>12.0f} {own / other:>6.2f} {off:>12.4f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
