@@ -47,3 +47,10 @@ bench-eval *ARGS:
 # Our evaluation against ONNX Runtime and OpenVINO in one run (pip install onnx onnxruntime openvino numpy)
 bench-peers *ARGS:
     cargo build --release && scripts/bench_peers.py {{ARGS}}
+
+# Networks on a GPU, or on Mesa's software Vulkan (mesa-vulkan-drivers): every kind of layer, training, real positions
+gpu DEVICE='vulkan:0':
+    cargo build --profile gpu-check -p batch-first -p batch-first-eval -p batch-first-train --features batch-first/untuned-wgpu --bins --lib --test burn
+    cargo test --profile gpu-check -p batch-first -p batch-first-eval -p batch-first-train --features batch-first/untuned-wgpu --lib gpu::
+    BATCH_FIRST_TRAIN_ON={{DEVICE}} cargo test --profile gpu-check -p batch-first -p batch-first-eval -p batch-first-train --features batch-first/untuned-wgpu --test burn -- devices_that outputs_equal
+    scripts/check_gpu.sh target/gpu-check/batch-first {{DEVICE}}

@@ -65,8 +65,18 @@ pub struct GpuOptions {
 /// The smallest batch that is run; larger ones are padded to this times a power of two.
 const SMALLEST: usize = 128;
 
-/// The largest batch that a device runs at once; more is done in parts.
+/// The largest batch that a device runs at once, if its buffers can hold the activations; more is done in parts.
 const LARGEST: usize = 8192;
+
+/// Bytes of activations that a device can be trusted to hold in one piece. Software that plays a GPU refuses pages of 256 MiB,
+/// and memory is handed out in pages of several pieces.
+fn buffer_bytes(name: DeviceName, is_card: bool) -> usize {
+    match name {
+        _ if !is_card => 16 << 20,
+        DeviceName::Cuda(_) => 1 << 30,
+        _ => 256 << 20,
+    }
+}
 
 /// Threads that feed a device.
 const FEEDERS: usize = 2;
@@ -103,12 +113,14 @@ impl GpuEvaluator {
         for &name in &options.devices {
             let device = devices::open(name)?;
             let precision = caught(|| options.precision.unwrap_or_else(|| best_precision(&device)))?;
-            let model =
-                caught(|| device.identity())?.map_or_else(|| name.to_string(), |identity| identity.name);
-            let runner = caught(|| Runner::new(&network, device, precision))??;
+            let identity = caught(|| device.identity())?;
+            let is_card = identity.as_ref().is_some_and(|identity| identity.physical.is_some());
+            let model = identity.map_or_else(|| name.to_string(), |identity| identity.name);
+            let bytes = buffer_bytes(name, is_card);
+            let runner = caught(|| Runner::new(&network, device, precision, bytes))??;
             if options.preferred_batch.is_none() {
                 let key = format!("{model}, {}, {}", precision.name(), network.fingerprint());
-                preferred += tuned::preferred_batch(&key, |size| runner.rate(size))?;
+                preferred += tuned::preferred_batch(&key, runner.largest, |size| runner.rate(size))?;
             }
             // Whatever is wrong with the device or its compiler shows now, not in the middle of a game.
             runner.rate(SMALLEST)?;
@@ -222,12 +234,21 @@ struct Runner {
     network: Arc<Network>,
     device: Device,
     layers: DeviceNetwork,
+    /// A power of two.
+    largest: usize,
 }
 
 impl Runner {
-    fn new(network: &Arc<Network>, device: Device, precision: GpuPrecision) -> Result<Self, EvalError> {
+    fn new(
+        network: &Arc<Network>,
+        device: Device,
+        precision: GpuPrecision,
+        bytes: usize,
+    ) -> Result<Self, EvalError> {
         let layers = DeviceNetwork::new(network, &device, precision.dtype())?;
-        Ok(Self { network: Arc::clone(network), device, layers })
+        let most = (bytes / layers.widest.max(1)).clamp(SMALLEST, LARGEST);
+        let largest = 1 << most.ilog2();
+        Ok(Self { network: Arc::clone(network), device, layers, largest })
     }
 
     /// Calibrated scores of a checked batch.
@@ -252,7 +273,7 @@ impl Runner {
                 .copied()
                 .filter(|&kind| asked.iter().any(|&at| asks(&batch.queries[at], kind)))
                 .collect();
-            for asked in asked.chunks(LARGEST) {
+            for asked in asked.chunks(self.largest) {
                 self.part(batch, asked, &kinds, &mut scores)?;
             }
         }
@@ -295,7 +316,7 @@ impl Runner {
         }
         let logits = Array::cat(read, 0)
             .try_into_vec_as::<f32>()
-            .map_err(|error| EvalError::Device(error.to_string()))?;
+            .map_err(|error| EvalError::Device(cause(&error.to_string())))?;
         let calibration = &self.network.calibration;
         let mut rest = logits.as_slice();
         for kind in heads {
@@ -350,6 +371,12 @@ impl Runner {
         }
         Ok(done as f64 / start.elapsed().as_secs_f64())
     }
+}
+
+/// The last cause in a chain of them, which is the first thing that went wrong.
+fn cause(text: &str) -> String {
+    let last = text.rsplit("Caused by:").next().unwrap_or(text);
+    last.split("No backtrace").next().unwrap_or(last).trim().to_owned()
 }
 
 /// The size at which so many positions are run.

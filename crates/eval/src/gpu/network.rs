@@ -1,6 +1,6 @@
 //! A network on a device: batch norm folded, weights uploaded once, activations channels-last.
 
-use std::collections::BTreeMap;
+use std::{cell::Cell, collections::BTreeMap};
 
 use burn::tensor::{
     DType, Device, Int, Tensor as Array, TensorData, activation,
@@ -20,6 +20,8 @@ use crate::{
 pub(crate) struct DeviceNetwork {
     trunk: Vec<Step>,
     heads: BTreeMap<HeadKind, Vec<Step>>,
+    /// Bytes of a board's largest activations; sums may lie there in single precision.
+    pub widest: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -51,7 +53,7 @@ impl DeviceNetwork {
     /// # Errors
     /// A layer cannot be run, or a tensor is missing.
     pub fn new(network: &Network, device: &Device, dtype: DType) -> Result<Self, EvalError> {
-        let maker = Maker { network, device, dtype };
+        let maker = Maker { network, device, dtype, widest: Cell::new(0) };
         let description = &network.description;
         let mut shape = description.input_shape();
         let trunk = maker.steps("trunk", &description.trunk, &mut shape)?;
@@ -60,7 +62,7 @@ impl DeviceNetwork {
             let mut shape = shape;
             heads.insert(head.kind, maker.steps(head.kind.name(), &head.layers, &mut shape)?);
         }
-        Ok(Self { trunk, heads })
+        Ok(Self { trunk, heads, widest: maker.widest.get() * size_of::<f32>() })
     }
 
     /// Do the heads share layers?
@@ -177,6 +179,8 @@ struct Maker<'a> {
     network: &'a Network,
     device: &'a Device,
     dtype: DType,
+    /// Numbers of a board's largest activations so far.
+    widest: Cell<usize>,
 }
 
 impl Maker<'_> {

@@ -6,7 +6,7 @@ use cubecl::config::{
     CubeClRuntimeConfig, RuntimeConfig, cache::CacheConfig, environment::EnvironmentConfig,
 };
 
-use super::{LARGEST, SMALLEST};
+use super::SMALLEST;
 use crate::EvalError;
 
 /// Share of the best rate that is good enough: half the batch for a few percent is a bargain to a search.
@@ -33,12 +33,13 @@ pub(super) fn keep_kernels() {
     });
 }
 
-/// The remembered batch for `key`, or the smallest that comes near the best rate; `rate` measures evaluations a second.
+/// The remembered batch for `key`, or the smallest up to `largest` that comes near the best rate; `rate` measures evaluations a second.
 ///
 /// # Errors
 /// A measurement failed. What cannot be read or written down is measured again the next time.
 pub(super) fn preferred_batch(
     key: &str,
+    largest: usize,
     mut rate: impl FnMut(usize) -> Result<f64, EvalError>,
 ) -> Result<usize, EvalError> {
     let file = folder().map(|folder| folder.join("preferred-batch.json"));
@@ -46,10 +47,10 @@ pub(super) fn preferred_batch(
         serde_json::from_slice(&fs::read(file.as_ref()?).ok()?).ok()
     };
     let mut known = read().unwrap_or_default();
-    if let Some(&size) = known.get(key).filter(|&&size| (1..=LARGEST).contains(&size)) {
+    if let Some(&size) = known.get(key).filter(|&&size| (1..=largest).contains(&size)) {
         return Ok(size);
     }
-    let size = sweep(&mut rate)?;
+    let size = sweep(largest, &mut rate)?;
     known.insert(key.to_owned(), size);
     if let (Some(file), Ok(text)) = (file, serde_json::to_vec_pretty(&known)) {
         let part = file.with_extension(format!("part-{}", std::process::id()));
@@ -64,10 +65,10 @@ pub(super) fn preferred_batch(
 }
 
 /// Sizes are doubled until the rate no longer grows.
-fn sweep(rate: &mut impl FnMut(usize) -> Result<f64, EvalError>) -> Result<usize, EvalError> {
+fn sweep(largest: usize, rate: &mut impl FnMut(usize) -> Result<f64, EvalError>) -> Result<usize, EvalError> {
     let mut rates = Vec::new();
     let mut size = SMALLEST;
-    while size <= LARGEST {
+    while size <= largest {
         let found = rate(size)?;
         tracing::info!(batch = size, "{found:.0} evaluations a second");
         rates.push((size, found));
@@ -90,7 +91,7 @@ mod tests {
     fn the_sweep_takes_the_smallest_good_batch() {
         let of = |rates: &[f64]| {
             let mut left = rates.iter();
-            sweep(&mut |_| Ok(*left.next().unwrap_or(&0.0))).unwrap()
+            sweep(8192, &mut |_| Ok(*left.next().unwrap_or(&0.0))).unwrap()
         };
         assert_eq!(of(&[100.0, 190.0, 300.0, 310.0, 305.0]), 512);
         assert_eq!(of(&[100.0, 101.0]), 128);
