@@ -9,6 +9,7 @@ use crate::{Answered, Batch, EvalError, Evaluator, Scores};
 pub struct Mock {
     seed: u64,
     spread: f32,
+    preferred: usize,
     waiting: VecDeque<Batch>,
 }
 
@@ -16,7 +17,13 @@ impl Mock {
     /// Different seeds are different "networks".
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { seed, spread: 500.0, waiting: VecDeque::new() }
+        Self { seed, spread: 500.0, preferred: 64, waiting: VecDeque::new() }
+    }
+
+    /// Says that it likes batches of this size.
+    #[must_use]
+    pub fn preferring(self, preferred: usize) -> Self {
+        Self { preferred, ..self }
     }
 
     /// Uniform in ±spread, in whole centipawns.
@@ -54,7 +61,7 @@ impl Evaluator for Mock {
     }
 
     fn preferred_batch(&self) -> usize {
-        64
+        self.preferred
     }
 
     fn largest_batch(&self) -> usize {

@@ -242,6 +242,9 @@ pub(crate) trait DepthFirst {
             }
             let interrupted = found.iter().any(|line| line.bound != Bound::Exact);
             lines = found;
+            if let Some(SearchInfo { score: Score::Centipawns(value), pv, .. }) = lines.first() {
+                watch.note_depth(pv[0], *value, None);
+            }
             let only_move = root.legal_moves().len() == 1 && limits.clock.is_some() && !watch.must_wait();
             if interrupted || only_move || is_decided(&lines, wanted, depth, limits) {
                 break;

@@ -5,7 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Clock, Control, Limits};
+use board::Move;
+
+use crate::{Clock, Control, Limits, score::Value};
 
 /// When to stop: `soft` before something new is begun, `hard` at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +45,49 @@ fn shares(clock: Clock, overhead: Duration) -> (Duration, Duration) {
     (soft, (share * 4).min(most))
 }
 
+/// What the usual time is multiplied by when the best move has been the same for 0, 1, 2 … depths.
+const BY_STABILITY: [f64; 5] = [1.5, 1.2, 1.0, 0.85, 0.75];
+
+/// What it is multiplied by where none and where all of the evaluations went into the best move.
+const BY_SHARE: [f64; 2] = [1.4, 0.8];
+
+/// Centipawns that the best move has to lose from one depth to the next to be worth a third more time.
+const TROUBLE: Value = 30;
+
+/// What the depths of a search have shown so far, as far as it says how much more time is well spent.
+#[derive(Clone, Copy, Debug, Default)]
+struct Course {
+    last: Option<(Move, Value)>,
+    /// Depths in a row before the last one that had its best move.
+    stable: usize,
+    is_falling: bool,
+    /// Of the evaluations, the part that went into the best move; `None` where that is not counted.
+    share: Option<f64>,
+}
+
+impl Course {
+    fn note(&mut self, best: Move, value: Value, share: Option<f64>) {
+        self.stable = match self.last {
+            Some((last, _)) if last == best => self.stable + 1,
+            _ => 0,
+        };
+        self.is_falling = self.last.is_some_and(|(_, last)| value < last - TROUBLE);
+        self.share = share;
+        self.last = Some((best, value));
+    }
+
+    /// What the usual time is to be multiplied by.
+    fn factor(&self) -> f64 {
+        if self.last.is_none() {
+            return 1.0;
+        }
+        let stability = BY_STABILITY[self.stable.min(BY_STABILITY.len() - 1)];
+        let [none, all] = BY_SHARE;
+        let share = self.share.map_or(1.0, |share| none + (all - none) * share);
+        stability * share * if self.is_falling { 4.0 / 3.0 } else { 1.0 }
+    }
+}
+
 /// Evaluations of the first batch at most, where time is limited and the evaluator's speed unknown.
 const UNTIMED_BATCH: u64 = 16;
 
@@ -57,6 +102,7 @@ pub(crate) struct Watch<'a> {
     infinite: bool,
     nodes_limit: u64,
     nodes: u64,
+    course: Course,
 }
 
 impl<'a> Watch<'a> {
@@ -70,7 +116,14 @@ impl<'a> Watch<'a> {
             infinite: limits.infinite,
             nodes_limit: limits.nodes.unwrap_or(u64::MAX),
             nodes: 0,
+            course: Course::default(),
         }
+    }
+
+    /// A depth has come to its end: its best move and value, and the part of all evaluations that went into this move, if
+    /// that was counted.
+    pub(crate) fn note_depth(&mut self, best: Move, value: Value, share: Option<f64>) {
+        self.course.note(best, value, share);
     }
 
     /// Evaluations made.
@@ -110,7 +163,8 @@ impl<'a> Watch<'a> {
 
     /// True when nothing new should be begun (for example the next depth).
     pub(crate) fn is_late(&mut self) -> bool {
-        let soft = self.budget.soft.map(|soft| soft.mul_f64(0.6));
+        // The next depth takes longer than this one did.
+        let soft = self.budget.soft.map(|soft| soft.mul_f64(0.6 * self.course.factor()));
         self.is_over() || self.past(soft)
     }
 
@@ -153,6 +207,24 @@ impl<'a> Watch<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_settled_move_takes_less_time_and_trouble_more() {
+        let moves = board::Position::default().legal_moves();
+        let mut course = Course::default();
+        assert_eq!(course.factor(), 1.0);
+        course.note(moves[0], 20, Some(0.5));
+        let fresh = course.factor();
+        (0..6).for_each(|_| course.note(moves[0], 25, Some(0.5)));
+        let settled = course.factor();
+        assert!(settled < 1.0 && fresh > 1.0, "{settled} {fresh}");
+        course.note(moves[0], 25, Some(0.9));
+        assert!(course.factor() < settled, "nothing else is looked at");
+        course.note(moves[0], -40, Some(0.5));
+        assert!(course.factor() > settled, "it is worth less than it seemed");
+        course.note(moves[1], -40, Some(0.5));
+        assert!(course.factor() >= fresh, "another move");
+    }
 
     #[test]
     fn no_clock_is_ever_spent_whole() {

@@ -12,7 +12,7 @@ use crate::{
 const VALUE_NOISE: f32 = 100.0;
 
 /// Levels of the pool for each unit of the natural logarithm of a chance.
-const LEVELS_A_UNIT: f32 = 4.0;
+const LEVELS_A_UNIT: f32 = 12.0;
 
 /// A slot number and the life it meant: outdated references are recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,8 @@ pub(super) struct Frame {
     pub depth: i16,
     pub separator: Value,
     pub ply: u16,
+    /// The root's move that leads here, in generation order; [`NO_MOVE`] at the root.
+    pub root_edge: u8,
     pub speculation: u8,
     /// Proven: the value is at least this.
     pub lower: Value,
@@ -207,6 +209,7 @@ impl Frames {
                 depth: 0,
                 separator: 0,
                 ply: 0,
+                root_edge: NO_MOVE,
                 speculation: 0,
                 lower: -INFINITY,
                 upper: -INFINITY,
@@ -230,6 +233,7 @@ impl Frames {
         frame.depth = depth;
         frame.separator = separator;
         frame.ply = ply;
+        frame.root_edge = NO_MOVE;
         frame.speculation = 0;
         frame.lower = -INFINITY;
         frame.upper = -INFINITY;

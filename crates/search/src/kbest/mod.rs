@@ -403,6 +403,7 @@ impl KBest {
                 report(&self.info(line, rank, depth, watch));
             }
             let Some(first) = lines.first() else { break };
+            watch.note_depth(first.mv, first.lower, self.searcher.share_of(first.index));
             let plies_to_mate = MATE - first.lower.abs();
             let decided = lines.len() == wanted
                 && lines.iter().all(|line| line.lower.abs() > MATE_BOUND)

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Speculation of opening the next forcing move before the last one is known.
-const FORCING_SPECULATION: u8 = 2;
+const FORCING_SPECULATION: u8 = 6;
 
 /// What is to be done with a move, unless it gives check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +130,12 @@ impl Searcher {
                 self.news.push(News { parent, child: None, lower, upper });
             }
             Opened::Frame(child) => {
+                let root_edge =
+                    self.frames.get(reference).filter(|frame| frame.ply > 0).map(|frame| frame.root_edge);
                 if let Some(frame) = self.frames.get_mut(child) {
+                    if frame.parents.is_empty() {
+                        frame.root_edge = root_edge.unwrap_or(edge.index);
+                    }
                     frame.parents.push(Link { frame: reference, edge: edge.index, reduced });
                 }
                 let Some(frame) = self.frames.get_mut(reference) else { return true };

@@ -29,6 +29,10 @@ use crate::{
 /// Depth under which proven mates are stored: they hold at any depth.
 pub(super) const PROVEN: i16 = i16::MAX;
 
+/// Up to this level of the pool work is likely enough to be needed (nine times of ten) to be worth an evaluation that costs as
+/// much as any other.
+const SURE: usize = 1;
+
 /// Whether and when a pass must end early.
 pub(super) trait Deadline {
     /// Asked every few positions and before every batch.
@@ -119,6 +123,8 @@ pub(super) struct Searcher {
     /// Batches and the evaluations in them since then.
     pub batches: u64,
     pub evaluations: u64,
+    /// Of those, by the root's move, in generation order, that led there.
+    spent: [u32; 256],
     /// Rank and bounds of the line that is being searched, for those who watch.
     pub line: (usize, Bounds),
 }
@@ -182,15 +188,25 @@ impl Searcher {
             deepest: 0,
             batches: 0,
             evaluations: 0,
+            spent: [0; 256],
             line: (1, Bounds::default()),
         }
     }
 
     pub(super) fn reset_statistics(&mut self) {
         (self.deepest, self.batches, self.evaluations) = (0, 0, 0);
+        self.spent.fill(0);
     }
 
-    /// Compares the root's value with `separator`, evaluating up to `width` positions together.
+    /// The part of the evaluations below the root since [`Searcher::reset_statistics`] that one of its moves, in generation
+    /// order, has had.
+    pub(super) fn share_of(&self, index: u8) -> Option<f64> {
+        let all: u32 = self.spent[..usize::from(NO_MOVE)].iter().sum();
+        (all > 0).then(|| f64::from(self.spent[usize::from(index)]) / f64::from(all))
+    }
+
+    /// Compares the root's value with `separator`, evaluating up to `width` positions together: as many as the evaluator
+    /// likes, whatever they are, and beyond that those that will most likely be needed.
     pub(super) fn pass(
         &mut self,
         root: &Root<'_>,
@@ -209,6 +225,7 @@ impl Searcher {
         let mut end = None;
         self.ask_moves(root, top, memory);
         let mut turns = 0_u32;
+        let free = evaluator.preferred_batch();
         loop {
             // Collect.
             let most = deadline.evaluations_left().min(deadline.affordable()).max(1);
@@ -224,6 +241,10 @@ impl Searcher {
                     self.pool.retain(|ticket| frames.is_valid(ticket));
                 }
                 let crowded = open > self.frame_limit;
+                let is_doubtful = self.pool.next_level().is_some_and(|level| level > SURE);
+                if is_doubtful && self.pending.len() >= free && self.order == Order::Need {
+                    break; // It can wait for the answers to this batch.
+                }
                 let ticket = if crowded { self.pool.pop_deepest() } else { self.pool.pop() };
                 let Some(ticket) = ticket else { break };
                 if !self.open_next(root, ticket, memory) {
@@ -312,6 +333,7 @@ impl Searcher {
             }
             let legal = if moves { frame.position.legal_moves() } else { Default::default() };
             batch.push(&frame.position, value, &legal);
+            self.spent[usize::from(frame.root_edge)] += 1;
             true
         });
         self.batches += 1;

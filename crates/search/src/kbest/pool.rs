@@ -39,13 +39,16 @@ pub(super) struct Pool {
     size: usize,
 }
 
+/// Levels of speculation of the pool for each one that is shown to those who watch.
+const FINE: usize = 3;
+
 /// What opening the next move of a position adds to its speculation at most.
-const LARGEST_STEP: usize = 6;
+const LARGEST_STEP: usize = 6 * FINE;
 
 impl Pool {
     /// `boundaries`: ascending percentiles of |score − mean|, centipawns.
     pub(super) fn new(boundaries: &[f32]) -> Self {
-        let bins = LEVELS * PLIES;
+        let bins = FINE * LEVELS * PLIES;
         Self { bins: vec![Vec::new(); bins], boundaries: boundaries.to_vec(), first: bins, size: 0 }
     }
 
@@ -59,7 +62,7 @@ impl Pool {
         let mut counts = [[0; PLIES]; LEVELS];
         for (bin, tickets) in self.bins.iter().enumerate() {
             // The order within a level is by nearness, see `push`.
-            counts[bin / PLIES][PLIES - 1 - bin % PLIES] = tickets.len() as u32;
+            counts[bin / PLIES / FINE][PLIES - 1 - bin % PLIES] += tickets.len() as u32;
         }
         counts
     }
@@ -86,12 +89,12 @@ impl Pool {
         let mean = scores.sum::<f32>() / frame.edges.len() as f32;
         let outstanding = (f32::from(next.score) - mean).abs();
         let bin = self.boundaries.partition_point(|&boundary| boundary < outstanding);
-        ((self.boundaries.len() - bin) * (LEVELS - 1) / self.boundaries.len().max(1)) as u8
+        ((self.boundaries.len() - bin) * (FINE * LEVELS - 1) / self.boundaries.len().max(1)) as u8
     }
 
     pub(super) fn push(&mut self, ticket: Ticket, speculation: u8) {
         let nearness = PLIES - 1 - usize::from(ticket.ply).min(PLIES - 1);
-        let bin = usize::from(speculation).min(LEVELS - 1) * PLIES + nearness;
+        let bin = usize::from(speculation).min(FINE * LEVELS - 1) * PLIES + nearness;
         self.bins[bin].push(ticket);
         self.first = self.first.min(bin);
         self.size += 1;
@@ -107,6 +110,14 @@ impl Pool {
             self.first += 1;
         }
         None
+    }
+
+    /// The level of the most urgent ticket, which may be outdated.
+    pub(super) fn next_level(&mut self) -> Option<usize> {
+        while self.bins.get(self.first).is_some_and(Vec::is_empty) {
+            self.first += 1;
+        }
+        (self.first < self.bins.len()).then_some(self.first / PLIES)
     }
 
     /// Drops outdated tickets: the pool holds as much as there are open positions, however long a pass takes.
@@ -136,7 +147,7 @@ mod tests {
     fn needed_before_speculative_then_deep_before_shallow() {
         let mut pool = Pool::new(&[10.0, 100.0]);
         let ticket = |frame, ply| Ticket { frame, stamp: 0, ply };
-        pool.push(ticket(1, 3), 1);
+        pool.push(ticket(1, 3), 3);
         pool.push(ticket(2, 1), 0);
         pool.push(ticket(3, 2), 0);
         pool.push(ticket(4, 40), 0);
@@ -151,6 +162,6 @@ mod tests {
     #[test]
     fn the_better_the_next_move_the_more_speculative() {
         let pool = Pool::new(&[10.0, 100.0]);
-        assert_eq!([-50.0, 0.0, 50.0, 500.0].map(|excess| pool.speculation(excess)), [1, 1, 3, 6]);
+        assert_eq!([-50.0, 0.0, 50.0, 500.0].map(|excess| pool.speculation(excess)), [1, 1, 9, 18]);
     }
 }

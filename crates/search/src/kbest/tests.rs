@@ -20,14 +20,18 @@ fn kbest(seed: u64, batch: usize, multipv: usize) -> KBest {
     as_it_plays(seed, batch, multipv).exact()
 }
 
-/// With selectivity.
+/// With selectivity, over an evaluator that likes batches of 8.
 fn as_it_plays(seed: u64, batch: usize, multipv: usize) -> KBest {
+    over(Mock::new(seed).preferring(8), seed, batch, multipv)
+}
+
+fn over(evaluator: Mock, seed: u64, batch: usize, multipv: usize) -> KBest {
     // Odd seeds: the move scores are a policy.
     let move_scores = if seed % 2 == 1 { MoveScores::Policy } else { MoveScores::Centipawns };
     let bins = vec![20.0, 60.0, 150.0, 300.0];
     let calibration = Calibration { bins, move_scores, ..Calibration::default() };
     let settings = Settings { batch, multipv, hash_mib: 16, ..Settings::default() };
-    KBest::new(Box::new(Mock::new(seed)), &calibration, &settings)
+    KBest::new(Box::new(evaluator), &calibration, &settings)
 }
 
 fn lines_of(search: &mut KBest, game: &Game, depth: u32) -> Vec<SearchInfo> {
@@ -139,6 +143,22 @@ fn node_limits_are_exact() {
             }
         }
     }
+}
+
+/// Batches beyond what the evaluator likes are for work that will be needed: they cost few evaluations more than none.
+#[test]
+fn doubtful_work_waits_where_batches_bring_nothing() {
+    let spent = |preferred: usize, batch: usize| {
+        let mut all = 0;
+        for seed in [1, 3, 5, 7, 9, 11] {
+            let game = Game::new(small_position(&mut Dice(seed), 8));
+            let mut search = over(Mock::new(seed).preferring(preferred), seed, batch, 1);
+            all += lines_of(&mut search, &game, 5)[0].nodes;
+        }
+        all as f64
+    };
+    let (single, sure, full) = (spent(1, 1), spent(1, 64), spent(64, 64));
+    assert!(sure < 1.4 * single && full > 1.3 * sure, "{single} {sure} {full}");
 }
 
 #[test]
