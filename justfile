@@ -53,4 +53,4 @@ gpu DEVICE='vulkan:0':
     cargo build --profile gpu-check -p batch-first -p batch-first-eval -p batch-first-train --features batch-first/untuned-wgpu --bins --lib --test burn
     cargo test --profile gpu-check -p batch-first -p batch-first-eval -p batch-first-train --features batch-first/untuned-wgpu --lib gpu::
     BATCH_FIRST_TRAIN_ON={{DEVICE}} cargo test --profile gpu-check -p batch-first -p batch-first-eval -p batch-first-train --features batch-first/untuned-wgpu --test burn -- devices_that outputs_equal
-    scripts/check_gpu.sh target/gpu-check/batch-first {{DEVICE}}
+    scripts/check_gpu_agreement.sh target/gpu-check/batch-first {{DEVICE}}

@@ -11,12 +11,12 @@ column says how far PyTorch's values are from single precision, so that speed is
 import argparse
 import json
 import statistics
-import struct
 import subprocess
 import time
 from pathlib import Path
 
 import torch
+from bench_peers import read_network
 from torch import nn
 
 PLANES = 15
@@ -25,18 +25,10 @@ EPSILON = 1e-5
 MOVES = 32
 
 
-def read_network(path):
+def read_weights(path):
     """Description and tensors of a weight file."""
-    data = Path(path).read_bytes()
-    (length,) = struct.unpack("<Q", data[:8])
-    entries = json.loads(data[8 : 8 + length])
-    header = json.loads(entries.pop("__metadata__")["batch-first"])
-    tensors = {}
-    for name, entry in entries.items():
-        start, end = (8 + length + offset for offset in entry["data_offsets"])
-        values = torch.frombuffer(bytearray(data[start:end]), dtype=torch.float32)
-        tensors[name] = values.reshape(entry["shape"])
-    return header["description"], tensors
+    header, tensors = read_network(path)
+    return header["description"], {name: torch.from_numpy(tensor.copy()) for name, tensor in tensors.items()}
 
 
 class Layer(nn.Module):
@@ -122,7 +114,7 @@ class Net(nn.Module):
 
 
 def theirs(path, squares, batch, seconds, device):
-    description, tensors = read_network(path)
+    description, tensors = read_weights(path)
     exact = Net(description, tensors).to(device)
     network = Net(description, tensors).to(device, torch.bfloat16, memory_format=torch.channels_last)
     compiled = torch.compile(network, mode="default", dynamic=False)

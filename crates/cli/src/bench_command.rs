@@ -14,12 +14,12 @@ use std::{
 use anyhow::{Context, bail};
 use board::Position;
 use eval::{
-    Batch, Devices, Evaluator,
-    cpu::{CpuEvaluator, CpuOptions, CpuPath, Precision, measure},
+    Batch, Devices, Evaluator, Precision,
+    cpu::{CpuEvaluator, CpuOptions, CpuPath, measure},
 };
 use nets::{BatchFirstResidual, Cockfish, Description, HeadKind, Network, Squares};
 
-use crate::engine;
+use crate::{engine, place::Place};
 
 /// Measures on this machine.
 #[derive(Debug, clap::Args)]
@@ -65,7 +65,7 @@ struct EvalArgs {
     #[arg(long, value_name = "FORMAT")]
     precision: Option<Precision>,
     /// Only on these GPUs: cuda:N or vulkan:N, several with commas.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["path", "precision"])]
+    #[arg(long, value_name = "NAME", conflicts_with = "path")]
     device: Option<Devices>,
     /// Head: value or moves; may be repeated (default: those of the network).
     #[arg(long, value_name = "HEAD", value_parser = head)]
@@ -243,7 +243,11 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
         };
         for place in places(args)? {
             let mut evaluator = place.evaluator(&network, args.threads as usize)?;
-            let (path, precision, peak) = place.columns();
+            let (path, precision) = place.names();
+            let peak = match place {
+                Place::Path(path, precision) => measure::peak_flops(path, precision),
+                Place::Gpus(..) => None,
+            };
             if let Some(path) = &args.values_out {
                 write_values(path, &mut *evaluator, &positions)?;
             }
@@ -327,54 +331,27 @@ fn write_values(path: &Path, evaluator: &mut dyn Evaluator, positions: &[Positio
     std::fs::write(path, bytes).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
-/// Where is measured.
-enum Place {
-    Path(CpuPath, Precision),
-    Gpus(Devices),
-}
-
-impl Place {
-    fn evaluator(&self, network: &Arc<Network>, threads: usize) -> anyhow::Result<Box<dyn Evaluator>> {
-        Ok(match self {
-            &Self::Path(path, precision) => {
-                let options = CpuOptions { threads, path: Some(path), precision: Some(precision) };
-                Box::new(CpuEvaluator::new(Arc::clone(network), options)?)
-            }
-            Self::Gpus(devices) => devices.evaluator(network, CpuOptions::default())?,
-        })
-    }
-
-    /// Name, number format and the most a core can do.
-    fn columns(&self) -> (String, &'static str, Option<f64>) {
-        match self {
-            Self::Path(path, precision) => {
-                (path.name().to_owned(), precision.name(), measure::peak_flops(*path, *precision))
-            }
-            Self::Gpus(devices) => (devices.to_string(), "", None),
-        }
-    }
-
-    /// The clock that other programs disturb least.
-    fn seconds(&self, start: Instant) -> f64 {
-        match self {
-            Self::Path(..) => measure::process_seconds(),
-            Self::Gpus(_) => start.elapsed().as_secs_f64(),
-        }
+/// The clock that other programs disturb least.
+fn clock(place: &Place, start: Instant) -> f64 {
+    match place {
+        Place::Path(..) => measure::process_seconds(),
+        Place::Gpus(..) => start.elapsed().as_secs_f64(),
     }
 }
 
 /// The paths and precisions to measure, or the GPUs.
 fn places(args: &EvalArgs) -> anyhow::Result<Vec<Place>> {
     if let Some(devices) = &args.device {
-        if devices.cards().is_empty() {
+        let devices = devices.found();
+        if devices.is_cpu() {
             bail!(
                 "`--device {devices}` names no GPU that is here; without the flag the processor is measured"
             );
         }
-        return Ok(vec![Place::Gpus(devices.clone())]);
+        return Ok(vec![Place::Gpus(devices, args.precision)]);
     }
     let wished = if args.path.is_empty() { CpuPath::ALL.to_vec() } else { args.path.clone() };
-    let precisions = args.precision.map_or(Precision::ALL.to_vec(), |one| vec![one]);
+    let precisions = args.precision.map_or(Precision::OF_PROCESSORS.to_vec(), |one| vec![one]);
     let mut list = Vec::new();
     for path in wished {
         let fitting = precisions.iter().filter(|&&precision| path.obstacle(precision).is_none());
@@ -402,7 +379,7 @@ fn rate(
     let in_flight = match place {
         Place::Path(..) if threads == 1 => 1,
         Place::Path(..) => 2,
-        Place::Gpus(devices) => 2 * devices.cards().len(),
+        Place::Gpus(devices, _) => 2 * devices.cards().len(),
     };
     let mut batches = VecDeque::new();
     let mut cycle = positions.iter().cycle();
@@ -419,7 +396,7 @@ fn rate(
     let (mut walls, mut cpus) = (Vec::new(), Vec::new());
     for part in 0..6 {
         let wall = Instant::now();
-        let start = place.seconds(wall);
+        let start = clock(place, wall);
         let (mut done, mut elapsed) = (0, 0.0);
         // The first part warms up.
         while done == 0 || elapsed < if part == 0 { 0.05 } else { seconds / 5.0 } {
@@ -430,7 +407,7 @@ fn rate(
             let answered = evaluator.wait()?;
             done += answered.batch.len();
             batches.push_back(answered.batch);
-            elapsed = place.seconds(wall) - start;
+            elapsed = clock(place, wall) - start;
         }
         if part > 0 {
             walls.push(done as f64 / wall.elapsed().as_secs_f64());

@@ -4,8 +4,8 @@ use std::{io::Write, path::PathBuf, sync::Arc, time::Instant};
 
 use board::Position;
 use eval::{
-    Batch, Evaluator,
-    cpu::{self, CpuEvaluator, CpuOptions, CpuPath, PATH_VARIABLE, Precision, amx},
+    Batch, Evaluator, Precision,
+    cpu::{self, CpuEvaluator, CpuOptions, CpuPath, PATH_VARIABLE, amx},
     reference::Reference,
 };
 use nets::HeadKind;
@@ -26,7 +26,7 @@ pub struct Args {
 /// Largest difference from the reference, as a share of the largest score, that counts as right.
 fn tolerance(precision: Precision) -> f32 {
     match precision {
-        Precision::Bf16 => 0.05,
+        Precision::Bf16 | Precision::F16 => 0.05,
         Precision::F32 => 1e-3,
         Precision::Int8 => 0.25,
     }
@@ -83,7 +83,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     writeln!(out, "  tile unit: {}", amx::status())?;
     writeln!(out, "\nCode paths")?;
     for path in CpuPath::ALL {
-        for precision in Precision::ALL {
+        for precision in Precision::OF_PROCESSORS {
             match path.obstacle(precision) {
                 None => writeln!(out, "  {:<8} {:<4}  runs here", path.name(), precision.name())?,
                 Some(obstacle) => {

@@ -10,8 +10,8 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use board::Tablebases;
 use eval::{
-    Cached, Devices, Evaluator, Shared,
-    cpu::{CpuOptions, CpuPath, Precision},
+    Cached, Devices, Evaluator, Precision, Shared,
+    cpu::{CpuOptions, CpuPath},
 };
 use nets::{Network, System};
 use search::{Algorithm, ConvChess, Search, Settings};
@@ -47,7 +47,7 @@ pub struct EngineArgs {
     /// Code path on the processor: amx, avx512, avx2 or portable (default: the fastest here).
     #[arg(long, value_name = "PATH")]
     pub cpu: Option<CpuPath>,
-    /// Number format on the processor: bf16, f32 or int8 (default: the code path's own).
+    /// Number format: bf16, f32 or int8 on the processor, f16, bf16 or f32 on GPUs (default: the fastest good one).
     #[arg(long, value_name = "FORMAT")]
     pub precision: Option<Precision>,
     /// Positions evaluated together (default: as many as the evaluator likes).
@@ -223,10 +223,11 @@ impl SharedEngine {
         );
         let network = Arc::new(network);
         let cpu = CpuOptions { threads: 1, ..cpu_options(options) };
-        let evaluators = if options.devices.cards().is_empty() { options.threads } else { 1 };
-        let first = Cached::new(options.devices.evaluator(&network, cpu)?, MEMORY);
+        let devices = options.devices.found();
+        let evaluators = if devices.is_cpu() { options.threads } else { 1 };
+        let first = Cached::new(devices.evaluator(&network, cpu)?, MEMORY);
         let more = (1..evaluators)
-            .map(|_| Ok(Box::new(first.beside(options.devices.evaluator(&network, cpu)?)) as Box<_>))
+            .map(|_| Ok(Box::new(first.beside(devices.evaluator(&network, cpu)?)) as Box<_>))
             .collect::<anyhow::Result<Vec<Box<dyn Evaluator>>>>()?;
         let algorithm = algorithm(options, &network);
         let given = [

@@ -12,6 +12,7 @@ mod ladder_command;
 mod match_command;
 mod net_command;
 mod openings_command;
+mod place;
 mod progress_line;
 mod rate_command;
 mod serve_command;

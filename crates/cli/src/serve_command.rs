@@ -10,8 +10,8 @@ use std::{
 
 use anyhow::{Context, ensure};
 use eval::{
-    Devices,
-    cpu::{CpuOptions, CpuPath, Precision},
+    Devices, Precision,
+    cpu::{CpuOptions, CpuPath},
 };
 use nets::{Network, System};
 use tokio::sync::Notify;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use board::Position;
 use divan::{Bencher, counter::ItemsCount};
 use eval::{
-    Batch, Cached, Evaluator, Mock,
-    cpu::{CpuEvaluator, CpuOptions, CpuPath, Precision},
+    Batch, Cached, Evaluator, Mock, Precision,
+    cpu::{CpuEvaluator, CpuOptions, CpuPath},
 };
 use nets::{Description, HeadKind, Network};
 

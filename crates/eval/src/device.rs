@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr, sync::Arc};
 use nets::Network;
 
 use crate::{
-    EvalError, Evaluator,
+    EvalError, Evaluator, Precision,
     cpu::{CpuEvaluator, CpuOptions},
 };
 
@@ -25,7 +25,8 @@ pub enum DeviceName {
 
 impl DeviceName {
     /// Why a program of other features cannot use the device.
-    pub(crate) fn not_built_in(self) -> EvalError {
+    #[must_use]
+    pub fn not_built_in(self) -> EvalError {
         let feature = if matches!(self, Self::Cuda(_)) { "cuda" } else { "wgpu" };
         EvalError::Device(format!(
             "this program was built without {self}; build it with `cargo build --release --features {feature}`"
@@ -94,10 +95,25 @@ impl Devices {
         self.0.iter().filter_map(card).collect()
     }
 
-    /// Evaluates `network` on these devices; on the processor as `cpu` says.
+    /// The same with what `auto` means here.
+    #[must_use]
+    pub fn found(&self) -> Self {
+        if self.0 != [DeviceName::Auto] {
+            return self.clone();
+        }
+        Self(vec![first_card().unwrap_or(DeviceName::Cpu)])
+    }
+
+    /// Is it the processor?
+    #[must_use]
+    pub fn is_cpu(&self) -> bool {
+        self.cards().is_empty()
+    }
+
+    /// Evaluates `network` on these devices; on the processor as `cpu` says, which names the number format in any case.
     ///
     /// # Errors
-    /// A device is not there, or cannot run the network.
+    /// A device is not there, cannot run the network, or not in this number format.
     pub fn evaluator(
         &self,
         network: &Arc<Network>,
@@ -107,7 +123,7 @@ impl Devices {
         if cards.is_empty() {
             return Ok(Box::new(CpuEvaluator::new(Arc::clone(network), cpu)?));
         }
-        on_cards(network, cards)
+        on_cards(network, cards, cpu.precision)
     }
 }
 
@@ -122,13 +138,21 @@ fn first_card() -> Option<DeviceName> {
 }
 
 #[cfg(feature = "gpu")]
-fn on_cards(network: &Arc<Network>, devices: Vec<DeviceName>) -> Result<Box<dyn Evaluator>, EvalError> {
-    let options = crate::gpu::GpuOptions { devices, precision: None, preferred_batch: None };
+fn on_cards(
+    network: &Arc<Network>,
+    devices: Vec<DeviceName>,
+    precision: Option<Precision>,
+) -> Result<Box<dyn Evaluator>, EvalError> {
+    let options = crate::gpu::GpuOptions { devices, precision, preferred_batch: None };
     Ok(Box::new(crate::gpu::GpuEvaluator::new(Arc::clone(network), &options)?))
 }
 
 #[cfg(not(feature = "gpu"))]
-fn on_cards(_: &Arc<Network>, devices: Vec<DeviceName>) -> Result<Box<dyn Evaluator>, EvalError> {
+fn on_cards(
+    _: &Arc<Network>,
+    devices: Vec<DeviceName>,
+    _: Option<Precision>,
+) -> Result<Box<dyn Evaluator>, EvalError> {
     Err(devices.first().copied().unwrap_or_default().not_built_in())
 }
 

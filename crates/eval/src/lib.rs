@@ -14,6 +14,7 @@ mod folded;
 #[cfg(feature = "gpu")]
 pub mod gpu;
 mod mock;
+mod precision;
 pub mod reference;
 mod shared;
 mod store;
@@ -23,6 +24,7 @@ pub use cache::{CacheCounts, Cached};
 pub use device::{DeviceName, Devices};
 pub use error::EvalError;
 pub use mock::Mock;
+pub use precision::Precision;
 pub use shared::{Client, Shared};
 
 /// Scores positions in batches, first in, first out.

@@ -6,8 +6,8 @@ use std::{fmt::Display, sync::Arc};
 
 use board::Position;
 use eval::{
-    Batch, Evaluator,
-    cpu::{CpuEvaluator, CpuLogits, CpuOptions, CpuPath, Precision},
+    Batch, Evaluator, Precision,
+    cpu::{CpuEvaluator, CpuLogits, CpuOptions, CpuPath},
     reference::{self, Reference},
 };
 use nets::{
@@ -18,7 +18,8 @@ use proptest::prelude::*;
 
 /// Every (path, precision) that this machine can run.
 fn paths() -> Vec<(CpuPath, Precision)> {
-    let all = CpuPath::ALL.into_iter().flat_map(|path| Precision::ALL.map(|precision| (path, precision)));
+    let all =
+        CpuPath::ALL.into_iter().flat_map(|path| Precision::OF_PROCESSORS.map(|precision| (path, precision)));
     // Int8 looks at 256 positions before it begins: too long under Miri.
     all.filter(|&(path, precision)| path.obstacle(precision).is_none())
         .filter(|&(_, precision)| !(cfg!(miri) && precision == Precision::Int8))
@@ -115,8 +116,9 @@ fn assert_close(expected: &[f32], found: &[f32], precision: Precision, what: imp
     let (typical_limit, largest_limit) = match precision {
         // The order of summation only.
         Precision::F32 => (3e-5, 1e-4),
-        // Eight bits of every activation and weight.
-        Precision::Bf16 => (0.03, 0.2),
+        // Eight bits of every activation and weight. Few random networks pass 0.03, by the same amount with tiles and with
+        // vectors; 0.055 was one whose value passes through a single number.
+        Precision::F16 | Precision::Bf16 => (0.08, 0.2),
         Precision::Int8 => (0.1, 0.3),
     };
     assert!(

@@ -16,8 +16,8 @@ use std::{
 
 use board::Position;
 use eval::{
-    Batch, Evaluator,
-    cpu::{CpuEvaluator, CpuOptions, CpuPath, Precision},
+    Batch, Evaluator, Precision,
+    cpu::{CpuEvaluator, CpuOptions, CpuPath},
 };
 use nets::{Activation, Branch, Description, Encoding, Head, HeadKind, Layer, Network, Padding, Pooling};
 
@@ -146,7 +146,7 @@ fn kernels_stay_in_their_memory() {
     for before in [false, true] {
         FENCE_BEFORE.store(before, Ordering::Relaxed);
         for path in CpuPath::ALL {
-            for precision in Precision::ALL {
+            for precision in Precision::OF_PROCESSORS {
                 if path.obstacle(precision).is_some() {
                     continue;
                 }

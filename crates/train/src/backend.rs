@@ -173,6 +173,29 @@ pub struct OptimizerSettings {
     pub dropout_seed: u64,
 }
 
+/// What a step's moments count for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moments {
+    /// How much of the mean gradient is kept.
+    pub beta1: f32,
+    /// Dividers of the mean gradient and of its square, which begin at nothing.
+    pub correct1: f32,
+    pub correct2: f32,
+}
+
+impl OptimizerSettings {
+    /// Of step number `step`, from 1.
+    pub(crate) fn moments(&self, step: u64) -> Moments {
+        if self.kind == OptimizerKind::Rmsprop {
+            // The gradient itself, over a mean square that begins at nothing.
+            return Moments { beta1: 0.0, correct1: 1.0, correct2: 1.0 };
+        }
+        let exponent = i32::try_from(step).unwrap_or(i32::MAX);
+        let correct = |beta: f32| (1.0 - f64::from(beta).powi(exponent)) as f32;
+        Moments { beta1: self.beta1, correct1: correct(self.beta1), correct2: correct(self.beta2) }
+    }
+}
+
 impl Default for OptimizerSettings {
     fn default() -> Self {
         Self {

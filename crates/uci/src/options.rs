@@ -7,10 +7,7 @@ use std::{
 };
 
 use board::{Book, Tablebases};
-use eval::{
-    Devices,
-    cpu::{CpuPath, Precision},
-};
+use eval::{Devices, Precision, cpu::CpuPath};
 use nets::System;
 use search::{Algorithm, Settings};
 
@@ -127,7 +124,7 @@ const TABLE: [(&str, Name, Kind); 20] = [
     ("Temperature", Name::Temperature, Kind::Spin { least: 0, most: 1000 }),
     ("Device", Name::Device, Kind::Text),
     ("CPU", Name::Cpu, Kind::Combo(&[AUTOMATIC, "amx", "avx512", "avx2", "portable"])),
-    ("Precision", Name::Precision, Kind::Combo(&[AUTOMATIC, "bf16", "f32", "int8"])),
+    ("Precision", Name::Precision, Kind::Combo(&[AUTOMATIC, "f16", "bf16", "f32", "int8"])),
     ("UCI_ShowWDL", Name::ShowWdl, Kind::Check),
     ("UCI_Chess960", Name::Chess960, Kind::Check),
 ];

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use super::path::{CpuPath, Precision};
+use super::path::CpuPath;
+use crate::Precision;
 
 /// Seconds of processor time that this process has used, all threads together.
 #[must_use]
@@ -92,7 +93,7 @@ mod x86 {
                 // SAFETY: as above.
                 unsafe { narrow() }
             })),
-            (CpuPath::Portable, _) => None,
+            (CpuPath::Portable, _) | (_, Precision::F16) => None,
         }
     }
 

@@ -30,11 +30,11 @@ use board::Color;
 use engine::{Engine, Run};
 use kernels::{Kernels, Portable};
 use nets::{HeadKind, Network, PLANES, Squares};
-pub use path::{Choice, CpuPath, PATH_VARIABLE, Precision, choose, features, is_permitted};
+pub use path::{Choice, CpuPath, PATH_VARIABLE, choose, features, is_permitted};
 use plan::Plan;
 use workers::Workers;
 
-use crate::{Answered, Batch, EvalError, Evaluator};
+use crate::{Answered, Batch, EvalError, Evaluator, Precision};
 
 /// How a [`CpuEvaluator`] runs.
 #[derive(Clone, Copy, Debug)]

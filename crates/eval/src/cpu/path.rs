@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr, sync::OnceLock};
 
 use super::amx;
-use crate::EvalError;
+use crate::{EvalError, Precision};
 
 /// The environment variable that forces a path.
 pub const PATH_VARIABLE: &str = "BATCH_FIRST_CPU";
@@ -19,15 +19,6 @@ pub enum CpuPath {
     Avx2,
     /// Plain Rust.
     Portable,
-}
-
-/// The number format of weights and activations; sums are always `f32`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Precision {
-    Bf16,
-    F32,
-    /// Eight-bit integers with scales found at load. Only on request: it is less exact.
-    Int8,
 }
 
 impl CpuPath {
@@ -76,6 +67,7 @@ impl CpuPath {
             (Self::Avx512, Precision::F32) => need(&["avx512f", "avx512bw", "avx512vl"]),
             (Self::Avx2, Precision::F32 | Precision::Int8) => need(&["avx2", "fma"]),
             (Self::Portable, Precision::F32) => None,
+            (_, Precision::F16) => Some("processors do not compute in f16".to_owned()),
             (Self::Amx, Precision::F32 | Precision::Int8) => Some("it computes in bf16 only".to_owned()),
             (Self::Avx2, Precision::Bf16) => Some("it computes in f32 and int8 only".to_owned()),
             (Self::Portable, Precision::Bf16 | Precision::Int8) => Some("it computes in f32 only".to_owned()),
@@ -96,40 +88,6 @@ impl FromStr for CpuPath {
         Self::ALL.into_iter().find(|path| path.name() == text).ok_or_else(|| {
             format!("`{text}` is no CPU path; there are {}", Self::ALL.map(Self::name).join(", "))
         })
-    }
-}
-
-impl Precision {
-    /// All precisions.
-    pub const ALL: [Self; 3] = [Self::Bf16, Self::F32, Self::Int8];
-
-    /// Name in options and messages.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bf16 => "bf16",
-            Self::F32 => "f32",
-            Self::Int8 => "int8",
-        }
-    }
-}
-
-impl fmt::Display for Precision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Precision {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "bf16" => Ok(Self::Bf16),
-            "f32" | "fp32" => Ok(Self::F32),
-            "int8" => Ok(Self::Int8),
-            _ => Err(format!("`{text}` is no precision; there are bf16, f32, int8")),
-        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod devices;
 mod input_layer;
+mod neighbours;
 mod network;
 mod packed;
 mod tuned;
@@ -23,41 +24,15 @@ pub use devices::{Listed, cuda_lacks, first_card, list, open};
 use nets::{HeadKind, Network};
 use network::DeviceNetwork;
 
-use crate::{Answered, Batch, DeviceName, EvalError, Evaluator, Query, Scores, cpu::check_heads};
-
-/// The number format of the products.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GpuPrecision {
-    F16,
-    Bf16,
-    F32,
-}
-
-impl GpuPrecision {
-    fn dtype(self) -> DType {
-        match self {
-            Self::F16 => DType::F16,
-            Self::Bf16 => DType::BF16,
-            Self::F32 => DType::F32,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::F16 => "fp16",
-            Self::Bf16 => "bf16",
-            Self::F32 => "fp32",
-        }
-    }
-}
+use crate::{Answered, Batch, DeviceName, EvalError, Evaluator, Precision, Query, Scores, cpu::check_heads};
 
 /// How a [`GpuEvaluator`] runs.
 #[derive(Clone, Debug)]
 pub struct GpuOptions {
     /// At least one; batches go to whichever is free.
     pub devices: Vec<DeviceName>,
-    /// `None`: fp16 where the devices have it, else bf16, else fp32.
-    pub precision: Option<GpuPrecision>,
+    /// `None`: f16 where the devices have it, else bf16, else f32.
+    pub precision: Option<Precision>,
     /// `None`: measured once for each device and network, and remembered.
     pub preferred_batch: Option<usize>,
 }
@@ -104,59 +79,57 @@ impl GpuEvaluator {
     /// A device is not there or cannot run the network.
     pub fn new(network: Arc<Network>, options: &GpuOptions) -> Result<Self, EvalError> {
         tuned::keep_kernels();
-        let mut evaluator = None;
+        let names: Vec<String> = options.devices.iter().map(ToString::to_string).collect();
         let (jobs, work) = unbounded();
         let (answers, results) = unbounded();
-        let mut feeders = Vec::new();
-        let mut names = Vec::new();
-        let mut preferred = options.preferred_batch.unwrap_or(0);
-        for &name in &options.devices {
-            let device = devices::open(name)?;
-            let precision = caught(|| options.precision.unwrap_or_else(|| best_precision(&device)))?;
-            let identity = caught(|| device.identity())?;
-            let is_card = identity.as_ref().is_some_and(|identity| identity.physical.is_some());
-            let model = identity.map_or_else(|| name.to_string(), |identity| identity.name);
-            let bytes = buffer_bytes(name, is_card);
-            let runner = caught(|| Runner::new(&network, device, precision, bytes))??;
-            if options.preferred_batch.is_none() {
-                let key = format!("{model}, {}, {}", precision.name(), network.fingerprint());
-                preferred += tuned::preferred_batch(&key, runner.largest, |size| runner.rate(size))?;
-            }
-            // Whatever is wrong with the device or its compiler shows now, not in the middle of a game.
-            runner.rate(SMALLEST)?;
-            names.push(format!("{name} ({model}) in {}", precision.name()));
+        let mut evaluator = Self {
+            network,
+            description: String::new(),
+            preferred: 0,
+            jobs: Some(jobs),
+            results,
+            early: BTreeMap::new(),
+            submitted: 0,
+            returned: 0,
+            feeders: Vec::new(),
+        };
+        let mut parts = Vec::with_capacity(names.len());
+        for (&device, name) in options.devices.iter().zip(&names) {
+            let (runner, model) = Runner::open(&evaluator.network, device, options.precision)?;
+            parts.push(format!("{name} ({model}) in {}", runner.precision));
+            evaluator.preferred += runner.preferred(&model, options.preferred_batch)?;
             for feeder in 0..FEEDERS {
                 let (runner, work, answers) = (runner.clone(), work.clone(), answers.clone());
                 let start = thread::Builder::new().name(format!("{name} feeder {feeder}"));
                 let feeder = start
                     .spawn(move || feed(&runner, &work, &answers))
                     .map_err(|error| EvalError::Device(format!("cannot start a thread: {error}")))?;
-                feeders.push(feeder);
+                evaluator.feeders.push(feeder);
             }
         }
-        let description = format!("network {}, {}", network.name, names.join(" and "));
-        if !names.is_empty() {
-            evaluator = Some(Self {
-                network,
-                description,
-                preferred: preferred.clamp(1, LARGEST * names.len()),
-                jobs: Some(jobs),
-                results,
-                early: BTreeMap::new(),
-                submitted: 0,
-                returned: 0,
-                feeders,
-            });
+        if parts.is_empty() {
+            return Err(EvalError::Device("no device was asked for".to_owned()));
         }
-        evaluator.ok_or_else(|| EvalError::Device("no device was asked for".to_owned()))
+        evaluator.description = format!("network {}, {}", evaluator.network.name, parts.join(" and "));
+        Ok(evaluator)
+    }
+}
+
+fn dtype(precision: Precision) -> Result<DType, EvalError> {
+    match precision {
+        Precision::F16 => Ok(DType::F16),
+        Precision::Bf16 => Ok(DType::BF16),
+        Precision::F32 => Ok(DType::F32),
+        Precision::Int8 => Err(EvalError::Device("GPUs compute in f16, bf16 or f32".to_owned())),
     }
 }
 
 /// The narrowest format that loses nothing to speak of.
-fn best_precision(device: &Device) -> GpuPrecision {
-    let formats = [GpuPrecision::F16, GpuPrecision::Bf16];
-    let usable = formats.into_iter().find(|format| device.supports_dtype(format.dtype()));
-    usable.unwrap_or(GpuPrecision::F32)
+fn best_precision(device: &Device) -> Precision {
+    let usable = [(Precision::F16, DType::F16), (Precision::Bf16, DType::BF16)]
+        .into_iter()
+        .find(|&(_, dtype)| device.supports_dtype(dtype));
+    usable.map_or(Precision::F32, |(precision, _)| precision)
 }
 
 fn feed(
@@ -220,7 +193,8 @@ impl Evaluator for GpuEvaluator {
     }
 
     fn largest_batch(&self) -> usize {
-        65_536
+        // More would only wait in memory: a device takes at most `LARGEST` at once.
+        8 * LARGEST
     }
 
     fn describe(&self) -> String {
@@ -233,22 +207,47 @@ impl Evaluator for GpuEvaluator {
 struct Runner {
     network: Arc<Network>,
     device: Device,
+    precision: Precision,
     layers: DeviceNetwork,
     /// A power of two.
     largest: usize,
 }
 
 impl Runner {
-    fn new(
+    /// Uploads a network; also what the device calls itself.
+    fn open(
         network: &Arc<Network>,
-        device: Device,
-        precision: GpuPrecision,
-        bytes: usize,
-    ) -> Result<Self, EvalError> {
-        let layers = DeviceNetwork::new(network, &device, precision.dtype())?;
-        let most = (bytes / layers.widest.max(1)).clamp(SMALLEST, LARGEST);
+        name: DeviceName,
+        precision: Option<Precision>,
+    ) -> Result<(Self, String), EvalError> {
+        let device = devices::open(name)?;
+        let precision = caught(|| precision.unwrap_or_else(|| best_precision(&device)))?;
+        let identity = caught(|| device.identity())?;
+        let is_card = identity.as_ref().is_some_and(|identity| identity.physical.is_some());
+        let model = identity.map_or_else(|| name.to_string(), |identity| identity.name);
+        let dtype = dtype(precision)?;
+        if !caught(|| device.supports_dtype(dtype))? {
+            return Err(EvalError::Device(format!("{name} ({model}) does not compute in {precision}")));
+        }
+        let layers = caught(|| DeviceNetwork::new(network, &device, dtype))??;
+        let most = (buffer_bytes(name, is_card) / layers.widest.max(1)).clamp(SMALLEST, LARGEST);
         let largest = 1 << most.ilog2();
-        Ok(Self { network: Arc::clone(network), device, layers, largest })
+        Ok((Self { network: Arc::clone(network), device, precision, layers, largest }, model))
+    }
+
+    /// The batch that suits the device, at most `LARGEST`. Either way it is tried: whatever is wrong with a device or its compiler
+    /// shows now, not in the middle of a game.
+    fn preferred(&self, model: &str, given: Option<usize>) -> Result<usize, EvalError> {
+        let key = format!("{model}, {}, {}", self.precision, self.network.fingerprint());
+        let known = given.or_else(|| tuned::known_batch(&key, self.largest));
+        let preferred = match known {
+            Some(size) => {
+                self.rate(SMALLEST)?;
+                size
+            }
+            None => tuned::preferred_batch(&key, self.largest, |size| self.rate(size))?,
+        };
+        Ok(preferred.clamp(1, LARGEST))
     }
 
     /// Calibrated scores of a checked batch.
@@ -304,11 +303,10 @@ impl Runner {
         for (kind, output) in heads.iter().zip(outputs) {
             read.push(match kind {
                 HeadKind::Moves => {
-                    let mut places = places.clone();
                     // Few sizes here, too.
-                    places.resize(places.len().next_power_of_two().max(8 * size), 0);
-                    let count = places.len();
-                    let places = TensorData::new(places, [count]);
+                    let count = places.len().next_power_of_two().max(8 * size);
+                    places.resize(count, 0);
+                    let places = TensorData::new(std::mem::take(&mut places), [count]);
                     output.gather(0, Array::<1, Int>::from_data(places, (&self.device, DType::I32)))
                 }
                 _ => output,

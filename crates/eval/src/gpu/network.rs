@@ -4,16 +4,20 @@ use std::{cell::Cell, collections::BTreeMap};
 
 use burn::tensor::{
     DType, Device, Int, Tensor as Array, TensorData, activation,
-    module::{avg_pool2d, conv2d, max_pool2d},
-    ops::{AvgPoolOptions, ConvOptions, MaxPoolOptions},
+    module::{avg_pool2d, max_pool2d},
+    ops::{AvgPoolOptions, MaxPoolOptions},
 };
 use nets::{Activation, HeadKind, LEAKY_SLOPE, Layer, Network, Padding, Pooling, Shape};
 
-use super::input_layer::InputLayer;
+use super::{input_layer::InputLayer, neighbours::neighbours};
 use crate::{
     EvalError,
     folded::{fold, tensor},
 };
+
+/// Weights of a layer that sees a whole board up to which it is computed in single precision: it costs next to nothing, and the
+/// value is born there.
+const EXACT: usize = 1 << 17;
 
 /// The layers of a network, ready to run on a device.
 #[derive(Clone, Debug)]
@@ -31,8 +35,8 @@ enum Step {
     Cells(Array<2>, Array<2>, Activation),
     /// The whole board at once: as `Cells`, inputs cell by cell.
     Board(Array<2>, Array<2>, Activation),
-    /// A `same` convolution: `[outputs, inputs, kernel, kernel]`, `[outputs]`.
-    Convolution(Array<4>, Array<1>, Activation),
+    /// A `same` convolution with a kernel of this side: `[kernel * kernel * inputs, outputs]`, `[1, outputs]`.
+    Convolution(usize, Array<2>, Array<2>, Activation),
     Residual(Vec<Step>, Activation),
     Pool(Pooling, usize),
     AppendMean,
@@ -122,19 +126,20 @@ fn apply(step: &Step, boards: Array<4>) -> Result<Array<4>, EvalError> {
         Step::Input(..) => return Err(failed("an input layer that is not the first")),
         Step::Cells(weight, bias, activation) => {
             let [_, outputs] = weight.dims();
-            let cells = boards.reshape([count * side * side, channels]).matmul(weight.clone()) + bias.clone();
+            let cells = boards.reshape([count * side * side, channels]).cast(weight.dtype());
+            let cells = cells.matmul(weight.clone()) + bias.clone();
             activated(cells, *activation).reshape([count, side, side, outputs])
         }
         Step::Board(weight, bias, activation) => {
             let [_, outputs] = weight.dims();
-            let cells = boards.reshape([count, side * side * channels]).matmul(weight.clone()) + bias.clone();
-            activated(cells, *activation).reshape([count, 1, 1, outputs])
+            let board = boards.reshape([count, side * side * channels]).cast(weight.dtype());
+            activated(board.matmul(weight.clone()) + bias.clone(), *activation)
+                .reshape([count, 1, 1, outputs])
         }
-        Step::Convolution(weight, bias, activation) => {
-            let [.., kernel] = weight.dims();
-            let options = ConvOptions::new([1, 1], [kernel / 2; 2], [1, 1], 1);
-            let output = conv2d(channels_first(boards), weight.clone(), Some(bias.clone()), options);
-            activated(channels_last(output), *activation)
+        Step::Convolution(kernel, weight, bias, activation) => {
+            let [_, outputs] = weight.dims();
+            let cells = neighbours(boards, *kernel).matmul(weight.clone()) + bias.clone();
+            activated(cells, *activation).reshape([count, side, side, outputs])
         }
         Step::Residual(steps, activation) => {
             let inner = run(steps, Flow::Cells(boards.clone()))?.cells()?;
@@ -188,9 +193,15 @@ impl Maker<'_> {
         let mut steps = Vec::with_capacity(layers.len());
         for (index, layer) in layers.iter().enumerate() {
             steps.push(self.step(&format!("{prefix}.{index}"), layer, *shape)?);
+            let sees = match layer {
+                &Layer::Conv { kernel, padding: Padding::Same, .. } => kernel * kernel,
+                _ => 1,
+            };
+            let read = shape.cells * shape.channels * sees;
             *shape = layer
                 .output_shape(*shape)
                 .map_err(|reason| EvalError::Unsupported { network: self.network.name.clone(), reason })?;
+            self.widest.set(self.widest.get().max(read).max(shape.cells * shape.channels));
         }
         Ok(steps)
     }
@@ -213,27 +224,17 @@ impl Maker<'_> {
                 )
             }
             &Layer::Conv { kernel: 1, channels, norm, activation, .. } => {
-                let (weight, bias) = self.product(name, channels, 1, norm)?;
+                let (weight, bias) = self.product(name, channels, 1, norm, input.cells == 1)?;
                 Step::Cells(weight, bias, activation)
             }
             &Layer::Conv { channels, padding: Padding::Valid, norm, activation, .. }
             | &Layer::Dense { channels, norm, activation } => {
-                let (weight, bias) = self.product(name, channels, input.cells, norm)?;
+                let (weight, bias) = self.product(name, channels, input.cells, norm, true)?;
                 Step::Board(weight, bias, activation)
             }
             &Layer::Conv { kernel, channels, norm, activation, .. } => {
-                let (factors, bias) = fold(self.network, name, norm, channels)?;
-                let own = tensor(self.network, &format!("{name}.weight"))?;
-                let each = own.len() / channels;
-                let weight = own.iter().enumerate().map(|(at, weight)| weight * factors[at / each]).collect();
-                let weight =
-                    TensorData::new::<f32, _>(weight, [channels, each / kernel / kernel, kernel, kernel]);
-                let bias = TensorData::new(bias, [channels]);
-                Step::Convolution(
-                    Array::from_data(weight, (self.device, self.dtype)),
-                    Array::from_data(bias, (self.device, self.dtype)),
-                    activation,
-                )
+                let (weight, bias) = self.product(name, channels, kernel * kernel, norm, false)?;
+                Step::Convolution(kernel, weight, bias, activation)
             }
             Layer::Residual { layers, activation } => {
                 let mut shape = input;
@@ -252,6 +253,7 @@ impl Maker<'_> {
         outputs: usize,
         cells: usize,
         norm: bool,
+        is_board: bool,
     ) -> Result<(Array<2>, Array<2>), EvalError> {
         let (factors, bias) = fold(self.network, name, norm, outputs)?;
         let own = tensor(self.network, &format!("{name}.weight"))?;
@@ -262,9 +264,9 @@ impl Maker<'_> {
             let (output, input, cell) = (at / each, at % each / cells, at % cells);
             weight[(cell * inputs + input) * outputs + output] = value * factors[output];
         }
-        let on = |data: Vec<f32>, shape| {
-            Array::<2>::from_data(TensorData::new(data, shape), (self.device, self.dtype))
-        };
+        let dtype = if is_board && own.len() <= EXACT { DType::F32 } else { self.dtype };
+        let on =
+            |data: Vec<f32>, shape| Array::<2>::from_data(TensorData::new(data, shape), (self.device, dtype));
         Ok((on(weight, [each, outputs]), on(bias, [1, outputs])))
     }
 }

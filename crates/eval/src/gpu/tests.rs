@@ -6,14 +6,18 @@ use nets::{
 };
 
 use super::*;
-use crate::reference::Reference;
+use crate::{
+    Precision,
+    cpu::{CpuEvaluator, CpuOptions},
+    reference::Reference,
+};
 
 fn device() -> DeviceName {
     let devices = list();
     devices.first().expect("these tests want a device; Debian's mesa-vulkan-drivers is one").name
 }
 
-fn evaluator(network: &Arc<Network>, precision: Option<GpuPrecision>) -> GpuEvaluator {
+fn evaluator(network: &Arc<Network>, precision: Option<Precision>) -> GpuEvaluator {
     let options = GpuOptions { devices: vec![device()], precision, preferred_batch: Some(128) };
     GpuEvaluator::new(Arc::clone(network), &options).unwrap()
 }
@@ -48,7 +52,7 @@ fn batch(network: &Network, count: usize) -> Batch {
 
 fn agrees(network: Network, tolerance: f32) {
     let network = Arc::new(network);
-    let mut found = evaluator(&network, Some(GpuPrecision::F32));
+    let mut found = evaluator(&network, Some(Precision::F32));
     let count = 40;
     let expected = Reference::new(Arc::clone(&network)).evaluate(batch(&network, count)).unwrap().scores;
     let found = found.evaluate(batch(&network, count)).unwrap().scores;
@@ -135,4 +139,87 @@ fn a_device_that_is_not_there_is_named() {
         GpuOptions { devices: vec![DeviceName::Wgpu(99)], precision: None, preferred_batch: Some(128) };
     let error = GpuEvaluator::new(network, &options).unwrap_err().to_string();
     assert!(error.contains("vulkan:99"), "{error}");
+}
+
+/// The positions of `tests/games/labelled.txt` with Stockfish's verdict for the side to move in centipawns: self-play of
+/// `batch-first label --games 140 --nodes 200 --max-plies 120`, a game a line, moves in UCI notation, White's verdict behind a
+/// colon.
+fn labelled() -> (Vec<Position>, Vec<f32>) {
+    let (mut positions, mut labels) = (Vec::new(), Vec::new());
+    for game in include_str!("../../tests/games/labelled.txt").lines() {
+        let mut position = Position::default();
+        for text in game.split(' ') {
+            let (mv, label) = text.split_once(':').unwrap_or((text, ""));
+            position.play(board::parse_uci(&position, mv).unwrap());
+            if let Ok(label) = label.parse::<f32>() {
+                labels.push(if position.turn().is_white() { label } else { -label });
+                positions.push(position.clone());
+            }
+        }
+    }
+    (positions, labels)
+}
+
+/// Pairs in the labels' order less pairs in the other, as a share of all pairs with different labels.
+fn agreement(scores: &[f32], labels: &[f32]) -> f64 {
+    let (mut difference, mut pairs) = (0_i64, 0_i64);
+    for first in 0..labels.len() {
+        for second in 0..first {
+            if labels[first] != labels[second] {
+                pairs += 1;
+                let same = (scores[first] > scores[second]) == (labels[first] > labels[second]);
+                difference += if same { 1 } else { -1 };
+            }
+        }
+    }
+    difference as f64 / pairs as f64
+}
+
+/// Values, and move scores of the legal moves.
+fn scores(evaluator: &mut dyn Evaluator, positions: &[Position]) -> Scores {
+    let mut all = Scores::default();
+    for part in positions.chunks(512) {
+        let mut batch = Batch::default();
+        part.iter().for_each(|position| batch.push(position, true, &position.legal_moves()));
+        let scores = evaluator.evaluate(batch).unwrap().scores;
+        all.values.extend(scores.values);
+        all.moves.extend(scores.moves);
+    }
+    all
+}
+
+fn differences(found: &[f32], exact: &[f32]) -> (f32, f32) {
+    assert_eq!(found.len(), exact.len());
+    let each = found.iter().zip(exact).map(|(found, exact)| (found - exact).abs());
+    let largest = each.clone().fold(0.0, f32::max);
+    (each.sum::<f32>() / exact.len() as f32, largest)
+}
+
+/// A trained network (16 filters, one block) on more than 10,000 positions of games. Its file says how it was trained.
+#[test]
+fn scores_and_ranking_of_played_positions_are_the_processors() {
+    let network = include_bytes!("../../tests/games/small.safetensors");
+    let network = Arc::new(Network::from_bytes(network, "small").unwrap());
+    let (positions, labels) = labelled();
+    assert!(positions.len() > 10_000);
+    let options = CpuOptions { threads: 2, path: None, precision: Some(Precision::F32) };
+    let exact = scores(&mut CpuEvaluator::new(Arc::clone(&network), options).unwrap(), &positions);
+    let best = agreement(&exact.values, &labels);
+    for precision in [Some(Precision::F32), None] {
+        let mut evaluator = evaluator(&network, precision);
+        let found = scores(&mut evaluator, &positions);
+        let (mean, largest) = differences(&found.values, &exact.values);
+        let (moves_mean, moves_largest) = differences(&found.moves, &exact.moves);
+        let fall = best - agreement(&found.values, &labels);
+        println!(
+            "{}: values differ by {mean:.3} centipawns on average, {largest:.3} at most, the order of pairs by {fall:.6}; \
+             logarithms of chances by {moves_mean:.5}, {moves_largest:.5}",
+            evaluator.describe()
+        );
+        assert!(fall.abs() <= 0.001);
+        // Half-precision numbers, of which layers are made, cannot do better: their last bit is worth more.
+        let limits = if precision.is_some() { [0.1, 0.001, 0.01] } else { [2.0, 0.01, 0.1] };
+        let found = [if precision.is_some() { largest } else { mean }, moves_mean, moves_largest];
+        assert!(found.iter().zip(limits).all(|(found, limit)| *found <= limit), "{found:?}");
+    }
 }

@@ -1,6 +1,10 @@
 //! What was measured once about a device: which batch is best, and which kernels are fastest.
 
-use std::{collections::BTreeMap, fs, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use cubecl::config::{
     CubeClRuntimeConfig, RuntimeConfig, cache::CacheConfig, environment::EnvironmentConfig,
@@ -33,26 +37,34 @@ pub(super) fn keep_kernels() {
     });
 }
 
-/// The remembered batch for `key`, or the smallest up to `largest` that comes near the best rate; `rate` measures evaluations a second.
+fn file() -> Option<PathBuf> {
+    folder().map(|folder| folder.join("preferred-batch.json"))
+}
+
+fn read(file: &Path) -> Option<BTreeMap<String, usize>> {
+    serde_json::from_slice(&fs::read(file).ok()?).ok()
+}
+
+/// The batch that was found best for `key`, if it is not above `largest`.
+pub(super) fn known_batch(key: &str, largest: usize) -> Option<usize> {
+    read(&file()?)?.get(key).copied().filter(|size| (1..=largest).contains(size))
+}
+
+/// The smallest batch up to `largest` that comes near the best rate, which is written down for `key`; `rate` measures
+/// evaluations a second.
 ///
 /// # Errors
-/// A measurement failed. What cannot be read or written down is measured again the next time.
+/// A measurement failed. What cannot be written down is measured again the next time.
 pub(super) fn preferred_batch(
     key: &str,
     largest: usize,
     mut rate: impl FnMut(usize) -> Result<f64, EvalError>,
 ) -> Result<usize, EvalError> {
-    let file = folder().map(|folder| folder.join("preferred-batch.json"));
-    let read = || -> Option<BTreeMap<String, usize>> {
-        serde_json::from_slice(&fs::read(file.as_ref()?).ok()?).ok()
-    };
-    let mut known = read().unwrap_or_default();
-    if let Some(&size) = known.get(key).filter(|&&size| (1..=largest).contains(&size)) {
-        return Ok(size);
-    }
     let size = sweep(largest, &mut rate)?;
+    let Some(file) = file() else { return Ok(size) };
+    let mut known = read(&file).unwrap_or_default();
     known.insert(key.to_owned(), size);
-    if let (Some(file), Ok(text)) = (file, serde_json::to_vec_pretty(&known)) {
+    if let Ok(text) = serde_json::to_vec_pretty(&known) {
         let part = file.with_extension(format!("part-{}", std::process::id()));
         let written = fs::create_dir_all(file.parent().unwrap_or(&file))
             .and_then(|()| fs::write(&part, text))

@@ -42,14 +42,6 @@ impl BurnDevices {
         Ok(Self { all, names, products })
     }
 
-    /// Burn's Flex backend on the processor.
-    ///
-    /// # Errors
-    /// It is not in this build.
-    pub fn processor() -> Result<Self, TrainError> {
-        Ok(Self { all: vec![processor()?], names: "Flex".to_owned(), products: DType::F32 })
-    }
-
     /// The device that keeps the weights.
     pub(super) fn first(&self) -> &Device {
         &self.all[0]
@@ -88,7 +80,5 @@ fn open(card: DeviceName) -> Result<Device, TrainError> {
 
 #[cfg(not(any(feature = "cuda", feature = "wgpu")))]
 fn open(card: DeviceName) -> Result<Device, TrainError> {
-    Err(TrainError::Config(format!(
-        "this program was built without {card}; build it with --features cuda or wgpu"
-    )))
+    Err(failed(card.not_built_in()))
 }

@@ -12,7 +12,7 @@ use forward::{Graph, Statistics};
 use nets::{Description, HeadKind, Network, Tensor, TensorKind, TensorSpec};
 
 use crate::{
-    Backend, Examples, Objective, OptimizerKind, OptimizerSettings, OptimizerState, Step, TrainError,
+    Backend, Examples, Objective, OptimizerSettings, OptimizerState, Step, TrainError, backend::Moments,
     backend::check_together,
 };
 
@@ -121,7 +121,7 @@ impl BurnBackend {
         mut gradients: BTreeMap<String, Array<1>>,
         learning_rate: f32,
     ) -> Result<(), TrainError> {
-        let OptimizerSettings { kind, mut beta1, beta2, epsilon, weight_decay, l2, clip, .. } = self.settings;
+        let OptimizerSettings { beta2, epsilon, weight_decay, l2, clip, .. } = self.settings;
         if clip > 0.0 {
             let mut squares = 0.0_f64;
             for gradient in gradients.values() {
@@ -135,12 +135,7 @@ impl BurnBackend {
             }
         }
         self.steps += 1;
-        let exponent = i32::try_from(self.steps).unwrap_or(i32::MAX);
-        let mut correct1 = (1.0 - f64::from(beta1).powi(exponent)) as f32;
-        let mut correct2 = (1.0 - f64::from(beta2).powi(exponent)) as f32;
-        if kind == OptimizerKind::Rmsprop {
-            (beta1, correct1, correct2) = (0.0, 1.0, 1.0);
-        }
+        let Moments { beta1, correct1, correct2 } = self.settings.moments(self.steps);
         for (name, parameter) in &mut self.parameters {
             // A weight that the loss does not reach has no gradient.
             let Some(mut gradient) = gradients.remove(name) else { continue };

@@ -2,7 +2,7 @@
 
 use nets::{NetError, Network, Tensor, TensorKind, TensorSpec};
 
-use crate::{OptimizerKind, OptimizerSettings, OptimizerState, TrainError};
+use crate::{OptimizerSettings, OptimizerState, TrainError, backend::Moments};
 
 /// One trained tensor. Padding elements hold zeros and get zero gradients, so they stay zero.
 #[derive(Clone, Debug)]
@@ -96,15 +96,9 @@ pub(super) struct Optimizer {
 impl Optimizer {
     /// Moves every parameter along its gradient.
     pub fn update(&mut self, parameters: &mut [Parameter], learning_rate: f32) {
-        let OptimizerSettings { kind, mut beta1, beta2, epsilon, weight_decay, l2, clip, .. } = self.settings;
+        let OptimizerSettings { beta2, epsilon, weight_decay, l2, clip, .. } = self.settings;
         self.steps += 1;
-        let exponent = i32::try_from(self.steps).unwrap_or(i32::MAX);
-        let mut correct1 = (1.0 - f64::from(beta1).powi(exponent)) as f32;
-        let mut correct2 = (1.0 - f64::from(beta2).powi(exponent)) as f32;
-        if kind == OptimizerKind::Rmsprop {
-            // The gradient itself, over a mean square that begins at nothing.
-            (beta1, correct1, correct2) = (0.0, 1.0, 1.0);
-        }
+        let Moments { beta1, correct1, correct2 } = self.settings.moments(self.steps);
         let mut factor = 1.0;
         if clip > 0.0 {
             let squares: f64 = parameters

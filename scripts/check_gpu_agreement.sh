@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A GPU against the processor, on positions of real games.
 #
-#     cargo build --release --features wgpu && scripts/check_gpu.sh target/release/batch-first [DEVICE]
+#     cargo build --release --features wgpu && scripts/check_gpu_agreement.sh target/release/batch-first [DEVICE]
 #
 # DEVICE is vulkan:0 unless given; where there is no card, Debian's mesa-vulkan-drivers plays one.
 set -euo pipefail

@@ -1,0 +1,46 @@
+//! Where a network is evaluated, for commands that compare such places.
+
+use std::sync::Arc;
+
+use eval::{
+    Devices, EvalError, Evaluator, Precision,
+    cpu::{CpuEvaluator, CpuOptions, CpuPath},
+};
+use nets::Network;
+
+/// A code path of the processor, or GPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    Path(CpuPath, Precision),
+    /// In this number format, or in their own.
+    Gpus(Devices, Option<Precision>),
+}
+
+impl Place {
+    /// An evaluator there; `threads` are the processor's.
+    ///
+    /// # Errors
+    /// The network or the place cannot be used.
+    pub fn evaluator(&self, network: &Arc<Network>, threads: usize) -> Result<Box<dyn Evaluator>, EvalError> {
+        match self {
+            &Self::Path(path, precision) => {
+                let options = CpuOptions { threads, path: Some(path), precision: Some(precision) };
+                Ok(Box::new(CpuEvaluator::new(Arc::clone(network), options)?))
+            }
+            Self::Gpus(devices, precision) => {
+                devices.evaluator(network, CpuOptions { precision: *precision, ..CpuOptions::default() })
+            }
+        }
+    }
+
+    /// Path or devices, and number format.
+    #[must_use]
+    pub fn names(&self) -> (String, &'static str) {
+        match self {
+            Self::Path(path, precision) => (path.name().to_owned(), precision.name()),
+            Self::Gpus(devices, precision) => {
+                (devices.to_string(), precision.map_or("auto", Precision::name))
+            }
+        }
+    }
+}
