@@ -1,5 +1,7 @@
 //! What a code path must be able to do, and the portable path, which says in plain Rust what the others do faster.
 
+use std::marker::PhantomData;
+
 use super::{
     elementwise::{Adjust, Elementwise},
     input::Job,
@@ -140,54 +142,58 @@ macro_rules! by_rows {
 #[cfg(target_arch = "x86_64")]
 pub(crate) use {by_rows, vectorised};
 
-/// Plain Rust in `f32`.
+/// Plain Rust over activations and weights of a format that is not quantised. In bf16 it is slower than in `f32`, and there
+/// to say what the others must: sums in `f32`, rounded once, when a layer's output is stored.
 #[derive(Debug)]
-pub(crate) struct Portable;
+pub(crate) struct Portable<E = f32>(PhantomData<E>);
 
 // SAFETY: uses no special instructions.
-unsafe impl Kernels for Portable {
-    type Element = f32;
+unsafe impl<E: Element> Kernels for Portable<E> {
+    type Element = E;
     type Guard = ();
 
     fn guard() -> Option<()> {
+        const { assert!(!E::QUANTISED, "sums of a quantised format are integers") };
         Some(())
     }
 
-    unsafe fn product(guard: &(), a: *const f32, offsets: &[u32], b: *const f32, c: *mut f32) {
+    unsafe fn product(guard: &(), a: *const E, offsets: &[u32], b: *const E, c: *mut f32) {
         // SAFETY: the caller's promise.
         unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, offsets, b, false, c) }
     }
 
     unsafe fn tall_product(
         _: &(),
-        a: *const f32,
+        a: *const E,
         rows: usize,
         stride: usize,
         offsets: &[u32],
-        b: *const f32,
+        b: *const E,
         _narrow: bool,
         c: *mut f32,
     ) {
-        for row in 0..rows {
-            let mut sums = [0.0_f32; BLOCK];
-            for (step, &offset) in offsets.iter().enumerate() {
-                // SAFETY: the caller vouches for A's rows and the panel's `32 x 32` numbers of this step.
-                let (values, panel) = unsafe {
-                    let values = a.add(row * stride).byte_add(offset as usize);
-                    let panel = b.add(step * BLOCK * BLOCK);
-                    (
-                        std::slice::from_raw_parts(values, BLOCK),
-                        std::slice::from_raw_parts(panel, BLOCK * BLOCK),
-                    )
-                };
-                for (value, weights) in values.iter().zip(panel.chunks_exact(BLOCK)) {
-                    for (sum, weight) in sums.iter_mut().zip(weights) {
-                        *sum += value * weight;
-                    }
-                }
+        let mut panel = [[0.0_f32; BLOCK]; BLOCK];
+        for (step, &offset) in offsets.iter().enumerate() {
+            // SAFETY: the caller vouches for the panel's `32 x 32` numbers of this step.
+            let packed = unsafe { std::slice::from_raw_parts(b.add(step * BLOCK * BLOCK), BLOCK * BLOCK) };
+            for (k, weights) in panel.iter_mut().enumerate() {
+                *weights = std::array::from_fn(|column| packed[E::panel_index(k, column)].to_f32());
             }
-            // SAFETY: `c` has 32 rows of 32.
-            unsafe { c.add(row * BLOCK).cast::<[f32; BLOCK]>().write(sums) };
+            for row in 0..rows {
+                // SAFETY: the caller vouches for A's rows; `c` has 32 rows of 32.
+                let (values, place) = unsafe {
+                    let values = a.add(row * stride).byte_add(offset as usize);
+                    (std::slice::from_raw_parts(values, BLOCK), c.add(row * BLOCK).cast::<[f32; BLOCK]>())
+                };
+                // SAFETY: as above; from the second step on there are sums.
+                let mut sums = if step == 0 { [0.0; BLOCK] } else { unsafe { place.read() } };
+                for (value, weights) in values.iter().zip(&panel) {
+                    let value = value.to_f32();
+                    sums.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += value * weight);
+                }
+                // SAFETY: as above.
+                unsafe { place.write(sums) };
+            }
         }
     }
 
@@ -197,7 +203,7 @@ unsafe impl Kernels for Portable {
         _scale: *const f32,
         bias: *const f32,
         relu: bool,
-        out: *mut f32,
+        out: *mut E,
         targets: &[u32],
         copies: usize,
     ) {
@@ -205,32 +211,32 @@ unsafe impl Kernels for Portable {
         let bias = unsafe { bias.cast::<[f32; BLOCK]>().read() };
         for (row, targets) in targets.chunks_exact(copies).take(rows).enumerate() {
             // SAFETY: `c` has `rows` rows of 32.
-            let mut values = unsafe { c.add(row * BLOCK).cast::<[f32; BLOCK]>().read() };
-            for (value, bias) in values.iter_mut().zip(bias) {
-                let sum = *value + bias;
-                *value = if relu { sum.max(0.0) } else { sum };
-            }
+            let sums = unsafe { c.add(row * BLOCK).cast::<[f32; BLOCK]>().read() };
+            let values: [E; BLOCK] = std::array::from_fn(|column| {
+                let sum = sums[column] + bias[column];
+                E::stored(if relu { sum.max(0.0) } else { sum })
+            });
             for &target in targets {
                 // SAFETY: the caller owns the target rows.
-                unsafe { out.add(target as usize).cast::<[f32; BLOCK]>().write(values) };
+                unsafe { out.add(target as usize).cast::<[E; BLOCK]>().write(values) };
             }
         }
     }
 
-    unsafe fn adjust(adjust: &Adjust<f32>, c: *mut f32, rows: usize) {
+    unsafe fn adjust(adjust: &Adjust<E>, c: *mut f32, rows: usize) {
         // SAFETY: the caller's promise.
         unsafe { adjust.run(c, rows) }
     }
 
-    unsafe fn elementwise(step: &Elementwise, inputs: [*const f32; 2], out: *mut f32) {
+    unsafe fn elementwise(step: &Elementwise, inputs: [*const E; 2], out: *mut E) {
         // SAFETY: the caller's promise.
         unsafe { step.run(inputs, out) }
     }
 
-    unsafe fn input(job: &Job, relu: bool, states: &[u8; 64], out: *mut f32, store: &Store) {
+    unsafe fn input(job: &Job, relu: bool, states: &[u8; 64], out: *mut E, store: &Store) {
         let lanes = job.lanes();
         let (bias, table) = (&job.bias.as_slice()[..lanes], job.table.as_slice());
-        let mut sums = [0.0_f32; 64];
+        let (mut sums, mut stored) = ([0.0_f32; 64], [E::default(); 64]);
         for square in 0..64 {
             let sums = &mut sums[..lanes];
             sums.copy_from_slice(bias);
@@ -241,12 +247,12 @@ unsafe impl Kernels for Portable {
                 let row = &table[cell as usize + state * lanes..][..lanes];
                 sums.iter_mut().zip(row).for_each(|(sum, weight)| *sum += weight);
             }
-            if relu {
-                sums.iter_mut().for_each(|sum| *sum = sum.max(0.0));
+            for (stored, &sum) in stored.iter_mut().zip(&*sums) {
+                *stored = E::stored(if relu { sum.max(0.0) } else { sum });
             }
             let parts = (0..job.full)
-                .map(|vector| (job.full_at + 16 * vector, &sums[16 * vector..16 * vector + 16]))
-                .chain(job.half.then(|| (job.half_at, &sums[16 * job.full..])));
+                .map(|vector| (job.full_at + 16 * vector, &stored[16 * vector..16 * vector + 16]))
+                .chain(job.half.then(|| (job.half_at, &stored[16 * job.full..lanes])));
             for (position, values) in parts {
                 let block = position / BLOCK * store.block_stride + position % BLOCK;
                 for &target in &store.targets[square * store.copies..(square + 1) * store.copies] {
@@ -260,13 +266,14 @@ unsafe impl Kernels for Portable {
         }
     }
 
-    unsafe fn dot(a: *const f32, stride: usize, blocks: usize, weights: *const f32) -> f32 {
+    unsafe fn dot(a: *const E, stride: usize, blocks: usize, weights: *const f32) -> f32 {
         let mut sums = [0.0_f32; 8];
         for block in 0..blocks {
             for index in 0..BLOCK {
                 // SAFETY: the caller vouches for `blocks` blocks of 32.
                 unsafe {
-                    sums[index % 8] += *a.add(block * stride + index) * *weights.add(block * BLOCK + index);
+                    let value = (*a.add(block * stride + index)).to_f32();
+                    sums[index % 8] += value * *weights.add(block * BLOCK + index);
                 }
             }
         }

@@ -29,6 +29,7 @@ use std::{collections::VecDeque, sync::Arc};
 use board::Color;
 use engine::{Engine, Run};
 use kernels::{Kernels, Portable};
+use memory::Bf16;
 use nets::{HeadKind, Network, PLANES, Squares};
 pub use path::{Choice, CpuPath, PATH_VARIABLE, choose, features, is_permitted};
 use plan::Plan;
@@ -188,6 +189,7 @@ fn engines_of(network: &Network, choice: &Choice, threads: usize) -> Result<Vec<
         (CpuPath::Avx512, Precision::F32) => engines::<avx512::Avx512>(network, threads, &[]),
         #[cfg(target_arch = "x86_64")]
         (CpuPath::Avx2, _) => engines::<avx2::Avx2>(network, threads, &[]),
+        (CpuPath::Portable, Precision::Bf16) => engines::<Portable<Bf16>>(network, threads, &[]),
         _ => engines::<Portable>(network, threads, &[]),
     }
 }

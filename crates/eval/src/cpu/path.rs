@@ -17,7 +17,7 @@ pub enum CpuPath {
     Avx512,
     /// AVX2 and FMA.
     Avx2,
-    /// Plain Rust.
+    /// Plain Rust; bf16, which is slow there, only on request.
     Portable,
 }
 
@@ -66,11 +66,11 @@ impl CpuPath {
             (Self::Avx512, Precision::Int8) => need(&["avx512f", "avx512bw", "avx512vl", "avx512vnni"]),
             (Self::Avx512, Precision::F32) => need(&["avx512f", "avx512bw", "avx512vl"]),
             (Self::Avx2, Precision::F32 | Precision::Int8) => need(&["avx2", "fma"]),
-            (Self::Portable, Precision::F32) => None,
+            (Self::Portable, Precision::F32 | Precision::Bf16) => None,
             (_, Precision::F16) => Some("processors do not compute in f16".to_owned()),
             (Self::Amx, Precision::F32 | Precision::Int8) => Some("it computes in bf16 only".to_owned()),
             (Self::Avx2, Precision::Bf16) => Some("it computes in f32 and int8 only".to_owned()),
-            (Self::Portable, Precision::Bf16 | Precision::Int8) => Some("it computes in f32 only".to_owned()),
+            (Self::Portable, Precision::Int8) => Some("it computes in f32 and bf16 only".to_owned()),
         }
     }
 }
