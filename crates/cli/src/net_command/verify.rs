@@ -20,7 +20,7 @@ const LARGEST_FALL: f64 = 0.002;
 /// By how much a GPU may.
 const LARGEST_FALL_OF_GPU: f64 = 0.001;
 
-/// Centipawns by which a score of a GPU may be off in single precision, and on average in its own number format.
+/// Centipawns by which a score of a GPU may be off in single precision, and 99 of 100 in its own number format.
 const LARGEST_DIFFERENCE: f32 = 2.0;
 
 /// What `net verify` is asked.
@@ -175,7 +175,7 @@ impl Line {
         let (most, difference) = match self.place {
             Place::Path(..) => (LARGEST_FALL, None),
             Place::Gpus(_, Some(Precision::F32)) => (LARGEST_FALL_OF_GPU, Some(self.largest)),
-            Place::Gpus(..) => (LARGEST_FALL_OF_GPU, Some(self.mean)),
+            Place::Gpus(..) => (LARGEST_FALL_OF_GPU, Some(self.percentile_99)),
         };
         // A ranking that is no number is no good one, nor is such a difference.
         let falls = self.tau_b.is_some_and(|(_, fall)| fall.is_nan() || fall > most);
@@ -314,7 +314,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if !far_off.is_empty() {
         return Err(Found(format!(
             "{} lowers tau-b of the {} head by more than {LARGEST_FALL_OF_GPU}, or its scores are off by over \
-             {LARGEST_DIFFERENCE} centipawns (any in f32, on average in its own number format)",
+             {LARGEST_DIFFERENCE} centipawns (any in f32, more than one of 100 in its own number format)",
             args.device.clone().unwrap_or_default(),
             far_off.join(" and the ")
         ))
