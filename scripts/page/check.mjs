@@ -310,6 +310,17 @@ try {
   });
   assert.ok(inked > 500, `${inked} pixels of the pool's histogram`);
   assert.equal(await page.locator('cg-container svg line, cg-container svg g line').count() > 0, true);
+  // A new question makes the old answer an old one at once, however soon it comes after the last.
+  const prompt = await page.evaluate(async () => {
+    const [form, lines] = [document.querySelector('#setup'), document.querySelector('#thoughts')];
+    for (let question = 0; question < 20; question += 1) {
+      form.requestSubmit();
+      if (!lines.classList.contains('stale')) return false;
+      while (lines.classList.contains('stale')) await new Promise(resolve => setTimeout(resolve, 1));
+    }
+    return true;
+  });
+  assert.ok(prompt, 'lines of the position before are shown as those of this one');
   await page.waitForTimeout(4000);
   said(`an analysis: depth ${await figure('depth')}, ${await figure('evaluations')} evaluations, ${await figure('speed')} a second, batches ${await figure('fill')}, pool ${await figure('pool')}`);
   await picture(page, 'analysis');

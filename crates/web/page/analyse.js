@@ -46,17 +46,20 @@ export function leave() {
   by('evaluation').hidden = true;
 }
 
-// Not for every step of a key that is held down.
+// At once the last answer is an old one, and nothing more is heard of its question.
 function ask() {
-  clearTimeout(later);
-  const wait = asked + PAUSE - performance.now();
-  if (wait > 0) {
-    later = setTimeout(ask, wait);
-    return;
-  }
-  asked = performance.now();
   tag += 1;
   answer = null;
+  // The old lines stay, pale, until there are new ones.
+  by('thoughts').classList.add('stale');
+  drawState();
+  // Not for every step of a key that is held down.
+  clearTimeout(later);
+  later = setTimeout(sendQuestion, Math.max(0, asked + PAUSE - performance.now()));
+}
+
+function sendQuestion() {
+  asked = performance.now();
   send({
     type: thinking ? 'analyse' : 'look',
     tag,
@@ -68,9 +71,6 @@ function ask() {
     batch: Number(by('batch').value),
   });
   inside.begin();
-  // The old lines stay, pale, until there are new ones.
-  by('thoughts').classList.add('stale');
-  drawState();
 }
 
 export function showPosition(message) {
