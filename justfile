@@ -6,7 +6,7 @@ build:
 
 # Every test
 test:
-    cargo nextest run --workspace --release
+    cargo nextest run --workspace --release --features batch-first/queue
 
 # Format and lints, as the checks want them
 lint:
