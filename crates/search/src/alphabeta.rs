@@ -141,6 +141,7 @@ impl AlphaBeta {
                     scores[index],
                     depth,
                     separator,
+                    None,
                     self.walk.evaluations.move_scores(),
                 )
             {

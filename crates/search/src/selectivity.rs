@@ -4,7 +4,8 @@
 //! the smaller the later it comes (logarithmically, as late-move reductions in alpha-beta engines); if it still reaches
 //! the separator it is searched again to its full depth before that is believed. A late quiet move whose chance in the
 //! policy is small is not searched, the smaller the deeper; without a policy, next to the leaves, one whose score lies
-//! far below the separator.
+//! far below the separator. The K-best-first search skips more of them the further the position's own value lies below the
+//! separator, and captures that cannot lift it so far (delta pruning).
 //!
 //! Within two plies of the leaves a position is first asked for its value. Far above the separator, that settles it
 //! (reverse futility); far below, only forcing moves are looked at (razoring). Only in between its moves are scored.
@@ -41,12 +42,20 @@ pub(crate) struct Selectivity {
     /// With a policy, a late quiet move is skipped when its chance is below this, in hundredths of the natural
     /// logarithm: at depth 1, and how much less for each further ply.
     pub skip_chance: Option<(Value, Value)>,
+    /// By how much more of the same, for each centipawn by which the position's value is below the separator.
+    pub skip_below: Option<Value>,
+    /// Where only forcing moves are looked at, a capture counts when the value, what it wins by exchange and this reach the
+    /// separator, centipawns.
+    pub capture_margin: Option<Value>,
     /// How far from the separator a value must lie to settle a position, in centipawns a ply of depth.
     pub value_margin: Option<Value>,
 }
 
 /// Moves in front of the order that are always searched in full.
 const ALWAYS_FULL: usize = 3;
+
+/// Centipawns below the separator that count for [`Selectivity::skip_below`].
+const MOST_BELOW: Value = 150;
 
 /// Depth, in plies, up to which values may settle a position.
 const VALUE_PLIES: i16 = 2;
@@ -57,6 +66,8 @@ impl Default for Selectivity {
             reduction_divisor: Some(2.0),
             skip_margin: Some(150),
             skip_chance: Some((-300, -60)),
+            skip_below: Some(1),
+            capture_margin: Some(100),
             value_margin: Some(100),
         }
     }
@@ -64,8 +75,14 @@ impl Default for Selectivity {
 
 impl Selectivity {
     /// Every move to full depth.
-    pub(crate) const NONE: Self =
-        Self { reduction_divisor: None, skip_margin: None, skip_chance: None, value_margin: None };
+    pub(crate) const NONE: Self = Self {
+        reduction_divisor: None,
+        skip_margin: None,
+        skip_chance: None,
+        skip_below: None,
+        capture_margin: None,
+        value_margin: None,
+    };
 
     /// Is a position of this depth asked for its value before its moves? All leaves are, unless in check.
     pub(crate) fn asks_value(&self, depth: i16, separator: Value, check: bool) -> bool {
@@ -95,9 +112,16 @@ impl Selectivity {
         place >= first && !position.is_check() && !is_forcing(position, mv)
     }
 
-    /// Is a late quiet move with this score not worth a search? Where the question is a mate, every move is: it may be the
-    /// only defence.
-    pub(crate) fn is_hopeless(&self, score: i16, depth: i16, separator: Value, scores: MoveScores) -> bool {
+    /// Is a late quiet move with this score not worth a search? `value` is the position's own, if that counts. Where the
+    /// question is a mate, every move is: it may be the only defence.
+    pub(crate) fn is_hopeless(
+        &self,
+        score: i16,
+        depth: i16,
+        separator: Value,
+        value: Option<Value>,
+        scores: MoveScores,
+    ) -> bool {
         let further = i32::from(depth / PLY) - 1;
         let score = i32::from(score);
         separator.abs() <= LARGEST_VALUE
@@ -106,9 +130,19 @@ impl Selectivity {
                     further == 0 && self.skip_margin.is_some_and(|margin| score + margin < separator)
                 }
                 MoveScores::Policy => {
-                    self.skip_chance.is_some_and(|(least, each)| score < least + each * further)
+                    let below = value.map_or(0, |value| (separator - value).clamp(0, MOST_BELOW));
+                    let more = self.skip_below.unwrap_or(0) * below;
+                    self.skip_chance.is_some_and(|(least, each)| score < least + each * further + more)
                 }
             }
+    }
+
+    /// What a capture that wins so much by exchange may lift a position to that is worth `value` without it.
+    pub(crate) fn reach_of_capture(&self, value: Value, exchange: Value, separator: Value) -> Value {
+        match self.capture_margin {
+            Some(margin) if separator.abs() <= LARGEST_VALUE => value + exchange + margin,
+            _ => separator,
+        }
     }
 
     /// By how many plies a late quiet move is searched less.

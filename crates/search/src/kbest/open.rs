@@ -9,8 +9,8 @@ use super::{
     pool::{Order, Ticket},
 };
 use crate::{
-    memory::{Memory, NO_MOVE},
-    quiet::{forcing_moves, forcing_moves_and_checks},
+    memory::Memory,
+    quiet::{exchange, forcing_moves, forcing_moves_and_checks},
     rules,
     score::{INFINITY, MATE, Value, child_separator, from_winner},
     selectivity::{PLY, Selectivity, Verdict},
@@ -30,13 +30,13 @@ enum Wish {
     Skip,
 }
 
-/// What is to be done with the move at this place of the frame's order.
-fn wish(rules: &Selectivity, frame: &Frame, place: usize, scores: MoveScores) -> Wish {
+/// What is to be done with the move at this place of the frame's order; `value` is the position's own, if known.
+fn wish(rules: &Selectivity, frame: &Frame, place: usize, value: Option<Value>, scores: MoveScores) -> Wish {
     let edge = frame.edges[place];
     if frame.depth < PLY || !rules.is_late(&frame.position, edge.mv, place, frame.ply == 0) {
         return Wish::Full;
     }
-    if frame.ply > 0 && rules.is_hopeless(edge.score, frame.depth, frame.separator, scores) {
+    if frame.ply > 0 && rules.is_hopeless(edge.score, frame.depth, frame.separator, value, scores) {
         return Wish::Skip;
     }
     match rules.reduction(frame.depth, place) {
@@ -56,7 +56,9 @@ enum Opened {
 }
 
 impl Searcher {
-    /// Orders a position's moves by their scores, or asks for those.
+    /// Orders a position's moves by their scores, or asks for those. A move whose position is known to decide the question comes
+    /// first: looking it up costs no evaluation (enhanced transposition cutoffs, Plaat 1996). Then the best move of an earlier
+    /// pass.
     pub(super) fn ask_moves(&mut self, root: &Root<'_>, reference: FrameRef, memory: &Memory) {
         let Some(frame) = self.frames.get(reference) else { return };
         let moves = frame.position.legal_moves();
@@ -66,20 +68,25 @@ impl Searcher {
         };
         let is_root = frame.ply == 0;
         let first = memory.best_move(frame.key);
-        let edges = (0_u8..)
+        let (separator, depth) = (child_separator(frame.separator), (frame.depth - PLY).max(0));
+        let reaches = |edge: &Edge| {
+            let key = memory_key(&frame.position.after(edge.mv));
+            memory.bounds(key, depth).is_some_and(|known| known.upper < separator)
+        };
+        let mut edges: Vec<Edge> = (0_u8..)
             .zip(moves.iter().zip(scores))
             .filter(|&(index, _)| !is_root || root.moves.iter().any(|&(_, allowed)| allowed == index))
             .map(|(index, (&mv, &score))| Edge { mv, index, score })
             .collect();
-        self.set_edges(reference, edges, first);
+        edges.sort_by_cached_key(|edge| {
+            (is_root || !reaches(edge), edge.index != first, std::cmp::Reverse(edge.score))
+        });
+        self.set_edges(reference, edges);
     }
 
-    /// Orders the moves of a frame and puts it into the pool.
-    pub(super) fn set_edges(&mut self, reference: FrameRef, mut edges: Vec<Edge>, first: u8) {
+    /// Gives a frame its moves, in their order, and puts it into the pool.
+    pub(super) fn set_edges(&mut self, reference: FrameRef, edges: Vec<Edge>) {
         let Some(frame) = self.frames.get_mut(reference) else { return };
-        if frame.depth > 0 {
-            edges.sort_by_key(|edge| (edge.index != first, std::cmp::Reverse(edge.score)));
-        }
         frame.edges = edges;
         frame.state = State::Open;
         let extra = match self.order {
@@ -122,7 +129,11 @@ impl Searcher {
         if !full {
             frame.next += 1;
         }
-        let wish = if full { Wish::Full } else { wish(&self.selectivity, frame, place, self.move_scores) };
+        let wish = if full {
+            Wish::Full
+        } else {
+            wish(&self.selectivity, frame, place, memory.value(frame.position.key()), self.move_scores)
+        };
         let (opened, reduced) = self.open_move(root, reference, edge, wish, level, memory);
         match opened {
             Opened::Known(lower, upper) => {
@@ -322,28 +333,41 @@ impl Searcher {
             // A leaf's mover may decline every capture.
             Verdict::Misses(upper) => (if frame.depth == 0 { value } else { -INFINITY }, upper),
         };
-        let has_forcing = self.set_forcing(reference, (lower, upper));
-        (!has_forcing).then_some((lower, upper))
+        self.set_forcing(reference, (lower, upper))
     }
 
-    /// Lets a position look at its forcing moves only; `bounds` are what declining them is worth. False if it has none.
-    fn set_forcing(&mut self, reference: FrameRef, bounds: (Value, Value)) -> bool {
-        let Some(frame) = self.frames.get_mut(reference) else { return false };
+    /// Lets a position look at its forcing moves only; `bounds` are what declining them is worth. The bounds if there is none.
+    fn set_forcing(&mut self, reference: FrameRef, bounds: (Value, Value)) -> Option<(Value, Value)> {
+        let frame = self.frames.get_mut(reference)?;
         (frame.lower, frame.upper) = bounds;
-        let (moves, legal) = if frame.depth == 0 {
+        let (mut moves, legal) = if frame.depth == 0 {
             let moves = forcing_moves(&frame.position);
             (moves.clone(), moves)
         } else {
             (forcing_moves_and_checks(&frame.position), frame.position.legal_moves())
         };
+        if !frame.position.is_check() {
+            moves.retain(|mv| {
+                let is_capture = mv.is_capture() || mv.is_promotion();
+                let reach = |exchange| self.selectivity.reach_of_capture(bounds.1, exchange, frame.separator);
+                let reach = if is_capture { reach(exchange(&frame.position, *mv)) } else { frame.separator };
+                let is_looked_at = reach >= frame.separator;
+                if !is_looked_at {
+                    frame.upper = frame.upper.max(reach);
+                }
+                is_looked_at
+            });
+        }
         let place =
             |mv: &Move| legal.iter().position(|other| other == mv).and_then(|place| u8::try_from(place).ok());
         let edges: Vec<Edge> = moves
             .iter()
             .filter_map(|mv| Some(Edge { mv: *mv, index: place(mv)?, score: i16::MAX }))
             .collect();
-        self.set_edges(reference, edges, NO_MOVE);
-        !moves.is_empty()
+        let bounds = (frame.lower, frame.upper);
+        let is_settled = edges.is_empty();
+        self.set_edges(reference, edges);
+        is_settled.then_some(bounds)
     }
 
     /// Has this position occurred on the way from the root, or twice before it?

@@ -29,9 +29,9 @@ use crate::{
 /// Depth under which proven mates are stored: they hold at any depth.
 pub(super) const PROVEN: i16 = i16::MAX;
 
-/// Up to this level of the pool work is likely enough to be needed (nine times of ten) to be worth an evaluation that costs as
-/// much as any other.
-const SURE: usize = 1;
+/// Up to this level of the pool work is likely enough to be needed (24 times of 25) to be worth an evaluation that costs as much
+/// as any other.
+const SURE: usize = 0;
 
 /// Whether and when a pass must end early.
 pub(super) trait Deadline {
