@@ -257,6 +257,10 @@ impl<E: Evaluator> Evaluator for Cached<E> {
         self.inner.largest_batch()
     }
 
+    fn preferred_in_flight(&self) -> usize {
+        self.inner.preferred_in_flight()
+    }
+
     fn describe(&self) -> String {
         format!("{}, cache of {} MiB", self.inner.describe(), self.bytes().div_ceil(MEBIBYTE))
     }

@@ -51,6 +51,11 @@ pub trait Evaluator: Send {
     /// The largest number of queries that one batch may hold.
     fn largest_batch(&self) -> usize;
 
+    /// Batches that it likes in flight: with more than one, whoever asks works while the device does.
+    fn preferred_in_flight(&self) -> usize {
+        1
+    }
+
     /// One line for people: network, device, code path, threads.
     fn describe(&self) -> String;
 
@@ -79,6 +84,9 @@ impl<E: Evaluator + ?Sized> Evaluator for Box<E> {
     }
     fn largest_batch(&self) -> usize {
         (**self).largest_batch()
+    }
+    fn preferred_in_flight(&self) -> usize {
+        (**self).preferred_in_flight()
     }
     fn describe(&self) -> String {
         (**self).describe()

@@ -10,6 +10,7 @@ pub struct Mock {
     seed: u64,
     spread: f32,
     preferred: usize,
+    in_flight: usize,
     waiting: VecDeque<Batch>,
 }
 
@@ -17,13 +18,19 @@ impl Mock {
     /// Different seeds are different "networks".
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { seed, spread: 500.0, preferred: 64, waiting: VecDeque::new() }
+        Self { seed, spread: 500.0, preferred: 64, in_flight: 1, waiting: VecDeque::new() }
     }
 
     /// Says that it likes batches of this size.
     #[must_use]
     pub fn preferring(self, preferred: usize) -> Self {
         Self { preferred, ..self }
+    }
+
+    /// Says that it likes so many batches in flight.
+    #[must_use]
+    pub fn keeping(self, in_flight: usize) -> Self {
+        Self { in_flight, ..self }
     }
 
     /// Uniform in ±spread, in whole centipawns.
@@ -66,6 +73,10 @@ impl Evaluator for Mock {
 
     fn largest_batch(&self) -> usize {
         4096
+    }
+
+    fn preferred_in_flight(&self) -> usize {
+        self.in_flight
     }
 
     fn describe(&self) -> String {

@@ -102,6 +102,10 @@ impl Evaluator for Watched {
         self.inner.largest_batch()
     }
 
+    fn preferred_in_flight(&self) -> usize {
+        self.inner.preferred_in_flight()
+    }
+
     fn describe(&self) -> String {
         self.inner.describe()
     }

@@ -197,6 +197,10 @@ impl Evaluator for GpuEvaluator {
         8 * LARGEST
     }
 
+    fn preferred_in_flight(&self) -> usize {
+        self.feeders.len()
+    }
+
     fn describe(&self) -> String {
         self.description.clone()
     }

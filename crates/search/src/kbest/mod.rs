@@ -4,6 +4,7 @@
 //! so a new pass walks quickly through what is known and evaluates only what is not.
 
 mod driver;
+mod flight;
 mod frame;
 mod open;
 mod pass;

@@ -5,23 +5,20 @@
 //! results up. A frame closes when its value reaches its separator or its moves are exhausted; whatever was open only
 //! for its sake is dropped. Positions reached by several ways at the same depth are one frame.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use board::{Move, Position, Tablebases};
-use eval::{Batch, EvalError, Evaluator};
+use eval::{EvalError, Evaluator};
 use nets::{Calibration, MoveScores};
 
 use super::{
+    flight::Flights,
     frame::{FrameRef, Frames, Link},
     pool::{Order, Pool},
 };
 use crate::{
     memory::{Bounds, Memory, NO_MOVE},
-    score::{INFINITY, MATE_BOUND, Value, from_child, from_evaluation},
+    score::{INFINITY, MATE_BOUND, Value, from_child},
     selectivity::{PLY, Selectivity},
     view::View,
 };
@@ -83,13 +80,14 @@ pub(super) struct News {
 }
 
 /// What the network is asked about a position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ask {
     Value,
     Moves,
 }
 
 /// A question of the next batch, and whose it is.
+#[derive(Debug)]
 pub(super) struct Pending {
     pub frame: FrameRef,
     pub ask: Ask,
@@ -103,7 +101,7 @@ pub(super) struct Searcher {
     pub(super) pool: Pool,
     pub(super) pending: Vec<Pending>,
     pub(super) news: Vec<News>,
-    batch: Batch,
+    pub(super) flights: Flights,
     /// Open frames from which on the deepest go first, and twice which none is opened.
     pub(super) frame_limit: usize,
     /// How late moves are treated.
@@ -124,7 +122,9 @@ pub(super) struct Searcher {
     pub batches: u64,
     pub evaluations: u64,
     /// Of those, by the root's move, in generation order, that led there.
-    spent: [u32; 256],
+    pub(super) spent: [u32; 256],
+    /// Evaluations of the batch that was sent last.
+    pub(super) last_batch: usize,
     /// Rank and bounds of the line that is being searched, for those who watch.
     pub line: (usize, Bounds),
 }
@@ -177,7 +177,7 @@ impl Searcher {
             pool: Pool::new(&calibration.bins),
             pending: Vec::new(),
             news: Vec::new(),
-            batch: Batch::default(),
+            flights: Flights::default(),
             frame_limit: (bytes / 2 / Frames::TYPICAL_BYTES).max(64),
             selectivity: Selectivity::default(),
             any_proof: true,
@@ -189,6 +189,7 @@ impl Searcher {
             batches: 0,
             evaluations: 0,
             spent: [0; 256],
+            last_batch: 0,
             line: (1, Bounds::default()),
         }
     }
@@ -216,6 +217,23 @@ impl Searcher {
         evaluator: &mut dyn Evaluator,
         deadline: &mut dyn Deadline,
     ) -> Result<PassEnd, EvalError> {
+        let end = self.run(root, separator, width, memory, evaluator, deadline);
+        let end = end.and_then(|end| self.recall(memory, evaluator).map(|()| end));
+        if end.is_err() {
+            self.ground(evaluator);
+        }
+        end
+    }
+
+    fn run(
+        &mut self,
+        root: &Root<'_>,
+        separator: Value,
+        width: usize,
+        memory: &mut Memory,
+        evaluator: &mut dyn Evaluator,
+        deadline: &mut dyn Deadline,
+    ) -> Result<PassEnd, EvalError> {
         self.frames.clear();
         self.open.clear();
         self.pool.clear();
@@ -225,7 +243,7 @@ impl Searcher {
         let mut end = None;
         self.ask_moves(root, top, memory);
         let mut turns = 0_u32;
-        let free = evaluator.preferred_batch();
+        let (free, most_in_flight) = (evaluator.preferred_batch(), evaluator.preferred_in_flight());
         loop {
             // Collect.
             let most = deadline.evaluations_left().min(deadline.affordable()).max(1);
@@ -233,7 +251,7 @@ impl Searcher {
             while self.pending.len() < width && end.is_none() {
                 turns = turns.wrapping_add(1);
                 if turns.is_multiple_of(64) && deadline.is_over() {
-                    return Ok(PassEnd::Interrupted);
+                    break;
                 }
                 let open = self.frames.open_count();
                 if self.pool.len() > 4 * open + 1024 {
@@ -248,7 +266,7 @@ impl Searcher {
                 let ticket = if crowded { self.pool.pop_deepest() } else { self.pool.pop() };
                 let Some(ticket) = ticket else { break };
                 if !self.open_next(root, ticket, memory) {
-                    if self.pending.is_empty() {
+                    if self.pending.is_empty() && self.flights.len() == 0 {
                         return Ok(PassEnd::Interrupted);
                     }
                     break; // No memory for another position: first those that there are.
@@ -261,22 +279,29 @@ impl Searcher {
             // Evaluate.
             let frames = &self.frames;
             self.pending.retain(|pending| frames.get(pending.frame).is_some());
-            if self.pending.is_empty() {
-                if self.pool.len() == 0 {
+            let is_over = deadline.is_over();
+            if is_over && self.flights.len() == 0 {
+                return Ok(PassEnd::Interrupted);
+            }
+            // A second batch is for a device that would wait otherwise: half of one would delay the next.
+            let is_worth_it = self.flights.len() == 0 || self.pending.len() >= free.min(width).div_ceil(2);
+            if !is_over && is_worth_it && !self.pending.is_empty() {
+                let sent = self.send(width, evaluator)?;
+                deadline.spend(sent as u64);
+                if sent > 0 && deadline.wants_view() {
+                    deadline.show(self.view(root, separator, width));
+                }
+                if sent > 0 && self.flights.len() < most_in_flight {
+                    continue; // The tree works while the device does.
+                }
+            }
+            if self.flights.len() == 0 {
+                if self.pending.is_empty() && self.pool.len() == 0 {
                     return Ok(PassEnd::Interrupted); // Cannot be: an open root has open work.
                 }
                 continue;
             }
-            if deadline.is_over() {
-                return Ok(PassEnd::Interrupted);
-            }
-            let later = self.pending.split_off(width.min(self.pending.len()));
-            self.evaluate(root, memory, evaluator)?;
-            deadline.spend(self.evaluations_of_last_batch());
-            if deadline.wants_view() {
-                deadline.show(self.view(root, separator, width));
-            }
-            self.pending.extend(later);
+            self.receive(root, memory, evaluator)?;
             end = self.back_up(root, top, memory);
             if let Some(bounds) = end {
                 return Ok(PassEnd::Decided(bounds));
@@ -294,76 +319,12 @@ impl Searcher {
             separator,
             open: self.frames.open_count(),
             bins: self.pool.census(),
-            batch: self.batch.len(),
+            batch: self.last_batch,
             width,
             batches: self.batches,
             evaluations: self.evaluations,
             elapsed: Duration::ZERO,
         }
-    }
-
-    fn evaluations_of_last_batch(&self) -> u64 {
-        self.batch.len() as u64
-    }
-
-    /// Sends the pending questions to the evaluator and takes up its answers.
-    fn evaluate(
-        &mut self,
-        root: &Root<'_>,
-        memory: &mut Memory,
-        evaluator: &mut dyn Evaluator,
-    ) -> Result<(), EvalError> {
-        let mut batch = std::mem::take(&mut self.batch);
-        batch.clear();
-        let mut asked = std::mem::take(&mut self.pending);
-        let together = self.move_scores == MoveScores::Policy;
-        // The same question may have come up in two frames (other depths or separators): it is asked once.
-        let mut questions = HashSet::with_capacity(asked.len());
-        let mut again = Vec::new();
-        asked.retain(|pending| {
-            let Some(frame) = self.frames.get(pending.frame) else { return false };
-            let (value, moves) = match pending.ask {
-                _ if together => (true, true),
-                Ask::Value => (true, false),
-                Ask::Moves => (false, true),
-            };
-            if !questions.insert((frame.position.key(), value, moves)) {
-                again.push(pending.frame);
-                return false;
-            }
-            let legal = if moves { frame.position.legal_moves() } else { Default::default() };
-            batch.push(&frame.position, value, &legal);
-            self.spent[usize::from(frame.root_edge)] += 1;
-            true
-        });
-        self.batches += 1;
-        self.evaluations += batch.len() as u64;
-        let answered = evaluator.evaluate(batch)?;
-        let scores = &answered.scores;
-        for ((pending, query), &value) in asked.iter().zip(&answered.batch.queries).zip(&scores.values) {
-            let Some(frame) = self.frames.get(pending.frame) else { continue };
-            let key = frame.position.key();
-            let moves = &scores.moves[query.move_range()];
-            memory.store_answer(key, query.value.then_some(value), moves, self.move_scores);
-            match pending.ask {
-                Ask::Moves => self.ask_moves(root, pending.frame, memory),
-                Ask::Value => {
-                    let value = from_evaluation(value);
-                    if let Some((lower, upper)) = self.take_value(root, pending.frame, value, memory) {
-                        self.close(pending.frame, lower, upper, memory, true);
-                    }
-                }
-            }
-        }
-        for reference in again {
-            let Some(frame) = self.frames.get(reference) else { continue };
-            let value = memory.value(frame.position.key());
-            if let Some((lower, upper)) = self.begin(root, reference, value, memory) {
-                self.close(reference, lower, upper, memory, true);
-            }
-        }
-        self.batch = answered.batch;
-        Ok(())
     }
 
     /// Works through the news; the root's bounds once it closes.
@@ -420,7 +381,14 @@ impl Searcher {
     }
 
     /// Remembers the bounds, tells the parents, drops what was open for this frame's sake.
-    fn close(&mut self, reference: FrameRef, lower: Value, upper: Value, memory: &mut Memory, store: bool) {
+    pub(super) fn close(
+        &mut self,
+        reference: FrameRef,
+        lower: Value,
+        upper: Value,
+        memory: &mut Memory,
+        store: bool,
+    ) {
         let Some(frame) = self.frames.get_mut(reference) else { return };
         let best = frame.best_known(lower, upper);
         let (key, depth, separator) = (frame.key, frame.depth, frame.separator);

@@ -52,9 +52,11 @@ fn compare(positions: std::ops::Range<u64>, depths: std::ops::RangeInclusive<u32
                     let mut plain = Plain { evaluator: Mock::new(seed), leaves: HashMap::new() };
                     for depth in depths.clone() {
                         let expected = plain.root(&position, depth);
-                        // How much of a batch may be filled with doubtful work is the evaluator's wish.
-                        for (batch, preferred) in [(1, 64), (8, 64), (64, 64), (1024, 64), (64, 8)] {
-                            let mock = Mock::new(seed).preferring(preferred);
+                        // How much of a batch may be filled with doubtful work is the evaluator's wish, and how many are in
+                        // flight.
+                        let ways = [(1, 64, 1), (8, 64, 1), (64, 64, 1), (1024, 64, 1), (64, 8, 1), (8, 8, 2)];
+                        for (batch, preferred, in_flight) in ways {
+                            let mock = Mock::new(seed).preferring(preferred).keeping(in_flight);
                             let mut search = over(mock, seed, batch, usize::MAX).exact();
                             let found: HashMap<String, Score> = lines_of(&mut search, &game, depth)
                                 .iter()
@@ -69,7 +71,8 @@ fn compare(positions: std::ops::Range<u64>, depths: std::ops::RangeInclusive<u32
                                 .collect();
                             assert!(
                                 differing.is_empty() && found.len() == expected.len(),
-                                "{} depth {depth} K {batch}, {preferred} preferred: (move, found, expected) {differing:?}",
+                                "{} depth {depth} K {batch}, {preferred} preferred, {in_flight} in flight: (move, found, \
+                                 expected) {differing:?}",
                                 position.fen()
                             );
                         }
@@ -137,7 +140,8 @@ fn node_limits_are_exact() {
     for nodes in [0, 1, 2, 7, 100, 1000, 3001] {
         for batch in [1, 8, 256] {
             let limits = Limits { nodes: Some(nodes), ..Limits::default() };
-            for mut search in [kbest(3, batch, 1), as_it_plays(3, batch, 1)] {
+            let ahead = over(Mock::new(3).keeping(2), 3, batch, 1);
+            for mut search in [kbest(3, batch, 1), as_it_plays(3, batch, 1), ahead] {
                 let outcome =
                     search.search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
                 assert_eq!(outcome.nodes, nodes, "K {batch}");
@@ -180,11 +184,12 @@ fn a_third_repetition_is_a_draw() {
     assert_eq!(repeated.score, Score::Centipawns(0));
 }
 
-/// Counts questions that come again.
+/// Counts questions that come again, and batches in flight.
 struct Once {
     inner: Mock,
     seen: HashSet<(u64, bool, bool)>,
     again: Arc<AtomicUsize>,
+    most_in_flight: Arc<AtomicUsize>,
 }
 
 impl Evaluator for Once {
@@ -195,7 +200,9 @@ impl Evaluator for Once {
                 self.again.fetch_add(1, Ordering::Relaxed);
             }
         }
-        self.inner.submit(batch)
+        self.inner.submit(batch)?;
+        self.most_in_flight.fetch_max(self.inner.in_flight(), Ordering::Relaxed);
+        Ok(())
     }
     fn wait(&mut self) -> Result<Answered, EvalError> {
         self.inner.wait()
@@ -209,6 +216,9 @@ impl Evaluator for Once {
     fn largest_batch(&self) -> usize {
         4096
     }
+    fn preferred_in_flight(&self) -> usize {
+        self.inner.preferred_in_flight()
+    }
     fn describe(&self) -> String {
         self.inner.describe()
     }
@@ -217,10 +227,20 @@ impl Evaluator for Once {
 #[test]
 fn an_evaluation_is_never_made_twice() {
     let game = Game::default();
-    for move_scores in [MoveScores::Centipawns, MoveScores::Policy] {
+    for (move_scores, in_flight) in [
+        (MoveScores::Centipawns, 1),
+        (MoveScores::Policy, 1),
+        (MoveScores::Centipawns, 2),
+        (MoveScores::Policy, 3),
+    ] {
         let calibration = Calibration { move_scores, ..Calibration::default() };
-        let again = Arc::new(AtomicUsize::new(0));
-        let evaluator = Once { inner: Mock::new(9), seen: HashSet::new(), again: Arc::clone(&again) };
+        let (again, most_in_flight) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let evaluator = Once {
+            inner: Mock::new(9).keeping(in_flight),
+            seen: HashSet::new(),
+            again: Arc::clone(&again),
+            most_in_flight: Arc::clone(&most_in_flight),
+        };
         let settings = Settings { hash_mib: 64, ..Settings::default() };
         let mut search = KBest::new(Box::new(evaluator), &calibration, &settings).exact();
         let limits = Limits { depth: Some(4), ..Limits::default() };
@@ -230,6 +250,7 @@ fn an_evaluation_is_never_made_twice() {
         let again = again.load(Ordering::Relaxed) as u64;
         assert!(first.nodes > 500 && again * 200 < first.nodes, "{again} of {}", first.nodes);
         assert_eq!(second.nodes, 0);
+        assert_eq!(most_in_flight.load(Ordering::Relaxed), in_flight);
         assert_eq!(first.lines[0].score, second.lines[0].score);
         assert_eq!(first.best, second.best);
     }

@@ -1,0 +1,148 @@
+//! A pass's traffic with the evaluator: pending questions go out in batches, answers come back in the same order. Evaluators
+//! that work in the background have several batches in flight, so that the tree works while they do.
+
+use std::collections::{HashSet, VecDeque};
+
+use eval::{Answered, Batch, EvalError, Evaluator};
+use nets::MoveScores;
+
+use super::{
+    frame::FrameRef,
+    pass::{Ask, Pending, Root, Searcher},
+};
+use crate::{
+    memory::Memory,
+    score::{Value, from_evaluation},
+};
+
+/// A question as the evaluator hears it: the position's key, and whether its value and its moves are asked for.
+type Question = (u64, bool, bool);
+
+/// Questions that have been asked and not been answered.
+#[derive(Debug, Default)]
+pub(super) struct Flights {
+    /// Whose they are, batch after batch, the oldest first.
+    batches: VecDeque<Vec<Pending>>,
+    questions: HashSet<Question>,
+    /// Frames that would have asked the same again (other depths or separators).
+    again: Vec<FrameRef>,
+    /// Batches whose memory can be used again.
+    spare: Vec<Batch>,
+}
+
+impl Flights {
+    pub(super) fn len(&self) -> usize {
+        self.batches.len()
+    }
+}
+
+impl Searcher {
+    fn question(&self, key: u64, ask: Ask) -> Question {
+        match ask {
+            // A policy comes with the value.
+            _ if self.move_scores == MoveScores::Policy => (key, true, true),
+            Ask::Value => (key, true, false),
+            Ask::Moves => (key, false, true),
+        }
+    }
+
+    /// Sends at most `width` of the pending questions off, each once. How many; none where all of them are in flight already.
+    pub(super) fn send(&mut self, width: usize, evaluator: &mut dyn Evaluator) -> Result<usize, EvalError> {
+        let mut batch = self.flights.spare.pop().unwrap_or_default();
+        batch.clear();
+        let later = self.pending.split_off(width.min(self.pending.len()));
+        let mut asked = std::mem::replace(&mut self.pending, later);
+        asked.retain(|pending| {
+            let Some(frame) = self.frames.get(pending.frame) else { return false };
+            let question @ (_, value, moves) = self.question(frame.position.key(), pending.ask);
+            if !self.flights.questions.insert(question) {
+                self.flights.again.push(pending.frame);
+                return false;
+            }
+            let legal = if moves { frame.position.legal_moves() } else { Default::default() };
+            batch.push(&frame.position, value, &legal);
+            self.spent[usize::from(frame.root_edge)] += 1;
+            true
+        });
+        let count = batch.len();
+        if count == 0 {
+            self.flights.spare.push(batch);
+            return Ok(0);
+        }
+        self.batches += 1;
+        self.evaluations += count as u64;
+        self.last_batch = count;
+        self.flights.batches.push_back(asked);
+        evaluator.submit(batch)?;
+        Ok(count)
+    }
+
+    /// Waits for the oldest batch and takes up its answers.
+    pub(super) fn receive(
+        &mut self,
+        root: &Root<'_>,
+        memory: &mut Memory,
+        evaluator: &mut dyn Evaluator,
+    ) -> Result<(), EvalError> {
+        let (asked, answered) = self.land(memory, evaluator)?;
+        for (pending, &value) in asked.iter().zip(&answered.scores.values) {
+            match pending.ask {
+                _ if self.frames.get(pending.frame).is_none() => {}
+                Ask::Moves => self.ask_moves(root, pending.frame, memory),
+                Ask::Value => {
+                    let value = from_evaluation(value);
+                    if let Some((lower, upper)) = self.take_value(root, pending.frame, value, memory) {
+                        self.close(pending.frame, lower, upper, memory, true);
+                    }
+                }
+            }
+        }
+        self.flights.spare.push(answered.batch);
+        for reference in std::mem::take(&mut self.flights.again) {
+            let Some(frame) = self.frames.get(reference) else { continue };
+            let value: Option<Value> = memory.value(frame.position.key());
+            // Without an answer it waits, again, behind the question that is in flight.
+            if let Some((lower, upper)) = self.begin(root, reference, value, memory) {
+                self.close(reference, lower, upper, memory, true);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for everything in flight; what it says is remembered for later passes.
+    pub(super) fn recall(
+        &mut self,
+        memory: &mut Memory,
+        evaluator: &mut dyn Evaluator,
+    ) -> Result<(), EvalError> {
+        while self.flights.len() > 0 {
+            let (_, answered) = self.land(memory, evaluator)?;
+            self.flights.spare.push(answered.batch);
+        }
+        Ok(())
+    }
+
+    /// The oldest batch, its answers in memory.
+    fn land(
+        &mut self,
+        memory: &mut Memory,
+        evaluator: &mut dyn Evaluator,
+    ) -> Result<(Vec<Pending>, Answered), EvalError> {
+        let asked = self.flights.batches.pop_front().unwrap_or_default();
+        let answered = evaluator.wait()?;
+        for (query, &value) in answered.batch.queries.iter().zip(&answered.scores.values) {
+            let moves = &answered.scores.moves[query.move_range()];
+            memory.store_answer(query.key, query.value.then_some(value), moves, self.move_scores);
+            self.flights.questions.remove(&(query.key, query.value, !moves.is_empty()));
+        }
+        Ok((asked, answered))
+    }
+
+    /// After an error: nothing is in flight any more.
+    pub(super) fn ground(&mut self, evaluator: &mut dyn Evaluator) {
+        for _ in 0..evaluator.in_flight() {
+            evaluator.wait().ok();
+        }
+        self.flights = Flights::default();
+    }
+}
