@@ -10,7 +10,7 @@ test:
 
 # Format and lints, as the checks want them
 lint:
-    cargo fmt --all --check && cargo clippy --release --workspace --all-targets -- -D warnings
+    cargo fmt --all --check && cargo clippy --release --workspace --features batch-first/queue --all-targets -- -D warnings
 
 # Everything that must pass for every change
 ci:

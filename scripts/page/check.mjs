@@ -316,7 +316,8 @@ try {
     for (let question = 0; question < 20; question += 1) {
       form.requestSubmit();
       if (!lines.classList.contains('stale')) return false;
-      while (lines.classList.contains('stale')) await new Promise(resolve => setTimeout(resolve, 1));
+      const patience = performance.now() + 60_000;
+      while (lines.classList.contains('stale') && performance.now() < patience) await new Promise(resolve => setTimeout(resolve, 1));
     }
     return true;
   });

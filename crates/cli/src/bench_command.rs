@@ -341,11 +341,11 @@ fn clock(place: &Place, start: Instant) -> f64 {
 
 /// The paths and precisions to measure, or the GPUs.
 fn places(args: &EvalArgs) -> anyhow::Result<Vec<Place>> {
-    if let Some(devices) = &args.device {
-        let devices = devices.found();
+    if let Some(wished) = &args.device {
+        let devices = wished.found();
         if devices.is_cpu() {
             bail!(
-                "`--device {devices}` names no GPU that is here; without the flag the processor is measured"
+                "`--device {wished}` names no GPU that is here; without the flag the processor is measured"
             );
         }
         return Ok(vec![Place::Gpus(devices, args.precision)]);
@@ -361,6 +361,11 @@ fn places(args: &EvalArgs) -> anyhow::Result<Vec<Place>> {
             let obstacle = path.obstacle(precisions[0]).unwrap_or_default();
             bail!("the path {path} cannot run here: {obstacle}");
         }
+    }
+    if let (true, Some(precision)) = (list.is_empty(), args.precision) {
+        bail!(
+            "no path of this processor computes in {precision}; `batch-first doctor` lists those that run here"
+        );
     }
     Ok(list)
 }

@@ -107,6 +107,9 @@ enum Difference {
     OrderOfBf16,
     /// Eight bits of every activation and weight, against `f32`.
     Bf16,
+    /// The same for random networks: a few in a thousand lose more than 3 %, one whose value passes through a single number
+    /// 5.5 %.
+    Bf16OfAny,
     /// Activations and weights in 256 steps, against `f32`.
     Int8,
 }
@@ -122,6 +125,7 @@ impl Difference {
             Self::Order => (3e-5, 1e-4),
             Self::OrderOfBf16 => (0.01, 0.05),
             Self::Bf16 => (0.03, 0.2),
+            Self::Bf16OfAny => (0.08, 0.2),
             Self::Int8 => (0.1, 0.3),
         }
     }
@@ -144,12 +148,11 @@ fn assert_close(expected: &[f32], found: &[f32], why: Difference, what: impl Dis
     );
 }
 
-/// Outputs of every path that can run the network, with what they are held to: `f32` and int8 to the reference in `f32`, bf16
-/// to plain Rust in bf16, and, where `formats` are judged, to the reference, too. (A few random networks in a thousand lose
-/// more than 3 % in bf16, 5.5 % one whose value passes through a single number.)
+/// Outputs of every path that can run the network: `f32` and int8 are held to the reference in `f32`, bf16 to plain Rust in bf16
+/// and, as far as `bf16` says, to the reference.
 fn compare(
     network: &Network,
-    formats: bool,
+    bf16: Difference,
     expected: &[f32],
     outputs: impl Fn(CpuPath, Precision) -> Result<Vec<f32>, EvalError>,
     what: &str,
@@ -168,16 +171,14 @@ fn compare(
             Precision::Int8 => assert_close(expected, &found, Difference::Int8, &what),
             Precision::F16 | Precision::Bf16 => {
                 assert_close(&plain, &found, Difference::OrderOfBf16, &what);
-                if formats {
-                    assert_close(expected, &found, Difference::Bf16, &what);
-                }
+                assert_close(expected, &found, bf16, &what);
             }
         }
     }
 }
 
 /// Scores of a batch.
-fn compare_scores(network: &Arc<Network>, count: usize, seed: u64, formats: bool) {
+fn compare_scores(network: &Arc<Network>, count: usize, seed: u64, bf16: Difference) {
     let positions = positions(count, seed);
     let ask = || batch(network, &positions, seed);
     let expected = Reference::new(Arc::clone(network)).evaluate(ask()).unwrap().scores;
@@ -187,12 +188,12 @@ fn compare_scores(network: &Arc<Network>, count: usize, seed: u64, formats: bool
             let scores = CpuEvaluator::new(Arc::clone(network), options)?.evaluate(ask())?.scores;
             Ok(if kind == HeadKind::Value { scores.values } else { scores.moves })
         };
-        compare(network, formats, expected, outputs, kind.name());
+        compare(network, bf16, expected, outputs, kind.name());
     }
 }
 
 fn check(network: &Arc<Network>, count: usize, seed: u64) {
-    compare_scores(network, count, seed, true);
+    compare_scores(network, count, seed, Difference::Bf16);
 }
 
 /// Raw outputs of every head agree too, those that no search asks for among them.
@@ -206,7 +207,7 @@ fn check_logits(network: &Arc<Network>, count: usize, seed: u64) {
             let options = CpuOptions { threads: 1, path: Some(path), precision: Some(precision) };
             CpuLogits::new(Arc::clone(network), options)?.logits(&boards, kind)
         };
-        compare(network, true, &expected, outputs, kind.name());
+        compare(network, Difference::Bf16, &expected, outputs, kind.name());
     }
 }
 
@@ -484,7 +485,7 @@ proptest! {
 
     #[test]
     fn any_description_agrees(description in any_description(), seed in any::<u64>()) {
-        compare_scores(&network(description, seed), 11, seed, false);
+        compare_scores(&network(description, seed), 11, seed, Difference::Bf16OfAny);
     }
 }
 

@@ -122,6 +122,14 @@ impl Memory {
         self.age = self.age.wrapping_add(1);
     }
 
+    /// Drops the bounds of leaves, which otherwise hold for every root.
+    pub(crate) fn forget_leaves(&mut self) {
+        for entry in self.bounds.iter_mut().filter(|entry| entry.depth == 0) {
+            *entry = EMPTY_BOUNDS;
+            self.stored -= 1;
+        }
+    }
+
     /// Share of the bounds table in use, per mille.
     pub(crate) fn fill_per_mille(&self) -> u32 {
         (self.stored as u64 * 1000 / self.bounds.len() as u64) as u32

@@ -2,7 +2,8 @@
 //!
 //! A leaf's value is the larger of its evaluation (the mover may decline every capture) and the best outcome of its
 //! forcing moves: captures and queen promotions that do not lose material on their square by exchange. In check
-//! there is no evaluation to fall back on and every legal move counts.
+//! there is no evaluation to fall back on and every legal move counts. A search may leave out captures that cannot lift the
+//! evaluation far enough.
 
 use board::{Move, MoveList, Position, Role, Square};
 use shakmaty::{Color, Position as _, attacks};

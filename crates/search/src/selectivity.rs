@@ -137,12 +137,11 @@ impl Selectivity {
             }
     }
 
-    /// What a capture that wins so much by exchange may lift a position to that is worth `value` without it.
-    pub(crate) fn reach_of_capture(&self, value: Value, exchange: Value, separator: Value) -> Value {
-        match self.capture_margin {
-            Some(margin) if separator.abs() <= LARGEST_VALUE => value + exchange + margin,
-            _ => separator,
-        }
+    /// What a capture that wins `gain` by exchange may lift a position to that is worth `value` without it, where that is below
+    /// the separator: it need not be searched, unless it decides the game.
+    pub(crate) fn too_little(&self, value: Value, gain: Value, separator: Value) -> Option<Value> {
+        let reach = value + gain + self.capture_margin?;
+        (separator.abs() <= LARGEST_VALUE && reach < separator).then_some(reach)
     }
 
     /// By how many plies a late quiet move is searched less.
@@ -156,4 +155,30 @@ impl Selectivity {
 /// Promotions and captures that lose nothing.
 fn is_forcing(position: &Position, mv: Move) -> bool {
     mv.promotion() == Some(Role::Queen) || mv.is_capture() && exchange(position, mv) >= 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn far_below_the_separator_more_moves_are_hopeless() {
+        let rules = Selectivity::default();
+        let is_hopeless = |score, value| rules.is_hopeless(score, PLY, 100, value, MoveScores::Policy);
+        assert!(is_hopeless(-310, None) && !is_hopeless(-290, None));
+        assert!(!is_hopeless(-290, Some(150)), "above the separator nothing changes");
+        assert!(is_hopeless(-290, Some(80)) && !is_hopeless(-270, Some(80)));
+        assert!(!is_hopeless(-140, Some(-2000)), "likely moves are always searched");
+        let mated = rules.is_hopeless(-900, PLY, -LARGEST_VALUE - 1, Some(0), MoveScores::Policy);
+        assert!(!mated, "a mate may have one defence only");
+    }
+
+    #[test]
+    fn captures_that_win_too_little_are_bounded_by_what_they_win() {
+        let rules = Selectivity::default();
+        assert_eq!(rules.too_little(-500, 300, 0), Some(-100));
+        assert_eq!(rules.too_little(-500, 400, 0), None);
+        assert_eq!(rules.too_little(-500, 0, -LARGEST_VALUE - 1), None);
+        assert_eq!(Selectivity::NONE.too_little(-500, 0, 0), None);
+    }
 }

@@ -102,6 +102,8 @@ pub(crate) struct Watch<'a> {
     infinite: bool,
     nodes_limit: u64,
     nodes: u64,
+    /// Of those, without an answer yet.
+    in_flight: u64,
     course: Course,
 }
 
@@ -116,6 +118,7 @@ impl<'a> Watch<'a> {
             infinite: limits.infinite,
             nodes_limit: limits.nodes.unwrap_or(u64::MAX),
             nodes: 0,
+            in_flight: 0,
             course: Course::default(),
         }
     }
@@ -186,11 +189,14 @@ impl<'a> Watch<'a> {
     /// Evaluations that the time left allows at the speed so far; few before there is one.
     pub(crate) fn affordable(&self) -> u64 {
         let (Some(hard), Some(origin)) = (self.budget.hard, self.origin) else { return u64::MAX };
-        if self.nodes == 0 {
-            return UNTIMED_BATCH;
-        }
-        let left = hard.saturating_sub(origin.elapsed()).as_secs_f64();
-        (self.nodes as f64 / self.started.elapsed().as_secs_f64().max(1e-6) * left) as u64
+        let answered = self.nodes - self.in_flight;
+        let affordable = if answered == 0 {
+            UNTIMED_BATCH
+        } else {
+            let left = hard.saturating_sub(origin.elapsed()).as_secs_f64();
+            (answered as f64 / self.started.elapsed().as_secs_f64().max(1e-6) * left) as u64
+        };
+        affordable.saturating_sub(self.in_flight)
     }
 
     /// Whoever may stop the search.
@@ -201,6 +207,17 @@ impl<'a> Watch<'a> {
     /// Counts evaluations.
     pub(crate) fn spend(&mut self, evaluations: u64) {
         self.nodes += evaluations;
+    }
+
+    /// Counts evaluations that are asked for now and answered later.
+    pub(crate) fn send(&mut self, evaluations: u64) {
+        self.nodes += evaluations;
+        self.in_flight += evaluations;
+    }
+
+    /// So many of them were answered.
+    pub(crate) fn receive(&mut self, evaluations: u64) {
+        self.in_flight = self.in_flight.saturating_sub(evaluations);
     }
 }
 
@@ -224,6 +241,21 @@ mod tests {
         assert!(course.factor() > settled, "it is worth less than it seemed");
         course.note(moves[1], -40, Some(0.5));
         assert!(course.factor() >= fresh, "another move");
+    }
+
+    #[test]
+    fn what_has_no_answer_yet_is_no_speed_and_takes_its_time() {
+        let control = Control::default();
+        let limits = Limits { movetime: Some(Duration::from_secs(1)), ..Limits::default() };
+        let mut watch = Watch::new(&limits, Duration::ZERO, &control);
+        watch.send(10);
+        assert_eq!(watch.affordable(), UNTIMED_BATCH - 10);
+        thread::sleep(Duration::from_millis(5));
+        watch.receive(10);
+        assert!((1..=2_000).contains(&watch.affordable()));
+        watch.send(1_000_000);
+        assert_eq!(watch.affordable(), 0);
+        assert_eq!(watch.nodes(), 1_000_010);
     }
 
     #[test]

@@ -52,6 +52,9 @@ function ask() {
   answer = null;
   // The old lines stay, pale, until there are new ones.
   by('thoughts').classList.add('stale');
+  by('chances').classList.add('stale');
+  board.arrows([]);
+  board.heat(null);
   drawState();
   // Not for every step of a key that is held down.
   clearTimeout(later);
@@ -88,10 +91,6 @@ export function showPosition(message) {
   moveList(by('analysis-moves'), sans, line.start, ply, go);
   by('setup-fen').value = message.fen;
   by('setup-960').checked = line.chess960;
-  if (!thinking) {
-    board.arrows([]);
-    board.heat(null);
-  }
   for (const who of document.querySelectorAll('.player .who')) who.replaceChildren();
   for (const clock of document.querySelectorAll('.player .clock')) clock.hidden = true;
 }
@@ -164,7 +163,7 @@ function sanLine(found) {
   found.line.forEach(([, san], index) => {
     const count = isBlack ? (index === 0 ? `${number}… ` : '') : `${number}. `;
     const moves = found.line.slice(0, index + 1).map(([uci]) => uci);
-    words.push(count, make('button', { textContent: san, type: 'button', onclick: () => follow(moves) }), ' ');
+    words.push(count, make('button', { textContent: san, type: 'button', onclick: () => answer && follow(moves) }), ' ');
     if (isBlack) number += 1;
     isBlack = !isBlack;
   });
@@ -174,8 +173,9 @@ function sanLine(found) {
 function drawChances() {
   const chances = answer.chances;
   if (!chances) return;
+  by('chances').classList.remove('stale');
   by('chance-list').replaceChildren(...chances.moves.map(([uci, san, chance]) =>
-    make('li', {}, make('button', { textContent: san, type: 'button', onclick: () => follow([uci]) }),
+    make('li', {}, make('button', { textContent: san, type: 'button', onclick: () => answer && follow([uci]) }),
       make('meter', { max: chances.moves[0][2], value: chance, 'aria-label': san }),
       make('small', { textContent: `${(100 * chance).toFixed(1)} %` }))));
   board.arrows(chances.moves.slice(0, 1).map(([uci]) => uci));
@@ -214,16 +214,12 @@ export function refused() {
 
 export function toggle() {
   thinking = !thinking;
-  board.arrows([]);
-  board.heat(null);
   ask();
 }
 
 by('think').onclick = toggle;
 for (const id of ['analysis-system', 'lines', 'batch']) {
   by(id).onchange = () => {
-    board.arrows([]);
-    board.heat(null);
     by('thoughts').replaceChildren();
     ask();
   };

@@ -219,6 +219,12 @@ impl Line {
 /// # Errors
 /// A file cannot be used, or the default path lowers tau-b by more than [`LARGEST_FALL`].
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    if let Some(devices) = &args.device {
+        anyhow::ensure!(
+            !devices.found().is_cpu(),
+            "`--device {devices}` names no GPU that is here; without the flag the processor's paths are compared"
+        );
+    }
     let network = engine::network(args.file.as_deref())?;
     let threads = if args.threads == 0 { engine::processors() } else { args.threads };
     let default = cpu::choose(None, None)?;

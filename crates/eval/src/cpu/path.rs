@@ -167,7 +167,12 @@ pub fn choose(path: Option<CpuPath>, precision: Option<Precision>) -> Result<Cho
     let paths = path.map_or(CpuPath::ALL.to_vec(), |path| vec![path]);
     let mut obstacles = Vec::new();
     for &path in &paths {
+        // Slow formats only where the path is asked for, too.
+        let is_slow = |one| path == CpuPath::Portable && one != Precision::F32 && paths.len() > 1;
         for precision in precision.map_or(path.preferred().to_vec(), |one| vec![one]) {
+            if is_slow(precision) {
+                continue;
+            }
             match path.obstacle(precision) {
                 None => {
                     let reason = if obstacles.is_empty() {

@@ -33,7 +33,7 @@ pub struct GpuOptions {
     pub devices: Vec<DeviceName>,
     /// `None`: f16 where the devices have it, else bf16, else f32.
     pub precision: Option<Precision>,
-    /// `None`: measured once for each device and network, and remembered.
+    /// Of each device. `None`: measured once for each device and network, and remembered.
     pub preferred_batch: Option<usize>,
 }
 
@@ -120,7 +120,9 @@ fn dtype(precision: Precision) -> Result<DType, EvalError> {
         Precision::F16 => Ok(DType::F16),
         Precision::Bf16 => Ok(DType::BF16),
         Precision::F32 => Ok(DType::F32),
-        Precision::Int8 => Err(EvalError::Device("GPUs compute in f16, bf16 or f32".to_owned())),
+        Precision::Int8 => Err(EvalError::Device(
+            "GPUs compute in f16, bf16 or f32, not in int8: choose one of those or `--device cpu`".to_owned(),
+        )),
     }
 }
 

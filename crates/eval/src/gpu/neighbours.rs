@@ -40,7 +40,7 @@ impl NeighbourOps for CubeBackend {
         let output =
             CubeTensor::new_contiguous(boards.client.clone(), boards.device.clone(), shape, buffer, dtype);
         let blocks = count.div_ceil(UNITS as usize) as u32;
-        // No device takes more than 65,535 blocks in a row.
+        // WebGPU promises 65,535 blocks in a row, no more.
         let columns = blocks.min(32_768);
         neighbour_kernel::launch(
             &output.client,

@@ -143,6 +143,8 @@ fn apply(step: &Step, boards: Array<4>) -> Result<Array<4>, EvalError> {
         }
         Step::Residual(steps, activation) => {
             let inner = run(steps, Flow::Cells(boards.clone()))?.cells()?;
+            // A layer that sees the whole board may have answered in single precision.
+            let boards = boards.cast(inner.dtype());
             activated(inner + boards, *activation)
         }
         Step::Pool(pooling, size) => {

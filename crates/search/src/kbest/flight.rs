@@ -8,7 +8,7 @@ use nets::MoveScores;
 
 use super::{
     frame::FrameRef,
-    pass::{Ask, Pending, Root, Searcher},
+    pass::{Ask, Deadline, Pending, Root, Searcher},
 };
 use crate::{
     memory::Memory,
@@ -83,8 +83,9 @@ impl Searcher {
         root: &Root<'_>,
         memory: &mut Memory,
         evaluator: &mut dyn Evaluator,
+        deadline: &mut dyn Deadline,
     ) -> Result<(), EvalError> {
-        let (asked, answered) = self.land(memory, evaluator)?;
+        let (asked, answered) = self.land(memory, evaluator, deadline)?;
         for (pending, &value) in asked.iter().zip(&answered.scores.values) {
             match pending.ask {
                 _ if self.frames.get(pending.frame).is_none() => {}
@@ -98,6 +99,20 @@ impl Searcher {
             }
         }
         self.flights.spare.push(answered.batch);
+        // Some that wait to be sent may have been answered meanwhile.
+        let (frames, again) = (&self.frames, &mut self.flights.again);
+        self.pending.retain(|pending| {
+            let Some(frame) = frames.get(pending.frame) else { return false };
+            let key = frame.position.key();
+            let is_known = match pending.ask {
+                Ask::Value => memory.value(key).is_some(),
+                Ask::Moves => memory.scores(key, frame.position.legal_moves().len()).is_some(),
+            };
+            if is_known {
+                again.push(pending.frame);
+            }
+            !is_known
+        });
         for reference in std::mem::take(&mut self.flights.again) {
             let Some(frame) = self.frames.get(reference) else { continue };
             let value: Option<Value> = memory.value(frame.position.key());
@@ -114,9 +129,10 @@ impl Searcher {
         &mut self,
         memory: &mut Memory,
         evaluator: &mut dyn Evaluator,
+        deadline: &mut dyn Deadline,
     ) -> Result<(), EvalError> {
         while self.flights.len() > 0 {
-            let (_, answered) = self.land(memory, evaluator)?;
+            let (_, answered) = self.land(memory, evaluator, deadline)?;
             self.flights.spare.push(answered.batch);
         }
         Ok(())
@@ -127,9 +143,11 @@ impl Searcher {
         &mut self,
         memory: &mut Memory,
         evaluator: &mut dyn Evaluator,
+        deadline: &mut dyn Deadline,
     ) -> Result<(Vec<Pending>, Answered), EvalError> {
         let asked = self.flights.batches.pop_front().unwrap_or_default();
         let answered = evaluator.wait()?;
+        deadline.receive(answered.batch.len() as u64);
         for (query, &value) in answered.batch.queries.iter().zip(&answered.scores.values) {
             let moves = &answered.scores.moves[query.move_range()];
             memory.store_answer(query.key, query.value.then_some(value), moves, self.move_scores);

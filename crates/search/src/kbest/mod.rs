@@ -41,8 +41,11 @@ impl Deadline for Watch<'_> {
     fn evaluations_left(&self) -> u64 {
         Watch::evaluations_left(self)
     }
-    fn spend(&mut self, evaluations: u64) {
-        Watch::spend(self, evaluations);
+    fn send(&mut self, evaluations: u64) {
+        Watch::send(self, evaluations);
+    }
+    fn receive(&mut self, evaluations: u64) {
+        Watch::receive(self, evaluations);
     }
     fn affordable(&self) -> u64 {
         Watch::affordable(self)
@@ -112,7 +115,8 @@ impl KBest {
     }
 
     /// The search of 2018: bins by how decisive a move is, every move to full depth, leaves at the network's word. What it
-    /// shares with today's is the memory, so that no evaluation is made twice, and the driver of the passes.
+    /// shares with today's is the memory, so that no evaluation is made twice and what is known to decide comes first, and the
+    /// driver of the passes.
     #[must_use]
     pub fn classic(mut self) -> Self {
         self.searcher.order = Order::Decisiveness;
@@ -283,6 +287,7 @@ impl Search for KBest {
             // A mate in so many moves is one whatever the values say; bounds that selectivity found do not count.
             self.searcher.selectivity = Selectivity::NONE;
             self.memory.new_root();
+            self.memory.forget_leaves();
             self.known_game.clear();
         }
         let outcome = self.think(game, limits, &mut watch, report);

@@ -347,15 +347,20 @@ impl Searcher {
             (forcing_moves_and_checks(&frame.position), frame.position.legal_moves())
         };
         if !frame.position.is_check() {
-            moves.retain(|mv| {
+            let (rules, tables) = (self.selectivity, self.tables.as_deref());
+            moves.retain(|&mut mv| {
                 let is_capture = mv.is_capture() || mv.is_promotion();
-                let reach = |exchange| self.selectivity.reach_of_capture(bounds.1, exchange, frame.separator);
-                let reach = if is_capture { reach(exchange(&frame.position, *mv)) } else { frame.separator };
-                let is_looked_at = reach >= frame.separator;
-                if !is_looked_at {
+                let gain = if is_capture { exchange(&frame.position, mv) } else { Value::MAX / 2 };
+                let Some(reach) = rules.too_little(bounds.1, gain, frame.separator) else { return true };
+                // It may mate, or leave too little to mate, or what the tables know.
+                let after = frame.position.after(mv);
+                let decides = after.is_check()
+                    || after.is_insufficient_material()
+                    || tables.is_some_and(|tables| tables.winner(&after).is_some());
+                if !decides {
                     frame.upper = frame.upper.max(reach);
                 }
-                is_looked_at
+                decides
             });
         }
         let place =

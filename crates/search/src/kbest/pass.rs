@@ -38,8 +38,10 @@ pub(super) trait Deadline {
     fn evaluations_left(&self) -> u64;
     /// Evaluations that a batch may have without passing the time.
     fn affordable(&self) -> u64;
-    /// Some were made.
-    fn spend(&mut self, evaluations: u64);
+    /// Some are asked for.
+    fn send(&mut self, evaluations: u64);
+    /// Some were answered.
+    fn receive(&mut self, evaluations: u64);
     /// Does somebody ask for a view of the inside?
     fn wants_view(&self) -> bool {
         false
@@ -122,7 +124,7 @@ pub(super) struct Searcher {
     pub batches: u64,
     pub evaluations: u64,
     /// Of those, by the root's move, in generation order, that led there.
-    pub(super) spent: [u32; 256],
+    pub(super) spent: [u64; 256],
     /// Evaluations of the batch that was sent last.
     pub(super) last_batch: usize,
     /// Rank and bounds of the line that is being searched, for those who watch.
@@ -202,8 +204,8 @@ impl Searcher {
     /// The part of the evaluations below the root since [`Searcher::reset_statistics`] that one of its moves, in generation
     /// order, has had.
     pub(super) fn share_of(&self, index: u8) -> Option<f64> {
-        let all: u32 = self.spent[..usize::from(NO_MOVE)].iter().sum();
-        (all > 0).then(|| f64::from(self.spent[usize::from(index)]) / f64::from(all))
+        let all: u64 = self.spent[..usize::from(NO_MOVE)].iter().sum();
+        (all > 0).then(|| self.spent[usize::from(index)] as f64 / all as f64)
     }
 
     /// Compares the root's value with `separator`, evaluating up to `width` positions together: as many as the evaluator
@@ -218,7 +220,7 @@ impl Searcher {
         deadline: &mut dyn Deadline,
     ) -> Result<PassEnd, EvalError> {
         let end = self.run(root, separator, width, memory, evaluator, deadline);
-        let end = end.and_then(|end| self.recall(memory, evaluator).map(|()| end));
+        let end = end.and_then(|end| self.recall(memory, evaluator, deadline).map(|()| end));
         if end.is_err() {
             self.ground(evaluator);
         }
@@ -287,7 +289,7 @@ impl Searcher {
             let is_worth_it = self.flights.len() == 0 || self.pending.len() >= free.min(width).div_ceil(2);
             if !is_over && is_worth_it && !self.pending.is_empty() {
                 let sent = self.send(width, evaluator)?;
-                deadline.spend(sent as u64);
+                deadline.send(sent as u64);
                 if sent > 0 && deadline.wants_view() {
                     deadline.show(self.view(root, separator, width));
                 }
@@ -301,7 +303,7 @@ impl Searcher {
                 }
                 continue;
             }
-            self.receive(root, memory, evaluator)?;
+            self.receive(root, memory, evaluator, deadline)?;
             end = self.back_up(root, top, memory);
             if let Some(bounds) = end {
                 return Ok(PassEnd::Decided(bounds));

@@ -73,12 +73,12 @@ impl Pool {
         self.size = 0;
     }
 
-    /// How speculative it is to open a move while earlier ones are undecided: from 1 for a move that is expected to
-    /// miss the separator, by as many bins as its score lies above it. `excess`: score − separator, centipawns.
+    /// How speculative it is to open a move while earlier ones are undecided: from 0 for a move that is expected to
+    /// miss the separator, since then every move is needed, by as many bins as its score lies above it. `excess`: score − separator, centipawns.
     pub(super) fn speculation(&self, excess: f32) -> u8 {
         let bins = self.boundaries.len().max(1);
         let above = self.boundaries.partition_point(|&boundary| boundary < excess);
-        (1 + above * (LARGEST_STEP - 1) / bins) as u8
+        (above * LARGEST_STEP / bins) as u8
     }
 
     /// How little the next move of a frame stands out from the mean of its position: the level under
@@ -162,6 +162,6 @@ mod tests {
     #[test]
     fn the_better_the_next_move_the_more_speculative() {
         let pool = Pool::new(&[10.0, 100.0]);
-        assert_eq!([-50.0, 0.0, 50.0, 500.0].map(|excess| pool.speculation(excess)), [1, 1, 9, 18]);
+        assert_eq!([-50.0, 0.0, 50.0, 500.0].map(|excess| pool.speculation(excess)), [0, 0, 9, 18]);
     }
 }
