@@ -8,6 +8,7 @@ pub mod calibrate;
 mod checkpoint;
 mod config;
 mod dataset;
+mod dropout;
 mod explore;
 mod grid;
 mod join;

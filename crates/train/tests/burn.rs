@@ -183,6 +183,9 @@ fn steps_equal_our_own_backend() {
             weight_decay: 0.01,
             l2: 1e-3,
             clip: 1.0,
+            // Behind dense layers, which only some of these networks have.
+            dropout: 0.25,
+            dropout_seed: 7,
             ..OptimizerSettings::default()
         };
         let mut burn = BurnBackend::new(network.clone(), &objectives, settings.clone(), device()).unwrap();

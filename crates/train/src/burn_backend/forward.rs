@@ -10,7 +10,10 @@ use burn::tensor::{
 use nets::{Activation, Encoding, HeadKind, LEAKY_SLOPE, Layer, NORM_EPSILON, Network, Padding, Pooling};
 
 use super::{array, failed};
-use crate::{Examples, TrainError};
+use crate::{
+    Examples, TrainError,
+    dropout::{Dropout, layer_number},
+};
 
 /// Mean and unbiased variance of a batch at one batch norm, by the tensor names' common prefix.
 pub(super) type Statistics = Vec<(String, Array<4>, Array<4>)>;
@@ -22,6 +25,10 @@ pub(super) struct Graph<'a> {
     pub device: &'a Device,
     /// Number format of the convolutions.
     pub products: DType,
+    /// In training.
+    pub dropout: Option<Dropout>,
+    /// The place of the first position in the batch.
+    pub first: usize,
 }
 
 impl Graph<'_> {
@@ -49,7 +56,10 @@ impl Graph<'_> {
             let mut boards = boards.clone();
             for (index, layer) in head.layers.iter().enumerate() {
                 let prefix = format!("{}.{index}", kind.name());
-                boards = self.layer(&prefix, layer, boards, weights, statistics.as_deref_mut())?;
+                // The last layer's outputs are all needed.
+                let dropout = self.dropout.filter(|_| index + 1 < head.layers.len());
+                let graph = Graph { dropout, ..*self };
+                boards = graph.layer(&prefix, layer, boards, weights, statistics.as_deref_mut())?;
             }
             outputs.push(match kind {
                 HeadKind::Value => {
@@ -162,7 +172,18 @@ impl Graph<'_> {
         } else {
             outputs + weight(format!("{prefix}.bias"), [1, channels, 1, 1])?
         };
-        Ok(activated(outputs, *activation))
+        let outputs = activated(outputs, *activation);
+        match self.dropout {
+            Some(dropout) if matches!(layer, Layer::Dense { .. }) => {
+                let number = layer_number(prefix);
+                let factors: Vec<f32> = (0..count)
+                    .flat_map(|position| dropout.factors(number, self.first + position).take(channels))
+                    .collect();
+                let factors = TensorData::new(factors, [count, channels, 1, 1]);
+                Ok(outputs * Array::<4>::from_data(factors, self.device).autodiff())
+            }
+            _ => Ok(outputs),
+        }
     }
 
     /// A convolution in the number format of products; sums between layers stay in single precision.

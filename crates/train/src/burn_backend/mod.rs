@@ -13,7 +13,7 @@ use nets::{Description, HeadKind, Network, Tensor, TensorKind, TensorSpec};
 
 use crate::{
     Backend, Examples, Objective, OptimizerSettings, OptimizerState, Step, TrainError, backend::Moments,
-    backend::check_together,
+    backend::check_together, dropout::Dropout,
 };
 
 /// What a part of a batch came to.
@@ -63,11 +63,6 @@ impl BurnBackend {
         settings: OptimizerSettings,
         devices: BurnDevices,
     ) -> Result<Self, TrainError> {
-        if settings.dropout > 0.0 {
-            return Err(TrainError::Config(
-                "the backend `burn` knows no dropout; leave out optimizer.dropout".to_owned(),
-            ));
-        }
         check_together(objectives).map_err(TrainError::Config)?;
         for objective in objectives {
             if network.description.head(objective.head).is_none() {
@@ -155,7 +150,7 @@ impl BurnBackend {
     }
 
     fn graph<'a>(&'a self, device: &'a Device) -> Graph<'a> {
-        Graph { network: &self.network, device, products: self.devices.products }
+        Graph { network: &self.network, device, products: self.devices.products, dropout: None, first: 0 }
     }
 
     /// Loss, logits and gradients of a batch, with the batch statistics of the forward pass.
@@ -163,7 +158,7 @@ impl BurnBackend {
         let devices = &self.devices.all;
         let each = batch.squares.len().div_ceil(devices.len()).max(1);
         if devices.len() == 1 || batch.squares.len() <= each {
-            return self.learn_on(self.devices.first(), batch);
+            return self.learn_on(self.devices.first(), batch, 0);
         }
         let parts: Vec<Examples> = (0..batch.squares.len())
             .step_by(each)
@@ -172,8 +167,8 @@ impl BurnBackend {
         let learned = thread::scope(|scope| {
             let threads: Vec<_> = devices
                 .iter()
-                .zip(&parts)
-                .map(|(device, part)| scope.spawn(move || self.learn_on(device, part)))
+                .zip(parts.iter().zip((0..).step_by(each)))
+                .map(|(device, (part, first))| scope.spawn(move || self.learn_on(device, part, first)))
                 .collect();
             let join = |thread: thread::ScopedJoinHandle<'_, _>| {
                 thread.join().unwrap_or_else(|_| Err(failed("a device's thread ended")))
@@ -221,8 +216,11 @@ impl BurnBackend {
         sum
     }
 
-    fn learn_on(&self, device: &Device, batch: &Examples) -> Result<Learned, TrainError> {
-        let graph = self.graph(device);
+    /// `first`: the place of the part's first position in the whole batch.
+    fn learn_on(&self, device: &Device, batch: &Examples, first: usize) -> Result<Learned, TrainError> {
+        let OptimizerSettings { dropout: rate, dropout_seed: seed, .. } = self.settings;
+        let dropout = (rate > 0.0).then_some(Dropout { rate, seed, step: self.steps });
+        let graph = Graph { dropout, first, ..self.graph(device) };
         let leaf = |value: &Array<1>| value.clone().to_device(device).autodiff().require_grad();
         let leaves: BTreeMap<String, Array<1>> =
             self.parameters.iter().map(|(name, parameter)| (name.clone(), leaf(&parameter.value))).collect();

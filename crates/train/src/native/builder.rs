@@ -10,7 +10,7 @@ use super::{
     parameters::{Parameter, tensor},
     plan::{Edge, Norm, Operation, Plan, Stage},
 };
-use crate::TrainError;
+use crate::{TrainError, dropout::layer_number};
 
 /// The ways from the input to these heads of a network; weights are not packed and the way back is not planned yet.
 ///
@@ -198,7 +198,13 @@ impl<E: Element> Builder<'_, E> {
             self.push(Stage { inputs, ..Stage::new(operation, norm, activation, shape, gradient_size) });
         if self.has_dropout && matches!(layer, Layer::Dense { .. }) {
             let inputs = place.stage.into_iter().map(Edge::new).collect();
-            let dropout = Stage::new(Operation::Dropout, Norm::Nothing, Activation::Identity, shape, 0);
+            let dropout = Stage::new(
+                Operation::Dropout(layer_number(prefix)),
+                Norm::Nothing,
+                Activation::Identity,
+                shape,
+                0,
+            );
             return Ok(self.push(Stage { inputs, ..dropout }));
         }
         Ok(place)

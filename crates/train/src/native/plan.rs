@@ -13,9 +13,8 @@ use super::{
     last::Last,
     parameters::{Parameter, tensor},
     passes::{Affine, NormBackward},
-    pooling::Dropout,
 };
-use crate::TrainError;
+use crate::{TrainError, dropout::Dropout};
 
 /// What a stage computes from the activations of its inputs.
 #[derive(Debug)]
@@ -31,8 +30,8 @@ pub(super) enum Operation<E> {
     /// The input, and each channel's mean over the board.
     AppendMean,
     Pool(Pooling, usize),
-    /// In training the input without some of its elements; in play the input.
-    Dropout,
+    /// In training the input without some of its elements; in play the input. The number of the layer before it.
+    Dropout(u64),
 }
 
 /// What follows a stage's operation.
@@ -204,7 +203,7 @@ impl<E: Element> Plan<E> {
                 Operation::Product(convolution) => {
                     convolution.pack(&self.parameters[convolution.weight].value, stage.width, &mut scratch);
                 }
-                Operation::Sum | Operation::AppendMean | Operation::Pool(..) | Operation::Dropout => {}
+                Operation::Sum | Operation::AppendMean | Operation::Pool(..) | Operation::Dropout(_) => {}
             }
         }
     }
@@ -296,7 +295,7 @@ impl<E: Element> Plan<E> {
             Operation::Product(convolution) => {
                 self.parameters[convolution.weight].gradient.copy_from_slice(gradient);
             }
-            Operation::Sum | Operation::AppendMean | Operation::Pool(..) | Operation::Dropout => {}
+            Operation::Sum | Operation::AppendMean | Operation::Pool(..) | Operation::Dropout(_) => {}
         }
     }
 

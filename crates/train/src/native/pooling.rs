@@ -1,5 +1,5 @@
 //! Layers without weights over the squares of one board, and their way back: averages appended to the channels, and windows
-//! of which one number is left; dropout.
+//! of which one number is left.
 
 use eval::cpu::matmul::Element;
 use nets::Pooling;
@@ -53,36 +53,6 @@ pub(super) fn append_mean_backward<E: Element>(dz: &[E], rows: Rows, means: &mut
         da[channels..].fill(0.0);
     }
 }
-}
-
-/// Which elements of a step are left out.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Dropout {
-    pub rate: f32,
-    pub seed: u64,
-    /// Steps taken before.
-    pub step: u64,
-}
-
-impl Dropout {
-    /// What the elements of a stage are multiplied with, for one position of the batch.
-    pub fn factors(self, stage: usize, position: usize) -> impl Iterator<Item = f32> {
-        let place = self.step << 32 ^ (stage as u64) << 24 ^ position as u64;
-        let mut state = mix(self.seed ^ mix(place));
-        std::iter::repeat_with(move || {
-            // SplitMix64 (Steele, Lea, Flood 2014)
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let uniform = (mix(state) >> 40) as f32 / (1_u32 << 24) as f32;
-            if uniform < self.rate { 0.0 } else { 1.0 / (1.0 - self.rate) }
-        })
-    }
-}
-
-/// SplitMix64's function of its state.
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
 }
 
 /// Cells of the board before the pooling that cell number `cell` behind it sees, in order.

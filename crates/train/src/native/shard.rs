@@ -200,10 +200,10 @@ impl<E: Element> Shard<E> {
                 Operation::Pool(pooling, size) => {
                     pool(a, (before.side(), before.width), (pooling, size), output);
                 }
-                Operation::Dropout => {
+                Operation::Dropout(layer) => {
                     output.copy_from_slice(a);
                     if let Some(dropout) = plan.dropout {
-                        let factors = dropout.factors(index, self.first + board);
+                        let factors = dropout.factors(layer, self.first + board);
                         for (output, factor) in output.iter_mut().zip(factors) {
                             *output = E::from_f32(output.to_f32() * factor);
                         }
@@ -342,10 +342,10 @@ impl<E: Element> Shard<E> {
                     activate(y, &before.affine, a);
                     pool_backward(a, dz, (before.side(), before.width), (pooling, size), da);
                 }
-                Operation::Dropout => {
+                Operation::Dropout(layer) => {
                     widen(dz, da);
                     if let Some(dropout) = plan.dropout {
-                        let factors = dropout.factors(index, self.first + board);
+                        let factors = dropout.factors(layer, self.first + board);
                         da.iter_mut().zip(factors).for_each(|(da, factor)| *da *= factor);
                     }
                 }

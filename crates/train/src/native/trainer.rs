@@ -10,11 +10,11 @@ use super::{
     loss::{PartOfLoss, cross_entropy_part, ordinal_part, tanh_part},
     parameters::Optimizer,
     plan::{Norm, Plan},
-    pooling::Dropout,
     shard::{Scratch, Shard},
 };
 use crate::{
     Examples, Loss, Objective, OptimizerSettings, OptimizerState, Step, TrainError, backend::check_together,
+    dropout::Dropout,
 };
 
 /// Boards that [`Trainer::logits`] takes at a time.

@@ -1,0 +1,58 @@
+//! Dropout behind dense layers (Srivastava et al. 2014): which outputs a step leaves out follows from the seed, the step, the
+//! layer's name and the position's place in the batch, so both backends leave out the same, on any number of threads or devices.
+
+/// What dropout does in one step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dropout {
+    /// The part that is left out.
+    pub rate: f32,
+    pub seed: u64,
+    /// Steps taken before.
+    pub step: u64,
+}
+
+impl Dropout {
+    /// What the outputs of a layer are multiplied with, channel after channel, for one position of the batch.
+    pub fn factors(self, layer: u64, position: usize) -> impl Iterator<Item = f32> {
+        let place = self.step << 32 ^ position as u64;
+        let mut state = mix(self.seed ^ mix(place ^ mix(layer)));
+        std::iter::repeat_with(move || {
+            // SplitMix64 (Steele, Lea, Flood 2014)
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let uniform = (mix(state) >> 40) as f32 / (1_u32 << 24) as f32;
+            if uniform < self.rate { 0.0 } else { 1.0 / (1.0 - self.rate) }
+        })
+    }
+}
+
+/// A number for a layer, by its name in the network's file (FNV-1a).
+pub(crate) fn layer_number(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// SplitMix64's function of its state.
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_part_that_is_asked_for_is_left_out_and_the_mean_kept() {
+        let dropout = Dropout { rate: 0.3, seed: 5, step: 9 };
+        let of = |layer: &str| -> Vec<f32> {
+            (0..200).flat_map(|position| dropout.factors(layer_number(layer), position).take(100)).collect()
+        };
+        let factors = of("value.4");
+        let dropped = factors.iter().filter(|&&factor| factor == 0.0).count() as f32 / factors.len() as f32;
+        let mean = factors.iter().sum::<f32>() / factors.len() as f32;
+        assert!((dropped - 0.3).abs() < 0.015 && (mean - 1.0).abs() < 0.02, "{dropped} {mean}");
+        assert_ne!(factors, of("value.5"));
+    }
+}
