@@ -8,12 +8,9 @@ use nets::MoveScores;
 
 use super::{
     frame::FrameRef,
-    pass::{Ask, Deadline, Pending, Root, Searcher},
+    pass::{Ask, Context, Pending, Root, Searcher},
 };
-use crate::{
-    memory::Memory,
-    score::{Value, from_evaluation},
-};
+use crate::score::from_evaluation;
 
 /// A question as the evaluator hears it: the position's key, and whether its value and its moves are asked for.
 type Question = (u64, bool, bool);
@@ -47,7 +44,7 @@ impl Searcher {
     }
 
     /// Sends at most `width` of the pending questions off, each once. How many; none where all of them are in flight already.
-    pub(super) fn send(&mut self, width: usize, evaluator: &mut dyn Evaluator) -> Result<usize, EvalError> {
+    pub(super) fn send(&mut self, width: usize, context: &mut Context<'_>) -> Result<usize, EvalError> {
         let mut batch = self.flights.spare.pop().unwrap_or_default();
         batch.clear();
         let later = self.pending.split_off(width.min(self.pending.len()));
@@ -73,19 +70,15 @@ impl Searcher {
         self.evaluations += count as u64;
         self.last_batch = count;
         self.flights.batches.push_back(asked);
-        evaluator.submit(batch)?;
+        context.evaluator.submit(batch)?;
+        context.deadline.send(count as u64);
         Ok(count)
     }
 
     /// Waits for the oldest batch and takes up its answers.
-    pub(super) fn receive(
-        &mut self,
-        root: &Root<'_>,
-        memory: &mut Memory,
-        evaluator: &mut dyn Evaluator,
-        deadline: &mut dyn Deadline,
-    ) -> Result<(), EvalError> {
-        let (asked, answered) = self.land(memory, evaluator, deadline)?;
+    pub(super) fn receive(&mut self, root: &Root<'_>, context: &mut Context<'_>) -> Result<(), EvalError> {
+        let (asked, answered) = self.land(context)?;
+        let memory = &mut *context.memory;
         for (pending, &value) in asked.iter().zip(&answered.scores.values) {
             match pending.ask {
                 _ if self.frames.get(pending.frame).is_none() => {}
@@ -115,7 +108,7 @@ impl Searcher {
         });
         for reference in std::mem::take(&mut self.flights.again) {
             let Some(frame) = self.frames.get(reference) else { continue };
-            let value: Option<Value> = memory.value(frame.position.key());
+            let value = memory.value(frame.position.key());
             // Without an answer it waits, again, behind the question that is in flight.
             if let Some((lower, upper)) = self.begin(root, reference, value, memory) {
                 self.close(reference, lower, upper, memory, true);
@@ -125,32 +118,22 @@ impl Searcher {
     }
 
     /// Waits for everything in flight; what it says is remembered for later passes.
-    pub(super) fn recall(
-        &mut self,
-        memory: &mut Memory,
-        evaluator: &mut dyn Evaluator,
-        deadline: &mut dyn Deadline,
-    ) -> Result<(), EvalError> {
+    pub(super) fn recall(&mut self, context: &mut Context<'_>) -> Result<(), EvalError> {
         while self.flights.len() > 0 {
-            let (_, answered) = self.land(memory, evaluator, deadline)?;
+            let (_, answered) = self.land(context)?;
             self.flights.spare.push(answered.batch);
         }
         Ok(())
     }
 
     /// The oldest batch, its answers in memory.
-    fn land(
-        &mut self,
-        memory: &mut Memory,
-        evaluator: &mut dyn Evaluator,
-        deadline: &mut dyn Deadline,
-    ) -> Result<(Vec<Pending>, Answered), EvalError> {
+    fn land(&mut self, context: &mut Context<'_>) -> Result<(Vec<Pending>, Answered), EvalError> {
         let asked = self.flights.batches.pop_front().unwrap_or_default();
-        let answered = evaluator.wait()?;
-        deadline.receive(answered.batch.len() as u64);
+        let answered = context.evaluator.wait()?;
+        context.deadline.receive(answered.batch.len() as u64);
         for (query, &value) in answered.batch.queries.iter().zip(&answered.scores.values) {
             let moves = &answered.scores.moves[query.move_range()];
-            memory.store_answer(query.key, query.value.then_some(value), moves, self.move_scores);
+            context.memory.store_answer(query.key, query.value.then_some(value), moves, self.move_scores);
             self.flights.questions.remove(&(query.key, query.value, !moves.is_empty()));
         }
         Ok((asked, answered))

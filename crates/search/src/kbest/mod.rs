@@ -28,7 +28,7 @@ use crate::{
     view::View,
 };
 use driver::Driver;
-use pass::{Deadline, PassEnd, Root, Searcher, memory_key};
+use pass::{Context, Deadline, PassEnd, Root, Searcher, memory_key};
 use pool::Order;
 
 /// Distance of two scores, in centipawns, below which they are the same to a game.
@@ -178,8 +178,9 @@ impl KBest {
         let mut driver = Driver::new(known, guess, self.tolerance);
         while let Some(separator) = driver.separator() {
             self.searcher.line = (rank, driver.found);
-            let end =
-                self.searcher.pass(root, separator, width, &mut self.memory, &mut self.evaluator, watch)?;
+            let mut context =
+                Context { memory: &mut self.memory, evaluator: &mut self.evaluator, deadline: watch };
+            let end = self.searcher.pass(root, separator, width, &mut context)?;
             if let PassEnd::Decided(bounds) = end {
                 driver.take(bounds);
             }

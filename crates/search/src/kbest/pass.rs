@@ -50,6 +50,13 @@ pub(super) trait Deadline {
     fn show(&mut self, _view: View) {}
 }
 
+/// What a pass works with.
+pub(super) struct Context<'a> {
+    pub memory: &'a mut Memory,
+    pub evaluator: &'a mut dyn Evaluator,
+    pub deadline: &'a mut dyn Deadline,
+}
+
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PassEnd {
@@ -215,26 +222,23 @@ impl Searcher {
         root: &Root<'_>,
         separator: Value,
         width: usize,
-        memory: &mut Memory,
-        evaluator: &mut dyn Evaluator,
-        deadline: &mut dyn Deadline,
+        context: &mut Context<'_>,
     ) -> Result<PassEnd, EvalError> {
-        let end = self.run(root, separator, width, memory, evaluator, deadline);
-        let end = end.and_then(|end| self.recall(memory, evaluator, deadline).map(|()| end));
+        let end = self.compare(root, separator, width, context);
+        let end = end.and_then(|end| self.recall(context).map(|()| end));
         if end.is_err() {
-            self.ground(evaluator);
+            self.ground(context.evaluator);
         }
         end
     }
 
-    fn run(
+    /// As [`Searcher::pass`], which takes back what this leaves in flight.
+    fn compare(
         &mut self,
         root: &Root<'_>,
         separator: Value,
         width: usize,
-        memory: &mut Memory,
-        evaluator: &mut dyn Evaluator,
-        deadline: &mut dyn Deadline,
+        context: &mut Context<'_>,
     ) -> Result<PassEnd, EvalError> {
         self.frames.clear();
         self.open.clear();
@@ -243,16 +247,17 @@ impl Searcher {
         let key = memory_key(root.position);
         let top = self.frames.add(root.position.clone(), key, root.depth, separator, 0);
         let mut end = None;
-        self.ask_moves(root, top, memory);
+        self.ask_moves(root, top, context.memory);
         let mut turns = 0_u32;
-        let (free, most_in_flight) = (evaluator.preferred_batch(), evaluator.preferred_in_flight());
+        let free = context.evaluator.preferred_batch();
+        let most_in_flight = context.evaluator.preferred_in_flight();
         loop {
             // Collect.
-            let most = deadline.evaluations_left().min(deadline.affordable()).max(1);
+            let most = context.deadline.evaluations_left().min(context.deadline.affordable()).max(1);
             let width = (width as u64).min(most) as usize;
             while self.pending.len() < width && end.is_none() {
                 turns = turns.wrapping_add(1);
-                if turns.is_multiple_of(64) && deadline.is_over() {
+                if turns.is_multiple_of(64) && context.deadline.is_over() {
                     break;
                 }
                 let open = self.frames.open_count();
@@ -267,13 +272,13 @@ impl Searcher {
                 }
                 let ticket = if crowded { self.pool.pop_deepest() } else { self.pool.pop() };
                 let Some(ticket) = ticket else { break };
-                if !self.open_next(root, ticket, memory) {
+                if !self.open_next(root, ticket, context.memory) {
                     if self.pending.is_empty() && self.flights.len() == 0 {
                         return Ok(PassEnd::Interrupted);
                     }
                     break; // No memory for another position: first those that there are.
                 }
-                end = self.back_up(root, top, memory);
+                end = self.back_up(root, top, context.memory);
             }
             if let Some(bounds) = end {
                 return Ok(PassEnd::Decided(bounds));
@@ -281,17 +286,16 @@ impl Searcher {
             // Evaluate.
             let frames = &self.frames;
             self.pending.retain(|pending| frames.get(pending.frame).is_some());
-            let is_over = deadline.is_over();
+            let is_over = context.deadline.is_over();
             if is_over && self.flights.len() == 0 {
                 return Ok(PassEnd::Interrupted);
             }
             // A second batch is for a device that would wait otherwise: half of one would delay the next.
             let is_worth_it = self.flights.len() == 0 || self.pending.len() >= free.min(width).div_ceil(2);
             if !is_over && is_worth_it && !self.pending.is_empty() {
-                let sent = self.send(width, evaluator)?;
-                deadline.send(sent as u64);
-                if sent > 0 && deadline.wants_view() {
-                    deadline.show(self.view(root, separator, width));
+                let sent = self.send(width, context)?;
+                if sent > 0 && context.deadline.wants_view() {
+                    context.deadline.show(self.view(root, separator, width));
                 }
                 if sent > 0 && self.flights.len() < most_in_flight {
                     continue; // The tree works while the device does.
@@ -303,8 +307,8 @@ impl Searcher {
                 }
                 continue;
             }
-            self.receive(root, memory, evaluator, deadline)?;
-            end = self.back_up(root, top, memory);
+            self.receive(root, context)?;
+            end = self.back_up(root, top, context.memory);
             if let Some(bounds) = end {
                 return Ok(PassEnd::Decided(bounds));
             }
