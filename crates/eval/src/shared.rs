@@ -27,7 +27,8 @@ struct House {
 }
 
 struct State {
-    free: Vec<Box<dyn Evaluator>>,
+    /// With their numbers.
+    free: Vec<(usize, Box<dyn Evaluator>)>,
     /// Evaluators that are left: one that panicked is gone.
     left: usize,
     waiting: VecDeque<Request>,
@@ -52,8 +53,7 @@ impl Shared {
     pub fn new(evaluator: Box<dyn Evaluator>, more: Vec<Box<dyn Evaluator>>) -> Self {
         let (preferred, largest) = (evaluator.preferred_batch(), evaluator.largest_batch());
         let description = evaluator.describe();
-        let mut free = more;
-        free.push(evaluator);
+        let free: Vec<_> = more.into_iter().chain([evaluator]).enumerate().collect();
         let evaluators = free.len();
         let state = Mutex::new(State { left: evaluators, free, waiting: VecDeque::new() });
         Self { house: Arc::new(House { state, evaluators, preferred, largest, description }) }
@@ -62,7 +62,7 @@ impl Shared {
     /// An evaluator for one search.
     #[must_use]
     pub fn client(&self) -> Client {
-        Client { house: Arc::clone(&self.house), seats: VecDeque::new() }
+        Client { house: Arc::clone(&self.house), seats: VecDeque::new(), last: 0 }
     }
 }
 
@@ -96,6 +96,12 @@ impl House {
 }
 
 impl State {
+    /// A free evaluator, this one if it can be: its weights are in this processor's cache.
+    fn take(&mut self, last: usize) -> Option<(usize, Box<dyn Evaluator>)> {
+        let place = self.free.iter().position(|&(number, _)| number == last);
+        place.map(|place| self.free.swap_remove(place)).or_else(|| self.free.pop())
+    }
+
     /// An evaluator is free: wakes whoever waits. The first in the queue alone would not do: its client may be busy.
     fn call(&self) {
         self.waiting.iter().for_each(|request| request.seat.called.notify_one());
@@ -113,6 +119,8 @@ pub struct Client {
     house: Arc<House>,
     /// Of the batches in flight, the oldest first.
     seats: VecDeque<Arc<Seat>>,
+    /// Which evaluator it used last.
+    last: usize,
 }
 
 impl std::fmt::Debug for Client {
@@ -142,11 +150,12 @@ impl Evaluator for Client {
                 state.waiting.retain(|request| !Arc::ptr_eq(&request.seat, &seat));
                 return Err(EvalError::Device("no evaluator is left".to_owned()));
             }
-            let evaluator = if is_waiting { state.free.pop() } else { None };
-            let Some(mut evaluator) = evaluator else {
+            let evaluator = if is_waiting { state.take(self.last) } else { None };
+            let Some((number, mut evaluator)) = evaluator else {
                 state = seat.called.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
+            self.last = number;
             let requests = self.house.take(&mut state.waiting);
             drop(state);
             let seats: Vec<Arc<Seat>> = requests.iter().map(|request| Arc::clone(&request.seat)).collect();
@@ -155,7 +164,7 @@ impl Evaluator for Client {
             state = self.house.lock();
             let answers = match answers {
                 Ok(answers) => {
-                    state.free.push(evaluator);
+                    state.free.push((number, evaluator));
                     answers
                 }
                 Err(_) => {
