@@ -23,5 +23,5 @@ pub use tablebase::{RootMoves, TablebaseError, Tablebases};
 
 pub use shakmaty::{
     Bitboard, Board, CastlingMode, CastlingSide, Color, File, Move, MoveList, Piece, Rank, Role, Setup,
-    Square,
+    Square, attacks,
 };

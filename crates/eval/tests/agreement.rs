@@ -376,7 +376,8 @@ fn any_layer_after(dice: &mut Dice, shape: Shape, keep_board: bool, depth: usize
 
 fn any_architecture(seed: u64) -> Description {
     let mut dice = Dice(seed);
-    let encoding = [Encoding::BatchFirst15, Encoding::Cockfish13, Encoding::ConvChess6][dice.below(3)];
+    let encoding = [Encoding::BatchFirst15, Encoding::Cockfish13, Encoding::ConvChess6, Encoding::Attacks21]
+        [dice.below(4)];
     let branches = (0..1 + dice.below(3))
         .map(|_| Branch {
             kernel: [1 + dice.below(4), 1 + dice.below(4)],

@@ -4,7 +4,7 @@
 use board::Color;
 use serde::{Deserialize, Serialize};
 
-use crate::{PLANES, Squares};
+use crate::{PLANES, Squares, attacks};
 
 /// How a position becomes input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,13 +19,17 @@ pub enum Encoding {
     /// ConvChess's: one plane a piece type from the mover's side, 1 for the mover's and -1 for the opponent's pieces.
     #[serde(rename = "convchess-6")]
     ConvChess6,
+    /// [`Squares`], then for the mover and for the opponent three planes: the square's cheapest attacker is a pawn, a knight or
+    /// bishop, a rook, queen or king.
+    #[serde(rename = "attacks-21")]
+    Attacks21,
 }
 
 /// States of a square in [`Squares`].
 const CLASSES: u8 = PLANES as u8 + 1;
 
 /// The piece of a class: 0 to 5 for pawn to king, and whether it is the mover's. `None`: no piece.
-fn piece(class: u8) -> Option<(usize, bool)> {
+pub(crate) fn piece(class: u8) -> Option<(usize, bool)> {
     match class {
         2..=7 => Some((usize::from(class) - 2, true)),
         8 => Some((3, true)),
@@ -43,15 +47,17 @@ impl Encoding {
             Self::BatchFirst15 => PLANES,
             Self::Cockfish13 => 13,
             Self::ConvChess6 => 6,
+            Self::Attacks21 => PLANES + 6,
         }
     }
 
-    /// States that a square can be in: [`Encoding::states_of`] gives smaller numbers. At most 32.
+    /// States that a square can be in: [`Encoding::states_of`] gives smaller numbers. At most 256.
     #[must_use]
     pub fn states(self) -> usize {
         match self {
             Self::Cockfish13 => 2 * usize::from(CLASSES),
             Self::BatchFirst15 | Self::ConvChess6 => usize::from(CLASSES),
+            Self::Attacks21 => 16 * usize::from(CLASSES),
         }
     }
 
@@ -63,6 +69,14 @@ impl Encoding {
             // States 16 to 31 tell that White moves; Black's view is turned back.
             Self::Cockfish13 if turn.is_white() => squares.0.map(|class| class + CLASSES),
             Self::Cockfish13 => std::array::from_fn(|square| squares.0[square ^ 56]),
+            // The class, 16 times the mover's attacker, 64 times the opponent's.
+            Self::Attacks21 => {
+                let attackers = attacks::cheapest(squares);
+                std::array::from_fn(|square| {
+                    let [own, other] = attackers[square];
+                    squares.0[square] | own << 4 | other << 6
+                })
+            }
         }
     }
 
@@ -71,8 +85,11 @@ impl Encoding {
     pub fn planes_of(self, state: usize) -> Vec<(usize, f32)> {
         let class = (state % usize::from(CLASSES)) as u8;
         match self {
-            Self::BatchFirst15 => {
-                usize::from(class).checked_sub(1).map(|plane| (plane, 1.0)).into_iter().collect()
+            Self::BatchFirst15 | Self::Attacks21 => {
+                let plane = usize::from(class).checked_sub(1);
+                let own = (state >> 4 & 3).checked_sub(1).map(|attacker| PLANES + attacker);
+                let other = (state >> 6).checked_sub(1).map(|attacker| PLANES + 3 + attacker);
+                [plane, own, other].into_iter().flatten().map(|plane| (plane, 1.0)).collect()
             }
             Self::ConvChess6 => {
                 piece(class).map(|(role, own)| (role, if own { 1.0 } else { -1.0 })).into_iter().collect()

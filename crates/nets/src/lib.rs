@@ -2,6 +2,7 @@
 //! which move, the architecture as a plain list of layers, the calibration of its scores, and the weight file.
 
 mod architectures;
+mod attacks;
 mod calibration;
 mod description;
 mod encoding;

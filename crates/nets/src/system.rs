@@ -36,7 +36,7 @@ impl System {
         let selects = description.heads.iter().all(|head| head.kind != HeadKind::Value);
         match description.encoding {
             _ if selects => Self::ConvChess,
-            Encoding::BatchFirst15 => Self::BatchFirst,
+            Encoding::BatchFirst15 | Encoding::Attacks21 => Self::BatchFirst,
             Encoding::Cockfish13 => Self::Cockfish,
             Encoding::ConvChess6 => Self::ConvChess,
         }

@@ -4,8 +4,8 @@ mod positions;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use board::{CastlingMode, Color, Position, to_uci};
-use nets::{PLANES, POLICY_SIZE, PolicyIndex, Squares, mirror_index, move_of_index, policy_index};
+use board::{CastlingMode, Color, Position, Square, to_uci};
+use nets::{Encoding, PLANES, POLICY_SIZE, PolicyIndex, Squares, mirror_index, move_of_index, policy_index};
 use positions::position;
 use proptest::prelude::*;
 
@@ -95,6 +95,25 @@ proptest! {
         prop_assert_eq!(Squares::of(&back), squares);
         let own: BTreeSet<_> = indices(&position).into_values().collect();
         prop_assert_eq!(indices(&back).into_values().collect::<BTreeSet<_>>(), own);
+    }
+
+    #[test]
+    fn attack_planes_name_the_cheapest_attacker(position in position()) {
+        let (squares, turn, board) = (Squares::of(&position), position.turn(), position.board());
+        let states = Encoding::Attacks21.states_of(&squares, turn);
+        for square in Square::ALL {
+            let state = states[usize::from(square) ^ if turn.is_white() { 0 } else { 56 }];
+            let mut expected: Vec<usize> =
+                Encoding::BatchFirst15.planes_of(usize::from(state % 16)).into_iter().map(|(plane, _)| plane).collect();
+            for (color, first) in [(turn, PLANES), (turn.other(), PLANES + 3)] {
+                let attackers = board.attacks_to(square, color, board.occupied());
+                let kinds = [board.pawns(), board.knights() | board.bishops(), board.rooks_and_queens() | board.kings()];
+                expected.extend(kinds.iter().position(|&kind| !(attackers & kind).is_empty()).map(|kind| first + kind));
+            }
+            let planes = Encoding::Attacks21.planes_of(usize::from(state));
+            prop_assert_eq!(planes.iter().map(|&(plane, _)| plane).collect::<Vec<_>>(), expected, "{} of {}", square, position.fen());
+            prop_assert!(planes.iter().all(|&(plane, value)| plane < Encoding::Attacks21.planes() && value == 1.0));
+        }
     }
 
     #[test]

@@ -26,6 +26,9 @@ fn the_encoding_is_what_it_was() {
 }
 
 #[test]
-fn the_encoding_keeps_its_name() {
-    assert_eq!(serde_json::to_string(&Encoding::BatchFirst15).expect("a name"), "\"batch-first-15\"");
+fn the_encodings_keep_their_names() {
+    for (encoding, name) in [(Encoding::BatchFirst15, "batch-first-15"), (Encoding::Attacks21, "attacks-21")]
+    {
+        assert_eq!(serde_json::to_value(encoding).expect("a name"), name);
+    }
 }

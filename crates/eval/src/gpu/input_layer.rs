@@ -9,7 +9,7 @@ use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::prelude::*;
 use nets::{Branch, Encoding};
 
-use super::packed::BYTES;
+use super::packed::{self, BYTES, PACKED_STATES};
 use crate::reference::kernel_start;
 
 /// Threads of a board.
@@ -88,7 +88,7 @@ impl InputLayer {
         Self { weights: self.weights.cast(dtype), ..self }
     }
 
-    /// Outputs `[boards, 8, 8, channels]` of packed boards, 25 bytes each, four to a number.
+    /// Outputs `[boards, 8, 8, channels]` of boards as [`packed::pack`] leaves them, four bytes to a number.
     pub fn run(&self, boards: Array<1, Int>, count: usize) -> Array<4> {
         let output = Dispatch::input_layer(
             boards.into_dispatch(),
@@ -198,7 +198,12 @@ fn input_kernel<F: Float>(
     let unit = UNIT_POS as usize;
     let mut held = Shared::<[u32]>::new_slice(64_usize);
     if unit < 64 {
-        held[unit] = state(boards, board * comptime!(BYTES), unit);
+        let first = board * comptime!(packed::bytes(states));
+        if comptime!(states > PACKED_STATES) {
+            held[unit] = byte(boards, first + unit);
+        } else {
+            held[unit] = state(boards, first, unit);
+        }
     }
     sync_cube();
     let mut at = unit;

@@ -1,15 +1,24 @@
 //! Boards as they travel to a device: 200 bits each.
 //!
 //! 64 bits tell which squares hold something, then come four bits for each of these, at most 33 (32 men and an
-//! en-passant target), and four that are 1 when every state is to be raised by 16 (Cockfish's plane of ones).
+//! en-passant target), and four that are 1 when every state is to be raised by 16 (Cockfish's plane of ones). Encodings in
+//! which empty squares differ, too, take a byte a square.
 
 use board::Color;
 use nets::{Encoding, Squares};
 
 use crate::EvalError;
 
-/// Bytes of a board.
+/// Bytes of a packed board.
 pub(crate) const BYTES: usize = 25;
+
+/// Most states of an encoding whose boards are packed.
+pub(crate) const PACKED_STATES: usize = 32;
+
+/// Bytes of a board in an encoding with this many states.
+pub(crate) fn bytes(states: usize) -> usize {
+    if states > PACKED_STATES { 64 } else { BYTES }
+}
 
 /// Most squares that hold something.
 const MOST: usize = 33;
@@ -28,6 +37,10 @@ pub(crate) fn pack(
     bytes: &mut Vec<u8>,
 ) -> Result<(), EvalError> {
     let states = encoding.states_of(squares, turn);
+    if encoding.states() > PACKED_STATES {
+        bytes.extend(states);
+        return Ok(());
+    }
     let first = bytes.len();
     bytes.resize(first + BYTES, 0);
     let board = &mut bytes[first..];
@@ -89,6 +102,15 @@ mod tests {
         }
         let found: Vec<[u8; 64]> = bytes.chunks(BYTES).map(unpack).collect();
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn boards_of_many_states_take_a_byte_a_square() {
+        let (squares, encoding) = (Squares::of(&Position::default()), Encoding::Attacks21);
+        let mut bytes = Vec::new();
+        pack(encoding, &squares, Color::White, &mut bytes).unwrap();
+        assert_eq!(bytes, encoding.states_of(&squares, Color::White));
+        assert_eq!(bytes.len(), super::bytes(encoding.states()));
     }
 
     #[test]

@@ -83,6 +83,13 @@ fn cockfish_sees_the_board_from_whites_side() {
 }
 
 #[test]
+fn boards_with_attackers_travel_a_byte_a_square() {
+    let residual = Description::batch_first_residual(&BatchFirstResidual { filters: 16, blocks: 1 });
+    let description = Description { encoding: Encoding::Attacks21, ..residual };
+    agrees(Network::random(description, 3).unwrap(), 1e-4);
+}
+
+#[test]
 fn every_other_layer_agrees_with_plain_arithmetic() {
     let branch = |kernel: [usize; 2], dilation: [usize; 2]| Branch { kernel, dilation, channels: 6 };
     let conv = |kernel, channels, activation| Layer::Conv {

@@ -224,6 +224,63 @@ impl Evaluator for Once {
     }
 }
 
+/// Says that Black is lost wherever Black is to move, and that it is even where White is.
+struct ForWhite(Mock);
+
+impl Evaluator for ForWhite {
+    fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
+        self.0.submit(batch)
+    }
+    fn wait(&mut self) -> Result<Answered, EvalError> {
+        let mut answered = self.0.wait()?;
+        for (query, value) in answered.batch.queries.iter().zip(&mut answered.scores.values) {
+            *value = if query.turn.is_white() { 0.0 } else { -1000.0 };
+        }
+        Ok(answered)
+    }
+    fn in_flight(&self) -> usize {
+        self.0.in_flight()
+    }
+    fn preferred_batch(&self) -> usize {
+        self.0.preferred_batch()
+    }
+    fn largest_batch(&self) -> usize {
+        self.0.largest_batch()
+    }
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+}
+
+/// Far below the separator captures are skipped that cannot lift the value to it, but not one that mates.
+#[test]
+fn a_capture_that_mates_is_never_too_little() {
+    let fen = "6k1/1b3ppp/8/6q1/8/8/5PPP/R4RK1 w - - 0 1";
+    let game = Game::new(Position::from_fen(fen, CastlingMode::Standard).unwrap());
+    for depth in 1..=2 {
+        let settings = Settings { multipv: usize::MAX, ..Settings::default() };
+        let mut search = KBest::new(Box::new(ForWhite(Mock::new(1))), &Calibration::default(), &settings);
+        let lines = lines_of(&mut search, &game, depth);
+        let mut mated = 0;
+        for line in &lines {
+            let after = game.position().after(line.pv[0]);
+            let mates = |mv| {
+                let last = after.after(mv);
+                last.is_check() && last.legal_moves().is_empty()
+            };
+            let is_mated = after.legal_moves().into_iter().any(mates);
+            assert_eq!(
+                line.score == Score::Mate(-1),
+                is_mated,
+                "{} at depth {depth}",
+                to_uci(game.position(), line.pv[0])
+            );
+            mated += usize::from(is_mated);
+        }
+        assert!(mated > 5 && mated < lines.len());
+    }
+}
+
 #[test]
 fn an_evaluation_is_never_made_twice() {
     let game = Game::default();

@@ -1,0 +1,65 @@
+//! Who attacks each square, for networks that are told rather than have to find out: three 3x3 convolutions see a rook's
+//! move of four squares badly, and what hangs decides most moves between weak players.
+
+use board::{Bitboard, Color, Square, attacks};
+
+use crate::{Squares, encoding::piece};
+
+/// The cheapest attacker of a square: 0 none, 1 a pawn, 2 a knight or bishop, 3 a rook, queen or king. Pins and whose turn it is do not
+/// matter, occupied squares count whoever holds them.
+pub(crate) type Attacker = u8;
+
+/// The cheapest attacker of every square by the mover and by the opponent.
+pub(crate) fn cheapest(squares: &Squares) -> [[Attacker; 2]; 64] {
+    // [mover or opponent][attacker - 1]
+    let mut reached = [[Bitboard::EMPTY; 3]; 2];
+    let occupied: Bitboard = (0..64_u32).filter(|&at| squares.0[at as usize] > 1).map(Square::new).collect();
+    for square in occupied {
+        let Some((role, own)) = piece(squares.0[usize::from(square)]) else { continue };
+        // The mover's pawns go up, as White's.
+        let (attacker, targets) = match role {
+            0 => (1, attacks::pawn_attacks(if own { Color::White } else { Color::Black }, square)),
+            1 => (2, attacks::knight_attacks(square)),
+            2 => (2, attacks::bishop_attacks(square, occupied)),
+            3 => (3, attacks::rook_attacks(square, occupied)),
+            4 => (3, attacks::queen_attacks(square, occupied)),
+            _ => (3, attacks::king_attacks(square)),
+        };
+        reached[usize::from(!own)][attacker - 1] |= targets;
+    }
+    let mut cheapest = [[0; 2]; 64];
+    for (side, reached) in reached.iter().enumerate() {
+        for (attacker, &targets) in [1, 2, 3].into_iter().zip(reached).rev() {
+            for square in targets {
+                cheapest[usize::from(square)][side] = attacker;
+            }
+        }
+    }
+    cheapest
+}
+
+#[cfg(test)]
+mod tests {
+    use board::{CastlingMode, Position};
+
+    use super::*;
+
+    fn of(fen: &str, square: &str) -> [Attacker; 2] {
+        let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
+        let flip = if position.turn().is_white() { 0 } else { 56 };
+        let square: Square = square.parse().unwrap();
+        cheapest(&Squares::of(&position))[usize::from(square) ^ flip]
+    }
+
+    #[test]
+    fn the_cheapest_attacker_of_either_side() {
+        let fen = "4k3/8/3p4/4n3/8/4RN2/8/4K3 w - - 0 1";
+        assert_eq!(of(fen, "e5"), [2, 1]);
+        assert_eq!(of(fen, "f3"), [3, 2]);
+        assert_eq!(of(fen, "e8"), [0, 0], "behind the knight");
+        assert_eq!(of(fen, "e2"), [3, 0]);
+        assert_eq!(of(fen, "c5"), [0, 1]);
+        assert_eq!(of(&fen.replace(" w ", " b "), "e5"), [1, 2]);
+        assert_eq!(of(&fen.replace(" w ", " b "), "f3"), [2, 3]);
+    }
+}
