@@ -148,6 +148,23 @@ impl Memory {
             .map(|entry| Bounds { lower: entry.lower.into(), upper: entry.upper.into(), best: entry.best })
     }
 
+    /// Bounds at this depth or, if `deeper`, a larger one that hold for the current root and answer a question.
+    pub(crate) fn answer(
+        &self,
+        key: u64,
+        depth: i16,
+        deeper: bool,
+        answers: impl Fn(&Bounds) -> bool,
+    ) -> Option<Bounds> {
+        let bucket = self.bucket(key);
+        self.bounds[bucket..bucket + WAYS]
+            .iter()
+            .filter(|entry| entry.key == key && (entry.depth == depth || deeper && entry.depth > depth))
+            .filter(|entry| entry.age == self.age || entry.depth == 0)
+            .map(|entry| Bounds { lower: entry.lower.into(), upper: entry.upper.into(), best: entry.best })
+            .find(answers)
+    }
+
     /// The best move known at any depth, deepest first.
     pub(crate) fn best_move(&self, key: u64) -> u8 {
         let bucket = self.bucket(key);

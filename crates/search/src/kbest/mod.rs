@@ -105,11 +105,11 @@ impl KBest {
     }
 
     /// For comparison with plain negamax of the same depth: scores are resolved to the centipawn, no move is reduced or
-    /// skipped, and mates that a deeper search has proven are not used.
+    /// skipped, and what a deeper search has found is not used.
     #[must_use]
     pub fn exact(mut self) -> Self {
         self.tolerance = 0;
-        self.searcher.any_proof = false;
+        self.searcher.deeper = false;
         self.searcher.selectivity = Selectivity::NONE;
         self
     }
@@ -234,8 +234,8 @@ impl KBest {
     }
 
     fn answer(&self, position: &Position, question: Question) -> Option<Bounds> {
-        let bounds = self.memory.bounds(memory_key(position), question.depth)?;
-        question.is_borne_out(bounds.lower, bounds.upper).then_some(bounds)
+        let answers = |bounds: &Bounds| question.is_borne_out(bounds.lower, bounds.upper);
+        self.memory.answer(memory_key(position), question.depth, self.searcher.deeper, answers)
     }
 
     fn info(&self, line: &Line, rank: usize, depth: u32, watch: &Watch<'_>) -> SearchInfo {
@@ -302,9 +302,9 @@ impl Search for KBest {
             self.memory = Memory::new(1);
             let (memory, frames) = Self::memory_shares(settings);
             self.memory = Memory::new(memory);
-            let Searcher { selectivity, any_proof, order, quiet_leaves, .. } = self.searcher;
+            let Searcher { selectivity, deeper, order, quiet_leaves, .. } = self.searcher;
             self.searcher = Searcher::new(&self.calibration, frames);
-            (self.searcher.selectivity, self.searcher.any_proof) = (selectivity, any_proof);
+            (self.searcher.selectivity, self.searcher.deeper) = (selectivity, deeper);
             (self.searcher.order, self.searcher.quiet_leaves) = (order, quiet_leaves);
             self.known_game.clear();
         }

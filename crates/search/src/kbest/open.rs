@@ -5,11 +5,11 @@ use nets::MoveScores;
 
 use super::{
     frame::{Edge, Frame, FrameRef, Link, State},
-    pass::{Ask, News, PROVEN, Pending, Root, Searcher, frame_key, memory_key},
+    pass::{Ask, News, Pending, Root, Searcher, frame_key, memory_key},
     pool::{Order, Ticket},
 };
 use crate::{
-    memory::Memory,
+    memory::{Bounds, Memory},
     quiet::{exchange, forcing_moves, forcing_moves_and_checks},
     rules,
     score::{INFINITY, MATE, Value, child_separator, from_winner},
@@ -75,7 +75,7 @@ impl Searcher {
         let (separator, depth) = (child_separator(frame.separator), (frame.depth - PLY).max(0));
         let reaches = |edge: &Edge| {
             let key = memory_key(&frame.position.after(edge.mv));
-            memory.bounds(key, depth).is_some_and(|known| known.upper < separator)
+            memory.answer(key, depth, self.deeper, |known| known.upper < separator).is_some()
         };
         let mut edges: Vec<Edge> = (0_u8..)
             .zip(moves.iter().zip(scores))
@@ -240,15 +240,8 @@ impl Searcher {
             return Opened::Known(value, value);
         }
         let key = memory_key(&position);
-        if let Some(known) = memory.bounds(key, depth)
-            && (known.lower >= separator || known.upper < separator)
-        {
-            return Opened::Known(known.lower, known.upper);
-        }
-        if self.any_proof
-            && let Some(known) = memory.bounds(key, PROVEN)
-            && (known.lower >= separator || known.upper < separator)
-        {
+        let decides = |known: &Bounds| known.lower >= separator || known.upper < separator;
+        if let Some(known) = memory.answer(key, depth, self.deeper, decides) {
             return Opened::Known(known.lower, known.upper);
         }
         if let Some(&child) = self.open.get(&frame_key(key, depth, separator))

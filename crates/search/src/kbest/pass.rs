@@ -115,8 +115,8 @@ pub(super) struct Searcher {
     pub(super) frame_limit: usize,
     /// How late moves are treated.
     pub selectivity: Selectivity,
-    /// Use mates that were proven at another depth: more than a search of this depth could see.
-    pub any_proof: bool,
+    /// Use what was found at a larger depth, proven mates too: more than a search of this depth could see.
+    pub deeper: bool,
     /// What the bins of the pool mean.
     pub order: Order,
     /// Do leaves answer captures before their value is trusted?
@@ -189,7 +189,7 @@ impl Searcher {
             flights: Flights::default(),
             frame_limit: (bytes / 2 / Frames::TYPICAL_BYTES).max(64),
             selectivity: Selectivity::default(),
-            any_proof: true,
+            deeper: true,
             order: Order::Need,
             quiet_leaves: true,
             tables: None,
