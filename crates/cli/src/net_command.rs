@@ -192,6 +192,7 @@ fn info(file: &Path, json: bool) -> anyhow::Result<()> {
     print(&format!("name         {}", network.name))?;
     print(&format!("fingerprint  {}", network.fingerprint()))?;
     print(&format!("system       {}", System::of(&network.description)))?;
+    print(&format!("input        {}", network.description.encoding.name()))?;
     for (kind, count) in parameters(&network) {
         print(&format!("parameters   {count} ({kind})"))?;
     }

@@ -96,7 +96,7 @@ impl House {
 }
 
 impl State {
-    /// A free evaluator, this one if it can be: its weights are in this processor's cache.
+    /// A free evaluator, this one if it can be: its weights may still be in this processor's cache.
     fn take(&mut self, last: usize) -> Option<(usize, Box<dyn Evaluator>)> {
         let place = self.free.iter().position(|&(number, _)| number == last);
         place.map(|place| self.free.swap_remove(place)).or_else(|| self.free.pop())
@@ -330,6 +330,20 @@ mod tests {
             let (asked, evaluated) = (2 * CLIENTS * EACH, batches.load(Ordering::Relaxed));
             assert!(evaluated < asked / 2, "{evaluated} batches for {asked} requests");
         }
+    }
+
+    #[test]
+    fn a_client_goes_back_to_the_evaluator_that_it_used() {
+        let (shared, _) = shared(3);
+        let mut state = shared.house.lock();
+        for last in [1, 0, 2] {
+            let (number, evaluator) = state.take(last).unwrap();
+            assert_eq!(number, last);
+            state.free.push((number, evaluator));
+        }
+        let taken = [state.take(1), state.take(1), state.take(1)].map(|taken| taken.unwrap().0);
+        assert!(taken[0] == 1 && taken[1] != taken[2], "another one rather than none");
+        assert!(state.take(1).is_none());
     }
 
     #[test]

@@ -40,6 +40,17 @@ pub(crate) fn piece(class: u8) -> Option<(usize, bool)> {
 }
 
 impl Encoding {
+    /// Its name in network files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BatchFirst15 => "batch-first-15",
+            Self::Cockfish13 => "cockfish-13",
+            Self::ConvChess6 => "convchess-6",
+            Self::Attacks21 => "attacks-21",
+        }
+    }
+
     /// Input planes.
     #[must_use]
     pub fn planes(self) -> usize {

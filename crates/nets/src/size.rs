@@ -18,7 +18,7 @@ impl Layer {
     }
 
     /// Multiplications that a dense execution of this layer does for one position, edges included. (The input
-    /// layer has at most 33 ones, so an executor that knows it does far fewer there.)
+    /// layer has few ones, 33 in most encodings, so an executor that knows it does far fewer there.)
     #[must_use]
     pub fn multiply_adds(&self, input: Shape) -> u64 {
         let cells = self.output_shape(input).map_or(0, |shape| shape.cells as u64);

@@ -27,8 +27,13 @@ fn the_encoding_is_what_it_was() {
 
 #[test]
 fn the_encodings_keep_their_names() {
-    for (encoding, name) in [(Encoding::BatchFirst15, "batch-first-15"), (Encoding::Attacks21, "attacks-21")]
-    {
+    for (encoding, name) in [
+        (Encoding::BatchFirst15, "batch-first-15"),
+        (Encoding::Cockfish13, "cockfish-13"),
+        (Encoding::ConvChess6, "convchess-6"),
+        (Encoding::Attacks21, "attacks-21"),
+    ] {
         assert_eq!(serde_json::to_value(encoding).expect("a name"), name);
+        assert_eq!(encoding.name(), name);
     }
 }

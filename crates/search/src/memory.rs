@@ -32,6 +32,12 @@ struct BoundsEntry {
     best: u8,
 }
 
+impl BoundsEntry {
+    fn bounds(&self) -> Bounds {
+        Bounds { lower: self.lower.into(), upper: self.upper.into(), best: self.best }
+    }
+}
+
 #[derive(Clone, Copy)]
 struct ValueEntry {
     key: u64,
@@ -145,24 +151,27 @@ impl Memory {
         self.bounds[bucket..bucket + WAYS]
             .iter()
             .find(|entry| entry.key == key && entry.depth == depth && (entry.age == self.age || depth == 0))
-            .map(|entry| Bounds { lower: entry.lower.into(), upper: entry.upper.into(), best: entry.best })
+            .map(BoundsEntry::bounds)
     }
 
-    /// Bounds at this depth or, if `deeper`, a larger one that hold for the current root and answer a question.
+    /// Bounds that answer a question: at this depth or, where `deeper` says from which on, at a larger one, the deepest of them.
+    /// They hold for the current root, those of leaves for every one.
     pub(crate) fn answer(
         &self,
         key: u64,
         depth: i16,
-        deeper: bool,
+        deeper: Option<i16>,
         answers: impl Fn(&Bounds) -> bool,
     ) -> Option<Bounds> {
         let bucket = self.bucket(key);
         self.bounds[bucket..bucket + WAYS]
             .iter()
-            .filter(|entry| entry.key == key && (entry.depth == depth || deeper && entry.depth > depth))
-            .filter(|entry| entry.age == self.age || entry.depth == 0)
-            .map(|entry| Bounds { lower: entry.lower.into(), upper: entry.upper.into(), best: entry.best })
-            .find(answers)
+            .filter(|entry| entry.key == key && (entry.age == self.age || entry.depth == 0))
+            .filter(|entry| entry.depth == depth || deeper.is_some_and(|least| entry.depth >= least))
+            .map(|entry| (entry.depth, entry.bounds()))
+            .filter(|(_, bounds)| answers(bounds))
+            .max_by_key(|&(depth, _)| depth)
+            .map(|(_, bounds)| bounds)
     }
 
     /// The best move known at any depth, deepest first.
@@ -175,7 +184,8 @@ impl Memory {
             .map_or(NO_MOVE, |entry| entry.best)
     }
 
-    /// Narrows what is known at this depth.
+    /// Narrows what is known at this depth. Where that contradicts what was found before, by another way to the position or with more
+    /// knowledge, the latest word counts.
     pub(crate) fn store_bounds(&mut self, key: u64, depth: i16, found: Bounds) {
         let age = self.age;
         let bucket = self.bucket(key);
@@ -195,12 +205,16 @@ impl Memory {
         let old = if fresh {
             Bounds { best: if same.is_some() { entry.best } else { NO_MOVE }, ..Bounds::default() }
         } else {
-            Bounds { lower: entry.lower.into(), upper: entry.upper.into(), best: entry.best }
+            entry.bounds()
         };
+        let (mut lower, mut upper) = (old.lower.max(found.lower), old.upper.min(found.upper));
+        if lower > upper {
+            (lower, upper) = (found.lower, found.upper);
+        }
         *entry = BoundsEntry {
             key,
-            lower: old.lower.max(found.lower) as i16,
-            upper: old.upper.min(found.upper) as i16,
+            lower: lower as i16,
+            upper: upper as i16,
             depth,
             age,
             best: if found.best == NO_MOVE { old.best } else { found.best },
@@ -302,5 +316,29 @@ mod tests {
         memory.new_root();
         assert_eq!(memory.bounds(5, 2), None);
         assert_eq!(memory.best_move(5), 3);
+    }
+
+    #[test]
+    fn deeper_bounds_answer_where_they_may() {
+        let mut memory = Memory::new(1);
+        let at_least = |lower| Bounds { lower, upper: INFINITY, best: NO_MOVE };
+        memory.store_bounds(5, 2, at_least(10));
+        memory.store_bounds(5, 4, at_least(30));
+        memory.store_bounds(5, 0, at_least(20));
+        let answer = |memory: &Memory, depth, deeper, separator| {
+            memory.answer(5, depth, deeper, |known| known.lower >= separator).map(|known| known.lower)
+        };
+        assert_eq!(answer(&memory, 2, None, 10), Some(10));
+        assert_eq!(answer(&memory, 2, None, 20), None);
+        assert_eq!(answer(&memory, 2, Some(2), 20), Some(30));
+        assert_eq!(answer(&memory, 2, Some(2), 10), Some(30), "the deepest");
+        assert_eq!(answer(&memory, 2, Some(5), 20), None);
+        assert_eq!(answer(&memory, 4, Some(4), 40), None);
+        memory.new_root();
+        assert_eq!(answer(&memory, 2, Some(2), 10), None);
+        assert_eq!(answer(&memory, 0, None, 10), Some(20), "leaves know no root");
+        // The latest word counts.
+        memory.store_bounds(5, 0, Bounds { lower: -INFINITY, upper: 15, best: NO_MOVE });
+        assert_eq!(memory.bounds(5, 0), Some(Bounds { lower: -INFINITY, upper: 15, best: NO_MOVE }));
     }
 }

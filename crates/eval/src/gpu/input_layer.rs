@@ -1,5 +1,5 @@
 //! The input layer as one kernel: boards are unpacked where they are used, and of the parallel convolutions only the
-//! weights of squares that hold something are summed. No plane ever exists.
+//! weights of squares in a state other than 0 (which hold something, in most encodings) are summed. No plane ever exists.
 
 use burn::{
     backend::{Backend, Dispatch, backend_extension, tensor::FloatTensor, tensor::IntTensor},

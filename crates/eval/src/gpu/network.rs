@@ -45,7 +45,7 @@ enum Step {
 /// What flows through the layers.
 #[derive(Clone)]
 enum Flow {
-    /// 200 bits a board, and how many boards.
+    /// Boards as `packed` leaves them, and how many.
     Packed(Array<1, Int>, usize),
     /// `[boards, side, side, channels]`
     Cells(Array<4>),

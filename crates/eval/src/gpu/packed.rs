@@ -1,4 +1,4 @@
-//! Boards as they travel to a device: 200 bits each.
+//! Boards as they travel to a device: 200 bits each, in most encodings.
 //!
 //! 64 bits tell which squares hold something, then come four bits for each of these, at most 33 (32 men and an
 //! en-passant target), and four that are 1 when every state is to be raised by 16 (Cockfish's plane of ones). Encodings in

@@ -67,7 +67,7 @@ impl Driver {
             found.lower = found.lower.max(-TABLE_WIN);
         }
         if found.upper < found.lower {
-            // Repetitions and reduced moves can make two passes disagree: the latest word counts.
+            // Repetitions, reduced moves and deeper knowledge can make two passes disagree: the latest word counts.
             let latest = if reached { answer.lower } else { answer.upper };
             (found.lower, found.upper) = (latest, latest);
         }

@@ -121,6 +121,7 @@ impl KBest {
     pub fn classic(mut self) -> Self {
         self.searcher.order = Order::Decisiveness;
         self.searcher.quiet_leaves = false;
+        self.searcher.deeper = false;
         self.searcher.selectivity = Selectivity::NONE;
         self
     }
@@ -235,7 +236,8 @@ impl KBest {
 
     fn answer(&self, position: &Position, question: Question) -> Option<Bounds> {
         let answers = |bounds: &Bounds| question.is_borne_out(bounds.lower, bounds.upper);
-        self.memory.answer(memory_key(position), question.depth, self.searcher.deeper, answers)
+        let deeper = self.searcher.deeper.then_some(question.depth);
+        self.memory.answer(memory_key(position), question.depth, deeper, answers)
     }
 
     fn info(&self, line: &Line, rank: usize, depth: u32, watch: &Watch<'_>) -> SearchInfo {

@@ -5,7 +5,7 @@ use nets::MoveScores;
 
 use super::{
     frame::{Edge, Frame, FrameRef, Link, State},
-    pass::{Ask, News, Pending, Root, Searcher, frame_key, memory_key},
+    pass::{Ask, News, PROVEN, Pending, Root, Searcher, frame_key, memory_key},
     pool::{Order, Ticket},
 };
 use crate::{
@@ -75,7 +75,7 @@ impl Searcher {
         let (separator, depth) = (child_separator(frame.separator), (frame.depth - PLY).max(0));
         let reaches = |edge: &Edge| {
             let key = memory_key(&frame.position.after(edge.mv));
-            memory.answer(key, depth, self.deeper, |known| known.upper < separator).is_some()
+            memory.answer(key, depth, self.deeper.then_some(depth), |known| known.upper < separator).is_some()
         };
         let mut edges: Vec<Edge> = (0_u8..)
             .zip(moves.iter().zip(scores))
@@ -241,7 +241,9 @@ impl Searcher {
         }
         let key = memory_key(&position);
         let decides = |known: &Bounds| known.lower >= separator || known.upper < separator;
-        if let Some(known) = memory.answer(key, depth, self.deeper, decides) {
+        // What a leaf learns holds for every root, so it must not come from a search, which saw one game's repetitions.
+        let deeper = self.deeper.then_some(if is_leaf { PROVEN } else { depth });
+        if let Some(known) = memory.answer(key, depth, deeper, decides) {
             return Opened::Known(known.lower, known.upper);
         }
         if let Some(&child) = self.open.get(&frame_key(key, depth, separator))

@@ -116,7 +116,8 @@ fn convchess() -> Description {
 
 #[test]
 fn other_encodings_are_learned() {
-    for description in [cockfish(), convchess()] {
+    let attacks = Description { encoding: Encoding::Attacks21, ..convchess() };
+    for description in [cockfish(), convchess(), attacks] {
         let batch = examples(24, 6);
         assert_gradients("encoding", description.clone(), &[TANH], &batch);
         assert_reference(description, HeadKind::Value, Precision::Single, 1e-3);
