@@ -4,7 +4,7 @@ mod check;
 
 use std::path::{Path, PathBuf};
 
-use nets::{Activation, HeadKind};
+use nets::{Activation, Encoding, HeadKind};
 use serde::{Deserialize, Serialize};
 
 use crate::{Loss, Objective, OptimizerSettings, Schedule, TrainError};
@@ -127,6 +127,10 @@ pub struct ModelSection {
     /// For `batch-first-residual` and `cockfish`: residual blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<usize>,
+    /// For `batch-first`, `batch-first-shared` and `batch-first-residual`: `batch-first-15`, or `attacks-21`, which tells who attacks
+    /// each square.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Encoding>,
     /// For `cockfish`: `relu`, `leaky-relu`, `gelu` or `silu`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activation: Option<Activation>,
@@ -521,7 +525,12 @@ mod tests {
         assert_eq!(both.objectives()[0].loss, Loss::Tanh { scale: 300.0 });
         let moves = Objective { head: HeadKind::Moves, loss: Loss::CrossEntropy, weight: 0.5 };
         assert_eq!(both.objectives()[1], moves);
-        let residual = ["model.start=batch-first-residual", "model.filters=96", "model.blocks=6"];
+        let residual = [
+            "model.start=batch-first-residual",
+            "model.filters=96",
+            "model.blocks=6",
+            "model.input=attacks-21",
+        ];
         let residual = Config::parse(TEXT, &residual.map(str::to_owned)).unwrap();
         assert_eq!(Config::parse(&residual.to_toml().unwrap(), &[]).unwrap(), residual);
         let cockfish = [
@@ -561,6 +570,8 @@ mod tests {
             "model.head=['value', 'value']",
             "model.filters=32",
             "model.activation=gelu",
+            "model.input=cockfish-13",
+            "model={head='value', start='cockfish', input='attacks-21'}",
             "model={head='value', start='cockfish', activation='tanh'}",
             "model={head='value', start='cockfish', filters=0}",
             "data.directory=''",

@@ -99,17 +99,21 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
     let seed = config.training.seed;
     let lacks =
         |network: &Network| heads.iter().copied().find(|&head| network.description.head(head).is_none());
+    let with_input = |description: Description| {
+        let encoding = config.model.input.unwrap_or(description.encoding);
+        Network::random(Description { encoding, ..description }, seed)
+    };
     let mut network = if start == "batch-first" {
-        Network::random(Description::batch_first(heads), seed)?
+        with_input(Description::batch_first(heads))?
     } else if start == "batch-first-shared" {
-        Network::random(Description::batch_first_shared(), seed)?
+        with_input(Description::batch_first_shared())?
     } else if start == RESIDUAL {
         let BatchFirstResidual { filters, blocks } = BatchFirstResidual::default();
         let filters = config.model.filters.unwrap_or(filters);
         let blocks = config.model.blocks.unwrap_or(blocks);
         let mut description = Description::batch_first_residual(&BatchFirstResidual { filters, blocks });
         description.heads.retain(|head| heads.contains(&head.kind));
-        Network::random(description, seed)?
+        with_input(description)?
     } else if start == COCKFISH {
         let published = Cockfish::default();
         let filters = config.model.filters.unwrap_or(published.filters);
@@ -463,6 +467,14 @@ pub fn summary(measures: &Measures) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_network_that_is_told_who_attacks_has_the_shape_of_its_configuration() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let config = Config::load(&root.join("configs/convchess-attacks.toml"), &[]).unwrap();
+        let shipped = Network::load(&root.join("networks/convchess-attacks.safetensors")).unwrap();
+        assert_eq!(first_network(&config).unwrap().description, shipped.description);
+    }
 
     #[test]
     fn a_network_can_start_from_the_layers_of_another() {

@@ -1,6 +1,6 @@
 //! What a configuration may not say, section by section; each objection names its setting.
 
-use nets::{Activation, HeadKind};
+use nets::{Activation, Encoding, HeadKind};
 
 use super::{
     BackendKind, COCKFISH, CONVCHESS, Config, DataSection, ModelSection, RESIDUAL, TrainingSection, is_empty,
@@ -132,6 +132,15 @@ impl ModelSection {
                 "model.filters and model.blocks belong to model.start = \"{RESIDUAL}\" and \"{COCKFISH}\" (the former to \
                  \"{CONVCHESS}\" too)"
             ));
+        }
+        let is_ours = ["batch-first", "batch-first-shared", RESIDUAL].contains(&self.start.as_str());
+        if !is_ours && self.input.is_some() {
+            return Err(format!(
+                "model.input belongs to model.start = \"batch-first\", \"batch-first-shared\" and \"{RESIDUAL}\""
+            ));
+        }
+        if matches!(self.input, Some(Encoding::Cockfish13 | Encoding::ConvChess6)) {
+            return Err("model.input must be `batch-first-15` or `attacks-21`".to_owned());
         }
         if (self.activation.is_some() || self.pooling.is_some()) && self.start != COCKFISH {
             return Err(format!("model.activation and model.pooling belong to model.start = \"{COCKFISH}\""));
