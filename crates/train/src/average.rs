@@ -20,15 +20,20 @@ impl Average {
         Self { decay, steps: 0, network }
     }
 
+    /// Counts one more step and says what part of the average its weights become.
+    pub fn next_share(&mut self) -> f32 {
+        let age = self.steps as f32;
+        self.steps += 1;
+        1.0 - self.decay.min((1.0 + age) / (10.0 + age))
+    }
+
     /// Takes in the weights after one more step; a tensor that the average does not know is left out.
     pub fn update(&mut self, network: &Network) {
-        let age = self.steps as f32;
-        let decay = self.decay.min((1.0 + age) / (10.0 + age));
-        self.steps += 1;
+        let share = self.next_share();
         for (name, average) in &mut self.network.tensors {
             let Some(tensor) = network.tensors.get(name) else { continue };
             for (average, &value) in average.data.iter_mut().zip(&tensor.data) {
-                *average += (1.0 - decay) * (value - *average);
+                *average += share * (value - *average);
             }
         }
     }

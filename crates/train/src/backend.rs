@@ -6,6 +6,8 @@ use board::Color;
 use nets::{HeadKind, Network, PolicyIndex, Squares, Tensor};
 use serde::{Deserialize, Serialize};
 
+use crate::Average;
+
 /// One batch for one head or several; what no trained head needs stays empty.
 #[derive(Clone, Debug, Default)]
 pub struct Examples {
@@ -281,6 +283,23 @@ pub trait Backend {
     /// # Errors
     /// The device failed.
     fn network(&self) -> Result<Network, TrainError>;
+
+    /// Takes the weights of now into `average`. A device may keep the outcome to itself until it is fetched.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn mix_into(&mut self, average: &mut Average) -> Result<(), TrainError> {
+        average.update(&self.network()?);
+        Ok(())
+    }
+
+    /// Completes `average`, the one that [`Backend::mix_into`] was given, with what the device kept of it.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn fetch_average(&self, _average: &mut Average) -> Result<(), TrainError> {
+        Ok(())
+    }
 
     /// What the optimizer remembers, for exact resumption.
     ///

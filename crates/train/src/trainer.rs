@@ -147,7 +147,7 @@ impl Trainer<'_> {
             return Err(TrainError::Diverged { step, loss });
         }
         if let Some(average) = &mut self.average {
-            average.update(&self.backend.network()?);
+            self.backend.mix_into(average)?;
         }
         self.state.step += 1;
         let tau = self.tau(&batch, &result.logits);
@@ -217,9 +217,12 @@ impl Trainer<'_> {
     ///
     /// # Errors
     /// The device failed.
-    pub fn network(&self) -> Result<Network, TrainError> {
-        match &self.average {
-            Some(average) => Ok(average.network.clone()),
+    pub fn network(&mut self) -> Result<Network, TrainError> {
+        match &mut self.average {
+            Some(average) => {
+                self.backend.fetch_average(average)?;
+                Ok(average.network.clone())
+            }
             None => self.backend.network(),
         }
     }
@@ -261,6 +264,9 @@ impl Trainer<'_> {
     fn save(&mut self) -> Result<std::path::PathBuf, TrainError> {
         let optimizer = self.backend.optimizer()?;
         self.state.optimizer_steps = optimizer.steps;
+        if let Some(average) = &mut self.average {
+            self.backend.fetch_average(average)?;
+        }
         self.state.average = self.average.as_ref().map(|average| (average.decay, average.steps));
         let checkpoint = Checkpoint {
             state: self.state.clone(),

@@ -5,13 +5,13 @@
 
 use board::{CastlingMode, Color, Position};
 use nets::{
-    Activation, BatchFirstResidual, Cockfish, ConvChess, Description, HeadKind, Layer, Network, PolicyIndex,
-    Pooling, Squares, Tensor, TensorKind,
+    Activation, BatchFirstResidual, Cockfish, ConvChess, Description, Encoding, HeadKind, Layer, Network,
+    PolicyIndex, Pooling, Squares, Tensor, TensorKind,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use train::{
-    Backend, BurnBackend, BurnDevices, Examples, Loss, Objective, OptimizerKind, OptimizerSettings,
+    Average, Backend, BurnBackend, BurnDevices, Examples, Loss, Objective, OptimizerKind, OptimizerSettings,
     native::{NativeBackend, Precision},
     ordinal_loss,
 };
@@ -162,7 +162,10 @@ fn steps_equal_our_own_backend() {
         (vec![moves, tanh], shared, examples(24, 8)),
         (
             vec![value, policy],
-            Description::batch_first_residual(&BatchFirstResidual { filters: 32, blocks: 2 }),
+            Description {
+                encoding: Encoding::Attacks21,
+                ..Description::batch_first_residual(&BatchFirstResidual { filters: 32, blocks: 2 })
+            },
             policy_examples(24, 9),
         ),
         (vec![tanh], cockfish(Activation::Gelu), examples(24, 10)),
@@ -269,6 +272,32 @@ fn indices_reach_the_right_square() {
     assert!(furthest(&logits, &expected) < 1e-3);
 }
 
+#[test]
+fn the_average_that_the_device_keeps_is_that_of_the_weights() {
+    let head = HeadKind::Value;
+    let start = network(Description::batch_first(&[head]), 4);
+    let settings = OptimizerSettings { clip: 0.1, ..OptimizerSettings::default() };
+    let mut backend = BurnBackend::new(start.clone(), &[head.into()], settings, device()).unwrap();
+    let [mut kept, mut plain] = [0.9, 0.9].map(|decay| Average::new(start.clone(), decay));
+    let mut go_on = |kept: &mut Average, backend: &mut BurnBackend| {
+        for step in 0..3 {
+            backend.step(&examples(16, step), 1e-2).unwrap();
+            backend.mix_into(kept).unwrap();
+            plain.update(&backend.network().unwrap());
+        }
+        backend.fetch_average(kept).unwrap();
+        assert_eq!(kept.steps, plain.steps);
+        for (name, tensor) in &plain.network.tensors {
+            assert!(furthest(&kept.network.tensors[name].data, &tensor.data) < 1e-5, "{name}");
+        }
+    };
+    go_on(&mut kept, &mut backend);
+    assert!(kept.network != start && kept.network != backend.network().unwrap());
+    // A saved run goes on with the average that was saved.
+    backend.restore(&backend.network().unwrap(), &backend.optimizer().unwrap()).unwrap();
+    go_on(&mut kept, &mut backend);
+}
+
 /// Without batch norm and with a loss that is a mean over positions, shared batches teach what whole ones do.
 #[cfg(feature = "wgpu")]
 #[test]
@@ -282,7 +311,7 @@ fn devices_that_share_a_batch_learn_what_one_learns() {
         Layer::Dense { channels: 1, norm: false, activation: Activation::Identity },
     ];
     let heads = vec![nets::Head { kind: HeadKind::Value, layers }];
-    let description = Description { encoding: nets::Encoding::BatchFirst15, trunk: Vec::new(), heads };
+    let description = Description { encoding: Encoding::BatchFirst15, trunk: Vec::new(), heads };
     let start = Network::random(description, 3).unwrap();
     let objective = Objective { head: HeadKind::Value, loss: Loss::Tanh { scale: 400.0 }, weight: 1.0 };
     let settings = OptimizerSettings { clip: 1.0, ..OptimizerSettings::default() };

@@ -9,7 +9,7 @@ use burn::tensor::{
 };
 use nets::{Activation, Encoding, HeadKind, LEAKY_SLOPE, Layer, NORM_EPSILON, Network, Padding, Pooling};
 
-use super::{array, failed};
+use super::failed;
 use crate::{
     Examples, TrainError,
     dropout::{Dropout, layer_number},
@@ -32,7 +32,8 @@ pub(super) struct Graph<'a> {
 }
 
 impl Graph<'_> {
-    /// The asked-for outputs of these heads; in training with batch statistics, which are then handed out.
+    /// The asked-for outputs of these heads; in training with batch statistics, which are then handed out, otherwise with the
+    /// running ones among `weights`.
     pub fn forward(
         &self,
         heads: &[HeadKind],
@@ -203,6 +204,11 @@ impl Graph<'_> {
     ) -> Result<Array<4>, TrainError> {
         let [count, channels, rows, columns] = boards.dims();
         let shape = [1, channels, 1, 1];
+        let vector = |part: &str| {
+            let name = format!("{prefix}.norm.{part}");
+            let weight = weights.get(&name).ok_or_else(|| failed(format!("no tensor `{name}`")))?;
+            Ok::<_, TrainError>(weight.clone().reshape(shape))
+        };
         let mean_of = |values: Array<4>| values.mean_dim(0).mean_dim(2).mean_dim(3);
         let (mean, variance) = match statistics {
             Some(statistics) => {
@@ -214,15 +220,7 @@ impl Graph<'_> {
                 statistics.push((prefix.to_owned(), mean.clone().inner(), unbiased));
                 (mean, variance)
             }
-            None => {
-                let running = |part: &str| array(self.network, &format!("{prefix}.norm.{part}"), self.device);
-                (running("mean")?.reshape(shape), running("variance")?.reshape(shape))
-            }
-        };
-        let vector = |part: &str| {
-            let name = format!("{prefix}.norm.{part}");
-            let weight = weights.get(&name).ok_or_else(|| failed(format!("no tensor `{name}`")))?;
-            Ok::<_, TrainError>(weight.clone().reshape(shape))
+            None => (vector("mean")?, vector("variance")?),
         };
         let normal = (boards - mean) / (variance + f64::from(NORM_EPSILON)).sqrt();
         Ok(normal * vector("scale")? + vector("shift")?)

@@ -12,8 +12,8 @@ use forward::{Graph, Statistics};
 use nets::{Description, HeadKind, Network, Tensor, TensorKind, TensorSpec};
 
 use crate::{
-    Backend, Examples, Objective, OptimizerSettings, OptimizerState, Step, TrainError, backend::Moments,
-    backend::check_together, dropout::Dropout,
+    Average, Backend, Examples, Objective, OptimizerSettings, OptimizerState, Step, TrainError,
+    backend::Moments, backend::check_together, dropout::Dropout,
 };
 
 /// What a part of a batch came to.
@@ -39,12 +39,16 @@ struct Parameter {
 /// weights.
 #[derive(Debug)]
 pub struct BurnBackend {
-    /// Running statistics and all that is not trained here; the parameters' values may be old.
+    /// All that is not trained here; the values of what is may be old.
     network: Network,
     objectives: Vec<Objective>,
     settings: OptimizerSettings,
     devices: BurnDevices,
     parameters: BTreeMap<String, Parameter>,
+    /// Running means and variances, flat.
+    statistics: BTreeMap<String, Array<1>>,
+    /// The average of parameters and statistics, from the first time that they are mixed into one.
+    averaged: Option<BTreeMap<String, Array<1>>>,
     steps: u64,
 }
 
@@ -74,12 +78,15 @@ impl BurnBackend {
             }
         }
         let device = devices.first();
-        let mut parameters = BTreeMap::new();
+        let (mut parameters, mut statistics) = (BTreeMap::new(), BTreeMap::new());
         for spec in network.description.tensors().map_err(TrainError::Config)? {
             let part = spec.name.split('.').next().unwrap_or_default();
-            let statistic = matches!(spec.kind, TensorKind::NormMean | TensorKind::NormVariance);
             let trained = objectives.iter().any(|objective| objective.head.name() == part);
-            if statistic || (part != "trunk" && !trained) {
+            if part != "trunk" && !trained {
+                continue;
+            }
+            if matches!(spec.kind, TensorKind::NormMean | TensorKind::NormVariance) {
+                statistics.insert(spec.name.clone(), array(&network, &spec.name, device)?);
                 continue;
             }
             let zeros = Array::zeros([spec.shape.iter().product::<usize>()], device);
@@ -87,7 +94,8 @@ impl BurnBackend {
             let parameter = Parameter { value, first: zeros.clone(), second: zeros, spec };
             parameters.insert(parameter.spec.name.clone(), parameter);
         }
-        Ok(Self { network, objectives: objectives.to_vec(), settings, devices, parameters, steps: 0 })
+        let (objectives, averaged, steps) = (objectives.to_vec(), None, 0);
+        Ok(Self { network, objectives, settings, devices, parameters, statistics, averaged, steps })
     }
 
     /// Moves the running statistics towards a batch's.
@@ -95,38 +103,31 @@ impl BurnBackend {
         let keep = self.settings.norm_momentum;
         for (prefix, mean, variance) in statistics {
             for (part, values) in [("mean", mean), ("variance", variance)] {
-                let values = values.try_into_vec_as::<f32>().map_err(failed)?;
                 let name = format!("{prefix}.norm.{part}");
-                let running = self
-                    .network
-                    .tensors
-                    .get_mut(&name)
-                    .ok_or_else(|| failed(format!("no tensor `{name}`")))?;
-                for (running, value) in running.data.iter_mut().zip(values) {
-                    *running = keep * *running + (1.0 - keep) * value;
-                }
+                let running =
+                    self.statistics.get_mut(&name).ok_or_else(|| failed(format!("no tensor `{name}`")))?;
+                let channels = running.dims();
+                *running = running.clone() * keep + values.reshape(channels) * (1.0 - keep);
             }
         }
         Ok(())
     }
 
+    /// All that training changes, by the tensors' names.
+    fn values(&self) -> impl Iterator<Item = (&String, &Array<1>)> {
+        let parameters = self.parameters.iter().map(|(name, parameter)| (name, &parameter.value));
+        parameters.chain(&self.statistics)
+    }
+
     /// One step of Adam with bias correction, or of RMSprop; both with decoupled weight decay.
-    fn update(
-        &mut self,
-        mut gradients: BTreeMap<String, Array<1>>,
-        learning_rate: f32,
-    ) -> Result<(), TrainError> {
+    fn update(&mut self, mut gradients: BTreeMap<String, Array<1>>, learning_rate: f32) {
         let OptimizerSettings { beta2, epsilon, weight_decay, l2, clip, .. } = self.settings;
         if clip > 0.0 {
-            let mut squares = 0.0_f64;
-            for gradient in gradients.values() {
-                let sum = (gradient.clone() * gradient.clone()).sum();
-                squares += f64::from(sum.try_into_scalar::<f32>().map_err(failed)?);
-            }
-            let norm = squares.sqrt() as f32;
-            if norm > clip {
-                gradients =
-                    gradients.into_iter().map(|(name, value)| (name, value * (clip / norm))).collect();
+            let squares = |gradient: &Array<1>| (gradient.clone() * gradient.clone()).sum();
+            if let Some(norm) = gradients.values().map(squares).reduce(|sum, squares| sum + squares) {
+                // On the device: reading it would have the host wait.
+                let factor = norm.sqrt().clamp_min(clip).recip() * clip;
+                gradients.values_mut().for_each(|gradient| *gradient = gradient.clone() * factor.clone());
             }
         }
         self.steps += 1;
@@ -146,7 +147,6 @@ impl BurnBackend {
             }
             parameter.value = parameter.value.clone() - step * learning_rate;
         }
-        Ok(())
     }
 
     fn graph<'a>(&'a self, device: &'a Device) -> Graph<'a> {
@@ -267,10 +267,22 @@ fn array(network: &Network, name: &str, device: &Device) -> Result<Array<1>, Tra
     Ok(Array::from_data(TensorData::new(tensor.data.clone(), [tensor.data.len()]), device))
 }
 
+/// Brings values home into the network's tensors.
+fn fetch<'a>(
+    network: &mut Network,
+    values: impl Iterator<Item = (&'a String, &'a Array<1>)>,
+) -> Result<(), TrainError> {
+    for (name, value) in values {
+        let tensor = network.tensors.get_mut(name).ok_or_else(|| failed(format!("no tensor `{name}`")))?;
+        tensor.data = value.clone().try_into_vec_as::<f32>().map_err(failed)?;
+    }
+    Ok(())
+}
+
 impl Backend for BurnBackend {
     fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<Step, TrainError> {
         let learned = self.learn(batch)?;
-        self.update(learned.gradients, learning_rate)?;
+        self.update(learned.gradients, learning_rate);
         self.take_statistics(learned.statistics)?;
         Ok(learned.step)
     }
@@ -279,8 +291,7 @@ impl Backend for BurnBackend {
         if !self.objectives.iter().any(|objective| objective.head == head) {
             return Err(failed(format!("the {} head is not trained here", head.name())));
         }
-        let weights: BTreeMap<String, Array<1>> =
-            self.parameters.iter().map(|(name, parameter)| (name.clone(), parameter.value.clone())).collect();
+        let weights = self.values().map(|(name, value)| (name.clone(), value.clone())).collect();
         let mut outputs = self.graph(self.devices.first()).forward(&[head], &weights, batch, None)?;
         let output = outputs.pop().ok_or_else(|| failed("no output"))?;
         output.try_into_vec_as::<f32>().map_err(failed)
@@ -288,11 +299,31 @@ impl Backend for BurnBackend {
 
     fn network(&self) -> Result<Network, TrainError> {
         let mut network = self.network.clone();
-        for (name, parameter) in &self.parameters {
-            let data = parameter.value.clone().try_into_vec_as::<f32>().map_err(failed)?;
-            network.tensors.insert(name.clone(), Tensor { shape: parameter.spec.shape.clone(), data });
-        }
+        fetch(&mut network, self.values())?;
         Ok(network)
+    }
+
+    fn mix_into(&mut self, average: &mut Average) -> Result<(), TrainError> {
+        let share = average.next_share();
+        let mut averaged = match self.averaged.take() {
+            Some(averaged) => averaged,
+            None => {
+                let upload =
+                    |name: &String| Ok((name.clone(), array(&average.network, name, self.devices.first())?));
+                self.values().map(|(name, _)| upload(name)).collect::<Result<_, TrainError>>()?
+            }
+        };
+        for (name, value) in self.values() {
+            if let Some(average) = averaged.get_mut(name) {
+                *average = average.clone() + (value.clone() - average.clone()) * share;
+            }
+        }
+        self.averaged = Some(averaged);
+        Ok(())
+    }
+
+    fn fetch_average(&self, average: &mut Average) -> Result<(), TrainError> {
+        fetch(&mut average.network, self.averaged.iter().flatten())
     }
 
     fn optimizer(&self) -> Result<OptimizerState, TrainError> {
