@@ -12,14 +12,14 @@ import argparse
 import json
 import statistics
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
 import torch
-from bench_peers import read_network
+from bench_peers import plane_table, read_network
 from torch import nn
 
-PLANES = 15
 EPSILON = 1e-5
 # Move scores that come back for each board: about as many as a position has legal moves.
 MOVES = 32
@@ -90,20 +90,21 @@ class Layer(nn.Module):
 
 
 class Net(nn.Module):
-    """Squares (one byte each) and places of moves to values and move scores."""
+    """States of squares (one byte each) and places of moves to values and move scores."""
 
     def __init__(self, description, tensors):
         super().__init__()
+        self.table = nn.Parameter(torch.from_numpy(plane_table(description["encoding"])))
         build = lambda name, layers: nn.Sequential(
             *(Layer(f"{name}.{index}", spec, tensors) for index, spec in enumerate(layers))
         )
         self.trunk = build("trunk", description["trunk"])
         self.heads = nn.ModuleDict({head["kind"]: build(head["kind"], head["layers"]) for head in description["heads"]})
 
-    def forward(self, squares, places):
-        planes = nn.functional.one_hot(squares.long(), PLANES + 1)[..., 1:]
-        planes = planes.reshape(-1, 8, 8, PLANES).permute(0, 3, 1, 2)
-        trunk = self.trunk(planes.to(next(self.parameters()).dtype).contiguous(memory_format=torch.channels_last))
+    def forward(self, states, places):
+        planes = nn.functional.embedding(states.int(), self.table)
+        planes = planes.reshape(-1, 8, 8, self.table.shape[1]).permute(0, 3, 1, 2)
+        trunk = self.trunk(planes.contiguous(memory_format=torch.channels_last))
         parts = []
         if "value" in self.heads:
             parts.append(self.heads["value"](trunk).flatten())
@@ -113,12 +114,12 @@ class Net(nn.Module):
         return torch.cat(parts).float()
 
 
-def theirs(path, squares, batch, seconds, device):
+def theirs(path, states, batch, seconds, device):
     description, tensors = read_weights(path)
     exact = Net(description, tensors).to(device)
     network = Net(description, tensors).to(device, torch.bfloat16, memory_format=torch.channels_last)
     compiled = torch.compile(network, mode="default", dynamic=False)
-    boards = squares[torch.arange(batch) % len(squares)].pin_memory()
+    boards = states[torch.arange(batch) % len(states)].pin_memory()
     places = (torch.arange(batch)[:, None] * 4672 + torch.randint(0, 4672, (batch, MOVES))).flatten().pin_memory()
     on_device, at_device = boards.to(device), places.to(device)
     with torch.inference_mode():
@@ -164,6 +165,15 @@ def ours(program, path, batch, seconds, device):
     return json.loads(lines[-1])["evaluations_per_second"]
 
 
+def states_of(program, path):
+    """The bench positions as the network sees them, [positions, 64]."""
+    with tempfile.TemporaryDirectory() as folder:
+        where = Path(folder) / "states"
+        command = [program, "bench", "eval", "--net", path, "--batch", "1", "--seconds", "0.01", "--path", "portable"]
+        subprocess.run([*command, "--states-out", str(where)], check=True, capture_output=True)
+        return torch.frombuffer(bytearray(where.read_bytes()), dtype=torch.uint8).reshape(-1, 64)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("network", nargs="+")
@@ -172,21 +182,13 @@ def main():
     parser.add_argument("--batch", type=int, action="append")
     parser.add_argument("--seconds", type=float, default=1.0)
     args = parser.parse_args()
-    where = Path("bench-squares.bin")
-    subprocess.run(
-        [args.program, "bench", "eval", "--batch", "1", "--seconds", "0.01", "--path", "portable", "--head", "value"]
-        + ["--squares-out", str(where)],
-        check=True,
-        capture_output=True,
-    )
-    squares = torch.frombuffer(bytearray(where.read_bytes()), dtype=torch.uint8).reshape(-1, 64)
-    where.unlink()
     print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name(0)}")
     print(f"{'network':<36} {'batch':>6} {'ours/s':>12} {'PyTorch/s':>12} {'ratio':>6} {'bf16 off by':>12}")
     for path in args.network:
+        states = states_of(args.program, path)
         for batch in args.batch or [64, 128, 256, 512, 1024, 2048, 4096, 8192]:
             own = ours(args.program, path, batch, args.seconds, args.device)
-            other, off = theirs(path, squares, batch, args.seconds, "cuda:0")
+            other, off = theirs(path, states, batch, args.seconds, "cuda:0")
             print(f"{Path(path).stem:<36} {batch:>6} {own:>12.0f} {other:>12.0f} {own / other:>6.2f} {off:>12.4f}", flush=True)
 
 

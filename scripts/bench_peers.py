@@ -25,7 +25,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 EPSILON = 1e-5
-PLANES = 15
 
 
 # --- export --------------------------------------------------------------------------------------------------------
@@ -47,7 +46,7 @@ def read_network(path):
 
 
 def export(path, head, out):
-    """Writes one head (with the trunk) as ONNX: input `planes` [n, 15, 8, 8], output `logits` [n, channels, h, w]."""
+    """Writes one head (with the trunk) as ONNX: input `planes` [n, planes, 8, 8], output `logits` [n, channels, h, w]."""
     import numpy
     import onnx
     from onnx import TensorProto, helper, numpy_helper
@@ -118,7 +117,7 @@ def export(path, head, out):
     for index, spec in enumerate(layers):
         place = layer(f"{head}.{index}", spec, place)
     nodes.append(helper.make_node("Identity", [place], ["logits"]))
-    planes = helper.make_tensor_value_info("planes", TensorProto.FLOAT, ["n", PLANES, 8, 8])
+    planes = helper.make_tensor_value_info("planes", TensorProto.FLOAT, ["n", plane_table(description["encoding"]).shape[1], 8, 8])
     logits = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", None, None, None])
     graph = helper.make_graph(nodes, "batch-first", [planes], [logits], weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
@@ -127,15 +126,26 @@ def export(path, head, out):
     onnx.save(model, out)
 
 
-def planes_of(squares):
-    """One-hot planes of boards given as 64 bytes each (0: nothing, n: plane n - 1)."""
+def plane_table(encoding):
+    """The planes that a square in each state sets, [states, planes]: its piece, and the cheapest attacker of either side."""
     import numpy
 
-    boards = numpy.frombuffer(Path(squares).read_bytes(), numpy.uint8).reshape(-1, 64)
-    planes = numpy.zeros((len(boards), PLANES, 64), numpy.float32)
-    board, square = numpy.nonzero(boards)
-    planes[board, boards[board, square] - 1, square] = 1
-    return planes.reshape(-1, PLANES, 8, 8)
+    sizes = {"batch-first-15": (16, 15), "attacks-21": (256, 21)}
+    if encoding not in sizes:
+        raise SystemExit(f"the peers do not know the input {encoding}")
+    table = numpy.zeros(sizes[encoding], numpy.float32)
+    for state, planes in enumerate(table):
+        piece, own, other = state & 15, state >> 4 & 3, state >> 6
+        planes[[first + number - 1 for first, number in ((0, piece), (15, own), (18, other)) if number]] = 1
+    return table
+
+
+def planes_of(states, encoding):
+    """Planes [n, planes, 8, 8] of boards given as 64 bytes each, the states of their squares."""
+    import numpy
+
+    boards = numpy.frombuffer(Path(states).read_bytes(), numpy.uint8).reshape(-1, 8, 8)
+    return numpy.ascontiguousarray(plane_table(encoding)[boards].transpose(0, 3, 1, 2))
 
 
 # --- the peers, each in a process of its own -----------------------------------------------------------------------
@@ -196,10 +206,10 @@ def quantise(model, out, planes):
                     weight_type=QuantType.QInt8, activation_type=QuantType.QUInt8)
 
 
-def time_peer(name, model, squares, batch, seconds):
+def time_peer(name, model, states, encoding, batch, seconds):
     """Evaluations per second of processor time, in this process."""
     run = ENGINES[name][1](model)
-    planes = planes_of(squares)
+    planes = planes_of(states, encoding)
     batches = [planes[start : start + batch].copy() for start in range(0, len(planes) - batch + 1, batch)]
     for index in range(3):
         run(batches[index % len(batches)])
@@ -210,9 +220,9 @@ def time_peer(name, model, squares, batch, seconds):
     return done * batch / (time.process_time() - start)
 
 
-def outputs(name, model, squares):
+def outputs(name, model, states, encoding):
     run = ENGINES[name][1](model)
-    planes = planes_of(squares)
+    planes = planes_of(states, encoding)
     return [float(run(planes[index : index + 1]).reshape(-1)[0]) for index in range(64)]
 
 
@@ -240,11 +250,11 @@ def child(task, name, *arguments, pin, folder):
 # --- our side and the table ----------------------------------------------------------------------------------------
 
 
-def time_ours(program, network, head, path, precision, batch, seconds, pin, squares=None):
+def time_ours(program, network, head, path, precision, batch, seconds, pin, states=None):
     command = [program, "bench", "eval", "--json", "--net", network, "--head", head, "--path", path,
                "--precision", precision, "--batch", str(batch), "--seconds", str(seconds)]
-    if squares:
-        command += ["--squares-out", squares]
+    if states:
+        command += ["--states-out", states]
     done = subprocess.run(pin + command, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.strip().splitlines()[-1])["evaluations_per_cpu_second"]
 
@@ -294,8 +304,9 @@ def main():
     pin = ["taskset", "-c", "0"] if subprocess.run(["which", "taskset"], capture_output=True).returncode == 0 else []
     ours = [tuple(path.split(":")) for path in arguments.path or []] or our_paths(arguments.program, arguments.network)
     with tempfile.TemporaryDirectory() as folder:
-        squares, models = f"{folder}/squares", {"fp32": f"{folder}/fp32.onnx", "int8": f"{folder}/int8.onnx"}
-        time_ours(arguments.program, arguments.network, arguments.head, *ours[0], 1, 0.01, pin, squares)
+        states, models = f"{folder}/states", {"fp32": f"{folder}/fp32.onnx", "int8": f"{folder}/int8.onnx"}
+        time_ours(arguments.program, arguments.network, arguments.head, *ours[0], 1, 0.01, pin, states)
+        encoding = read_network(arguments.network)[0]["description"]["encoding"]
         export(arguments.network, arguments.head, models["fp32"])
         peers, expected = [], None
 
@@ -310,8 +321,8 @@ def main():
         for name in arguments.peer or ENGINES:
             try:
                 if ENGINES[name][0] == "int8" and not os.path.exists(models["int8"]):
-                    quantise(models["fp32"], models["int8"], planes_of(squares))
-                found = child("outputs", name, models[ENGINES[name][0]], squares, pin=pin, folder=folder)
+                    quantise(models["fp32"], models["int8"], planes_of(states, encoding))
+                found = child("outputs", name, models[ENGINES[name][0]], states, encoding, pin=pin, folder=folder)
             except Exception as error:
                 print(f"{name} does not run here: {error}")
                 continue
@@ -331,8 +342,8 @@ def main():
                                      arguments.seconds, pin)
                     rates.setdefault(f"ours {path} {precision}", []).append(rate)
                 for name in peers:
-                    rate = child("time", name, models[ENGINES[name][0]], squares, batch, arguments.seconds,
-                                 pin=pin, folder=folder)
+                    rate = child("time", name, models[ENGINES[name][0]], states, encoding, batch,
+                                 arguments.seconds, pin=pin, folder=folder)
                     rates.setdefault(name, []).append(rate)
             print(f"\nbatch {batch}")
             width = max(map(len, rates))
@@ -348,10 +359,10 @@ def main():
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--child"]:
-        task, engine, path, board_file, *rest = sys.argv[2:]
+        task, engine, path, board_file, seen_as, *rest = sys.argv[2:]
         if task == "outputs":
-            print(json.dumps(outputs(engine, path, board_file)))
+            print(json.dumps(outputs(engine, path, board_file, seen_as)))
         else:
-            print(json.dumps(time_peer(engine, path, board_file, int(rest[0]), float(rest[1]))))
+            print(json.dumps(time_peer(engine, path, board_file, seen_as, int(rest[0]), float(rest[1]))))
     else:
         main()

@@ -83,9 +83,9 @@ struct EvalArgs {
     /// Processor seconds a line of the table; the median of five parts is shown.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     seconds: f64,
-    /// Also write the bench positions, 64 bytes each (0: nothing, n: input plane n - 1), to this file.
+    /// Also write the bench positions to this file as the first network sees them: the states of the squares, 64 bytes each.
     #[arg(long, value_name = "FILE")]
-    squares_out: Option<PathBuf>,
+    states_out: Option<PathBuf>,
     /// Also write the values of these positions, centipawns as 32-bit floats, to this file.
     #[arg(long, value_name = "FILE")]
     values_out: Option<PathBuf>,
@@ -203,10 +203,6 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
         bail!("--seconds must be above 0 and at most 3600");
     }
     let positions = positions();
-    if let Some(path) = &args.squares_out {
-        let bytes: Vec<u8> = positions.iter().flat_map(|position| Squares::of(position).0).collect();
-        std::fs::write(path, bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
-    }
     let mut networks = Vec::new();
     if args.net.is_empty() && args.architecture.is_empty() {
         networks.push(engine::network(None)?);
@@ -222,6 +218,12 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
         };
         let network = Network::random(description, 1)?;
         networks.push(Network { name: name.clone(), ..network });
+    }
+    if let (Some(path), Some(network)) = (&args.states_out, networks.first()) {
+        let encoding = network.description.encoding;
+        let states = |position: &Position| encoding.states_of(&Squares::of(position), position.turn());
+        let bytes: Vec<u8> = positions.iter().flat_map(states).collect();
+        std::fs::write(path, bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     if !args.json {
         print(&format!(
