@@ -3,7 +3,7 @@
 
 use board::{Bitboard, Color, Square, attacks};
 
-use crate::{Squares, encoding::piece};
+use crate::{Squares, squares::class_piece};
 
 /// The cheapest attacker of a square: 0 none, 1 a pawn, 2 a knight or bishop, 3 a rook, queen or king. Pins and whose turn it is do not
 /// matter, occupied squares count whoever holds them.
@@ -15,7 +15,7 @@ pub(crate) fn cheapest(squares: &Squares) -> [[Attacker; 2]; 64] {
     let mut reached = [[Bitboard::EMPTY; 3]; 2];
     let occupied: Bitboard = (0..64_u32).filter(|&at| squares.0[at as usize] > 1).map(Square::new).collect();
     for square in occupied {
-        let Some((role, own)) = piece(squares.0[usize::from(square)]) else { continue };
+        let Some((role, own)) = class_piece(squares.0[usize::from(square)]) else { continue };
         // The mover's pawns go up, as White's.
         let (attacker, targets) = match role {
             0 => (1, attacks::pawn_attacks(if own { Color::White } else { Color::Black }, square)),

@@ -4,7 +4,7 @@
 use board::Color;
 use serde::{Deserialize, Serialize};
 
-use crate::{PLANES, Squares, attacks};
+use crate::{PLANES, Squares, attacks, squares::class_piece};
 
 /// How a position becomes input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,17 +27,6 @@ pub enum Encoding {
 
 /// States of a square in [`Squares`].
 const CLASSES: u8 = PLANES as u8 + 1;
-
-/// The piece of a class: 0 to 5 for pawn to king, and whether it is the mover's. `None`: no piece.
-pub(crate) fn piece(class: u8) -> Option<(usize, bool)> {
-    match class {
-        2..=7 => Some((usize::from(class) - 2, true)),
-        8 => Some((3, true)),
-        9..=14 => Some((usize::from(class) - 9, false)),
-        15 => Some((3, false)),
-        _ => None,
-    }
-}
 
 impl Encoding {
     /// Its name in network files.
@@ -102,13 +91,14 @@ impl Encoding {
                 let other = (state >> 6).checked_sub(1).map(|attacker| PLANES + 3 + attacker);
                 [plane, own, other].into_iter().flatten().map(|plane| (plane, 1.0)).collect()
             }
-            Self::ConvChess6 => {
-                piece(class).map(|(role, own)| (role, if own { 1.0 } else { -1.0 })).into_iter().collect()
-            }
+            Self::ConvChess6 => class_piece(class)
+                .map(|(role, own)| (role, if own { 1.0 } else { -1.0 }))
+                .into_iter()
+                .collect(),
             Self::Cockfish13 => {
                 let white_moves = state >= usize::from(CLASSES);
-                let piece =
-                    piece(class).map(|(role, own)| (if own == white_moves { role } else { role + 6 }, 1.0));
+                let piece = class_piece(class)
+                    .map(|(role, own)| (if own == white_moves { role } else { role + 6 }, 1.0));
                 piece.into_iter().chain(white_moves.then_some((12, 1.0))).collect()
             }
         }

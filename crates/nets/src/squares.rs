@@ -25,6 +25,17 @@ const OWN_CASTLING_ROOK: u8 = 8;
 const OPPONENT: u8 = 7;
 const ROLES: [Role; 6] = [Role::Pawn, Role::Knight, Role::Bishop, Role::Rook, Role::Queen, Role::King];
 
+/// The piece of a class: 0 to 5 for pawn to king, and whether it is the mover's. `None`: no piece.
+pub(crate) fn class_piece(class: u8) -> Option<(usize, bool)> {
+    match class {
+        2..=7 => Some((usize::from(class) - 2, true)),
+        8 => Some((3, true)),
+        9..=14 => Some((usize::from(class) - 9, false)),
+        15 => Some((3, false)),
+        _ => None,
+    }
+}
+
 impl Squares {
     /// Encodes a position from its mover's side.
     #[must_use]

@@ -109,7 +109,7 @@ impl KBest {
     #[must_use]
     pub fn exact(mut self) -> Self {
         self.tolerance = 0;
-        self.searcher.deeper = false;
+        self.searcher.deeper_answers = false;
         self.searcher.selectivity = Selectivity::NONE;
         self
     }
@@ -121,7 +121,7 @@ impl KBest {
     pub fn classic(mut self) -> Self {
         self.searcher.order = Order::Decisiveness;
         self.searcher.quiet_leaves = false;
-        self.searcher.deeper = false;
+        self.searcher.deeper_answers = false;
         self.searcher.selectivity = Selectivity::NONE;
         self
     }
@@ -236,7 +236,7 @@ impl KBest {
 
     fn answer(&self, position: &Position, question: Question) -> Option<Bounds> {
         let answers = |bounds: &Bounds| question.is_borne_out(bounds.lower, bounds.upper);
-        let deeper = self.searcher.deeper.then_some(question.depth);
+        let deeper = self.searcher.deeper_answers.then_some(question.depth);
         self.memory.answer(memory_key(position), question.depth, deeper, answers)
     }
 
@@ -304,9 +304,9 @@ impl Search for KBest {
             self.memory = Memory::new(1);
             let (memory, frames) = Self::memory_shares(settings);
             self.memory = Memory::new(memory);
-            let Searcher { selectivity, deeper, order, quiet_leaves, .. } = self.searcher;
+            let Searcher { selectivity, deeper_answers, order, quiet_leaves, .. } = self.searcher;
             self.searcher = Searcher::new(&self.calibration, frames);
-            (self.searcher.selectivity, self.searcher.deeper) = (selectivity, deeper);
+            (self.searcher.selectivity, self.searcher.deeper_answers) = (selectivity, deeper_answers);
             (self.searcher.order, self.searcher.quiet_leaves) = (order, quiet_leaves);
             self.known_game.clear();
         }

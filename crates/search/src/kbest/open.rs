@@ -75,7 +75,9 @@ impl Searcher {
         let (separator, depth) = (child_separator(frame.separator), (frame.depth - PLY).max(0));
         let reaches = |edge: &Edge| {
             let key = memory_key(&frame.position.after(edge.mv));
-            memory.answer(key, depth, self.deeper.then_some(depth), |known| known.upper < separator).is_some()
+            memory
+                .answer(key, depth, self.deeper_answers.then_some(depth), |known| known.upper < separator)
+                .is_some()
         };
         let mut edges: Vec<Edge> = (0_u8..)
             .zip(moves.iter().zip(scores))
@@ -242,7 +244,7 @@ impl Searcher {
         let key = memory_key(&position);
         let decides = |known: &Bounds| known.lower >= separator || known.upper < separator;
         // What a leaf learns holds for every root, so it must not come from a search, which saw one game's repetitions.
-        let deeper = self.deeper.then_some(if is_leaf { PROVEN } else { depth });
+        let deeper = self.deeper_answers.then_some(if is_leaf { PROVEN } else { depth });
         if let Some(known) = memory.answer(key, depth, deeper, decides) {
             return Opened::Known(known.lower, known.upper);
         }

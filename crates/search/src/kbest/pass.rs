@@ -116,7 +116,7 @@ pub(super) struct Searcher {
     /// How late moves are treated.
     pub selectivity: Selectivity,
     /// Use what was found at a larger depth, proven mates too: more than a search of this depth could see.
-    pub deeper: bool,
+    pub deeper_answers: bool,
     /// What the bins of the pool mean.
     pub order: Order,
     /// Do leaves answer captures before their value is trusted?
@@ -189,7 +189,7 @@ impl Searcher {
             flights: Flights::default(),
             frame_limit: (bytes / 2 / Frames::TYPICAL_BYTES).max(64),
             selectivity: Selectivity::default(),
-            deeper: true,
+            deeper_answers: true,
             order: Order::Need,
             quiet_leaves: true,
             tables: None,
