@@ -1,5 +1,6 @@
-//! The input layer as one kernel: boards are unpacked where they are used, and of the parallel convolutions only the
-//! weights of squares in a state other than 0 (which hold something, in most encodings) are summed. No plane ever exists.
+//! The input layer as one kernel: boards are unpacked where they are used, who attacks a square is found there too, and of the
+//! parallel convolutions only the weights of squares in a state other than 0 (which hold something, in most encodings) are
+//! summed. No plane ever exists.
 
 use burn::{
     backend::{Backend, Dispatch, backend_extension, tensor::FloatTensor, tensor::IntTensor},
@@ -9,7 +10,7 @@ use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::prelude::*;
 use nets::{Branch, Encoding};
 
-use super::packed::{self, BYTES, PACKED_STATES};
+use super::{attackers::attackers, packed::BYTES};
 use crate::reference::kernel_start;
 
 /// Threads of a board.
@@ -28,6 +29,8 @@ pub(crate) struct InputLayer {
     weights: Array<3>,
     /// `[channels]`
     bias: Array<1>,
+    /// Do the states tell who attacks a square?
+    with_attackers: bool,
     relu: bool,
 }
 
@@ -78,6 +81,7 @@ impl InputLayer {
                 (device, DType::F32),
             ),
             bias: Array::from_data(TensorData::new(bias, [channels]), (device, DType::F32)),
+            with_attackers: encoding == Encoding::Attacks21,
             relu,
         }
     }
@@ -88,7 +92,7 @@ impl InputLayer {
         Self { weights: self.weights.cast(dtype), ..self }
     }
 
-    /// Outputs `[boards, 8, 8, channels]` of boards as [`packed::pack`] leaves them, four bytes to a number.
+    /// Outputs `[boards, 8, 8, channels]` of boards as [`super::packed::pack`] leaves them, four bytes to a number.
     pub fn run(&self, boards: Array<1, Int>, count: usize) -> Array<4> {
         let output = Dispatch::input_layer(
             boards.into_dispatch(),
@@ -96,6 +100,7 @@ impl InputLayer {
             self.weights.clone().into_dispatch(),
             self.bias.clone().into_dispatch(),
             count,
+            self.with_attackers,
             self.relu,
         );
         Array::from_dispatch(output)
@@ -112,6 +117,7 @@ pub(crate) trait InputOps: Backend {
         weights: FloatTensor<Self>,
         bias: FloatTensor<Self>,
         count: usize,
+        with_attackers: bool,
         relu: bool,
     ) -> FloatTensor<Self>;
 }
@@ -127,6 +133,7 @@ impl InputOps for CubeBackend {
         weights: FloatTensor<Self>,
         bias: FloatTensor<Self>,
         count: usize,
+        with_attackers: bool,
         relu: bool,
     ) -> FloatTensor<Self> {
         let [boards, taps, weights, bias] = [boards, taps, weights, bias].map(into_contiguous);
@@ -149,6 +156,7 @@ impl InputOps for CubeBackend {
             slots,
             states,
             channels,
+            with_attackers,
             relu,
             burn::backend::cubecl::dtype_to_storage_type(dtype),
         );
@@ -191,6 +199,7 @@ fn input_kernel<F: Float>(
     #[comptime] slots: usize,
     #[comptime] states: usize,
     #[comptime] channels: usize,
+    #[comptime] with_attackers: bool,
     #[comptime] relu: bool,
     #[define(F)] _dtype: ElemType,
 ) {
@@ -198,14 +207,21 @@ fn input_kernel<F: Float>(
     let unit = UNIT_POS as usize;
     let mut held = Shared::<[u32]>::new_slice(64_usize);
     if unit < 64 {
-        let first = board * comptime!(packed::bytes(states));
-        if comptime!(states > PACKED_STATES) {
-            held[unit] = byte(boards, first + unit);
-        } else {
-            held[unit] = state(boards, first, unit);
-        }
+        held[unit] = state(boards, board * comptime!(BYTES), unit);
     }
     sync_cube();
+    if comptime!(with_attackers) {
+        let mut attacked = 0_u32;
+        if unit < 64 {
+            attacked = attackers(&held, unit as i32);
+        }
+        // Everybody has looked before anybody writes.
+        sync_cube();
+        if unit < 64 {
+            held[unit] += attacked;
+        }
+        sync_cube();
+    }
     let mut at = unit;
     while at < comptime!(64 * channels) {
         let square = (at / channels) as i32;

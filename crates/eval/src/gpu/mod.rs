@@ -4,6 +4,7 @@
 //! few fixed sizes, so that kernels are compiled and tuned once for each; the results are kept on disk. Two threads feed
 //! each device: one prepares and queues while the other waits, so the device need not.
 
+mod attackers;
 mod devices;
 mod input_layer;
 mod neighbours;
@@ -295,8 +296,7 @@ impl Runner {
     ) -> Result<(), EvalError> {
         let encoding = self.network.description.encoding;
         let size = padded(asked.len());
-        let bytes = packed::bytes(encoding.states());
-        let mut boards = Vec::with_capacity(size * bytes);
+        let mut boards = Vec::with_capacity(size * packed::BYTES);
         let mut places = Vec::new();
         for (row, &at) in asked.iter().enumerate() {
             let query = &batch.queries[at];
@@ -304,7 +304,7 @@ impl Runner {
             let first = (row * HeadKind::Moves.outputs()) as i32;
             places.extend(batch.moves[query.move_range()].iter().map(|&mv| first + i32::from(mv)));
         }
-        boards.resize(size * bytes, 0);
+        boards.resize(size * packed::BYTES, 0);
         let outputs = self.layers.run(self.upload(&boards), size, heads)?;
         let mut read = Vec::with_capacity(2);
         for (kind, output) in heads.iter().zip(outputs) {

@@ -1,8 +1,8 @@
-//! Boards as they travel to a device: 200 bits each, in most encodings.
+//! Boards as they travel to a device: 200 bits each.
 //!
 //! 64 bits tell which squares hold something, then come four bits for each of these, at most 33 (32 men and an
-//! en-passant target), and four that are 1 when every state is to be raised by 16 (Cockfish's plane of ones). Encodings in
-//! which empty squares differ, too, take a byte a square.
+//! en-passant target), and four that are 1 when every state is to be raised by 16 (Cockfish's plane of ones). Who attacks each
+//! square is found out on the device.
 
 use board::Color;
 use nets::{Encoding, Squares};
@@ -12,21 +12,13 @@ use crate::EvalError;
 /// Bytes of a packed board.
 pub(crate) const BYTES: usize = 25;
 
-/// Most states of an encoding whose boards are packed.
-pub(crate) const PACKED_STATES: usize = 32;
-
-/// Bytes of a board in an encoding with this many states.
-pub(crate) fn bytes(states: usize) -> usize {
-    if states > PACKED_STATES { 64 } else { BYTES }
-}
-
 /// Most squares that hold something.
 const MOST: usize = 33;
 
 /// States of a square without the raise.
 const RAISE: u8 = 16;
 
-/// Appends a board, given from its mover's side, in the states of `encoding`.
+/// Appends a board, given from its mover's side, in the states of `encoding`, but without its attackers.
 ///
 /// # Errors
 /// More squares hold something than chess allows.
@@ -36,11 +28,10 @@ pub(crate) fn pack(
     turn: Color,
     bytes: &mut Vec<u8>,
 ) -> Result<(), EvalError> {
-    let states = encoding.states_of(squares, turn);
-    if encoding.states() > PACKED_STATES {
-        bytes.extend(states);
-        return Ok(());
-    }
+    let states = match encoding {
+        Encoding::Attacks21 => squares.0,
+        _ => encoding.states_of(squares, turn),
+    };
     let first = bytes.len();
     bytes.resize(first + BYTES, 0);
     let board = &mut bytes[first..];
@@ -99,18 +90,11 @@ mod tests {
                 pack(encoding, &squares, position.turn(), &mut bytes).unwrap();
                 expected.push(encoding.states_of(&squares, position.turn()));
             }
+            pack(Encoding::Attacks21, &Squares::of(&position), position.turn(), &mut bytes).unwrap();
+            expected.push(Squares::of(&position).0);
         }
         let found: Vec<[u8; 64]> = bytes.chunks(BYTES).map(unpack).collect();
         assert_eq!(found, expected);
-    }
-
-    #[test]
-    fn boards_of_many_states_take_a_byte_a_square() {
-        let (squares, encoding) = (Squares::of(&Position::default()), Encoding::Attacks21);
-        let mut bytes = Vec::new();
-        pack(encoding, &squares, Color::White, &mut bytes).unwrap();
-        assert_eq!(bytes, encoding.states_of(&squares, Color::White));
-        assert_eq!(bytes.len(), super::bytes(encoding.states()));
     }
 
     #[test]
