@@ -438,9 +438,9 @@ fn bad_runs_end_with_a_sentence() {
     }
     let short = load(&config, &["run.name=short", "training.max_minutes=1e-9"]);
     let outcome = train(&short, false, &never, &mut Silent);
-    // No step was done: random weights need not be calibratable, but nothing else may be wrong.
+    // No step was done, or one where the clock stood still: random weights need not be calibratable, but nothing else may be wrong.
     match outcome {
-        Ok(outcome) => assert_eq!((outcome.ending, outcome.step), (Ending::OutOfTime, 0)),
+        Ok(outcome) => assert!(outcome.ending == Ending::OutOfTime && outcome.step <= 1, "{outcome:?}"),
         Err(error) => assert!(error.to_string().contains("cannot be calibrated"), "{error}"),
     }
     let dataset = Dataset::open(&folder.path().join("shards")).unwrap();
