@@ -4,8 +4,9 @@
     scripts/bench_gpu_peer.py networks/batch-first.safetensors --program target/release/batch-first --device cuda:0
 
 PyTorch runs in bf16, channels last, compiled (`torch.compile`) and captured in a CUDA graph; both sides get boards of one
-byte a square (ours: packed) from the host, compute all heads, and bring values and a few move scores a board back. A last
-column says how far PyTorch's values are from single precision, so that speed is not bought with nonsense.
+byte a square (ours: packed; PyTorch's hold who attacks, ours finds it out) from the host, compute all heads, and bring
+values and a few move scores a board back. A last column says how far PyTorch's values are from single precision, so that
+speed is not bought with nonsense.
 """
 
 import argparse

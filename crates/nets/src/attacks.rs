@@ -40,7 +40,7 @@ pub(crate) fn cheapest(squares: &Squares) -> [[Attacker; 2]; 64] {
 
 #[cfg(test)]
 mod tests {
-    use board::{CastlingMode, Position};
+    use board::{CastlingMode, Position, Role};
 
     use super::*;
 
@@ -61,5 +61,39 @@ mod tests {
         assert_eq!(of(fen, "c5"), [0, 1]);
         assert_eq!(of(&fen.replace(" w ", " b "), "e5"), [1, 2]);
         assert_eq!(of(&fen.replace(" w ", " b "), "f3"), [2, 3]);
+    }
+
+    /// Castling rooks, en-passant targets and every kind of piece occur on the way.
+    #[test]
+    fn equals_the_rules_in_games_without_plan() {
+        let mut position = Position::default();
+        for step in 0..600 {
+            let (board, turn) = (position.board(), position.turn());
+            let found = cheapest(&Squares::of(&position));
+            for square in Square::ALL {
+                let of = |color| {
+                    let attackers = board.attacks_to(square, color, board.occupied());
+                    let has = |role| !(attackers & board.by_role(role)).is_empty();
+                    match attackers.is_empty() {
+                        true => 0,
+                        false if has(Role::Pawn) => 1,
+                        false if has(Role::Knight) || has(Role::Bishop) => 2,
+                        false => 3,
+                    }
+                };
+                let flip = if turn.is_white() { 0 } else { 56 };
+                assert_eq!(
+                    found[usize::from(square) ^ flip],
+                    [of(turn), of(!turn)],
+                    "{square} {}",
+                    position.fen()
+                );
+            }
+            let moves = position.legal_moves();
+            match moves.get(step * 7 % moves.len().max(1)) {
+                Some(&mv) => position.play(mv),
+                None => position = Position::default(),
+            }
+        }
     }
 }

@@ -571,6 +571,8 @@ mod tests {
             "model.filters=32",
             "model.activation=gelu",
             "model.input=cockfish-13",
+            "model.input=convchess-6",
+            "model={head='value', start='networks/batch-first.safetensors', input='attacks-21'}",
             "model={head='value', start='cockfish', input='attacks-21'}",
             "model={head='value', start='cockfish', activation='tanh'}",
             "model={head='value', start='cockfish', filters=0}",

@@ -7,8 +7,8 @@ use std::{
 
 use eval::Devices;
 use nets::{
-    BatchFirstResidual, Cockfish, ConvChess, Description, HeadKind, Layer, MoveScores, Network, Provenance,
-    TensorKind,
+    BatchFirstResidual, Cockfish, ConvChess, Description, Encoding, HeadKind, Layer, MoveScores, Network,
+    Provenance, TensorKind,
 };
 
 use crate::{
@@ -143,8 +143,13 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
         if lacks(&network).is_none() {
             network
         } else {
-            let mut fresh = Network::random(Description::batch_first(heads), seed)?;
-            take_layers(&mut fresh, &network);
+            let encoding = match network.description.encoding {
+                told @ Encoding::Attacks21 => told,
+                _ => Encoding::BatchFirst15,
+            };
+            let description = Description { encoding, ..Description::batch_first(heads) };
+            let mut fresh = Network::random(description, seed)?;
+            take_layers(&mut fresh, &network)?;
             fresh
         }
     } else {
@@ -157,7 +162,7 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
         return Err(TrainError::Config(format!("`{start}` has no {} head", head.name())));
     }
     if let Some(body) = &config.model.body {
-        take_layers(&mut network, &Network::load(body)?);
+        take_layers(&mut network, &Network::load(body)?)?;
     }
     if let Some(scale) = config.model.weight_scale {
         if start.ends_with(".safetensors") {
@@ -189,12 +194,19 @@ fn way(description: &Description, head: HeadKind) -> Vec<(String, &Layer)> {
 
 /// Gives a fresh network the layers of another, from the input to where they differ: what one has learned to see, the
 /// other can use. A head takes from its like if there is one; a trunk from what its first head takes from.
-fn take_layers(network: &mut Network, other: &Network) {
+fn take_layers(network: &mut Network, other: &Network) -> Result<(), TrainError> {
     let description = network.description.clone();
+    let [own, from] = [description.encoding, other.description.encoding].map(Encoding::name);
+    if own != from {
+        return Err(TrainError::Config(format!(
+            "`{}` has the input {from}, the network to train {own} (model.input): its layers are no use there",
+            other.name
+        )));
+    }
     for head in description.heads.iter().rev() {
         let mut lenders: Vec<HeadKind> = other.description.heads.iter().map(|head| head.kind).collect();
         lenders.sort_by_key(|&kind| kind != head.kind);
-        let Some(&lender) = lenders.first() else { return };
+        let Some(&lender) = lenders.first() else { break };
         let pairs = way(&description, head.kind).into_iter().zip(way(&other.description, lender));
         for ((own, _), (from, _)) in pairs.take_while(|((_, own), (_, from))| own == from) {
             for (name, tensor) in &mut network.tensors {
@@ -205,6 +217,7 @@ fn take_layers(network: &mut Network, other: &Network) {
             }
         }
     }
+    Ok(())
 }
 
 /// Refuses to begin a run in the folder of another.
@@ -469,11 +482,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_network_that_is_told_who_attacks_has_the_shape_of_its_configuration() {
+    fn networks_that_are_told_who_attacks_have_the_shapes_of_their_configurations() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let config = Config::load(&root.join("configs/convchess-attacks.toml"), &[]).unwrap();
-        let shipped = Network::load(&root.join("networks/convchess-attacks.safetensors")).unwrap();
-        assert_eq!(first_network(&config).unwrap().description, shipped.description);
+        for (config, shipped) in
+            [("batch-first-attacks", "batch-first"), ("convchess-attacks", "convchess-attacks")]
+        {
+            let config = Config::load(&root.join(format!("configs/{config}.toml")), &[]).unwrap();
+            let shipped = Network::load(&root.join(format!("networks/{shipped}.safetensors"))).unwrap();
+            assert_eq!(first_network(&config).unwrap().description, shipped.description);
+        }
     }
 
     #[test]
@@ -481,7 +498,7 @@ mod tests {
         let value = Network::random(Description::batch_first(&[HeadKind::Value]), 1).unwrap();
         let mut moves = Network::random(Description::batch_first(&[HeadKind::Moves]), 2).unwrap();
         let fresh = moves.clone();
-        take_layers(&mut moves, &value);
+        take_layers(&mut moves, &value).unwrap();
         assert!(moves.tensors["moves.0.branches.3.weight"] == value.tensors["value.0.branches.3.weight"]);
         assert!(moves.tensors["moves.8.weight"] == value.tensors["value.8.weight"]);
         // The last layers differ in shape.
@@ -489,10 +506,18 @@ mod tests {
 
         let mut shared = Network::random(Description::batch_first_shared(), 3).unwrap();
         let both = crate::join(&value, &fresh, "both").unwrap();
-        take_layers(&mut shared, &both);
+        take_layers(&mut shared, &both).unwrap();
         assert!(shared.tensors["trunk.8.norm.mean"] == value.tensors["value.8.norm.mean"]);
         assert!(shared.tensors["trunk.1.weight"] == value.tensors["value.1.weight"]);
         assert!(shared.tensors["value.1.weight"] == value.tensors["value.10.weight"]);
         assert!(shared.tensors["moves.0.weight"].data.len() == 9 * 32 * 64);
+
+        // What one has learned to see in fifteen planes, another does not see in twenty-one.
+        let description = Description { encoding: Encoding::Attacks21, ..Description::batch_first_shared() };
+        let mut told = Network::random(description, 3).unwrap();
+        let before = told.clone();
+        let error = take_layers(&mut told, &both).unwrap_err().to_string();
+        assert!(error.contains("batch-first-15") && error.contains("attacks-21"), "{error}");
+        assert!(told == before);
     }
 }
