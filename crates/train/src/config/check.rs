@@ -3,8 +3,8 @@
 use nets::{Activation, Encoding, HeadKind};
 
 use super::{
-    BackendKind, COCKFISH, CONVCHESS, Config, DataSection, ModelSection, RESIDUAL, TrainingSection, is_empty,
-    shuffle,
+    BackendKind, COCKFISH, CONVCHESS, Config, DataSection, ModelSection, RESIDUAL, TrainingSection,
+    sections::{is_empty, shuffle},
 };
 use crate::{Loss, Objective, backend::check_together};
 
