@@ -117,7 +117,8 @@ def export(path, head, out):
     for index, spec in enumerate(layers):
         place = layer(f"{head}.{index}", spec, place)
     nodes.append(helper.make_node("Identity", [place], ["logits"]))
-    planes = helper.make_tensor_value_info("planes", TensorProto.FLOAT, ["n", plane_table(description["encoding"]).shape[1], 8, 8])
+    _, channels = plane_table(description["encoding"]).shape
+    planes = helper.make_tensor_value_info("planes", TensorProto.FLOAT, ["n", channels, 8, 8])
     logits = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", None, None, None])
     graph = helper.make_graph(nodes, "batch-first", [planes], [logits], weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
