@@ -125,8 +125,8 @@ impl BurnBackend {
         if clip > 0.0 {
             let squares = |gradient: &Array<1>| (gradient.clone() * gradient.clone()).sum();
             if let Some(norm) = gradients.values().map(squares).reduce(|sum, squares| sum + squares) {
-                // On the device: reading it would have the host wait.
-                let factor = norm.sqrt().clamp_min(clip).recip() * clip;
+                // On the device: reading it would have the host wait. Exactly 1 within the bound.
+                let factor = (norm.sqrt() / clip).clamp_min(1.0).recip();
                 gradients.values_mut().for_each(|gradient| *gradient = gradient.clone() * factor.clone());
             }
         }
@@ -308,9 +308,11 @@ impl Backend for BurnBackend {
         let mut averaged = match self.averaged.take() {
             Some(averaged) => averaged,
             None => {
-                let upload =
-                    |name: &String| Ok((name.clone(), array(&average.network, name, self.devices.first())?));
-                self.values().map(|(name, _)| upload(name)).collect::<Result<_, TrainError>>()?
+                let on_device = |(name, _): (&String, _)| {
+                    let known = average.network.tensor(name).is_some();
+                    known.then(|| Ok((name.clone(), array(&average.network, name, self.devices.first())?)))
+                };
+                self.values().filter_map(on_device).collect::<Result<_, TrainError>>()?
             }
         };
         for (name, value) in self.values() {
