@@ -11,7 +11,7 @@ use crate::{
     rules,
     score::{INFINITY, Value, to_score, wdl},
     table::{Entry, Table},
-    time::Watch,
+    time::{TO_BEGIN_A_PLY, Watch},
 };
 
 /// Where evaluations are limited, so many positions may be looked at for each: what is known costs none.
@@ -202,7 +202,7 @@ pub(crate) trait DepthFirst {
         let wanted = self.walk().settings.multipv.clamp(1, moves.len().max(1));
         let mut lines: Vec<SearchInfo> = Vec::new();
         'depths: for depth in 1..=limits.last_depth() {
-            if moves.is_empty() || depth > 1 && watch.is_late() {
+            if moves.is_empty() || depth > 1 && watch.is_late(TO_BEGIN_A_PLY) {
                 break;
             }
             let mut found: Vec<SearchInfo> = Vec::new();

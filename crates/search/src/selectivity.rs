@@ -8,7 +8,8 @@
 //! separator, and captures that cannot lift it so far (delta pruning).
 //!
 //! Within two plies of the leaves a position is first asked for its value. Far above the separator, that settles it
-//! (reverse futility); far below, only forcing moves are looked at (razoring). Only in between its moves are scored.
+//! (reverse futility); far below, only forcing moves are looked at (razoring). Only in between its moves are scored. How far is in
+//! proportion to the depth, which grows by half a ply at a time: half a ply more looks further at the leaves in doubt only.
 
 use board::{Move, Position, Role};
 use nets::MoveScores;
@@ -49,6 +50,9 @@ pub(crate) struct Selectivity {
     pub capture_margin: Option<Value>,
     /// How far from the separator a value must lie to settle a position, in centipawns a ply of depth.
     pub value_margin: Option<Value>,
+    /// By how much deeper the root is searched each time, in parts of a ply. At half a ply a position asks its moves only where its
+    /// value lies within half the margin of a ply.
+    pub deepening: i16,
 }
 
 /// Moves in front of the order that are always searched in full.
@@ -69,6 +73,7 @@ impl Default for Selectivity {
             skip_below: Some(1),
             capture_margin: Some(100),
             value_margin: Some(100),
+            deepening: PLY / 2,
         }
     }
 }
@@ -82,6 +87,7 @@ impl Selectivity {
         skip_below: None,
         capture_margin: None,
         value_margin: None,
+        deepening: PLY,
     };
 
     /// Is a position of this depth asked for its value before its moves? All leaves are, unless in check.
@@ -96,7 +102,7 @@ impl Selectivity {
         if !self.asks_value(depth, separator, check) {
             return Verdict::Open;
         }
-        let margin = self.value_margin.unwrap_or(0) * Value::from(depth / PLY);
+        let margin = self.value_margin.unwrap_or(0) * Value::from(depth) / Value::from(PLY);
         if value - margin >= separator {
             Verdict::Reaches(value - margin)
         } else if value + margin < separator {
@@ -122,17 +128,18 @@ impl Selectivity {
         value: Option<Value>,
         scores: MoveScores,
     ) -> bool {
-        let further = i32::from(depth / PLY) - 1;
+        let further = i32::from(depth - PLY);
         let score = i32::from(score);
         separator.abs() <= LARGEST_VALUE
             && match scores {
                 MoveScores::Centipawns => {
-                    further == 0 && self.skip_margin.is_some_and(|margin| score + margin < separator)
+                    further <= 0 && self.skip_margin.is_some_and(|margin| score + margin < separator)
                 }
                 MoveScores::Policy => {
                     let below = value.map_or(0, |value| (separator - value).clamp(0, MOST_BELOW));
                     let more = self.skip_below.unwrap_or(0) * below;
-                    self.skip_chance.is_some_and(|(least, each)| score < least + each * further + more)
+                    self.skip_chance
+                        .is_some_and(|(least, each)| score < least + each * further / i32::from(PLY) + more)
                 }
             }
     }
@@ -171,6 +178,17 @@ mod tests {
         assert!(!is_hopeless(-140, Some(-2000)), "likely moves are always searched");
         let mated = rules.is_hopeless(-900, PLY, -LARGEST_VALUE - 1, Some(0), MoveScores::Policy);
         assert!(!mated, "a mate may have one defence only");
+    }
+
+    #[test]
+    fn margins_grow_with_depth() {
+        let rules = Selectivity::default();
+        let verdict = |depth, value| rules.verdict(depth, 0, false, value);
+        assert_eq!(verdict(PLY / 2, 50), Verdict::Reaches(0));
+        assert_eq!([verdict(PLY / 2, 49), verdict(PLY / 2, -50)], [Verdict::Open; 2]);
+        assert_eq!(verdict(PLY / 2, -51), Verdict::Misses(-1));
+        assert_eq!([verdict(PLY, 99), verdict(PLY * 3 / 2, 149), verdict(PLY * 2, 199)], [Verdict::Open; 3]);
+        assert_eq!(verdict(0, 0), Verdict::Reaches(0));
     }
 
     #[test]

@@ -54,6 +54,13 @@ const BY_SHARE: [f64; 2] = [1.4, 0.8];
 /// Centipawns that the best move has to lose from one depth to the next to be worth a third more time.
 const TROUBLE: Value = 30;
 
+/// The share of the usual time in which another depth is begun. The next one takes longer than this one did, the more the deeper
+/// it goes at once.
+pub(crate) const TO_BEGIN_A_PLY: f64 = 0.6;
+
+/// As [`TO_BEGIN_A_PLY`], half a ply deeper.
+pub(crate) const TO_BEGIN_HALF_A_PLY: f64 = 0.75;
+
 /// What the depths of a search have shown so far, as far as it says how much more time is well spent.
 #[derive(Clone, Copy, Debug, Default)]
 struct Course {
@@ -164,10 +171,9 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// True when nothing new should be begun (for example the next depth).
-    pub(crate) fn is_late(&mut self) -> bool {
-        // The next depth takes longer than this one did.
-        let soft = self.budget.soft.map(|soft| soft.mul_f64(0.6 * self.course.factor()));
+    /// True when no further depth should be begun: this share of the usual time, as it is to be multiplied, is over.
+    pub(crate) fn is_late(&mut self, share: f64) -> bool {
+        let soft = self.budget.soft.map(|soft| soft.mul_f64(share * self.course.factor()));
         self.is_over() || self.past(soft)
     }
 

@@ -24,7 +24,7 @@ use crate::{
     rules::ended,
     score::{MATE, MATE_BOUND, Value, child_separator, to_score, wdl},
     selectivity::{PLY, Selectivity},
-    time::Watch,
+    time::{TO_BEGIN_A_PLY, TO_BEGIN_HALF_A_PLY, Watch},
     view::View,
 };
 use driver::Driver;
@@ -362,8 +362,11 @@ impl KBest {
         let mut depth_reached = 0;
         let wanted = self.settings.multipv.clamp(1, allowed.len().max(1));
         let first_sight = if allowed.is_empty() { None } else { self.first_sight(position, watch)? };
-        for depth in 1..=limits.last_depth() {
-            if allowed.is_empty() || (depth > 1 && watch.is_late()) {
+        let deepening = self.searcher.selectivity.deepening;
+        let to_begin = if deepening < PLY { TO_BEGIN_HALF_A_PLY } else { TO_BEGIN_A_PLY };
+        for depth in (PLY..=limits.last_depth() as i16 * PLY).step_by(deepening as usize) {
+            let plies = (depth / PLY) as u32;
+            if allowed.is_empty() || (depth > PLY && watch.is_late(to_begin)) {
                 break;
             }
             let mut found: Vec<Line> = Vec::new();
@@ -379,7 +382,7 @@ impl KBest {
                     moves: &moves,
                     complete: moves.len() == position.legal_moves().len(),
                     history: game.keys(),
-                    depth: depth as i16 * PLY,
+                    depth,
                 };
                 let guess = lines.get(rank).map_or(first_sight.unwrap_or(0), |line| line.lower);
                 let (bounds, complete) = self.resolve(&root, rank + 1, guess, watch)?;
@@ -400,23 +403,25 @@ impl KBest {
                     lines.insert(0, best);
                     lines.truncate(wanted);
                     if let Some(line) = lines.first() {
-                        report(&self.info(line, 1, depth, watch));
+                        report(&self.info(line, 1, plies, watch));
                     }
                 }
                 break;
             }
             found.sort_by_key(|line| std::cmp::Reverse(line.lower));
             lines = found;
-            depth_reached = depth;
+            depth_reached = plies;
             for (rank, line) in (1..).zip(&lines) {
-                report(&self.info(line, rank, depth, watch));
+                report(&self.info(line, rank, plies, watch));
             }
             let Some(first) = lines.first() else { break };
-            watch.note_depth(first.mv, first.lower, self.searcher.share_of(first.index));
+            if depth % PLY == 0 {
+                watch.note_depth(first.mv, first.lower, self.searcher.share_of(first.index));
+            }
             let plies_to_mate = MATE - first.lower.abs();
             let decided = lines.len() == wanted
                 && lines.iter().all(|line| line.lower.abs() > MATE_BOUND)
-                && plies_to_mate <= depth as Value;
+                && plies_to_mate <= plies as Value;
             let mate_found = limits.mate.is_some_and(
                 |wanted| matches!(to_score(first.lower), Score::Mate(moves) if moves > 0 && moves as u32 <= wanted),
             );

@@ -37,7 +37,7 @@ enum Wish {
 /// What is to be done with the move at this place of the frame's order; `value` is the position's own, if known.
 fn wish(rules: &Selectivity, frame: &Frame, place: usize, value: Option<Value>, scores: MoveScores) -> Wish {
     let edge = frame.edges[place];
-    if frame.depth < PLY || !rules.is_late(&frame.position, edge.mv, place, frame.ply == 0) {
+    if frame.depth == 0 || !rules.is_late(&frame.position, edge.mv, place, frame.ply == 0) {
         return Wish::Full;
     }
     if frame.ply > 0 && rules.is_hopeless(edge.score, frame.depth, frame.separator, value, scores) {
