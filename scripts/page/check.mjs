@@ -275,7 +275,13 @@ try {
     const ply = (await moves(page)).length;
     await page.fill('#typed-move', best);
     await page.press('#typed-move', 'Enter');
-    await played(page, ply + 2);
+    await played(page, ply + 2).catch(async error => {
+      const there = await page.evaluate(async () => {
+        const { fens, moves, turn, side, result } = (await import('/page/play.js')).current();
+        return { fen: fens.at(-1), moves: moves.length, turn, side, result, notice: document.querySelector('#toast').textContent };
+      });
+      throw new Error(`no answer to ${best} in ${fen}; ${ply} moves were shown; now ${JSON.stringify(there)}`, { cause: error });
+    });
     count += 1;
   }
   const result = await verdict(page);
