@@ -75,7 +75,9 @@ async function open(options) {
   return opened;
 }
 
+const sockets = new Map();
 function watch(page) {
+  page.on('websocket', socket => sockets.set(page, socket));
   page.on('pageerror', error => problems.push(`script: ${error}`));
   page.on('console', message => {
     // A killed server is part of the test.
@@ -120,6 +122,27 @@ async function drag(page, from, to) {
   await page.mouse.down();
   await page.mouse.move(other.x, other.y, { steps: 4 });
   await page.mouse.up();
+}
+
+// What the pages show where the test failed: a picture and the words that say where they stand.
+async function describe(pages) {
+  for (const [number, page] of pages.entries()) {
+    const seen = page.evaluate(async () => {
+      const words = Object.fromEntries(['offline', 'toast', 'verdict', 'analysis-state', 'think', 'thoughts']
+        .map(id => [id, `${document.getElementById(id).hidden ? 'hidden: ' : ''}${document.getElementById(id).textContent.trim()}`]));
+      const game = (await import('/page/play.js')).current();
+      return {
+        address: location.href,
+        ...words,
+        fen: document.getElementById('setup-fen').value,
+        isStale: document.getElementById('thoughts').classList.contains('stale'),
+        game: game && { fen: game.fens.at(-1), plies: game.moves.length, turn: game.turn, side: game.side, result: game.result, thinking: game.thinking },
+      };
+    });
+    const patience = new Promise(resolve => setTimeout(resolve, 10_000, 'no answer within ten seconds'));
+    said(`page ${number}: ${JSON.stringify(await Promise.race([seen, patience]).catch(String), null, 1)}`);
+    await page.screenshot({ path: join(pictures, `failed-${number}.png`), timeout: 10_000 }).catch(problem => said(String(problem)));
+  }
 }
 
 const moves = page => page.locator('#moves button:not([disabled])').allTextContents();
@@ -275,13 +298,7 @@ try {
     const ply = (await moves(page)).length;
     await page.fill('#typed-move', best);
     await page.press('#typed-move', 'Enter');
-    await played(page, ply + 2).catch(async error => {
-      const there = await page.evaluate(async () => {
-        const { fens, moves, turn, side, result } = (await import('/page/play.js')).current();
-        return { fen: fens.at(-1), moves: moves.length, turn, side, result, notice: document.querySelector('#toast').textContent };
-      });
-      throw new Error(`no answer to ${best} in ${fen}; ${ply} moves were shown; now ${JSON.stringify(there)}`, { cause: error });
-    });
+    await played(page, ply + 2);
     count += 1;
   }
   const result = await verdict(page);
@@ -293,9 +310,21 @@ try {
   await download.saveAs(join(pictures, 'whole-game.pgn'));
   await second.close();
 
-  // An analysis is watched: depth and evaluations grow, the pool is drawn, arrows stand on the board.
+  // What is being typed stays, though the answer to the question before comes only now.
   await page.goto(`${address}#analyse`);
   await page.evaluate(() => document.querySelector('.setup').open = true);
+  await page.waitForFunction(() => document.getElementById('setup-fen').value !== '');
+  const late = sockets.get(page).waitForEvent('framereceived', { predicate: ({ payload }) => String(payload).includes('"type":"position"') });
+  await page.evaluate(() => {
+    document.getElementById('setup-start').click();
+    document.getElementById('setup-fen').value = 'half a FEN';
+    document.getElementById('setup-fen').dispatchEvent(new Event('input', { bubbles: true }));
+  });
+  await late;
+  await page.waitForTimeout(100);
+  assert.equal(await page.inputValue('#setup-fen'), 'half a FEN');
+
+  // An analysis is watched: depth and evaluations grow, the pool is drawn, arrows stand on the board.
   await page.fill('#setup-fen', 'r1bq1rk1/pp2bppp/2n1pn2/2pp4/3P4/2PBPN2/PP1N1PPP/R1BQ1RK1 w - - 0 8');
   await page.click('#setup button[type=submit]');
   await page.evaluate(() => { document.querySelector('.setup').open = false; document.activeElement.blur(); });
@@ -388,6 +417,9 @@ try {
 
   assert.deepEqual(problems, []);
   said('no error in the browser, no request elsewhere');
+} catch (error) {
+  await describe(context?.pages() ?? []);
+  throw error;
 } finally {
   await context?.close();
   await kill();

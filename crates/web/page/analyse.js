@@ -19,6 +19,7 @@ let answer = null;
 let asked = 0;          // when a question was last sent
 let later = 0;
 let position = null;
+let typing = false;     // somebody sets up a position
 
 export function hello(message) {
   by('analysis-system').replaceChildren(...message.systems.map(({ name }) =>
@@ -50,6 +51,7 @@ export function leave() {
 function ask() {
   tag += 1;
   answer = null;
+  typing = false;
   // The old lines stay, pale, until there are new ones.
   by('thoughts').classList.add('stale');
   by('chances').classList.add('stale');
@@ -89,8 +91,11 @@ export function showPosition(message) {
     movable: 'both',
   });
   moveList(by('analysis-moves'), sans, line.start, ply, go);
-  by('setup-fen').value = message.fen;
-  by('setup-960').checked = line.chess960;
+  // What is being typed is not to be replaced by an answer that comes late.
+  if (!typing) {
+    by('setup-fen').value = message.fen;
+    by('setup-960').checked = line.chess960;
+  }
   for (const who of document.querySelectorAll('.player .who')) who.replaceChildren();
   for (const clock of document.querySelectorAll('.player .clock')) clock.hidden = true;
 }
@@ -225,6 +230,7 @@ for (const id of ['analysis-system', 'lines', 'batch']) {
   };
 }
 for (const radio of document.querySelectorAll('[name=heat]')) radio.onchange = () => answer && drawChances();
+by('setup').oninput = () => { typing = true; };
 by('setup').onsubmit = event => {
   event.preventDefault();
   line = { start: by('setup-fen').value.trim(), chess960: by('setup-960').checked, moves: [] };
