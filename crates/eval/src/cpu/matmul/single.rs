@@ -94,7 +94,7 @@ impl Element for f32 {
     }
 }
 
-mod portable {
+pub(super) mod portable {
     //! 32x32 blocks in `f32`, compiled for each vector width.
 
     use super::BLOCK;

@@ -1,10 +1,10 @@
-//! Products of bf16 numbers on the tile unit; where there is none, slow loops of the same results.
+//! Products of bf16 numbers on the tile unit; where there is none, in single precision with the same results.
 
-use super::{BLOCK, Bf16, Element, Gathering, Taps, check_gather, check_product, tiles};
+use super::{BLOCK, Bf16, Element, Gathering, Taps, check_gather, check_product, single::portable, tiles};
 use crate::cpu::amx::{self, Tiles};
 
 impl Element for Bf16 {
-    /// `None` where there is no tile unit: the products still run, slowly.
+    /// `None` where there is no tile unit: the products still run, slower.
     type Unit = Option<Tiles>;
 
     fn unit() -> Option<Tiles> {
@@ -47,34 +47,33 @@ impl Element for Bf16 {
         c: &mut [f32],
     ) {
         check_product(a.len(), taps, b.len(), m, n, c.len());
+        if unit.is_none() {
+            return plain_product(a, taps, b, m, n, c);
+        }
         let k = taps.count * taps.inner;
         for column in (0..n).step_by(BLOCK) {
             let b = &b[column * k..][..k * BLOCK];
             for row in (0..m).step_by(BLOCK) {
                 let a = &a[row * taps.stride..];
                 let c = &mut c[row * n + column..];
-                if unit.is_some() {
-                    let walk = tiles::Walk {
-                        c: c.as_mut_ptr(),
-                        c_stride: 4 * n,
-                        accumulate: 0,
-                        a: a.as_ptr(),
-                        a_low: 16 * 2 * taps.stride,
-                        a_stride: 2 * taps.stride,
-                        a_step: 2 * BLOCK,
-                        a_jump: (2 * taps.rows * taps.stride).wrapping_sub(2 * taps.inner),
-                        b: b.as_ptr(),
-                        b_right: 1024,
-                        b_step: 2048,
-                        b_jump: 0,
-                        steps: taps.inner / BLOCK,
-                        segments: taps.count,
-                    };
-                    // SAFETY: sizes were checked above; `unit` says that the tiles are configured.
-                    unsafe { tiles::block(&walk) };
-                } else {
-                    plain_product(a, taps, b, n, c);
-                }
+                let walk = tiles::Walk {
+                    c: c.as_mut_ptr(),
+                    c_stride: 4 * n,
+                    accumulate: 0,
+                    a: a.as_ptr(),
+                    a_low: 16 * 2 * taps.stride,
+                    a_stride: 2 * taps.stride,
+                    a_step: 2 * BLOCK,
+                    a_jump: (2 * taps.rows * taps.stride).wrapping_sub(2 * taps.inner),
+                    b: b.as_ptr(),
+                    b_right: 1024,
+                    b_step: 2048,
+                    b_jump: 0,
+                    steps: taps.inner / BLOCK,
+                    segments: taps.count,
+                };
+                // SAFETY: sizes were checked above; `unit` says that the tiles are configured.
+                unsafe { tiles::block(&walk) };
             }
         }
     }
@@ -124,6 +123,9 @@ impl Element for Bf16 {
         c: &mut [f32],
     ) {
         check_gather(left.len(), right.len(), shape, m, n, c.len());
+        if unit.is_none() {
+            return plain_gather(left, right, shape, m, n, c);
+        }
         let steps = shape.groups * shape.rows / BLOCK;
         // Elements of one 16-column strip of the right side.
         let strip = shape.groups * shape.right_rows() / 2 * 32;
@@ -134,58 +136,113 @@ impl Element for Bf16 {
                 for tap in 0..shape.taps {
                     let right = &right[tap * shape.tap_rows / 2 * 32..];
                     let c = &mut c[(tap * m + row) * n + column..];
-                    if unit.is_some() {
-                        let walk = tiles::Walk {
-                            c: c.as_mut_ptr(),
-                            c_stride: 4 * n,
-                            accumulate: 1,
-                            a: left.as_ptr(),
-                            a_low: 1024,
-                            a_stride: 64,
-                            a_step: 2048,
-                            a_jump: 0,
-                            b: right.as_ptr(),
-                            b_right: 2 * strip,
-                            b_step: 1024,
-                            b_jump: (shape.right_rows() - shape.rows) / 2 * 64,
-                            steps: shape.rows / BLOCK,
-                            segments: shape.groups,
-                        };
-                        // SAFETY: sizes were checked above; `unit` says that the tiles are configured.
-                        unsafe { tiles::block(&walk) };
-                    } else {
-                        plain_gather(left, right, shape, strip, n, c);
-                    }
+                    let walk = tiles::Walk {
+                        c: c.as_mut_ptr(),
+                        c_stride: 4 * n,
+                        accumulate: 1,
+                        a: left.as_ptr(),
+                        a_low: 1024,
+                        a_stride: 64,
+                        a_step: 2048,
+                        a_jump: 0,
+                        b: right.as_ptr(),
+                        b_right: 2 * strip,
+                        b_step: 1024,
+                        b_jump: (shape.right_rows() - shape.rows) / 2 * 64,
+                        steps: shape.rows / BLOCK,
+                        segments: shape.groups,
+                    };
+                    // SAFETY: sizes were checked above; `unit` says that the tiles are configured.
+                    unsafe { tiles::block(&walk) };
                 }
             }
         }
     }
 }
 
-/// One 32x32 block of [`Element::product`] without tiles.
-fn plain_product(a: &[Bf16], taps: Taps, b: &[Bf16], n: usize, c: &mut [f32]) {
-    for i in 0..BLOCK {
-        let mut sums = [0.0_f32; BLOCK];
-        for k in 0..taps.count * taps.inner {
-            let (tap, inner) = (k / taps.inner, k % taps.inner);
-            let a = a[(i + tap * taps.rows) * taps.stride + inner].to_f32();
-            for (j, sum) in sums.iter_mut().enumerate() {
-                *sum += a * b[amx::b_index(k, j)].to_f32();
+/// [`Element::product`] without tiles: unpacked, then as in single precision.
+fn plain_product(a: &[Bf16], taps: Taps, b: &[Bf16], m: usize, n: usize, c: &mut [f32]) {
+    let kernel = portable::kernel();
+    let k = taps.count * taps.inner;
+    let (mut left, mut right) = (vec![0.0; BLOCK * taps.inner], vec![0.0; k * BLOCK]);
+    for column in (0..n).step_by(BLOCK) {
+        let b = &b[column * k..][..k * BLOCK];
+        for (step, right) in right.chunks_exact_mut(BLOCK).enumerate() {
+            for (half, right) in right.chunks_exact_mut(16).enumerate() {
+                let pairs = &b[amx::b_index(step & !1, half * 16)..][..32];
+                for (right, pair) in right.iter_mut().zip(pairs.chunks_exact(2)) {
+                    *right = pair[step & 1].to_f32();
+                }
             }
         }
-        c[i * n..][..BLOCK].copy_from_slice(&sums);
+        for row in (0..m).step_by(BLOCK) {
+            for tap in 0..taps.count {
+                for (i, left) in left.chunks_exact_mut(taps.inner).enumerate() {
+                    let a = &a[(row + i + tap * taps.rows) * taps.stride..];
+                    left.iter_mut().zip(a).for_each(|(left, a)| *left = a.to_f32());
+                }
+                let c = &mut c[row * n + column..][..(BLOCK - 1) * n + BLOCK];
+                // SAFETY: 32 rows of `inner` on the left, `inner` rows of 32 on the right, 32 rows in C.
+                unsafe {
+                    kernel(&portable::Operands {
+                        a: left.as_ptr(),
+                        row_stride: taps.inner,
+                        inner_stride: 1,
+                        b: right[tap * taps.inner * BLOCK..][..taps.inner * BLOCK].as_ptr(),
+                        b_stride: BLOCK,
+                        inner: taps.inner,
+                        c: c.as_mut_ptr(),
+                        c_stride: n,
+                        accumulate: tap > 0,
+                    });
+                }
+            }
+        }
     }
 }
 
-/// One 32x32 block of [`Element::gather`] without tiles.
-fn plain_gather(left: &[Bf16], right: &[Bf16], shape: Gathering, strip: usize, n: usize, c: &mut [f32]) {
-    for k in 0..shape.groups * shape.rows {
-        let row = k / shape.rows * shape.right_rows() + k % shape.rows;
-        for i in 0..BLOCK {
-            let left = left[(k / BLOCK * 2 + i / 16) * 512 + i % 16 * 32 + k % 32].to_f32();
-            for j in 0..BLOCK {
-                let right = right[j / 16 * strip + row / 2 * 32 + j % 16 * 2 + row % 2].to_f32();
-                c[i * n + j] += left * right;
+/// [`Element::gather`] without tiles: unpacked, then as in single precision.
+fn plain_gather(left: &[Bf16], right: &[Bf16], shape: Gathering, m: usize, n: usize, c: &mut [f32]) {
+    let kernel = portable::kernel();
+    let (rows, right_rows) = (shape.groups * shape.rows, shape.groups * shape.right_rows());
+    let (mut a, mut b) = (vec![0.0; BLOCK * rows], vec![0.0; right_rows * BLOCK]);
+    for row in (0..m).step_by(BLOCK) {
+        let left = &left[row * rows..][..BLOCK * rows];
+        for (i, a) in a.chunks_exact_mut(rows).enumerate() {
+            for (step, a) in a.chunks_exact_mut(BLOCK).enumerate() {
+                let tile = &left[(step * 2 + i / 16) * 512 + i % 16 * 32..][..32];
+                a.iter_mut().zip(tile).for_each(|(a, left)| *a = left.to_f32());
+            }
+        }
+        for column in (0..n).step_by(BLOCK) {
+            let right = &right[column * right_rows..][..BLOCK * right_rows];
+            for (line, b) in b.chunks_exact_mut(BLOCK).enumerate() {
+                for (half, b) in b.chunks_exact_mut(16).enumerate() {
+                    let pairs = &right[half * 16 * right_rows + line / 2 * 32..][..32];
+                    for (b, pair) in b.iter_mut().zip(pairs.chunks_exact(2)) {
+                        *b = pair[line & 1].to_f32();
+                    }
+                }
+            }
+            for (tap, group) in
+                (0..shape.taps).flat_map(|tap| (0..shape.groups).map(move |group| (tap, group)))
+            {
+                let first = group * shape.right_rows() + tap * shape.tap_rows;
+                let c = &mut c[(tap * m + row) * n + column..][..(BLOCK - 1) * n + BLOCK];
+                // SAFETY: 32 rows on the left, `rows` rows of 32 on the right, 32 rows in C.
+                unsafe {
+                    kernel(&portable::Operands {
+                        a: a[group * shape.rows..][..(BLOCK - 1) * rows + shape.rows].as_ptr(),
+                        row_stride: rows,
+                        inner_stride: 1,
+                        b: b[first * BLOCK..][..shape.rows * BLOCK].as_ptr(),
+                        b_stride: BLOCK,
+                        inner: shape.rows,
+                        c: c.as_mut_ptr(),
+                        c_stride: n,
+                        accumulate: true,
+                    });
+                }
             }
         }
     }
