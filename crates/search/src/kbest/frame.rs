@@ -86,6 +86,8 @@ pub(super) struct Frame {
     pub edges: Vec<Edge>,
     /// Next edge to open.
     pub next: usize,
+    /// Under a policy: the sum of the chances of the moves before it.
+    pub opened: f32,
     /// Under a policy: the sum of the chances of moves that turned out to miss the separator.
     pub missed: f32,
     /// Places of edges whose reduced search reached the separator: to be searched to full depth.
@@ -113,7 +115,7 @@ impl Frame {
     /// Or one of them reaches it, each with its chance in the policy; then the next is needed unless that one is among
     /// those that are being searched.
     pub(super) fn doubt(&self, value: Option<Value>) -> u8 {
-        let opened = self.edges[..self.next].iter().map(Edge::chance).sum::<f32>().min(1.0);
+        let opened = self.opened.min(1.0);
         let missed = self.missed.min(opened);
         let misses = value.map_or(0.5, |value| {
             let below = (self.separator - value) as f32;
@@ -124,6 +126,18 @@ impl Frame {
             / (misses + (1.0 - misses) * (1.0 - missed)).max(least);
         // `as` saturates.
         (-needed.ln() * LEVELS_A_UNIT).round() as u8
+    }
+
+    /// The next move is being opened.
+    pub(super) fn advance(&mut self) {
+        self.opened += self.edges.get(self.next).map_or(0.0, Edge::chance);
+        self.next += 1;
+    }
+
+    /// Only the moves before this place have been opened.
+    pub(super) fn return_to(&mut self, place: usize) {
+        self.next = place;
+        self.opened = self.edges[..place].iter().map(Edge::chance).sum();
     }
 
     /// Notes, under a policy, that the move of an edge missed the separator.
@@ -217,6 +231,7 @@ impl Frames {
                 hopeful: NO_MOVE,
                 edges: Vec::new(),
                 next: 0,
+                opened: 0.0,
                 missed: 0.0,
                 verify: Vec::new(),
                 children: Vec::new(),
@@ -240,6 +255,7 @@ impl Frames {
         frame.best = NO_MOVE;
         frame.hopeful = NO_MOVE;
         frame.next = 0;
+        frame.opened = 0.0;
         frame.missed = 0.0;
         frame.ticket_level = u8::MAX;
         self.reference(slot)
@@ -274,12 +290,12 @@ mod tests {
         frame.edges =
             (0..).zip([-51, -120, -300]).map(|(index, score)| Edge { mv: moves[0], index, score }).collect();
         assert_eq!(frame.doubt(Some(300)), 0, "the first move is needed");
-        frame.next = 1;
+        frame.advance();
         let doubts = [-300, 0, 300].map(|value| frame.doubt(Some(value)));
         assert!(doubts[0] == 0 && doubts[0] < doubts[1] && doubts[1] < doubts[2], "{doubts:?}");
         frame.note_miss(0);
         assert_eq!(frame.doubt(Some(300)), 0, "the first move is known to miss");
-        frame.next = 2;
+        frame.advance();
         assert!(frame.doubt(Some(300)) > doubts[2], "what is left is unlikelier still");
     }
 }

@@ -79,12 +79,20 @@ impl Searcher {
                 .answer(key, depth, self.deeper_answers.then_some(depth), |known| known.upper < separator)
                 .is_some()
         };
-        let mut edges: Vec<Edge> = (0_u8..)
-            .zip(moves.iter().zip(scores))
-            .filter(|&(index, _)| !is_root || root.moves.iter().any(|&(_, allowed)| allowed == index))
-            .map(|(index, (&mv, &score))| Edge { mv, index, score })
-            .collect();
-        edges.sort_by_key(|edge| (edge.index != first, std::cmp::Reverse(edge.score)));
+        let is_allowed = |index: u8| !is_root || root.moves.iter().any(|&(_, allowed)| allowed == index);
+        let order = &mut self.order_of_moves;
+        order.clear();
+        order.extend((0_u8..).zip(scores).filter(|&(index, _)| is_allowed(index)).map(|(index, &score)| {
+            // The first move, then falling scores, then generation order.
+            let falling = (i32::from(i16::MAX) - i32::from(score)) as u32;
+            u32::from(index != first) << 24 | falling << 8 | u32::from(index)
+        }));
+        order.sort_unstable();
+        let mut edges = std::mem::take(&mut self.spare_edges);
+        edges.extend(order.iter().map(|&place| {
+            let index = place as u8;
+            Edge { mv: moves[usize::from(index)], index, score: scores[usize::from(index)] }
+        }));
         let known = edges.iter().take(if is_root { 0 } else { LOOKED_UP }).position(reaches);
         if let Some(place) = known {
             edges[..=place].rotate_right(1);
@@ -95,7 +103,8 @@ impl Searcher {
     /// Gives a frame its moves, in their order, and puts it into the pool.
     pub(super) fn set_edges(&mut self, reference: FrameRef, edges: Vec<Edge>) {
         let Some(frame) = self.frames.get_mut(reference) else { return };
-        frame.edges = edges;
+        self.spare_edges = std::mem::replace(&mut frame.edges, edges);
+        self.spare_edges.clear();
         frame.state = State::Open;
         let extra = match self.order {
             Order::Need => 0,
@@ -135,7 +144,7 @@ impl Searcher {
         };
         let Some(&edge) = frame.edges.get(place) else { return true };
         if !full {
-            frame.next += 1;
+            frame.advance();
         }
         let wish = if full {
             Wish::Full
@@ -178,7 +187,7 @@ impl Searcher {
                 if full {
                     frame.verify.extend(u8::try_from(place));
                 } else {
-                    frame.next = place;
+                    frame.return_to(place);
                 }
                 let extra = level.saturating_sub(frame.speculation);
                 self.enqueue(reference, extra);
@@ -265,7 +274,8 @@ impl Searcher {
         {
             return Opened::Known(lower, INFINITY);
         }
-        if position.legal_moves().is_empty() {
+        // What was evaluated has moves.
+        if value.is_none() && position.legal_moves().is_empty() {
             let value = if check { -MATE } else { 0 };
             return Opened::Known(value, value);
         }
@@ -368,11 +378,10 @@ impl Searcher {
         }
         let place =
             |mv: &Move| legal.iter().position(|other| other == mv).and_then(|place| u8::try_from(place).ok());
-        let edges: Vec<Edge> = moves
-            .iter()
-            .filter_map(|mv| Some(Edge { mv: *mv, index: place(mv)?, score: i16::MAX }))
-            .collect();
         let bounds = (frame.lower, frame.upper);
+        let mut edges = std::mem::take(&mut self.spare_edges);
+        edges
+            .extend(moves.iter().filter_map(|mv| Some(Edge { mv: *mv, index: place(mv)?, score: i16::MAX })));
         let is_settled = edges.is_empty();
         self.set_edges(reference, edges);
         is_settled.then_some(bounds)

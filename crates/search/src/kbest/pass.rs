@@ -13,7 +13,7 @@ use nets::{Calibration, MoveScores};
 
 use super::{
     flight::Flights,
-    frame::{FrameRef, Frames, Link},
+    frame::{Edge, FrameRef, Frames, Link},
     pool::{Order, Pool},
 };
 use crate::{
@@ -110,6 +110,9 @@ pub(super) struct Searcher {
     pub(super) pool: Pool,
     pub(super) pending: Vec<Pending>,
     pub(super) news: Vec<News>,
+    /// Working memory for putting moves in order, and for the moves of the next frame.
+    pub(super) order_of_moves: Vec<u32>,
+    pub(super) spare_edges: Vec<Edge>,
     pub(super) flights: Flights,
     /// Open frames from which on the deepest go first, and twice which none is opened.
     pub(super) frame_limit: usize,
@@ -186,6 +189,8 @@ impl Searcher {
             pool: Pool::new(&calibration.bins),
             pending: Vec::new(),
             news: Vec::new(),
+            order_of_moves: Vec::new(),
+            spare_edges: Vec::new(),
             flights: Flights::default(),
             frame_limit: (bytes / 2 / Frames::TYPICAL_BYTES).max(64),
             selectivity: Selectivity::default(),
