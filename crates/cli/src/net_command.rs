@@ -1,5 +1,6 @@
 //! `batch-first net`: what is in a network file, joining two, judging, calibrating and verifying one.
 
+mod quantise;
 mod verify;
 
 use std::{
@@ -14,10 +15,12 @@ use train::{
     summary, validate,
 };
 
+use crate::engine;
+
 /// Positions of each source whose legal moves are all ranked.
 const AGREEMENT_POSITIONS: usize = 2_000;
 
-/// Network files: show, join, validate, calibrate, verify.
+/// Network files: show, join, validate, calibrate, quantise, verify.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -67,6 +70,17 @@ enum Command {
         #[arg(long)]
         out: PathBuf,
     },
+    /// Measure on held-out positions what eight-bit integers cost, and allow them where that is next to nothing: from then on they
+    /// are used unasked by processors that are faster in them.
+    Quantise {
+        /// Network file (.safetensors).
+        file: PathBuf,
+        #[command(flatten)]
+        data: Data,
+        /// File to write; may be the same.
+        #[arg(long)]
+        out: PathBuf,
+    },
     /// Show what each code path and number format costs in exactness; fails if it costs ranking on the default path.
     Verify(verify::Args),
 }
@@ -96,15 +110,15 @@ impl Data {
         held_out(&self.data, (head, loss(network, head)), &self.sources, self.positions, self.blunder_margin)
     }
 
+    fn threads(&self) -> usize {
+        if self.threads == 0 { engine::processors() } else { self.threads }
+    }
+
     fn scorer(&self, network: &Network, head: HeadKind) -> anyhow::Result<Box<dyn Scorer>> {
-        let threads = match self.threads {
-            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-            threads => threads,
-        };
         if head.is_selector() {
             return Ok(Box::new(SelectorScorer::new(network, head)?));
         }
-        Ok(Box::new(EvaluatorScorer::new(network, head, threads)?))
+        Ok(Box::new(EvaluatorScorer::new(network, head, self.threads())?))
     }
 }
 
@@ -152,6 +166,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             }
             save(&network, &out)
         }
+        Command::Quantise { file, data, out } => {
+            let mut network = Network::load(&file)?;
+            quantise::run(&mut network, &data)?;
+            save(&network, &out)
+        }
         Command::Verify(args) => verify::run(&args),
     }
 }
@@ -184,6 +203,7 @@ fn info(file: &Path, json: bool) -> anyhow::Result<()> {
             "description": network.description,
             "parameters": parameters(&network),
             "calibration": network.calibration,
+            "int8_ranges": network.int8_ranges,
             "provenance": network.provenance,
         });
         print(&serde_json::to_string_pretty(&object).context("cannot write JSON")?)?;
@@ -203,6 +223,8 @@ fn info(file: &Path, json: bool) -> anyhow::Result<()> {
     for head in &network.description.heads {
         print(&format!("head         {}: {} layers", head.kind.name(), head.layers.len()))?;
     }
+    let int8 = if network.int8_ranges.is_some() { "unasked, where it is faster" } else { "on request" };
+    print(&format!("int8         {int8}"))?;
     let calibration = &network.calibration;
     // The outputs of selectors are chances as they are.
     for kind in heads(&network).into_iter().filter(|kind| !kind.is_selector()) {

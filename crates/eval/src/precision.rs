@@ -10,7 +10,8 @@ pub enum Precision {
     /// The upper half of an `f32`, eight significant bits.
     Bf16,
     F32,
-    /// Eight-bit integers with scales found at load. Processors only, and only on request: it is less exact.
+    /// Eight-bit integers, with a scale for each layer. Processors only. Less exact, so unasked only for networks whose file
+    /// says that it costs next to nothing.
     Int8,
 }
 

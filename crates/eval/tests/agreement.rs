@@ -7,7 +7,7 @@ use std::{fmt::Display, sync::Arc};
 use board::Position;
 use eval::{
     Batch, EvalError, Evaluator, Precision,
-    cpu::{CpuEvaluator, CpuLogits, CpuOptions, CpuPath},
+    cpu::{CpuEvaluator, CpuLogits, CpuOptions, CpuPath, observe_ranges},
     reference::{self, Reference},
 };
 use nets::{
@@ -559,6 +559,33 @@ fn a_tiny_network_agrees() {
         Head { kind: HeadKind::Moves, layers: vec![conv(1, 73, false, false)] },
     ];
     check(&network(Description { encoding: Encoding::BatchFirst15, trunk, heads }, 9), 2, 9);
+}
+
+#[test]
+fn a_network_that_knows_its_ranges_is_computed_in_integers_unasked() {
+    if CpuPath::Avx2.obstacle(Precision::Int8).is_some() {
+        return;
+    }
+    let plain = small();
+    let ranges = observe_ranges(&plain).unwrap();
+    let ranged = Arc::new(Network { int8_ranges: Some(ranges.clone()), ..(*plain).clone() });
+    let unasked = |network: &Arc<Network>| {
+        let options = CpuOptions { path: Some(CpuPath::Avx2), ..CpuOptions::default() };
+        CpuEvaluator::new(Arc::clone(network), options)
+    };
+    let mut found = unasked(&ranged).unwrap();
+    assert_eq!(found.choice().precision, Precision::Int8);
+    assert_eq!(unasked(&plain).unwrap().choice().precision, Precision::F32);
+    // What the file says is what would be observed at load.
+    let mut observed = evaluator(&plain, CpuPath::Avx2, Precision::Int8, 1);
+    let asked = batch(&plain, &positions(40, 3), 3);
+    let scores = found.evaluate(asked.clone()).unwrap().scores;
+    assert!(scores == observed.evaluate(asked).unwrap().scores);
+    // A file that knows too few is refused with a sentence.
+    let (_, fewer) = ranges.split_last().unwrap();
+    let short = Arc::new(Network { int8_ranges: Some(fewer.to_vec()), ..(*plain).clone() });
+    let error = unasked(&short).unwrap_err().to_string();
+    assert!(error.contains("has no range"), "{error}");
 }
 
 #[test]

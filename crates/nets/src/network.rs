@@ -35,6 +35,9 @@ pub struct Network {
     pub description: Description,
     pub tensors: BTreeMap<String, Tensor>,
     pub calibration: Calibration,
+    /// The largest output of each layer as it is computed, the trunk's first, then the heads': only where eight-bit integers,
+    /// which need these, were measured to cost next to nothing. Gone with any change of the weights.
+    pub int8_ranges: Option<Vec<f32>>,
     pub provenance: Provenance,
 }
 
@@ -45,6 +48,8 @@ struct Header {
     name: String,
     description: Description,
     calibration: Calibration,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    int8_ranges: Option<Vec<f32>>,
     provenance: Provenance,
     /// See [`checksum`]; empty in files whose maker left it out.
     #[serde(default)]
@@ -101,6 +106,7 @@ impl Network {
             description,
             tensors,
             calibration: Calibration::default(),
+            int8_ranges: None,
             provenance: Provenance::new(),
         })
     }
@@ -136,6 +142,10 @@ impl Network {
             serde_json::from_str(text).map_err(|error| bad(format!("is unreadable: {error}")))?;
         if !header.calibration.is_valid() {
             return Err(bad("holds a calibration that does not rise".to_owned()));
+        }
+        let is_range = |range: &f32| range.is_finite() && *range >= 0.0;
+        if !header.int8_ranges.iter().flatten().all(is_range) {
+            return Err(bad("holds a range that is no number from 0 on".to_owned()));
         }
         let file = SafeTensors::deserialize(bytes).map_err(not_safetensors)?;
         let mut tensors = BTreeMap::new();
@@ -178,6 +188,7 @@ impl Network {
             description: header.description,
             tensors,
             calibration: header.calibration,
+            int8_ranges: header.int8_ranges,
             provenance: header.provenance,
         })
     }
@@ -212,6 +223,7 @@ impl Network {
             name: self.name.clone(),
             description: self.description.clone(),
             calibration: self.calibration.clone(),
+            int8_ranges: self.int8_ranges.clone(),
             provenance: self.provenance.clone(),
             checksum: String::new(),
         };
@@ -290,5 +302,16 @@ mod tests {
         let back = Network::from_bytes(&bytes, "test").unwrap();
         assert!(network == back);
         assert!(bytes == back.to_bytes().unwrap(), "equal networks give equal bytes");
+    }
+
+    #[test]
+    fn ranges_are_kept_and_checked() {
+        let network = Network::random(Description::batch_first(&[HeadKind::Value]), 1).unwrap();
+        let with = |ranges: Vec<f32>| Network { int8_ranges: Some(ranges), ..network.clone() };
+        let ranged = with(vec![3.5, 0.0, 7.0]);
+        assert!(ranged == Network::from_bytes(&ranged.to_bytes().unwrap(), "test").unwrap());
+        assert_eq!(ranged.fingerprint(), network.fingerprint(), "the weights are the same");
+        let error = Network::from_bytes(&with(vec![3.5, -1.0]).to_bytes().unwrap(), "test").unwrap_err();
+        assert!(error.to_string().contains("range"), "{error}");
     }
 }

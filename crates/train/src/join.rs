@@ -72,6 +72,7 @@ pub fn join_heads(parts: &[(&Network, HeadKind)], name: &str) -> Result<Network,
         description: Description { encoding: first.description.encoding, trunk: Vec::new(), heads },
         tensors,
         calibration,
+        int8_ranges: None,
         provenance,
     })
 }

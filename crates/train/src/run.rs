@@ -18,12 +18,15 @@ use crate::{
     config::{COCKFISH, CONVCHESS, RESIDUAL},
     machine,
     native::NativeBackend,
-    report, revision,
+    quantise, report, revision,
     source::{Batches, Source},
 };
 
 /// Positions of each source whose legal moves are all ranked at the end of a move head's run.
 const AGREEMENT_POSITIONS: usize = 2_000;
+
+/// Positions of each source on which eight-bit integers are tried at the end.
+const QUANTISED_POSITIONS: usize = 10_000;
 
 /// What a run came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,7 +142,7 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
             .map_err(|error| TrainError::Config(format!("`{start}` is no network description: {error}")))?;
         Network::random(description, seed)?
     } else if start.ends_with(".safetensors") {
-        let network = Network::load(Path::new(start))?;
+        let network = Network { int8_ranges: None, ..Network::load(Path::new(start))? };
         if lacks(&network).is_none() {
             network
         } else {
@@ -390,6 +393,7 @@ fn finish(
     progress.validation(trainer.state.step, &measures);
     let mut network = trainer.network()?;
     network.provenance.clear();
+    let mut judged = Vec::new();
     for (objective, held_out) in held_out {
         let keys = &mut provenance(trainer, objective, &measures);
         network.provenance.append(keys);
@@ -400,6 +404,17 @@ fn finish(
         let sample = |source: &HeldOut| source.sample(config.validation.final_positions);
         let held_out: Vec<HeldOut> = held_out.iter().map(sample).collect();
         calibrate::calibrate_head(&mut network.calibration, scorer.as_mut(), objective.head, &held_out)?;
+        let sample = |source: &HeldOut| source.sample(QUANTISED_POSITIONS);
+        judged.push((objective.head, held_out.iter().map(sample).collect()));
+    }
+    // Networks that cannot be computed in integers are as welcome.
+    if !judged.is_empty()
+        && let Ok(costs) = quantise(&mut network, &judged, config.threads())
+    {
+        for cost in costs {
+            let verdict = if network.int8_ranges.is_some() { "will be used" } else { "will not be used" };
+            progress.note(&format!("int8 {verdict} unasked: {cost}"));
+        }
     }
     if let Some(seen) = seen {
         network.provenance.insert("streamed".to_owned(), seen);

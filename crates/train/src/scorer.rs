@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use board::Color;
 use eval::{
-    Batch, Evaluator, Query, Scores,
-    cpu::{CpuEvaluator, CpuLogits, CpuOptions},
+    Batch, Evaluator, Precision, Query, Scores,
+    cpu::{CpuEvaluator, CpuLogits, CpuOptions, CpuPath},
 };
 use nets::{Calibration, HeadKind, Network, PolicyIndex, Squares};
 
@@ -95,18 +95,31 @@ fn device(error: impl std::fmt::Display) -> TrainError {
 }
 
 impl EvaluatorScorer {
-    /// A scorer for this head of `network` on the CPU.
+    /// A scorer for this head of `network` on the CPU, in the processor's fastest format that is as good as exact.
     ///
     /// # Errors
     /// The network has no such head, or the evaluator cannot run it.
     pub fn new(network: &Network, head: HeadKind, threads: usize) -> Result<Self, TrainError> {
+        let exact = Network { int8_ranges: None, ..network.clone() };
+        Self::with(exact, head, CpuOptions { threads: threads.max(1), ..CpuOptions::default() })
+    }
+
+    /// A scorer in eight-bit integers, on the code path where they are least exact: AVX2 has seven bits for weights.
+    ///
+    /// # Errors
+    /// As [`EvaluatorScorer::new`].
+    pub(crate) fn int8(network: &Network, head: HeadKind, threads: usize) -> Result<Self, TrainError> {
+        let (path, precision) = (Some(CpuPath::Avx2), Some(Precision::Int8));
+        Self::with(network.clone(), head, CpuOptions { threads: threads.max(1), path, precision })
+    }
+
+    fn with(network: Network, head: HeadKind, options: CpuOptions) -> Result<Self, TrainError> {
         if network.description.head(head).is_none() {
             let reason = format!("the network `{}` has no {} head", network.name, head.name());
             return Err(TrainError::Config(reason));
         }
         // The default calibration is the identity, far beyond any logit.
-        let bare = Network { calibration: Calibration::default(), ..network.clone() };
-        let options = CpuOptions { threads: threads.max(1), ..CpuOptions::default() };
+        let bare = Network { calibration: Calibration::default(), ..network };
         let evaluator = CpuEvaluator::new(Arc::new(bare), options).map_err(device)?;
         Ok(Self { evaluator: Box::new(evaluator) })
     }

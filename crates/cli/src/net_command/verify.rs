@@ -9,13 +9,10 @@ use eval::{
     cpu::{self, CpuPath},
 };
 use nets::{Calibration, HeadKind, MoveScores, Network, PolicyIndex, Squares, policy_index};
-use train::{HeldOut, metrics};
+use train::{HeldOut, LARGEST_FALL, metrics};
 
 use super::{held_out, loss, print};
 use crate::{Found, bench_command, engine, place::Place};
-
-/// By how much the default path may lower tau-b against labels.
-const LARGEST_FALL: f64 = 0.002;
 
 /// By how much a GPU may.
 const LARGEST_FALL_OF_GPU: f64 = 0.001;
@@ -227,7 +224,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let network = engine::network(args.file.as_deref())?;
     let threads = if args.threads == 0 { engine::processors() } else { args.threads };
-    let default = cpu::choose(None, None)?;
+    let default = cpu::choose(None, None, network.int8_ranges.is_some())?;
     // The fastest exact path stands for f32: all of them agree to a ten-thousandth of the largest score.
     let exact = CpuPath::ALL.into_iter().find(|path| path.obstacle(Precision::F32).is_none());
     let exact = exact.context("no path computes in f32 here")?;

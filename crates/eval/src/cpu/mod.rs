@@ -44,7 +44,7 @@ pub struct CpuOptions {
     pub threads: usize,
     /// Forces a path; otherwise the environment variable or the fastest.
     pub path: Option<CpuPath>,
-    /// Forces a precision; otherwise the faster one of the path.
+    /// Forces a precision; otherwise the fastest of the path, eight-bit integers only where the network's file has their ranges.
     pub precision: Option<Precision>,
 }
 
@@ -100,7 +100,7 @@ impl CpuEvaluator {
     /// # Errors
     /// The network cannot be run, the wished path cannot run here, or a thread cannot be started.
     pub fn new(network: Arc<Network>, options: CpuOptions) -> Result<Self, EvalError> {
-        let choice = choose(options.path, options.precision)?;
+        let choice = choose(options.path, options.precision, network.int8_ranges.is_some())?;
         let threads = options.threads.clamp(1, MOST_THREADS);
         let mut engines = engines_of(&network, &choice, threads)?;
         tracing::debug!(path = %choice.path, precision = %choice.precision, threads, "CPU evaluator ready");
@@ -146,7 +146,7 @@ impl CpuLogits {
     /// # Errors
     /// As [`CpuEvaluator::new`].
     pub fn new(network: Arc<Network>, options: CpuOptions) -> Result<Self, EvalError> {
-        let choice = choose(options.path, options.precision)?;
+        let choice = choose(options.path, options.precision, network.int8_ranges.is_some())?;
         let mut engines = engines_of(&network, &choice, 1)?;
         let engine = engines.pop().ok_or_else(|| EvalError::Device("no worker".to_owned()))?;
         Ok(Self { network, engine })
@@ -168,17 +168,36 @@ impl CpuLogits {
     }
 }
 
+/// What eight-bit integers need to know of the network: what its file says, or what is observed now.
+#[cfg(target_arch = "x86_64")]
+fn ranges_of<K: Kernels>(network: &Network) -> Result<Vec<f32>, EvalError> {
+    network.int8_ranges.clone().map_or_else(|| quantise::ranges::<K>(network), Ok)
+}
+
+/// The largest output of each layer of the network over the positions of some games, as [`Network::int8_ranges`] holds them.
+///
+/// # Errors
+/// No path of this machine computes in eight-bit integers.
+pub fn observe_ranges(network: &Network) -> Result<Vec<f32>, EvalError> {
+    #[cfg(target_arch = "x86_64")]
+    if CpuPath::Avx2.obstacle(Precision::Int8).is_none() {
+        return quantise::ranges::<avx2::Avx2>(network);
+    }
+    let reason = "no path of this processor computes in int8".to_owned();
+    Err(EvalError::Unsupported { network: network.name.clone(), reason })
+}
+
 /// Engines for the chosen path, one a thread.
 fn engines_of(network: &Network, choice: &Choice, threads: usize) -> Result<Vec<Box<dyn Run>>, EvalError> {
     match (choice.path, choice.precision) {
         #[cfg(target_arch = "x86_64")]
         (CpuPath::Avx2, Precision::Int8) => {
-            let ranges = quantise::ranges::<avx2::Avx2>(network)?;
+            let ranges = ranges_of::<avx2::Avx2>(network)?;
             engines::<avx2_int8::Avx2Int8>(network, threads, &ranges)
         }
         #[cfg(target_arch = "x86_64")]
         (CpuPath::Avx512, Precision::Int8) => {
-            let ranges = quantise::ranges::<avx512::Avx512>(network)?;
+            let ranges = ranges_of::<avx512::Avx512>(network)?;
             engines::<vnni::Avx512Int8>(network, threads, &ranges)
         }
         #[cfg(target_arch = "x86_64")]

@@ -97,7 +97,7 @@ impl NativeBackend {
         precision: Precision,
     ) -> Result<Self, TrainError> {
         // A wish that cannot be met is refused here, not silently ignored by the products.
-        eval::cpu::choose(None, None).map_err(|error| TrainError::Backend(error.to_string()))?;
+        eval::cpu::choose(None, None, false).map_err(|error| TrainError::Backend(error.to_string()))?;
         let threads = match threads {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             threads => threads,

@@ -1,0 +1,167 @@
+//! May a network be computed in eight-bit integers? They are two to four times as fast as `f32` where vectors multiply, and
+//! cost some networks next to nothing, others too much: measured once, on held-out positions, and kept in the network's file.
+
+use eval::cpu;
+use nets::{HeadKind, MoveScores, Network};
+
+use crate::{EvaluatorScorer, HeldOut, Measures, TrainError, validate};
+
+/// By how much tau-b against labels may fall on the way to the format that a machine computes in unasked.
+pub const LARGEST_FALL: f64 = 0.002;
+
+/// By how much the cross entropy of a policy may rise.
+pub const LARGEST_RISE: f64 = 0.01;
+
+/// What eight-bit integers cost one head.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cost {
+    /// tau-b falls by this.
+    Ranking(HeadKind, f64),
+    /// The cross entropy rises by this.
+    Policy(HeadKind, f64),
+}
+
+impl Cost {
+    /// Is this within [`LARGEST_FALL`] or [`LARGEST_RISE`]? What is no number is not.
+    #[must_use]
+    pub fn is_small(self) -> bool {
+        match self {
+            Self::Ranking(_, fall) => fall <= LARGEST_FALL,
+            Self::Policy(_, rise) => rise <= LARGEST_RISE,
+        }
+    }
+}
+
+impl std::fmt::Display for Cost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ranking(head, fall) => write!(f, "tau-b of the {} head falls by {fall:.5}", head.name()),
+            Self::Policy(head, rise) => {
+                write!(f, "cross entropy of the {} head rises by {rise:.5}", head.name())
+            }
+        }
+    }
+}
+
+/// Observes the ranges of the network's layers and measures what eight-bit integers cost each head on its held-out
+/// positions, by the least exact code path that runs here. Where every cost is small, the network gets its ranges, and a line
+/// of provenance; otherwise it has none afterwards.
+///
+/// # Errors
+/// The network cannot be run in eight-bit integers: another number format, layers whose outputs may be negative, selectors,
+/// a processor without such a path.
+pub fn quantise(
+    network: &mut Network,
+    held_out: &[(HeadKind, Vec<HeldOut>)],
+    threads: usize,
+) -> Result<Vec<Cost>, TrainError> {
+    network.int8_ranges = None;
+    if let Some((head, _)) = held_out.iter().find(|(head, _)| head.is_selector()) {
+        let reason = format!("the {} head chooses squares and is never computed in int8", head.name());
+        return Err(TrainError::Config(reason));
+    }
+    let ranges = cpu::observe_ranges(network).map_err(|error| TrainError::Backend(error.to_string()))?;
+    let ranged = Network { int8_ranges: Some(ranges), ..network.clone() };
+    let scores = network.calibration.move_scores;
+    let mut costs = Vec::with_capacity(held_out.len());
+    let mut positions = 0;
+    for (head, sources) in held_out {
+        positions = positions.max(sources.iter().map(HeldOut::len).sum());
+        let exact = &mut EvaluatorScorer::new(network, *head, threads)?;
+        let rounded = &mut EvaluatorScorer::int8(&ranged, *head, threads)?;
+        let exact = validate(exact, *head, scores, sources, 0)?;
+        let rounded = validate(rounded, *head, scores, sources, 0)?;
+        // A policy is not comparable between positions: it has no rank.
+        costs.push(if *head == HeadKind::Moves && scores == MoveScores::Policy {
+            let entropy = |all| mean(all, sources, |one| one.loss);
+            Cost::Policy(*head, entropy(&rounded) - entropy(&exact))
+        } else {
+            let tau = |all| mean(all, sources, |one| one.with_mates.tau_b);
+            Cost::Ranking(*head, tau(&exact) - tau(&rounded))
+        });
+    }
+    if costs.iter().all(|cost| cost.is_small()) {
+        let words: Vec<String> = costs.iter().map(ToString::to_string).collect();
+        network.provenance.insert("int8".to_owned(), format!("{} ({positions} positions)", words.join("; ")));
+        network.int8_ranges = ranged.int8_ranges;
+    }
+    Ok(costs)
+}
+
+/// The mean over the sources by their positions; no number without positions.
+fn mean(all: &[Measures], sources: &[HeldOut], figure: impl Fn(&Measures) -> f64) -> f64 {
+    let count: usize = sources.iter().map(HeldOut::len).sum();
+    let sum: f64 = all.iter().zip(sources).map(|(one, source)| figure(one) * source.len() as f64).sum();
+    sum / count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use board::Position;
+    use eval::{Precision, cpu::CpuPath};
+    use nets::{Description, Squares};
+
+    use super::*;
+    use crate::{Examples, Scorer};
+
+    /// Positions of one long game, each with its value as one of the number formats sees it.
+    fn labelled(network: &Network, scorer: &mut EvaluatorScorer) -> Vec<(HeadKind, Vec<HeldOut>)> {
+        let mut examples = Examples::default();
+        let mut position = Position::default();
+        while examples.squares.len() < 200 {
+            let moves = position.legal_moves();
+            if moves.is_empty() {
+                position = Position::default();
+                continue;
+            }
+            position.play(moves[7 * examples.squares.len() % moves.len()]);
+            examples.squares.push(Squares::of(&position));
+            examples.turns.push(position.turn());
+        }
+        let logits = scorer.logits(&examples).unwrap();
+        let largest = logits.iter().fold(0.0_f32, |most, logit| most.max(logit.abs()));
+        examples.values = logits.iter().map(|logit| (20_000.0 * logit / largest) as i32).collect();
+        let men = vec![32; examples.squares.len()];
+        assert_eq!(network.description.heads.len(), 1);
+        vec![(HeadKind::Value, vec![HeldOut { examples, men, ..HeldOut::default() }])]
+    }
+
+    #[test]
+    fn integers_are_allowed_where_they_rank_as_well_and_refused_where_they_do_not() {
+        if CpuPath::Avx2.obstacle(Precision::Int8).is_some() {
+            return;
+        }
+        let mut network = Network::random(Description::batch_first(&[HeadKind::Value]), 5).unwrap();
+        // Labels of the integers themselves: exact numbers rank them worse.
+        let held_out = labelled(&network, &mut EvaluatorScorer::int8(&network, HeadKind::Value, 1).unwrap());
+        let costs = quantise(&mut network, &held_out, 1).unwrap();
+        assert!(matches!(costs[..], [Cost::Ranking(HeadKind::Value, fall)] if fall < 0.0), "{costs:?}");
+        assert!(
+            network.int8_ranges.is_some() && network.provenance["int8"].contains("200 positions"),
+            "{:?}",
+            network.provenance
+        );
+
+        // One channel a thousand times as large, which the next layer ignores, leaves nothing of the others; then what was known
+        // before is gone, too.
+        let weights = network.tensors.get_mut("value.0.branches.0.weight").unwrap();
+        let channel = weights.data.len() / weights.shape[0];
+        weights.data[..channel].iter_mut().for_each(|weight| *weight *= 1000.0);
+        let next = network.tensors.get_mut("value.1.weight").unwrap();
+        let inputs = next.shape[1];
+        next.data.iter_mut().step_by(inputs).for_each(|weight| *weight = 0.0);
+        let held_out = labelled(&network, &mut EvaluatorScorer::new(&network, HeadKind::Value, 1).unwrap());
+        let costs = quantise(&mut network, &held_out, 1).unwrap();
+        assert!(costs.iter().any(|cost| !cost.is_small()) && network.int8_ranges.is_none(), "{costs:?}");
+    }
+
+    #[test]
+    fn what_is_no_number_is_no_small_cost() {
+        assert!(!Cost::Ranking(HeadKind::Value, f64::NAN).is_small());
+        assert!(!Cost::Policy(HeadKind::Moves, f64::NAN).is_small());
+        assert!(
+            Cost::Ranking(HeadKind::Value, -0.1).is_small()
+                && !Cost::Policy(HeadKind::Moves, 0.02).is_small()
+        );
+    }
+}
