@@ -310,7 +310,7 @@ try {
   await download.saveAs(join(pictures, 'whole-game.pgn'));
   await second.close();
 
-  // What is being typed stays, though the answer to the question before comes only now.
+  // What is being typed stays, though the answer to the question before comes only now, and whatever else is chosen.
   await page.goto(`${address}#analyse`);
   await page.evaluate(() => document.querySelector('.setup').open = true);
   await page.waitForFunction(() => document.getElementById('setup-fen').value !== '');
@@ -319,6 +319,7 @@ try {
     document.getElementById('setup-start').click();
     document.getElementById('setup-fen').value = 'half a FEN';
     document.getElementById('setup-fen').dispatchEvent(new Event('input', { bubbles: true }));
+    document.getElementById('lines').dispatchEvent(new Event('change'));
   });
   await late;
   await page.waitForTimeout(100);

@@ -138,17 +138,31 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         first.as_secs_f64() * 1e3
     )?;
     let expected = Reference::new(Arc::clone(&network)).evaluate(question())?.scores;
-    let pairs = || expected.values.iter().zip(&found.values).chain(expected.moves.iter().zip(&found.moves));
-    let largest = pairs().fold(1.0_f32, |largest, (a, _)| largest.max(a.abs()));
-    let difference = pairs().fold(0.0_f32, |worst, (a, b)| worst.max((a - b).abs()));
-    let right = difference <= tolerance(choice.precision) * largest;
-    writeln!(
-        out,
-        "  differs from plain f32 arithmetic by at most {difference:.2} centipawns (scores up to {largest:.0}): {}",
-        if right { "right" } else { "WRONG" }
-    )?;
-    if !right {
-        anyhow::bail!("the code path {} computes wrongly here; set {PATH_VARIABLE}=portable", choice.path);
+    let mut all = vec![(choice.precision, found)];
+    if choice.precision == Precision::Int8 {
+        // What eight bits leave says little of the rest of the path.
+        let options = CpuOptions { threads, path: Some(choice.path), precision: Some(Precision::F32) };
+        let mut exact = CpuEvaluator::new(Arc::clone(&network), options)?;
+        all.push((Precision::F32, exact.evaluate(question())?.scores));
+    }
+    for (precision, found) in all {
+        let pairs =
+            || expected.values.iter().zip(&found.values).chain(expected.moves.iter().zip(&found.moves));
+        let largest = pairs().fold(1.0_f32, |largest, (a, _)| largest.max(a.abs()));
+        let difference = pairs().fold(0.0_f32, |worst, (a, b)| worst.max((a - b).abs()));
+        let right = difference <= tolerance(precision) * largest;
+        writeln!(
+            out,
+            "  in {precision} it differs from plain arithmetic by at most {difference:.2} centipawns (scores up to \
+             {largest:.0}): {}",
+            if right { "right" } else { "WRONG" }
+        )?;
+        if !right {
+            anyhow::bail!(
+                "the code path {} computes wrongly here; set {PATH_VARIABLE}=portable",
+                choice.path
+            );
+        }
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `batch-first net`: what is in a network file, joining two, judging, calibrating and verifying one.
+//! `batch-first net`: what is in a network file, joining two, judging, calibrating, quantising and verifying one.
 
 mod quantise;
 mod verify;
@@ -15,7 +15,7 @@ use train::{
     summary, validate,
 };
 
-use crate::engine;
+use crate::{Found, engine};
 
 /// Positions of each source whose legal moves are all ranked.
 const AGREEMENT_POSITIONS: usize = 2_000;
@@ -71,7 +71,8 @@ enum Command {
         out: PathBuf,
     },
     /// Measure on held-out positions what eight-bit integers cost, and allow them where that is next to nothing: from then on they
-    /// are used unasked by processors that are faster in them.
+    /// are used unasked by processors that are faster in them. Where it is too much the file that is written forbids them (exit
+    /// code 1).
     Quantise {
         /// Network file (.safetensors).
         file: PathBuf,
@@ -168,8 +169,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         }
         Command::Quantise { file, data, out } => {
             let mut network = Network::load(&file)?;
-            quantise::run(&mut network, &data)?;
-            save(&network, &out)
+            let allowed = quantise::run(&mut network, &data)?;
+            // A permission that was there before is gone where the costs are too large now.
+            save(&network, &out)?;
+            allowed.then_some(()).ok_or_else(|| Found(quantise::refusal()).into())
         }
         Command::Verify(args) => verify::run(&args),
     }

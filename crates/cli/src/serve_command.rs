@@ -57,7 +57,7 @@ pub struct Args {
     /// Code path on the processor: amx, avx512, avx2 or portable (default: the fastest here).
     #[arg(long, value_name = "PATH")]
     cpu: Option<CpuPath>,
-    /// Number format on the processor: bf16, f32 or int8 (default: the code path's own).
+    /// Number format on the processor: bf16, f32 or int8 (default: the fastest that costs next to nothing here).
     #[arg(long, value_name = "FORMAT")]
     precision: Option<Precision>,
 }

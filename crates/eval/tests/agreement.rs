@@ -581,11 +581,12 @@ fn a_network_that_knows_its_ranges_is_computed_in_integers_unasked() {
     let asked = batch(&plain, &positions(40, 3), 3);
     let scores = found.evaluate(asked.clone()).unwrap().scores;
     assert!(scores == observed.evaluate(asked).unwrap().scores);
-    // A file that knows too few is refused with a sentence.
-    let (_, fewer) = ranges.split_last().unwrap();
-    let short = Arc::new(Network { int8_ranges: Some(fewer.to_vec()), ..(*plain).clone() });
-    let error = unasked(&short).unwrap_err().to_string();
-    assert!(error.contains("has no range"), "{error}");
+    // A file that knows too few or too many is refused with a sentence.
+    for wrong in [ranges[1..].to_vec(), [ranges, vec![1.0]].concat()] {
+        let short = Arc::new(Network { int8_ranges: Some(wrong), ..(*plain).clone() });
+        let error = unasked(&short).unwrap_err().to_string();
+        assert!(error.contains("net quantise"), "{error}");
+    }
 }
 
 #[test]

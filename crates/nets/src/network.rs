@@ -35,7 +35,7 @@ pub struct Network {
     pub description: Description,
     pub tensors: BTreeMap<String, Tensor>,
     pub calibration: Calibration,
-    /// The largest output of each layer as it is computed, the trunk's first, then the heads': only where eight-bit integers,
+    /// The largest output of each step of the computation, the trunk's first, then the heads': only where eight-bit integers,
     /// which need these, were measured to cost next to nothing. Gone with any change of the weights.
     pub int8_ranges: Option<Vec<f32>>,
     pub provenance: Provenance,
@@ -143,9 +143,9 @@ impl Network {
         if !header.calibration.is_valid() {
             return Err(bad("holds a calibration that does not rise".to_owned()));
         }
-        let is_range = |range: &f32| range.is_finite() && *range >= 0.0;
+        let is_range = |&range: &f32| range == 0.0 || (1e-20..1e20).contains(&range);
         if !header.int8_ranges.iter().flatten().all(is_range) {
-            return Err(bad("holds a range that is no number from 0 on".to_owned()));
+            return Err(bad("holds a range that no layer has".to_owned()));
         }
         let file = SafeTensors::deserialize(bytes).map_err(not_safetensors)?;
         let mut tensors = BTreeMap::new();
@@ -311,7 +311,9 @@ mod tests {
         let ranged = with(vec![3.5, 0.0, 7.0]);
         assert!(ranged == Network::from_bytes(&ranged.to_bytes().unwrap(), "test").unwrap());
         assert_eq!(ranged.fingerprint(), network.fingerprint(), "the weights are the same");
-        let error = Network::from_bytes(&with(vec![3.5, -1.0]).to_bytes().unwrap(), "test").unwrap_err();
-        assert!(error.to_string().contains("range"), "{error}");
+        for wrong in [-1.0, 1e-43, 1e30] {
+            let error = Network::from_bytes(&with(vec![3.5, wrong]).to_bytes().unwrap(), "test").unwrap_err();
+            assert!(error.to_string().contains("range"), "{error}");
+        }
     }
 }

@@ -34,7 +34,8 @@ impl Explorer {
     /// # Errors
     /// The file is no network with a value head, or cannot be run.
     pub fn new(file: &Path, extra: usize, seed: u64, threads: usize) -> Result<Self, TrainError> {
-        let network = Network::load(file)?;
+        // Labels are not for eight-bit integers.
+        let network = Network { int8_ranges: None, ..Network::load(file)? };
         if network.description.head(HeadKind::Value).is_none() {
             return Err(TrainError::Config(format!("the teacher `{}` has no value head", file.display())));
         }

@@ -56,8 +56,16 @@ pub fn quantise(
     threads: usize,
 ) -> Result<Vec<Cost>, TrainError> {
     network.int8_ranges = None;
+    network.provenance.remove("int8");
+    // One permission holds for the whole file.
+    let is_measured = |kind| held_out.iter().any(|(head, _)| *head == kind);
+    if let Some(head) = network.description.heads.iter().find(|head| !is_measured(head.kind)) {
+        let reason = format!("what int8 costs the {} head was not measured", head.kind.name());
+        return Err(TrainError::Config(reason));
+    }
     if let Some((head, _)) = held_out.iter().find(|(head, _)| head.is_selector()) {
-        let reason = format!("the {} head chooses squares and is never computed in int8", head.name());
+        let reason =
+            format!("the {} head chooses squares, and what int8 costs it is not measured", head.name());
         return Err(TrainError::Config(reason));
     }
     let ranges = cpu::observe_ranges(network).map_err(|error| TrainError::Backend(error.to_string()))?;
@@ -67,7 +75,7 @@ pub fn quantise(
     let mut positions = 0;
     for (head, sources) in held_out {
         positions = positions.max(sources.iter().map(HeldOut::len).sum());
-        let exact = &mut EvaluatorScorer::new(network, *head, threads)?;
+        let exact = &mut EvaluatorScorer::f32(network, *head, threads)?;
         let rounded = &mut EvaluatorScorer::int8(&ranged, *head, threads)?;
         let exact = validate(exact, *head, scores, sources, 0)?;
         let rounded = validate(rounded, *head, scores, sources, 0)?;
@@ -150,9 +158,16 @@ mod tests {
         let next = network.tensors.get_mut("value.1.weight").unwrap();
         let inputs = next.shape[1];
         next.data.iter_mut().step_by(inputs).for_each(|weight| *weight = 0.0);
-        let held_out = labelled(&network, &mut EvaluatorScorer::new(&network, HeadKind::Value, 1).unwrap());
+        let held_out = labelled(&network, &mut EvaluatorScorer::f32(&network, HeadKind::Value, 1).unwrap());
         let costs = quantise(&mut network, &held_out, 1).unwrap();
         assert!(costs.iter().any(|cost| !cost.is_small()) && network.int8_ranges.is_none(), "{costs:?}");
+        assert!(!network.provenance.contains_key("int8"));
+
+        // A head that nobody measured is not allowed what others are.
+        let heads = [HeadKind::Value, HeadKind::Moves];
+        let mut two = Network::random(Description::batch_first(&heads), 5).unwrap();
+        let error = quantise(&mut two, &held_out, 1).unwrap_err().to_string();
+        assert!(error.contains("moves") && two.int8_ranges.is_none(), "{error}");
     }
 
     #[test]

@@ -407,13 +407,14 @@ fn finish(
         let sample = |source: &HeldOut| source.sample(QUANTISED_POSITIONS);
         judged.push((objective.head, held_out.iter().map(sample).collect()));
     }
-    // Networks that cannot be computed in integers are as welcome.
-    if !judged.is_empty()
-        && let Ok(costs) = quantise(&mut network, &judged, config.threads())
-    {
-        for cost in costs {
-            let verdict = if network.int8_ranges.is_some() { "will be used" } else { "will not be used" };
-            progress.note(&format!("int8 {verdict} unasked: {cost}"));
+    // Networks that cannot be computed in integers are as welcome; selectors never are.
+    if !judged.is_empty() {
+        match quantise(&mut network, &judged, config.threads()) {
+            Ok(costs) => {
+                let verdict = if network.int8_ranges.is_some() { "will be used" } else { "will not be used" };
+                costs.iter().for_each(|cost| progress.note(&format!("int8 {verdict} unasked: {cost}")));
+            }
+            Err(error) => progress.note(&format!("int8 will not be used unasked: {error}")),
         }
     }
     if let Some(seen) = seen {

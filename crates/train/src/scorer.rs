@@ -104,6 +104,15 @@ impl EvaluatorScorer {
         Self::with(exact, head, CpuOptions { threads: threads.max(1), ..CpuOptions::default() })
     }
 
+    /// A scorer in single precision.
+    ///
+    /// # Errors
+    /// As [`EvaluatorScorer::new`].
+    pub(crate) fn f32(network: &Network, head: HeadKind, threads: usize) -> Result<Self, TrainError> {
+        let (path, precision) = (None, Some(Precision::F32));
+        Self::with(network.clone(), head, CpuOptions { threads: threads.max(1), path, precision })
+    }
+
     /// A scorer in eight-bit integers, on the code path where they are least exact: AVX2 has seven bits for weights.
     ///
     /// # Errors

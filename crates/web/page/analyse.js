@@ -27,6 +27,7 @@ export function hello(message) {
 }
 
 export function load(subject) {
+  typing = false;
   line = { start: subject.start, chess960: subject.chess960, moves: subject.moves };
   ply = subject.ply;
   sans = [];
@@ -51,7 +52,6 @@ export function leave() {
 function ask() {
   tag += 1;
   answer = null;
-  typing = false;
   // The old lines stay, pale, until there are new ones.
   by('thoughts').classList.add('stale');
   by('chances').classList.add('stale');
@@ -188,6 +188,7 @@ function drawChances() {
 }
 
 function follow(moves) {
+  typing = false;
   line.moves = [...line.moves.slice(0, ply), ...moves];
   sans.length = ply;
   ply = line.moves.length;
@@ -200,6 +201,7 @@ export function move(uci) {
 }
 
 function go(to) {
+  typing = false;
   ply = Math.max(0, Math.min(to, line.moves.length));
   ask();
 }
@@ -233,12 +235,14 @@ for (const radio of document.querySelectorAll('[name=heat]')) radio.onchange = (
 by('setup').oninput = () => { typing = true; };
 by('setup').onsubmit = event => {
   event.preventDefault();
+  typing = false;
   line = { start: by('setup-fen').value.trim(), chess960: by('setup-960').checked, moves: [] };
   ply = 0;
   sans = [];
   ask();
 };
 by('setup-start').onclick = () => {
+  typing = false;
   line = { start: START, chess960: false, moves: [] };
   ply = 0;
   sans = [];

@@ -77,6 +77,9 @@ impl<E: Element> Plan<E> {
             }
             heads.push(HeadPlan { kind: head.kind, steps, last });
         }
+        if E::QUANTISED && compiler.compiled != ranges.len() {
+            return Err(compiler.wrong_ranges(&format!("{} are needed", compiler.compiled)));
+        }
         let plan = Self { encoding: description.encoding, trunk, heads, buffers: Vec::new() };
         Ok(plan.with_buffers(compiler.buffers.iter().map(Layout::board_stride)))
     }
@@ -135,6 +138,13 @@ impl Compiler<'_> {
         EvalError::Unsupported { network: self.network.name.clone(), reason }
     }
 
+    fn wrong_ranges(&self, why: &str) -> EvalError {
+        let count = self.ranges.len();
+        self.unsupported(format!(
+            "its file has {count} ranges for int8, but {why}; `batch-first net quantise` finds them anew"
+        ))
+    }
+
     /// What a unit of the next step's output is worth.
     fn unit<E: Element>(&mut self, name: &str, activation: Activation) -> Result<f32, EvalError> {
         self.compiled += 1;
@@ -147,7 +157,7 @@ impl Compiler<'_> {
         let largest = *self
             .ranges
             .get(self.compiled - 1)
-            .ok_or_else(|| self.unsupported(format!("layer {name} has no range")))?;
+            .ok_or_else(|| self.wrong_ranges(&format!("there is none for layer {name}")))?;
         Ok(if largest > 0.0 { largest / E::LARGEST } else { 1.0 })
     }
 

@@ -86,7 +86,7 @@ pub(super) struct Frame {
     pub edges: Vec<Edge>,
     /// Next edge to open.
     pub next: usize,
-    /// Under a policy: the sum of the chances of the moves before it.
+    /// Under a policy: the sum of the chances of the moves before it. Otherwise without meaning.
     pub opened: f32,
     /// Under a policy: the sum of the chances of moves that turned out to miss the separator.
     pub missed: f32,

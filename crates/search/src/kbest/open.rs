@@ -274,7 +274,7 @@ impl Searcher {
         {
             return Opened::Known(lower, INFINITY);
         }
-        // What was evaluated has moves.
+        // What was evaluated has moves, unless two positions share a key.
         if value.is_none() && position.legal_moves().is_empty() {
             let value = if check { -MATE } else { 0 };
             return Opened::Known(value, value);

@@ -1,4 +1,4 @@
-//! Products of bf16 numbers on the tile unit; where there is none, in single precision with the same results.
+//! Products of bf16 numbers on the tile unit; where there is none, of the same numbers in single precision.
 
 use super::{BLOCK, Bf16, Element, Gathering, Taps, check_gather, check_product, single::portable, tiles};
 use crate::cpu::amx::{self, Tiles};
@@ -167,11 +167,11 @@ fn plain_product(a: &[Bf16], taps: Taps, b: &[Bf16], m: usize, n: usize, c: &mut
     let (mut left, mut right) = (vec![0.0; BLOCK * taps.inner], vec![0.0; k * BLOCK]);
     for column in (0..n).step_by(BLOCK) {
         let b = &b[column * k..][..k * BLOCK];
-        for (step, right) in right.chunks_exact_mut(BLOCK).enumerate() {
+        for (inner, right) in right.chunks_exact_mut(BLOCK).enumerate() {
             for (half, right) in right.chunks_exact_mut(16).enumerate() {
-                let pairs = &b[amx::b_index(step & !1, half * 16)..][..32];
+                let pairs = &b[amx::b_index(inner & !1, half * 16)..][..32];
                 for (right, pair) in right.iter_mut().zip(pairs.chunks_exact(2)) {
-                    *right = pair[step & 1].to_f32();
+                    *right = pair[inner & 1].to_f32();
                 }
             }
         }
@@ -229,7 +229,7 @@ fn plain_gather(left: &[Bf16], right: &[Bf16], shape: Gathering, m: usize, n: us
             {
                 let first = group * shape.right_rows() + tap * shape.tap_rows;
                 let c = &mut c[(tap * m + row) * n + column..][..(BLOCK - 1) * n + BLOCK];
-                // SAFETY: 32 rows on the left, `rows` rows of 32 on the right, 32 rows in C.
+                // SAFETY: 32 rows on the left, `shape.rows` rows of 32 on the right, 32 rows in C.
                 unsafe {
                     kernel(&portable::Operands {
                         a: a[group * shape.rows..][..(BLOCK - 1) * rows + shape.rows].as_ptr(),
