@@ -26,8 +26,6 @@ pub fn policy_index(mv: Move, turn: Color) -> PolicyIndex {
     let flip = if turn.is_white() { 0 } else { 56 };
     let from = mv.from().map_or(0, usize::from) ^ flip;
     let to = usize::from(mv.to()) ^ flip;
-    let files = (to % 8) as i32 - (from % 8) as i32;
-    let ranks = (to / 8) as i32 - (from / 8) as i32;
     let plane = match mv.promotion() {
         Some(role @ (Role::Knight | Role::Bishop | Role::Rook)) => {
             let piece = match role {
@@ -35,9 +33,10 @@ pub fn policy_index(mv: Move, turn: Color) -> PolicyIndex {
                 Role::Bishop => 1,
                 _ => 2,
             };
+            let files = (to % 8) as i32 - (from % 8) as i32;
             FIRST_UNDERPROMOTION + 3 * piece + (files.clamp(-1, 1) + 1) as usize
         }
-        _ => PLANE_OF_STEP[((ranks + 7) * 15 + files + 7) as usize] as usize,
+        _ => usize::from(PLANE_OF_MOVE[from << 6 | to]),
     };
     (from * MOVE_PLANES + plane) as PolicyIndex
 }
@@ -54,8 +53,20 @@ pub(crate) fn step_of_plane(plane: usize) -> (i32, i32) {
     }
 }
 
-/// Plane of a (rank, file) step; steps that no piece makes share plane 0 and never occur.
-static PLANE_OF_STEP: [u8; 225] = plane_of_step();
+/// Plane of a move by 64 times its first square plus its last; what no piece makes is plane 0 and never occurs.
+static PLANE_OF_MOVE: [u8; 64 * 64] = plane_of_move();
+
+const fn plane_of_move() -> [u8; 64 * 64] {
+    let steps = plane_of_step();
+    let mut planes = [0; 64 * 64];
+    let mut at = 0;
+    while at < planes.len() {
+        let (from, to) = (at / 64, at % 64);
+        planes[at] = steps[(to / 8 + 7 - from / 8) * 15 + to % 8 + 7 - from % 8];
+        at += 1;
+    }
+    planes
+}
 
 const fn plane_of_step() -> [u8; 225] {
     let mut planes = [0; 225];

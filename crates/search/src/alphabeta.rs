@@ -132,9 +132,11 @@ impl AlphaBeta {
 
         let (mut raised, mut chosen) = (alpha, NO_MOVE);
         self.walk.step_to(position);
+        let check = position.is_check();
         for (place, &index) in order.iter().enumerate() {
             let after = position.after(moves[index]);
-            let late = self.selectivity.is_late(position, moves[index], place, false) && !after.is_check();
+            let late =
+                self.selectivity.is_late(position, check, moves[index], place, false) && !after.is_check();
             let separator = raised + 1;
             if late
                 && self.history.is_none()
@@ -261,9 +263,11 @@ impl AlphaBeta {
         watch: &mut Watch<'_>,
     ) -> Result<Value, (Stop, Value)> {
         let (mut raised, mut best) = (alpha, -INFINITY);
+        let check = position.is_check();
         for place in 0..moves.len() {
             let after = position.after(moves[place]);
-            let late = self.selectivity.is_late(position, moves[place], place, true) && !after.is_check();
+            let late =
+                self.selectivity.is_late(position, check, moves[place], place, true) && !after.is_check();
             let reduction = if late { self.selectivity.reduction(depth, place) } else { 0 };
             match self.child(&after, depth - PLY, reduction, (raised, beta), place == 0, 0, watch) {
                 Ok(value) => {

@@ -112,10 +112,17 @@ impl Selectivity {
         }
     }
 
-    /// Is the move at this place of the order late and quiet, unless it gives check?
-    pub(crate) fn is_late(&self, position: &Position, mv: Move, place: usize, at_root: bool) -> bool {
+    /// Is the move at this place of the order late and quiet, unless it gives check? `check`: is its side in check?
+    pub(crate) fn is_late(
+        &self,
+        position: &Position,
+        check: bool,
+        mv: Move,
+        place: usize,
+        at_root: bool,
+    ) -> bool {
         let first = if at_root { 2 * ALWAYS_FULL } else { ALWAYS_FULL };
-        place >= first && !position.is_check() && !is_forcing(position, mv)
+        place >= first && !check && !is_forcing(position, mv)
     }
 
     /// Is a late quiet move with this score not worth a search? `value` is the position's own, if that counts. Where the

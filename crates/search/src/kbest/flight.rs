@@ -33,16 +33,16 @@ impl Flights {
     }
 }
 
-impl Searcher {
-    fn question(&self, key: u64, ask: Ask) -> Question {
-        match ask {
-            // A policy comes with the value.
-            _ if self.move_scores == MoveScores::Policy => (key, true, true),
-            Ask::Value => (key, true, false),
-            Ask::Moves => (key, false, true),
-        }
+fn question(move_scores: MoveScores, key: u64, ask: Ask) -> Question {
+    match ask {
+        // A policy comes with the value.
+        _ if move_scores == MoveScores::Policy => (key, true, true),
+        Ask::Value => (key, true, false),
+        Ask::Moves => (key, false, true),
     }
+}
 
+impl Searcher {
     /// Sends at most `width` of the pending questions off, each once. How many; none where all of them are in flight already.
     pub(super) fn send(&mut self, width: usize, context: &mut Context<'_>) -> Result<usize, EvalError> {
         let mut batch = self.flights.spare.pop().unwrap_or_default();
@@ -50,14 +50,16 @@ impl Searcher {
         let later = self.pending.split_off(width.min(self.pending.len()));
         let mut asked = std::mem::replace(&mut self.pending, later);
         asked.retain(|pending| {
-            let Some(frame) = self.frames.get(pending.frame) else { return false };
-            let question @ (_, value, moves) = self.question(frame.position.key(), pending.ask);
+            let Some(frame) = self.frames.get_mut(pending.frame) else { return false };
+            let question @ (_, value, moves) = question(self.move_scores, frame.position.key(), pending.ask);
             if !self.flights.questions.insert(question) {
                 self.flights.again.push(pending.frame);
                 return false;
             }
-            let legal = if moves { frame.position.legal_moves() } else { Default::default() };
-            batch.push(&frame.position, value, &legal);
+            if moves {
+                frame.find_legal();
+            }
+            batch.push(&frame.position, value, if moves { frame.legal() } else { &[] });
             self.spent[usize::from(frame.root_edge)] += 1;
             true
         });
@@ -93,13 +95,16 @@ impl Searcher {
         }
         self.flights.spare.push(answered.batch);
         // Some that wait to be sent may have been answered meanwhile.
-        let (frames, again) = (&self.frames, &mut self.flights.again);
+        let (frames, again) = (&mut self.frames, &mut self.flights.again);
         self.pending.retain(|pending| {
-            let Some(frame) = frames.get(pending.frame) else { return false };
+            let Some(frame) = frames.get_mut(pending.frame) else { return false };
             let key = frame.position.key();
             let is_known = match pending.ask {
                 Ask::Value => memory.value(key).is_some(),
-                Ask::Moves => memory.scores(key, frame.position.legal_moves().len()).is_some(),
+                Ask::Moves => {
+                    frame.find_legal();
+                    memory.scores(key, frame.legal().len()).is_some()
+                }
             };
             if is_known {
                 again.push(pending.frame);

@@ -5,7 +5,7 @@ use board::{Move, Position};
 use super::pool::Ticket;
 use crate::{
     memory::NO_MOVE,
-    score::{INFINITY, Value},
+    score::{INFINITY, Value, exp_of_negative},
 };
 
 /// Centipawns by which a search to some depth usually changes a value.
@@ -45,7 +45,7 @@ pub(super) struct Edge {
 impl Edge {
     /// The move's chance in the policy; 0 for a forcing move, which has none.
     fn chance(&self) -> f32 {
-        if self.score == i16::MAX { 0.0 } else { (f32::from(self.score) / 100.0).exp() }
+        if self.score == i16::MAX { 0.0 } else { exp_of_negative(f32::from(self.score) / 100.0) }
     }
 }
 
@@ -66,6 +66,10 @@ pub(super) struct Frame {
     pub state: State,
     pub life: u32,
     pub position: Position,
+    /// Is its mover in check?
+    pub check: bool,
+    /// Its legal moves in generation order, where they were needed; see [`Frame::find_legal`].
+    legal: Vec<Move>,
     /// Key in memory.
     pub key: u64,
     /// Remaining depth in parts of a ply; 0: a leaf that resolves forcing moves.
@@ -103,6 +107,24 @@ pub(super) struct Frame {
 }
 
 impl Frame {
+    /// Finds the position's legal moves, once: a position that is evaluated is asked for them three times.
+    pub(super) fn find_legal(&mut self) {
+        if self.legal.is_empty() {
+            self.legal.extend_from_slice(&self.position.legal_moves());
+        }
+    }
+
+    /// What [`Frame::find_legal`] has found.
+    pub(super) fn legal(&self) -> &[Move] {
+        &self.legal
+    }
+
+    /// Somebody has found them already, or nobody if there are none.
+    pub(super) fn know_legal(&mut self, moves: &[Move]) {
+        self.legal.clear();
+        self.legal.extend_from_slice(moves);
+    }
+
     /// Is there a move to open?
     pub(super) fn has_moves(&self) -> bool {
         self.next < self.edges.len() || !self.verify.is_empty()
@@ -125,7 +147,7 @@ impl Frame {
         let needed = (misses + (1.0 - misses) * (1.0 - opened)).max(least)
             / (misses + (1.0 - misses) * (1.0 - missed)).max(least);
         // `as` saturates.
-        (-needed.ln() * LEVELS_A_UNIT).round() as u8
+        (-needed.ln() * LEVELS_A_UNIT + 0.5) as u8
     }
 
     /// The next move is being opened.
@@ -166,7 +188,7 @@ pub(super) struct Frames {
 impl Frames {
     /// Bytes that one frame takes, edges and links included, for a usual number of moves.
     pub(super) const TYPICAL_BYTES: usize =
-        size_of::<Frame>() + 40 * size_of::<Edge>() + 6 * size_of::<FrameRef>();
+        size_of::<Frame>() + 40 * (size_of::<Edge>() + size_of::<Move>()) + 6 * size_of::<FrameRef>();
 
     pub(super) fn open_count(&self) -> usize {
         self.slots.len() - self.free.len()
@@ -209,6 +231,7 @@ impl Frames {
     pub(super) fn add(
         &mut self,
         position: Position,
+        check: bool,
         key: u64,
         depth: i16,
         separator: Value,
@@ -219,6 +242,8 @@ impl Frames {
                 state: State::Free,
                 life: 0,
                 position: Position::default(),
+                check: false,
+                legal: Vec::new(),
                 key: 0,
                 depth: 0,
                 separator: 0,
@@ -244,6 +269,7 @@ impl Frames {
         let frame = &mut self.slots[slot as usize];
         frame.state = State::Evaluation;
         frame.position = position;
+        frame.check = check;
         frame.key = key;
         frame.depth = depth;
         frame.separator = separator;
@@ -267,6 +293,7 @@ impl Frames {
         frame.state = State::Free;
         frame.life = frame.life.wrapping_add(1);
         frame.ticket = frame.ticket.wrapping_add(1);
+        frame.legal.clear();
         frame.edges.clear();
         frame.verify.clear();
         frame.children.clear();
@@ -284,7 +311,7 @@ mod tests {
         let mut frames = Frames::default();
         let position = Position::default();
         let moves = position.legal_moves();
-        let reference = frames.add(position, 0, 32, 0, 1);
+        let reference = frames.add(position, false, 0, 32, 0, 1);
         let frame = frames.get_mut(reference).unwrap();
         // Chances of 60 %, 30 % and 5 %.
         frame.edges =

@@ -37,7 +37,7 @@ enum Wish {
 /// What is to be done with the move at this place of the frame's order; `value` is the position's own, if known.
 fn wish(rules: &Selectivity, frame: &Frame, place: usize, value: Option<Value>, scores: MoveScores) -> Wish {
     let edge = frame.edges[place];
-    if frame.depth == 0 || !rules.is_late(&frame.position, edge.mv, place, frame.ply == 0) {
+    if frame.depth == 0 || !rules.is_late(&frame.position, frame.check, edge.mv, place, frame.ply == 0) {
         return Wish::Full;
     }
     if frame.ply > 0 && rules.is_hopeless(edge.score, frame.depth, frame.separator, value, scores) {
@@ -64,8 +64,10 @@ impl Searcher {
     /// before it one of the first moves whose position is known to decide the question, but at the root: looking it up costs no
     /// evaluation (enhanced transposition cutoffs, Plaat 1996).
     pub(super) fn ask_moves(&mut self, root: &Root<'_>, reference: FrameRef, memory: &Memory) {
+        let Some(frame) = self.frames.get_mut(reference) else { return };
+        frame.find_legal();
         let Some(frame) = self.frames.get(reference) else { return };
-        let moves = frame.position.legal_moves();
+        let moves = frame.legal();
         let Some(scores) = memory.scores(frame.position.key(), moves.len()) else {
             self.pending.push(Pending { frame: reference, ask: Ask::Moves });
             return;
@@ -275,7 +277,8 @@ impl Searcher {
             return Opened::Known(lower, INFINITY);
         }
         // What was evaluated has moves, unless two positions share a key.
-        if value.is_none() && position.legal_moves().is_empty() {
+        let legal = if value.is_none() { position.legal_moves() } else { Default::default() };
+        if value.is_none() && legal.is_empty() {
             let value = if check { -MATE } else { 0 };
             return Opened::Known(value, value);
         }
@@ -285,11 +288,12 @@ impl Searcher {
         if self.frames.open_count() >= 2 * self.frame_limit {
             return Opened::Full;
         }
-        let child = self.frames.add(position, key, depth, separator, ply);
-        if self.order == Order::Need
-            && let Some(frame) = self.frames.get_mut(child)
-        {
-            frame.speculation = level;
+        let child = self.frames.add(position, check, key, depth, separator, ply);
+        if let Some(frame) = self.frames.get_mut(child) {
+            frame.know_legal(&legal);
+            if self.order == Order::Need {
+                frame.speculation = level;
+            }
         }
         if let Some((lower, upper)) = self.begin(root, child, value, memory) {
             self.drop_frame(child);
@@ -309,7 +313,7 @@ impl Searcher {
     ) -> Option<(Value, Value)> {
         let frame = self.frames.get(reference)?;
         // Loud leaves are taken at the network's word, in check too.
-        let check = frame.position.is_check() && (frame.depth > 0 || self.quiet_leaves);
+        let check = frame.check && (frame.depth > 0 || self.quiet_leaves);
         if frame.depth == 0 && check {
             self.set_forcing(reference, (-INFINITY, -INFINITY));
             return None;
@@ -359,7 +363,7 @@ impl Searcher {
         } else {
             (forcing_moves_and_checks(&frame.position), frame.position.legal_moves())
         };
-        if !frame.position.is_check() {
+        if !frame.check {
             let (rules, tables) = (self.selectivity, self.tables.as_deref());
             moves.retain(|&mut mv| {
                 let is_capture = mv.is_capture() || mv.is_promotion();

@@ -113,6 +113,8 @@ pub(super) struct Searcher {
     /// Working memory for putting moves in order, and for the moves of the next frame.
     pub(super) order_of_moves: Vec<u32>,
     pub(super) spare_edges: Vec<Edge>,
+    /// Empty; memory for [`Searcher::drop_frame`].
+    doomed: Vec<FrameRef>,
     pub(super) flights: Flights,
     /// Open frames from which on the deepest go first, and twice which none is opened.
     pub(super) frame_limit: usize,
@@ -191,6 +193,7 @@ impl Searcher {
             news: Vec::new(),
             order_of_moves: Vec::new(),
             spare_edges: Vec::new(),
+            doomed: Vec::new(),
             flights: Flights::default(),
             frame_limit: (bytes / 2 / Frames::TYPICAL_BYTES).max(64),
             selectivity: Selectivity::default(),
@@ -250,7 +253,8 @@ impl Searcher {
         self.pool.clear();
         self.pending.clear();
         let key = memory_key(root.position);
-        let top = self.frames.add(root.position.clone(), key, root.depth, separator, 0);
+        let check = root.position.is_check();
+        let top = self.frames.add(root.position.clone(), check, key, root.depth, separator, 0);
         let mut end = None;
         self.ask_moves(root, top, context.memory);
         let mut turns = 0_u32;
@@ -428,7 +432,8 @@ impl Searcher {
 
     /// Frees a frame and, one after the other, the descendants that no open frame needs any more.
     pub(super) fn drop_frame(&mut self, reference: FrameRef) {
-        let mut doomed = vec![reference];
+        let mut doomed = std::mem::take(&mut self.doomed);
+        doomed.push(reference);
         while let Some(reference) = doomed.pop() {
             let Some(frame) = self.frames.get_mut(reference) else { continue };
             let children = std::mem::take(&mut frame.children);
@@ -446,5 +451,6 @@ impl Searcher {
                 }
             }
         }
+        self.doomed = doomed;
     }
 }
