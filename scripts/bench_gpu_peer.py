@@ -52,6 +52,8 @@ class Layer(nn.Module):
                 first += branch["channels"]
                 weight = tensors[f"{prefix}.branches.{index}.weight"]
                 self.weights.append(nn.Parameter(weight * factor[span, None, None, None]))
+        elif self.kind == "dense":
+            self.weight, self.bias = (nn.Parameter(tensors[f"{prefix}.{part}"]) for part in ("weight", "bias"))
         elif self.kind == "conv":
             factor, bias = self.fold(prefix, spec["norm"], spec["channels"], tensors)
             self.weight = nn.Parameter(tensors[prefix + ".weight"] * factor[:, None, None, None])
@@ -84,10 +86,12 @@ class Layer(nn.Module):
                 padded = nn.functional.pad(boards, (before[1], after[1], before[0], after[0]))
                 parts.append(nn.functional.conv2d(padded, weight, dilation=branch["dilation"]))
             result = torch.cat(parts, 1) + self.bias[None, :, None, None]
+        elif self.kind == "dense":
+            result = nn.functional.linear(boards.flatten(1), self.weight, self.bias)
         else:
             edge = self.spec["kernel"] // 2 if self.spec["padding"] == "same" else 0
             result = nn.functional.conv2d(boards, self.weight, self.bias, padding=edge)
-        return torch.relu(result) if self.spec["activation"] == "relu" else result
+        return {"relu": torch.relu, "tanh": torch.tanh, "identity": lambda values: values}[self.spec["activation"]](result)
 
 
 class Net(nn.Module):
@@ -111,7 +115,7 @@ class Net(nn.Module):
             parts.append(self.heads["value"](trunk).flatten())
         if "moves" in self.heads:
             scores = self.heads["moves"](trunk).permute(0, 2, 3, 1).reshape(-1)
-            parts.append(scores.gather(0, places))
+            parts.append(scores.gather(0, places.long()))
         return torch.cat(parts).float()
 
 
@@ -121,7 +125,8 @@ def theirs(path, states, batch, seconds, device):
     network = Net(description, tensors).to(device, torch.bfloat16, memory_format=torch.channels_last)
     compiled = torch.compile(network, mode="default", dynamic=False)
     boards = states[torch.arange(batch) % len(states)].pin_memory()
-    places = (torch.arange(batch)[:, None] * 4672 + torch.randint(0, 4672, (batch, MOVES))).flatten().pin_memory()
+    places = torch.arange(batch)[:, None] * 4672 + torch.randint(0, 4672, (batch, MOVES))
+    places = places.flatten().int().pin_memory()
     on_device, at_device = boards.to(device), places.to(device)
     with torch.inference_mode():
         stream = torch.cuda.Stream()
@@ -182,14 +187,24 @@ def main():
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--batch", type=int, action="append")
     parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds after which no line is begun")
     args = parser.parse_args()
-    print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name(0)}")
-    print(f"{'network':<36} {'batch':>6} {'ours/s':>12} {'PyTorch/s':>12} {'ratio':>6} {'bf16 off by':>12}")
-    for path in args.network:
-        states = states_of(args.program, path)
-        for batch in args.batch or [64, 128, 256, 512, 1024, 2048, 4096, 8192]:
-            own = ours(args.program, path, batch, args.seconds, args.device)
-            other, off = theirs(path, states, batch, args.seconds, "cuda:0")
+    started = time.monotonic()
+    theirs_on = args.device if args.device.startswith("cuda") else "cuda:0"
+    print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name(theirs_on)}")
+    print(f"{'network':<36} {'batch':>6} {'ours/s':>12} {'PyTorch/s':>12} {'ratio':>6} {'bf16 off by':>12}", flush=True)
+    # What matters most comes first, should time run out: each line is compiled anew.
+    for batch in args.batch or [2048, 512, 8192, 64, 1024, 4096, 256, 128]:
+        for path in args.network:
+            if time.monotonic() - started > args.limit:
+                raise SystemExit(f"stopped after {args.limit:.0f} s, before {Path(path).stem} in batches of {batch}")
+            try:
+                own = ours(args.program, path, batch, args.seconds, args.device)
+                other, off = theirs(path, states_of(args.program, path), batch, args.seconds, theirs_on)
+            except (subprocess.CalledProcessError, RuntimeError) as error:
+                lines = str(getattr(error, "stderr", "") or error).strip().splitlines()
+                print(f"{Path(path).stem:<36} {batch:>6} failed: {lines[-1] if lines else error!r}", flush=True)
+                continue
             print(f"{Path(path).stem:<36} {batch:>6} {own:>12.0f} {other:>12.0f} {own / other:>6.2f} {off:>12.4f}", flush=True)
 
 

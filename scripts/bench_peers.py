@@ -128,14 +128,23 @@ def export(path, head, out):
 
 
 def plane_table(encoding):
-    """The planes that a square in each state sets, [states, planes]: its piece, and the cheapest attacker of either side."""
+    """The planes that a square in each state sets, [states, planes]: its piece, and the cheapest attacker of either side; for
+    Cockfish White's pieces, Black's, and who moves."""
     import numpy
 
-    sizes = {"batch-first-15": (16, 15), "attacks-21": (256, 21)}
+    sizes = {"batch-first-15": (16, 15), "attacks-21": (256, 21), "cockfish-13": (32, 13)}
     if encoding not in sizes:
         raise SystemExit(f"the peers do not know the input {encoding}")
     table = numpy.zeros(sizes[encoding], numpy.float32)
     for state, planes in enumerate(table):
+        if encoding == "cockfish-13":
+            # The mover's pawn to king, and a rook that may castle; the opponent's seven classes later. Class 1 marks a square.
+            piece, white_moves = state & 15, state >> 4
+            if piece > 1:
+                role, is_own = [0, 1, 2, 3, 4, 5, 3][(piece - 2) % 7], piece < 9
+                planes[role if is_own == white_moves else role + 6] = 1
+            planes[12] = white_moves
+            continue
         piece, own, other = state & 15, state >> 4 & 3, state >> 6
         planes[[first + number - 1 for first, number in ((0, piece), (15, own), (18, other)) if number]] = 1
     return table

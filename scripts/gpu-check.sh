@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Everything that wants a GPU, in one call of less than ten minutes: agreement with the processor, evaluations a second
-# beside PyTorch, how busy the device is in a search, positions trained a second.
+# Everything that wants a GPU, in one call of less than ten minutes (building not counted): agreement with the processor,
+# evaluations a second beside PyTorch, how busy the device is in a search, positions trained a second, and a short training run.
 #
 #   scripts/gpu-check.sh [DEVICE] [PROGRAM]
 #
 # DEVICE is cuda:0 unless given. Without PROGRAM the program is built here, which needs Rust. PyTorch's side is left out
-# where python3 has no torch. Figures are printed, and kept in gpu-check/ (or in the folder that OUT names).
+# where python3 has no torch. What matters most comes first, and nothing is begun that would pass LIMIT seconds (560). Figures are
+# printed, and kept in gpu-check/ (or in the folder that OUT names).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 device="${1:-cuda:0}"
@@ -14,63 +15,85 @@ mkdir -p "$out"
 feature=cuda
 [[ "$device" == cuda* ]] || feature=wgpu
 if [ $# -ge 2 ]; then
-    program="$2"
+    program="$(realpath "$2")"
 else
     cargo build --release --features "$feature" || exit 1
-    program="${CARGO_TARGET_DIR:-target}/release/batch-first"
+    program="$(realpath "${CARGO_TARGET_DIR:-target}/release/batch-first")"
 fi
-# pip's packages hold NVRTC and the headers, too.
-if [ "$feature" = cuda ] && [ -z "${CUDA_PATH:-}" ] && [ ! -e /usr/local/cuda/include ]; then
-    found="$(python3 -c 'import pathlib, nvidia; print(next(iter(sorted(pathlib.Path(list(nvidia.__path__)[0]).glob("cu1*")))))' 2> /dev/null)"
+lab="$(mktemp -d)"
+trap 'rm -rf "$lab"' EXIT
+# Functions such as the hyperbolic tangent come from CUDA's toolkit; Triton's package, which PyTorch brings, holds them, too.
+if [ "$feature" = cuda ] && [ -z "${CUDA_PATH:-}" ] && ! compgen -G '/usr/*/cuda/nvvm/libdevice/libdevice.10.bc' > /dev/null; then
+    found="$(python3 -c 'import pathlib, triton; print(next(pathlib.Path(triton.__file__).parent.rglob("libdevice.10.bc")))' 2> /dev/null)"
     if [ -n "$found" ]; then
-        export CUDA_PATH="$found" LD_LIBRARY_PATH="$found/lib:${LD_LIBRARY_PATH:-}"
+        mkdir -p "$lab/cuda/nvvm/libdevice"
+        cp "$found" "$lab/cuda/nvvm/libdevice/"
+        export CUDA_PATH="$lab/cuda"
     fi
 fi
 failed=()
+SECONDS=0
+limit="${LIMIT:-560}"
 step() { printf '\n=== %s (%d s)\n' "$1" "$SECONDS"; }
-must() { "$@" || failed+=("$*"); }
+# `must MOST COMMAND...` runs a command for MOST seconds at most, and not beyond the limit.
+must() {
+    local most=$1 left=$((limit - SECONDS))
+    shift
+    if [ "$left" -lt 5 ]; then
+        failed+=("no time left: $*")
+        return
+    fi
+    timeout $((left < most ? left : most)) "$@" || failed+=("exit code $?: $*")
+}
+# All whose heads give scores: the selectors of networks/convchess.safetensors run on the processor only.
+has_scores=(batch-first batch-first-residual cockfish batch-first-original convchess-attacks convchess-single)
+networks=("${has_scores[@]/%/.safetensors}")
+networks=("${networks[@]/#/networks/}")
 
 {
 step "Devices"
-must "$program" doctor
+must 60 "$program" doctor
 command -v nvidia-smi > /dev/null && nvidia-smi
 
-step "Agreement with the processor"
-for network in batch-first batch-first-residual cockfish; do
-    must timeout 120 "$program" net verify "networks/$network.safetensors" --device "$device"
+step "Agreement with the processor: 10,000 positions of Stockfish's games"
+must 30 "$program" data import crates/eval/tests/games/labelled.pgn --out "$lab/verify" --validation 0.95
+for network in "${networks[@]:0:3}"; do
+    must 60 "$program" net verify "$network" --data "$lab/verify" --device "$device" --only-device
 done
 
 step "Evaluations a second"
-if [ "$feature" = cuda ] && python3 -c 'import torch' 2> /dev/null; then
-    must timeout 200 python3 scripts/bench_gpu_peer.py networks/batch-first.safetensors networks/batch-first-residual.safetensors \
-        --program "$program" --device "$device" --seconds 0.5
-else
-    must timeout 200 "$program" bench eval --device "$device" --both --net networks/batch-first.safetensors \
-        --net networks/batch-first-residual.safetensors --batch 64 --batch 128 --batch 256 --batch 512 --batch 1024 \
-        --batch 2048 --batch 4096 --batch 8192 --seconds 0.5
-fi
-
-step "Searching"
-for batch in 512 2048 8192; do
-    command -v nvidia-smi > /dev/null && nvidia-smi --query-gpu=utilization.gpu --format=csv,noheader,nounits -lms 100 \
-        > "$out/busy-$batch.txt" &
-    watcher=$!
-    must timeout 60 "$program" bench search --device "$device" --search kbest --width "$batch" --nodes 100000
-    kill "$watcher" 2> /dev/null
-    wait "$watcher" 2> /dev/null
-    if [ -s "$out/busy-$batch.txt" ]; then
-        python3 -c "
-import sys
-busy = sorted(int(line) for line in open(sys.argv[1]) if line.strip().isdigit())
-print(f'K = {sys.argv[2]}: the device is busy {busy[len(busy) // 2]} % of the time (median of {len(busy)} samples of 0.1 s)')
-" "$out/busy-$batch.txt" "$batch"
-    fi
+arguments=(--device "$device" --both --seconds 0.3)
+for batch in 64 128 256 512 1024 2048 4096 8192; do arguments+=(--batch "$batch"); done
+for network in "${networks[@]}"; do
+    must 60 "$program" bench eval --net "$network" "${arguments[@]}"
 done
 
 step "Training"
-for batch in 1024 4096 8192; do
-    for precision in f32 bf16; do
-        must timeout 60 "$program" bench train --device "$device" --model value --model residual --batch "$batch" \
+must 60 "$program" bench train --device "$device" --model value --model residual --batch 4096 --precision bf16 --steps 30
+
+step "Searching"
+must 120 python3 scripts/gpu_busy.py --program "$program" --device "$device" --width 2048 512 8192 --seconds 8
+
+step "A short training run, judged by the processor"
+must 30 "$program" data import crates/eval/tests/games/labelled.pgn --out "$lab/shards" --validation 0.1
+must 90 "$program" train configs/batch-first-residual.toml --progress plain --device "$device" \
+    --set training.mixed_precision=true --set "data.directory=$lab/shards" --set 'data.sources=[]' --set data.mirror=false \
+    --set "run.directory=$lab/runs" --set training.batch=256 --set training.samples=51200 --set validation.every=50
+must 30 "$program" net validate "$lab/runs/batch-first-residual/network.safetensors" --data "$lab/shards"
+
+step "Beside PyTorch"
+if [ "$feature" = cuda ] && python3 -c 'import torch' 2> /dev/null; then
+    left=$((limit - SECONDS - 60))
+    must 300 python3 scripts/bench_gpu_peer.py "${networks[@]}" --program "$program" --device "$device" --seconds 0.5 \
+        --limit $((left > 30 ? left : 30))
+else
+    echo "left out: no torch here, or no CUDA asked for"
+fi
+
+step "Training, other batches"
+for batch in 1024 8192; do
+    for precision in bf16 f32; do
+        must 60 "$program" bench train --device "$device" --model value --model residual --batch "$batch" \
             --precision "$precision" --steps 30
     done
 done

@@ -219,6 +219,17 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
         let network = Network::random(description, 1)?;
         networks.push(Network { name: name.clone(), ..network });
     }
+    // Other heads give no scores.
+    let scores = |network: &Network| -> Vec<HeadKind> {
+        let kinds = network.description.heads.iter().map(|head| head.kind);
+        kinds.filter(|kind| matches!(kind, HeadKind::Value | HeadKind::Moves)).collect()
+    };
+    if let Some(network) = networks.iter().find(|network| scores(network).is_empty()) {
+        bail!(
+            "the network `{}` has neither a value nor a moves head: there are no scores to time",
+            network.name
+        );
+    }
     if let (Some(path), Some(network)) = (&args.states_out, networks.first()) {
         let encoding = network.description.encoding;
         let states = |position: &Position| encoding.states_of(&Squares::of(position), position.turn());
@@ -233,10 +244,7 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
     }
     for network in networks {
         let network = Arc::new(network);
-        // Other heads give no scores.
-        let kinds = network.description.heads.iter().map(|head| head.kind);
-        let kinds: Vec<HeadKind> =
-            kinds.filter(|kind| matches!(kind, HeadKind::Value | HeadKind::Moves)).collect();
+        let kinds = scores(&network);
         let asked: Vec<Vec<HeadKind>> = if args.both {
             vec![kinds]
         } else {

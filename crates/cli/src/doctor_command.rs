@@ -40,7 +40,7 @@ fn gpus() -> Vec<String> {
         format!("{:<9} {}{kind}", device.name.to_string(), device.model)
     };
     let mut lines: Vec<String> = eval::gpu::list().into_iter().map(line).collect();
-    lines.extend(eval::gpu::cuda_lacks().into_iter().map(|what| format!("CUDA lacks {what}")));
+    lines.extend(eval::gpu::lacks().into_iter().map(|what| format!("missing: {what}")));
     for (name, is_there) in [("cuda", cfg!(feature = "cuda")), ("wgpu", cfg!(feature = "untuned-wgpu"))] {
         if !is_there {
             lines.push(format!("not looked for: {name}; build with `--features {name}`"));

@@ -187,6 +187,11 @@ pub fn build(options: &Options) -> anyhow::Result<Built> {
     let (network, system) = choose(options)?;
     let network = Arc::new(network);
     if system == System::ConvChess {
+        ensure!(
+            options.devices == Devices::default() || options.devices.is_cpu(),
+            "the system {system} is asked for one position at a time and runs on the processor; leave the device {} away",
+            options.devices
+        );
         let description =
             format!("network {}, {system}: moves by their chances, without a search", network.name);
         let search = Box::new(ConvChess::new(network, cpu_options(options), &options.settings)?);

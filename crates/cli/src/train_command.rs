@@ -41,8 +41,8 @@ pub struct Args {
     /// Change a setting of the file, for example `training.batch=512`; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// Train on these devices with Burn: cuda:N or vulkan:N, several with commas; short for `--set training.backend=burn
-    /// --set training.device=NAME`.
+    /// Train on these devices: cuda:N or vulkan:N with Burn, several with commas (short for `--set training.backend=burn
+    /// --set training.device=NAME`); cpu is our own backend.
     #[arg(long, value_name = "NAME")]
     device: Option<Devices>,
     /// How progress is shown.
@@ -56,8 +56,14 @@ pub struct Args {
 /// The configuration, the data or a file cannot be used, or training failed.
 pub fn run(mut args: Args) -> anyhow::Result<()> {
     if let Some(device) = &args.device {
-        args.settings.push("training.backend=burn".to_owned());
-        args.settings.push(format!("training.device={device}"));
+        let device = device.found();
+        if device.is_cpu() {
+            args.settings.push("training.backend=cpu".to_owned());
+            args.settings.push("training.device=cpu".to_owned());
+        } else {
+            args.settings.push("training.backend=burn".to_owned());
+            args.settings.push(format!("training.device={device}"));
+        }
     }
     let config = Config::load(&args.config, &args.settings)?;
     let stop = interrupt::flag()?;

@@ -76,7 +76,10 @@ fn examples(count: usize, objectives: &[Objective]) -> Examples {
     batch
 }
 
-/// Trains for `steps` steps (after one to warm up) on positions without sense.
+/// Steps before those that are timed: a GPU compiles kernels in the first ones, and fuses some only once it has seen them twice.
+const WARM_UP: usize = 3;
+
+/// Trains for `steps` steps (after a few to warm up) on positions without sense.
 ///
 /// # Errors
 /// As [`Backend::step`].
@@ -87,7 +90,9 @@ pub fn measure_speed(
     steps: usize,
 ) -> Result<Speed, TrainError> {
     let examples = examples(batch, objectives);
-    backend.step(&examples, 1e-3)?;
+    for _ in 0..WARM_UP {
+        backend.step(&examples, 1e-3)?;
+    }
     let (start, cpu) = (Instant::now(), cpu_time());
     for _ in 0..steps {
         backend.step(&examples, 1e-3)?;

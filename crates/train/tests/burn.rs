@@ -18,9 +18,12 @@ use train::{
 
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
 
+fn device_name() -> eval::Devices {
+    std::env::var("BATCH_FIRST_TRAIN_ON").unwrap_or_else(|_| "cpu".to_owned()).parse().unwrap()
+}
+
 fn device() -> BurnDevices {
-    let name = std::env::var("BATCH_FIRST_TRAIN_ON").unwrap_or_else(|_| "cpu".to_owned());
-    BurnDevices::open(&name.parse().unwrap(), false).unwrap()
+    BurnDevices::open(&device_name(), false).unwrap()
 }
 
 /// Positions of random games with random labels (some equal) and a legal move each.
@@ -254,6 +257,43 @@ fn one_batch_is_learned_by_heart_and_a_saved_state_goes_on_the_same() {
     assert!((one.loss - two.loss).abs() < 1e-6);
     assert!(furthest(&one.logits.concat(), &two.logits.concat()) < 1e-4);
     assert!(backend.optimizer().unwrap().steps == 102);
+}
+
+/// Convolutions in half precision say nearly the same, and learn; the processor has none.
+#[test]
+#[cfg(feature = "wgpu")]
+fn half_precision_learns_one_batch_by_heart() {
+    let objectives: [Objective; 2] =
+        [HeadKind::Value.into(), Objective { head: HeadKind::Moves, loss: Loss::CrossEntropy, weight: 0.5 }];
+    let choice = BatchFirstResidual { filters: 16, blocks: 1 };
+    let start = network(Description::batch_first_residual(&choice), 8);
+    let batch = policy_examples(16, 12);
+    let name = if device_name().is_cpu() { "vulkan:0".parse().unwrap() } else { device_name() };
+    let [mut exact, mut mixed] = [false, true].map(|mixed| {
+        let devices = BurnDevices::open(&name, mixed).unwrap();
+        BurnBackend::new(start.clone(), &objectives, OptimizerSettings::default(), devices).unwrap()
+    });
+    let (expected, first) = (exact.step(&batch, 3e-3).unwrap(), mixed.step(&batch, 3e-3).unwrap());
+    for (expected, found) in expected.logits.iter().zip(&first.logits) {
+        let error = distance(found, expected);
+        assert!(error > 0.0 && error < 0.02, "logits differ by {error} of their length");
+    }
+    for _ in 0..20 {
+        mixed.step(&batch, 3e-3).unwrap();
+    }
+    let last = mixed.step(&batch, 3e-3).unwrap();
+    for (first, last) in first.losses.iter().zip(&last.losses) {
+        println!("{first} {last}");
+        assert!(*last < 0.7 * first, "{first} {last}");
+    }
+    assert!(
+        mixed
+            .network()
+            .unwrap()
+            .tensors
+            .values()
+            .all(|tensor| tensor.data.iter().all(|value| value.is_finite()))
+    );
 }
 
 #[test]

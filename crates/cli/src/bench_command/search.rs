@@ -5,7 +5,7 @@ use std::{
     collections::HashSet,
     io::{self, Write},
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::ensure;
@@ -119,6 +119,9 @@ struct Line {
     /// Seconds of wall and of processor time.
     wall: f64,
     cpu: f64,
+    /// When the first search began and the last one ended, for whoever watches the device meanwhile.
+    from: SystemTime,
+    to: SystemTime,
     /// Mean depth that was reached, plies.
     depth: f64,
 }
@@ -153,6 +156,9 @@ impl Line {
     }
 
     fn json(&self) -> String {
+        let seconds = |time: SystemTime| {
+            time.duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
+        };
         json!({
             "search": self.algorithm.name(),
             "batch": self.width,
@@ -163,6 +169,8 @@ impl Line {
             "batch_fill": self.fill(),
             "asked_again": self.again(),
             "mean_depth": self.depth,
+            "started": seconds(self.from),
+            "ended": seconds(self.to),
         })
         .to_string()
     }
@@ -245,6 +253,7 @@ fn measure(
     let mut search = algorithm.build(Box::new(watched), network, settings);
     let limits = Limits { nodes: Some(nodes), ..Limits::default() };
     let (mut wall, mut cpu, mut depth) = (0.0, 0.0, 0.0);
+    let from = SystemTime::now();
     for game in games {
         search.clear();
         traffic.lock().unwrap_or_else(PoisonError::into_inner).seen.clear();
@@ -254,12 +263,13 @@ fn measure(
         cpu += measure::process_seconds() - before;
         depth += outcome.lines.first().map_or(0.0, |line| f64::from(line.depth));
     }
+    let to = SystemTime::now();
     let traffic = traffic.lock().unwrap_or_else(PoisonError::into_inner).clone();
     // Counting is neither the search's nor the network's.
     let counting = traffic.counting.as_secs_f64();
     (wall, cpu) = (wall - counting, cpu - counting);
     let width = if algorithm == Algorithm::AlphaBeta { 1 } else { settings.batch };
-    Ok(Line { algorithm, width, traffic, wall, cpu, depth: depth / games.len() as f64 })
+    Ok(Line { algorithm, width, traffic, wall, cpu, from, to, depth: depth / games.len() as f64 })
 }
 
 /// Every line that a search reports on the positions, on an evaluator that is the same on every machine, in one number.

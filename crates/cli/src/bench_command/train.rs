@@ -45,7 +45,7 @@ pub(super) struct TrainArgs {
     /// Positions a step.
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(2..=16_384))]
     batch: u32,
-    /// Steps that are timed, after one that is not.
+    /// Steps that are timed, after three that are not.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     steps: u32,
     /// Threads; 0: all cores.

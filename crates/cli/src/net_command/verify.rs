@@ -20,6 +20,9 @@ const LARGEST_FALL_OF_GPU: f64 = 0.001;
 /// Centipawns by which a score of a GPU may be off in single precision, and 99 of 100 in its own number format.
 const LARGEST_DIFFERENCE: f32 = 2.0;
 
+/// The same for logarithms of chances: in single precision, and 99 of 100 in its own number format.
+const LARGEST_DIFFERENCES_OF_CHANCES: [f32; 2] = [0.01, 0.05];
+
 /// What `net verify` is asked.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -38,6 +41,9 @@ pub struct Args {
     /// Also these GPUs: cuda:N or vulkan:N, several with commas.
     #[arg(long, value_name = "NAME")]
     device: Option<Devices>,
+    /// Only the GPUs, none of the processor's paths.
+    #[arg(long, requires = "device")]
+    only_device: bool,
     /// Threads; 0: all cores.
     #[arg(long, default_value_t = 0)]
     threads: usize,
@@ -169,22 +175,26 @@ struct Line {
 
 impl Line {
     fn breaks_the_limit(&self) -> bool {
-        let (most, difference) = match self.place {
-            Place::Path(..) => (LARGEST_FALL, None),
-            Place::Gpus(_, Some(Precision::F32)) => (LARGEST_FALL_OF_GPU, Some(self.largest)),
-            Place::Gpus(..) => (LARGEST_FALL_OF_GPU, Some(self.percentile_99)),
+        let most = if matches!(self.place, Place::Path(..)) { LARGEST_FALL } else { LARGEST_FALL_OF_GPU };
+        let [exact, own] = match self.unit {
+            "cp" => [LARGEST_DIFFERENCE; 2],
+            _ => LARGEST_DIFFERENCES_OF_CHANCES,
         };
-        // A ranking that is no number is no good one, nor is such a difference.
+        // What is no number is neither a good ranking nor a small difference.
         let falls = self.tau_b.is_some_and(|(_, fall)| fall.is_nan() || fall > most);
-        let is_off = difference.is_some_and(|off| off.is_nan() || off > LARGEST_DIFFERENCE);
-        falls || (self.unit == "cp" && is_off)
+        let is_off = match self.place {
+            Place::Path(..) => false,
+            Place::Gpus(_, Some(Precision::F32)) => self.largest > exact,
+            Place::Gpus(..) => self.percentile_99 > own,
+        };
+        falls || is_off || self.largest.is_nan()
     }
 
     fn text(&self) -> String {
-        let tau = self.tau_b.map_or(String::new(), |(tau, fall)| {
-            let verdict = if self.breaks_the_limit() { "above the limit" } else { "within the limit" };
-            format!(" {tau:>9.5} {fall:>9.5}  {verdict}")
-        });
+        let mut tau = self.tau_b.map_or(String::new(), |(tau, fall)| format!(" {tau:>9.5} {fall:>9.5}"));
+        if !tau.is_empty() || matches!(self.place, Place::Gpus(..)) {
+            tau += if self.breaks_the_limit() { "  above the limit" } else { "  within the limit" };
+        }
         let (path, precision) = self.place.names();
         format!(
             "  {path:<8} {precision:<5} {:>9.2} {:>9.2} {:>9.2}{tau}{}",
@@ -265,7 +275,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             ))?;
         }
         let mut lines = Vec::new();
-        for place in others(exact, expected.len(), args.device.as_ref()) {
+        let mut places = others(exact, expected.len(), args.device.as_ref());
+        places.retain(|place| !args.only_device || matches!(place, Place::Gpus(..)));
+        for place in places {
             let found = match (questions.logits(&network, &place, threads), &place) {
                 (Ok(found), _) => found,
                 (Err(error), Place::Gpus(..)) => return Err(error),
@@ -315,15 +327,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         .into());
     }
     if !far_off.is_empty() {
+        let [exact, own] = LARGEST_DIFFERENCES_OF_CHANCES;
         return Err(Found(format!(
             "{} lowers tau-b of the {} head by more than {LARGEST_FALL_OF_GPU}, or its scores are off by over \
-             {LARGEST_DIFFERENCE} centipawns (any in f32, more than one of 100 in its own number format)",
+             {LARGEST_DIFFERENCE} centipawns (any in f32, more than one of 100 in its own number format) or, in logarithms of \
+             chances, by over {exact} (any in f32) or {own} (more than one of 100 in its own)",
             args.device.clone().unwrap_or_default(),
             far_off.join(" and the ")
         ))
         .into());
     }
-    if !args.json {
+    if !args.json && !args.only_device {
         print(&match (&args.data, default.precision) {
             (None, _) => "tau-b was not measured: give labelled positions with --data".to_owned(),
             (Some(_), Precision::F32) => format!("the default path, {}, computes in f32", default.path),
@@ -336,4 +350,27 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         })?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_beyond_the_limits_are_found_for_scores_and_for_chances() {
+        let gpu = |precision| Place::Gpus(Devices::default(), precision);
+        let breaks = |place: Place, unit, percentile_99, largest| {
+            let line =
+                Line { place, is_default: false, unit, mean: 0.0, percentile_99, largest, tau_b: None };
+            line.breaks_the_limit()
+        };
+        for (unit, exact, own) in [("cp", 2.0, 2.0), ("ln", 0.01, 0.05)] {
+            assert!(!breaks(gpu(Some(Precision::F32)), unit, 0.0, exact));
+            assert!(breaks(gpu(Some(Precision::F32)), unit, 0.0, 1.1 * exact));
+            assert!(!breaks(gpu(None), unit, own, 10.0 * own));
+            assert!(breaks(gpu(None), unit, 1.1 * own, 10.0 * own));
+            assert!(breaks(gpu(None), unit, 0.0, f32::NAN), "no number at all");
+        }
+        assert!(!breaks(Place::Path(CpuPath::Avx2, Precision::Bf16), "ln", 1.0, 1.0));
+    }
 }

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use burn::tensor::{Device, DeviceType};
 
+use super::tuned::keep_kernels;
 use crate::{DeviceName, EvalError};
 
 /// A device that can be asked for.
@@ -19,6 +20,7 @@ pub struct Listed {
 /// All devices of this build, CUDA's first.
 #[must_use]
 pub fn list() -> Vec<Listed> {
+    keep_kernels();
     let mut list = Vec::new();
     #[cfg(feature = "cuda")]
     list.extend(listed(DeviceType::Cuda, DeviceName::Cuda));
@@ -45,46 +47,58 @@ pub fn first_card() -> Option<DeviceName> {
     list().into_iter().find(|device| device.is_card).map(|device| device.name)
 }
 
-/// What is missing for CUDA: this build does not know it.
+/// What is missing to use GPUs, with how to get it; empty where nothing is.
 #[must_use]
-#[cfg(not(feature = "cuda"))]
-pub fn cuda_lacks() -> Vec<String> {
-    Vec::new()
+pub fn lacks() -> Vec<String> {
+    keep_kernels();
+    wgpu_lacks().map(str::to_owned).into_iter().chain(cuda_lacks()).collect()
 }
 
-/// What is missing for CUDA, with how to get it; empty where nothing is.
-#[must_use]
+#[cfg(feature = "wgpu")]
+fn wgpu_lacks() -> Option<&'static str> {
+    let found = caught(|| Device::enumerate(DeviceType::Wgpu).into_vec()).unwrap_or_default();
+    found.is_empty().then_some(
+        "Vulkan, Metal or DirectX 12: no driver answers (Debian: libvulkan1 and the card's driver; mesa-vulkan-drivers for AMD's, \
+         Intel's, and for software that plays a card)",
+    )
+}
+
+#[cfg(not(feature = "wgpu"))]
+fn wgpu_lacks() -> Option<&'static str> {
+    None
+}
+
+/// Kernels are compiled by the copy of LLVM in the program, so CUDA's own compiler and headers are not needed; the bodies of
+/// functions such as the hyperbolic tangent come from CUDA's toolkit all the same.
 #[cfg(feature = "cuda")]
-pub fn cuda_lacks() -> Vec<String> {
+fn cuda_lacks() -> Vec<String> {
     let mut lacks = Vec::new();
     if caught(|| Device::enumerate(DeviceType::Cuda).into_vec()).unwrap_or_default().is_empty() {
-        lacks.push("a device or NVIDIA's driver (Debian: nvidia-driver, libcuda1)".to_owned());
+        lacks.push("CUDA: no device, or no driver of NVIDIA's (Debian: nvidia-driver, libcuda1)".to_owned());
     }
-    if !library_is_found("libnvrtc.so") {
-        lacks.push("the run-time compiler NVRTC (Debian: libnvrtc12, or pip's nvidia-cuda-nvrtc)".to_owned());
-    }
-    let roots = std::env::var("CUDA_PATH").map_or_else(
-        |_| ["/usr/local/cuda", "/opt/cuda", "/usr"].map(Into::into).to_vec(),
-        |root| vec![std::path::PathBuf::from(root)],
-    );
-    if !roots.iter().any(|root| root.join("include/cuda_fp16.h").exists()) {
-        lacks.push(
-                "CUDA's headers (Debian: nvidia-cuda-dev, or pip's nvidia-cuda-runtime; CUDA_PATH names the folder above include)"
-                    .to_owned(),
-            );
+    let usual = ["/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda", "/usr"];
+    let roots = std::env::var("CUDA_PATH").map_or_else(|_| usual.map(Into::into).to_vec(), |root| vec![root]);
+    if let Some(lack) = toolkit_lacks(&roots) {
+        lacks.push(lack);
     }
     lacks
 }
 
-/// Is a shared library where the loader looks?
-#[cfg(feature = "cuda")]
-fn library_is_found(name: &str) -> bool {
-    let paths = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let usual =
-        ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/local/cuda/lib64"];
-    std::env::split_paths(&paths).chain(usual.map(Into::into)).any(|folder| {
-        let Ok(entries) = std::fs::read_dir(folder) else { return false };
-        entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with(name))
+#[cfg(not(feature = "cuda"))]
+fn cuda_lacks() -> Vec<String> {
+    Vec::new()
+}
+
+/// What these folders lack of CUDA's toolkit; only one of them needs to hold it.
+#[cfg(any(feature = "cuda", test))]
+fn toolkit_lacks(roots: &[String]) -> Option<String> {
+    let is_here = |root: &String| std::path::Path::new(root).join("nvvm/libdevice/libdevice.10.bc").is_file();
+    (!roots.iter().any(is_here)).then(|| {
+        format!(
+            "CUDA: nvvm/libdevice/libdevice.10.bc is not below {}: networks with a hyperbolic tangent and training want it; it is in \
+             CUDA's toolkit (Debian: nvidia-cuda-toolkit) and in pip's nvidia-cuda-nvcc-cu12, and CUDA_PATH names the folder above nvvm",
+            roots.join(", ")
+        )
     })
 }
 
@@ -100,6 +114,7 @@ pub fn open(name: DeviceName) -> Result<Device, EvalError> {
         DeviceName::Wgpu(index) => (DeviceType::Wgpu, index),
         _ => return Err(name.not_built_in()),
     };
+    keep_kernels();
     let devices = caught(|| Device::enumerate(kind).into_vec())?;
     let found = devices.len();
     devices.into_iter().nth(index).ok_or_else(|| {
@@ -116,4 +131,21 @@ pub(super) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, EvalError> {
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it stopped");
         EvalError::Device(text.lines().next().unwrap_or_default().to_owned())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_toolkit_is_found_in_any_of_its_folders() {
+        let root = std::env::temp_dir().join(format!("batch-first-toolkit-{}", std::process::id()));
+        let roots = ["/nowhere".to_owned(), root.to_string_lossy().into_owned()];
+        let lack = toolkit_lacks(&roots).unwrap();
+        assert!(lack.contains("/nowhere, ") && lack.contains("CUDA_PATH"), "{lack}");
+        std::fs::create_dir_all(root.join("nvvm/libdevice")).unwrap();
+        std::fs::write(root.join("nvvm/libdevice/libdevice.10.bc"), b"BC").unwrap();
+        assert_eq!(toolkit_lacks(&roots), None);
+        std::fs::remove_dir_all(root).unwrap();
+    }
 }

@@ -21,7 +21,7 @@ use std::{
 use burn::tensor::{DType, Device, Int, Tensor as Array, TensorData};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use devices::caught;
-pub use devices::{Listed, cuda_lacks, first_card, list, open};
+pub use devices::{Listed, first_card, lacks, list, open};
 use nets::{HeadKind, Network};
 use network::DeviceNetwork;
 
@@ -79,7 +79,6 @@ impl GpuEvaluator {
     /// # Errors
     /// A device is not there or cannot run the network.
     pub fn new(network: Arc<Network>, options: &GpuOptions) -> Result<Self, EvalError> {
-        tuned::keep_kernels();
         let names: Vec<String> = options.devices.iter().map(ToString::to_string).collect();
         let (jobs, work) = unbounded();
         let (answers, results) = unbounded();

@@ -17,7 +17,11 @@ use crate::{
 
 /// Weights of a layer that sees a whole board up to which it is computed in single precision: it costs next to nothing, and the
 /// value is born there.
-const EXACT: usize = 1 << 17;
+const EXACT_BOARD: usize = 1 << 17;
+
+/// The same of a layer that sees each square by itself. Rounding weights is most of what half precision costs, and all that follows
+/// stands on these few.
+const EXACT_CELLS: usize = 1 << 14;
 
 /// The layers of a network, ready to run on a device.
 #[derive(Clone, Debug)]
@@ -138,12 +142,13 @@ fn apply(step: &Step, boards: Array<4>) -> Result<Array<4>, EvalError> {
         }
         Step::Convolution(kernel, weight, bias, activation) => {
             let [_, outputs] = weight.dims();
-            let cells = neighbours(boards, *kernel).matmul(weight.clone()) + bias.clone();
+            let cells =
+                neighbours(boards.cast(weight.dtype()), *kernel).matmul(weight.clone()) + bias.clone();
             activated(cells, *activation).reshape([count, side, side, outputs])
         }
         Step::Residual(steps, activation) => {
             let inner = run(steps, Flow::Cells(boards.clone()))?.cells()?;
-            // A layer that sees the whole board may have answered in single precision.
+            // Either may be in single precision.
             let boards = boards.cast(inner.dtype());
             activated(inner + boards, *activation)
         }
@@ -226,16 +231,17 @@ impl Maker<'_> {
                 )
             }
             &Layer::Conv { kernel: 1, channels, norm, activation, .. } => {
-                let (weight, bias) = self.product(name, channels, 1, norm, input.cells == 1)?;
+                let exact = if input.cells == 1 { EXACT_BOARD } else { EXACT_CELLS };
+                let (weight, bias) = self.product(name, channels, 1, norm, exact)?;
                 Step::Cells(weight, bias, activation)
             }
             &Layer::Conv { channels, padding: Padding::Valid, norm, activation, .. }
             | &Layer::Dense { channels, norm, activation } => {
-                let (weight, bias) = self.product(name, channels, input.cells, norm, true)?;
+                let (weight, bias) = self.product(name, channels, input.cells, norm, EXACT_BOARD)?;
                 Step::Board(weight, bias, activation)
             }
             &Layer::Conv { kernel, channels, norm, activation, .. } => {
-                let (weight, bias) = self.product(name, channels, kernel * kernel, norm, false)?;
+                let (weight, bias) = self.product(name, channels, kernel * kernel, norm, 0)?;
                 Step::Convolution(kernel, weight, bias, activation)
             }
             Layer::Residual { layers, activation } => {
@@ -247,15 +253,15 @@ impl Maker<'_> {
         })
     }
 
-    /// Weight `[cells * inputs, outputs]` and bias of a layer that sees `cells` cells at once; the file has for each
-    /// output the cells of an input one after another.
+    /// Weight `[cells * inputs, outputs]` and bias of a layer that sees `cells` cells at once, in single precision if it has at most
+    /// `exact` weights; the file has for each output the cells of an input one after another.
     fn product(
         &self,
         name: &str,
         outputs: usize,
         cells: usize,
         norm: bool,
-        is_board: bool,
+        exact: usize,
     ) -> Result<(Array<2>, Array<2>), EvalError> {
         let (factors, bias) = fold(self.network, name, norm, outputs)?;
         let own = tensor(self.network, &format!("{name}.weight"))?;
@@ -266,7 +272,7 @@ impl Maker<'_> {
             let (output, input, cell) = (at / each, at % each / cells, at % cells);
             weight[(cell * inputs + input) * outputs + output] = value * factors[output];
         }
-        let dtype = if is_board && own.len() <= EXACT { DType::F32 } else { self.dtype };
+        let dtype = if own.len() <= exact { DType::F32 } else { self.dtype };
         let on =
             |data: Vec<f32>, shape| Array::<2>::from_data(TensorData::new(data, shape), (self.device, dtype));
         Ok((on(weight, [each, outputs]), on(bias, [1, outputs])))

@@ -126,20 +126,26 @@ fn batches_come_back_in_their_order_and_whatever_their_size() {
         Network::random(Description::batch_first_residual(&BatchFirstResidual { filters: 16, blocks: 1 }), 5)
             .unwrap(),
     );
-    let mut evaluator = evaluator(&network, None);
+    let mut one = evaluator(&network, None);
+    // The same device twice stands for two: each has its feeders, and batches go to whichever is free.
+    let options = GpuOptions { devices: vec![device(); 2], precision: None, preferred_batch: Some(128) };
+    let mut two = GpuEvaluator::new(Arc::clone(&network), &options).unwrap();
+    assert_eq!((two.preferred_batch(), two.preferred_in_flight()), (2 * 128, 2 * one.preferred_in_flight()));
     let alone: Vec<Scores> =
-        [1, 130, 7].map(|count| evaluator.evaluate(batch(&network, count)).unwrap().scores).into();
-    for count in [1, 130, 7] {
-        evaluator.submit(batch(&network, count)).unwrap();
+        [1, 130, 7].map(|count| one.evaluate(batch(&network, count)).unwrap().scores).into();
+    for evaluator in [&mut one, &mut two] {
+        for count in [1, 130, 7] {
+            evaluator.submit(batch(&network, count)).unwrap();
+        }
+        assert_eq!(evaluator.in_flight(), 3);
+        for expected in &alone {
+            let found = evaluator.wait().unwrap();
+            assert_eq!(found.batch.len(), expected.values.len());
+            assert_eq!(&found.scores, expected);
+        }
+        assert!(matches!(evaluator.wait(), Err(EvalError::NothingInFlight)));
+        assert!(evaluator.evaluate(Batch::default()).unwrap().scores.values.is_empty());
     }
-    assert_eq!(evaluator.in_flight(), 3);
-    for expected in alone {
-        let found = evaluator.wait().unwrap();
-        assert_eq!(found.batch.len(), expected.values.len());
-        assert_eq!(found.scores, expected);
-    }
-    assert!(matches!(evaluator.wait(), Err(EvalError::NothingInFlight)));
-    assert!(evaluator.evaluate(Batch::default()).unwrap().scores.values.is_empty());
 }
 
 #[test]
@@ -151,19 +157,20 @@ fn a_device_that_is_not_there_is_named() {
     assert!(error.contains("vulkan:99"), "{error}");
 }
 
-/// The positions of `tests/games/labelled.txt` with Stockfish's verdict for the side to move in centipawns: self-play of
-/// `batch-first label --games 140 --nodes 200 --max-plies 120`, a game a line, moves in UCI notation, White's verdict behind a
-/// colon.
+/// The positions of `tests/games/labelled.pgn` with Stockfish's verdict for the side to move in centipawns: self-play of
+/// `batch-first label --games 140 --nodes 200 --max-plies 120`.
 fn labelled() -> (Vec<Position>, Vec<f32>) {
     let (mut positions, mut labels) = (Vec::new(), Vec::new());
-    for game in include_str!("../../tests/games/labelled.txt").lines() {
+    let text = include_str!("../../tests/games/labelled.pgn");
+    for moves in text.lines().filter(|line| !line.is_empty() && !line.starts_with('[')) {
         let mut position = Position::default();
-        for text in game.split(' ') {
-            let (mv, label) = text.split_once(':').unwrap_or((text, ""));
-            position.play(board::parse_uci(&position, mv).unwrap());
-            if let Ok(label) = label.parse::<f32>() {
+        for word in moves.split(' ').filter(|word| !word.ends_with('.') && !["*", "{[%eval"].contains(word)) {
+            if let Some(pawns) = word.strip_suffix("]}") {
+                let label = 100.0 * pawns.parse::<f32>().unwrap();
                 labels.push(if position.turn().is_white() { label } else { -label });
                 positions.push(position.clone());
+            } else {
+                position.play(board::parse_san(&position, word).unwrap());
             }
         }
     }
@@ -232,7 +239,12 @@ fn scores_and_ranking_of_played_positions_are_the_processors() {
         assert!(fall.abs() <= 0.001);
         // Half-precision numbers, of which layers are made, cannot do better: their last bit is worth more.
         let limits = if precision.is_some() { [0.1, 0.001, 0.01] } else { [0.8, 0.002, 0.02] };
-        let found = [if precision.is_some() { largest } else { mean }, moves_mean, moves_largest];
-        assert!(found.iter().zip(limits).all(|(found, limit)| *found <= limit), "{found:?}");
+        let differences = [if precision.is_some() { largest } else { mean }, moves_mean, moves_largest];
+        assert!(differences.iter().zip(limits).all(|(found, limit)| *found <= limit), "{differences:?}");
+        let far =
+            found.values.iter().zip(&exact.values).filter(|(found, exact)| (*found - *exact).abs() > 2.0);
+        let far = far.count();
+        println!("{far} of {} values are off by more than two centipawns", positions.len());
+        assert!(far * 100 <= positions.len());
     }
 }

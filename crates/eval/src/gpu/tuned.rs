@@ -7,7 +7,8 @@ use std::{
 };
 
 use cubecl::config::{
-    CubeClRuntimeConfig, RuntimeConfig, cache::CacheConfig, environment::EnvironmentConfig,
+    CubeClRuntimeConfig, RuntimeConfig, cache::CacheConfig, compilation::CompilationConfig,
+    environment::EnvironmentConfig,
 };
 
 use super::SMALLEST;
@@ -25,15 +26,25 @@ fn folder() -> Option<PathBuf> {
     Some(cache.join("batch-first"))
 }
 
-/// Tells the compiler of kernels where to keep them, unless the user has told it.
+/// Tells the compiler of kernels where to keep them and what it found out about them, unless the user has told it. It listens
+/// only before it first looks at a device.
 pub(super) fn keep_kernels() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         let Some(folder) = folder() else { return };
         let environment =
             EnvironmentConfig { path: CacheConfig::Directory(folder), ..EnvironmentConfig::default() };
-        let config = CubeClRuntimeConfig { environment, ..CubeClRuntimeConfig::default() };
-        CubeClRuntimeConfig::try_set(config.override_from_env());
+        // What is not tuned has no store of kernels either.
+        #[cfg(feature = "autotune")]
+        let compilation = CompilationConfig { cache: true, ..CompilationConfig::default() };
+        #[cfg(not(feature = "autotune"))]
+        let compilation = CompilationConfig::default();
+        let config = CubeClRuntimeConfig { environment, compilation, ..CubeClRuntimeConfig::default() };
+        if !CubeClRuntimeConfig::try_set(config.override_from_env()) {
+            tracing::warn!(
+                "a device was opened before the folder for its kernels was known: they are not kept"
+            );
+        }
     });
 }
 
