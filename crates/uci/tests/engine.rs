@@ -68,6 +68,30 @@ fn complaints_are_sentences() {
 }
 
 #[test]
+fn another_device_is_taken_up_and_one_that_is_not_here_refused() {
+    let mut engine = Conversation::start();
+    assert_eq!(engine.ask(""), ["info string material, 1 threads"]);
+    let answers = engine.ask("setoption name Device value vulkan:0");
+    assert_eq!(answers, ["info string material, 1 threads on vulkan:0"]);
+    let answers = engine.ask("setoption name Device value cuda:0").join("\n");
+    assert!(
+        answers.contains("there is no device cuda:0") && answers.contains("of its own choice"),
+        "{answers}"
+    );
+    assert!(engine.ask("setoption name Device value vulkan:0").len() == 1, "it still can be chosen");
+    engine.close();
+
+    // Nor does it leave the engine without a search when it is asked for first.
+    let mut engine = Conversation::start();
+    let answers = engine.ask("setoption name Device value cuda:0").join("\n");
+    assert!(
+        answers.contains("there is no device cuda:0") && answers.contains("material, 1 threads"),
+        "{answers}"
+    );
+    engine.close();
+}
+
+#[test]
 fn strange_limits_are_answered() {
     let mut engine = Conversation::start();
     engine.ask("");

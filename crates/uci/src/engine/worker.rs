@@ -15,6 +15,7 @@ use std::{
 
 use board::{Game, Move, Tablebases};
 use crossbeam_channel::Receiver;
+use eval::Devices;
 use search::{Control, Limits, Outcome, SearchInfo, Settings};
 
 use super::{Built, Factory, output::Output, perft::perft};
@@ -116,11 +117,13 @@ impl Worker {
             Err(reason) => {
                 self.output.note(format!("error: {reason}"));
                 self.refused = Some(options.clone());
-                // A code path or format that this machine lacks should not cost the network or the search too.
-                let plain = Options { path: None, precision: None, ..options.clone() };
+                // A device, code path or format that this machine lacks should not cost the network or the search too.
+                let plain =
+                    Options { devices: Devices::default(), path: None, precision: None, ..options.clone() };
                 let has_plain = self.ready.as_ref().is_some_and(|ready| same_build(&ready.options, &plain));
                 if !same_build(&plain, options) && !has_plain && self.build(&plain).is_ok() {
-                    self.output.note("the engine goes on with the code path and format of its own choice");
+                    self.output
+                        .note("the engine goes on with the device, code path and format of its own choice");
                 } else if self.ready.is_some() {
                     self.output.note("the engine goes on as it was");
                 } else if options.network.is_some() || options.system.is_some() {
@@ -296,8 +299,8 @@ impl Worker {
 
 /// Can a search built for `a` be configured for `b`?
 fn same_build(a: &Options, b: &Options) -> bool {
-    (&a.network, a.system, a.threads, a.algorithm, a.path, a.precision)
-        == (&b.network, b.system, b.threads, b.algorithm, b.path, b.precision)
+    (&a.network, a.system, &a.devices, a.threads, a.algorithm, a.path, a.precision)
+        == (&b.network, b.system, &b.devices, b.threads, b.algorithm, b.path, b.precision)
 }
 
 /// Takes the time between `go` and the start of the search (a network being loaded, an earlier search ending) off

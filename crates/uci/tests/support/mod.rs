@@ -93,7 +93,7 @@ impl Search for MaterialSearch {
     fn clear(&mut self) {}
 }
 
-/// Builds [`MaterialSearch`]; network files whose name contains `bad` are refused.
+/// Builds [`MaterialSearch`]; network files whose name contains `bad` are refused, and NVIDIA's devices.
 pub fn factory() -> Factory {
     Box::new(|options: &Options| {
         if let Some(path) = &options.network
@@ -101,9 +101,14 @@ pub fn factory() -> Factory {
         {
             return Err(format!("cannot use the network file `{}`", path.display()));
         }
+        let device = options.devices.to_string();
+        if device.starts_with("cuda") {
+            return Err(format!("there is no device {device}"));
+        }
+        let place = if device == "auto" { String::new() } else { format!(" on {device}") };
         Ok(Built {
             search: Box::new(MaterialSearch { settings: options.settings.clone() }),
-            description: format!("material, {} threads", options.threads),
+            description: format!("material, {} threads{place}", options.threads),
         })
     })
 }
