@@ -52,5 +52,5 @@ bench-peers *ARGS:
 gpu DEVICE='vulkan:0':
     cargo build --profile gpu-check -p batch-first -p batch-first-eval -p batch-first-train --features batch-first/untuned-wgpu --bins --lib --test burn
     cargo test --profile gpu-check -p batch-first -p batch-first-eval -p batch-first-train --features batch-first/untuned-wgpu --lib gpu::
-    BATCH_FIRST_TRAIN_ON={{DEVICE}} cargo test --profile gpu-check -p batch-first -p batch-first-eval -p batch-first-train --features batch-first/untuned-wgpu --test burn -- devices_that outputs_equal
+    BATCH_FIRST_TRAIN_ON={{DEVICE}} cargo test --profile gpu-check -p batch-first -p batch-first-eval -p batch-first-train --features batch-first/untuned-wgpu --test burn -- devices_that outputs_equal half_precision
     scripts/check_gpu_agreement.sh target/gpu-check/batch-first {{DEVICE}}

@@ -52,7 +52,7 @@ class Layer(nn.Module):
                 first += branch["channels"]
                 weight = tensors[f"{prefix}.branches.{index}.weight"]
                 self.weights.append(nn.Parameter(weight * factor[span, None, None, None]))
-        elif self.kind == "dense":
+        elif self.kind == "dense" and not spec["norm"]:
             self.weight, self.bias = (nn.Parameter(tensors[f"{prefix}.{part}"]) for part in ("weight", "bias"))
         elif self.kind == "conv":
             factor, bias = self.fold(prefix, spec["norm"], spec["channels"], tensors)
@@ -120,6 +120,8 @@ class Net(nn.Module):
 
 
 def theirs(path, states, batch, seconds, device):
+    # All networks are of one class: without this the compiler would give up after a few of them, silently.
+    torch._dynamo.reset()
     description, tensors = read_weights(path)
     exact = Net(description, tensors).to(device)
     network = Net(description, tensors).to(device, torch.bfloat16, memory_format=torch.channels_last)
@@ -191,21 +193,29 @@ def main():
     args = parser.parse_args()
     started = time.monotonic()
     theirs_on = args.device if args.device.startswith("cuda") else "cuda:0"
+    if "," in theirs_on:
+        raise SystemExit("PyTorch's side wants one device")
+    torch.cuda.set_device(theirs_on)
     print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name(theirs_on)}")
     print(f"{'network':<36} {'batch':>6} {'ours/s':>12} {'PyTorch/s':>12} {'ratio':>6} {'bf16 off by':>12}", flush=True)
+    states = {path: states_of(args.program, path) for path in args.network}
+    failed = 0
     # What matters most comes first, should time run out: each line is compiled anew.
     for batch in args.batch or [2048, 512, 8192, 64, 1024, 4096, 256, 128]:
         for path in args.network:
             if time.monotonic() - started > args.limit:
-                raise SystemExit(f"stopped after {args.limit:.0f} s, before {Path(path).stem} in batches of {batch}")
+                print(f"the time is over, before {Path(path).stem} in batches of {batch}")
+                raise SystemExit(failed > 0)
             try:
                 own = ours(args.program, path, batch, args.seconds, args.device)
-                other, off = theirs(path, states_of(args.program, path), batch, args.seconds, theirs_on)
+                other, off = theirs(path, states[path], batch, args.seconds, theirs_on)
             except (subprocess.CalledProcessError, RuntimeError) as error:
+                failed += 1
                 lines = str(getattr(error, "stderr", "") or error).strip().splitlines()
                 print(f"{Path(path).stem:<36} {batch:>6} failed: {lines[-1] if lines else error!r}", flush=True)
                 continue
             print(f"{Path(path).stem:<36} {batch:>6} {own:>12.0f} {other:>12.0f} {own / other:>6.2f} {off:>12.4f}", flush=True)
+    raise SystemExit(failed > 0)
 
 
 if __name__ == "__main__":

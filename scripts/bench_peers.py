@@ -73,6 +73,9 @@ def export(path, head, out):
         return name
 
     def layer(prefix, spec, source):
+        known = spec["layer"] in ("branches", "residual", "append-mean", "conv")
+        if not known or spec.get("activation", "identity") not in ("relu", "identity"):
+            raise SystemExit(f"the peers do not know the layer {spec['layer']} ({spec.get('activation')})")
         if spec["layer"] == "branches":
             widths = [branch["channels"] for branch in spec["branches"]]
             factor, bias = fold(prefix, True, sum(widths))

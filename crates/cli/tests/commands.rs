@@ -121,6 +121,8 @@ fn bad_input_is_one_sentence_and_exit_code_2() {
         &["uci", "--system", "batch-first", "--net", &cockfish],
         &["uci", "--net", &cockfish, "--search", "puct"],
         &["analyze", "--system", "convchess", "--net", &incomplete],
+        &["analyze", "--system", "convchess", "--device", "vulkan:0"],
+        &["bench", "eval", "--net", &incomplete, "--both"],
         &["analyze", "--system", "cockfish", "--net", &incomplete],
         &["analyze", "--system", "batch-first", "--net", &cockfish],
         &["match", "--compare", &incomplete, "internal", "--nodes", "1"],

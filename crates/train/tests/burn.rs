@@ -261,14 +261,15 @@ fn one_batch_is_learned_by_heart_and_a_saved_state_goes_on_the_same() {
 
 /// Convolutions in half precision say nearly the same, and learn; the processor has none.
 #[test]
-#[cfg(feature = "wgpu")]
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
 fn half_precision_learns_one_batch_by_heart() {
     let objectives: [Objective; 2] =
         [HeadKind::Value.into(), Objective { head: HeadKind::Moves, loss: Loss::CrossEntropy, weight: 0.5 }];
     let choice = BatchFirstResidual { filters: 16, blocks: 1 };
     let start = network(Description::batch_first_residual(&choice), 8);
     let batch = policy_examples(16, 12);
-    let name = if device_name().is_cpu() { "vulkan:0".parse().unwrap() } else { device_name() };
+    let card = if cfg!(feature = "wgpu") { "vulkan:0" } else { "cuda:0" };
+    let name = if device_name().is_cpu() { card.parse().unwrap() } else { device_name() };
     let [mut exact, mut mixed] = [false, true].map(|mixed| {
         let devices = BurnDevices::open(&name, mixed).unwrap();
         BurnBackend::new(start.clone(), &objectives, OptimizerSettings::default(), devices).unwrap()

@@ -20,8 +20,8 @@ const LARGEST_FALL_OF_GPU: f64 = 0.001;
 /// Centipawns by which a score of a GPU may be off in single precision, and 99 of 100 in its own number format.
 const LARGEST_DIFFERENCE: f32 = 2.0;
 
-/// The same for logarithms of chances: in single precision, and 99 of 100 in its own number format.
-const LARGEST_DIFFERENCES_OF_CHANCES: [f32; 2] = [0.01, 0.05];
+/// The same for what a policy says of moves, natural logarithms: in single precision, and 99 of 100 in its own number format.
+const LARGEST_DIFFERENCES_OF_POLICY: [f32; 2] = [0.01, 0.05];
 
 /// What `net verify` is asked.
 #[derive(Debug, clap::Args)]
@@ -178,7 +178,7 @@ impl Line {
         let most = if matches!(self.place, Place::Path(..)) { LARGEST_FALL } else { LARGEST_FALL_OF_GPU };
         let [exact, own] = match self.unit {
             "cp" => [LARGEST_DIFFERENCE; 2],
-            _ => LARGEST_DIFFERENCES_OF_CHANCES,
+            _ => LARGEST_DIFFERENCES_OF_POLICY,
         };
         // What is no number is neither a good ranking nor a small difference.
         let falls = self.tau_b.is_some_and(|(_, fall)| fall.is_nan() || fall > most);
@@ -327,11 +327,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         .into());
     }
     if !far_off.is_empty() {
-        let [exact, own] = LARGEST_DIFFERENCES_OF_CHANCES;
+        let [exact, own] = LARGEST_DIFFERENCES_OF_POLICY;
         return Err(Found(format!(
             "{} lowers tau-b of the {} head by more than {LARGEST_FALL_OF_GPU}, or its scores are off by over \
-             {LARGEST_DIFFERENCE} centipawns (any in f32, more than one of 100 in its own number format) or, in logarithms of \
-             chances, by over {exact} (any in f32) or {own} (more than one of 100 in its own)",
+             {LARGEST_DIFFERENCE} centipawns (any in f32, more than one of 100 in its own number format) or, those of a \
+             policy, by over {exact} (any in f32) or {own} (more than one of 100 in its own)",
             args.device.clone().unwrap_or_default(),
             far_off.join(" and the ")
         ))

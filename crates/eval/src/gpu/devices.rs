@@ -69,15 +69,21 @@ fn wgpu_lacks() -> Option<&'static str> {
 }
 
 /// Kernels are compiled by the copy of LLVM in the program, so CUDA's own compiler and headers are not needed; the bodies of
-/// functions such as the hyperbolic tangent come from CUDA's toolkit all the same.
+/// functions such as the hyperbolic tangent and the exponential come from CUDA's toolkit all the same.
 #[cfg(feature = "cuda")]
 fn cuda_lacks() -> Vec<String> {
     let mut lacks = Vec::new();
     if caught(|| Device::enumerate(DeviceType::Cuda).into_vec()).unwrap_or_default().is_empty() {
         lacks.push("CUDA: no device, or no driver of NVIDIA's (Debian: nvidia-driver, libcuda1)".to_owned());
     }
-    let usual = ["/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda", "/usr"];
-    let roots = std::env::var("CUDA_PATH").map_or_else(|_| usual.map(Into::into).to_vec(), |root| vec![root]);
+    // The compiler takes CUDA_PATH, or else the first of these that has the folder.
+    let mut roots = ["/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda", "/usr"].map(Into::into).to_vec();
+    let has_folder = |root: &String| std::path::Path::new(root).join("nvvm/libdevice").is_dir();
+    if let Some(first) =
+        std::env::var("CUDA_PATH").ok().or_else(|| roots.iter().find(|root| has_folder(root)).cloned())
+    {
+        roots = vec![first];
+    }
     if let Some(lack) = toolkit_lacks(&roots) {
         lacks.push(lack);
     }
@@ -95,7 +101,7 @@ fn toolkit_lacks(roots: &[String]) -> Option<String> {
     let is_here = |root: &String| std::path::Path::new(root).join("nvvm/libdevice/libdevice.10.bc").is_file();
     (!roots.iter().any(is_here)).then(|| {
         format!(
-            "CUDA: nvvm/libdevice/libdevice.10.bc is not below {}: networks with a hyperbolic tangent and training want it; it is in \
+            "CUDA: nvvm/libdevice/libdevice.10.bc is not below {}: training, and networks with a hyperbolic tangent, SiLU or GELU, want it; it is in \
              CUDA's toolkit (Debian: nvidia-cuda-toolkit) and in pip's nvidia-cuda-nvcc-cu12, and CUDA_PATH names the folder above nvvm",
             roots.join(", ")
         )

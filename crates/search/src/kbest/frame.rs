@@ -68,7 +68,7 @@ pub(super) struct Frame {
     pub position: Position,
     /// Is its mover in check?
     pub check: bool,
-    /// Its legal moves in generation order, where they were needed; see [`Frame::find_legal`].
+    /// Its legal moves in generation order; empty until somebody needed them.
     legal: Vec<Move>,
     /// Key in memory.
     pub key: u64,
@@ -119,7 +119,7 @@ impl Frame {
         &self.legal
     }
 
-    /// Somebody has found them already, or nobody if there are none.
+    /// Somebody has found them already; none: nobody has.
     pub(super) fn know_legal(&mut self, moves: &[Move]) {
         self.legal.clear();
         self.legal.extend_from_slice(moves);

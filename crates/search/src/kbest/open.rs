@@ -361,7 +361,8 @@ impl Searcher {
             let moves = forcing_moves(&frame.position);
             (moves.clone(), moves)
         } else {
-            (forcing_moves_and_checks(&frame.position), frame.position.legal_moves())
+            frame.find_legal();
+            (forcing_moves_and_checks(&frame.position), frame.legal().iter().copied().collect())
         };
         if !frame.check {
             let (rules, tables) = (self.selectivity, self.tables.as_deref());
