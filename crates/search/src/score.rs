@@ -85,7 +85,8 @@ pub(crate) fn log_chances(logits: &[f32]) -> impl ExactSizeIterator<Item = Value
 pub(crate) fn exp_of_negative(x: f32) -> f32 {
     // Added to a small number, leaves the nearest integer in the low bits.
     const SHIFT: f32 = 12_582_912.0;
-    let power = x.min(0.0).max(-80.0) * std::f32::consts::LOG2_E;
+    let x = if x < 0.0 { x.max(-80.0) } else { 0.0 };
+    let power = x * std::f32::consts::LOG2_E;
     let shifted = power + SHIFT;
     let rest = (power - (shifted - SHIFT)) * std::f32::consts::LN_2;
     let series = 1.0 / 120.0 + rest * (1.0 / 720.0);
