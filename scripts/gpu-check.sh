@@ -26,7 +26,7 @@ fi
 lab="$(mktemp -d)"
 trap 'rm -rf "$lab"' EXIT
 # Functions such as the hyperbolic tangent come from CUDA's toolkit; Triton's package, which PyTorch brings, holds them, too.
-if [ "$feature" = cuda ] && [ -z "${CUDA_PATH:-}" ] && ! compgen -G '/usr/*/cuda/nvvm/libdevice/libdevice.10.bc' > /dev/null; then
+if [ "$feature" = cuda ] && timeout 60 "$program" doctor 2> /dev/null | grep -q libdevice; then
     found="$(python3 -c 'import pathlib, triton; print(next(pathlib.Path(triton.__file__).parent.rglob("libdevice.10.bc")))' 2> /dev/null)"
     if [ -n "$found" ]; then
         mkdir -p "$lab/cuda/nvvm/libdevice"
@@ -49,9 +49,7 @@ must() {
     timeout $((left < most ? left : most)) "$@" || failed+=("exit code $?: $*")
 }
 # All whose heads give scores: the selectors of networks/convchess.safetensors run on the processor only.
-has_scores=(batch-first batch-first-residual cockfish batch-first-original convchess-attacks convchess-single)
-networks=("${has_scores[@]/%/.safetensors}")
-networks=("${networks[@]/#/networks/}")
+networks=(networks/{batch-first,batch-first-residual,cockfish,batch-first-original,convchess-attacks,convchess-single}.safetensors)
 
 {
 step "Devices"
