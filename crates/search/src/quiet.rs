@@ -41,10 +41,10 @@ pub(crate) fn forcing_moves(position: &Position) -> MoveList {
     moves
 }
 
-/// The same and every quiet check: some of them mate.
-pub(crate) fn forcing_moves_and_checks(position: &Position) -> MoveList {
+/// The same and every quiet check among the position's `legal` moves: some of them mate.
+pub(crate) fn forcing_moves_and_checks(position: &Position, legal: &[Move]) -> MoveList {
     let mut moves = forcing_moves(position);
-    for mv in position.legal_moves() {
+    for &mv in legal {
         if !moves.contains(&mv) && position.after(mv).is_check() {
             moves.push(mv);
         }

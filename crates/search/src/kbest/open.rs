@@ -1,6 +1,6 @@
 //! How a position comes into a pass: rules and memory first, then its value or its move scores, then its moves.
 
-use board::{Move, Position};
+use board::{Move, MoveList, Position};
 use nets::MoveScores;
 
 use super::{
@@ -66,8 +66,7 @@ impl Searcher {
     pub(super) fn ask_moves(&mut self, root: &Root<'_>, reference: FrameRef, memory: &Memory) {
         let Some(frame) = self.frames.get_mut(reference) else { return };
         frame.find_legal();
-        let Some(frame) = self.frames.get(reference) else { return };
-        let moves = frame.legal();
+        let (frame, moves) = (&*frame, frame.legal());
         let Some(scores) = memory.scores(frame.position.key(), moves.len()) else {
             self.pending.push(Pending { frame: reference, ask: Ask::Moves });
             return;
@@ -362,7 +361,8 @@ impl Searcher {
             (moves.clone(), moves)
         } else {
             frame.find_legal();
-            (forcing_moves_and_checks(&frame.position), frame.legal().iter().copied().collect())
+            let legal = MoveList::from_iter(frame.legal().iter().copied());
+            (forcing_moves_and_checks(&frame.position, &legal), legal)
         };
         if !frame.check {
             let (rules, tables) = (self.selectivity, self.tables.as_deref());
