@@ -220,11 +220,11 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
         networks.push(Network { name: name.clone(), ..network });
     }
     // Other heads give no scores.
-    let scores = |network: &Network| -> Vec<HeadKind> {
+    let scored_heads = |network: &Network| -> Vec<HeadKind> {
         let kinds = network.description.heads.iter().map(|head| head.kind);
         kinds.filter(|kind| matches!(kind, HeadKind::Value | HeadKind::Moves)).collect()
     };
-    if let Some(network) = networks.iter().find(|network| scores(network).is_empty()) {
+    if let Some(network) = networks.iter().find(|network| scored_heads(network).is_empty()) {
         bail!(
             "the network `{}` has neither a value nor a moves head: there are no scores to time",
             network.name
@@ -244,7 +244,7 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
     }
     for network in networks {
         let network = Arc::new(network);
-        let kinds = scores(&network);
+        let kinds = scored_heads(&network);
         let asked: Vec<Vec<HeadKind>> = if args.both {
             vec![kinds]
         } else {
