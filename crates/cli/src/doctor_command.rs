@@ -35,12 +35,13 @@ fn tolerance(precision: Precision) -> f32 {
 /// The GPUs that this program can use, and what others want.
 #[cfg(feature = "gpu-kernels")]
 fn gpus() -> Vec<String> {
-    let line = |device: eval::gpu::Listed| {
+    let line = |device: &eval::gpu::Listed| {
         let kind = if device.is_card { "" } else { ", no card: only on demand" };
         format!("{:<9} {}{kind}", device.name.to_string(), device.model)
     };
-    let mut lines: Vec<String> = eval::gpu::list().into_iter().map(line).collect();
-    lines.extend(eval::gpu::lacks().into_iter().map(|what| format!("missing: {what}")));
+    let found = eval::gpu::list();
+    let lacks = eval::gpu::lacks(&found).into_iter().map(|what| format!("missing: {what}"));
+    let mut lines: Vec<String> = found.iter().map(line).chain(lacks).collect();
     for (name, is_there) in [("cuda", cfg!(feature = "cuda")), ("wgpu", cfg!(feature = "untuned-wgpu"))] {
         if !is_there {
             lines.push(format!("not looked for: {name}; build with `--features {name}`"));

@@ -47,56 +47,40 @@ pub fn first_card() -> Option<DeviceName> {
     list().into_iter().find(|device| device.is_card).map(|device| device.name)
 }
 
-/// What is missing to use GPUs, with how to get it; empty where nothing is.
+/// What is missing to use GPUs where these were found, with how to get it; empty where nothing is.
+///
+/// CUDA's kernels are compiled by the copy of LLVM in the program, so CUDA's own compiler and headers are not needed; the bodies of
+/// functions such as the hyperbolic tangent and the exponential come from its toolkit all the same.
 #[must_use]
-pub fn lacks() -> Vec<String> {
-    keep_kernels();
-    wgpu_lacks().map(str::to_owned).into_iter().chain(cuda_lacks()).collect()
-}
-
-#[cfg(feature = "wgpu")]
-fn wgpu_lacks() -> Option<&'static str> {
-    let found = caught(|| Device::enumerate(DeviceType::Wgpu).into_vec()).unwrap_or_default();
-    found.is_empty().then_some(
-        "Vulkan, Metal or DirectX 12: no driver answers (Debian: libvulkan1 and the card's driver; mesa-vulkan-drivers for AMD's, \
-         Intel's, and for software that plays a card)",
-    )
-}
-
-#[cfg(not(feature = "wgpu"))]
-fn wgpu_lacks() -> Option<&'static str> {
-    None
-}
-
-/// Kernels are compiled by the copy of LLVM in the program, so CUDA's own compiler and headers are not needed; the bodies of
-/// functions such as the hyperbolic tangent and the exponential come from CUDA's toolkit all the same.
-#[cfg(feature = "cuda")]
-fn cuda_lacks() -> Vec<String> {
+pub fn lacks(found: &[Listed]) -> Vec<String> {
     let mut lacks = Vec::new();
-    if caught(|| Device::enumerate(DeviceType::Cuda).into_vec()).unwrap_or_default().is_empty() {
-        lacks.push("CUDA: no device, or no driver of NVIDIA's (Debian: nvidia-driver, libcuda1)".to_owned());
+    if cfg!(feature = "wgpu") && !found.iter().any(|device| matches!(device.name, DeviceName::Wgpu(_))) {
+        lacks.push(
+            "Vulkan, Metal or DirectX 12: no driver answers (Debian: libvulkan1 and the card's driver; mesa-vulkan-drivers for \
+             AMD's, Intel's, and for software that plays a card)"
+                .to_owned(),
+        );
     }
-    // The compiler takes CUDA_PATH, or else the first of these that has the folder.
-    let mut roots = ["/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda", "/usr"].map(Into::into).to_vec();
-    let has_folder = |root: &String| std::path::Path::new(root).join("nvvm/libdevice").is_dir();
-    if let Some(first) =
-        std::env::var("CUDA_PATH").ok().or_else(|| roots.iter().find(|root| has_folder(root)).cloned())
-    {
-        roots = vec![first];
-    }
-    if let Some(lack) = toolkit_lacks(&roots) {
-        lacks.push(lack);
+    if cfg!(feature = "cuda") {
+        if !found.iter().any(|device| matches!(device.name, DeviceName::Cuda(_))) {
+            lacks.push(
+                "CUDA: no device, or no driver of NVIDIA's (Debian: nvidia-driver, libcuda1)".to_owned(),
+            );
+        }
+        lacks.extend(toolkit_lacks(&toolkit_folders()));
     }
     lacks
 }
 
-#[cfg(not(feature = "cuda"))]
-fn cuda_lacks() -> Vec<String> {
-    Vec::new()
+/// Where CUDA's toolkit is looked for: the compiler takes `CUDA_PATH`, or else the first of these that has the folder.
+fn toolkit_folders() -> Vec<String> {
+    let usual = ["/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda", "/usr"].map(str::to_owned);
+    let has_folder = |root: &&String| std::path::Path::new(root).join("nvvm/libdevice").is_dir();
+    let chosen = std::env::var("CUDA_PATH").ok().or_else(|| usual.iter().find(has_folder).cloned());
+    chosen.map_or(usual.to_vec(), |root| vec![root])
 }
 
 /// What these folders lack of CUDA's toolkit; only one of them needs to hold it.
-#[cfg(any(feature = "cuda", test))]
 fn toolkit_lacks(roots: &[String]) -> Option<String> {
     let is_here = |root: &String| std::path::Path::new(root).join("nvvm/libdevice/libdevice.10.bc").is_file();
     (!roots.iter().any(is_here)).then(|| {
