@@ -43,6 +43,14 @@ impl Limits {
         self.search_moves.is_empty() || self.search_moves.contains(&mv)
     }
 
+    /// Is this a move of a game (a clock, a time or a number of evaluations, thinking in the opponent's time included), rather
+    /// than an analysis?
+    #[must_use]
+    pub fn is_move_to_play(&self) -> bool {
+        let is_limited = self.clock.is_some() || self.movetime.is_some() || self.nodes.is_some();
+        is_limited && !self.infinite && self.mate.is_none() && self.search_moves.is_empty()
+    }
+
     /// The last depth to search: a mate in n moves is seen at depth 2n - 1.
     pub(crate) fn last_depth(&self) -> u32 {
         let depth = self.depth.unwrap_or(LARGEST_DEPTH).min(LARGEST_DEPTH);

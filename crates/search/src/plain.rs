@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
-use board::{CastlingMode, Color, Position, Role, Setup, Square, to_uci};
+use board::{CastlingMode, Color, Move, Position, Role, Setup, Square, to_uci};
 use eval::{Answered, Batch, EvalError, Evaluator, Mock};
 
 use crate::{
+    kbest::opponent::reply_cost,
     quiet::forcing_moves,
     rules,
-    score::{INFINITY, MATE, Value, from_child, from_evaluation},
+    score::{INFINITY, MATE, Value, from_child, from_child_less, from_evaluation, log_chances},
 };
 
 /// A small deterministic generator (SplitMix64).
@@ -55,9 +56,28 @@ pub(crate) fn small_position(dice: &mut Dice, pieces: usize) -> Position {
 pub(crate) struct Plain {
     pub evaluator: Mock,
     pub leaves: HashMap<u64, Value>,
+    /// What unlikely replies count less ([`crate::Settings::opponent_errors`]).
+    pub errors: Value,
 }
 
 impl Plain {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { evaluator: Mock::new(seed), leaves: HashMap::new(), errors: 0 }
+    }
+
+    /// What each move counts less than it is worth, so many plies from the root.
+    fn costs(&mut self, position: &Position, moves: &[Move], ply: usize) -> Vec<Value> {
+        if ply.is_multiple_of(2) || self.errors == 0 {
+            return vec![0; moves.len()];
+        }
+        let mut batch = Batch::default();
+        batch.push(position, false, moves);
+        let chances: Vec<Value> =
+            log_chances(&self.evaluator.evaluate(batch).unwrap().scores.moves).collect();
+        let likeliest = chances.iter().copied().max().unwrap() as i16;
+        chances.iter().map(|&chance| reply_cost(self.errors, likeliest, chance as i16)).collect()
+    }
+
     fn evaluation(&mut self, position: &Position) -> Value {
         let mut batch = Batch::default();
         batch.push(position, true, &[]);
@@ -98,10 +118,12 @@ impl Plain {
         if depth == 0 {
             return self.leaf(position);
         }
+        let costs = self.costs(position, &moves, path.len());
         path.push(position.key());
         let value = moves
             .iter()
-            .map(|&mv| from_child(self.value(&position.after(mv), depth - 1, path)))
+            .zip(costs)
+            .map(|(&mv, cost)| from_child_less(self.value(&position.after(mv), depth - 1, path), cost))
             .fold(-INFINITY, Value::max);
         path.pop();
         value

@@ -49,6 +49,18 @@ pub(crate) fn child_separator(separator: Value) -> Value {
     1 - smallest
 }
 
+/// As [`from_child`], for a move that counts `cost` centipawns less than it is worth; what is certain counts in full.
+pub(crate) fn from_child_less(child: Value, cost: Value) -> Value {
+    let value = from_child(child);
+    if value.abs() > LARGEST_VALUE { value } else { (value - cost).max(-LARGEST_VALUE) }
+}
+
+/// As [`child_separator`], the inverse of [`from_child_less`].
+pub(crate) fn child_separator_less(separator: Value, cost: Value) -> Value {
+    let is_certain = separator > LARGEST_VALUE || separator <= -LARGEST_VALUE;
+    child_separator(if is_certain { separator } else { (separator + cost).min(LARGEST_VALUE + 1) })
+}
+
 /// The value for the side to move of a position with this winner, as the endgame tables have it.
 pub(crate) fn from_winner(winner: Option<Color>, turn: Color) -> Value {
     match winner {
@@ -136,6 +148,13 @@ mod tests {
                     child < child_separator(separator),
                     "child {child}, separator {separator}"
                 );
+                for cost in [0, 1, 60] {
+                    assert_eq!(
+                        from_child_less(child, cost) >= separator,
+                        child < child_separator_less(separator, cost),
+                        "child {child}, separator {separator}, cost {cost}"
+                    );
+                }
             }
         }
     }

@@ -16,6 +16,10 @@ pub struct Settings {
     /// For systems that choose by chance, in hundredths: 0 for always the likeliest move, 100 for each as often as its
     /// chance says.
     pub temperature: u32,
+    /// How far the opponent is from perfect, for the K-best-first search of a move that is to be played
+    /// ([`crate::Limits::is_move_to_play`]) on a network with a policy: centipawns by which a reply counts less for each unit of the
+    /// natural logarithm by which its chance is below that of the likeliest reply, 60 at most. 0: every reply is found.
+    pub opponent_errors: i32,
     /// Number of lines.
     pub multipv: usize,
     /// Endgame tables: what they decide is not evaluated.
@@ -31,6 +35,7 @@ impl Default for Settings {
             hash_mib: 256,
             quiet_leaves: true,
             temperature: 0,
+            opponent_errors: 0,
             multipv: 1,
             tables: None,
             move_overhead: Duration::from_millis(10),

@@ -19,6 +19,9 @@ pub const EMBEDDED: &str = "<embedded>";
 /// Shown for a file or folder that is not set.
 pub const EMPTY: &str = "<empty>";
 
+/// Of [`Settings`], unless set: what won games against a search that expects every reply to be found.
+const OPPONENT_ERRORS: i32 = 15;
+
 /// Every option with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -55,7 +58,7 @@ impl Default for Options {
             devices: Devices::default(),
             path: None,
             precision: None,
-            settings: Settings::default(),
+            settings: Settings { opponent_errors: OPPONENT_ERRORS, ..Settings::default() },
             book: None,
             own_book: false,
             ponder: false,
@@ -92,6 +95,7 @@ enum Name {
     Search,
     QuietLeaves,
     Temperature,
+    OpponentErrors,
     Device,
     Cpu,
     Precision,
@@ -102,7 +106,7 @@ enum Name {
 /// What stands for no wish.
 const AUTOMATIC: &str = "auto";
 
-const TABLE: [(&str, Name, Kind); 20] = [
+const TABLE: [(&str, Name, Kind); 21] = [
     ("Hash", Name::Hash, Kind::Spin { least: 1, most: 65_536 }),
     ("Clear Hash", Name::ClearHash, Kind::Button),
     ("Threads", Name::Threads, Kind::Spin { least: 1, most: 256 }),
@@ -122,6 +126,7 @@ const TABLE: [(&str, Name, Kind); 20] = [
     ),
     ("Quiet Leaves", Name::QuietLeaves, Kind::Check),
     ("Temperature", Name::Temperature, Kind::Spin { least: 0, most: 1000 }),
+    ("Opponent Errors", Name::OpponentErrors, Kind::Spin { least: 0, most: 100 }),
     ("Device", Name::Device, Kind::Text),
     ("CPU", Name::Cpu, Kind::Combo(&[AUTOMATIC, "amx", "avx512", "avx2", "portable"])),
     ("Precision", Name::Precision, Kind::Combo(&[AUTOMATIC, "f16", "bf16", "f32", "int8"])),
@@ -266,6 +271,7 @@ impl Options {
             Name::MultiPv => self.settings.multipv = number as usize,
             Name::Batch => self.settings.batch = number as usize,
             Name::Temperature => self.settings.temperature = number as u32,
+            Name::OpponentErrors => self.settings.opponent_errors = number as i32,
             _ => self.settings.move_overhead = Duration::from_millis(number),
         }
     }
@@ -293,6 +299,7 @@ impl Options {
             Name::Search => self.algorithm.map_or(AUTOMATIC, Algorithm::name).to_owned(),
             Name::QuietLeaves => self.settings.quiet_leaves.to_string(),
             Name::Temperature => self.settings.temperature.to_string(),
+            Name::OpponentErrors => self.settings.opponent_errors.to_string(),
             Name::Device => self.devices.to_string(),
             Name::Cpu => self.path.map_or(AUTOMATIC, CpuPath::name).to_owned(),
             Name::Precision => self.precision.map_or(AUTOMATIC, Precision::name).to_owned(),

@@ -167,7 +167,7 @@ fn program_with(program: &str, options: Vec<(String, String)>) -> anyhow::Result
 /// A search over a network with the options of our UCI engine, and a hash of the network's file.
 fn in_process(program: &str, options: &[(&str, &str)]) -> anyhow::Result<(SearchFactory, u64)> {
     let defaults = EngineArgs { hash: Some(HASH), ..EngineArgs::default() };
-    let mut settings: Options = defaults.options(1)?;
+    let mut settings: Options = defaults.player_options()?;
     let mut hasher = DefaultHasher::new();
     if program != INTERNAL {
         settings.network = Some(program.into());

@@ -1,7 +1,5 @@
 //! Alpha-beta against plain negamax, and against mates that are known.
 
-use std::collections::HashMap;
-
 use board::{Game, to_uci};
 use eval::Mock;
 use nets::MoveScores;
@@ -25,7 +23,7 @@ fn value_and_best_move_equal_plain_negamax() {
     for seed in 0..120 {
         let position = small_position(&mut Dice(seed), 5);
         let game = Game::new(position.clone());
-        let mut plain = Plain { evaluator: Mock::new(seed), leaves: HashMap::new() };
+        let mut plain = Plain::new(seed);
         for depth in 1..=3 {
             let expected = plain.root(&position, depth);
             let best = expected.values().copied().max().unwrap();

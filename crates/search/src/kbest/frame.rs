@@ -29,6 +29,8 @@ pub(super) struct Link {
     pub edge: u8,
     /// Is the move searched to less than its full depth?
     pub reduced: bool,
+    /// What the move counts less than it is worth.
+    pub cost: Value,
 }
 
 /// One move of an open position.
@@ -40,6 +42,8 @@ pub(super) struct Edge {
     /// Centipawns for the mover after the move, as the move head sees it, or hundredths of the logarithm of the move's
     /// chance (a policy); `i16::MAX` where only forcing moves are looked at.
     pub score: i16,
+    /// What the move counts less than it is worth, in centipawns: the opponent may not find it.
+    pub cost: Value,
 }
 
 impl Edge {
@@ -314,8 +318,10 @@ mod tests {
         let reference = frames.add(position, false, 0, 32, 0, 1);
         let frame = frames.get_mut(reference).unwrap();
         // Chances of 60 %, 30 % and 5 %.
-        frame.edges =
-            (0..).zip([-51, -120, -300]).map(|(index, score)| Edge { mv: moves[0], index, score }).collect();
+        frame.edges = (0..)
+            .zip([-51, -120, -300])
+            .map(|(index, score)| Edge { mv: moves[0], index, score, cost: 0 })
+            .collect();
         assert_eq!(frame.doubt(Some(300)), 0, "the first move is needed");
         frame.advance();
         let doubts = [-300, 0, 300].map(|value| frame.doubt(Some(value)));

@@ -7,6 +7,7 @@ mod driver;
 mod flight;
 mod frame;
 mod open;
+pub(crate) mod opponent;
 mod pass;
 mod pool;
 #[cfg(test)]
@@ -22,12 +23,13 @@ use crate::{
     memory::{Bounds, Memory, NO_MOVE},
     quiet::{exchange, forcing_moves},
     rules::ended,
-    score::{MATE, MATE_BOUND, Value, child_separator, to_score, wdl},
+    score::{MATE, MATE_BOUND, Value, child_separator_less, to_score, wdl},
     selectivity::{PLY, Selectivity},
     time::{TO_BEGIN_A_PLY, TO_BEGIN_HALF_A_PLY, Watch},
     view::View,
 };
 use driver::Driver;
+use opponent::reply_cost;
 use pass::{Context, Deadline, PassEnd, Root, Searcher, memory_key};
 use pool::Order;
 
@@ -200,7 +202,7 @@ impl KBest {
         let mut position = root.after(first);
         let mut seen = vec![root.key(), position.key()];
         // The first move reaches the separator if the reply misses that of the child, and so on.
-        let mut question = Question { depth, separator: lower, reaches: true }.of_child();
+        let mut question = Question { depth, separator: lower, reaches: true }.of_child(0);
         let mut answer = self.answer(&position, question);
         while let Some(bounds) = answer
             && line.len() < LARGEST_DEPTH as usize
@@ -211,25 +213,37 @@ impl KBest {
                 break; // Declining every capture is best.
             }
             let moves = if leaf { forcing_moves(&position) } else { position.legal_moves() };
-            question = question.of_child();
-            let named = moves.get(usize::from(bounds.best));
-            let mut candidates = named.into_iter().chain(&moves).map(|&mv| (mv, position.after(mv)));
-            let next = candidates.clone().find_map(|(mv, next)| {
+            let may_err = !leaf && opponent::is_to_move(line.len());
+            let errors = if may_err { self.searcher.opponent_errors } else { 0 };
+            let scores =
+                self.memory.scores(position.key(), moves.len()).filter(|_| errors > 0).unwrap_or(&[]);
+            let likeliest = scores.iter().copied().max().unwrap_or_default();
+            let cost =
+                |index: usize| scores.get(index).map_or(0, |&score| reply_cost(errors, likeliest, score));
+            let named = Some(usize::from(bounds.best)).filter(|&best| best < moves.len());
+            let mut candidates = named.into_iter().chain(0..moves.len()).map(|index| {
+                let mv = moves[index];
+                (mv, position.after(mv), question.of_child(cost(index)))
+            });
+            let next = candidates.clone().find_map(|(mv, next, question)| {
                 if seen.contains(&next.key()) {
-                    return question.is_borne_out(0, 0).then_some((mv, next, None));
+                    return question.is_borne_out(0, 0).then_some((mv, next, question, None));
                 }
                 if let Some(value) = ended(&next, self.settings.tables.as_deref()) {
-                    return question.is_borne_out(value, value).then_some((mv, next, None));
+                    return question.is_borne_out(value, value).then_some((mv, next, question, None));
                 }
                 let bounds = self.answer(&next, question)?;
-                Some((mv, next, Some(bounds)))
+                Some((mv, next, question, Some(bounds)))
             });
             // Where every move misses the separator, any will do.
-            let any = || candidates.next().filter(|_| question.reaches).map(|(mv, next)| (mv, next, None));
-            let Some((mv, next, its_answer)) = next.or_else(any) else { break };
+            let any = || {
+                let (mv, next, question) = candidates.next()?;
+                question.reaches.then_some((mv, next, question, None))
+            };
+            let Some((mv, next, its_question, its_answer)) = next.or_else(any) else { break };
             line.push(mv);
             seen.push(next.key());
-            (position, answer) = (next, its_answer);
+            (position, question, answer) = (next, its_question, its_answer);
         }
         line
     }
@@ -284,6 +298,13 @@ impl Search for KBest {
     ) -> Result<Outcome, EvalError> {
         let mut watch = Watch::new(limits, self.settings.move_overhead, control);
         self.searcher.tables.clone_from(&self.settings.tables);
+        let has_policy = self.calibration.move_scores == MoveScores::Policy;
+        let errors = if has_policy && limits.is_move_to_play() { self.settings.opponent_errors } else { 0 };
+        if self.searcher.opponent_errors != errors {
+            // Bounds with other costs only order moves.
+            self.searcher.opponent_errors = errors;
+            self.known_game.clear();
+        }
         self.take_up(game);
         let selectivity = self.searcher.selectivity;
         if limits.mate.is_some() && selectivity != Selectivity::NONE {
@@ -333,9 +354,10 @@ struct Question {
 }
 
 impl Question {
-    fn of_child(self) -> Self {
+    /// The same question after a move that counts `cost` less than it is worth.
+    fn of_child(self, cost: Value) -> Self {
         let depth = (self.depth - PLY).max(0);
-        Self { depth, separator: child_separator(self.separator), reaches: !self.reaches }
+        Self { depth, separator: child_separator_less(self.separator, cost), reaches: !self.reaches }
     }
 
     fn is_borne_out(self, lower: Value, upper: Value) -> bool {

@@ -5,6 +5,7 @@ use nets::MoveScores;
 
 use super::{
     frame::{Edge, Frame, FrameRef, Link, State},
+    opponent::{self, reply_cost},
     pass::{Ask, News, PROVEN, Pending, Root, Searcher, frame_key, memory_key},
     pool::{Order, Ticket},
 };
@@ -12,7 +13,7 @@ use crate::{
     memory::{Bounds, Memory},
     quiet::{exchange, forcing_moves, forcing_moves_and_checks},
     rules,
-    score::{INFINITY, MATE, Value, child_separator, from_winner},
+    score::{INFINITY, MATE, Value, child_separator_less, from_winner},
     selectivity::{PLY, Selectivity, Verdict},
 };
 
@@ -73,8 +74,9 @@ impl Searcher {
         };
         let is_root = frame.ply == 0;
         let first = memory.best_move(frame.key);
-        let (separator, depth) = (child_separator(frame.separator), (frame.depth - PLY).max(0));
+        let depth = (frame.depth - PLY).max(0);
         let reaches = |edge: &Edge| {
+            let separator = child_separator_less(frame.separator, edge.cost);
             let key = memory_key(&frame.position.after(edge.mv));
             memory
                 .answer(key, depth, self.deeper_answers.then_some(depth), |known| known.upper < separator)
@@ -89,10 +91,16 @@ impl Searcher {
             u32::from(index != first) << 24 | falling << 8 | u32::from(index)
         }));
         order.sort_unstable();
+        // Leaves count every reply in full: what they learn holds for every root.
+        let may_err = frame.depth > 0 && opponent::is_to_move(frame.ply.into());
+        let errors = if may_err { self.opponent_errors } else { 0 };
+        let likeliest = scores.iter().copied().max().unwrap_or_default();
         let mut edges = std::mem::take(&mut self.spare_edges);
         edges.extend(order.iter().map(|&place| {
             let index = place as u8;
-            Edge { mv: moves[usize::from(index)], index, score: scores[usize::from(index)] }
+            let score = scores[usize::from(index)];
+            let cost = reply_cost(errors, likeliest, score);
+            Edge { mv: moves[usize::from(index)], index, score, cost }
         }));
         let known = edges.iter().take(if is_root { 0 } else { LOOKED_UP }).position(reaches);
         if let Some(place) = known {
@@ -155,7 +163,7 @@ impl Searcher {
         let (opened, reduced) = self.open_move(root, reference, edge, wish, level, memory);
         match opened {
             Opened::Known(lower, upper) => {
-                let parent = Link { frame: reference, edge: edge.index, reduced };
+                let parent = Link { frame: reference, edge: edge.index, reduced, cost: edge.cost };
                 self.news.push(News { parent, child: None, lower, upper });
             }
             Opened::Frame(child) => {
@@ -165,7 +173,7 @@ impl Searcher {
                     if frame.parents.is_empty() {
                         frame.root_edge = root_edge.unwrap_or(edge.index);
                     }
-                    frame.parents.push(Link { frame: reference, edge: edge.index, reduced });
+                    frame.parents.push(Link { frame: reference, edge: edge.index, reduced, cost: edge.cost });
                 }
                 let Some(frame) = self.frames.get_mut(reference) else { return true };
                 frame.children.push(child);
@@ -210,7 +218,7 @@ impl Searcher {
     ) -> (Opened, bool) {
         let Some(frame) = self.frames.get(parent) else { return (Opened::Known(-INFINITY, INFINITY), false) };
         let position = frame.position.after(edge.mv);
-        let separator = child_separator(frame.separator);
+        let separator = child_separator_less(frame.separator, edge.cost);
         let wish = if wish != Wish::Full && position.is_check() { Wish::Full } else { wish };
         let depth = match wish {
             Wish::Skip => return (Opened::Known(separator, INFINITY), false),
@@ -385,8 +393,9 @@ impl Searcher {
             |mv: &Move| legal.iter().position(|other| other == mv).and_then(|place| u8::try_from(place).ok());
         let bounds = (frame.lower, frame.upper);
         let mut edges = std::mem::take(&mut self.spare_edges);
-        edges
-            .extend(moves.iter().filter_map(|mv| Some(Edge { mv: *mv, index: place(mv)?, score: i16::MAX })));
+        edges.extend(
+            moves.iter().filter_map(|mv| Some(Edge { mv: *mv, index: place(mv)?, score: i16::MAX, cost: 0 })),
+        );
         let is_settled = edges.is_empty();
         self.set_edges(reference, edges);
         is_settled.then_some(bounds)

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     memory::{Bounds, Memory, NO_MOVE},
-    score::{INFINITY, MATE_BOUND, Value, from_child},
+    score::{INFINITY, MATE_BOUND, Value, from_child_less},
     selectivity::{PLY, Selectivity},
     view::View,
 };
@@ -120,6 +120,9 @@ pub(super) struct Searcher {
     pub(super) frame_limit: usize,
     /// How late moves are treated.
     pub selectivity: Selectivity,
+    /// What unlikely replies count less for the opponent: [`reply_cost`](super::opponent::reply_cost); 0 for a perfect one, and without
+    /// a policy.
+    pub opponent_errors: Value,
     /// Use what was found at a larger depth, proven mates too: more than a search of this depth could see.
     pub deeper_answers: bool,
     /// What the bins of the pool mean.
@@ -197,6 +200,7 @@ impl Searcher {
             flights: Flights::default(),
             frame_limit: (bytes / 2 / Frames::TYPICAL_BYTES).max(64),
             selectivity: Selectivity::default(),
+            opponent_errors: 0,
             deeper_answers: true,
             order: Order::Need,
             quiet_leaves: true,
@@ -344,15 +348,14 @@ impl Searcher {
 
     /// Works through the news; the root's bounds once it closes.
     fn back_up(&mut self, root: &Root<'_>, top: FrameRef, memory: &mut Memory) -> Option<Bounds> {
-        while let Some(News { parent: Link { frame: reference, edge, reduced }, child, lower, upper }) =
-            self.news.pop()
-        {
+        while let Some(News { parent, child, lower, upper }) = self.news.pop() {
+            let Link { frame: reference, edge, reduced, cost } = parent;
             let Some(frame) = self.frames.get_mut(reference) else { continue };
             if let Some(child) = child {
                 // Only now: a parent is exhausted when its last child's result has arrived.
                 frame.children.retain(|&other| other != child);
             }
-            let (at_least, at_most) = (from_child(upper), from_child(lower));
+            let (at_least, at_most) = (from_child_less(upper, cost), from_child_less(lower, cost));
             if reduced && at_least >= frame.separator && at_least <= MATE_BOUND {
                 // Better than a late move should be: look again at full depth.
                 let place = frame.edges.iter().position(|other| other.index == edge);

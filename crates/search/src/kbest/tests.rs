@@ -49,7 +49,7 @@ fn compare(positions: std::ops::Range<u64>, depths: std::ops::RangeInclusive<u32
                 for seed in part {
                     let position = small_position(&mut Dice(seed), pieces);
                     let game = Game::new(position.clone());
-                    let mut plain = Plain { evaluator: Mock::new(seed), leaves: HashMap::new() };
+                    let mut plain = Plain::new(seed);
                     for depth in depths.clone() {
                         let expected = plain.root(&position, depth);
                         // How much of a batch may be filled with doubtful work is the evaluator's wish, and how many are in
@@ -99,12 +99,35 @@ fn one_line_finds_the_value_and_a_best_move() {
     for seed in 0..200 {
         let position = small_position(&mut Dice(seed), 5);
         let game = Game::new(position.clone());
-        let expected = Plain { evaluator: Mock::new(seed), leaves: HashMap::new() }.root(&position, 3);
+        let expected = Plain::new(seed).root(&position, 3);
         let best = expected.values().copied().max().unwrap();
         for batch in [1, 64] {
             let lines = lines_of(&mut kbest(seed, batch, 1), &game, 3);
             assert_eq!(lines[0].score, to_score(best), "{}", position.fen());
             assert_eq!(expected[&to_uci(&position, lines[0].pv[0])], best, "{}", position.fen());
+        }
+    }
+}
+
+/// Unlikely replies count less where a move is to be played, exactly as in negamax that takes it off; in an analysis they do not, also
+/// right after such a search.
+#[test]
+fn replies_that_are_easily_missed_count_less() {
+    for seed in (1..200).step_by(2) {
+        let position = small_position(&mut Dice(seed), 4);
+        let game = Game::new(position.clone());
+        let mut search = kbest(seed, 8, usize::MAX);
+        let settings = Settings { opponent_errors: 40, ..search.settings.clone() };
+        search.configure(&settings);
+        let depth = Limits { depth: Some(3), ..Limits::default() };
+        for (limits, errors) in [(Limits { nodes: Some(1 << 40), ..depth.clone() }, 40), (depth, 0)] {
+            let expected = Plain { errors, ..Plain::new(seed) }.root(&position, 3);
+            let lines = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap().lines;
+            assert_eq!(lines.len(), expected.len());
+            for line in lines {
+                let mv = to_uci(&position, line.pv[0]);
+                assert_eq!(line.score, to_score(expected[&mv]), "{} {mv}, errors {errors}", position.fen());
+            }
         }
     }
 }
@@ -362,7 +385,7 @@ fn check_memory(search: &KBest, plain: &mut Plain, position: &Position, depth: u
 fn every_bound_in_memory_holds() {
     for seed in 0..60 {
         let position = small_position(&mut Dice(seed), 2);
-        let mut plain = Plain { evaluator: Mock::new(seed), leaves: HashMap::new() };
+        let mut plain = Plain::new(seed);
         for batch in [1, 64] {
             let mut search = kbest(seed, batch, 1);
             lines_of(&mut search, &Game::new(position.clone()), 3);
@@ -429,7 +452,7 @@ fn lines_are_borne_out() {
     for seed in 0..300 {
         let position = small_position(&mut Dice(seed), 4);
         let game = Game::new(position.clone());
-        let mut plain = Plain { evaluator: Mock::new(seed), leaves: HashMap::new() };
+        let mut plain = Plain::new(seed);
         let limits = Limits { depth: Some(4), nodes: Some(20 + 7 * seed), ..Limits::default() };
         let mut shown = Vec::new();
         kbest(seed, 8, 1)
@@ -445,7 +468,7 @@ fn lines_are_borne_out() {
             let mut path = vec![at.key()];
             for (depth, &mv) in (0..info.depth).rev().zip(&info.pv) {
                 at = at.after(mv);
-                (separator, reaches) = (child_separator(separator), !reaches);
+                (separator, reaches) = (crate::score::child_separator(separator), !reaches);
                 let value = plain.value(&at, depth, &mut path);
                 let holds = if reaches { value >= separator } else { value < separator };
                 assert!(holds, "{} at depth {depth}: {info:?}", game.position().fen());

@@ -1,7 +1,5 @@
 //! Minimax with alpha-beta, cache and batches against minimax straight from the rules.
 
-use std::collections::HashMap;
-
 use board::to_uci;
 use eval::Mock;
 
@@ -47,7 +45,7 @@ fn value_and_best_move_equal_plain_minimax() {
 fn quiet_leaves_equal_those_of_plain_minimax() {
     for seed in 0..100 {
         let position = small_position(&mut Dice(seed), 5);
-        let mut plain = Plain { evaluator: Mock::new(seed), leaves: HashMap::new() };
+        let mut plain = Plain::new(seed);
         for depth in 1..=3 {
             let expected = plain.root(&position, depth);
             let best = expected.values().copied().max().unwrap();

@@ -188,11 +188,8 @@ impl Worker {
     /// The move of the opening book where a move is to be played: nothing is left to find out then. Dice are thrown anew
     /// for every move.
     fn book_move(&self, job: &SearchJob) -> Option<Move> {
-        let limits = &job.limits;
-        let plays = limits.clock.is_some() || limits.movetime.is_some() || limits.nodes.is_some();
-        let analyses =
-            limits.infinite || limits.ponder || limits.mate.is_some() || !limits.search_moves.is_empty();
-        let book = job.options.book.as_ref().filter(|_| job.options.own_book && plays && !analyses)?;
+        let plays = job.limits.is_move_to_play() && !job.limits.ponder;
+        let book = job.options.book.as_ref().filter(|_| job.options.own_book && plays)?;
         let dice = RandomState::new().build_hasher().finish();
         match book.choose(job.game.position(), dice) {
             Ok(mv) => {
