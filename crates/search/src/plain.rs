@@ -6,7 +6,7 @@ use board::{CastlingMode, Color, Move, Position, Role, Setup, Square, to_uci};
 use eval::{Answered, Batch, EvalError, Evaluator, Mock};
 
 use crate::{
-    kbest::opponent::reply_cost,
+    kbest::opponent::Costs,
     quiet::forcing_moves,
     rules,
     score::{INFINITY, MATE, Value, from_child, from_child_less, from_evaluation, log_chances},
@@ -72,10 +72,10 @@ impl Plain {
         }
         let mut batch = Batch::default();
         batch.push(position, false, moves);
-        let chances: Vec<Value> =
-            log_chances(&self.evaluator.evaluate(batch).unwrap().scores.moves).collect();
-        let likeliest = chances.iter().copied().max().unwrap() as i16;
-        chances.iter().map(|&chance| reply_cost(self.errors, likeliest, chance as i16)).collect()
+        let logits = self.evaluator.evaluate(batch).unwrap().scores.moves;
+        let scores: Vec<i16> = log_chances(&logits).map(|score| score as i16).collect();
+        let costs = Costs::new(self.errors, &scores);
+        scores.iter().map(|&score| costs.of(score).into()).collect()
     }
 
     fn evaluation(&mut self, position: &Position) -> Value {

@@ -18,7 +18,7 @@ pub struct Settings {
     pub temperature: u32,
     /// How far the opponent is from perfect, for the K-best-first search of a move that is to be played
     /// ([`crate::Limits::is_move_to_play`]) on a network with a policy: centipawns by which a reply counts less for each unit of the
-    /// natural logarithm by which its chance is below that of the likeliest reply, 60 at most. 0: every reply is found.
+    /// natural logarithm by which its chance is below that of the likeliest reply, 80 at most. 0: every reply is found.
     pub opponent_errors: i32,
     /// Number of lines.
     pub multipv: usize,

@@ -29,8 +29,8 @@ pub(super) struct Link {
     pub edge: u8,
     /// Is the move searched to less than its full depth?
     pub reduced: bool,
-    /// What the move counts less than it is worth.
-    pub cost: Value,
+    /// [`Edge::cost`].
+    pub cost: u8,
 }
 
 /// One move of an open position.
@@ -43,7 +43,7 @@ pub(super) struct Edge {
     /// chance (a policy); `i16::MAX` where only forcing moves are looked at.
     pub score: i16,
     /// What the move counts less than it is worth, in centipawns: the opponent may not find it.
-    pub cost: Value,
+    pub cost: u8,
 }
 
 impl Edge {

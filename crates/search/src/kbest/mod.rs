@@ -29,7 +29,7 @@ use crate::{
     view::View,
 };
 use driver::Driver;
-use opponent::reply_cost;
+use opponent::Costs;
 use pass::{Context, Deadline, PassEnd, Root, Searcher, memory_key};
 use pool::Order;
 
@@ -213,13 +213,10 @@ impl KBest {
                 break; // Declining every capture is best.
             }
             let moves = if leaf { forcing_moves(&position) } else { position.legal_moves() };
-            let may_err = !leaf && opponent::is_to_move(line.len());
-            let errors = if may_err { self.searcher.opponent_errors } else { 0 };
-            let scores =
-                self.memory.scores(position.key(), moves.len()).filter(|_| errors > 0).unwrap_or(&[]);
-            let likeliest = scores.iter().copied().max().unwrap_or_default();
-            let cost =
-                |index: usize| scores.get(index).map_or(0, |&score| reply_cost(errors, likeliest, score));
+            let scores = if leaf { None } else { self.memory.scores(position.key(), moves.len()) };
+            let scores = scores.unwrap_or_default();
+            let costs = Costs::at(line.len(), leaf, self.searcher.opponent_errors, scores);
+            let cost = |index: usize| scores.get(index).map_or(0, |&score| costs.of(score).into());
             let named = Some(usize::from(bounds.best)).filter(|&best| best < moves.len());
             let mut candidates = named.into_iter().chain(0..moves.len()).map(|index| {
                 let mv = moves[index];

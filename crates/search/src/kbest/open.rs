@@ -5,7 +5,7 @@ use nets::MoveScores;
 
 use super::{
     frame::{Edge, Frame, FrameRef, Link, State},
-    opponent::{self, reply_cost},
+    opponent::Costs,
     pass::{Ask, News, PROVEN, Pending, Root, Searcher, frame_key, memory_key},
     pool::{Order, Ticket},
 };
@@ -76,7 +76,7 @@ impl Searcher {
         let first = memory.best_move(frame.key);
         let depth = (frame.depth - PLY).max(0);
         let reaches = |edge: &Edge| {
-            let separator = child_separator_less(frame.separator, edge.cost);
+            let separator = child_separator_less(frame.separator, edge.cost.into());
             let key = memory_key(&frame.position.after(edge.mv));
             memory
                 .answer(key, depth, self.deeper_answers.then_some(depth), |known| known.upper < separator)
@@ -91,16 +91,12 @@ impl Searcher {
             u32::from(index != first) << 24 | falling << 8 | u32::from(index)
         }));
         order.sort_unstable();
-        // Leaves count every reply in full: what they learn holds for every root.
-        let may_err = frame.depth > 0 && opponent::is_to_move(frame.ply.into());
-        let errors = if may_err { self.opponent_errors } else { 0 };
-        let likeliest = scores.iter().copied().max().unwrap_or_default();
+        let costs = Costs::at(frame.ply.into(), frame.depth == 0, self.opponent_errors, scores);
         let mut edges = std::mem::take(&mut self.spare_edges);
         edges.extend(order.iter().map(|&place| {
             let index = place as u8;
             let score = scores[usize::from(index)];
-            let cost = reply_cost(errors, likeliest, score);
-            Edge { mv: moves[usize::from(index)], index, score, cost }
+            Edge { mv: moves[usize::from(index)], index, score, cost: costs.of(score) }
         }));
         let known = edges.iter().take(if is_root { 0 } else { LOOKED_UP }).position(reaches);
         if let Some(place) = known {
@@ -218,7 +214,7 @@ impl Searcher {
     ) -> (Opened, bool) {
         let Some(frame) = self.frames.get(parent) else { return (Opened::Known(-INFINITY, INFINITY), false) };
         let position = frame.position.after(edge.mv);
-        let separator = child_separator_less(frame.separator, edge.cost);
+        let separator = child_separator_less(frame.separator, edge.cost.into());
         let wish = if wish != Wish::Full && position.is_check() { Wish::Full } else { wish };
         let depth = match wish {
             Wish::Skip => return (Opened::Known(separator, INFINITY), false),

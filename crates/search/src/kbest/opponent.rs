@@ -9,17 +9,36 @@
 use crate::score::Value;
 
 /// The most that a reply may count less, in centipawns.
-const MOST: Value = 80;
+const MOST: u8 = 80;
 
-/// What a reply counts less for the opponent, in centipawns: `errors` for each unit by which the natural logarithm of its chance is
-/// below that of the likeliest, both in hundredths.
-pub(crate) fn reply_cost(errors: Value, likeliest: i16, score: i16) -> Value {
-    ((Value::from(likeliest) - Value::from(score)).max(0) * errors / 100).min(MOST)
+/// What the moves of one position count less than they are worth.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Costs {
+    /// Centipawns for each unit of the natural logarithm; 0: every move counts in full.
+    errors: Value,
+    /// Of the likeliest move, in hundredths.
+    likeliest: i16,
 }
 
-/// Is it the opponent's turn, so many plies from the root?
-pub(super) fn is_to_move(ply: usize) -> bool {
-    ply % 2 == 1
+impl Costs {
+    /// `scores`: hundredths of the natural logarithms of the chances of all moves.
+    pub(crate) fn new(errors: Value, scores: &[i16]) -> Self {
+        let likeliest = if errors > 0 { scores.iter().copied().max() } else { None };
+        Self { errors, likeliest: likeliest.unwrap_or_default() }
+    }
+
+    /// Those of a position so many plies from the root: only the opponent errs, and not at leaves, because what these learn holds for
+    /// every root.
+    pub(super) fn at(ply: usize, is_leaf: bool, errors: Value, scores: &[i16]) -> Self {
+        let may_err = ply % 2 == 1 && !is_leaf;
+        Self::new(if may_err { errors } else { 0 }, scores)
+    }
+
+    /// Centipawns that a move with this score counts less.
+    pub(crate) fn of(self, score: i16) -> u8 {
+        let below = (Value::from(self.likeliest) - Value::from(score)).max(0);
+        u8::try_from(below * self.errors / 100).map_or(MOST, |cost| cost.min(MOST))
+    }
 }
 
 #[cfg(test)]
@@ -28,8 +47,14 @@ mod tests {
 
     #[test]
     fn unlikely_replies_count_less() {
-        assert_eq!([-20, -120, -320].map(|score| reply_cost(10, -20, score)), [0, 10, 30]);
-        assert_eq!(reply_cost(10, -20, -2000), MOST);
-        assert_eq!(reply_cost(0, -20, -2000), 0, "a perfect opponent");
+        let scores = [-120, -20, -320, -2000];
+        assert_eq!(scores.map(|score| Costs::new(10, &scores).of(score)), [10, 0, 30, MOST]);
+        assert_eq!(scores.map(|score| Costs::new(0, &scores).of(score)), [0; 4], "a perfect opponent");
+    }
+
+    #[test]
+    fn only_the_opponent_errs_and_not_at_leaves() {
+        let costs = |ply, is_leaf| Costs::at(ply, is_leaf, 10, &[0, -100]).of(-100);
+        assert_eq!([costs(0, false), costs(1, false), costs(2, false), costs(1, true)], [0, 10, 0, 0]);
     }
 }

@@ -120,7 +120,7 @@ pub(super) struct Searcher {
     pub(super) frame_limit: usize,
     /// How late moves are treated.
     pub selectivity: Selectivity,
-    /// What unlikely replies count less for the opponent: [`reply_cost`](super::opponent::reply_cost); 0 for a perfect one, and without
+    /// What unlikely replies count less for the opponent: [`Costs`](super::opponent::Costs); 0 for a perfect one, and without
     /// a policy.
     pub opponent_errors: Value,
     /// Use what was found at a larger depth, proven mates too: more than a search of this depth could see.
@@ -350,6 +350,7 @@ impl Searcher {
     fn back_up(&mut self, root: &Root<'_>, top: FrameRef, memory: &mut Memory) -> Option<Bounds> {
         while let Some(News { parent, child, lower, upper }) = self.news.pop() {
             let Link { frame: reference, edge, reduced, cost } = parent;
+            let cost = Value::from(cost);
             let Some(frame) = self.frames.get_mut(reference) else { continue };
             if let Some(child) = child {
                 // Only now: a parent is exhausted when its last child's result has arrived.

@@ -14,7 +14,10 @@ use eval::{Answered, Batch, EvalError, Evaluator, Mock};
 use nets::{Calibration, MoveScores};
 
 use super::*;
-use crate::plain::{Dice, Plain, mates_in, plain_without_quiet, small_position};
+use crate::{
+    plain::{Dice, Plain, mates_in, plain_without_quiet, small_position},
+    score::child_separator,
+};
 
 fn kbest(seed: u64, batch: usize, multipv: usize) -> KBest {
     as_it_plays(seed, batch, multipv).exact()
@@ -468,7 +471,7 @@ fn lines_are_borne_out() {
             let mut path = vec![at.key()];
             for (depth, &mv) in (0..info.depth).rev().zip(&info.pv) {
                 at = at.after(mv);
-                (separator, reaches) = (crate::score::child_separator(separator), !reaches);
+                (separator, reaches) = (child_separator(separator), !reaches);
                 let value = plain.value(&at, depth, &mut path);
                 let holds = if reaches { value >= separator } else { value < separator };
                 assert!(holds, "{} at depth {depth}: {info:?}", game.position().fen());
