@@ -86,8 +86,8 @@ def through_python_chess():
     engine = chess.engine.SimpleEngine.popen_uci(ENGINE, timeout=20)
     try:
         check("names itself", engine.id.get("name", "").startswith("Batch First"), engine.id.get("name", ""))
-        wanted = {"Hash", "Threads", "MultiPV", "Ponder", "Move Overhead", "Batch", "WeightsFile", "Precision", "UCI_ShowWDL",
-                  "UCI_Chess960", "Clear Hash"}
+        wanted = {"Hash", "Threads", "MultiPV", "Ponder", "Move Overhead", "Batch", "WeightsFile", "Precision", "UCI_AnalyseMode",
+                  "UCI_ShowWDL", "UCI_Chess960", "Clear Hash"}
         check("declares its options", wanted <= set(engine.options), str(wanted - set(engine.options) or ""))
         engine.configure({"Hash": 64, "Threads": 1, "Move Overhead": 10})
 

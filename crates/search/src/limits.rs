@@ -34,6 +34,8 @@ pub struct Limits {
     pub infinite: bool,
     /// As `infinite` until the ponder hit; then the other limits hold, counted from the hit.
     pub ponder: bool,
+    /// No limit: what is wanted is the position's worth, not a move to play (`UCI_AnalyseMode`).
+    pub analysis: bool,
 }
 
 impl Limits {
@@ -48,7 +50,9 @@ impl Limits {
     #[must_use]
     pub fn is_move_to_play(&self) -> bool {
         let is_limited = self.clock.is_some() || self.movetime.is_some() || self.nodes.is_some();
-        is_limited && !self.infinite && self.mate.is_none() && self.search_moves.is_empty()
+        let is_analysis =
+            self.analysis || self.infinite || self.mate.is_some() || !self.search_moves.is_empty();
+        is_limited && !is_analysis
     }
 
     /// The last depth to search: a mate in n moves is seen at depth 2n - 1.

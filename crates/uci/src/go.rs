@@ -128,6 +128,7 @@ impl Go {
             search_moves: search_moves(position, &self.searchmoves, &mut complaints),
             infinite: self.infinite,
             ponder: self.ponder,
+            analysis: false,
         };
         let unlimited = limits.depth.is_none()
             && limits.nodes.is_none()

@@ -44,6 +44,8 @@ pub struct Options {
     pub book: Option<Arc<Book>>,
     pub own_book: bool,
     pub ponder: bool,
+    /// Every search is an analysis, however it is limited: no book, and no errors of the opponent are expected.
+    pub analyse_mode: bool,
     pub chess960: bool,
     pub show_wdl: bool,
 }
@@ -62,6 +64,7 @@ impl Default for Options {
             book: None,
             own_book: false,
             ponder: false,
+            analyse_mode: false,
             chess960: false,
             show_wdl: false,
         }
@@ -99,6 +102,7 @@ enum Name {
     Device,
     Cpu,
     Precision,
+    AnalyseMode,
     ShowWdl,
     Chess960,
 }
@@ -106,7 +110,7 @@ enum Name {
 /// What stands for no wish.
 const AUTOMATIC: &str = "auto";
 
-const TABLE: [(&str, Name, Kind); 21] = [
+const TABLE: [(&str, Name, Kind); 22] = [
     ("Hash", Name::Hash, Kind::Spin { least: 1, most: 65_536 }),
     ("Clear Hash", Name::ClearHash, Kind::Button),
     ("Threads", Name::Threads, Kind::Spin { least: 1, most: 256 }),
@@ -130,6 +134,7 @@ const TABLE: [(&str, Name, Kind); 21] = [
     ("Device", Name::Device, Kind::Text),
     ("CPU", Name::Cpu, Kind::Combo(&[AUTOMATIC, "amx", "avx512", "avx2", "portable"])),
     ("Precision", Name::Precision, Kind::Combo(&[AUTOMATIC, "f16", "bf16", "f32", "int8"])),
+    ("UCI_AnalyseMode", Name::AnalyseMode, Kind::Check),
     ("UCI_ShowWDL", Name::ShowWdl, Kind::Check),
     ("UCI_Chess960", Name::Chess960, Kind::Check),
 ];
@@ -201,6 +206,7 @@ impl Options {
                     Name::OwnBook => self.own_book = on,
                     Name::Ponder => self.ponder = on,
                     Name::QuietLeaves => self.settings.quiet_leaves = on,
+                    Name::AnalyseMode => self.analyse_mode = on,
                     Name::ShowWdl => self.show_wdl = on,
                     _ => self.chess960 = on,
                 }
@@ -303,6 +309,7 @@ impl Options {
             Name::Device => self.devices.to_string(),
             Name::Cpu => self.path.map_or(AUTOMATIC, CpuPath::name).to_owned(),
             Name::Precision => self.precision.map_or(AUTOMATIC, Precision::name).to_owned(),
+            Name::AnalyseMode => self.analyse_mode.to_string(),
             Name::ShowWdl => self.show_wdl.to_string(),
             Name::Chess960 => self.chess960.to_string(),
         }

@@ -297,6 +297,10 @@ fn a_book_plays_where_a_move_is_wanted() {
     ] {
         assert!(!plays(&mut engine, go), "{go}");
     }
+    engine.send("setoption name UCI_AnalyseMode value true");
+    assert!(!plays(&mut engine, "go movetime 50"), "an analysis");
+    engine.send("setoption name UCI_AnalyseMode value false");
+    assert!(plays(&mut engine, "go movetime 50"));
     engine.send("position startpos moves h2h4");
     assert!(!plays(&mut engine, "go nodes 40"), "not in the book");
     engine.send("setoption name UCI_Chess960 value true");

@@ -123,7 +123,9 @@ fn replies_that_are_easily_missed_count_less() {
         let settings = Settings { opponent_errors: 40, ..search.settings.clone() };
         search.configure(&settings);
         let depth = Limits { depth: Some(3), ..Limits::default() };
-        for (limits, errors) in [(Limits { nodes: Some(1 << 40), ..depth.clone() }, 40), (depth, 0)] {
+        let playing = Limits { nodes: Some(1 << 40), ..depth.clone() };
+        let analysing = Limits { analysis: true, ..playing.clone() };
+        for (limits, errors) in [(playing, 40), (depth, 0), (analysing, 0)] {
             let expected = Plain { errors, ..Plain::new(seed) }.root(&position, 3);
             let lines = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap().lines;
             assert_eq!(lines.len(), expected.len());

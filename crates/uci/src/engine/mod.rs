@@ -17,7 +17,7 @@ use std::{
 
 use board::{CastlingMode, Game, Position};
 use crossbeam_channel::{Receiver, Sender};
-use search::{Control, Search};
+use search::{Control, Limits, Search};
 
 use self::{
     output::Output,
@@ -262,7 +262,7 @@ impl Engine {
         };
         let job = SearchJob {
             game: self.game.clone(),
-            limits,
+            limits: Limits { analysis: self.options.analyse_mode, ..limits },
             options: self.options.clone(),
             control: running.control.clone(),
             done: running.done.clone(),
