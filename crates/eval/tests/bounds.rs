@@ -19,7 +19,7 @@ use eval::{
     Batch, Evaluator, Precision,
     cpu::{CpuEvaluator, CpuOptions, CpuPath},
 };
-use nets::{Activation, Branch, Description, Encoding, Head, HeadKind, Layer, Network, Padding, Pooling};
+use nets::{Activation, Branch, Description, Layer, Network, Padding, Pooling};
 
 /// Puts allocations of cache lines next to a forbidden page.
 struct Fenced;
@@ -85,48 +85,33 @@ fn network() -> Arc<Network> {
     let branches = [([3, 3], [1, 1], 20), ([2, 2], [2, 4], 9), ([3, 3], [7, 7], 40)];
     let branches =
         branches.map(|(kernel, dilation, channels)| Branch { kernel, dilation, channels }).to_vec();
-    let description = Description {
-        encoding: Encoding::BatchFirst15,
-        trunk: vec![
-            Layer::Branches { branches, norm: true, activation: Activation::Relu },
-            conv(3, 17, Padding::Same),
-            Layer::Residual {
-                layers: vec![
-                    conv(3, 35, Padding::Same),
-                    Layer::Conv {
-                        kernel: 3,
-                        channels: 17,
-                        padding: Padding::Same,
-                        norm: false,
-                        activation: Activation::Identity,
-                    },
-                ],
-                activation: Activation::Relu,
-            },
-            Layer::Residual { layers: vec![conv(1, 17, Padding::Same)], activation: Activation::Relu },
-            Layer::AppendMean,
-        ],
-        heads: vec![
-            Head {
-                kind: HeadKind::Value,
-                layers: vec![
-                    conv(5, 33, Padding::Same),
-                    Layer::Pool { pooling: Pooling::Max, size: 2 },
-                    conv(3, 33, Padding::Same),
-                    Layer::Pool { pooling: Pooling::Average, size: 2 },
-                    conv(3, 40, Padding::Same),
-                    dense(70),
-                    conv(1, 40, Padding::Same),
-                    Layer::Residual { layers: vec![dense(40)], activation: Activation::Relu },
-                    dense(1),
-                ],
-            },
-            Head {
-                kind: HeadKind::Moves,
-                layers: vec![conv(1, 16, Padding::Same), conv(3, 73, Padding::Same)],
-            },
-        ],
+    let reduced = Layer::Conv {
+        kernel: 3,
+        channels: 17,
+        padding: Padding::Same,
+        norm: false,
+        activation: Activation::Identity,
     };
+    let trunk = vec![
+        Layer::Branches { branches, norm: true, activation: Activation::Relu },
+        conv(3, 17, Padding::Same),
+        Layer::Residual { layers: vec![conv(3, 35, Padding::Same), reduced], activation: Activation::Relu },
+        Layer::Residual { layers: vec![conv(1, 17, Padding::Same)], activation: Activation::Relu },
+        Layer::AppendMean,
+    ];
+    let value = vec![
+        conv(5, 33, Padding::Same),
+        Layer::Pool { pooling: Pooling::Max, size: 2 },
+        conv(3, 33, Padding::Same),
+        Layer::Pool { pooling: Pooling::Average, size: 2 },
+        conv(3, 40, Padding::Same),
+        dense(70),
+        conv(1, 40, Padding::Same),
+        Layer::Residual { layers: vec![dense(40)], activation: Activation::Relu },
+        dense(1),
+    ];
+    let moves = vec![conv(1, 16, Padding::Same), conv(3, 73, Padding::Same)];
+    let description = Description::value_and_moves(trunk, value, moves);
     Arc::new(Network::random(description, 1).unwrap())
 }
 

@@ -59,6 +59,16 @@ impl Default for ConvChess {
 }
 
 impl Description {
+    /// A value head and a move head on one trunk (which may be empty), for positions encoded as in Batch First.
+    #[must_use]
+    pub fn value_and_moves(trunk: Vec<Layer>, value: Vec<Layer>, moves: Vec<Layer>) -> Self {
+        let heads = vec![
+            Head { kind: HeadKind::Value, layers: value },
+            Head { kind: HeadKind::Moves, layers: moves },
+        ];
+        Self { encoding: Encoding::BatchFirst15, trunk, heads }
+    }
+
     /// The nine input convolutions of Batch First: the squares from which some piece could reach the centre.
     fn batch_first_input() -> Layer {
         let widths = [64, 32, 20, 20, 18, 18, 16];
@@ -135,14 +145,7 @@ impl Description {
         let value = vec![conv(8, 16, Padding::Valid), last(1)];
         // 73 planes need more to choose from than the trunk's 32 channels.
         let moves = vec![conv(3, 64, Padding::Same), last(MOVE_PLANES)];
-        Self {
-            encoding: Encoding::BatchFirst15,
-            trunk: Self::batch_first_body(),
-            heads: vec![
-                Head { kind: HeadKind::Value, layers: value },
-                Head { kind: HeadKind::Moves, layers: moves },
-            ],
-        }
+        Self::value_and_moves(Self::batch_first_body(), value, moves)
     }
 
     /// Batch First's input layer before residual blocks, as Cockfish has them: each is two 3x3 convolutions whose output is
@@ -175,14 +178,7 @@ impl Description {
         trunk.extend([Layer::AppendMean, same(1, filters, relu)]);
         let value = vec![conv(8, 32, Padding::Valid, relu), last(1)];
         let moves = vec![same(3, 64, relu), last(MOVE_PLANES)];
-        Self {
-            encoding: Encoding::BatchFirst15,
-            trunk,
-            heads: vec![
-                Head { kind: HeadKind::Value, layers: value },
-                Head { kind: HeadKind::Moves, layers: moves },
-            ],
-        }
+        Self::value_and_moves(trunk, value, moves)
     }
 
     /// Cockfish's value network (2026). Its value is White's, between -1 and 1.

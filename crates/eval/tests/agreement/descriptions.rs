@@ -143,13 +143,6 @@ prop_compose! {
             moves.splice(0..0, stem);
             Vec::new()
         };
-        Description {
-            encoding: Encoding::BatchFirst15,
-            trunk,
-            heads: vec![
-                Head { kind: HeadKind::Value, layers: value },
-                Head { kind: HeadKind::Moves, layers: moves },
-            ],
-        }
+        Description::value_and_moves(trunk, value, moves)
     }
 }

@@ -14,8 +14,7 @@ use eval::{
     reference::{self, Reference},
 };
 use nets::{
-    Activation, Branch, Cockfish, ConvChess, Description, Encoding, Head, HeadKind, Layer, Network, Padding,
-    Pooling, Squares,
+    Activation, Branch, Cockfish, ConvChess, Description, HeadKind, Layer, Network, Padding, Pooling, Squares,
 };
 use proptest::prelude::*;
 
@@ -272,14 +271,7 @@ fn heads_without_a_plain_last_layer_agree() {
         norm: true,
         activation: Activation::Relu,
     };
-    let description = Description {
-        encoding: Encoding::BatchFirst15,
-        trunk: Vec::new(),
-        heads: vec![
-            Head { kind: HeadKind::Value, layers: vec![input(40), whole(1)] },
-            Head { kind: HeadKind::Moves, layers: vec![input(73)] },
-        ],
-    };
+    let description = Description::value_and_moves(Vec::new(), vec![input(40), whole(1)], vec![input(73)]);
     check(&network(description, 8), 9, 12);
 }
 
@@ -359,15 +351,8 @@ fn small() -> Arc<Network> {
         },
         conv(3, 17, true, true),
     ];
-    let description = Description {
-        encoding: Encoding::BatchFirst15,
-        trunk: stem,
-        heads: vec![
-            Head { kind: HeadKind::Value, layers: vec![whole(5), conv(1, 1, false, false)] },
-            Head { kind: HeadKind::Moves, layers: vec![conv(1, 73, false, false)] },
-        ],
-    };
-    network(description, 3)
+    let value = vec![whole(5), conv(1, 1, false, false)];
+    network(Description::value_and_moves(stem, value, vec![conv(1, 73, false, false)]), 3)
 }
 
 #[test]
@@ -410,11 +395,8 @@ fn a_tiny_network_agrees() {
         dense(7),
         conv(1, 1, false, false),
     ];
-    let heads = vec![
-        Head { kind: HeadKind::Value, layers: value },
-        Head { kind: HeadKind::Moves, layers: vec![conv(1, 73, false, false)] },
-    ];
-    check(&network(Description { encoding: Encoding::BatchFirst15, trunk, heads }, 9), 2, 9);
+    let moves = vec![conv(1, 73, false, false)];
+    check(&network(Description::value_and_moves(trunk, value, moves), 9), 2, 9);
 }
 
 #[test]

@@ -117,14 +117,7 @@ fn small() -> Description {
     };
     let value = vec![conv(3, 7), biased, valid, plain(1, 1, Padding::Same)];
     let moves = vec![conv(3, 7), plain(1, MOVE_PLANES, Padding::Same)];
-    Description {
-        encoding: Encoding::BatchFirst15,
-        trunk,
-        heads: vec![
-            Head { kind: HeadKind::Value, layers: value },
-            Head { kind: HeadKind::Moves, layers: moves },
-        ],
-    }
+    Description::value_and_moves(trunk, value, moves)
 }
 
 /// As [`small`], with a move head that is only its last layer.

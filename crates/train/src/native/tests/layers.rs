@@ -24,12 +24,6 @@ fn block(channels: usize, activation: Activation) -> Layer {
     Layer::Residual { layers: vec![conv(3, channels), linear(3, channels)], activation }
 }
 
-fn heads(trunk: Vec<Layer>, value: Vec<Layer>, moves: Vec<Layer>) -> Description {
-    let heads =
-        vec![Head { kind: HeadKind::Value, layers: value }, Head { kind: HeadKind::Moves, layers: moves }];
-    Description { encoding: Encoding::BatchFirst15, trunk, heads }
-}
-
 /// Blocks (one inside another, one that ends in a mean's output), means and both heads.
 fn residual() -> Description {
     let nested = Layer::Residual {
@@ -47,7 +41,7 @@ fn residual() -> Description {
     ];
     let value = vec![Layer::AppendMean, plain(8, 1, Padding::Valid)];
     let moves = vec![block(40, Activation::Relu), plain(1, MOVE_PLANES, Padding::Same)];
-    heads(trunk, value, moves)
+    Description::value_and_moves(trunk, value, moves)
 }
 
 /// Every activation, layers with bias only, and what Cockfish's network ends in.
@@ -72,7 +66,7 @@ fn curved() -> Description {
         dense(1, false, Activation::Tanh),
     ];
     let moves = vec![biased(3, 6, Activation::Gelu), plain(1, MOVE_PLANES, Padding::Same)];
-    heads(trunk, value, moves)
+    Description::value_and_moves(trunk, value, moves)
 }
 
 /// Boards that shrink to one cell, convolutions on them, and moves from a dense layer.
@@ -97,7 +91,7 @@ fn pooled() -> Description {
         activation: Activation::Relu,
     };
     let moves = vec![conv(1, 4), valid, dense(POLICY_SIZE, false, Activation::Identity)];
-    heads(trunk, value, moves)
+    Description::value_and_moves(trunk, value, moves)
 }
 
 /// Cockfish's network, small.
