@@ -103,12 +103,13 @@ impl Batch {
     }
 }
 
-/// Answers in centipawns; the sides are those of [`Query`].
+/// Answers; the sides are those of [`Query`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scores {
     /// One a query: centipawns for the side to move; 0.0 where no value was asked for.
     pub values: Vec<f32>,
-    /// One a move of [`Batch::moves`]: centipawns, for the side that plays it, after the move.
+    /// One a move of [`Batch::moves`]: centipawns for the side that plays it, after the move, or the natural logarithm of the move's chance, up to a
+    /// number that is the same for all moves of the query (`nets::MoveScores`).
     pub moves: Vec<f32>,
 }
 

@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 
 use crate::{Answered, Batch, EvalError, Evaluator, Scores};
 
-/// Answers from a hash of each query's squares: values and move scores spread over ±`spread` centipawns.
+/// Answers from a hash of each query's squares: values and move scores spread over ±`spread` centipawns, the latter times `moves`.
 #[derive(Clone, Debug)]
 pub struct Mock {
     seed: u64,
     spread: f32,
+    moves: f32,
     preferred: usize,
     in_flight: usize,
     waiting: VecDeque<Batch>,
@@ -18,7 +19,13 @@ impl Mock {
     /// Different seeds are different "networks".
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { seed, spread: 500.0, preferred: 64, in_flight: 1, waiting: VecDeque::new() }
+        Self { seed, spread: 500.0, moves: 1.0, preferred: 64, in_flight: 1, waiting: VecDeque::new() }
+    }
+
+    /// Its move scores are a policy's logits, as far apart as those of a trained network.
+    #[must_use]
+    pub fn with_policy(self) -> Self {
+        Self { moves: 0.01, ..self }
     }
 
     /// Says that it likes batches of this size.
@@ -58,7 +65,8 @@ impl Evaluator for Mock {
         for query in &batch.queries {
             scores.values.push(if query.value { self.score(&query.squares, 0) } else { 0.0 });
             let moves = &batch.moves[query.move_range()];
-            scores.moves.extend(moves.iter().map(|&mv| self.score(&query.squares, 1 + u64::from(mv))));
+            let score = |mv| self.moves * self.score(&query.squares, 1 + u64::from(mv));
+            scores.moves.extend(moves.iter().map(|&mv| score(mv)));
         }
         Ok(Answered { batch, scores })
     }

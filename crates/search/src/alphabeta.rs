@@ -1,8 +1,9 @@
 //! Alpha-beta, the search that most engines have, on the same network: what the K-best-first search is measured against.
 //!
 //! Iterative deepening, principal variation search (Marsland 1982) with a transposition table, quiescence by the leaf
-//! rule of [`crate::quiet`], and the selectivity of the default search but for the rules that look at how far a value lies
-//! below the separator. One position is evaluated at a time. For a network that scores no moves they are ordered by exchanges
+//! rule of [`crate::quiet`], and the reductions, values first and skipped moves of the default search. What came there later is
+//! not here: known cutoffs first, captures that are not enough, limits that rise with the value, half plies, errors of the
+//! opponent. One position is evaluated at a time. For a network that scores no moves they are ordered by exchanges
 //! and by the history of cutoffs (Schaeffer 1983).
 
 mod history;

@@ -1,9 +1,7 @@
 //! Endgame tables at the root: whatever the search, it chooses among the moves that keep the result, and the score is that
 //! result.
 
-use std::sync::Arc;
-
-use board::{Color, Game, Move, Position, Tablebases};
+use board::{Color, Game, Move, Position};
 use eval::EvalError;
 use nets::Wdl;
 
@@ -15,13 +13,13 @@ use crate::{
 /// A search that asks the tables first.
 pub(crate) struct Endgame {
     search: Box<dyn Search>,
-    tables: Option<Arc<Tablebases>>,
+    settings: Settings,
 }
 
 impl Endgame {
     /// Around a search with these settings.
     pub(crate) fn new(search: Box<dyn Search>, settings: &Settings) -> Self {
-        Self { search, tables: settings.tables.clone() }
+        Self { search, settings: settings.clone() }
     }
 }
 
@@ -33,9 +31,14 @@ impl Search for Endgame {
         control: &Control,
         report: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Outcome, EvalError> {
-        // A mate in so many moves may lie beside the way that the tables know.
-        let tables = self.tables.as_deref().filter(|_| limits.mate.is_none());
-        let known = tables.and_then(|tables| tables.root(game)).and_then(|known| {
+        if limits.mate.is_some() && self.settings.tables.is_some() {
+            // A mate in so many moves may lie beside the way that the tables know, and beyond what they decide.
+            self.search.configure(&Settings { tables: None, ..self.settings.clone() });
+            let outcome = self.search.search(game, limits, control, report);
+            self.search.configure(&self.settings);
+            return outcome;
+        }
+        let known = self.settings.tables.as_ref().and_then(|tables| tables.root(game)).and_then(|known| {
             let moves: Vec<Move> = known.moves.into_iter().filter(|&mv| limits.allows(mv)).collect();
             (!moves.is_empty()).then_some((moves, known.winner))
         });
@@ -51,7 +54,7 @@ impl Search for Endgame {
     }
 
     fn configure(&mut self, settings: &Settings) {
-        self.tables.clone_from(&settings.tables);
+        self.settings.clone_from(settings);
         self.search.configure(settings);
     }
 

@@ -4,7 +4,7 @@ use nets::MoveScores;
 
 use crate::score::{INFINITY, Value, from_evaluation, log_chances};
 
-/// Lower and upper bound on a position's value at one depth, and the move that gave the lower one.
+/// Lower and upper bound on a position's value at one depth, and the move that gave the lower one or came closest to more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub lower: Value,

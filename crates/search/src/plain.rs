@@ -62,7 +62,7 @@ pub(crate) struct Plain {
 
 impl Plain {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { evaluator: Mock::new(seed), leaves: HashMap::new(), errors: 0 }
+        Self { evaluator: Mock::new(seed).with_policy(), leaves: HashMap::new(), errors: 0 }
     }
 
     /// What each move counts less than it is worth, so many plies from the root.

@@ -2,8 +2,8 @@
 //!
 //! Each playout goes down from the root by value, prior and visits, ends at a position that is new, and averages its
 //! value into all positions above (Rosin 2011; Silver et al. 2017). Constants and the first value of a move that was not
-//! visited are Lc0's. For batches of K, playouts that wait for their evaluation count as visits, so that the next one
-//! looks elsewhere (virtual loss). Proven mates and draws are taken up exactly,
+//! visited are Lc0's. For batches of K, playouts that wait for their evaluation count as visits without a value, as in Lc0, so
+//! that the next one looks elsewhere. Proven mates and draws are taken up exactly,
 //! and so is what endgame tables decide.
 
 mod tree;
@@ -283,6 +283,10 @@ impl Search for Puct {
         if settings.hash_mib != self.settings.hash_mib {
             self.tree = None;
             self.evaluations.resize(shares(settings).0);
+        }
+        if settings.tables != self.settings.tables {
+            // It holds what other tables decided.
+            self.tree = None;
         }
         self.settings = settings.clone();
     }

@@ -55,7 +55,7 @@ pub(crate) struct Selectivity {
     pub deepening: i16,
 }
 
-/// Moves in front of the order that are always searched in full.
+/// Moves in front of the order that are always searched in full; twice as many at the root.
 const ALWAYS_FULL: usize = 3;
 
 /// Centipawns below the separator that count for [`Selectivity::skip_below`].

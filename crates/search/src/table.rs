@@ -1,4 +1,5 @@
-//! The transposition table of depth-first searches: bounds by position, the deeper kept before the shallower.
+//! The transposition table of depth-first searches: bounds by position. The latest is kept, unless the same search has found
+//! one more than two plies deeper.
 
 use crate::{Bound, memory::NO_MOVE, score::Value, selectivity::PLY};
 

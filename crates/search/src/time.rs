@@ -51,7 +51,7 @@ const BY_STABILITY: [f64; 5] = [1.5, 1.2, 1.0, 0.85, 0.75];
 /// What it is multiplied by where none and where all of the evaluations went into the best move.
 const BY_SHARE: [f64; 2] = [1.4, 0.8];
 
-/// Centipawns that the best move has to lose from one depth to the next to be worth a third more time.
+/// Centipawns that the root has to lose from one whole depth to the next to be worth a third more time.
 const TROUBLE: Value = 30;
 
 /// The share of the usual time in which another depth is begun. The next one takes longer than this one did, the more the deeper

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// Levels of speculation of the pool.
+/// Levels of speculation that are shown; the pool itself tells more apart.
 pub const LEVELS: usize = 16;
 
 /// Distances from the root that the pool tells apart; the last stands for all beyond, too.

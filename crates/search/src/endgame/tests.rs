@@ -1,8 +1,8 @@
 //! Every search goes by the tables, at the root and below it.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
-use board::{CastlingMode, GameEnd, to_uci};
+use board::{CastlingMode, GameEnd, Tablebases, to_uci};
 use eval::Mock;
 use nets::{Calibration, MoveScores};
 
@@ -97,6 +97,28 @@ fn mate_by_the_capture_that_leads_into_a_table_is_mate() {
             ("a7g7", Score::Mate(1)),
             "{name}"
         );
+    }
+}
+
+/// The only mate in two begins with a capture into the tables, which know no more than that it wins.
+#[test]
+fn a_mate_that_is_asked_for_is_found_beside_the_tables() {
+    let game = game("3R4/5K2/7k/3n4/8/8/8/8 w - - 0 1");
+    for (name, mut search) in every(&settings(tables())) {
+        if name.starts_with("puct") {
+            continue; // It proves mates that it meets, but does not look for them.
+        }
+        for _ in 0..2 {
+            let outcome = go(search.as_mut(), &game, Limits { mate: Some(2), ..Limits::default() });
+            assert_eq!(
+                (best(&outcome, &game).as_str(), outcome.lines[0].score),
+                ("d8d5", Score::Mate(2)),
+                "{name}"
+            );
+            // Nor are the tables forgotten by it.
+            let outcome = go(search.as_mut(), &game, to_depth(&name, 2));
+            assert_eq!(outcome.lines[0].score, Score::Centipawns(TABLE_WIN - 1), "{name}");
+        }
     }
 }
 

@@ -96,7 +96,7 @@ impl Driver {
     }
 }
 
-/// Steps of the search for the value: 1, then 8, 24, 72 … centipawns.
+/// Steps of the search for the value: 1, then 8, 24, 72 … centipawns; none is taken smaller than the tolerance.
 fn longer(step: Value) -> Value {
     match step {
         0 => 1,

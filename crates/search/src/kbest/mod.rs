@@ -1,7 +1,7 @@
 //! The Batch First search: iterative deepening over zero-window passes, each a best-first search of the whole tree.
 //!
-//! Nothing is lost between passes, depths and moves of a game: evaluations and bounds stay in a memory of fixed size,
-//! so a new pass walks quickly through what is known and evaluates only what is not.
+//! Evaluations and bounds stay in a memory of fixed size, so a new pass, depth or move of the game walks quickly through
+//! what is known and evaluates only what is not. After another move bounds only order moves.
 
 mod driver;
 mod flight;
@@ -295,8 +295,11 @@ impl Search for KBest {
     ) -> Result<Outcome, EvalError> {
         let mut watch = Watch::new(limits, self.settings.move_overhead, control);
         self.searcher.tables.clone_from(&self.settings.tables);
-        let has_policy = self.calibration.move_scores == MoveScores::Policy;
-        let errors = if has_policy && limits.is_move_to_play() { self.settings.opponent_errors } else { 0 };
+        // The search of 2018 knows of no errors.
+        let may_err = self.searcher.order == Order::Need
+            && self.calibration.move_scores == MoveScores::Policy
+            && limits.is_move_to_play();
+        let errors = if may_err { self.settings.opponent_errors } else { 0 };
         if self.searcher.opponent_errors != errors {
             // Bounds with other costs only order moves.
             self.searcher.opponent_errors = errors;
@@ -329,7 +332,8 @@ impl Search for KBest {
             self.known_game.clear();
         }
         if settings.tables != self.settings.tables {
-            // Bounds found with other tables only order moves.
+            // Bounds found with other tables only order moves, and those of leaves would hold for every root.
+            self.memory.forget_leaves();
             self.known_game.clear();
         }
         self.settings = settings.clone();

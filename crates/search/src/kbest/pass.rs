@@ -1,9 +1,9 @@
 //! One zero-window pass: is the root worth at least the separator?
 //!
 //! A best-first search over the whole tree at once. Open positions (frames) wait in the pool; one step takes the most
-//! urgent, opens the next move of each until K positions need the network, evaluates those together, and backs the
-//! results up. A frame closes when its value reaches its separator or its moves are exhausted; whatever was open only
-//! for its sake is dropped. Positions reached by several ways at the same depth are one frame.
+//! urgent one after the other and opens its next move, until K positions need the network, evaluates those together, and
+//! backs the results up. A frame closes when its value reaches its separator or its moves are exhausted; whatever was open
+//! only for its sake is dropped. A position reached by several ways at the same depth and separator is one frame.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -26,8 +26,8 @@ use crate::{
 /// Depth under which proven mates are stored: they hold at any depth.
 pub(super) const PROVEN: i16 = i16::MAX;
 
-/// Up to this level of the pool work is likely enough to be needed (24 times of 25) to be worth an evaluation that costs as much
-/// as any other.
+/// Up to this level of the pool work is likely enough to be needed (no doubt on the way from the root above one in 25, which is half a
+/// level) to be worth an evaluation that costs as much as any other.
 const SURE: usize = 0;
 
 /// Whether and when a pass must end early.
@@ -60,7 +60,7 @@ pub(super) struct Context<'a> {
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PassEnd {
-    /// Bounds on the root's value, on one side of the separator, and the best move if it is at or above.
+    /// Bounds on the root's value, on one side of the separator, and the best move; below it the one that came closest.
     Decided(Bounds),
     /// Time, evaluations or memory ran out.
     Interrupted,
@@ -191,7 +191,7 @@ impl Searcher {
         Self {
             frames: Frames::default(),
             open: HashMap::default(),
-            pool: Pool::new(&calibration.bins),
+            pool: Pool::new(calibration),
             pending: Vec::new(),
             news: Vec::new(),
             order_of_moves: Vec::new(),

@@ -4,8 +4,11 @@
 //! position. Measured by evaluations to a given depth, another use of the same bins is better: they grade how
 //! speculative a move is. Where a position expects its first move to reach the separator, opening the second before
 //! the first is known is the more wasteful the better that second move looks; where no move is expected to reach it,
-//! all are needed anyway. Among equally speculative positions the one furthest from the root goes first, so that
-//! what is begun is finished. (docs/2-search.md has the figures.)
+//! all are needed anyway. Where move scores are a policy the level comes from the chance that the move will be needed
+//! (`Frame`). Among equally speculative positions the one furthest from the root goes first, so that what is begun is
+//! finished. (docs/2-search.md has the figures.)
+
+use nets::{Calibration, MoveScores};
 
 use super::frame::Frame;
 use crate::view::{LEVELS, PLIES};
@@ -32,7 +35,7 @@ pub(super) enum Order {
 #[derive(Debug)]
 pub(super) struct Pool {
     bins: Vec<Vec<Ticket>>,
-    /// Percentiles of |move score − mean of the position|, ascending, centipawns.
+    /// Percentiles of |move score − mean of the position|, ascending, in the unit of the search's move scores.
     boundaries: Vec<f32>,
     /// No bin before this one holds a ticket.
     first: usize,
@@ -46,10 +49,13 @@ const FINE: usize = 3;
 const LARGEST_STEP: usize = 6 * FINE;
 
 impl Pool {
-    /// `boundaries`: ascending percentiles of |score − mean|, centipawns.
-    pub(super) fn new(boundaries: &[f32]) -> Self {
+    /// With the bins of a network.
+    pub(super) fn new(calibration: &Calibration) -> Self {
+        // A search counts centipawns, or hundredths of a policy's logarithms.
+        let unit = if calibration.move_scores == MoveScores::Policy { 100.0 } else { 1.0 };
+        let boundaries = calibration.bins.iter().map(|&bin| unit * bin).collect();
         let bins = FINE * LEVELS * PLIES;
-        Self { bins: vec![Vec::new(); bins], boundaries: boundaries.to_vec(), first: bins, size: 0 }
+        Self { bins: vec![Vec::new(); bins], boundaries, first: bins, size: 0 }
     }
 
     /// Tickets inside, outdated ones included.
@@ -74,7 +80,8 @@ impl Pool {
     }
 
     /// How speculative it is to open a move while earlier ones are undecided: from 0 for a move that is expected to
-    /// miss the separator, since then every move is needed, by as many bins as its score lies above it. `excess`: score − separator, centipawns.
+    /// miss the separator, since then every move is needed, by as many bins as its score lies above it. `excess`: score −
+    /// separator, centipawns.
     pub(super) fn speculation(&self, excess: f32) -> u8 {
         let bins = self.boundaries.len().max(1);
         let above = self.boundaries.partition_point(|&boundary| boundary < excess);
@@ -143,9 +150,13 @@ impl Pool {
 mod tests {
     use super::*;
 
+    fn with_bins(bins: &[f32], move_scores: MoveScores) -> Pool {
+        Pool::new(&Calibration { bins: bins.to_vec(), move_scores, ..Calibration::default() })
+    }
+
     #[test]
     fn needed_before_speculative_then_deep_before_shallow() {
-        let mut pool = Pool::new(&[10.0, 100.0]);
+        let mut pool = with_bins(&[10.0, 100.0], MoveScores::Centipawns);
         let ticket = |frame, ply| Ticket { frame, stamp: 0, ply };
         pool.push(ticket(1, 3), 3);
         pool.push(ticket(2, 1), 0);
@@ -161,7 +172,11 @@ mod tests {
 
     #[test]
     fn the_better_the_next_move_the_more_speculative() {
-        let pool = Pool::new(&[10.0, 100.0]);
-        assert_eq!([-50.0, 0.0, 50.0, 500.0].map(|excess| pool.speculation(excess)), [0, 0, 9, 18]);
+        let centipawns = with_bins(&[10.0, 100.0], MoveScores::Centipawns);
+        // The file has logarithms, the search hundredths of them.
+        let policy = with_bins(&[0.1, 1.0], MoveScores::Policy);
+        for pool in [centipawns, policy] {
+            assert_eq!([-50.0, 0.0, 50.0, 500.0].map(|excess| pool.speculation(excess)), [0, 0, 9, 18]);
+        }
     }
 }

@@ -30,7 +30,11 @@ fn as_it_plays(seed: u64, batch: usize, multipv: usize) -> KBest {
 
 fn over(evaluator: Mock, seed: u64, batch: usize, multipv: usize) -> KBest {
     // Odd seeds: the move scores are a policy.
-    let move_scores = if seed % 2 == 1 { MoveScores::Policy } else { MoveScores::Centipawns };
+    let (evaluator, move_scores) = if seed % 2 == 1 {
+        (evaluator.with_policy(), MoveScores::Policy)
+    } else {
+        (evaluator, MoveScores::Centipawns)
+    };
     let bins = vec![20.0, 60.0, 150.0, 300.0];
     let calibration = Calibration { bins, move_scores, ..Calibration::default() };
     let settings = Settings { batch, multipv, hash_mib: 16, ..Settings::default() };
@@ -411,17 +415,14 @@ fn reductions_hide_no_mate() {
             continue;
         }
         found[moves as usize] += 1;
-        let settings = Settings { batch: 8, hash_mib: 16, ..Settings::default() };
-        let mut search = KBest::new(Box::new(Mock::new(1)), &Calibration::default(), &settings);
-        let limits = Limits { nodes: Some(200_000), ..Limits::default() };
-        let game = Game::new(position.clone());
-        let outcome = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
-        assert!(
-            matches!(outcome.lines[0].score, Score::Mate(1..)),
-            "{}: {:?}",
-            position.fen(),
-            outcome.lines[0]
-        );
+        for seed in [1, 2] {
+            let mut search = as_it_plays(seed, 8, 1);
+            let limits = Limits { nodes: Some(200_000), ..Limits::default() };
+            let game = Game::new(position.clone());
+            let outcome = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
+            let line = &outcome.lines[0];
+            assert!(matches!(line.score, Score::Mate(1..)), "{} seed {seed}: {line:?}", position.fen());
+        }
     }
 }
 
@@ -545,10 +546,17 @@ fn the_search_of_2018_equals_plain_minimax() {
         let position = small_position(&mut Dice(seed), 5);
         for depth in 1..=3 {
             for batch in [1, 8, 1024] {
-                let mut search = kbest(seed, batch, 1).classic();
-                let line = lines_of(&mut search, &Game::new(position.clone()), depth).remove(0);
                 let expected = plain_without_quiet(&mut Mock::new(seed), &position, depth);
-                assert_eq!(line.score, to_score(expected), "{} depth {depth}, K = {batch}", position.fen());
+                // Also where a move is to be played, with today's settings: it knows of no errors.
+                for nodes in [None, Some(1 << 40)] {
+                    let mut search = kbest(seed, batch, 1).classic();
+                    search.configure(&Settings { opponent_errors: 40, ..search.settings.clone() });
+                    let limits = Limits { depth: Some(depth), nodes, ..Limits::default() };
+                    let game = Game::new(position.clone());
+                    let outcome = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
+                    let score = outcome.lines[0].score;
+                    assert_eq!(score, to_score(expected), "{} depth {depth}, K = {batch}", position.fen());
+                }
             }
         }
     }
