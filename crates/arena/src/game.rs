@@ -37,7 +37,7 @@ impl fmt::Display for TimeControl {
 /// When a game ends before the rules of chess end it, and what is a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// A game of this many plies is a draw.
+    /// A game of this many plies after its opening is a draw.
     pub max_plies: usize,
     /// Both engines see |score| of at least this many centipawns, with the same sign, for `win_plies` plies in a
     /// row: won. 0: never.

@@ -19,7 +19,7 @@ pub struct Rung {
     /// Nodes a move.
     pub nodes: u64,
     pub elo: f64,
-    /// 95 % interval of the distance to the anchor.
+    /// 95 % interval of `elo`.
     pub low: f64,
     pub high: f64,
     /// Games that the rating comes from.

@@ -7,7 +7,7 @@ use board::Game;
 use games::{PgnGame, position_of_epd};
 use search::Score;
 
-/// Positions after varied first moves that Stockfish finds balanced. Its first lines say how it was made.
+/// Positions after varied first moves that Stockfish finds balanced. Its first line says how it was made.
 const BALANCED: &str = include_str!("openings.epd");
 
 /// Main lines of common openings, four moves deep or so, none lost for either side.

@@ -11,14 +11,14 @@ use crate::{Encounter, Unit};
 #[derive(Clone, Debug, Default)]
 pub struct PgnResults {
     pub names: Vec<String>,
-    /// Games without a result.
+    /// Games without a result, or without players.
     pub unfinished: usize,
     pairs: HashMap<(String, usize, usize), Vec<Unit>>,
 }
 
 impl PgnResults {
     /// Adds the games of a file. Two games whose `Round` begins with the same number before a point, as in `12.1` and
-    /// `12.2`, with colours changed, are a pair; others stand alone.
+    /// `12.2`, are a pair; others stand alone.
     ///
     /// # Errors
     /// The file cannot be read.

@@ -1,4 +1,4 @@
-//! `batch-first analyze`: one position thought about, shown to people or told to programs.
+//! `batch-first analyze`: one position thought about, shown to people or told to programs; or files of games.
 
 mod distribution;
 mod files;

@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         Err(error) => return refuse_arguments(&error),
     };
     // wgpu looks for OpenGL, too, and calls it an error that there is none.
-    let quiet = || tracing_subscriber::EnvFilter::new("error,wgpu_hal=off");
+    let quiet = || tracing_subscriber::EnvFilter::new("warn,wgpu_hal=off,wgpu_core=error,naga=error");
     tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| quiet()))
         .with_writer(io::stderr)

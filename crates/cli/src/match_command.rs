@@ -89,7 +89,7 @@ pub struct Args {
     /// End with exit code 1 if an engine crashed, stalled, played an illegal move or overstepped its time.
     #[arg(long)]
     strict: bool,
-    /// Play on until the rules of chess end the game.
+    /// Play on until the rules of chess, or --max-plies, end the game.
     #[arg(long)]
     no_adjudication: bool,
     /// End games by the Syzygy tables of this folder.

@@ -21,13 +21,13 @@ use crate::engine::{embedded, processors};
 
 /// Play, analyse and watch training in a browser, at http://127.0.0.1:8080 unless told otherwise.
 ///
-/// Nothing is opened to the network unless --listen says so; then visitors need the token in the printed link.
+/// Nothing is opened to the network unless --listen or --name says so; then visitors need the token in the printed link.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Address and port; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Ask every visitor for this token (default: none on this machine, a random one beyond it).
+    /// Ask every visitor for this token (default: none on this machine, a random one beyond it and with --name).
     #[arg(long, value_name = "TEXT")]
     token: Option<String>,
     /// A host name under which the page is reached, besides localhost and plain addresses; may be repeated.
@@ -57,7 +57,7 @@ pub struct Args {
     /// Code path on the processor: amx, avx512, avx2 or portable (default: the fastest here).
     #[arg(long, value_name = "PATH")]
     cpu: Option<CpuPath>,
-    /// Number format on the processor: bf16, f32 or int8 (default: the fastest that costs next to nothing here).
+    /// Number format: bf16, f32 or int8 on the processor, f16, bf16 or f32 on GPUs (default: the fastest that costs next to nothing here).
     #[arg(long, value_name = "FORMAT")]
     precision: Option<Precision>,
 }
@@ -67,7 +67,8 @@ pub struct Args {
 /// # Errors
 /// The address, a network, a folder or the file of games cannot be used.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let is_local = args.listen.ip().is_loopback();
+    // Behind a name there is a proxy that strangers reach.
+    let is_local = args.listen.ip().is_loopback() && args.name.is_empty();
     let token = match args.token {
         Some(token) => {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);

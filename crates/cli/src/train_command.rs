@@ -106,6 +106,11 @@ fn print(outcome: &train::Outcome) -> anyhow::Result<()> {
     if let Some(network) = &outcome.network {
         writeln!(out, "network: {}", network.display())?;
     }
-    writeln!(out, "report: {}", outcome.folder.join("report.html").display())?;
+    // Several selectors are as many runs, each with a report of its own; together they have curves.
+    let pictures = [("report", "report.html"), ("curves", "loss.svg")];
+    let mut pictures = pictures.map(|(what, file)| (what, outcome.folder.join(file))).into_iter();
+    if let Some((what, path)) = pictures.find(|(_, path)| path.exists()) {
+        writeln!(out, "{what}: {}", path.display())?;
+    }
     Ok(())
 }

@@ -304,6 +304,18 @@ fn json_is_one_object_a_line() {
 }
 
 #[test]
+fn what_is_left_out_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let games = folder.path().join("games.pgn");
+    std::fs::write(&games, "[Variant \"Atomic\"]\n\n1. e4 *\n\n[White \"A\"]\n\n1. e4 e5 *\n").unwrap();
+    let out = folder.path().join("out.pgn");
+    let paths = [games, out].map(|path| path.to_str().unwrap().to_owned());
+    let output = run(&["analyze", &paths[0], "--out", &paths[1], "--nodes", "1"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("game 1 is left out"), "{}", text(&output.stderr));
+}
+
+#[test]
 fn a_closed_output_is_no_crash() {
     let network = concat!(env!("CARGO_MANIFEST_DIR"), "/../../networks/batch-first.safetensors");
     for arguments in [&["analyze", "--movetime", "10s"][..], &["net", "info", network]] {

@@ -64,6 +64,15 @@ fn beyond_this_machine_there_is_always_a_token() {
 }
 
 #[test]
+fn behind_a_proxy_there_is_a_token_too() {
+    let served = serve(&["--listen", "127.0.0.1:0", "--name", "chess.example.org"]);
+    let (port, token) =
+        served.link.strip_prefix("http://127.0.0.1:").and_then(|rest| rest.split_once("/?token=")).unwrap();
+    assert!(get(port, "/").contains("401"));
+    assert!(get(port, &format!("/?token={token}")).contains("303"));
+}
+
+#[test]
 fn bad_arguments_are_a_sentence_and_exit_code_2() {
     for (arguments, words) in [
         (["--token", "short"], "--token needs at least 8"),

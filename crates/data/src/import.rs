@@ -33,7 +33,7 @@ pub struct ImportOptions {
     pub validation: f64,
     /// Decides which games are held out and the order of the records.
     pub seed: u64,
-    /// At most so many labelled positions of each file, from its start.
+    /// At most so many positions of each file, from its start: those with a label, and with `unlabelled` the others too.
     pub max_positions: Option<u64>,
     /// Keep mates among the labels; otherwise a mate counts as no label.
     pub mates: bool,

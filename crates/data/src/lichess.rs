@@ -1,7 +1,8 @@
 //! Lichess's evaluation database: one JSON object a line, `fen` and `evals`.
 //!
 //! Of several evaluations the deepest is used (more nodes decide between equals) unless the first is asked for, and of
-//! it the first line: its value is White's, its first move is the record's move. The move's value is the position's own, since the move is best.
+//! it the first line: its value is White's, its first move is the record's move. The move's value is the position's own,
+//! since the move is best; a mate that is given is one move nearer.
 
 use std::borrow::Cow;
 

@@ -46,7 +46,7 @@ pub(crate) fn centipawn_label(value: i32) -> i32 {
 }
 
 /// The value, for the side that moves, after the best move from a position of this value: one move nearer to a mate
-/// that it gives or suffers.
+/// that it gives. (One that it suffers is as near after its move as before.)
 pub(crate) fn after_best_move(value: i32) -> i32 {
     // `mate_label(1)` is one below the label of a mate on the board.
     if value >= MATE_LABEL && value < -mate_label(0) { value + 1 } else { value }

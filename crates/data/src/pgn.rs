@@ -234,7 +234,9 @@ fn castling_mode(variant: Option<&str>) -> Option<CastlingMode> {
         .collect::<String>()
         .to_ascii_lowercase();
     match name.as_str() {
-        "" | "standard" | "chess" | "normal" | "fromposition" => Some(CastlingMode::Standard),
+        "" | "standard" | "chess" | "normal" | "fromposition" | "wildstandard" | "standardchess" => {
+            Some(CastlingMode::Standard)
+        }
         "chess960" | "fischerandom" | "fischerrandom" | "frc" => Some(CastlingMode::Chess960),
         _ => None,
     }

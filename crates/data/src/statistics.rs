@@ -33,7 +33,7 @@ pub struct Statistics {
     pub labels: [u64; LABEL_CLASSES],
     /// By plies since the start of the game, [`PLIES_PER_CLASS`] to a class.
     pub plies: [u64; PLY_CLASSES],
-    /// By men on the board, kings included: 2 or fewer, 3, … 32.
+    /// By men on the board, kings included: 0 to 32.
     pub pieces: PieceCounts,
     /// Unknown, lost, drawn, won for the side to move.
     pub results: [u64; 4],

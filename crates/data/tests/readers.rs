@@ -143,7 +143,7 @@ fn null_moves_bad_starts_and_other_variants_are_skipped() {
         "games.pgn",
         "[FEN \"8/8/8/8/8/8/8/8 w - - 0 1\"]\n\n1. e4 { [%eval 1] } *\n\n\
          [Variant \"Crazyhouse\"]\n\n1. e4 { [%eval 1] } *\n\n\
-         [Variant \"Standard\"]\n\n1. -- { [%eval 1] } *\n",
+         [Variant \"wild/standard\"]\n\n1. -- { [%eval 1] } *\n",
     );
     assert_eq!(parsed.games, 3);
     assert_eq!(parsed.skipped.count(SkipKind::BadStart), 1);

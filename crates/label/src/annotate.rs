@@ -186,13 +186,16 @@ fn random_move(game: &Game, random: &mut ChaCha8Rng) -> Option<Move> {
 
 fn is_decided(labels: &Labels, limit: i32) -> bool {
     let recent = labels.len().checked_sub(DECIDED_PLIES).map(|from| &labels[from..]);
-    recent.is_some_and(|recent| {
-        recent.iter().all(|label| match label {
-            Some(Score::Centipawns(value)) => value.saturating_abs() >= limit,
-            // Mates are few and worth having: they are played out.
-            _ => false,
+    let is_ahead = |side: i32| {
+        recent.is_some_and(|recent| {
+            recent.iter().all(|label| match label {
+                Some(Score::Centipawns(value)) => side * value.clamp(&-limit, &limit) >= limit,
+                // Mates are few and worth having: they are played out.
+                _ => false,
+            })
         })
-    })
+    };
+    is_ahead(1) || is_ahead(-1)
 }
 
 fn to_pgn(
@@ -238,4 +241,19 @@ fn to_pgn(
         text.play(mv, comment(labels.next().flatten(), turn).as_deref());
     }
     text.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_game_is_decided_when_one_side_stays_far_ahead() {
+        let labels = |values: [i32; 10]| values.map(|value| Some(Score::Centipawns(value))).to_vec();
+        assert!(is_decided(&labels([0, 0, 600, 600, 600, 600, 600, 600, 600, 900]), 600));
+        assert!(is_decided(&labels([0, 0, -600, -600, -600, -600, -600, -600, -600, -900]), 600));
+        assert!(!is_decided(&labels([600, 600, 600, 600, 600, 599, 600, 600, 600, 600]), 600));
+        assert!(!is_decided(&labels([0, 0, 600, 600, 600, -600, 600, 600, 600, 600]), 600), "another side");
+        assert!(!is_decided(&vec![Some(Score::Mate(3)); 10], 600));
+    }
 }

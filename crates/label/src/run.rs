@@ -169,8 +169,9 @@ fn label_one(
             /// Longest wait for an engine to get ready.
             const START: Duration = Duration::from_secs(20);
             let mut fresh = Engine::start(&settings.engine, START)?;
-            // Without these the same nodes need not give the same move.
-            for (option, value) in [("Threads", "1"), ("Hash", "16")] {
+            // Without the first two the same nodes need not give the same move; the last asks for what a position is worth, whoever
+            // errs.
+            for (option, value) in [("Threads", "1"), ("Hash", "16"), ("UCI_AnalyseMode", "true")] {
                 let given = settings.engine.options.iter().any(|(name, _)| name.eq_ignore_ascii_case(option));
                 if !given && fresh.has_option(option) {
                     fresh.set_option(option, value)?;

@@ -84,7 +84,7 @@ pub struct Description {
 /// Role of a tensor, for initialisation and for telling weights from statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TensorKind {
-    /// Convolution weights.
+    /// Weights of any layer.
     Weight,
     /// Bias of a layer without batch norm.
     Bias,

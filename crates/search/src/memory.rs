@@ -62,7 +62,7 @@ pub(crate) struct Memory {
     bounds: Vec<BoundsEntry>,
     values: Vec<ValueEntry>,
     index: Vec<ScoresEntry>,
-    /// Move scores, each position's behind its key's low bits and their number.
+    /// Move scores, one position's after the other's.
     ring: Vec<i16>,
     written: u64,
     age: u8,

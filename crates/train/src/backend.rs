@@ -159,7 +159,7 @@ pub struct OptimizerSettings {
     pub beta2: f32,
     /// Added to the root of the mean square.
     pub epsilon: f32,
-    /// Decoupled; convolution weights only.
+    /// Decoupled; weights only, neither biases nor batch norm.
     pub weight_decay: f32,
     /// Half the sum of squared weights, times this, is added to the loss: unlike `weight_decay` it goes through the rule.
     pub l2: f32,

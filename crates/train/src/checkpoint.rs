@@ -78,6 +78,11 @@ impl Checkpoint {
         let text = serde_json::to_string_pretty(&self.state)
             .map_err(|error| TrainError::Config(error.to_string()))?;
         std::fs::write(&path, text).map_err(io(&path))?;
+        // On the disk before it takes its name: a machine that crashes leaves this checkpoint whole, or the one before.
+        for entry in std::fs::read_dir(&temporary).map_err(io(&temporary))? {
+            let path = entry.map_err(io(&temporary))?.path();
+            std::fs::File::open(&path).and_then(|file| file.sync_all()).map_err(io(&path))?;
+        }
         if target.exists() {
             std::fs::remove_dir_all(&target).map_err(io(&target))?;
         }

@@ -100,7 +100,7 @@ impl Explorer {
 /// The label of a move that ends the game, for the side that played it.
 fn outcome(after: &Position) -> Option<i32> {
     if after.legal_moves().is_empty() {
-        return Some(if after.is_check() { mate_label(1) } else { 0 });
+        return Some(if after.is_check() { -mate_label(0) } else { 0 });
     }
     after.is_insufficient_material().then_some(0)
 }
@@ -148,7 +148,8 @@ mod tests {
             let played = nets::move_of_index(&position, *mv).expect("legal");
             let after = position.after(played);
             if outcome(&after).is_some() {
-                assert_eq!(*label, mate_label(1));
+                // As the readers of games label a mate that was played.
+                assert_eq!(*label, -mate_label(0));
                 mates += 1;
                 continue;
             }

@@ -45,7 +45,9 @@ fn combinations(config: &Config) -> Result<Vec<Config>, TrainError> {
                     one.run = RunSection { name, directory: run.folder() };
                     (one.grid, one.training.threads) = (None, 1);
                     (one.training.learning_rate, one.optimizer.l2) = (learning_rate, l2);
-                    one.model.weight_scale = Some(scale);
+                    if !grid.weight_scale.is_empty() {
+                        one.model.weight_scale = Some(scale);
+                    }
                     // Through the file, for its checks.
                     all.push(Config::parse(&one.to_toml()?, &[])?);
                 }

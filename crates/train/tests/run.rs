@@ -370,7 +370,7 @@ fn selectors_learn_by_themselves_and_are_joined() {
 #[test]
 fn a_grid_ranks_its_runs_and_goes_on_where_it_was_left() {
     let folder = tempfile::tempdir().unwrap();
-    let config = prepare_selectors(folder.path());
+    let file = prepare_selectors(folder.path());
     let grid = [
         "model.head=from",
         "training.steps=60",
@@ -379,7 +379,7 @@ fn a_grid_ranks_its_runs_and_goes_on_where_it_was_left() {
         "grid.l2=[1e-4]",
         "grid.jobs=2",
     ];
-    let config = Config::load(&config, &selectors(folder.path(), &grid)).unwrap();
+    let config = Config::load(&file, &selectors(folder.path(), &grid)).unwrap();
     let stop = AtomicBool::new(true);
     let error = search_grid(&config, false, &stop, &mut Silent).unwrap_err().to_string();
     assert!(error.contains("0 of 4") && error.contains("--resume"), "{error}");
@@ -395,6 +395,15 @@ fn a_grid_ranks_its_runs_and_goes_on_where_it_was_left() {
     let again = search_grid(&config, true, &stop, &mut Silent).unwrap();
     assert!((again[0].loss - best.loss).abs() < 1e-9 && again[0].learning_rate == best.learning_rate);
     assert!(search_grid(&config, false, &stop, &mut Silent).is_err(), "runs are not begun twice");
+
+    // From a trained network on, whose weights nobody scales.
+    let trained = config.folder().join("grid-rate-0.002-l2-0.0001-scale-1/network.safetensors");
+    let data = format!("data.directory={}", folder.path().join("bare").display());
+    let start = format!("model.start={}", trained.display());
+    let on =
+        ["model.head=from", "training.steps=2", "grid.learning_rate=[1e-3]", "run.name=on", &data, &start];
+    let config = Config::load(&file, &on.map(str::to_owned)).unwrap();
+    assert_eq!(search_grid(&config, false, &stop, &mut Silent).unwrap().len(), 1);
 }
 
 #[test]
@@ -427,6 +436,8 @@ fn bad_runs_end_with_a_sentence() {
         Err(TrainError::Diverged { step, .. }) => assert!(step < 300),
         other => panic!("{other:?}"),
     }
+    let last = read_journal(&wild.folder()).unwrap().pop();
+    assert!(matches!(&last, Some(Event::End { reason, .. }) if reason.starts_with("diverged")), "{last:?}");
     for (change, word) in [
         ("data.directory=/nowhere", "nowhere"),
         ("data.sources=['selfplay']", "selfplay"),

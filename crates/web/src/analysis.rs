@@ -165,6 +165,8 @@ impl Analysis {
     /// Begins to answer.
     pub async fn begin(&mut self, subject: Subject) {
         self.stop().await;
+        // Of this task alone: one that was ended may have left it raised.
+        self.searches = Arc::default();
         let control = Control::default();
         let answers = self.answers.clone();
         let task = tokio::spawn(answer(

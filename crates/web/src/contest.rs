@@ -101,6 +101,10 @@ fn game_of_pgn(pgn: &str) -> Result<Game, Refusal> {
         .transpose()
         .map_err(|error| Refusal::new(format!("the PGN cannot be read: {error}")))?
         .ok_or_else(|| Refusal::new("the PGN holds no game"))?;
+    if let Some(illegal) = game.illegal {
+        let number = game.game.moves().len() / 2 + 1;
+        return Err(Refusal::new(format!("the PGN's move {number}, {illegal}, is not legal")));
+    }
     if game.game.moves().len() >= MOST_PLIES {
         return Err(Refusal::new(format!("a game has at most {MOST_PLIES} plies here")));
     }

@@ -33,7 +33,7 @@ impl Refusal {
 
 impl From<rusqlite::Error> for Refusal {
     fn from(error: rusqlite::Error) -> Self {
-        Self(format!("the game could not be stored: {error}"))
+        Self(format!("the file of games cannot be used: {error}"))
     }
 }
 

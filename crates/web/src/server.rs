@@ -47,7 +47,7 @@ pub struct Options {
     pub networks: Vec<(System, Network)>,
     /// Of the evaluators.
     pub cpu: CpuOptions,
-    /// Where networks are evaluated; `cpu` counts where that is the processor.
+    /// Where networks are evaluated; of `cpu` only the precision counts where that is no processor.
     pub devices: Devices,
     /// Searches at once.
     pub places: usize,

@@ -220,7 +220,14 @@ impl Page {
                 let contest = proposal.accept(u64::from_le_bytes(bytes), name)?;
                 let id = self.app.store.create(self.visitor.clone(), contest.to_stored()).await?;
                 self.seat = None;
-                self.seat = Some(self.app.tables.sit(&self.visitor, id).await?);
+                match self.app.tables.sit(&self.visitor, id).await {
+                    Ok(seat) => self.seat = Some(seat),
+                    Err(refusal) => {
+                        // Nobody has seen it: it is not kept.
+                        self.app.store.delete(self.visitor.clone(), id).await?;
+                        return Err(refusal);
+                    }
+                }
                 self.show_now()
             }
             Ask::Open { game } => {

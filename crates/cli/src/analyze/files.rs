@@ -50,7 +50,7 @@ pub(super) struct FileArgs {
     /// Last move to judge, in plies from 1 (default: the last of the game).
     #[arg(long, value_name = "PLY", help_heading = "Files of games")]
     to: Option<usize>,
-    /// Comment moves that lost at least so many percent of winning chances.
+    /// Comment marked moves that lost at least so many percent of winning chances; those that lose 5 or more are marked.
     #[arg(long, value_name = "PERCENT", default_value_t = 10.0, help_heading = "Files of games")]
     threshold: f64,
     /// Let `batch-first worker` processes do it, through a NATS JetStream server as in nats://host:4222.

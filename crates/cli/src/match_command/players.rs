@@ -164,14 +164,12 @@ fn program_with(program: &str, options: Vec<(String, String)>) -> anyhow::Result
     Ok(EngineSpec { program, arguments: words.collect(), options, name: None })
 }
 
-/// A search over a network with the options of our UCI engine, and a hash of the network's file.
+/// A search over a network with the options of our UCI engine, and a hash of the network.
 fn in_process(program: &str, options: &[(&str, &str)]) -> anyhow::Result<(SearchFactory, u64)> {
     let defaults = EngineArgs { hash: Some(HASH), ..EngineArgs::default() };
     let mut settings: Options = defaults.player_options()?;
-    let mut hasher = DefaultHasher::new();
     if program != INTERNAL {
         settings.network = Some(program.into());
-        std::fs::read(program).with_context(|| format!("cannot read `{program}`"))?.hash(&mut hasher);
     }
     for (option, value) in options {
         settings.set(option, Some(value))?;
@@ -181,7 +179,9 @@ fn in_process(program: &str, options: &[(&str, &str)]) -> anyhow::Result<(Search
         "a search in this process plays without a book; name the program `self` for one"
     );
     // A mistake here should not wait for a game.
-    choose(&settings)?;
+    let (network, _) = choose(&settings)?;
+    let mut hasher = DefaultHasher::new();
+    network.fingerprint().hash(&mut hasher);
     let factory: SearchFactory = Arc::new(move || match build(&settings) {
         Ok(built) => Ok(built.search),
         Err(error) => Err(format!("{error:#}")),
@@ -227,6 +227,12 @@ mod tests {
         let spec = player("internal; Batch=8; Hash=16", Some(TimeControl::Nodes(10)), None).unwrap();
         assert_eq!(spec.name.as_deref(), Some("internal Batch=8 Hash=16"));
         assert!(matches!(spec.kind, PlayerKind::Search(_)));
+        let other = concat!(env!("CARGO_MANIFEST_DIR"), "/../../networks/batch-first-residual.safetensors");
+        let other = player(&format!("internal; WeightsFile={other}"), Some(TimeControl::Nodes(10)), None);
+        let networks = [player("internal", Some(TimeControl::Nodes(10)), None), other];
+        let [embedded, other] = networks.map(|spec| spec.unwrap().identity);
+        let network = |identity: &str| identity.split(';').next().map(str::to_owned);
+        assert_ne!(network(&embedded), network(&other), "a match goes on with the same networks only");
         assert!(player("internal; Batch=x", Some(TimeControl::Nodes(10)), None).is_err());
         assert!(player("internal; Contempt=1", Some(TimeControl::Nodes(10)), None).is_err());
     }

@@ -1,4 +1,4 @@
-//! Memory that kernels read by whole cache lines, and the two number formats that live in it.
+//! Memory that kernels read by whole cache lines, and the number formats that live in it.
 
 use super::amx::{from_bf16, to_bf16};
 

@@ -55,8 +55,8 @@ impl Config {
             }
             if self.training.epochs.is_some() && self.data.max_positions.is_none() {
                 return Err(
-                    "with data.stream nobody knows how long an epoch is: give training.samples, training.steps or \
-                     data.max_positions"
+                    "with data.stream nobody knows how long an epoch is: give training.samples or training.steps, \
+                     or data.max_positions too"
                         .to_owned(),
                 );
             }

@@ -47,7 +47,7 @@ impl std::fmt::Debug for Built {
 }
 
 /// Makes a search for the network, threads and settings of the options, or says in one sentence why not. Called
-/// again when the network, the search, the threads, the code path or the format changes.
+/// again when the network, the system, the search, the device, the threads, the code path or the format changes.
 pub type Factory = Box<dyn FnMut(&Options) -> Result<Built, String> + Send>;
 
 /// What the engine calls itself.

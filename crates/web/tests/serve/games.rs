@@ -204,6 +204,7 @@ async fn proposals_that_cannot_be_met_are_refused_in_words() {
         (json!({ "fen": "8/8/8/8/8/8/8/8 w - - 0 1" }), "missing king"),
         (json!({ "fen": "7k/6Q1/6K1/8/8/8/8/8 b - - 0 1" }), "over"),
         (json!({ "pgn": long_pgn }), "KiB"),
+        (json!({ "pgn": "1. e4 e5 2. Ke3 *" }), "move 2"),
         (json!({ "chess960": true, "array": 960 }), "960"),
         (json!({ "unknown": 1 }), "not understood"),
     ] {
