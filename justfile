@@ -4,7 +4,7 @@
 build:
     cargo build --release
 
-# Every test
+# Every test but Burn's and GPUs'
 test:
     cargo nextest run --workspace --release --features batch-first/queue
 

@@ -5,7 +5,7 @@
 
 Every game of GAMES must be in ANNOTATED, in order, with the same main line and without a complaint of the parser; every
 position of the main line that has a legal move must have an evaluation that python-chess understands; every variation
-must be legal, and every bad move marked as the evaluations around it say.
+must be legal, and every mark what the evaluations around it say.
 """
 
 import math

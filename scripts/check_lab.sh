@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The way of the data from nothing to a network that plays: games labelled by Stockfish, imported, two short runs
+# The way of the data from nothing to a network that plays: games labelled by Stockfish, imported, four short runs
 # (interrupted by nobody, long enough to be validated), joined, used. It shows that the parts fit, not that they learn.
 #
 #     cargo build --release && scripts/check_lab.sh target/release/batch-first
