@@ -78,7 +78,13 @@ impl Analysis {
 
     /// Of the search of each position.
     pub(crate) fn limits(&self) -> Limits {
-        Limits { nodes: self.nodes, movetime: self.movetime, depth: self.depth, ..Limits::default() }
+        Limits {
+            nodes: self.nodes,
+            movetime: self.movetime,
+            depth: self.depth,
+            analysis: true,
+            ..Limits::default()
+        }
     }
 }
 

@@ -168,6 +168,7 @@ fn limits(args: &Args) -> Limits {
         movetime: args.movetime.or((!limited).then_some(DEFAULT_TIME)),
         mate: args.mate,
         infinite: args.infinite,
+        analysis: true,
         ..Limits::default()
     }
 }

@@ -62,22 +62,12 @@ pub struct EngineArgs {
 }
 
 impl EngineArgs {
-    /// The options of an engine that plays, with these flags: its opponent may err.
-    ///
-    /// # Errors
-    /// As [`EngineArgs::options`].
-    pub fn player_options(&self) -> anyhow::Result<Options> {
-        let mut options = self.options(1)?;
-        options.settings.opponent_errors = Options::default().settings.opponent_errors;
-        Ok(options)
-    }
-
-    /// The options of an engine that analyses, with these flags; `threads` is used where no flag says.
+    /// The options of a UCI engine with these flags; `threads` is used where no flag says.
     ///
     /// # Errors
     /// There are no tables where they should be.
     pub fn options(&self, threads: usize) -> anyhow::Result<Options> {
-        let defaults = Settings::default();
+        let defaults = Options::default().settings;
         let tables = self.syzygy.as_deref().map(Tablebases::open).transpose()?;
         Ok(Options {
             network: self.net.clone(),

@@ -22,7 +22,7 @@ pub struct Args {
 /// # Errors
 /// The engine could not be started.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let mut options = args.engine.player_options()?;
+    let mut options = args.engine.options(1)?;
     if let Some(path) = &args.book {
         options.book = Some(Arc::new(Book::open(path)?));
         options.own_book = true;

@@ -251,7 +251,7 @@ fn measure(
     let inner = engine::evaluator(network, options)?;
     let watched = Watched { inner, traffic: Arc::clone(&traffic) };
     let mut search = algorithm.build(Box::new(watched), network, settings);
-    let limits = Limits { nodes: Some(nodes), ..Limits::default() };
+    let limits = Limits { nodes: Some(nodes), analysis: true, ..Limits::default() };
     let (mut wall, mut cpu, mut depth) = (0.0, 0.0, 0.0);
     let from = SystemTime::now();
     for game in games {

@@ -1,11 +1,6 @@
 //! Players from text: another program, this program, or a network searched inside this process; and limits.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    path::Path,
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail, ensure};
 use arena::{PlayerKind, PlayerSpec, SearchFactory, TimeControl};
@@ -136,7 +131,7 @@ pub fn player(text: &str, limit: Option<TimeControl>, system: Option<System>) ->
         let (factory, fingerprint) = in_process(program, &options).with_context(|| format!("`{text}`"))?;
         let stem = Path::new(program).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let called = format!("{stem} {shown}").trim().to_owned();
-        (PlayerKind::Search(factory), Some(called), format!("{program} {fingerprint:016x}"))
+        (PlayerKind::Search(factory), Some(called), format!("{program} {fingerprint}"))
     } else {
         (PlayerKind::Engine(program_with(program, owned(&options))?), None, program.to_owned())
     };
@@ -164,10 +159,10 @@ fn program_with(program: &str, options: Vec<(String, String)>) -> anyhow::Result
     Ok(EngineSpec { program, arguments: words.collect(), options, name: None })
 }
 
-/// A search over a network with the options of our UCI engine, and a hash of the network.
-fn in_process(program: &str, options: &[(&str, &str)]) -> anyhow::Result<(SearchFactory, u64)> {
+/// A search over a network with the options of our UCI engine, and the network's fingerprint.
+fn in_process(program: &str, options: &[(&str, &str)]) -> anyhow::Result<(SearchFactory, String)> {
     let defaults = EngineArgs { hash: Some(HASH), ..EngineArgs::default() };
-    let mut settings: Options = defaults.player_options()?;
+    let mut settings: Options = defaults.options(1)?;
     if program != INTERNAL {
         settings.network = Some(program.into());
     }
@@ -180,13 +175,11 @@ fn in_process(program: &str, options: &[(&str, &str)]) -> anyhow::Result<(Search
     );
     // A mistake here should not wait for a game.
     let (network, _) = choose(&settings)?;
-    let mut hasher = DefaultHasher::new();
-    network.fingerprint().hash(&mut hasher);
     let factory: SearchFactory = Arc::new(move || match build(&settings) {
         Ok(built) => Ok(built.search),
         Err(error) => Err(format!("{error:#}")),
     });
-    Ok((factory, hasher.finish()))
+    Ok((factory, network.fingerprint()))
 }
 
 #[cfg(test)]
