@@ -139,20 +139,13 @@ impl Trainer<'_> {
         let ended = || TrainError::Config("the training data ended".to_owned());
         let batch = self.batches.next().ok_or_else(ended)??;
         let learning_rate = self.learning_rate();
-        let result = self.backend.step(&batch, learning_rate).and_then(|result| {
-            let is_finite =
-                result.loss.is_finite() && result.logits.iter().flatten().all(|logit| logit.is_finite());
-            if is_finite { Ok(result) } else { Err(TrainError::Diverged { step: 0, loss: result.loss }) }
-        });
-        let result = match result {
-            Err(TrainError::Diverged { loss, .. }) => {
-                let step = self.state.step;
-                let reason = format!("diverged: the loss is {loss}");
-                self.journal.write(&Event::End { step, reason, seconds: self.state.seconds })?;
-                return Err(TrainError::Diverged { step, loss });
-            }
-            result => result?,
-        };
+        let result = self.backend.step(&batch, learning_rate)?;
+        if !result.loss.is_finite() || result.logits.iter().flatten().any(|logit| !logit.is_finite()) {
+            let (step, loss) = (self.state.step, result.loss);
+            let reason = format!("diverged: the loss is {loss}");
+            self.journal.write(&Event::End { step, reason, seconds: self.state.seconds })?;
+            return Err(TrainError::Diverged { step, loss });
+        }
         if let Some(average) = &mut self.average {
             self.backend.mix_into(average)?;
         }

@@ -359,9 +359,6 @@ impl<E: Element> Trainer<E> {
         let losses: Vec<f32> = heads.iter().map(|&head| self.loss(head, &logits[head], batch)).collect();
         let weights = self.objectives.iter().map(|objective| objective.weight);
         let loss = losses.iter().zip(weights).map(|(loss, weight)| loss * weight).sum::<f32>();
-        if !loss.is_finite() || logits.iter().flatten().any(|logit| !logit.is_finite()) {
-            return Err(TrainError::Diverged { step: self.optimizer.steps, loss });
-        }
         self.backward(batch);
         Ok(Step { loss, losses, logits })
     }
