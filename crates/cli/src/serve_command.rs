@@ -57,7 +57,7 @@ pub struct Args {
     /// Code path on the processor: amx, avx512, avx2 or portable (default: the fastest here).
     #[arg(long, value_name = "PATH")]
     cpu: Option<CpuPath>,
-    /// Number format: bf16, f32 or int8 on the processor, f16, bf16 or f32 on GPUs (default: the fastest that costs next to nothing here).
+    /// Number format: bf16, f32 or int8 on the processor, f16, bf16 or f32 on GPUs (default: the fastest good one).
     #[arg(long, value_name = "FORMAT")]
     precision: Option<Precision>,
 }

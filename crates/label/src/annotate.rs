@@ -189,7 +189,7 @@ fn is_decided(labels: &Labels, limit: i32) -> bool {
     let is_ahead = |side: i32| {
         recent.is_some_and(|recent| {
             recent.iter().all(|label| match label {
-                Some(Score::Centipawns(value)) => side * value.clamp(&-limit, &limit) >= limit,
+                Some(Score::Centipawns(value)) => side.saturating_mul(*value) >= limit,
                 // Mates are few and worth having: they are played out.
                 _ => false,
             })

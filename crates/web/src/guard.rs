@@ -1,6 +1,6 @@
 //! Who may come in: requests from other sites, for other hosts (DNS rebinding), without the token or with another method
-//! than GET and HEAD are refused before anything else sees them. Nothing here is changed by a plain request; whatever changes
-//! something goes over the web socket.
+//! than GET and HEAD are refused before anything else sees them. Nothing here is changed by a plain request; whatever
+//! changes something goes over the web socket.
 
 use std::{net::IpAddr, sync::Arc};
 
