@@ -130,8 +130,9 @@ impl Position {
     /// Plies since the start of a game that began at move 1 with White.
     #[must_use]
     pub fn ply(&self) -> u32 {
-        (self.chess.fullmoves().get().saturating_sub(1)).saturating_mul(2)
-            + u32::from(self.turn() == Color::Black)
+        (self.chess.fullmoves().get().saturating_sub(1))
+            .saturating_mul(2)
+            .saturating_add(u32::from(self.turn() == Color::Black))
     }
 
     /// The en-passant target square, where a capture onto it is legal.

@@ -180,6 +180,8 @@ fn chess960_start_positions() {
 fn fens_of_four_to_six_fields() {
     let whole = standard("8/8/4k3/8/8/4K3/4P3/8 b - - 12 34");
     assert_eq!((whole.halfmove_clock(), whole.ply()), (12, 67));
+    let endless = Position::from_fen("4k3/8/8/8/8/8/8/4K2R b - - 0 4294967295", CastlingMode::Standard);
+    assert_eq!(endless.unwrap().ply(), u32::MAX);
     assert_eq!(standard("8/8/4k3/8/8/4K3/4P3/8 b - -"), whole);
     assert_eq!(standard("  8/8/4k3/8/8/4K3/4P3/8 b - - 12\n"), whole);
     // An en-passant square without a capture is dropped.

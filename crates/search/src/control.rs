@@ -1,8 +1,11 @@
 //! The handle by which another thread ends a search, turns pondering into thinking, or looks inside.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
 };
 
 use crate::View;
@@ -16,7 +19,7 @@ pub struct Control {
 #[derive(Debug, Default)]
 struct Flags {
     stop: AtomicBool,
-    ponder_hit: AtomicBool,
+    ponder_hit: OnceLock<Instant>,
     wants_view: AtomicBool,
     view: Mutex<Option<View>>,
 }
@@ -35,13 +38,18 @@ impl Control {
 
     /// The opponent played the expected move: the clock runs from now.
     pub fn ponder_hit(&self) {
-        self.flags.ponder_hit.store(true, Ordering::Release);
+        let _ = self.flags.ponder_hit.set(Instant::now());
     }
 
     /// True once [`Control::ponder_hit`] was called.
     #[must_use]
     pub fn is_ponder_hit(&self) -> bool {
-        self.flags.ponder_hit.load(Ordering::Acquire)
+        self.ponder_hit_at().is_some()
+    }
+
+    /// When [`Control::ponder_hit`] was first called.
+    pub(crate) fn ponder_hit_at(&self) -> Option<Instant> {
+        self.flags.ponder_hit.get().copied()
     }
 
     /// Asks for one view of the inside; only the K-best search answers, after its next batch.

@@ -1,6 +1,8 @@
 //! Endgame tables at the root: whatever the search, it chooses among the moves that keep the result, and the score is that
 //! result.
 
+use std::time::Instant;
+
 use board::{Color, Game, Move, Position};
 use eval::EvalError;
 use nets::Wdl;
@@ -38,14 +40,16 @@ impl Search for Endgame {
             self.search.configure(&self.settings);
             return outcome;
         }
+        let probing = Instant::now();
         let known = self.settings.tables.as_ref().and_then(|tables| tables.root(game)).and_then(|known| {
             let moves: Vec<Move> = known.moves.into_iter().filter(|&mv| limits.allows(mv)).collect();
             (!moves.is_empty()).then_some((moves, known.winner))
         });
         let Some((search_moves, winner)) = known else {
-            return self.search.search(game, limits, control, report);
+            return self.search.search(game, &limits.less(probing.elapsed()), control, report);
         };
-        let limits = Limits { search_moves, ..limits.clone() };
+        // Tables may lie on a slow disk.
+        let limits = Limits { search_moves, ..limits.less(probing.elapsed()) };
         let turn = game.position().turn();
         let mut outcome =
             self.search.search(game, &limits, control, &mut |info| report(&certain(info, winner, turn)))?;

@@ -55,6 +55,22 @@ impl Limits {
         is_limited && !is_analysis
     }
 
+    /// What is left of them after `lost` time. While the opponent thinks none is lost.
+    #[must_use]
+    pub fn less(&self, lost: Duration) -> Self {
+        let mut limits = self.clone();
+        if limits.ponder {
+            return limits;
+        }
+        if let Some(movetime) = &mut limits.movetime {
+            *movetime = movetime.saturating_sub(lost);
+        }
+        if let Some(clock) = &mut limits.clock {
+            clock.remaining = clock.remaining.saturating_sub(lost);
+        }
+        limits
+    }
+
     /// The last depth to search: a mate in n moves is seen at depth 2n - 1.
     pub(crate) fn last_depth(&self) -> u32 {
         let depth = self.depth.unwrap_or(LARGEST_DEPTH).min(LARGEST_DEPTH);

@@ -180,8 +180,12 @@ impl Puct {
 
     fn lines(&self, tree: &Tree, game: &Game, watch: &Watch<'_>) -> Vec<SearchInfo> {
         let (depth, deepest) = tree.depths();
+        let mut moves = tree.best(self.settings.multipv.max(1));
+        // Nothing is known of a move that nobody visited; one has to be shown all the same.
+        let first = moves.first().map(|first| first.edge);
+        moves.retain(|best| best.visits > 0 || Some(best.edge) == first);
         (1..)
-            .zip(tree.best(self.settings.multipv.max(1)))
+            .zip(moves)
             .map(|(rank, best)| {
                 let value = best.proven.unwrap_or_else(|| self.centipawns(best.expectation));
                 SearchInfo {

@@ -57,6 +57,9 @@ pub(crate) fn forcing_moves_and_checks(position: &Position, legal: &[Move]) -> M
 pub(crate) fn exchange(position: &Position, mv: Move) -> i32 {
     let board = position.board();
     let Some(from) = mv.from() else { return 0 };
+    if mv.is_castle() {
+        return 0; // The king does not go where this move is written to: that is the rook's square.
+    }
     let target = mv.to();
     let mut occupied = board.occupied();
     occupied.discard(from);
@@ -127,5 +130,7 @@ mod tests {
         assert_eq!(gain("1k1r3q/1ppn3p/p4b2/4p3/8/P2N2P1/1PP1R1BP/2K1Q3 w - - 0 1", "d3e5"), 100 - 310);
         assert_eq!(gain("4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1", "e5d6"), 100);
         assert_eq!(gain("4k3/P7/8/8/8/8/8/4K3 w - - 0 1", "a7a8q"), 850);
+        // Castling with an attacked rook.
+        assert_eq!(gain("4k3/1b6/8/8/8/8/5P2/4K2R w K - 0 1", "e1g1"), 0);
     }
 }

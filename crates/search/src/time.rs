@@ -148,9 +148,7 @@ impl<'a> Watch<'a> {
 
     /// Pondering without a hit, or told to go on for ever: an answer must wait.
     pub(crate) fn must_wait(&mut self) -> bool {
-        if self.origin.is_none() && self.control.is_ponder_hit() {
-            self.origin = Some(Instant::now());
-        }
+        self.origin = self.origin.or_else(|| self.control.ponder_hit_at());
         !self.control.is_stopped() && (self.infinite || self.origin.is_none())
     }
 
@@ -247,6 +245,19 @@ mod tests {
         assert!(course.factor() > settled, "it is worth less than it seemed");
         course.note(moves[1], -40, Some(0.5));
         assert!(course.factor() >= fresh, "another move");
+    }
+
+    #[test]
+    fn the_clock_runs_from_the_ponder_hit_not_from_when_it_is_seen() {
+        let control = Control::default();
+        let time = Duration::from_millis(20);
+        let limits = Limits { movetime: Some(time), ponder: true, ..Limits::default() };
+        let mut watch = Watch::new(&limits, Duration::ZERO, &control);
+        thread::sleep(time);
+        assert!(!watch.is_over(), "the opponent thinks");
+        control.ponder_hit();
+        thread::sleep(time);
+        assert!(watch.is_over());
     }
 
     #[test]

@@ -92,6 +92,39 @@ fn another_device_is_taken_up_and_one_that_is_not_here_refused() {
 }
 
 #[test]
+fn other_options_count_beside_one_that_is_refused() {
+    let lines = |engine: &mut Conversation| {
+        engine.send("go depth 1");
+        engine.expect("bestmove").iter().filter(|line| line.starts_with("info depth")).count()
+    };
+    let mut engine = Conversation::start();
+    engine.ask("");
+    engine.send("setoption name Device value cuda:0");
+    engine.send("setoption name MultiPV value 3");
+    assert_eq!(lines(&mut engine), 3, "set with the refused one");
+    engine.send("setoption name MultiPV value 2");
+    assert_eq!(lines(&mut engine), 2, "set after it");
+    engine.send("setoption name MultiPV value 1");
+    engine.send("setoption name Device value auto");
+    assert_eq!(lines(&mut engine), 1, "and once it is taken back");
+    let answers = engine.ask("setoption name Device value cuda:0").join("\n");
+    assert!(answers.contains("there is no device cuda:0"), "tried again: {answers}");
+}
+
+#[test]
+fn a_search_that_fails_beside_a_refused_option_is_built_anew() {
+    let mut engine = Conversation::start();
+    engine.ask("setoption name Device value cuda:0");
+    engine.send("position fen 4k3/8/8/8/8/8/4P3/4K3 w - - 66 90");
+    engine.send("go depth 3");
+    engine.expect("bestmove");
+    engine.send("position startpos");
+    engine.send("go depth 1");
+    let answers = engine.expect("bestmove");
+    assert!(answers.iter().any(|line| line.starts_with("info depth 1")), "{answers:?}");
+}
+
+#[test]
 fn strange_limits_are_answered() {
     let mut engine = Conversation::start();
     engine.ask("");

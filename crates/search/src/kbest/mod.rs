@@ -151,10 +151,11 @@ impl KBest {
         }
     }
 
-    /// What the network thinks of the root, before any search; asked if it is not known and an evaluation is left.
+    /// What the network thinks of the root, before any search; asked if it is not known and an evaluation is left, also
+    /// where no time is: a move by the policy is worth the moment that it takes.
     fn first_sight(&mut self, root: &Position, watch: &mut Watch<'_>) -> Result<Option<Value>, EvalError> {
         let known = self.memory.value(root.key());
-        if known.is_some() || watch.is_over() || watch.evaluations_left() == 0 {
+        if known.is_some() || watch.control().is_stopped() || watch.evaluations_left() == 0 {
             return Ok(known);
         }
         let move_scores = self.calibration.move_scores;

@@ -512,6 +512,14 @@ fn there_is_a_line_however_few_the_evaluations() {
 }
 
 #[test]
+fn without_any_time_the_network_is_asked_once() {
+    let limits = Limits { movetime: Some(std::time::Duration::ZERO), ..Limits::default() };
+    let outcome =
+        as_it_plays(3, 1, 1).search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
+    assert_eq!((outcome.nodes, outcome.lines.len()), (1, 1));
+}
+
+#[test]
 fn a_view_is_made_for_whoever_asks_and_changes_nothing() {
     let limits = Limits { nodes: Some(3_000), ..Limits::default() };
     let mut search = as_it_plays(1, 16, 2);

@@ -60,3 +60,15 @@ fn a_dead_position_ends_the_search() {
     assert!(outcome.best.is_some() && outcome.nodes < 100, "{}", outcome.nodes);
     assert_eq!(outcome.lines[0].score, Score::Centipawns(0));
 }
+
+#[test]
+fn no_line_is_shown_for_a_move_that_nobody_looked_at() {
+    let calibration = Calibration { move_scores: MoveScores::Policy, ..Calibration::default() };
+    let settings = Settings { hash_mib: 16, multipv: 20, ..Settings::default() };
+    let mut search = Puct::new(Box::new(Impartial(Mock::new(5))), &calibration, &settings);
+    for (nodes, most) in [(1, 1), (6, 5)] {
+        let limits = Limits { nodes: Some(nodes), ..Limits::default() };
+        let outcome = search.search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
+        assert!((1..=most).contains(&outcome.lines.len()), "{nodes}: {} lines", outcome.lines.len());
+    }
+}

@@ -74,7 +74,7 @@ pub(super) struct RootMove {
     pub expectation: f32,
     /// For the root's mover.
     pub proven: Option<Value>,
-    visits: u32,
+    pub(super) visits: u32,
     prior: f32,
 }
 

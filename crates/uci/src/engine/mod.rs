@@ -96,7 +96,6 @@ where
     let mut engine = Engine {
         identity: identity.clone(),
         game: Game::default(),
-        chess960_game: false,
         options,
         jobs,
         output,
@@ -132,8 +131,6 @@ struct Running {
 struct Engine {
     identity: Identity,
     game: Game,
-    /// The castling mode that the game was set up in.
-    chess960_game: bool,
     options: Options,
     jobs: Sender<Job>,
     output: Output,
@@ -230,7 +227,6 @@ impl Engine {
                 return;
             }
         }
-        self.chess960_game = self.options.chess960;
         for (index, text) in command.moves.iter().enumerate() {
             match board::parse_uci(self.game.position(), text) {
                 Ok(mv) => self.game.play(mv),

@@ -53,7 +53,17 @@ pub(super) enum Job {
 
 struct Ready {
     built: Built,
+    /// Those it was built for, with the settings that it has now.
     options: Options,
+}
+
+impl Ready {
+    fn adopt(&mut self, settings: &Settings) {
+        if self.options.settings != *settings {
+            self.built.search.configure(settings);
+            self.options.settings.clone_from(settings);
+        }
+    }
 }
 
 pub(super) struct Worker {
@@ -94,45 +104,43 @@ impl Worker {
         }
     }
 
-    /// Brings the search in line with the options. A network or format that cannot be used is reported once and the search
-    /// stays as it was; without any, the embedded network is taken.
+    /// Brings the search in line with the options. A network, device or format that cannot be used is reported once and
+    /// something else plays in its place; everything else that was set counts all the same.
     fn prepare(&mut self, options: &Options) {
-        if self.refused.as_ref().is_some_and(|refused| same_build(refused, options)) {
-            if let Some(ready) = &mut self.ready {
-                ready.built.search.configure(&options.settings);
-            }
-            return;
-        }
-        if let Some(ready) = &mut self.ready
-            && same_build(&ready.options, options)
-        {
-            if ready.options.settings != options.settings {
-                ready.built.search.configure(&options.settings);
-            }
-            ready.options = options.clone();
-            return;
-        }
-        match self.build(options) {
-            Ok(()) => self.refused = None,
-            Err(reason) => {
-                self.output.note(format!("error: {reason}"));
-                self.refused = Some(options.clone());
-                // A device, code path or format that this machine lacks should not cost the network or the search too.
-                let plain =
-                    Options { devices: Devices::default(), path: None, precision: None, ..options.clone() };
-                let has_plain = self.ready.as_ref().is_some_and(|ready| same_build(&ready.options, &plain));
-                if !same_build(&plain, options) && !has_plain && self.build(&plain).is_ok() {
-                    self.output
-                        .note("the engine goes on with the device, code path and format of its own choice");
-                } else if self.ready.is_some() {
-                    self.output.note("the engine goes on as it was");
-                } else if options.network.is_some() || options.system.is_some() {
-                    self.output.note("the engine goes on with its embedded network");
-                    let embedded = Options { network: None, system: None, ..plain };
-                    if let Err(reason) = self.build(&embedded) {
-                        self.output.note(format!("error: {reason}"));
-                    }
+        if self.ready.as_ref().is_some_and(|ready| same_build(&ready.options, options)) {
+            self.refused = None;
+        } else if !self.refused.as_ref().is_some_and(|refused| same_build(refused, options)) {
+            match self.build(options) {
+                Ok(()) => self.refused = None,
+                Err(reason) => {
+                    self.output.note(format!("error: {reason}"));
+                    self.refused = Some(options.clone());
+                    self.fall_back(options);
                 }
+            }
+        } else if self.ready.is_none() {
+            // What played in its place failed in a search.
+            self.fall_back(options);
+        }
+        if let Some(ready) = &mut self.ready {
+            ready.adopt(&options.settings);
+        }
+    }
+
+    /// Something to search with in place of these options: without the wished device, code path and format, which this
+    /// machine may lack; else the search as it is; else the embedded network.
+    fn fall_back(&mut self, options: &Options) {
+        let plain = Options { devices: Devices::default(), path: None, precision: None, ..options.clone() };
+        let has_plain = self.ready.as_ref().is_some_and(|ready| same_build(&ready.options, &plain));
+        if !same_build(&plain, options) && !has_plain && self.build(&plain).is_ok() {
+            self.output.note("the engine goes on with the device, code path and format of its own choice");
+        } else if self.ready.is_some() {
+            self.output.note("the engine goes on as it was");
+        } else if options.network.is_some() || options.system.is_some() {
+            self.output.note("the engine goes on with its embedded network");
+            let embedded = Options { network: None, system: None, ..plain };
+            if let Err(reason) = self.build(&embedded) {
+                self.output.note(format!("error: {reason}"));
             }
         }
     }
@@ -221,7 +229,8 @@ impl Worker {
             self.output.note("error: there is no network to search with; the move is the first legal one");
             return Outcome::default();
         };
-        let limits = less_lost_time(&job.limits, job.received.elapsed());
+        // A network was loaded perhaps, or an earlier search had to end.
+        let limits = job.limits.less(job.received.elapsed());
         let output = &self.output;
         let show_wdl = job.options.show_wdl;
         let position = job.game.position();
@@ -298,17 +307,4 @@ impl Worker {
 fn same_build(a: &Options, b: &Options) -> bool {
     (&a.network, a.system, &a.devices, a.threads, a.algorithm, a.path, a.precision)
         == (&b.network, b.system, &b.devices, b.threads, b.algorithm, b.path, b.precision)
-}
-
-/// Takes the time between `go` and the start of the search (a network being loaded, an earlier search ending) off
-/// the limits.
-fn less_lost_time(limits: &Limits, lost: Duration) -> Limits {
-    let mut limits = limits.clone();
-    if let Some(movetime) = &mut limits.movetime {
-        *movetime = movetime.saturating_sub(lost);
-    }
-    if let Some(clock) = &mut limits.clock {
-        clock.remaining = clock.remaining.saturating_sub(lost);
-    }
-    limits
 }
