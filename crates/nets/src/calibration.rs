@@ -40,9 +40,12 @@ impl MonotoneMap {
             && self.limit.is_finite()
     }
 
-    /// The value at `input`.
+    /// The value at `input`; an output that overflowed to no number counts as 0.
     #[must_use]
     pub fn apply(&self, input: f32) -> f32 {
+        if input.is_nan() {
+            return 0.0;
+        }
         let last = self.inputs.len() - 1;
         let right = self.inputs.partition_point(|&knot| knot <= input).clamp(1, last);
         let (x0, x1) = (self.inputs[right - 1], self.inputs[right]);

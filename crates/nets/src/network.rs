@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    io::Write,
     path::Path,
 };
 
@@ -244,7 +245,9 @@ impl Network {
     pub fn save(&self, path: &Path) -> Result<(), NetError> {
         let bytes = self.to_bytes()?;
         let temporary = path.with_extension("safetensors.tmp");
-        std::fs::write(&temporary, bytes)
+        // On the disk before it takes its name.
+        std::fs::File::create(&temporary)
+            .and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_all()))
             .and_then(|()| std::fs::rename(&temporary, path))
             .map_err(|source| NetError::Io { path: path.to_owned(), source })
     }

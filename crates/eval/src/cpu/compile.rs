@@ -71,9 +71,10 @@ impl<E: Element> Plan<E> {
                     Last::Stored { input: place.buffer, places }
                 }
             };
-            // With a common trunk, the bodies of all heads run before the tails.
-            if let (Some(step), false) = (steps.tail.first(), description.trunk.is_empty()) {
-                compiler.pinned.extend(step.buffers());
+            // With a common trunk, the bodies of all heads run before the tails: what any step of a tail reads or writes
+            // must not be what the body of a later head has left.
+            if !description.trunk.is_empty() {
+                compiler.pinned.extend(steps.tail.iter().flat_map(Step::buffers));
             }
             heads.push(HeadPlan { kind: head.kind, steps, last });
         }
@@ -368,13 +369,20 @@ impl Compiler<'_> {
         let mut weights = Lines::<E>::zeroed(layout.blocks * panel);
         let packed = weights.as_mut_slice();
         let inputs = input.positions.len();
+        // What is added beside the products is counted in their units, in 32 bits: where all weights are next to nothing
+        // these must not be so small that it is cut off.
+        let smallest = match beside {
+            Beside::Sum(other) => other.unit / input.unit / (1 << 22) as f32,
+            Beside::Nothing | Beside::Order(_) => 0.0,
+        };
         let mut scale = Lines::<f32>::zeroed(layout.blocks * BLOCK);
         let mut padded = Lines::<f32>::zeroed(layout.blocks * BLOCK);
         for (channel, &place) in positions.iter().enumerate() {
             let own = &weight[channel * inputs * kernel * kernel..][..inputs * kernel * kernel];
             let largest = own.iter().fold(0.0_f32, |most, weight| most.max(weight.abs()));
             let largest = largest * factors[channel].abs();
-            let step = if E::QUANTISED && largest > 0.0 { largest / E::LARGEST_WEIGHT } else { 1.0 };
+            let step =
+                if E::QUANTISED && largest > 0.0 { (largest / E::LARGEST_WEIGHT).max(smallest) } else { 1.0 };
             scale.as_mut_slice()[place] = step * input.unit / unit;
             padded.as_mut_slice()[place] = bias[channel] / unit;
             for (at, &position) in input.positions.iter().enumerate() {

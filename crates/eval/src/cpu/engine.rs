@@ -4,7 +4,7 @@
 use std::{marker::PhantomData, ops::Range, sync::Arc};
 
 use board::Color;
-use nets::{Activation, Calibration, HeadKind, MonotoneMap, Squares};
+use nets::{Activation, Calibration, HeadKind, Squares};
 
 use super::{
     elementwise::Adjust,
@@ -279,11 +279,6 @@ fn guard<K: Kernels>() -> Result<K::Guard, EvalError> {
     K::guard().ok_or_else(|| EvalError::Device("the tile unit went away".to_owned()))
 }
 
-/// Centipawns; an output that overflowed to no number counts as 0.
-fn calibrate(map: &MonotoneMap, logit: f32) -> f32 {
-    if logit.is_nan() { 0.0 } else { map.apply(logit) }
-}
-
 /// A board whose outputs can be read.
 struct Ready<'a, K: Kernels> {
     engine: &'a Engine<K>,
@@ -379,13 +374,13 @@ impl<K: Kernels> Run for Engine<K> {
             self.through(&guard, heads, asked.len(), states, wants, |index, ready| {
                 let query = &batch.queries[asked[index]];
                 if ready.head.kind == HeadKind::Value {
-                    let value = calibrate(&calibration.value, ready.output(0));
+                    let value = calibration.value.apply(ready.output(0));
                     let turned = plan.encoding.is_whites_view() && query.turn.is_black();
                     part.values[asked[index] - range.start] = if turned { -value } else { value };
                 } else {
                     for place in query.move_range() {
                         let logit = ready.output(usize::from(batch.moves[place]));
-                        part.moves[place - moves.start] = calibrate(&calibration.moves, logit);
+                        part.moves[place - moves.start] = calibration.moves.apply(logit);
                     }
                 }
             });

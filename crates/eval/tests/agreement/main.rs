@@ -14,7 +14,8 @@ use eval::{
     reference::{self, Reference},
 };
 use nets::{
-    Activation, Branch, Cockfish, ConvChess, Description, HeadKind, Layer, Network, Padding, Pooling, Squares,
+    Activation, Branch, Cockfish, ConvChess, Description, Encoding, Head, HeadKind, Layer, Network, Padding,
+    Pooling, Squares,
 };
 use proptest::prelude::*;
 
@@ -262,6 +263,47 @@ fn a_shared_trunk_agrees() {
     description.heads[1].layers.insert(0, conv(5, 24, true, true));
     description.trunk = body;
     check(&network(description, 6), 20, 10);
+}
+
+#[test]
+fn long_tails_of_heads_leave_the_bodies_of_others_alone() {
+    let stem = Layer::Branches {
+        branches: vec![Branch { kernel: [3, 3], dilation: [1, 1], channels: 32 }],
+        norm: true,
+        activation: Activation::Relu,
+    };
+    let dense = |channels| Layer::Dense { channels, norm: false, activation: Activation::Relu };
+    let out = |channels| Layer::Dense { channels, norm: false, activation: Activation::Identity };
+    // The body of the second head, its pool, is as large as what the tail of the first one computes.
+    let pool = Layer::Pool { pooling: Pooling::Average, size: 8 };
+    let heads = vec![
+        Head { kind: HeadKind::Value, layers: vec![dense(32), dense(32), out(1)] },
+        Head { kind: HeadKind::Moves, layers: vec![pool, dense(32), out(64 * 73)] },
+    ];
+    let description = Description { encoding: Encoding::BatchFirst15, trunk: vec![stem], heads };
+    check(&network(description, 4), 40, 4);
+}
+
+#[test]
+fn what_a_block_adds_is_kept_however_small_its_weights() {
+    let relu = |layers| Layer::Residual { layers, activation: Activation::Relu };
+    let block = relu(vec![conv(3, 24, false, true), conv(3, 24, false, false)]);
+    let value = vec![conv(3, 24, true, true), block, whole(8), conv(1, 1, false, false)];
+    let stem = Layer::Branches {
+        branches: vec![Branch { kernel: [3, 3], dilation: [1, 1], channels: 24 }],
+        norm: true,
+        activation: Activation::Relu,
+    };
+    let layers = std::iter::once(stem).chain(value).collect();
+    let heads = vec![Head { kind: HeadKind::Value, layers }];
+    let mut network = Arc::unwrap_or_clone(network(
+        Description { encoding: Encoding::BatchFirst15, trunk: vec![], heads },
+        6,
+    ));
+    let last = network.tensors.keys().rfind(|name| name.starts_with("value.2.") && name.ends_with("weight"));
+    let last = last.cloned().unwrap();
+    network.tensors.get_mut(&last).unwrap().data.iter_mut().for_each(|weight| *weight *= 1e-10);
+    check(&Arc::new(network), 40, 6);
 }
 
 #[test]
