@@ -258,8 +258,8 @@ pub enum TrainError {
     Io { path: std::path::PathBuf, source: std::io::Error },
     #[error(transparent)]
     Net(#[from] nets::NetError),
-    #[error("training diverged at step {step}: the loss is {loss}")]
-    Diverged { step: u64, loss: f32 },
+    #[error("training diverged at step {step}: {what}")]
+    Diverged { step: u64, what: String },
     #[error("{0}")]
     Backend(String),
 }

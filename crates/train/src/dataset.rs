@@ -75,16 +75,18 @@ impl Dataset {
     /// # Errors
     /// A name is unknown.
     pub fn numbers(&self, names: &[String]) -> Result<Vec<u8>, TrainError> {
-        names
-            .iter()
-            .map(|name| {
-                let place = self.sources.iter().position(|source| source == name);
-                place.and_then(|place| u8::try_from(place).ok()).ok_or_else(|| {
-                    let known = self.sources.join(", ");
-                    TrainError::Config(format!("the data has no source `{name}`; it has {known} (`--set 'data.sources=[]'` takes all)"))
-                })
-            })
-            .collect()
+        if let Some(name) = names.iter().find(|name| !self.sources.contains(name)) {
+            let known = self.sources.join(", ");
+            return Err(TrainError::Config(format!(
+                "the data has no source `{name}`; it has {known} (`--set 'data.sources=[]'` takes all)"
+            )));
+        }
+        // Two files in different folders may have one name.
+        Ok((0..)
+            .zip(&self.sources)
+            .filter(|(_, source)| names.contains(source))
+            .map(|(number, _)| number)
+            .collect())
     }
 
     /// The training batches from `first_batch` on, and the number of examples of an epoch.
@@ -159,7 +161,7 @@ impl Dataset {
     ) -> Result<Vec<HeldOut>, TrainError> {
         let wanted = self.numbers(names)?;
         let trained =
-            if head.is_selector() { positions_of(directory, Split::Train)? } else { HashSet::new() };
+            if head.is_selector() { positions_of(directory, Split::Train, &wanted)? } else { HashSet::new() };
         let mut sources: Vec<HeldOut> =
             self.sources.iter().map(|name| HeldOut { source: name.clone(), ..HeldOut::default() }).collect();
         for record in read_split(directory, Split::Validation).map_err(data_error)? {
@@ -183,10 +185,16 @@ impl Dataset {
     }
 }
 
-/// Every position of one half.
-fn positions_of(directory: &Path, split: Split) -> Result<HashSet<Squares>, TrainError> {
-    let records = read_split(directory, split).map_err(data_error)?;
-    records.map(|record| record.map(|record| record.squares).map_err(data_error)).collect()
+/// Every position of one half in the sources with these numbers, in all for none.
+fn positions_of(directory: &Path, split: Split, wanted: &[u8]) -> Result<HashSet<Squares>, TrainError> {
+    let mut positions = HashSet::new();
+    for record in read_split(directory, split).map_err(data_error)? {
+        let record = record.map_err(data_error)?;
+        if wanted.is_empty() || wanted.contains(&record.source) {
+            positions.insert(record.squares);
+        }
+    }
+    Ok(positions)
 }
 
 impl HeldOut {

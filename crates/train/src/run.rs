@@ -102,9 +102,16 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
     let seed = config.training.seed;
     let lacks =
         |network: &Network| heads.iter().copied().find(|&head| network.description.head(head).is_none());
+    // Of what is random, only what is trained.
+    let random = |mut description: Description| {
+        if heads.iter().all(|&head| description.head(head).is_some()) {
+            description.heads.retain(|head| heads.contains(&head.kind));
+        }
+        Network::random(description, seed)
+    };
     let with_input = |description: Description| {
         let encoding = config.model.input.unwrap_or(description.encoding);
-        Network::random(Description { encoding, ..description }, seed)
+        random(Description { encoding, ..description })
     };
     let mut network = if start == "batch-first" {
         with_input(Description::batch_first(heads))?
@@ -114,9 +121,7 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
         let BatchFirstResidual { filters, blocks } = BatchFirstResidual::default();
         let filters = config.model.filters.unwrap_or(filters);
         let blocks = config.model.blocks.unwrap_or(blocks);
-        let mut description = Description::batch_first_residual(&BatchFirstResidual { filters, blocks });
-        description.heads.retain(|head| heads.contains(&head.kind));
-        with_input(description)?
+        with_input(Description::batch_first_residual(&BatchFirstResidual { filters, blocks }))?
     } else if start == COCKFISH {
         let published = Cockfish::default();
         let filters = config.model.filters.unwrap_or(published.filters);
@@ -140,7 +145,7 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
             .map_err(|source| TrainError::Io { path: path.to_owned(), source })?;
         let description: Description = serde_json::from_str(&text)
             .map_err(|error| TrainError::Config(format!("`{start}` is no network description: {error}")))?;
-        Network::random(description, seed)?
+        random(description)?
     } else if start.ends_with(".safetensors") {
         let network = Network { int8_ranges: None, ..Network::load(Path::new(start))? };
         if lacks(&network).is_none() {
@@ -164,9 +169,6 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
     if let Some(head) = lacks(&network) {
         return Err(TrainError::Config(format!("`{start}` has no {} head", head.name())));
     }
-    if let Some(body) = &config.model.body {
-        take_layers(&mut network, &Network::load(body)?)?;
-    }
     if let Some(scale) = config.model.weight_scale {
         if start.ends_with(".safetensors") {
             return Err(TrainError::Config(
@@ -177,6 +179,9 @@ fn first_network(config: &Config) -> Result<Network, TrainError> {
             let tensor = network.tensors.get_mut(&spec.name).filter(|_| spec.kind == TensorKind::Weight);
             tensor.into_iter().flat_map(|tensor| &mut tensor.data).for_each(|value| *value *= scale);
         }
+    }
+    if let Some(body) = &config.model.body {
+        take_layers(&mut network, &Network::load(body)?)?;
     }
     for objective in config.objectives().iter().filter(|objective| objective.head == HeadKind::Moves) {
         network.calibration.move_scores = match objective.loss {
@@ -296,7 +301,15 @@ pub fn train(
     let Batches { batches, positions, counts } = source.batches(config, state.step)?;
     let mut held_out = Vec::new();
     for objective in &objectives {
-        held_out.push((*objective, source.held_out(config, (objective.head, objective.loss))?));
+        let positions = source.held_out(config, (objective.head, objective.loss))?;
+        if positions.is_empty() && !objective.head.is_selector() {
+            return Err(TrainError::Config(format!(
+                "none of the held-out positions has a label for the {} head, which could not be calibrated at the end: \
+                 take more sources (data.sources) or games",
+                objective.head.name()
+            )));
+        }
+        held_out.push((*objective, positions));
     }
     // Only now: a run that is refused leaves no trace.
     write_config(config)?;
@@ -334,6 +347,15 @@ pub fn train(
         batch: config.training.batch,
         positions,
     });
+    let is_trained = |head: HeadKind| objectives.iter().any(|objective| objective.head == head);
+    for head in network.description.heads.iter().filter(|head| !is_trained(head.kind)) {
+        if !network.description.trunk.is_empty() {
+            progress.note(&format!(
+                "the {} head stays as it is on a trunk that changes: it will be worth less than before",
+                head.kind.name()
+            ));
+        }
+    }
     let batch = config.training.batch;
     let scorer = |network: &Network, head: HeadKind| -> Result<Box<dyn Scorer>, TrainError> {
         if head.is_selector()
@@ -358,6 +380,7 @@ pub fn train(
         held_out: &held_out,
         scorer: &scorer,
         state,
+        saved: None,
         journal,
         stop,
     };

@@ -1,7 +1,7 @@
 //! The training loop: batches into a backend, with the journal, validations and checkpoints that fall due.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
     time::Instant,
 };
@@ -31,6 +31,8 @@ pub struct Trainer<'a> {
     pub held_out: &'a [(Objective, Vec<HeldOut>)],
     pub scorer: &'a MakeScorer<'a>,
     pub state: State,
+    /// The step of the last checkpoint of this run, and its folder.
+    pub saved: Option<(u64, PathBuf)>,
     pub journal: Journal,
     /// Raised to end the run after the current step.
     pub stop: &'a AtomicBool,
@@ -140,11 +142,11 @@ impl Trainer<'_> {
         let batch = self.batches.next().ok_or_else(ended)??;
         let learning_rate = self.learning_rate();
         let result = self.backend.step(&batch, learning_rate)?;
-        if !result.loss.is_finite() || result.logits.iter().flatten().any(|logit| !logit.is_finite()) {
-            let (step, loss) = (self.state.step, result.loss);
-            let reason = format!("diverged: the loss is {loss}");
-            self.journal.write(&Event::End { step, reason, seconds: self.state.seconds })?;
-            return Err(TrainError::Diverged { step, loss });
+        if !result.loss.is_finite() {
+            return Err(self.diverged(format!("the loss is {}", result.loss)));
+        }
+        if result.logits.iter().flatten().any(|logit| !logit.is_finite()) {
+            return Err(self.diverged("outputs are no longer numbers".to_owned()));
         }
         if let Some(average) = &mut self.average {
             self.backend.mix_into(average)?;
@@ -261,19 +263,35 @@ impl Trainer<'_> {
         Ok(sources)
     }
 
-    fn save(&mut self) -> Result<std::path::PathBuf, TrainError> {
+    fn diverged(&mut self, what: String) -> TrainError {
+        let (step, reason) = (self.state.step, format!("diverged: {what}"));
+        match self.journal.write(&Event::End { step, reason, seconds: self.state.seconds }) {
+            Ok(()) => TrainError::Diverged { step, what },
+            Err(error) => error,
+        }
+    }
+
+    /// A checkpoint of this step, unless there is one. Weights that are no numbers are not worth one.
+    fn save(&mut self) -> Result<PathBuf, TrainError> {
+        if let Some((step, path)) = &self.saved
+            && *step == self.state.step
+        {
+            return Ok(path.clone());
+        }
+        let network = self.backend.network()?;
+        if network.tensors.values().flat_map(|tensor| &tensor.data).any(|value| !value.is_finite()) {
+            return Err(self.diverged("weights are no longer numbers".to_owned()));
+        }
         let optimizer = self.backend.optimizer()?;
         self.state.optimizer_steps = optimizer.steps;
         if let Some(average) = &mut self.average {
             self.backend.fetch_average(average)?;
         }
         self.state.average = self.average.as_ref().map(|average| (average.decay, average.steps));
-        let checkpoint = Checkpoint {
-            state: self.state.clone(),
-            network: self.backend.network()?,
-            optimizer,
-            average: self.average.clone(),
-        };
-        checkpoint.save(self.folder, self.config.checkpoints.keep)
+        let checkpoint =
+            Checkpoint { state: self.state.clone(), network, optimizer, average: self.average.clone() };
+        let path = checkpoint.save(self.folder, self.config.checkpoints.keep)?;
+        self.saved = Some((self.state.step, path.clone()));
+        Ok(path)
     }
 }

@@ -289,6 +289,21 @@ fn two_heads_learn_over_one_trunk() {
     assert!(story(&resumed.folder) == story(&outcome.folder));
 }
 
+#[test]
+fn a_network_has_the_heads_that_were_trained() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = prepare(folder.path(), HeadKind::Value);
+    let model = folder.path().join("description.json");
+    let mut both = description(HeadKind::Value);
+    both.heads.extend(description(HeadKind::Moves).heads);
+    std::fs::write(&model, serde_json::to_string(&both).unwrap()).unwrap();
+    let config = load(&config, &["training.steps=2"]);
+    let outcome = train(&config, false, &AtomicBool::new(false), &mut Silent).unwrap();
+    let network = Network::load(outcome.network.as_ref().unwrap()).unwrap();
+    let heads: Vec<HeadKind> = network.description.heads.iter().map(|head| head.kind).collect();
+    assert_eq!(heads, [HeadKind::Value], "nothing random is shipped");
+}
+
 /// As [`prepare`], for selectors: the games lose their evaluations.
 fn prepare_selectors(folder: &Path) -> PathBuf {
     let config = prepare(folder, HeadKind::Value);
@@ -447,6 +462,16 @@ fn bad_runs_end_with_a_sentence() {
         let error = train(&load(&config, &[change]), false, &never, &mut Silent).unwrap_err().to_string();
         assert!(error.contains(word) && !error.contains('\n'), "{error}");
     }
+    // No game of the one source is held out: known before the training, not after it.
+    let one = folder.path().join("one.pgn");
+    std::fs::write(&one, games(1)).unwrap();
+    let options = data::ImportOptions { validation: 0.2, ..data::ImportOptions::default() };
+    let both = [one, folder.path().join("random.pgn")];
+    data::import(&both, &folder.path().join("both"), &options, &mut ()).unwrap();
+    let data = format!("data.directory={}", folder.path().join("both").display());
+    let only = load(&config, &[&data, "data.sources=['one']", "run.name=only"]);
+    let error = train(&only, false, &never, &mut Silent).unwrap_err().to_string();
+    assert!(error.contains("held-out") && !only.folder().exists(), "{error}");
     let short = load(&config, &["run.name=short", "training.max_minutes=1e-9"]);
     let outcome = train(&short, false, &never, &mut Silent);
     // No step was done, or one where the clock stood still: random weights need not be calibratable, but nothing else may be wrong.

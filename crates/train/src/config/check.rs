@@ -32,6 +32,14 @@ impl Config {
         if !(0.0..1.0).contains(&self.optimizer.l2) {
             return Err(format!("optimizer.l2 is {}; it must be at least 0 and below 1", self.optimizer.l2));
         }
+        for (name, value) in [("beta1", self.optimizer.beta1), ("beta2", self.optimizer.beta2)] {
+            if !(0.0..1.0).contains(&value) {
+                return Err(format!("optimizer.{name} is {value}; it must be at least 0 and below 1"));
+            }
+        }
+        if !(self.optimizer.epsilon > 0.0 && self.optimizer.epsilon.is_finite()) {
+            return Err(format!("optimizer.epsilon is {}; it must be above 0", self.optimizer.epsilon));
+        }
         self.model.check()?;
         self.data.check()?;
         self.check_objectives()?;
