@@ -86,12 +86,14 @@ fn evaluation(score: Score) -> String {
 /// A comment of the file without the verdict of an earlier analysis, this program's or Lichess's.
 fn without_verdict(comment: &str) -> Option<String> {
     const END: &str = " was best.";
-    let rest = match (comment.find('('), comment.find(" \u{2192} "), comment.find(END)) {
-        (Some(from), Some(arrow), Some(to)) if from < arrow && arrow < to => {
-            format!("{}{}", &comment[..from], &comment[to + END.len()..])
-        }
-        _ => comment.to_owned(),
+    let verdict = || {
+        let arrow = comment.find(" \u{2192} ")?;
+        // The brackets around the arrow: there may be others before, and another best move.
+        let from = comment[..arrow].rfind('(')?;
+        let to = arrow + comment[arrow..].find(END)? + END.len();
+        Some(format!("{}{}", &comment[..from], &comment[to..]))
     };
+    let rest = verdict().unwrap_or_else(|| comment.to_owned());
     let rest = rest.trim();
     (!rest.is_empty()).then(|| rest.to_owned())
 }
@@ -108,4 +110,24 @@ fn comment(review: &Review, ply: usize, verdict: Option<String>) -> Option<Strin
         .filter_map(|(_, text)| without_verdict(text));
     let parts: Vec<String> = eval.into_iter().chain(verdict).chain(old).collect();
     (!parts.is_empty()).then(|| parts.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_verdicts_go_and_nothing_else() {
+        let rest = |comment: &str| without_verdict(comment);
+        assert_eq!(rest("(0.31 \u{2192} -1.20) Mistake. Nf3 was best."), None);
+        let kept = "Novelty (Carlsen 2013), strong.";
+        assert_eq!(
+            rest(&format!("{kept} (0.31 \u{2192} -1.20) Mistake. Nf3 was best.")).as_deref(),
+            Some(kept)
+        );
+        assert_eq!(
+            rest("e4 was best. (A \u{2192} B) is a plan").as_deref(),
+            Some("e4 was best. (A \u{2192} B) is a plan")
+        );
+    }
 }

@@ -301,7 +301,8 @@ fn index(side: Color) -> usize {
 /// The winner (`Some(None)`: a draw) where both engines have agreed for long enough. `turn` is to move.
 fn adjudicate(notes: &[MoveNote], plies: usize, turn: Color, rules: &Rules) -> Option<Option<Color>> {
     let value = |note: &MoveNote| match note.score? {
-        Score::Centipawns(value) => Some(value),
+        // Whatever an engine writes, it has a negative.
+        Score::Centipawns(value) => Some(value.max(-i32::MAX)),
         Score::Mate(moves) if moves > 0 => Some(i32::MAX),
         Score::Mate(_) => Some(-i32::MAX),
     };

@@ -66,9 +66,9 @@ impl Journal {
             }
             Err(TryLockError::Error(source)) => return Err(failed(&path)(source)),
         }
-        check_head(folder, settings)?;
         let mut text = Vec::new();
         games.read_to_end(&mut text).map_err(failed(&path))?;
+        check_head(folder, settings, text.is_empty())?;
         let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
         let mut results = Results::default();
         for (index, line) in text[..whole].split(|&byte| byte == b'\n').enumerate() {
@@ -118,12 +118,13 @@ fn pgn_of(results: &Results) -> String {
     results.games().map(|game| game.pgn.as_str()).collect()
 }
 
-fn check_head(folder: &Path, settings: Vec<String>) -> Result<(), JournalError> {
+/// A match that `is_empty`, because no game came to its end, reserves nothing.
+fn check_head(folder: &Path, settings: Vec<String>, is_empty: bool) -> Result<(), JournalError> {
     let path = folder.join("match.json");
     let failed = |source| JournalError::File { path: path.clone(), source };
     let head = Head { format: FORMAT, settings };
     match std::fs::read(&path) {
-        Ok(bytes) => {
+        Ok(bytes) if !is_empty => {
             let known: Head =
                 serde_json::from_slice(&bytes).map_err(|error| failed(io::Error::other(error)))?;
             let other = |difference| JournalError::OtherMatch { folder: folder.to_owned(), difference };
@@ -138,11 +139,11 @@ fn check_head(folder: &Path, settings: Vec<String>) -> Result<(), JournalError> 
                 None => Ok(()),
             }
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
+        _ => {
             let text = serde_json::to_vec_pretty(&head).map_err(|error| failed(io::Error::other(error)))?;
             write_whole(&path, &text).map_err(failed)
         }
-        Err(error) => Err(failed(error)),
     }
 }
 
@@ -210,11 +211,15 @@ mod tests {
         let journal = Journal::open(folder.path(), settings("a")).unwrap();
         assert!(matches!(Journal::open(folder.path(), settings("a")), Err(JournalError::InUse { .. })));
         drop(journal);
+        // As long as no game was finished it may still be another match.
+        let (mut journal, _) = Journal::open(folder.path(), settings("a, corrected")).unwrap();
+        journal.add(&game(0)).unwrap();
+        drop(journal);
         let error = Journal::open(folder.path(), settings("b")).unwrap_err();
-        assert!(error.to_string().contains("`a` there, `b` here"), "{error}");
+        assert!(error.to_string().contains("`a, corrected` there, `b` here"), "{error}");
         std::fs::write(folder.path().join("games.jsonl"), "nonsense\n").unwrap();
         assert!(matches!(
-            Journal::open(folder.path(), settings("a")),
+            Journal::open(folder.path(), settings("a, corrected")),
             Err(JournalError::Line { line: 1, .. })
         ));
     }

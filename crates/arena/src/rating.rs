@@ -176,12 +176,11 @@ fn standard_errors(
         spread(&mut variation, column[games.first], column[games.second], squares);
         count += games.units.len();
     }
+    let Some(inverse) = inverse(&information) else { return vec![f64::INFINITY; size] };
     let freedom = count as f64 / (count as f64 - size as f64).max(1.0);
     (0..size)
         .map(|player| {
-            let mut unit = vec![0.0; size];
-            unit[player] = 1.0;
-            let Some(row) = solve(&information, &unit) else { return f64::INFINITY };
+            let row = &inverse[player];
             if count < FEWEST_UNITS + size {
                 return row[player].sqrt();
             }
@@ -194,14 +193,24 @@ fn standard_errors(
         .collect()
 }
 
-/// Solves `matrix * x = right` by elimination with pivots; `None` where the matrix is singular.
+/// Solves `matrix * x = right`; `None` where the matrix is singular.
 fn solve(matrix: &Matrix, right: &[f64]) -> Option<Vec<f64>> {
-    let size = right.len();
-    let mut rows: Matrix = matrix
-        .iter()
-        .zip(right)
-        .map(|(row, right)| row.iter().copied().chain(std::iter::once(*right)).collect())
-        .collect();
+    let columns: Matrix = right.iter().map(|&value| vec![value]).collect();
+    Some(eliminate(matrix, &columns)?.into_iter().map(|row| row[0]).collect())
+}
+
+/// The inverse; `None` of a singular matrix.
+fn inverse(matrix: &Matrix) -> Option<Matrix> {
+    let size = matrix.len();
+    let unit: Matrix =
+        (0..size).map(|row| (0..size).map(|at| f64::from(u8::from(at == row))).collect()).collect();
+    eliminate(matrix, &unit)
+}
+
+/// Solves `matrix * x = right` for every column of `right` at once, by elimination with pivots.
+fn eliminate(matrix: &Matrix, right: &Matrix) -> Option<Matrix> {
+    let size = matrix.len();
+    let mut rows: Matrix = matrix.iter().zip(right).map(|(row, right)| [&row[..], right].concat()).collect();
     for pivot in 0..size {
         let best = (pivot..size).max_by(|&a, &b| rows[a][pivot].abs().total_cmp(&rows[b][pivot].abs()))?;
         rows.swap(pivot, best);
@@ -216,10 +225,15 @@ fn solve(matrix: &Matrix, right: &[f64]) -> Option<Vec<f64>> {
             }
         }
     }
-    let mut solution = vec![0.0; size];
+    let mut solution: Matrix = rows.iter().map(|row| row[size..].to_vec()).collect();
     for index in (0..size).rev() {
-        let known: f64 = (index + 1..size).map(|later| rows[index][later] * solution[later]).sum();
-        solution[index] = (rows[index][size] - known) / rows[index][index];
+        let (above, below) = solution.split_at_mut(index + 1);
+        let own = &mut above[index];
+        for (later, known) in (index + 1..size).zip(below) {
+            let factor = rows[index][later];
+            own.iter_mut().zip(known).for_each(|(own, known)| *own -= factor * *known);
+        }
+        own.iter_mut().for_each(|own| *own /= rows[index][index]);
     }
     Some(solution)
 }

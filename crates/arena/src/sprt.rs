@@ -53,9 +53,14 @@ pub enum Verdict {
 pub enum SprtError {
     #[error("the test needs two finite Elo differences, the first one smaller")]
     Hypotheses,
+    #[error("a normalised test needs hypotheses between -{MOST_NORMALISED} and {MOST_NORMALISED} Elo")]
+    Normalised,
     #[error("the error rates of the test must be above 0 and together below 1")]
     Rates,
 }
+
+/// Farther from zero the iteration for the likeliest distribution has no solution to begin with.
+const MOST_NORMALISED: f64 = 200.0;
 
 /// Half points of a pair as a score.
 const SCORES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
@@ -71,6 +76,10 @@ impl Sprt {
     pub fn checked(self) -> Result<Self, SprtError> {
         if !(self.elo0 < self.elo1 && self.elo0.is_finite() && self.elo1.is_finite()) {
             return Err(SprtError::Hypotheses);
+        }
+        let most = self.elo0.abs().max(self.elo1.abs());
+        if self.scale == Scale::Normalized && most > MOST_NORMALISED {
+            return Err(SprtError::Normalised);
         }
         let is_rate = |rate: f64| rate > 0.0 && rate < 1.0;
         if !(is_rate(self.alpha) && is_rate(self.beta) && self.alpha + self.beta < 1.0) {
@@ -334,6 +343,11 @@ mod tests {
         assert!(sprt.checked().is_ok());
         assert_eq!(Sprt { elo0: 5.0, ..sprt }.checked(), Err(SprtError::Hypotheses));
         assert_eq!(Sprt { elo1: f64::NAN, ..sprt }.checked(), Err(SprtError::Hypotheses));
+        let normalised = |elo1| Sprt { elo1, scale: Scale::Normalized, ..sprt }.checked();
+        assert_eq!(normalised(250.0), Err(SprtError::Normalised));
+        for pairs in [[0, 0, 1, 0, 0], [0, 0, 0, 0, 1], [1, 0, 0, 0, 0], [3, 5, 40, 9, 5]] {
+            assert!(normalised(200.0).unwrap().ratio(Pentanomial(pairs)).is_finite(), "{pairs:?}");
+        }
         assert_eq!(Sprt { alpha: 0.0, ..sprt }.checked(), Err(SprtError::Rates));
         assert_eq!(Sprt { alpha: 0.6, beta: 0.5, ..sprt }.checked(), Err(SprtError::Rates));
         assert_eq!(sprt.ratio(Pentanomial::default()), 0.0);

@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, value_name = "ENGINE")]
     engine: Option<String>,
     /// Nodes a position.
-    #[arg(long, default_value_t = 5000, value_name = "N")]
+    #[arg(long, default_value_t = 5000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     nodes: u64,
     /// Engine processes (default: one a processor).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]

@@ -187,8 +187,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         }
         None => (None, Results::default()),
     };
-    if let Some(sprt) = &mut sprt {
-        stop.store(sprt.advance(&known) != Verdict::Open, Ordering::Relaxed);
+    if let Some(sprt) = &mut sprt
+        && sprt.advance(&known) != Verdict::Open
+    {
+        stop.store(true, Ordering::Relaxed);
     }
     let view = View::new(arranged.names().to_vec(), arranged.games(), args.quiet);
     let mut out = io::stdout().lock();

@@ -45,12 +45,18 @@ impl Output {
         let failed = |source| FileError::Write { path: path.to_owned(), source };
         let progress = match std::fs::read(progress_path(path)) {
             Ok(bytes) => {
-                let progress: Progress =
-                    serde_json::from_slice(&bytes).map_err(|error| failed(io::Error::other(error)))?;
-                if let Some(difference) = difference(&progress.run, &run) {
-                    return Err(FileError::OtherRun { path: path.to_owned(), difference });
+                let progress: Progress = serde_json::from_slice(&bytes).map_err(|error| {
+                    let reason = format!("`{}` is damaged: {error}", progress_path(path).display());
+                    failed(io::Error::other(reason))
+                })?;
+                match difference(&progress.run, &run) {
+                    None => progress,
+                    // A run that came to nothing reserves nothing.
+                    Some(_) if progress.games == 0 => Progress { run, ..progress },
+                    Some(difference) => {
+                        return Err(FileError::OtherRun { path: path.to_owned(), difference });
+                    }
                 }
-                progress
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if std::fs::metadata(path).is_ok_and(|facts| facts.len() > 0) {
@@ -123,7 +129,10 @@ impl Output {
     fn record(&self) -> io::Result<()> {
         let path = progress_path(&self.path);
         let temporary = path.with_extension("tmp");
-        std::fs::write(&temporary, serde_json::to_vec(&self.progress)?)?;
+        let mut file = File::create(&temporary)?;
+        file.write_all(&serde_json::to_vec(&self.progress)?)?;
+        // On the disk before it takes its name.
+        file.sync_data()?;
         std::fs::rename(&temporary, path)
     }
 }
@@ -173,5 +182,15 @@ mod tests {
         assert!(other.to_string().contains("nodes 5 against nodes 6"), "{other}");
         std::fs::remove_file(progress_path(&path)).unwrap();
         assert!(matches!(Output::open(&path, run()), Err(FileError::NotResumable { .. })));
+    }
+
+    #[test]
+    fn a_run_that_came_to_nothing_reserves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.pgn");
+        drop(Output::open(&path, vec!["files gamse.pgn".to_owned()]).unwrap());
+        let run = || vec!["files games.pgn".to_owned()];
+        Output::open(&path, run()).unwrap().add("one", 1).unwrap();
+        assert_eq!(Output::open(&path, run()).unwrap().games(), 1);
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use board::{CastlingMode, Game, Position};
-use pgn_reader::{Nag, RawComment, RawTag, Reader, SanPlus, Skip, Visitor};
+use pgn_reader::{Nag, Outcome, RawComment, RawTag, Reader, SanPlus, Skip, Visitor};
 use search::Score;
 
 /// A game as written in a PGN.
@@ -86,12 +86,12 @@ impl Visitor for Moves {
     }
 
     fn tag(&mut self, tags: &mut Tags, name: &[u8], value: RawTag<'_>) -> ControlFlow<Self::Output> {
-        let value = value.decode_utf8_lossy();
+        let value = text(&value.decode());
         match name {
-            b"FEN" => tags.fen = Some(value.into_owned()),
-            b"Variant" => tags.variant = Some(value.into_owned()),
+            b"FEN" => tags.fen = Some(value),
+            b"Variant" => tags.variant = Some(value),
             b"SetUp" => {}
-            _ => tags.others.push((String::from_utf8_lossy(name).into_owned(), value.into_owned())),
+            _ => tags.others.push((text(name), value)),
         }
         ControlFlow::Continue(())
     }
@@ -150,7 +150,7 @@ impl Visitor for Moves {
         if movetext.illegal.is_some() {
             return ControlFlow::Continue(());
         }
-        let text = String::from_utf8_lossy(&whole);
+        let text = text(&whole);
         let ply = movetext.game.moves().len();
         let (evaluation, rest) = split_evaluation(&text);
         movetext.evaluations.extend(evaluation.map(|score| (ply, score)));
@@ -172,10 +172,29 @@ impl Visitor for Moves {
         ControlFlow::Continue(Skip(true))
     }
 
+    fn outcome(&mut self, movetext: &mut Movetext, outcome: Outcome) -> ControlFlow<Self::Output> {
+        // Behind the moves stands what the tag may lack.
+        if outcome.is_known() {
+            let tag = movetext.tags.iter_mut().find(|(name, _)| name == "Result");
+            match tag {
+                Some((_, result)) if result == "*" => *result = outcome.to_string(),
+                Some(_) => {}
+                None => movetext.tags.push(("Result".to_owned(), outcome.to_string())),
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
     fn end_game(&mut self, movetext: Movetext) -> Self::Output {
         let Movetext { tags, game, evaluations, comments, glyphs, illegal, comment: _ } = movetext;
         Ok(PgnGame { tags, game, evaluations, comments, glyphs, illegal })
     }
+}
+
+/// UTF-8, or what is none as Latin-1, the standard's own character set.
+fn text(bytes: &[u8]) -> String {
+    let latin = |_| bytes.iter().map(|&byte| char::from(byte)).collect();
+    std::str::from_utf8(bytes).map_or_else(latin, str::to_owned)
 }
 
 /// White's score in a comment with `[%eval 0.31]` or `[%eval #3]`, and the comment without it.
@@ -212,6 +231,30 @@ mod tests {
         let kept: Vec<_> =
             read(pgn.as_bytes()).map(|game| game.unwrap().tag("Event").unwrap().to_owned()).collect();
         assert_eq!(kept, ["Standard", "From Position", "Chess960"]);
+    }
+
+    #[test]
+    fn results_behind_the_moves_count() {
+        let of = |pgn: &str| {
+            let game = read(pgn.as_bytes()).next().unwrap().unwrap();
+            game.tag("Result").map(str::to_owned)
+        };
+        assert_eq!(of("1. e4 e5 1-0").as_deref(), Some("1-0"));
+        assert_eq!(of("[Result \"*\"]\n\n1. e4 1/2-1/2").as_deref(), Some("1/2-1/2"));
+        assert_eq!(
+            of("[Result \"0-1\"]\n\n1. e4 1-0").as_deref(),
+            Some("0-1"),
+            "the tag is the archive's word"
+        );
+        assert_eq!(of("1. e4 *"), None);
+    }
+
+    #[test]
+    fn names_in_latin_1_are_read() {
+        let pgn = b"[White \"M\xfcller\"]\n[Black \"M\xc3\xb6ller\"]\n\n1. e4 { sch\xf6n } *";
+        let game = read(&pgn[..]).next().unwrap().unwrap();
+        assert_eq!((game.tag("White"), game.tag("Black")), (Some("M\u{fc}ller"), Some("M\u{f6}ller")));
+        assert_eq!(game.comments, [(1, "sch\u{f6}n".to_owned())]);
     }
 
     #[test]

@@ -145,7 +145,7 @@ impl Hand<'_> {
             Ok(game) => game,
             Err(error) => return Ok(Some(Err(format!("game {}: {error}", job.number + 1)))),
         };
-        let settings = job.analysis.settings();
+        let (number, settings) = (job.number, job.analysis.settings());
         let held = self.held.take().filter(|(held, _)| *held == settings);
         let (_, mut search) = held.unwrap_or_else(|| (settings.clone(), (self.search)(&settings)));
         let (control, analysis) = (self.control.clone(), job.analysis);
@@ -155,7 +155,9 @@ impl Hand<'_> {
         });
         let (search, outcome) = loop {
             match tokio::time::timeout(BEAT, &mut task).await {
-                Ok(done) => break done.map_err(text)?,
+                Ok(Ok(done)) => break done,
+                // Nor would it be analysed elsewhere: whoever sent it is told.
+                Ok(Err(_)) => return Ok(Some(Err(format!("game {}: the search failed", number + 1)))),
                 Err(_) => message.ack_with(AckKind::Progress).await.map_err(text)?,
             }
         };

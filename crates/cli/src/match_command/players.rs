@@ -23,13 +23,13 @@ const HASH: u64 = 64;
 #[group(multiple = false)]
 pub struct LimitArgs {
     /// Time a move, as in `200ms` or `1s`.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = movetime)]
     movetime: Option<Duration>,
     /// Nodes a move; for our own searches evaluated positions.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     nodes: Option<u64>,
     /// Depth of each search.
-    #[arg(long, value_name = "PLIES")]
+    #[arg(long, value_name = "PLIES", value_parser = clap::value_parser!(u32).range(1..))]
     depth: Option<u32>,
     /// Seconds for the game and increment a move, as in `10+0.1`.
     #[arg(long, value_name = "BASE+INC", value_parser = clock)]
@@ -45,6 +45,12 @@ impl LimitArgs {
             .or(self.depth.map(TimeControl::Depth))
             .or(self.clock)
     }
+}
+
+/// To engines no time at all is no limit.
+fn movetime(text: &str) -> Result<Duration, String> {
+    duration(text)
+        .and_then(|time| if time.is_zero() { Err("a move needs some time".to_owned()) } else { Ok(time) })
 }
 
 fn clock(text: &str) -> Result<TimeControl, String> {
