@@ -324,6 +324,12 @@ try {
   await late;
   await page.waitForTimeout(100);
   assert.equal(await page.inputValue('#setup-fen'), 'half a FEN');
+  // A position that is none leaves the board as it was, and as useful.
+  await page.click('#setup button[type=submit]');
+  await page.locator('#toast:not([hidden])').waitFor();
+  const answered = sockets.get(page).waitForEvent('framereceived', { predicate: ({ payload }) => String(payload).includes('"type":"position"') });
+  await page.evaluate(() => document.querySelector('[data-step=first]').click());
+  await answered;
 
   // An analysis is watched: depth and evaluations grow, the pool is drawn, arrows stand on the board.
   await page.fill('#setup-fen', 'r1bq1rk1/pp2bppp/2n1pn2/2pp4/3P4/2PBPN2/PP1N1PPP/R1BQ1RK1 w - - 0 8');

@@ -2,7 +2,7 @@
 
 import * as board from './board.js';
 import { send } from './connection.js';
-import { NAMES, by, moveList, make, score, short } from './page.js';
+import { NAMES, by, choices, moveList, make, score, short } from './page.js';
 import * as inside from './inside.js';
 
 const START = 'rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1';
@@ -19,10 +19,11 @@ let answer = null;
 let asked = 0;          // when a question was last sent
 let later = 0;
 let position = null;
+let good = null;        // the line that led to it
 let typing = false;     // somebody sets up a position
 
 export function hello(message) {
-  by('analysis-system').replaceChildren(...message.systems.map(({ name }) =>
+  choices(by('analysis-system'), message.systems.map(({ name }) =>
     make('option', { value: name, textContent: NAMES[name] ?? name })));
 }
 
@@ -82,6 +83,7 @@ export function showPosition(message) {
   if (message.tag !== tag || !visible) return;
   position = message;
   sans.splice(0, message.sans.length, ...message.sans);
+  good = { line: { ...line, moves: [...line.moves] }, ply, sans: [...sans] };
   board.show({
     fen: message.fen,
     turn: message.turn,
@@ -129,13 +131,20 @@ function drawState() {
 
 function drawLines() {
   const lines = answer.lines;
-  const items = lines.map(found => {
-    const first = sanLine(found);
-    return make('li', {}, make('b', { textContent: bounded(found) }), make('span', {}, ...first),
+  if (lines.length === 0) return;
+  const list = by('thoughts');
+  lines.forEach((found, index) => {
+    // A line that is still the same stays: a click on one of its moves takes longer than the next answer.
+    const key = JSON.stringify([position.fen, bounded(found), found.depth, found.seldepth, found.line]);
+    const old = list.children[index];
+    if (old?.dataset.key === key) return;
+    const item = make('li', {}, make('b', { textContent: bounded(found) }), make('span', {}, ...sanLine(found)),
       make('small', { textContent: `${found.depth}/${found.seldepth}` }));
+    item.dataset.key = key;
+    if (old) old.replaceWith(item);
+    else list.append(item);
   });
-  if (items.length === 0) return;
-  by('thoughts').replaceChildren(...items);
+  while (list.children.length > lines.length) list.lastElementChild.remove();
   by('thoughts').classList.remove('stale');
   const best = lines[0];
   board.arrows(lines.map(found => found.line[0]?.[0]));
@@ -210,13 +219,19 @@ export function step(where) {
   go({ first: 0, back: ply - 1, forward: ply + 1, last: line.moves.length }[where]);
 }
 
-// After an error or a lost connection: the last position that was good.
+// After a lost connection.
 export function refresh() {
   if (visible) ask();
 }
 
+// After an error: the last position that was good, without an engine.
 export function refused() {
-  if (position && visible) board.show({ ...position, lastMove: undefined, movable: 'both' });
+  if (!good || !visible) return;
+  ({ line, ply, sans } = structuredClone(good));
+  tag += 1;
+  thinking = false;
+  drawState();
+  board.show({ ...position, lastMove: undefined, movable: 'both' });
 }
 
 export function toggle() {

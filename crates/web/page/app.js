@@ -109,7 +109,7 @@ const KEYS = {
   a: toAnalysis,
   n: () => { location.hash = '#new'; },
   m: () => by('typed-move').focus(),
-  z: () => view === 'play' && play.takeBack(),
+  z: event => view === 'play' && !event.repeat && play.takeBack(),
   ' ': () => view === 'analyse' && analyse.toggle(),
   '?': () => by('keys').showModal(),
   ...Object.fromEntries(VIEWS.map((name, index) => [String(index + 1), () => {
@@ -123,11 +123,14 @@ addEventListener('keydown', event => {
     if (event.key === 'Escape') event.target.blur();
     return;
   }
-  if (event.key === ' ' && event.target.closest('button, a, summary')) return;
+  if (event.key === ' ' && event.target.closest('button, a, summary, input')) return;
+  if (event.key.startsWith('Arrow') && event.target.closest('input')) return;
   const action = KEYS[event.key];
-  if (action) {
+  // Where there is no board the keys scroll the page.
+  const scrolls = ['Home', 'End', ' '].includes(event.key) && !active()?.step;
+  if (action && !scrolls) {
     event.preventDefault();
-    action();
+    action(event);
   }
 });
 addEventListener('hashchange', route);

@@ -20,6 +20,16 @@ export function sure(question) {
   });
 }
 
+/* Gives a select its options, keeping what is chosen; false if it has them already */
+export function choices(select, options) {
+  const { value } = select;
+  const names = list => [...list].map(option => option.value).join(' ');
+  if (select.options.length > 0 && names(select.options) === names(options)) return false;
+  select.replaceChildren(...options);
+  if (options.some(option => option.value === value)) select.value = value;
+  return true;
+}
+
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {

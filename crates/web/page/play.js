@@ -2,7 +2,7 @@
 
 import * as board from './board.js';
 import { send } from './connection.js';
-import { NAMES, by, level, make, moveList, notice, sure } from './page.js';
+import { NAMES, by, choices, level, make, moveList, notice, sure } from './page.js';
 
 let game = null;        // as the server told it last
 let ply = 0;            // the position that is shown
@@ -28,9 +28,9 @@ const AMOUNTS = { nodes: [1000, 'evaluations a move'], time: [1, 'seconds a move
 
 export function hello(message) {
   measured = message.levels;
-  by('system').replaceChildren(...message.systems.map(({ name, network }) =>
+  const fresh = choices(by('system'), message.systems.map(({ name, network }) =>
     make('option', { value: name, textContent: NAMES[name] ?? name, title: network })));
-  systemChosen();
+  if (fresh) systemChosen();
 }
 
 const ofSystem = () => measured.filter(({ system }) => system === by('system').value);
@@ -50,7 +50,7 @@ function systemChosen() {
 function kindChosen() {
   const kind = by('level-kind').value;
   by('strength-row').hidden = kind !== 'strength';
-  by('amount-row').hidden = !(kind in AMOUNTS);
+  by('amount-row').hidden = by('amount').disabled = !(kind in AMOUNTS);
   if (kind in AMOUNTS) {
     by('amount').value = AMOUNTS[kind][0];
     by('amount').step = kind === 'time' ? 0.1 : 1;
@@ -71,7 +71,8 @@ function strengthChosen() {
 
 function fromChosen() {
   const from = by('from').value;
-  by('array').hidden = from !== '960';
+  // What is hidden must not be refused when the form is sent.
+  by('array').hidden = by('array').disabled = from !== '960';
   by('fen').hidden = by('fen-960').hidden = from !== 'fen';
   by('pgn').hidden = from !== 'pgn';
 }
@@ -243,11 +244,12 @@ export function refresh() { if (game && visible) draw(); }
 
 export function flipped() { drawPlayers(); }
 
-export function takeBack() {
-  if (game && !by('take-back').disabled) {
-    board.cancelPremove();
-    send({ type: 'take_back', game: game.id });
-  }
+export async function takeBack() {
+  if (!game || by('take-back').disabled) return;
+  const { id, result } = game;
+  if (result && !await sure('Take back a move of a finished game? Its result is forgotten.')) return;
+  board.cancelPremove();
+  send({ type: 'take_back', game: id });
 }
 
 by('take-back').onclick = takeBack;

@@ -157,13 +157,14 @@ pub async fn stand(State(guard): State<Guard>, mut request: Request, next: Next)
         ),
         Ok(()) => {
             let known = cookie(request.headers(), VISITOR).filter(|text| is_secret(text)).map(str::to_owned);
-            let fresh = if known.is_none() && is_front { secret().ok() } else { None };
+            // Given at the first visit and again at every other one: whoever comes back keeps what is theirs.
+            let given = if is_front { known.clone().or_else(|| secret().ok()) } else { None };
             if let Some(visitor) = known {
                 request.extensions_mut().insert(Visitor(visitor));
             }
             let mut response = next.run(request).await;
-            if let Some(fresh) = fresh {
-                add_cookie(&mut response, VISITOR, &fresh);
+            if let Some(visitor) = given {
+                add_cookie(&mut response, VISITOR, &visitor);
             }
             response
         }
