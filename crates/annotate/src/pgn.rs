@@ -89,7 +89,7 @@ fn without_verdict(comment: &str) -> Option<String> {
     let verdict = || {
         let arrow = comment.find(" \u{2192} ")?;
         // The brackets around the arrow: there may be others before, and another best move.
-        let from = comment[..arrow].rfind('(')?;
+        let from = comment[..arrow].rfind('(').filter(|&from| !comment[from..arrow].contains(')'))?;
         let to = arrow + comment[arrow..].find(END)? + END.len();
         Some(format!("{}{}", &comment[..from], &comment[to..]))
     };
@@ -129,5 +129,9 @@ mod tests {
             rest("e4 was best. (A \u{2192} B) is a plan").as_deref(),
             Some("e4 was best. (A \u{2192} B) is a plan")
         );
+        let two = "e4 was best. (0.31 \u{2192} -1.20) Mistake. Nf3 was best.";
+        assert_eq!(rest(two).as_deref(), Some("e4 was best."));
+        let own = "Novelty (Carlsen 2013) \u{2192} sharp. Nf3 was best.";
+        assert_eq!(rest(own).as_deref(), Some(own));
     }
 }

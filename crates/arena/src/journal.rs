@@ -68,8 +68,8 @@ impl Journal {
         }
         let mut text = Vec::new();
         games.read_to_end(&mut text).map_err(failed(&path))?;
-        check_head(folder, settings, text.is_empty())?;
         let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        check_head(folder, settings, whole == 0)?;
         let mut results = Results::default();
         for (index, line) in text[..whole].split(|&byte| byte == b'\n').enumerate() {
             if line.is_empty() {

@@ -180,10 +180,11 @@ impl Puct {
 
     fn lines(&self, tree: &Tree, game: &Game, watch: &Watch<'_>) -> Vec<SearchInfo> {
         let (depth, deepest) = tree.depths();
-        let mut moves = tree.best(self.settings.multipv.max(1));
+        let mut moves = tree.best(usize::MAX);
         // Nothing is known of a move that nobody visited; one has to be shown all the same.
         let first = moves.first().map(|first| first.edge);
         moves.retain(|best| best.visits > 0 || Some(best.edge) == first);
+        moves.truncate(self.settings.multipv.max(1));
         (1..)
             .zip(moves)
             .map(|(rank, best)| {

@@ -82,7 +82,7 @@ impl Dataset {
             )));
         }
         // Two files in different folders may have one name.
-        Ok((0..)
+        Ok((0..=u8::MAX)
             .zip(&self.sources)
             .filter(|(_, source)| names.contains(source))
             .map(|(number, _)| number)

@@ -84,10 +84,10 @@ impl Speed {
 }
 
 impl Trainer<'_> {
-    /// Trains to the end of the run, the end of its time or an interruption; always leaves a checkpoint.
+    /// Trains to the end of the run, the end of its time or an interruption; leaves a checkpoint unless it fails.
     ///
     /// # Errors
-    /// The loss is no longer finite, data or device fail, or a file cannot be written.
+    /// Loss, outputs or weights are no longer finite, data or device fail, or a file cannot be written.
     pub fn run(&mut self, progress: &mut dyn Progress) -> Result<Ending, TrainError> {
         let (started, before) = (Instant::now(), self.state.seconds);
         let limit = self.config.training.max_minutes.map_or(f64::INFINITY, |minutes| minutes * 60.0);

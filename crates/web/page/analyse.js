@@ -230,8 +230,10 @@ export function refused() {
   ({ line, ply, sans } = structuredClone(good));
   tag += 1;
   thinking = false;
+  // What was asked before may still be searched.
+  send({ type: 'stop' });
   drawState();
-  board.show({ ...position, lastMove: undefined, movable: 'both' });
+  board.show({ ...position, lastMove: line.moves[ply - 1], movable: 'both' });
 }
 
 export function toggle() {

@@ -49,8 +49,9 @@ impl LimitArgs {
 
 /// To engines no time at all is no limit.
 fn movetime(text: &str) -> Result<Duration, String> {
-    duration(text)
-        .and_then(|time| if time.is_zero() { Err("a move needs some time".to_owned()) } else { Ok(time) })
+    duration(text).and_then(|time| {
+        if time.as_millis() == 0 { Err("a move needs some time".to_owned()) } else { Ok(time) }
+    })
 }
 
 fn clock(text: &str) -> Result<TimeControl, String> {

@@ -381,8 +381,8 @@ impl Compiler<'_> {
             let own = &weight[channel * inputs * kernel * kernel..][..inputs * kernel * kernel];
             let largest = own.iter().fold(0.0_f32, |most, weight| most.max(weight.abs()));
             let largest = largest * factors[channel].abs();
-            let step =
-                if E::QUANTISED && largest > 0.0 { (largest / E::LARGEST_WEIGHT).max(smallest) } else { 1.0 };
+            let step = (largest / E::LARGEST_WEIGHT).max(smallest);
+            let step = if E::QUANTISED && step > 0.0 { step } else { 1.0 };
             scale.as_mut_slice()[place] = step * input.unit / unit;
             padded.as_mut_slice()[place] = bias[channel] / unit;
             for (at, &position) in input.positions.iter().enumerate() {
