@@ -155,7 +155,15 @@ impl Estimate {
         let reach = if error == 0.0 { 3.0 / units.len() as f64 } else { REACH * error };
         let spread = error * games.sqrt();
         let superiority = if error == 0.0 {
-            if score == 0.5 { 0.5 } else { f64::from(score > 0.5) }
+            // All units alike: the chance that a unit is won more often than not, by counting from even odds on.
+            let doubt = 0.5_f64.powi(units.len().try_into().unwrap_or(i32::MAX).saturating_add(1));
+            if score == 0.5 {
+                0.5
+            } else if score > 0.5 {
+                1.0 - doubt
+            } else {
+                doubt
+            }
         } else {
             normal_cdf((score - 0.5) / error)
         };
@@ -264,6 +272,8 @@ mod tests {
     fn few_and_equal_results() {
         assert_eq!(Estimate::of_games(tally(10, 0, 0)).unwrap().to_string(), "+inf [+147, +inf]");
         assert_eq!(Estimate::of_games(tally(0, 0, 2)).unwrap().to_string(), "-inf [-inf, +inf]");
+        close(Estimate::of_games(tally(1, 0, 0)).unwrap().superiority, 0.75, 1e-12);
+        close(Estimate::of_games(tally(0, 0, 2)).unwrap().superiority, 0.125, 1e-12);
         let draws = Estimate::of_games(tally(0, 4, 0)).unwrap();
         assert_eq!((draws.elo, draws.superiority, draws.normalized), (0.0, 0.5, None));
         assert_eq!(Estimate::of(&[], Tally::default()), None);

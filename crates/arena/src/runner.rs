@@ -169,7 +169,7 @@ impl Match {
         thread::scope(|scope| -> Result<(), MatchError> {
             for number in 0..self.settings.jobs.clamp(1, open.len().max(1)) {
                 let (next, open, sender) = (&next, open.as_slice(), sender.clone());
-                thread::Builder::new().name(format!("match-{number}")).spawn_scoped(scope, move || {
+                let work = move || {
                     let mut worker = Worker { of: self, running: HashMap::new() };
                     while !stop.load(Ordering::Relaxed) {
                         let Some(&slot) = open.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
@@ -179,7 +179,10 @@ impl Match {
                         }
                     }
                     worker.close();
-                })?;
+                };
+                let thread = thread::Builder::new().name(format!("match-{number}"));
+                // Without all threads nobody would record what the others play.
+                thread.spawn_scoped(scope, work).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
             }
             drop(sender);
             for game in &finished {

@@ -1,29 +1,98 @@
-//! Ctrl-C: the first asks the command to end in good order, the second ends the program at once. What long commands have
-//! written by then is whole.
+//! Ctrl-C and, on Unix, SIGTERM: the first asks the command to end in good order, the second ends the program at once.
+//! What long commands have written by then is whole.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    io,
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
 };
 
 use anyhow::Context;
 use search::Control;
+use tokio::{runtime, sync::Notify};
 
-/// Exit code of a program that was interrupted.
-const INTERRUPTED: i32 = 130;
+/// Exit code of a program that was interrupted, as shells have it for Ctrl-C.
+const CODE: u8 = 130;
 
-fn on_interrupt(ask: impl Fn() + Send + 'static) -> anyhow::Result<()> {
-    let asked = AtomicBool::new(false);
-    ctrlc::set_handler(move || {
-        if asked.swap(true, Ordering::Relaxed) {
-            std::process::exit(INTERRUPTED);
-        }
-        ask();
-    })
-    .context("Ctrl-C cannot be caught")
+/// The command ended in good order before its work was done. It has said so itself.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub struct Interrupted;
+
+impl Interrupted {
+    /// How a command ends whose work may have been cut short.
+    ///
+    /// # Errors
+    /// It was.
+    pub fn check(cut_short: bool) -> anyhow::Result<()> {
+        if cut_short { Err(Self.into()) } else { Ok(()) }
+    }
+
+    /// The program's exit code then: a script does not go on with half the work.
+    pub fn exit_code() -> ExitCode {
+        ExitCode::from(CODE)
+    }
 }
 
-/// A flag that Ctrl-C raises.
+/// What a terminal or a service manager sends to end a program.
+struct Signals {
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    #[cfg(unix)]
+    fn caught() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    #[cfg(unix)]
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => (),
+            _ = self.interrupt.recv() => (),
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn caught() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    #[cfg(not(unix))]
+    async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending().await // It cannot be caught: it ends the program.
+        }
+    }
+}
+
+fn on_interrupt(ask: impl Fn() + Send + 'static) -> anyhow::Result<()> {
+    let start = || -> io::Result<()> {
+        let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
+        // Caught from here on, not only once the thread runs.
+        let mut signals = runtime.block_on(async { Signals::caught() })?;
+        thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                signals.next().await;
+                ask();
+                signals.next().await;
+                std::process::exit(i32::from(CODE));
+            });
+        })?;
+        Ok(())
+    };
+    start().context("Ctrl-C cannot be caught")
+}
+
+/// A flag that an interruption raises.
 ///
 /// # Errors
 /// Ctrl-C cannot be caught.
@@ -34,11 +103,22 @@ pub fn flag() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Ctrl-C stops the search.
+/// An interruption stops the search.
 ///
 /// # Errors
 /// Ctrl-C cannot be caught.
 pub fn stops(control: &Control) -> anyhow::Result<()> {
     let control = control.clone();
     on_interrupt(move || control.stop())
+}
+
+/// Wakes who waits for an interruption.
+///
+/// # Errors
+/// Ctrl-C cannot be caught.
+pub fn notice() -> anyhow::Result<Arc<Notify>> {
+    let notify = Arc::new(Notify::new());
+    let notified = Arc::clone(&notify);
+    on_interrupt(move || notified.notify_one())?;
+    Ok(notify)
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use label::{LabelProgress, LabelSettings, SelfPlay, Source};
 
 use crate::{
-    interrupt,
+    interrupt::{self, Interrupted},
     match_command::players::engine,
     progress_line::{ProgressLine, ending},
 };
@@ -37,19 +37,19 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     jobs: Option<u64>,
     /// Games of self-play.
-    #[arg(long, default_value_t = 1000, value_name = "N")]
+    #[arg(long, default_value_t = 1000, value_name = "N", conflicts_with = "files")]
     games: u64,
     /// Decides the openings and random moves of self-play.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, conflicts_with = "files")]
     seed: u64,
     /// Most random moves at the beginning of a game of self-play.
-    #[arg(long, default_value_t = 10, value_name = "PLIES")]
+    #[arg(long, default_value_t = 10, value_name = "PLIES", conflicts_with = "files")]
     random_plies: usize,
     /// Chance of a random move later in a game of self-play.
-    #[arg(long, default_value_t = 0.05, value_name = "CHANCE")]
+    #[arg(long, default_value_t = 0.05, value_name = "CHANCE", conflicts_with = "files")]
     random_moves: f64,
     /// Longest game of self-play.
-    #[arg(long, default_value_t = 240, value_name = "PLIES")]
+    #[arg(long, default_value_t = 240, value_name = "PLIES", conflicts_with = "files")]
     max_plies: usize,
     /// Longest wait for one evaluation.
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = crate::analyze::duration)]
@@ -91,7 +91,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let stop = interrupt::flag()?;
     let mut watch = Watch::new();
     let end = label::label(&settings, &stop, &mut |progress| watch.show(progress))?;
-    watch.finish(&end, stop.load(Ordering::Relaxed), &settings.output)
+    let interrupted = stop.load(Ordering::Relaxed);
+    watch.finish(&end, interrupted, &settings.output)?;
+    Interrupted::check(interrupted)
 }
 
 /// The `stockfish` of the path, or where Debian puts it.

@@ -18,11 +18,12 @@ use uci::client::EngineSpec;
 
 use crate::{
     analyze::duration,
-    interrupt,
+    interrupt::{self, Interrupted},
     label_command::installed_stockfish,
     match_command::{
-        openings,
+        interrupted, openings,
         players::{LimitArgs, player},
+        program::contents,
         view::View,
     },
 };
@@ -112,7 +113,7 @@ impl Args {
 fn opponent(program: &Path, rung: &Rung) -> PlayerSpec {
     let options = rung.options.clone();
     PlayerSpec {
-        identity: format!("{} {options:?} {}", program.display(), rung.nodes),
+        identity: format!("{} {} {options:?} {}", program.display(), contents(program), rung.nodes),
         name: Some(rung.name.clone()),
         kind: PlayerKind::Engine(EngineSpec {
             program: program.to_owned(),
@@ -165,7 +166,11 @@ fn calibrate(args: &Args, folder: &Path) -> anyhow::Result<()> {
         let interval = format!("[{:.0}, {:.0}]", rung.low, rung.high);
         writeln!(out, "{:<28} {:>6.0}  {interval:>15}  {:>5}", rung.name, rung.elo, rung.games)?;
     }
-    Ok(())
+    let cut_short = results.len() < arranged.games();
+    if cut_short {
+        writeln!(out, "{}", interrupted(results.len(), arranged.games(), true))?;
+    }
+    Interrupted::check(cut_short)
 }
 
 fn place(args: &Args) -> anyhow::Result<()> {
@@ -218,7 +223,11 @@ fn place(args: &Args) -> anyhow::Result<()> {
         write(folder, "ladder.json", &serde_json::to_vec_pretty(&facts)?)?;
         write(folder, "report.html", arena::report::html(&summary).as_bytes())?;
     }
-    Ok(())
+    let cut_short = results.len() < games;
+    if cut_short {
+        writeln!(out, "{}", interrupted(results.len(), games, args.out.is_some()))?;
+    }
+    Interrupted::check(cut_short)
 }
 
 fn write(folder: &Path, name: &str, text: &[u8]) -> anyhow::Result<()> {

@@ -91,6 +91,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if error.is::<interrupt::Interrupted>() => interrupt::Interrupted::exit_code(),
         Err(error) => {
             complain(&sentence(&error));
             ExitCode::from(if error.downcast_ref::<Found>().is_some() { 1 } else { 2 })

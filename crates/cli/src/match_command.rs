@@ -1,6 +1,7 @@
 //! `batch-first match`: games between players and what they say about strength.
 
 pub mod players;
+pub mod program;
 pub mod view;
 
 use std::{
@@ -18,13 +19,17 @@ use arena::{
 use board::{Game, Tablebases};
 use nets::System;
 
-use crate::{Found, analyze::duration, interrupt};
+use crate::{
+    Found,
+    analyze::duration,
+    interrupt::{self, Interrupted},
+};
 use players::{LimitArgs, is_internal, player};
 use view::View;
 
 /// Play a match between UCI engines, networks and settings.
 ///
-/// A player is `PROGRAM [ARGUMENT...][; OPTION=VALUE]...`. The program `self` is this one as a UCI engine; `internal` is
+/// A player is `PROGRAM [ARGUMENT...][; OPTION=VALUE]...`, with double quotes around what has blanks in it. The program `self` is this one as a UCI engine; `internal` is
 /// the network in this program and `FILE.safetensors` another one, both searched inside this process. The options `name`
 /// and one of `nodes`, `movetime`, `depth`, `clock` are ours, all others the engine's. Examples: --engine self
 /// --engine 'stockfish; UCI_LimitStrength=true; UCI_Elo=1350; name=level 1350'; --compare a.safetensors b.safetensors
@@ -55,7 +60,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     openings: Option<PathBuf>,
     /// Plies taken from each game of a PGN of openings.
-    #[arg(long, default_value_t = 16, value_name = "N")]
+    #[arg(long, default_value_t = 16, value_name = "N", requires = "openings")]
     opening_plies: usize,
     /// Order of the openings; 0: as they are in the file.
     #[arg(long, default_value_t = 1, value_name = "N")]
@@ -65,13 +70,13 @@ pub struct Args {
     #[arg(long, value_name = "ELO0,ELO1", allow_hyphen_values = true, value_parser = hypotheses)]
     sprt: Option<(f64, f64)>,
     /// Chance of the test to see an improvement that is none.
-    #[arg(long, default_value_t = 0.05, value_name = "SHARE")]
+    #[arg(long, default_value_t = 0.05, value_name = "SHARE", requires = "sprt")]
     alpha: f64,
     /// Chance of the test to miss one.
-    #[arg(long, default_value_t = 0.05, value_name = "SHARE")]
+    #[arg(long, default_value_t = 0.05, value_name = "SHARE", requires = "sprt")]
     beta: f64,
     /// The test's differences are normalised Elo.
-    #[arg(long)]
+    #[arg(long, requires = "sprt")]
     normalized: bool,
     /// Append the games to this file.
     #[arg(long, value_name = "FILE")]
@@ -107,7 +112,7 @@ impl Args {
     fn players(&self) -> anyhow::Result<Vec<PlayerSpec>> {
         let limit = self.limit.control();
         for text in &self.compare {
-            let program = text.split(';').next().unwrap_or_default().trim();
+            let program = program::without_options(text).0.trim();
             ensure!(
                 is_internal(program),
                 "--compare takes networks (FILE.safetensors or `internal`), not `{program}`; engines go to --engine"
@@ -233,10 +238,17 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         return Err(Found(format!("{faults} games ended by a fault of an engine")).into());
     }
     let decided = sprt.is_some_and(|sprt| sprt.verdict != Verdict::Open);
-    if args.strict && results.len() < arranged.games() && !decided {
-        return Err(Found("the match was interrupted".to_owned()).into());
+    let cut_short = results.len() < arranged.games() && !decided;
+    if cut_short {
+        writeln!(out, "{}", interrupted(results.len(), arranged.games(), args.out.is_some()))?;
     }
-    Ok(())
+    Interrupted::check(cut_short)
+}
+
+/// What is said of games that were cut short.
+pub fn interrupted(games: usize, of: usize, kept: bool) -> String {
+    let how = if kept { " (the same command goes on)" } else { "" };
+    format!("interrupted after {games} of {of} games{how}")
 }
 
 /// The openings of a file, or the built-in ones.

@@ -5,7 +5,6 @@ use std::{
     io::{self, Write},
     net::SocketAddr,
     path::PathBuf,
-    sync::Arc,
 };
 
 use anyhow::{Context, ensure};
@@ -14,10 +13,12 @@ use eval::{
     cpu::{CpuOptions, CpuPath},
 };
 use nets::{Network, System};
-use tokio::sync::Notify;
 use web::{Lab, Options, Server, secret};
 
-use crate::engine::{embedded, processors};
+use crate::{
+    engine::{embedded, processors},
+    interrupt,
+};
 
 /// Play, analyse and watch training in a browser, at http://127.0.0.1:8080 unless told otherwise.
 ///
@@ -105,9 +106,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         places: args.searches as usize,
         lab: Lab { runs, matches: args.matches },
     };
-    let end = Arc::new(Notify::new());
-    let interrupt = Arc::clone(&end);
-    ctrlc::set_handler(move || interrupt.notify_one()).context("Ctrl-C cannot be caught")?;
+    let end = interrupt::notice()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

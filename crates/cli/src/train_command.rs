@@ -8,9 +8,9 @@ use std::{
 };
 
 use eval::Devices;
-use train::{Config, Ending, Progress, summary};
+use train::{Config, Ending, Progress, TrainError, summary};
 
-use crate::interrupt;
+use crate::interrupt::{self, Interrupted};
 
 /// How a run is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -75,14 +75,19 @@ pub fn run(mut args: Args) -> anyhow::Result<()> {
         Watch::None => Box::new(train::Silent),
     };
     if args.grid {
-        let trials = train::search_grid(&config, args.resume, &stop, watcher.as_mut())?;
-        return print_grid(&config, &trials);
+        return match train::search_grid(&config, args.resume, &stop, watcher.as_mut()) {
+            Err(error @ TrainError::Interrupted { .. }) => {
+                writeln!(io::stdout(), "{error}")?;
+                Interrupted::check(true)
+            }
+            trials => print_grid(&config, &trials?),
+        };
     }
     let outcome = train::train_all(&config, args.resume, &stop, watcher.as_mut())?;
-    if matches!(args.progress, Watch::Json | Watch::None) {
-        return Ok(());
+    if !matches!(args.progress, Watch::Json | Watch::None) {
+        print(&outcome)?;
     }
-    print(&outcome)
+    Interrupted::check(outcome.ending == Ending::Interrupted)
 }
 
 fn print_grid(config: &Config, trials: &[train::Trial]) -> anyhow::Result<()> {

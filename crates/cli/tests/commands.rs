@@ -148,7 +148,11 @@ fn bad_input_is_one_sentence_and_exit_code_2() {
         &["analyze", &bad_epd, "--out", &out, "--from", "9", "--to", "8"],
         &["analyze", &bad_epd, "--out", &out, "--threshold", "-1"],
         &["analyze", &bad_epd, "--out", &out, "--system", "convchess"],
+        &["analyze", &bad_epd, "--out", &out, "--chess960"],
+        &["analyze", &bad_epd, "--out", &out, "--patience", "5s"],
         &["analyze", "--out", &out],
+        &["analyze", "--nodes", "1", "--from", "2"],
+        &["analyze", "--nodes", "1", "--threshold", "2"],
         &["match"],
         &["match", "--engine", "self", "--nodes", "1"],
         &["match", "--engine", "self", "--engine", "self"],
@@ -158,6 +162,9 @@ fn bad_input_is_one_sentence_and_exit_code_2() {
         &["match", "--engine", "self", "--engine", "/bin/true", "--nodes", "1"],
         &["match", "--engine", "self", "--engine", "self", "--nodes", "1", "--depth", "1"],
         &["match", "--engine", "self", "--engine", "self", "--nodes", "1", "--games", "0"],
+        &["match", "--engine", "self", "--engine", "\"self", "--nodes", "1"],
+        &["match", "--engine", "self", "--engine", "self", "--nodes", "1", "--alpha", "0.1"],
+        &["match", "--engine", "self", "--engine", "self", "--nodes", "1", "--opening-plies", "2"],
         &["match", "--engine", "self", "--engine", "self", "--clock", "ten"],
         &["match", "--engine", "self", "--engine", "self", "--nodes", "1", "--openings", &bad_epd],
         &["match", "--engine", "self", "--engine", "self", "--nodes", "1", "--openings", &empty_pgn],
@@ -167,6 +174,7 @@ fn bad_input_is_one_sentence_and_exit_code_2() {
         &["label", "--out", &out, "--engine", "/nonexistent/engine"],
         &["label", "--out", &out, "--engine", "self", "/nonexistent.pgn"],
         &["label", "--out", &out, "--engine", "self", "--random-moves", "2"],
+        &["label", "--out", &out, "--engine", "self", &bad_epd, "--games", "2"],
     ];
     for arguments in cases {
         let output = run(arguments);

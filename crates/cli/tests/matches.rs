@@ -35,6 +35,13 @@ fn round_robin(folder: &Path, jobs: &str) -> Command {
     command
 }
 
+/// Asks a program to end, as terminals (INT) and service managers (TERM) do.
+#[cfg(unix)]
+fn signal(child: &std::process::Child, name: &str) {
+    let sent = Command::new("kill").args(["-s", name, &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
 fn numbers(folder: &Path) -> Vec<u64> {
     let journal = std::fs::read_to_string(folder.join("games.jsonl")).unwrap_or_default();
     journal
@@ -42,6 +49,36 @@ fn numbers(folder: &Path) -> Vec<u64> {
         .filter(|line| line.ends_with('\n'))
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["number"].as_u64().unwrap())
         .collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_match_that_is_asked_to_end_keeps_its_games_and_does_not_claim_success() {
+    for name in ["INT", "TERM"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = program();
+        command.args([
+            "match",
+            "--compare",
+            "internal; Hash=1",
+            "internal; Hash=1; Batch=2",
+            "--nodes",
+            "20",
+        ]);
+        command.args(["--max-plies", "4", "--games", "100000", "--quiet", "--out"]).arg(folder.path());
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let started = Instant::now();
+        while numbers(folder.path()).len() < 2 {
+            assert!(started.elapsed() < Duration::from_secs(300), "no game ends");
+            thread::sleep(Duration::from_millis(2));
+        }
+        signal(&child, name);
+        let output = child.wait_with_output().unwrap();
+        let shown = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(130), "{name}: {shown}");
+        assert!(shown.contains("of 100000 games (the same command goes on)"), "{shown}");
+        assert!(folder.path().join("report.html").exists());
+    }
 }
 
 #[test]

@@ -258,6 +258,8 @@ pub enum TrainError {
     Io { path: std::path::PathBuf, source: std::io::Error },
     #[error(transparent)]
     Net(#[from] nets::NetError),
+    #[error("interrupted after {runs} of {of} runs; add --resume to go on")]
+    Interrupted { runs: usize, of: usize },
     #[error("training diverged at step {step}: {what}")]
     Diverged { step: u64, what: String },
     #[error("{0}")]

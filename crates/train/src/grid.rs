@@ -112,11 +112,7 @@ pub fn search_grid(
         return Err(error);
     }
     if trials.len() < runs.len() {
-        return Err(TrainError::Config(format!(
-            "interrupted after {} of {} runs; add --resume to go on",
-            trials.len(),
-            runs.len()
-        )));
+        return Err(TrainError::Interrupted { runs: trials.len(), of: runs.len() });
     }
     trials.sort_by(|one, other| {
         let rank = |trial: &Trial| if trial.loss.is_nan() { f64::INFINITY } else { trial.loss };

@@ -18,7 +18,7 @@ use search::Control;
 
 use crate::{
     engine::{SharedEngine, processors},
-    interrupt,
+    interrupt::{self, Interrupted},
     progress_line::{ProgressLine, ending},
 };
 
@@ -45,19 +45,31 @@ pub(super) struct FileArgs {
           help_heading = "Files of games")]
     jobs: Option<u64>,
     /// First move to judge, in plies from 1.
-    #[arg(long, value_name = "PLY", default_value_t = 1, help_heading = "Files of games")]
+    #[arg(
+        long,
+        value_name = "PLY",
+        default_value_t = 1,
+        requires = "games",
+        help_heading = "Files of games"
+    )]
     from: usize,
     /// Last move to judge, in plies from 1 (default: the last of the game).
-    #[arg(long, value_name = "PLY", help_heading = "Files of games")]
+    #[arg(long, value_name = "PLY", requires = "games", help_heading = "Files of games")]
     to: Option<usize>,
     /// Comment marked moves that lost at least so many percent of winning chances; those that lose 5 or more are marked.
-    #[arg(long, value_name = "PERCENT", default_value_t = 10.0, help_heading = "Files of games")]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 10.0,
+        requires = "games",
+        help_heading = "Files of games"
+    )]
     threshold: f64,
     /// Let `batch-first worker` processes do it, through a NATS JetStream server as in nats://host:4222.
     #[arg(long, value_name = "URL", requires = "games", help_heading = "Files of games")]
     queue: Option<String>,
     /// With --queue: after so long without a sign of life a worker's game goes to another.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = super::duration,
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = super::duration, requires = "queue",
           help_heading = "Files of games")]
     patience: Duration,
 }
@@ -120,11 +132,12 @@ pub(super) fn run(args: super::Args) -> anyhow::Result<()> {
         Some(_) => bail!("this program was built without the work queue; build it with `--features queue`"),
         None => annotate::annotate(&settings, &|wanted| engine.search(wanted), &control, report)?,
     };
-    watch.finish(&end, control.is_stopped(), &settings.output)?;
-    if let Some(report) = own.report.as_ref().filter(|_| !control.is_stopped()) {
+    let interrupted = control.is_stopped();
+    watch.finish(&end, interrupted, &settings.output)?;
+    if let Some(report) = own.report.as_ref().filter(|_| !interrupted) {
         write_report(&settings.output, report)?;
     }
-    Ok(())
+    Interrupted::check(interrupted)
 }
 
 fn write_report(annotated: &Path, report: &Path) -> anyhow::Result<()> {

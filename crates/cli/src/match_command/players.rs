@@ -7,6 +7,7 @@ use arena::{PlayerKind, PlayerSpec, SearchFactory, TimeControl};
 use nets::System;
 use uci::{Options, client::EngineSpec};
 
+use super::program;
 use crate::{
     analyze::duration,
     engine::{EngineArgs, build, choose},
@@ -69,10 +70,10 @@ type Described<'a> = (&'a str, Vec<(&'a str, &'a str)>);
 
 /// Takes `PROGRAM[; OPTION=VALUE]...` apart.
 fn parts(text: &str) -> anyhow::Result<Described<'_>> {
-    let mut parts = text.split(';').map(str::trim);
-    let program = parts.next().unwrap_or_default();
+    let (program, options) = program::without_options(text);
+    let program = program.trim();
     ensure!(!program.is_empty(), "`{text}` names no engine");
-    let options = parts.filter(|part| !part.is_empty()).map(|part| {
+    let options = options.split(';').map(str::trim).filter(|part| !part.is_empty()).map(|part| {
         let (option, value) = part
             .split_once('=')
             .with_context(|| format!("`{part}` in `{text}` is no option (expected OPTION=VALUE)"))?;
@@ -118,7 +119,7 @@ pub fn player(text: &str, limit: Option<TimeControl>, system: Option<System>) ->
                 let depth = u32::try_from(number(1)?).map_err(|error| bad(error.to_string()))?;
                 control = Some(TimeControl::Depth(depth));
             }
-            "movetime" => control = Some(TimeControl::MoveTime(duration(value).map_err(bad)?)),
+            "movetime" => control = Some(TimeControl::MoveTime(movetime(value).map_err(bad)?)),
             "clock" => control = Some(clock(value).map_err(bad)?),
             _ => options.push((option, value)),
         }
@@ -138,9 +139,12 @@ pub fn player(text: &str, limit: Option<TimeControl>, system: Option<System>) ->
         let (factory, fingerprint) = in_process(program, &options).with_context(|| format!("`{text}`"))?;
         let stem = Path::new(program).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let called = format!("{stem} {shown}").trim().to_owned();
-        (PlayerKind::Search(factory), Some(called), format!("{program} {fingerprint}"))
+        let ours = program::contents(&program::own()?);
+        (PlayerKind::Search(factory), Some(called), format!("{program} {fingerprint} by {ours}"))
     } else {
-        (PlayerKind::Engine(program_with(program, owned(&options))?), None, program.to_owned())
+        let spec = program_with(program, owned(&options))?;
+        let identity = format!("{program} {}", program::contents(&spec.program));
+        (PlayerKind::Engine(spec), None, identity)
     };
     Ok(PlayerSpec {
         identity: format!("{identity}; {shown}; {}", control),
@@ -158,12 +162,8 @@ pub fn is_internal(program: &str) -> bool {
 }
 
 fn program_with(program: &str, options: Vec<(String, String)>) -> anyhow::Result<EngineSpec> {
-    let mut words = program.split_whitespace().map(str::to_owned);
-    let program = match words.next() {
-        Some(word) if word == "self" => std::env::current_exe().context("this program cannot find itself")?,
-        word => word.unwrap_or_default().into(),
-    };
-    Ok(EngineSpec { program, arguments: words.collect(), options, name: None })
+    let (program, arguments) = program::command(program)?;
+    Ok(EngineSpec { program, arguments, options, name: None })
 }
 
 /// A search over a network with the options of our UCI engine, and the network's fingerprint.
@@ -205,9 +205,16 @@ mod tests {
         let named = player("stockfish; name=level 1350", Some(TimeControl::Depth(1)), None).unwrap();
         assert_eq!(named.name.as_deref(), Some("level 1350"));
         assert!(matches!(named.kind, PlayerKind::Engine(spec) if spec.options.is_empty()));
-        for bad in
-            ["", " ; a=b", "sf; Elo", "sf; nodes=0", "sf; nodes=x", "sf; clock=x", "missing.safetensors"]
-        {
+        for bad in [
+            "",
+            " ; a=b",
+            "sf; Elo",
+            "sf; nodes=0",
+            "sf; nodes=x",
+            "sf; clock=x",
+            "sf; movetime=0",
+            "missing.safetensors",
+        ] {
             assert!(player(bad, Some(TimeControl::Depth(1)), None).is_err(), "{bad}");
         }
     }

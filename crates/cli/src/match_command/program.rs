@@ -1,0 +1,129 @@
+//! The program of a player: its words as they are written on a command line, and the file behind them, which decides how
+//! it plays as much as its options do.
+
+use std::{
+    env,
+    fs::File,
+    hash::{DefaultHasher, Hasher},
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, ensure};
+
+/// This program as a UCI engine.
+const SELF: &str = "self";
+
+/// Splits at the first `;` outside double quotes: the program and its options.
+pub fn without_options(text: &str) -> (&str, &str) {
+    let mut quoted = false;
+    let end = text.find(|c: char| {
+        quoted ^= c == '"';
+        c == ';' && !quoted
+    });
+    end.map_or((text, ""), |end| (&text[..end], &text[end + 1..]))
+}
+
+/// Words with blanks between them; double quotes hold blanks, and `;`, together.
+fn words(text: &str) -> anyhow::Result<Vec<String>> {
+    ensure!(text.matches('"').count() % 2 == 0, "`{text}` has a quote that does not end");
+    let (mut words, mut begun, mut quoted) = (vec![String::new()], false, false);
+    for c in text.chars() {
+        match c {
+            '"' => (begun, quoted) = (true, !quoted),
+            c if c.is_whitespace() && !quoted => {
+                if begun {
+                    words.push(String::new());
+                }
+                begun = false;
+            }
+            c => {
+                begun = true;
+                words.last_mut().into_iter().for_each(|word| word.push(c));
+            }
+        }
+    }
+    if !begun {
+        words.pop();
+    }
+    Ok(words)
+}
+
+/// The program and its arguments; `self` is this program.
+///
+/// # Errors
+/// A quote does not end, or there is no program.
+pub fn command(text: &str) -> anyhow::Result<(PathBuf, Vec<String>)> {
+    let mut words = words(text)?.into_iter();
+    let program =
+        words.next().filter(|word| !word.is_empty()).with_context(|| format!("`{text}` names no engine"))?;
+    let program = if program == SELF { own()? } else { program.into() };
+    Ok((program, words.collect()))
+}
+
+/// The file of this program.
+pub fn own() -> anyhow::Result<PathBuf> {
+    env::current_exe().context("this program cannot find itself")
+}
+
+/// A hash of the program's file, which is looked for as the system does; of a file that cannot be read it says so, as
+/// starting it will tell why.
+pub fn contents(program: &Path) -> String {
+    let hash = || -> io::Result<u64> {
+        let mut file = File::open(found(program))?;
+        let (mut hasher, mut buffer) = (DefaultHasher::new(), vec![0; 1 << 18]);
+        loop {
+            match file.read(&mut buffer)? {
+                0 => return Ok(hasher.finish()),
+                length => hasher.write(&buffer[..length]),
+            }
+        }
+    };
+    hash().map_or_else(|_| "unread".to_owned(), |hash| format!("{hash:016x}"))
+}
+
+/// A bare name is one of the folders of `PATH`.
+fn found(program: &Path) -> PathBuf {
+    let bare = program.components().count() == 1;
+    let path = env::var_os("PATH").filter(|_| bare).unwrap_or_default();
+    let mut candidates = env::split_paths(&path).map(|folder| folder.join(program));
+    candidates.find(|file| file.is_file()).unwrap_or_else(|| program.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_hold_words_together() {
+        let read = |text: &str| {
+            command(text).map(|(program, arguments)| (program.display().to_string(), arguments)).unwrap()
+        };
+        let split = |program: &str, arguments: &[&str]| {
+            (program.to_owned(), arguments.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(read("sf --x  y"), split("sf", &["--x", "y"]));
+        assert_eq!(read(r#""/my engines/sf" "a b" c"d e""#), split("/my engines/sf", &["a b", "cd e"]));
+        assert_eq!(read(r#"C:\x\sf.exe """#), split(r"C:\x\sf.exe", &[""]));
+        for bad in ["", "  ", r#""""#, r#""sf"#] {
+            assert!(command(bad).is_err(), "{bad}");
+        }
+        assert_eq!(without_options(r#""a;b" c; X="; y"#), (r#""a;b" c"#, r#" X="; y"#));
+        assert_eq!(without_options("a"), ("a", ""));
+    }
+
+    #[test]
+    fn contents_are_those_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let (one, same, other) = (file("one", "a"), file("same", "a"), file("other", "b"));
+        assert_eq!(contents(&one), contents(&same));
+        assert_ne!(contents(&one), contents(&other));
+        assert_eq!(contents(&folder.path().join("none")), "unread");
+        assert_ne!(contents(Path::new("sh")), "unread", "found as the system finds it");
+    }
+}
