@@ -84,7 +84,7 @@ impl Journal {
         }
         games.set_len(whole as u64).and_then(|()| games.seek(SeekFrom::End(0))).map_err(failed(&path))?;
         let pgn_path = folder.join("games.pgn");
-        write_whole(&pgn_path, pgn_of(&results).as_bytes()).map_err(failed(&pgn_path))?;
+        nets::write_whole(&pgn_path, pgn_of(&results).as_bytes()).map_err(failed(&pgn_path))?;
         let pgn = OpenOptions::new().append(true).open(&pgn_path).map_err(failed(&pgn_path))?;
         Ok((Self { folder: folder.to_owned(), games, pgn }, results))
     }
@@ -110,7 +110,8 @@ impl Journal {
     /// The file cannot be written.
     pub fn finish(self, results: &Results) -> Result<(), JournalError> {
         let path = self.folder.join("games.pgn");
-        write_whole(&path, pgn_of(results).as_bytes()).map_err(|source| JournalError::File { path, source })
+        nets::write_whole(&path, pgn_of(results).as_bytes())
+            .map_err(|source| JournalError::File { path, source })
     }
 }
 
@@ -142,21 +143,9 @@ fn check_head(folder: &Path, settings: Vec<String>, is_empty: bool) -> Result<()
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
         _ => {
             let text = serde_json::to_vec_pretty(&head).map_err(|error| failed(io::Error::other(error)))?;
-            write_whole(&path, &text).map_err(failed)
+            nets::write_whole(&path, &text).map_err(failed)
         }
     }
-}
-
-/// Writes a file under a temporary name, then renames it.
-///
-/// # Errors
-/// It cannot be written.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".tmp");
-    let temporary = PathBuf::from(name);
-    std::fs::write(&temporary, bytes)?;
-    std::fs::rename(&temporary, path)
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub mod summary;
 
 pub use estimate::{Estimate, Pentanomial, Tally, Unit, elo_of_score, elo_text, score_of_elo};
 pub use game::{Ending, Fault, Judges, MoveNote, PlayedGame, Rules, TimeControl, play_game};
-pub use journal::{Journal, JournalError, write_whole};
+pub use journal::{Journal, JournalError};
 pub use opening::{OpeningError, balanced, from_epd, from_pgn, main_lines, select_balanced};
 pub use pgn_results::PgnResults;
 pub use player::{Player, PlayerKind, PlayerSpec, SearchFactory, StartError, Thought};

@@ -232,7 +232,7 @@ fn place(args: &Args) -> anyhow::Result<()> {
 
 fn write(folder: &Path, name: &str, text: &[u8]) -> anyhow::Result<()> {
     let path = folder.join(name);
-    arena::write_whole(&path, text).with_context(|| format!("cannot write `{}`", path.display()))
+    nets::write_whole(&path, text).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
 /// Results by rung, then all of them as one rating.

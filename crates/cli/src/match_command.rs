@@ -228,7 +228,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let summary = arranged.summary(&results, sprt);
         let write = |name: &str, text: &[u8]| {
             let path = folder.join(name);
-            arena::write_whole(&path, text).with_context(|| format!("cannot write `{}`", path.display()))
+            nets::write_whole(&path, text).with_context(|| format!("cannot write `{}`", path.display()))
         };
         write("report.json", &serde_json::to_vec_pretty(&summary)?)?;
         write("report.html", arena::report::html(&summary).as_bytes())?;

@@ -1,6 +1,6 @@
 //! What a folder of shards says of itself: `manifest.json`.
 
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -90,14 +90,9 @@ impl Manifest {
     /// The file system refused.
     pub fn save(&self, dir: &Path) -> Result<(), DataError> {
         let path = dir.join(MANIFEST_NAME);
-        let temporary = dir.join(format!("{MANIFEST_NAME}.tmp"));
         let text = serde_json::to_vec_pretty(self)
             .map_err(|error| DataError::Manifest { path: path.clone(), reason: error.to_string() })?;
-        // On the disk before it takes its name.
-        std::fs::File::create(&temporary)
-            .and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()))
-            .map_err(DataError::io("write", &temporary))?;
-        std::fs::rename(&temporary, &path).map_err(DataError::io("rename", &path))
+        nets::write_whole(&path, &text).map_err(DataError::io("write", &path))
     }
 
     /// Counts over one half, all sources.

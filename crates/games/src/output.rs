@@ -125,15 +125,8 @@ impl Output {
             .map_err(|source| FileError::Write { path: self.path.clone(), source })
     }
 
-    /// Writes the progress under a temporary name, then renames it.
     fn record(&self) -> io::Result<()> {
-        let path = progress_path(&self.path);
-        let temporary = path.with_extension("tmp");
-        let mut file = File::create(&temporary)?;
-        file.write_all(&serde_json::to_vec(&self.progress)?)?;
-        // On the disk before it takes its name.
-        file.sync_data()?;
-        std::fs::rename(&temporary, path)
+        nets::write_whole(&progress_path(&self.path), &serde_json::to_vec(&self.progress)?)
     }
 }
 

@@ -14,6 +14,7 @@ mod selectors;
 mod size;
 mod squares;
 mod system;
+mod whole_file;
 
 pub use architectures::{BatchFirstResidual, Cockfish, ConvChess};
 pub use calibration::{Calibration, MonotoneMap, MoveScores, Wdl, WdlModel};
@@ -26,3 +27,4 @@ pub use network::{Network, Provenance, Tensor};
 pub use selectors::move_squares;
 pub use squares::{PLANES, Squares};
 pub use system::System;
+pub use whole_file::write_whole;

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    io::Write,
     path::Path,
 };
 
@@ -10,7 +9,7 @@ use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{Calibration, Description, NetError, TensorKind, description::TensorSpec};
+use crate::{Calibration, Description, NetError, TensorKind, description::TensorSpec, write_whole};
 
 /// Version of the metadata layout.
 const FORMAT: u32 = 1;
@@ -243,13 +242,7 @@ impl Network {
     /// # Errors
     /// As [`Network::to_bytes`], and when the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), NetError> {
-        let bytes = self.to_bytes()?;
-        let temporary = path.with_extension("safetensors.tmp");
-        // On the disk before it takes its name.
-        std::fs::File::create(&temporary)
-            .and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_all()))
-            .and_then(|()| std::fs::rename(&temporary, path))
-            .map_err(|source| NetError::Io { path: path.to_owned(), source })
+        write_whole(path, &self.to_bytes()?).map_err(|source| NetError::Io { path: path.to_owned(), source })
     }
 
     /// The first 12 hexadecimal digits of the SHA-256 of description and weights: what a network is called in logs.

@@ -1,7 +1,7 @@
 //! Saved states of a run: a folder a step, complete or absent, from which training goes on exactly.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -33,6 +33,31 @@ pub struct State {
     /// As `pending`, the sums of each head's loss, where there are several.
     #[serde(default)]
     pub pending_losses: Vec<f64>,
+    /// [`Config::pace`](crate::Config::pace) of the run as it is, and where it was changed.
+    #[serde(default)]
+    pub pace: BTreeMap<String, String>,
+    #[serde(default)]
+    pub changes: Vec<String>,
+}
+
+impl State {
+    /// The run begins, or goes on, at this pace; a change is remembered.
+    pub fn pace_is(&mut self, pace: BTreeMap<String, String>) {
+        let before = std::mem::replace(&mut self.pace, pace);
+        if before.is_empty() {
+            return; // Begun just now, or by a program that did not write it down.
+        }
+        let keys: BTreeSet<&String> = before.keys().chain(self.pace.keys()).collect();
+        for key in keys {
+            let value = |pace: &BTreeMap<String, String>| {
+                pace.get(key).map_or_else(|| "unset".to_owned(), Clone::clone)
+            };
+            let (from, to) = (value(&before), value(&self.pace));
+            if from != to {
+                self.changes.push(format!("at step {}: {key} from {from} to {to}", self.step));
+            }
+        }
+    }
 }
 
 /// JSON has no NaN: the tau of a policy is written as null.
@@ -119,7 +144,16 @@ impl Checkpoint {
     /// # Errors
     /// It cannot be read.
     pub fn newest(run: &Path) -> Result<Option<Self>, TrainError> {
-        Self::list(run)?.last().map(|path| Self::load(path)).transpose()
+        let all = Self::list(run)?;
+        let Some(newest) = all.last() else { return Ok(None) };
+        let hint = |error| match all.len() {
+            1 => error,
+            _ => TrainError::Config(format!(
+                "{error}; without the folder `{}` the run goes on from the checkpoint before it",
+                newest.display()
+            )),
+        };
+        Self::load(newest).map(Some).map_err(hint)
     }
 
     /// Reads one checkpoint folder.

@@ -3,7 +3,10 @@
 mod check;
 mod sections;
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use nets::HeadKind;
 pub use sections::{
@@ -131,6 +134,22 @@ impl Config {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             threads => threads,
         }
+    }
+
+    /// The settings of the training that a resumed run may change although they decide what becomes of it: how fast it
+    /// learns, and how long. Names and values as in the file.
+    ///
+    /// # Errors
+    /// As [`Config::to_toml`].
+    pub fn pace(&self) -> Result<BTreeMap<String, String>, TrainError> {
+        // Through text: there numbers are as short as they were written.
+        let table: toml::Table =
+            toml::from_str(&self.to_toml()?).map_err(|error| TrainError::Config(error.to_string()))?;
+        let keys =
+            ["learning_rate", "schedule", "steps", "samples", "epochs", "max_minutes", "mixed_precision"];
+        let value = |key: &&str| table.get("training")?.get(*key).map(ToString::to_string);
+        let set = keys.iter().filter_map(|key| Some((format!("training.{key}"), value(key)?)));
+        Ok(set.collect())
     }
 
     /// The first setting that differs and that a resumed run must not change.

@@ -16,8 +16,8 @@ pub struct Trial {
     pub learning_rate: f32,
     pub l2: f32,
     pub weight_scale: f32,
-    /// Cross entropy, or the loss that the head is trained for, on all held-out positions of all sources; not a number for
-    /// a run that diverged.
+    /// Cross entropy, or the loss of the ranking, on the held-out positions of all sources; not a number for a run that
+    /// diverged.
     pub loss: f64,
     /// Share of the held-out positions whose played move or square came first, where the head chooses.
     pub accuracy: Option<f64>,
@@ -122,10 +122,7 @@ pub fn search_grid(
     let text: String = std::iter::once("head\tlearning_rate\tl2\tweight_scale\tloss\taccuracy\n".to_owned())
         .chain(trials.iter().map(Trial::row))
         .collect();
-    let temporary = path.with_extension("tsv.tmp");
-    std::fs::write(&temporary, text)
-        .and_then(|()| std::fs::rename(&temporary, &path))
-        .map_err(|source| TrainError::Io { path, source })?;
+    nets::write_whole(&path, text.as_bytes()).map_err(|source| TrainError::Io { path, source })?;
     Ok(trials)
 }
 

@@ -48,7 +48,7 @@ pub enum Event {
         samples: u64,
         /// Are these the averaged weights?
         averaged: bool,
-        /// Is this the one on all held-out positions?
+        /// Is this the one at the end of the run?
         last: bool,
         sources: Vec<Measures>,
     },
@@ -92,8 +92,7 @@ impl Journal {
             for event in kept {
                 text.push_str(&line(&event)?);
             }
-            let temporary = path.with_extension("jsonl.tmp");
-            std::fs::write(&temporary, text).and_then(|()| std::fs::rename(&temporary, &path)).map_err(io)?;
+            nets::write_whole(&path, text.as_bytes()).map_err(io)?;
         }
         let file = OpenOptions::new().create(true).append(true).open(&path).map_err(io)?;
         Ok(Self { path, file })

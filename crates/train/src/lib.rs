@@ -10,6 +10,7 @@ mod config;
 mod dataset;
 mod dropout;
 mod explore;
+mod first_network;
 mod grid;
 mod join;
 mod journal;

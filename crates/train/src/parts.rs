@@ -5,7 +5,9 @@ use std::sync::atomic::AtomicBool;
 use nets::{HeadKind, Network};
 
 use crate::{
-    Config, Ending, Event, Measures, Outcome, Progress, TrainError, join_heads, read_journal, report,
+    Config, Ending, Event, Measures, Outcome, Progress, TrainError,
+    first_network::first_network,
+    join_heads, read_journal, report,
     run::{check_folder, train, write_config},
 };
 
@@ -25,6 +27,13 @@ pub fn train_all(
         return train(config, resume, stop, progress);
     }
     check_folder(config, resume)?;
+    let heads = &config.model.heads;
+    let join = |networks: &[Network]| {
+        let pairs: Vec<(&Network, HeadKind)> = networks.iter().zip(heads.iter().copied()).collect();
+        join_heads(&pairs, &config.run.name)
+    };
+    // What cannot be joined at the end is refused before hours of training.
+    join(&parts.iter().map(first_network).collect::<Result<Vec<_>, _>>()?)?;
     let folder = config.folder();
     let mut outcome =
         Outcome { ending: Ending::Finished, step: 0, folder, network: None, measures: Vec::new() };
@@ -46,10 +55,8 @@ pub fn train_all(
         };
         networks.push(Network::load(&network)?);
     }
-    let heads: Vec<(&Network, HeadKind)> =
-        networks.iter().zip(&config.model.heads).map(|(network, &head)| (network, head)).collect();
     let path = outcome.folder.join("network.safetensors");
-    join_heads(&heads, &config.run.name)?.save(&path)?;
+    join(&networks)?.save(&path)?;
     progress.note(&format!("saved {}", path.display()));
     let folders: Vec<_> = parts.iter().map(|part| (part.run.name.clone(), part.folder())).collect();
     report::write_group(&outcome.folder, &folders)?;

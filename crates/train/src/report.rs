@@ -89,9 +89,7 @@ pub fn write_group(folder: &Path, runs: &[(String, PathBuf)]) -> Result<(), Trai
 }
 
 fn save(path: &Path, text: &str) -> Result<(), TrainError> {
-    let temporary = path.with_extension("report.tmp");
-    std::fs::write(&temporary, text)
-        .and_then(|()| std::fs::rename(&temporary, path))
+    nets::write_whole(path, text.as_bytes())
         .map_err(|source| TrainError::Io { path: path.to_owned(), source })
 }
 
@@ -218,9 +216,9 @@ fn page(folder: &Path, events: &[Event], charts: &[String], config: &str) -> Str
         _ => None,
     });
     if let Some((step, last, sources)) = last {
-        let positions = if last { "all held-out positions" } else { "a part of the held-out positions" };
+        let when = if last { "at the end, after" } else { "on the way, after" };
         // Writing to a string cannot fail.
-        let _ = writeln!(page, "<h2>Validation at step {step}, {positions}</h2>");
+        let _ = writeln!(page, "<h2>Validation {when} {step} steps</h2>");
         table(&mut page, sources);
     }
     let _ = writeln!(page, "<h2>Configuration</h2>\n<pre>{}</pre>\n</body></html>", escape(config));

@@ -1,21 +1,18 @@
 //! A whole run: from a configuration to a run folder with a calibrated network and a report.
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{PoisonError, atomic::AtomicBool},
 };
 
 use eval::Devices;
-use nets::{
-    BatchFirstResidual, Cockfish, ConvChess, Description, Encoding, HeadKind, Layer, MoveScores, Network,
-    Provenance, TensorKind,
-};
+use nets::{HeadKind, Network, Provenance};
 
 use crate::{
     Average, Backend, BackendKind, BackendScorer, Checkpoint, Config, Ending, EvaluatorScorer, Event,
-    HeldOut, Journal, Loss, Measures, Objective, OptimizerSettings, Plan, Progress, Scorer, SelectorScorer,
-    State, TrainError, Trainer, TrainingSection, calibrate,
-    config::{COCKFISH, CONVCHESS, RESIDUAL},
+    HeldOut, Journal, Measures, Objective, OptimizerSettings, Plan, Progress, Scorer, SelectorScorer, State,
+    TrainError, Trainer, TrainingSection, calibrate,
+    first_network::first_network,
     machine,
     native::NativeBackend,
     quantise, report, revision,
@@ -36,7 +33,7 @@ pub struct Outcome {
     pub folder: PathBuf,
     /// The exported network; none for an interrupted run.
     pub network: Option<PathBuf>,
-    /// The last validation, on all held-out positions; empty for an interrupted run.
+    /// The last validation, on as many held-out positions as `validation.final_positions` says; empty for an interrupted run.
     pub measures: Vec<Measures>,
 }
 
@@ -96,138 +93,6 @@ pub fn burn(
     ))
 }
 
-/// The network that a run starts from.
-fn first_network(config: &Config) -> Result<Network, TrainError> {
-    let (start, heads) = (config.model.start.as_str(), config.model.heads.as_slice());
-    let seed = config.training.seed;
-    let lacks =
-        |network: &Network| heads.iter().copied().find(|&head| network.description.head(head).is_none());
-    // Of what is random, only what is trained.
-    let random = |mut description: Description| {
-        if heads.iter().all(|&head| description.head(head).is_some()) {
-            description.heads.retain(|head| heads.contains(&head.kind));
-        }
-        Network::random(description, seed)
-    };
-    let with_input = |description: Description| {
-        let encoding = config.model.input.unwrap_or(description.encoding);
-        random(Description { encoding, ..description })
-    };
-    let mut network = if start == "batch-first" {
-        with_input(Description::batch_first(heads))?
-    } else if start == "batch-first-shared" {
-        with_input(Description::batch_first_shared())?
-    } else if start == RESIDUAL {
-        let BatchFirstResidual { filters, blocks } = BatchFirstResidual::default();
-        let filters = config.model.filters.unwrap_or(filters);
-        let blocks = config.model.blocks.unwrap_or(blocks);
-        with_input(Description::batch_first_residual(&BatchFirstResidual { filters, blocks }))?
-    } else if start == COCKFISH {
-        let published = Cockfish::default();
-        let filters = config.model.filters.unwrap_or(published.filters);
-        let blocks = config.model.blocks.unwrap_or(published.blocks);
-        let activation = config.model.activation.unwrap_or(published.activation);
-        let global_mean = config.model.pooling.unwrap_or(published.global_mean);
-        let choice = Cockfish { filters, blocks, activation, global_mean };
-        Network::random(Description::cockfish(&choice), seed)?
-    } else if start == CONVCHESS {
-        let (published, model) = (ConvChess::default(), &config.model);
-        let choice = ConvChess {
-            convolutions: model.convolutions.unwrap_or(published.convolutions),
-            filters: model.filters.unwrap_or(published.filters),
-            pools: model.pools.unwrap_or(published.pools),
-            dense: model.dense.unwrap_or(published.dense),
-        };
-        Network::random(Description::convchess(&choice, heads), seed)?
-    } else if start.ends_with(".json") {
-        let path = Path::new(start);
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| TrainError::Io { path: path.to_owned(), source })?;
-        let description: Description = serde_json::from_str(&text)
-            .map_err(|error| TrainError::Config(format!("`{start}` is no network description: {error}")))?;
-        random(description)?
-    } else if start.ends_with(".safetensors") {
-        let network = Network { int8_ranges: None, ..Network::load(Path::new(start))? };
-        if lacks(&network).is_none() {
-            network
-        } else {
-            let encoding = match network.description.encoding {
-                told @ Encoding::Attacks21 => told,
-                _ => Encoding::BatchFirst15,
-            };
-            let description = Description { encoding, ..Description::batch_first(heads) };
-            let mut fresh = Network::random(description, seed)?;
-            take_layers(&mut fresh, &network)?;
-            fresh
-        }
-    } else {
-        return Err(TrainError::Config(format!(
-            "model.start is `{start}`; it must be `batch-first`, `batch-first-shared`, `{RESIDUAL}`, `{COCKFISH}`, \
-             `{CONVCHESS}` or the path of a .json or .safetensors file"
-        )));
-    };
-    if let Some(head) = lacks(&network) {
-        return Err(TrainError::Config(format!("`{start}` has no {} head", head.name())));
-    }
-    if let Some(scale) = config.model.weight_scale {
-        if start.ends_with(".safetensors") {
-            return Err(TrainError::Config(
-                "model.weight_scale is for the random weights of a fresh network".to_owned(),
-            ));
-        }
-        for spec in network.description.tensors().map_err(TrainError::Config)? {
-            let tensor = network.tensors.get_mut(&spec.name).filter(|_| spec.kind == TensorKind::Weight);
-            tensor.into_iter().flat_map(|tensor| &mut tensor.data).for_each(|value| *value *= scale);
-        }
-    }
-    if let Some(body) = &config.model.body {
-        take_layers(&mut network, &Network::load(body)?)?;
-    }
-    for objective in config.objectives().iter().filter(|objective| objective.head == HeadKind::Moves) {
-        network.calibration.move_scores = match objective.loss {
-            Loss::CrossEntropy => MoveScores::Policy,
-            Loss::Ordinal | Loss::Tanh { .. } => MoveScores::Centipawns,
-        };
-    }
-    Ok(network)
-}
-
-/// The layers from the input to the end of a head, with the prefix of their tensors.
-fn way(description: &Description, head: HeadKind) -> Vec<(String, &Layer)> {
-    let own = description.head(head).map_or(&[][..], |head| &head.layers);
-    let own = own.iter().enumerate().map(|(index, layer)| (format!("{}.{index}.", head.name()), layer));
-    let trunk = description.trunk.iter().enumerate();
-    trunk.map(|(index, layer)| (format!("trunk.{index}."), layer)).chain(own).collect()
-}
-
-/// Gives a fresh network the layers of another, from the input to where they differ: what one has learned to see, the
-/// other can use. A head takes from its like if there is one; a trunk from what its first head takes from.
-fn take_layers(network: &mut Network, other: &Network) -> Result<(), TrainError> {
-    let description = network.description.clone();
-    let [own, from] = [description.encoding, other.description.encoding].map(Encoding::name);
-    if own != from {
-        return Err(TrainError::Config(format!(
-            "`{}` has the input {from}, the network to train {own} (model.input): its layers are no use there",
-            other.name
-        )));
-    }
-    for head in description.heads.iter().rev() {
-        let mut lenders: Vec<HeadKind> = other.description.heads.iter().map(|head| head.kind).collect();
-        lenders.sort_by_key(|&kind| kind != head.kind);
-        let Some(&lender) = lenders.first() else { break };
-        let pairs = way(&description, head.kind).into_iter().zip(way(&other.description, lender));
-        for ((own, _), (from, _)) in pairs.take_while(|((_, own), (_, from))| own == from) {
-            for (name, tensor) in &mut network.tensors {
-                let known = name.strip_prefix(&own).and_then(|rest| other.tensor(&format!("{from}{rest}")));
-                if let Some(known) = known.filter(|known| known.shape == tensor.shape) {
-                    tensor.data.clone_from(&known.data);
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Refuses to begin a run in the folder of another.
 pub(crate) fn check_folder(config: &Config, resume: bool) -> Result<(), TrainError> {
     let folder = config.folder();
@@ -265,10 +130,7 @@ pub(crate) fn write_config(config: &Config) -> Result<(), TrainError> {
     let folder = config.folder();
     let path = folder.join("config.toml");
     std::fs::create_dir_all(&folder).map_err(|source| TrainError::Io { path: folder.clone(), source })?;
-    let temporary = folder.join("config.toml.tmp");
-    std::fs::write(&temporary, config.to_toml()?)
-        .and_then(|()| std::fs::rename(&temporary, &path))
-        .map_err(|source| TrainError::Io { path, source })
+    nets::write_whole(&path, config.to_toml()?.as_bytes()).map_err(|source| TrainError::Io { path, source })
 }
 
 /// Trains, or goes on training; at the end validates, calibrates and exports `network.safetensors`.
@@ -293,10 +155,12 @@ pub fn train(
             folder.display()
         )));
     }
-    let state = checkpoint.as_ref().map_or_else(
+    let mut state = checkpoint.as_ref().map_or_else(
         || State { seed: config.training.seed, data: source.hash().to_owned(), ..State::default() },
         |checkpoint| checkpoint.state.clone(),
     );
+    let before = state.changes.len();
+    state.pace_is(config.pace()?);
     let objectives = config.objectives();
     let Batches { batches, positions, counts } = source.batches(config, state.step)?;
     let mut held_out = Vec::new();
@@ -347,6 +211,9 @@ pub fn train(
         batch: config.training.batch,
         positions,
     });
+    for change in &state.changes[before..] {
+        progress.note(&format!("changed {change}"));
+    }
     let is_trained = |head: HeadKind| objectives.iter().any(|objective| objective.head == head);
     for head in network.description.heads.iter().filter(|head| !is_trained(head.kind)) {
         if !network.description.trunk.is_empty() {
@@ -354,6 +221,11 @@ pub fn train(
                 "the {} head stays as it is on a trunk that changes: it will be worth less than before",
                 head.kind.name()
             ));
+        }
+    }
+    for head in objectives.iter().map(|objective| objective.head).filter(|head| !head.is_selector()) {
+        if let Err(error) = EvaluatorScorer::new(&network, head, config.threads()) {
+            progress.note(&format!("{error}: what trains the {} head also judges it", head.name()));
         }
     }
     let batch = config.training.batch;
@@ -467,6 +339,9 @@ fn provenance(trainer: &Trainer<'_>, objective: &Objective, measures: &[Measures
     add("seed", training.seed.to_string());
     add("steps", format!("{} of {} positions", trainer.state.step, training.batch));
     add("learning rate", format!("{}, {:?}", training.learning_rate, training.schedule));
+    if !trainer.state.changes.is_empty() {
+        add("changed", trainer.state.changes.join("; "));
+    }
     add("average of weights", training.average.to_string());
     add("training positions", trainer.positions.to_string());
     add("training minutes", format!("{:.0}", trainer.state.seconds / 60.0));
@@ -514,49 +389,4 @@ pub fn summary(measures: &Measures) -> String {
         }
     }
     line
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn networks_that_are_told_who_attacks_have_the_shapes_of_their_configurations() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        for (config, shipped) in
-            [("batch-first-attacks", "batch-first"), ("convchess-attacks", "convchess-attacks")]
-        {
-            let config = Config::load(&root.join(format!("configs/{config}.toml")), &[]).unwrap();
-            let shipped = Network::load(&root.join(format!("networks/{shipped}.safetensors"))).unwrap();
-            assert_eq!(first_network(&config).unwrap().description, shipped.description);
-        }
-    }
-
-    #[test]
-    fn a_network_can_start_from_the_layers_of_another() {
-        let value = Network::random(Description::batch_first(&[HeadKind::Value]), 1).unwrap();
-        let mut moves = Network::random(Description::batch_first(&[HeadKind::Moves]), 2).unwrap();
-        let fresh = moves.clone();
-        take_layers(&mut moves, &value).unwrap();
-        assert!(moves.tensors["moves.0.branches.3.weight"] == value.tensors["value.0.branches.3.weight"]);
-        assert!(moves.tensors["moves.8.weight"] == value.tensors["value.8.weight"]);
-        // The last layers differ in shape.
-        assert!(moves.tensors["moves.9.weight"] == fresh.tensors["moves.9.weight"]);
-
-        let mut shared = Network::random(Description::batch_first_shared(), 3).unwrap();
-        let both = crate::join(&value, &fresh, "both").unwrap();
-        take_layers(&mut shared, &both).unwrap();
-        assert!(shared.tensors["trunk.8.norm.mean"] == value.tensors["value.8.norm.mean"]);
-        assert!(shared.tensors["trunk.1.weight"] == value.tensors["value.1.weight"]);
-        assert!(shared.tensors["value.1.weight"] == value.tensors["value.10.weight"]);
-        assert!(shared.tensors["moves.0.weight"].data.len() == 9 * 32 * 64);
-
-        // What one has learned to see in fifteen planes, another does not see in twenty-one.
-        let description = Description { encoding: Encoding::Attacks21, ..Description::batch_first_shared() };
-        let mut told = Network::random(description, 3).unwrap();
-        let before = told.clone();
-        let error = take_layers(&mut told, &both).unwrap_err().to_string();
-        assert!(error.contains("batch-first-15") && error.contains("attacks-21"), "{error}");
-        assert!(told == before);
-    }
 }

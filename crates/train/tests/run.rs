@@ -222,6 +222,18 @@ fn an_interrupted_run_equals_an_uninterrupted_one_and_learns() {
         assert!(story(&other.folder) == story(&outcome.folder));
     }
 
+    // A change of pace is part of what the network tells of itself.
+    let slower = load(&config, &["run.name=slower"]);
+    let stop = AtomicBool::new(false);
+    train(&slower, false, &stop, &mut Interrupt { after: 23, stop: Some(&stop) }).unwrap();
+    let slower = load(&config, &["run.name=slower", "training.learning_rate=0.0005"]);
+    let told = train(&slower, true, &never, &mut Silent).unwrap().network.unwrap();
+    let told = Network::load(&told).unwrap().provenance;
+    let change = &told["value: changed"];
+    assert!(change.starts_with("at step 23: training.learning_rate from "), "{change}");
+    assert!(change.ends_with(" to 0.0005"), "{change}");
+    assert!(network.provenance.keys().all(|key| !key.ends_with("changed")));
+
     // What must not change on the way.
     let changed = load(&config, &["run.name=polite", "training.batch=32"]);
     let error = train(&changed, true, &never, &mut Silent).unwrap_err();
@@ -365,6 +377,21 @@ fn selectors_learn_by_themselves_and_are_joined() {
     for name in ["loss.svg", "accuracy.svg", "from/report.html", "rook-to/network.safetensors"] {
         assert!(outcome.folder.join(name).exists(), "{name}");
     }
+
+    // Two heads over one trunk could not be joined: that is said before anything is trained.
+    let mut description = network.description.clone();
+    description.trunk = vec![description.heads[0].layers.remove(0)];
+    for head in &mut description.heads[1..] {
+        head.layers.remove(0);
+    }
+    let file = folder.path().join("trunk.json");
+    std::fs::write(&file, serde_json::to_vec(&description).unwrap()).unwrap();
+    let mut settings = selectors(folder.path(), &["run.name=trunk"]);
+    settings.retain(|setting| !setting.starts_with("model.") || setting.starts_with("model.head"));
+    settings.push(format!("model.start={}", file.display()));
+    let trunk = Config::load(&config, &settings).unwrap();
+    let error = train_all(&trunk, false, &never, &mut Silent).unwrap_err().to_string();
+    assert!(error.contains("trunk") && !trunk.folder().exists(), "{error}");
 
     // Interrupted in the first part, then in the second.
     let stop = AtomicBool::new(false);

@@ -1,0 +1,200 @@
+//! The network that a run starts from: a known architecture, a description of one's own, or what another run has learned.
+
+use std::path::Path;
+
+use nets::{
+    BatchFirstResidual, Cockfish, ConvChess, Description, Encoding, HeadKind, Layer, MoveScores, Network,
+    TensorKind,
+};
+
+use crate::{
+    Config, Loss, TrainError,
+    config::{COCKFISH, CONVCHESS, RESIDUAL},
+};
+
+/// The network that a run starts from.
+///
+/// # Errors
+/// The start is unknown, cannot be read or does not fit the heads that are to be trained.
+pub(crate) fn first_network(config: &Config) -> Result<Network, TrainError> {
+    let model = &config.model;
+    let (start, heads) = (model.start.as_str(), model.heads.as_slice());
+    let seed = config.training.seed;
+    let lacks =
+        |network: &Network| heads.iter().copied().find(|&head| network.description.head(head).is_none());
+    // Of what is random, only what is trained.
+    let random = |mut description: Description| {
+        if heads.iter().all(|&head| description.head(head).is_some()) {
+            description.heads.retain(|head| heads.contains(&head.kind));
+        }
+        Network::random(description, seed)
+    };
+    let with_input = |description: Description| {
+        let encoding = model.input.unwrap_or(description.encoding);
+        random(Description { encoding, ..description })
+    };
+    let mut network = match start {
+        "batch-first" => with_input(Description::batch_first(heads))?,
+        "batch-first-shared" => with_input(Description::batch_first_shared())?,
+        RESIDUAL => {
+            let BatchFirstResidual { filters, blocks } = BatchFirstResidual::default();
+            let filters = model.filters.unwrap_or(filters);
+            let blocks = model.blocks.unwrap_or(blocks);
+            with_input(Description::batch_first_residual(&BatchFirstResidual { filters, blocks }))?
+        }
+        COCKFISH => {
+            let published = Cockfish::default();
+            let filters = model.filters.unwrap_or(published.filters);
+            let blocks = model.blocks.unwrap_or(published.blocks);
+            let activation = model.activation.unwrap_or(published.activation);
+            let global_mean = model.pooling.unwrap_or(published.global_mean);
+            let choice = Cockfish { filters, blocks, activation, global_mean };
+            Network::random(Description::cockfish(&choice), seed)?
+        }
+        CONVCHESS => {
+            let published = ConvChess::default();
+            let choice = ConvChess {
+                convolutions: model.convolutions.unwrap_or(published.convolutions),
+                filters: model.filters.unwrap_or(published.filters),
+                pools: model.pools.unwrap_or(published.pools),
+                dense: model.dense.unwrap_or(published.dense),
+            };
+            Network::random(Description::convchess(&choice, heads), seed)?
+        }
+        file if file.ends_with(".json") => {
+            let path = Path::new(file);
+            let text = std::fs::read_to_string(path)
+                .map_err(|source| TrainError::Io { path: path.to_owned(), source })?;
+            let description: Description = serde_json::from_str(&text).map_err(|error| {
+                TrainError::Config(format!("`{file}` is no network description: {error}"))
+            })?;
+            random(description)?
+        }
+        file if file.ends_with(".safetensors") => {
+            let network = Network { int8_ranges: None, ..Network::load(Path::new(file))? };
+            if lacks(&network).is_none() {
+                network
+            } else {
+                let encoding = match network.description.encoding {
+                    told @ Encoding::Attacks21 => told,
+                    _ => Encoding::BatchFirst15,
+                };
+                let description = Description { encoding, ..Description::batch_first(heads) };
+                let mut fresh = Network::random(description, seed)?;
+                take_layers(&mut fresh, &network)?;
+                fresh
+            }
+        }
+        _ => {
+            return Err(TrainError::Config(format!(
+                "model.start is `{start}`; it must be `batch-first`, `batch-first-shared`, `{RESIDUAL}`, \
+                 `{COCKFISH}`, `{CONVCHESS}` or the path of a .json or .safetensors file"
+            )));
+        }
+    };
+    if let Some(head) = lacks(&network) {
+        return Err(TrainError::Config(format!("`{start}` has no {} head", head.name())));
+    }
+    if let Some(scale) = model.weight_scale {
+        if start.ends_with(".safetensors") {
+            return Err(TrainError::Config(
+                "model.weight_scale is for the random weights of a fresh network".to_owned(),
+            ));
+        }
+        for spec in network.description.tensors().map_err(TrainError::Config)? {
+            let tensor = network.tensors.get_mut(&spec.name).filter(|_| spec.kind == TensorKind::Weight);
+            tensor.into_iter().flat_map(|tensor| &mut tensor.data).for_each(|value| *value *= scale);
+        }
+    }
+    if let Some(body) = &model.body {
+        take_layers(&mut network, &Network::load(body)?)?;
+    }
+    for objective in config.objectives().iter().filter(|objective| objective.head == HeadKind::Moves) {
+        network.calibration.move_scores = match objective.loss {
+            Loss::CrossEntropy => MoveScores::Policy,
+            Loss::Ordinal | Loss::Tanh { .. } => MoveScores::Centipawns,
+        };
+    }
+    Ok(network)
+}
+
+/// The layers from the input to the end of a head, with the prefix of their tensors.
+fn way(description: &Description, head: HeadKind) -> Vec<(String, &Layer)> {
+    let own = description.head(head).map_or(&[][..], |head| &head.layers);
+    let own = own.iter().enumerate().map(|(index, layer)| (format!("{}.{index}.", head.name()), layer));
+    let trunk = description.trunk.iter().enumerate();
+    trunk.map(|(index, layer)| (format!("trunk.{index}."), layer)).chain(own).collect()
+}
+
+/// Gives a fresh network the layers of another, from the input to where they differ: what one has learned to see, the
+/// other can use. A head takes from its like if there is one; a trunk from what its first head takes from.
+fn take_layers(network: &mut Network, other: &Network) -> Result<(), TrainError> {
+    let description = network.description.clone();
+    let [own, from] = [description.encoding, other.description.encoding].map(Encoding::name);
+    if own != from {
+        return Err(TrainError::Config(format!(
+            "`{}` has the input {from}, the network to train {own} (model.input): its layers are no use there",
+            other.name
+        )));
+    }
+    for head in description.heads.iter().rev() {
+        let mut lenders: Vec<HeadKind> = other.description.heads.iter().map(|head| head.kind).collect();
+        lenders.sort_by_key(|&kind| kind != head.kind);
+        let Some(&lender) = lenders.first() else { break };
+        let pairs = way(&description, head.kind).into_iter().zip(way(&other.description, lender));
+        for ((own, _), (from, _)) in pairs.take_while(|((_, own), (_, from))| own == from) {
+            for (name, tensor) in &mut network.tensors {
+                let known = name.strip_prefix(&own).and_then(|rest| other.tensor(&format!("{from}{rest}")));
+                if let Some(known) = known.filter(|known| known.shape == tensor.shape) {
+                    tensor.data.clone_from(&known.data);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_that_are_told_who_attacks_have_the_shapes_of_their_configurations() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for (config, shipped) in
+            [("batch-first-attacks", "batch-first"), ("convchess-attacks", "convchess-attacks")]
+        {
+            let config = Config::load(&root.join(format!("configs/{config}.toml")), &[]).unwrap();
+            let shipped = Network::load(&root.join(format!("networks/{shipped}.safetensors"))).unwrap();
+            assert_eq!(first_network(&config).unwrap().description, shipped.description);
+        }
+    }
+
+    #[test]
+    fn a_network_can_start_from_the_layers_of_another() {
+        let value = Network::random(Description::batch_first(&[HeadKind::Value]), 1).unwrap();
+        let mut moves = Network::random(Description::batch_first(&[HeadKind::Moves]), 2).unwrap();
+        let fresh = moves.clone();
+        take_layers(&mut moves, &value).unwrap();
+        assert!(moves.tensors["moves.0.branches.3.weight"] == value.tensors["value.0.branches.3.weight"]);
+        assert!(moves.tensors["moves.8.weight"] == value.tensors["value.8.weight"]);
+        // The last layers differ in shape.
+        assert!(moves.tensors["moves.9.weight"] == fresh.tensors["moves.9.weight"]);
+
+        let mut shared = Network::random(Description::batch_first_shared(), 3).unwrap();
+        let both = crate::join(&value, &fresh, "both").unwrap();
+        take_layers(&mut shared, &both).unwrap();
+        assert!(shared.tensors["trunk.8.norm.mean"] == value.tensors["value.8.norm.mean"]);
+        assert!(shared.tensors["trunk.1.weight"] == value.tensors["value.1.weight"]);
+        assert!(shared.tensors["value.1.weight"] == value.tensors["value.10.weight"]);
+        assert!(shared.tensors["moves.0.weight"].data.len() == 9 * 32 * 64);
+
+        // What one has learned to see in fifteen planes, another does not see in twenty-one.
+        let description = Description { encoding: Encoding::Attacks21, ..Description::batch_first_shared() };
+        let mut told = Network::random(description, 3).unwrap();
+        let before = told.clone();
+        let error = take_layers(&mut told, &both).unwrap_err().to_string();
+        assert!(error.contains("batch-first-15") && error.contains("attacks-21"), "{error}");
+        assert!(told == before);
+    }
+}
