@@ -330,6 +330,26 @@ try {
   const answered = sockets.get(page).waitForEvent('framereceived', { predicate: ({ payload }) => String(payload).includes('"type":"position"') });
   await page.evaluate(() => document.querySelector('[data-step=first]').click());
   await answered;
+  // Nor does one that was asked about before the position that is shown now.
+  const newer = '8/8/4k3/8/8/3QK3/8/8 w - - 0 1';
+  const refused = sockets.get(page).waitForEvent('framereceived', { predicate: ({ payload }) => String(payload).includes('"type":"error"') });
+  await page.waitForTimeout(200);
+  await page.evaluate(newer => {
+    const [form, field] = [document.getElementById('setup'), document.getElementById('setup-fen')];
+    const { send } = WebSocket.prototype;
+    WebSocket.prototype.send = function (text) {
+      WebSocket.prototype.send = send;
+      this.send(text);
+      field.value = newer;
+      form.requestSubmit();
+    };
+    field.value = 'no position';
+    form.requestSubmit();
+  }, newer);
+  await refused;
+  await page.waitForTimeout(500);
+  assert.equal(await page.inputValue('#setup-fen'), newer);
+  assert.equal(await page.locator('cg-board piece').count(), 3, 'the error of an older question took the position away');
 
   // An analysis is watched: depth and evaluations grow, the pool is drawn, arrows stand on the board.
   await page.fill('#setup-fen', 'r1bq1rk1/pp2bppp/2n1pn2/2pp4/3P4/2PBPN2/PP1N1PPP/R1BQ1RK1 w - - 0 8');

@@ -2,7 +2,7 @@
 
 import * as board from './board.js';
 import { send } from './connection.js';
-import { NAMES, by, choices, moveList, make, score, short } from './page.js';
+import { NAMES, by, choices, moveList, make, notice, score, short } from './page.js';
 import * as inside from './inside.js';
 
 const START = 'rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1';
@@ -224,9 +224,11 @@ export function refresh() {
   if (visible) ask();
 }
 
-// After an error: the last position that was good, without an engine.
-export function refused() {
-  if (!good || !visible) return;
+// After an error: the last position that was good, without an engine. That of an older question is nobody's concern.
+export function refused(message) {
+  if (message.tag !== tag || !visible) return;
+  notice(message.error);
+  if (!good) return;
   ({ line, ply, sans } = structuredClone(good));
   tag += 1;
   thinking = false;

@@ -71,14 +71,15 @@ on('closed', () => {
 on('games', play.list);
 on('position', analyse.showPosition);
 on('analysis', analyse.show);
-on('error', ({ error }) => {
-  notice(error);
+on('error', message => {
+  // What has a tag is about a question of the analysis, everything else about games.
+  if (Number.isInteger(message.tag)) return analyse.refused(message);
+  notice(message.error);
   if (awaited !== null) {
     awaited = null;
     location.hash = '#new';
   }
   play.refresh();
-  analyse.refused();
 });
 
 board.whenMoved(uci => (view === 'analyse' ? analyse.move(uci) : play.move(uci)));

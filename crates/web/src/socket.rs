@@ -72,6 +72,16 @@ enum Ask {
     Stop {},
 }
 
+impl Ask {
+    /// The number of a question; a refusal carries it, so that the page can tell an old question's from the latest one's.
+    fn tag(&self) -> Option<u32> {
+        match self {
+            Self::Look(question) | Self::Analyse(question) => Some(question.tag),
+            _ => None,
+        }
+    }
+}
+
 /// Opens a page's connection.
 pub async fn connect(
     State(app): State<Arc<App>>,
@@ -148,12 +158,8 @@ impl Page {
                             return;
                         }
                         match self.answer(&text).await {
-                            Ok(None) => Ok(()),
-                            Ok(Some(value)) => send(&mut socket, &value.to_string()).await,
-                            Err(Refusal(error)) => {
-                                let error = json!({ "type": "error", "error": error });
-                                send(&mut socket, &error.to_string()).await
-                            }
+                            None => Ok(()),
+                            Some(value) => send(&mut socket, &value.to_string()).await,
                         }
                     }
                     Some(Ok(Message::Binary(_))) => {
@@ -203,9 +209,17 @@ impl Page {
     }
 
     /// An answer for this page alone; games and analyses answer by themselves.
-    async fn answer(&mut self, text: &str) -> Result<Option<Value>, Refusal> {
-        let ask: Ask =
-            serde_json::from_str(text).map_err(|error| Refusal(format!("not understood: {error}")))?;
+    async fn answer(&mut self, text: &str) -> Option<Value> {
+        let error = |tag, error| json!({ "type": "error", "tag": tag, "error": error });
+        let ask = match serde_json::from_str::<Ask>(text) {
+            Ok(ask) => ask,
+            Err(problem) => return Some(error(None, format!("not understood: {problem}"))),
+        };
+        let tag = ask.tag();
+        self.fulfil(ask).await.unwrap_or_else(|Refusal(words)| Some(error(tag, words)))
+    }
+
+    async fn fulfil(&mut self, ask: Ask) -> Result<Option<Value>, Refusal> {
         match ask {
             Ask::NewGame(proposal) => {
                 let engines = &self.app.engines;

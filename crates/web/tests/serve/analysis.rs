@@ -112,6 +112,11 @@ async fn questions_beyond_bounds_are_refused() {
         let refused = page.refusal(question(1, changes)).await;
         assert!(refused.contains(word), "{word}: {refused}");
     }
+    // A refusal says which question it is about; one of something else carries none.
+    page.say(question(77, json!({ "start": "8/8" }))).await;
+    assert_eq!(page.expect("error").await["tag"], json!(77));
+    page.say(json!({ "type": "resign", "game": 1 })).await;
+    assert_eq!(page.expect("error").await["tag"], json!(null));
     // A game that is over has no lines, and says so at once.
     page.say(question(2, json!({ "start": "7k/6Q1/6K1/8/8/8/8/8 b - - 0 1" }))).await;
     assert_eq!(page.expect("position").await["over"], json!(true));
