@@ -190,6 +190,29 @@ try {
   await page.locator('#strength-text b').waitFor();
   await picture(page, 'new-game');
 
+  // A server that comes back with other levels offers those; what else was chosen stays.
+  const levels = await page.evaluate(async () => {
+    const by = id => document.getElementById(id);
+    const play = await import('/page/play.js');
+    const hello = count => play.hello({
+      systems: [...by('system').options].map(({ value }) => ({ name: value, network: '' })),
+      levels: Array.from({ length: count }, (_, index) => ({ system: 'batch-first', level: { kind: 'nodes', value: index + 1 }, elo: 100 + index, interval: 9, games: 9 })),
+    });
+    by('clock').value = '300,3';
+    hello(3);
+    by('strength').value = 2;
+    const three = [by('strength').max, by('strength-text').querySelector('b').textContent];
+    hello(2);
+    const two = [by('strength').value, by('strength-text').querySelector('b').textContent];
+    by('level-kind').value = 'nodes';
+    by('level-kind').dispatchEvent(new Event('change'));
+    by('amount').value = 77;
+    hello(1);
+    const other = [by('level-kind').value, by('amount').value, by('clock').value, by('strength').max];
+    return { three, two, other };
+  });
+  assert.deepEqual(levels, { three: ['2', '101'], two: ['1', '101'], other: ['nodes', '77', '300,3', '0'] });
+
   // Moves by clicks, by dragging and by typing; a move that is not legal goes nowhere.
   await begin(page);
   await click(page, 'e2');

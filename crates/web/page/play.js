@@ -27,10 +27,12 @@ const KINDS = {
 const AMOUNTS = { nodes: [1000, 'evaluations a move'], time: [1, 'seconds a move'], depth: [4, 'plies'] };
 
 export function hello(message) {
+  const known = JSON.stringify(measured);
   measured = message.levels;
   const fresh = choices(by('system'), message.systems.map(({ name, network }) =>
     make('option', { value: name, textContent: NAMES[name] ?? name, title: network })));
   if (fresh) systemChosen();
+  else if (JSON.stringify(measured) !== known) levelsChanged();
 }
 
 const ofSystem = () => measured.filter(({ system }) => system === by('system').value);
@@ -39,12 +41,25 @@ function systemChosen() {
   const system = by('system').value;
   by('system-hint').textContent = HINTS[system] ?? '';
   by('level-field').hidden = system === 'convchess';
-  const kinds = Object.keys(KINDS).filter(kind => kind !== 'strength' || ofSystem().length > 0);
-  by('level-kind').replaceChildren(...kinds.map(kind => make('option', { value: kind, textContent: KINDS[kind] })));
+  by('level-kind').replaceChildren();
+  offerLevels();
   if (system === 'cockfish') by('level-kind').value = 'depth';
-  by('strength').max = Math.max(ofSystem().length - 1, 0);
   by('strength').value = Math.min(1, ofSystem().length - 1);
   kindChosen();
+}
+
+function offerLevels() {
+  const kinds = Object.keys(KINDS).filter(kind => kind !== 'strength' || ofSystem().length > 0);
+  choices(by('level-kind'), kinds.map(kind => make('option', { value: kind, textContent: KINDS[kind] })));
+  by('strength').max = Math.max(ofSystem().length - 1, 0);
+}
+
+// Another version of the server: whatever else was chosen stays.
+function levelsChanged() {
+  const kind = by('level-kind').value;
+  offerLevels();
+  if (by('level-kind').value === kind) strengthChosen();
+  else kindChosen();
 }
 
 function kindChosen() {
