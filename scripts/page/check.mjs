@@ -212,6 +212,7 @@ try {
     return { three, two, other };
   });
   assert.deepEqual(levels, { three: ['2', '101'], two: ['1', '101'], other: ['nodes', '77', '300,3', '0'] });
+  await page.reload();
 
   // Moves by clicks, by dragging and by typing; a move that is not legal goes nowhere.
   await begin(page);
@@ -240,7 +241,13 @@ try {
 
   // Nor does the death of the server.
   await kill();
-  await page.locator('#offline').waitFor();
+  await page.getByText('No connection to the engine').waitFor();
+  // A move without a connection is not made, and the page says so.
+  await page.evaluate(() => { document.getElementById('toast').hidden = true; });
+  await drag(page, 'd2', 'd4');
+  await page.getByText('There is no connection').waitFor();
+  const standing = () => page.evaluate(() => [...document.querySelectorAll('cg-board piece.white.pawn')].map(({ cgKey }) => cgKey).sort());
+  assert.ok((await standing()).includes('d2'), 'the pawn is not back on d2');
   address = await start(new URL(address).port);
   await page.locator('#offline').waitFor({ state: 'hidden' });
   await page.keyboard.press('m');
@@ -249,6 +256,22 @@ try {
   await played(page, 8);
   assert.deepEqual((await moves(page)).slice(0, 7), [...before, 'd4']);
   said('the server was killed and started again: the game goes on');
+
+  // The ninth page of a visitor is told why it gets nothing.
+  const many = await Promise.all(Array.from({ length: 7 }, () => context.newPage()));
+  for (const other of many) {
+    await other.goto(address);
+    await other.locator('#system option').first().waitFor({ state: 'attached' });
+  }
+  const ninth = await context.newPage();
+  await ninth.goto(address);
+  await ninth.getByText('you have too many pages open').waitFor();
+  await many[0].close();
+  await ninth.locator('#system option').first().waitFor({ state: 'attached' });
+  await ninth.locator('#offline').waitFor({ state: 'hidden' });
+  for (const other of [...many.slice(1), ninth]) await other.close();
+  await page.bringToFront();
+  said('the ninth page says what is wrong, and comes in when another is closed');
 
   // Replay with the keys, turn the board, take back.
   await page.keyboard.press('Escape');

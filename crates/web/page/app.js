@@ -59,7 +59,17 @@ on('hello', message => {
   if (play.current()) play.open(play.current().id);
   if (view === 'analyse') analyse.refresh();
 });
-on('lost', () => { by('offline').hidden = false; });
+on('lost', reason => {
+  const words = reason ? `Not let in: ${reason} Trying again…` : 'No connection to the engine. Trying again…';
+  // The same words again would be read out again.
+  if (by('offline').textContent !== words) by('offline').textContent = words;
+  by('offline').hidden = false;
+});
+on('unsent', () => {
+  notice('There is no connection: nothing was done.');
+  // Pieces go back to where the server has them.
+  play.refresh();
+});
 on('game', message => {
   awaited = null;
   play.state(message);

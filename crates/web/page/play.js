@@ -1,7 +1,7 @@
 // Games: a proposal, then the game as the server tells it. Every move goes to the server, which stores it before it answers.
 
 import * as board from './board.js';
-import { send } from './connection.js';
+import { send, wish } from './connection.js';
 import { NAMES, by, choices, level, make, moveList, notice, sure } from './page.js';
 
 let game = null;        // as the server told it last
@@ -107,11 +107,10 @@ by('strength').oninput = strengthChosen;
 by('from').onchange = fromChosen;
 by('proposal').onsubmit = event => {
   event.preventDefault();
-  wanted = 'new';
   const from = by('from').value;
   const clock = by('clock').value;
   const array = by('array').value;
-  send({
+  const sent = wish({
     type: 'new_game',
     system: by('system').value,
     side: by('proposal').elements.side.value,
@@ -122,6 +121,7 @@ by('proposal').onsubmit = event => {
     chess960: from === '960' || (from === 'fen' && by('fen-is-960').checked),
     array: from === '960' && array !== '' ? Number(array) : null,
   });
+  if (sent) wanted = 'new';
 };
 
 export function open(id) {
@@ -252,7 +252,7 @@ export function step(where) {
 }
 
 export function move(uci) {
-  if (game) send({ type: 'move', game: game.id, ply: game.moves.length, uci });
+  if (game) wish({ type: 'move', game: game.id, ply: game.moves.length, uci });
 }
 
 export function refresh() { if (game && visible) draw(); }
@@ -264,12 +264,12 @@ export async function takeBack() {
   const { id, result } = game;
   if (result && !await sure('Take back a move of a finished game? Its result is forgotten.')) return;
   board.cancelPremove();
-  send({ type: 'take_back', game: id });
+  wish({ type: 'take_back', game: id });
 }
 
 by('take-back').onclick = takeBack;
 by('resign').onclick = async () => {
-  if (await sure('Resign this game?')) send({ type: 'resign', game: game.id });
+  if (await sure('Resign this game?')) wish({ type: 'resign', game: game.id });
 };
 by('typed').onsubmit = event => {
   event.preventDefault();
@@ -305,7 +305,7 @@ function row({ id, begun, system, level: how, engine_white, plies, result, endin
   const pgn = make('a', { className: 'button', href: `/games/${id}.pgn`, textContent: 'PGN' });
   pgn.setAttribute('download', `batch-first-${id}.pgn`);
   const remove = make('button', { textContent: 'Delete', onclick: async () => {
-    if (await sure('Delete this game for good?')) send({ type: 'delete', game: id });
+    if (await sure('Delete this game for good?')) wish({ type: 'delete', game: id });
   } });
   return make('li', {}, open, pgn, remove);
 }

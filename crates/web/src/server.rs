@@ -76,16 +76,21 @@ pub struct Seats {
 }
 
 impl SeatCounter {
-    /// Another page for a visitor, if there may be one.
-    #[must_use]
-    pub fn take(&self, visitor: &str) -> Option<Seats> {
+    /// Another page for a visitor.
+    ///
+    /// # Errors
+    /// There may be none, in words.
+    pub fn take(&self, visitor: &str) -> Result<Seats, &'static str> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let own = counts.get(visitor).copied().unwrap_or(0);
-        if own >= MOST_PAGES_OF_ONE || counts.values().sum::<usize>() >= MOST_PAGES {
-            return None;
+        if own >= MOST_PAGES_OF_ONE {
+            return Err("you have too many pages open; close one.");
+        }
+        if counts.values().sum::<usize>() >= MOST_PAGES {
+            return Err("too many visitors are here; please wait.");
         }
         counts.insert(visitor.to_owned(), own + 1);
-        Some(Seats { counter: self.clone(), visitor: visitor.to_owned() })
+        Ok(Seats { counter: self.clone(), visitor: visitor.to_owned() })
     }
 }
 

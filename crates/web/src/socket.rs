@@ -40,6 +40,8 @@ const RATE: f64 = 20.0;
 /// its seats and its memory are for others then.
 const BEAT: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(90);
+/// How long the other side has to answer a farewell.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// What a page may ask for.
 #[derive(Debug, Deserialize)]
@@ -91,13 +93,14 @@ pub async fn connect(
     let Some(Extension(Visitor(visitor))) = visitor else {
         return plain(StatusCode::FORBIDDEN, "Open the page first.");
     };
-    let Some(seats) = app.seats.take(&visitor) else {
-        return plain(StatusCode::TOO_MANY_REQUESTS, "Too many pages are open.");
-    };
-    upgrade
-        .max_message_size(LONGEST_MESSAGE)
-        .max_frame_size(LONGEST_MESSAGE)
-        .on_upgrade(move |socket| Page::new(app, visitor, seats).serve(socket))
+    let seats = app.seats.take(&visitor);
+    upgrade.max_message_size(LONGEST_MESSAGE).max_frame_size(LONGEST_MESSAGE).on_upgrade(
+        async move |socket| match seats {
+            Ok(seats) => Page::new(app, visitor, seats).serve(socket).await,
+            // Only of a connection that was opened do browsers tell the page why it was closed.
+            Err(why) => close(socket, close_code::AGAIN, why).await,
+        },
+    )
 }
 
 /// Counts messages.
@@ -154,7 +157,9 @@ impl Page {
                     Some(Ok(Message::Text(text))) => {
                         heard = Instant::now();
                         if !self.pace.allows_another() {
-                            close(socket, close_code::POLICY, "too many messages").await;
+                            // Its seats are free at once.
+                            drop(self);
+                            close(socket, close_code::POLICY, "too many messages came at once.").await;
                             return;
                         }
                         match self.answer(&text).await {
@@ -163,7 +168,8 @@ impl Page {
                         }
                     }
                     Some(Ok(Message::Binary(_))) => {
-                        close(socket, close_code::UNSUPPORTED, "only text is understood").await;
+                        drop(self);
+                        close(socket, close_code::UNSUPPORTED, "only text is understood.").await;
                         return;
                     }
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
@@ -322,6 +328,9 @@ async fn send(socket: &mut WebSocket, text: &str) -> Result<(), Gone> {
 
 async fn close(mut socket: WebSocket, code: u16, reason: &'static str) {
     let frame = CloseFrame { code, reason: reason.into() };
-    // The other side may be gone already.
-    let _ = within_patience(socket.send(Message::Close(Some(frame)))).await;
+    // The other side may be gone already. Were it not heard to the end, the system would reset the connection, and the
+    // reason would be lost.
+    if within_patience(socket.send(Message::Close(Some(frame)))).await.is_ok() {
+        let _ = time::timeout(FAREWELL, async { while let Some(Ok(_)) = socket.recv().await {} }).await;
+    }
 }

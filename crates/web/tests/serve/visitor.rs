@@ -186,6 +186,19 @@ impl Page {
         .unwrap()
     }
 
+    /// Why the server has closed, once it has: a code and words.
+    pub async fn farewell(&mut self) -> Option<(u16, String)> {
+        timeout(PATIENCE, async {
+            loop {
+                if let Message::Close(frame) = self.socket.next().await?.ok()? {
+                    return frame.map(|frame| (frame.code.into(), frame.reason.to_string()));
+                }
+            }
+        })
+        .await
+        .unwrap()
+    }
+
     /// The next message of a type; refusals on the way are a failure.
     pub async fn expect(&mut self, kind: &str) -> Value {
         self.until(kind, |_| true).await
