@@ -273,6 +273,28 @@ try {
   await page.bringToFront();
   said('the ninth page says what is wrong, and comes in when another is closed');
 
+  // A clock stands still while there is no server.
+  const first = page.url();
+  await page.getByText('There is no connection').waitFor({ state: 'hidden' });
+  await begin(page, async () => {
+    await page.selectOption('#clock', '600,5');
+    await page.check('[name=side][value=white]', { force: true });
+  });
+  const clock = async () => {
+    const [minutes, seconds] = (await page.locator('#bottom .clock').textContent()).split(':').map(Number);
+    return 60 * minutes + seconds;
+  };
+  await page.waitForFunction(() => document.querySelector('#bottom .clock').textContent === '9:57');
+  await kill();
+  await page.locator('#offline:not([hidden])').waitFor();
+  const stopped = await clock();
+  await page.waitForTimeout(2500);
+  assert.equal(await clock(), stopped);
+  address = await start(new URL(address).port);
+  await page.locator('#offline').waitFor({ state: 'hidden' });
+  await page.goto(first);
+  await played(page, 8);
+
   // Replay with the keys, turn the board, take back.
   await page.keyboard.press('Escape');
   await page.keyboard.press('Home');

@@ -60,6 +60,7 @@ on('hello', message => {
   if (view === 'analyse') analyse.refresh();
 });
 on('lost', reason => {
+  play.lost();
   const words = reason ? `Not let in: ${reason} Trying again…` : 'No connection to the engine. Trying again…';
   // The same words again would be read out again.
   if (by('offline').textContent !== words) by('offline').textContent = words;

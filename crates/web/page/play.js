@@ -222,12 +222,24 @@ function drawPlayers() {
     clock.hidden = !game?.clock;
     if (game?.clock) {
       const runs = game.clock.running === side;
-      const left = Math.max(0, game.clock[side] - (runs ? performance.now() - heard : 0));
+      const left = remaining(side);
       clock.textContent = time(left);
       clock.classList.toggle('runs', runs);
       clock.classList.toggle('low', runs && left < 10000);
     }
   }
+}
+
+const remaining = side =>
+  Math.max(0, game.clock[side] - (game.clock.running === side ? performance.now() - heard : 0));
+
+// Without a connection nobody knows the time; the server's clock stands still, too.
+export function lost() {
+  const side = game?.clock?.running;
+  if (!side) return;
+  game.clock[side] = remaining(side);
+  game.clock.running = null;
+  if (visible) drawPlayers();
 }
 
 setInterval(() => { if (visible && game?.clock?.running) drawPlayers(); }, 100);

@@ -247,7 +247,7 @@ impl Store {
         self.with(move |connection| {
             let transaction = connection.transaction()?;
             insert_move(&transaction, id, ply, &mv)?;
-            transaction.execute("UPDATE games SET spent_ms = 0 WHERE id = ?1", [id])?;
+            set_spent(&transaction, id, 0)?;
             if let Some(result) = &result {
                 set_result(&transaction, id, result)?;
             }
@@ -272,12 +272,18 @@ impl Store {
         .await
     }
 
-    /// Ends a game without a move.
+    /// Ends a game without a move, after the side to move has thought for some milliseconds.
     ///
     /// # Errors
     /// The disk failed.
-    pub async fn end(&self, id: i64, result: (String, String)) -> Result<(), Refusal> {
-        self.with(move |connection| Ok(set_result(connection, id, &result)?)).await
+    pub async fn end(&self, id: i64, result: (String, String), spent: u64) -> Result<(), Refusal> {
+        self.with(move |connection| {
+            let transaction = connection.transaction()?;
+            set_result(&transaction, id, &result)?;
+            set_spent(&transaction, id, spent)?;
+            Ok(transaction.commit()?)
+        })
+        .await
     }
 
     /// Remembers how long the side to move has thought.
@@ -285,12 +291,7 @@ impl Store {
     /// # Errors
     /// The disk failed.
     pub async fn set_spent(&self, id: i64, milliseconds: u64) -> Result<(), Refusal> {
-        self.with(move |connection| {
-            connection
-                .execute("UPDATE games SET spent_ms = ?2 WHERE id = ?1", params![id, milliseconds as i64])?;
-            Ok(())
-        })
-        .await
+        self.with(move |connection| Ok(set_spent(connection, id, milliseconds)?)).await
     }
 
     /// All of a visitor's games, the first one first.
@@ -357,6 +358,11 @@ fn insert_move(connection: &Connection, id: i64, ply: usize, mv: &StoredMove) ->
     connection
         .prepare("INSERT INTO moves (game, ply, uci, white_ms, black_ms) VALUES (?1, ?2, ?3, ?4, ?5)")?
         .execute(params![id, ply as i64, mv.uci, white, black])?;
+    Ok(())
+}
+
+fn set_spent(connection: &Connection, id: i64, milliseconds: u64) -> rusqlite::Result<()> {
+    connection.execute("UPDATE games SET spent_ms = ?2 WHERE id = ?1", params![id, milliseconds as i64])?;
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use board::{parse_san, parse_uci};
+use board::{Color, parse_san, parse_uci};
 use nets::System;
 use search::{Clock, Control, Outcome, Search};
 use tokio::{
@@ -218,7 +218,7 @@ impl Table {
                 thought = thought(&mut self.thinking) => self.take(thought).await,
                 () = place_found(began) => {}
                 () = sleep(flag.unwrap_or(Duration::MAX)), if flag.is_some() => {
-                    self.end(self.contest.lost_on_time(!self.contest.engine)).await;
+                    self.flag_fell(!self.contest.engine, self.used()).await;
                 }
                 () = states.closed(), if self.thinking.is_none() => {}
             }
@@ -303,11 +303,9 @@ impl Table {
             }
             Wish::Resign => {
                 self.refuse_if_over()?;
+                let used = self.used();
                 self.thinking = None;
-                let result = self.contest.resigned();
-                self.tables.store.end(self.id, result.clone()).await?;
-                self.contest.result = Some(result);
-                Ok(())
+                self.end(self.contest.resigned(), used).await
             }
         }
     }
@@ -325,7 +323,7 @@ impl Table {
         let mv = parse_uci(position, uci).or_else(|_| parse_san(position, uci))?;
         let used = self.used().unwrap_or(0);
         if self.contest.left(position.turn()).is_some_and(|left| used >= left) {
-            self.end(self.contest.lost_on_time(!self.contest.engine)).await;
+            self.flag_fell(!self.contest.engine, Some(used)).await;
             return Err(Refusal::new("your time was up"));
         }
         self.play(mv, used).await
@@ -341,10 +339,18 @@ impl Table {
         Ok(())
     }
 
-    async fn end(&mut self, result: (String, String)) {
-        match self.tables.store.end(self.id, result.clone()).await {
-            Ok(()) => self.contest.result = Some(result),
-            Err(refusal) => self.notice = Some(refusal.to_string()),
+    /// Ends the game without a move; the clock of the side to move stays where it stands.
+    async fn end(&mut self, result: (String, String), used: Option<u64>) -> Result<(), Refusal> {
+        let spent = used.unwrap_or(self.contest.spent);
+        self.tables.store.end(self.id, result.clone(), spent).await?;
+        self.contest.result = Some(result);
+        self.contest.spent = spent;
+        Ok(())
+    }
+
+    async fn flag_fell(&mut self, loser: Color, used: Option<u64>) {
+        if let Err(refusal) = self.end(self.contest.lost_on_time(loser), used).await {
+            self.notice = Some(refusal.to_string());
         }
     }
 
@@ -390,7 +396,7 @@ impl Table {
                 let used = elapsed.as_millis() as u64;
                 let engine = self.contest.engine;
                 if self.contest.left(engine).is_some_and(|left| used > left) {
-                    self.end(self.contest.lost_on_time(engine)).await;
+                    self.flag_fell(engine, Some(used)).await;
                     return;
                 }
                 match outcome.best {

@@ -140,6 +140,17 @@ async fn clocks_run_on_the_server_and_stand_still_while_nobody_looks() {
     let state = page.begin(json!({ "clock": [1_000, 0] })).await;
     let end = page.until("game", |other| other["id"] == state["id"] && !other["result"].is_null()).await;
     assert_eq!(end["result"], json!(["0-1", "White ran out of time"]));
+    assert_eq!(left(&end, "white"), 0, "{end}");
+    // Nor does the clock of a game that is given up jump back, now or when it is looked at again.
+    let state = page.begin(json!({ "clock": [60_000, 0] })).await;
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    page.say(json!({ "type": "resign", "game": state["id"] })).await;
+    let end = page.until("game", |other| other["id"] == state["id"] && !other["result"].is_null()).await;
+    assert!(left(&end, "white") <= 59_700, "{end}");
+    page.say(json!({ "type": "close" })).await;
+    page.say(json!({ "type": "open", "game": state["id"] })).await;
+    let again = page.until("game", |other| other["id"] == state["id"]).await;
+    assert_eq!(left(&again, "white"), left(&end, "white"));
 
     // Nobody looks for longer than the clock has: it stood still.
     let state = page.begin(json!({ "clock": [2_000, 0] })).await;
