@@ -51,9 +51,9 @@ async function start(port = 0) {
   return address;
 }
 
-async function kill() {
+async function kill(signal = 'SIGKILL') {
   const gone = new Promise(resolve => server.on('exit', resolve));
-  server.kill('SIGKILL');
+  server.kill(signal);
   await gone;
 }
 
@@ -273,7 +273,7 @@ try {
   await page.bringToFront();
   said('the ninth page says what is wrong, and comes in when another is closed');
 
-  // A clock stands still while there is no server.
+  // A clock stands still while there is no server, and goes on from there when there is one again.
   const first = page.url();
   await page.getByText('There is no connection').waitFor({ state: 'hidden' });
   await begin(page, async () => {
@@ -285,13 +285,15 @@ try {
     return 60 * minutes + seconds;
   };
   await page.waitForFunction(() => document.querySelector('#bottom .clock').textContent === '9:57');
-  await kill();
+  await kill('SIGINT');
   await page.locator('#offline:not([hidden])').waitFor();
   const stopped = await clock();
   await page.waitForTimeout(2500);
   assert.equal(await clock(), stopped);
   address = await start(new URL(address).port);
   await page.locator('#offline').waitFor({ state: 'hidden' });
+  await page.waitForFunction(seconds => document.querySelector('#bottom .clock.runs')?.textContent < `9:${seconds}`, stopped - 540);
+  assert.ok(await clock() > stopped - 30 && await clock() <= stopped, `${stopped} s before, ${await clock()} s after`);
   await page.goto(first);
   await played(page, 8);
 

@@ -6,6 +6,7 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use axum::{
@@ -21,7 +22,7 @@ use eval::{Devices, cpu::CpuOptions};
 use nets::{Network, System};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::{net::TcpListener, task};
+use tokio::{net::TcpListener, task, time};
 
 use crate::{
     Contest, Engines, Guard, Lab, Refusal, Store, Tables, WebError, assets,
@@ -32,6 +33,9 @@ use crate::{
 /// Pages that one visitor, and all together, may have open.
 const MOST_PAGES_OF_ONE: usize = 8;
 const MOST_PAGES: usize = 128;
+
+/// How long the program's end may wait for the disk.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// What is served, and to whom.
 #[derive(Debug)]
@@ -110,6 +114,7 @@ impl Drop for Seats {
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
+    tables: Arc<Tables>,
     router: Router,
 }
 
@@ -123,7 +128,13 @@ impl Server {
             Arc::new(Engines::new(options.networks, &options.devices, options.cpu, options.places)?);
         let store = Store::open(options.games.as_deref())?;
         let tables = Arc::new(Tables::new(Arc::clone(&engines), store.clone()));
-        let app = Arc::new(App { engines, store, tables, lab: options.lab, seats: SeatCounter::default() });
+        let app = Arc::new(App {
+            engines,
+            store,
+            tables: Arc::clone(&tables),
+            lab: options.lab,
+            seats: SeatCounter::default(),
+        });
         let router = Router::new()
             .route("/", get(assets::front))
             .route("/page/{*path}", get(assets::asset))
@@ -140,7 +151,7 @@ impl Server {
         let listener = TcpListener::bind(options.listen)
             .await
             .map_err(|source| WebError::Listen { address: options.listen, source })?;
-        Ok(Self { listener, router })
+        Ok(Self { listener, tables, router })
     }
 
     /// Where it listens.
@@ -151,16 +162,20 @@ impl Server {
         self.listener.local_addr().map_err(WebError::Serve)
     }
 
-    /// Serves until `end`.
+    /// Serves until `end`; then the clocks of open games are kept as they stand.
     ///
     /// # Errors
     /// The listener failed.
     pub async fn run(self, end: impl Future<Output = ()> + Send + 'static) -> Result<(), WebError> {
         // Open pages do not keep the program from ending: whatever they were told is stored.
         tokio::select! {
-            served = async { axum::serve(self.listener, self.router).await } => served.map_err(WebError::Serve),
-            () = end => Ok(()),
+            served = async { axum::serve(self.listener, self.router).await } => served.map_err(WebError::Serve)?,
+            () = end => {}
         }
+        if time::timeout(FAREWELL, self.tables.close()).await.is_err() {
+            tracing::warn!("the disk did not keep the clocks of all open games in time");
+        }
+        Ok(())
     }
 }
 

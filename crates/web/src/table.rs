@@ -35,6 +35,8 @@ pub enum Wish {
     Resign,
     /// Somebody looks at the game (again).
     Look,
+    /// The server ends: what the visitor's clock has used is kept.
+    Leave,
 }
 
 type Wishes = mpsc::Sender<(Wish, oneshot::Sender<Result<(), Refusal>>)>;
@@ -139,6 +141,17 @@ impl Tables {
             table.task.abort();
         }
         self.store.delete(visitor.to_owned(), id).await
+    }
+
+    /// Leaves every open game, with its clock as it stands.
+    pub async fn close(&self) {
+        // Not under the lock: a game that nobody looks at waits for it.
+        let open = std::mem::take(&mut *self.open.lock().await);
+        for (id, table) in open {
+            let seat = Seat { id, wishes: table.wishes, states: table.states.subscribe() };
+            // One that closes by itself keeps its clock, too.
+            let _ = seat.wish(Wish::Leave).await;
+        }
     }
 }
 
@@ -286,6 +299,12 @@ impl Table {
             Wish::Look => {
                 // An engine that failed may try again.
                 self.notice = None;
+                Ok(())
+            }
+            Wish::Leave => {
+                if !self.contest.awaits_engine() {
+                    self.leave().await;
+                }
                 Ok(())
             }
             Wish::Move { ply, uci } => self.visitors_move(ply, &uci).await,

@@ -163,6 +163,30 @@ async fn clocks_run_on_the_server_and_stand_still_while_nobody_looks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_ends_keeps_the_clocks_as_they_stand() {
+    let folder = tempfile::tempdir().unwrap();
+    let wishes = || Wishes { games: Some(folder.path().join("games.sqlite")), ..Wishes::default() };
+    let house = serve(wishes()).await;
+    let visitor = house.visitor().await;
+    let mut page = house.page(&visitor).await;
+    let state = page.begin(json!({ "clock": [60_000, 0] })).await;
+    // Nobody looks at it any more when the server ends.
+    let other = page.begin(json!({ "clock": [60_000, 0] })).await;
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    page.say(json!({ "type": "open", "game": state["id"] })).await;
+    page.until("game", |shown| shown["id"] == state["id"]).await;
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    house.end().await;
+    let house = serve(wishes()).await;
+    let mut page = house.page(&visitor).await;
+    for id in [&state["id"], &other["id"]] {
+        page.say(json!({ "type": "open", "game": id })).await;
+        let shown = page.until("game", |shown| shown["id"] == *id).await;
+        assert!(shown["clock"]["white"].as_u64() <= Some(59_700), "{shown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn visitors_have_games_of_their_own() {
     let house = serve(Wishes::default()).await;
     let (one, other) = (house.visitor().await, house.visitor().await);

@@ -1,6 +1,7 @@
 //! A server of its own for a test, and browsers to visit it: plain requests and web sockets, nothing in between.
 
 use std::{
+    future::pending,
     net::SocketAddr,
     path::{Path, PathBuf},
     time::Duration,
@@ -14,6 +15,8 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     runtime::{Builder, Runtime},
+    sync::oneshot,
+    task::JoinHandle,
     time::timeout,
 };
 use tokio_tungstenite::{
@@ -43,6 +46,7 @@ pub struct Wishes {
 /// when a process is killed.
 pub struct House {
     pub address: SocketAddr,
+    end: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
     runtime: Option<Runtime>,
 }
 
@@ -77,8 +81,19 @@ pub async fn serve(wishes: Wishes) -> House {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let server = runtime.spawn(Server::bind(options)).await.unwrap().unwrap();
     let address = server.address().unwrap();
-    runtime.spawn(async move { server.run(std::future::pending()).await.unwrap() });
-    House { address, runtime: Some(runtime) }
+    let (end, ended) = oneshot::channel();
+    let running = runtime.spawn(async move {
+        // A house that is dropped does not end in good order.
+        server
+            .run(async {
+                if ended.await.is_err() {
+                    pending().await
+                }
+            })
+            .await
+            .unwrap();
+    });
+    House { address, end: Some((end, running)), runtime: Some(runtime) }
 }
 
 /// An answer to a plain request.
@@ -97,6 +112,13 @@ impl Answer {
 }
 
 impl House {
+    /// Ends the server in good order, as Ctrl-C does.
+    pub async fn end(mut self) {
+        let (end, running) = self.end.take().unwrap();
+        end.send(()).unwrap();
+        timeout(PATIENCE, running).await.unwrap().unwrap();
+    }
+
     /// Sends a request as it is written; `Host` is added where the headers have none.
     pub async fn request(&self, line: &str, headers: &[(&str, &str)]) -> Answer {
         let mut text = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
