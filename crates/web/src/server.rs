@@ -26,7 +26,7 @@ use tokio::{net::TcpListener, task, time};
 
 use crate::{
     Contest, Engines, Guard, Lab, Refusal, Store, Tables, WebError, assets,
-    guard::{Visitor, plain, stand},
+    guard::{REPORT_POLICY, Visitor, plain, stand},
     socket,
 };
 
@@ -251,7 +251,12 @@ async fn report(State(app): State<Arc<App>>, Path((kind, path)): Path<(String, S
         _ => None,
     };
     match found {
-        Some(page) => typed("text/html; charset=utf-8", page),
+        Some(page) => {
+            let mut response = typed("text/html; charset=utf-8", page);
+            let policy = HeaderValue::from_static(REPORT_POLICY);
+            response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+            response
+        }
         None => plain(StatusCode::NOT_FOUND, "There is no such report."),
     }
 }

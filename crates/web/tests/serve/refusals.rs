@@ -149,9 +149,18 @@ async fn no_path_leads_to_the_disk() {
         let answer = house.get(path).await;
         assert_eq!(answer.status, 404, "{path}: {}", answer.body);
     }
-    let report = house.get("/reports/run/run/report.html").await;
-    assert_eq!((report.status, report.body.as_str()), (200, "the report"));
-    assert!(report.head.to_lowercase().contains("content-security-policy: sandbox;"));
+    // However its path is written.
+    for path in ["run/report.html", "run/report%2ehtml", "r%75n%2freport.%68tml"] {
+        let report = house.get(&format!("/reports/run/{path}")).await;
+        assert_eq!((report.status, report.body.as_str()), (200, "the report"), "{path}");
+        let head = report.head.to_lowercase();
+        let policies = head.matches("content-security-policy:").count();
+        assert_eq!(
+            (policies, head.contains("content-security-policy: sandbox;")),
+            (1, true),
+            "{path}: {head}"
+        );
+    }
     assert_eq!(house.get("/api/run?name=run").await.status, 200);
     assert_eq!(house.get("/page/vendor/chessground/chessground.min.js").await.status, 200);
 }
