@@ -5,6 +5,7 @@
 
 mod analysis;
 mod assets;
+mod connections;
 mod contest;
 mod engines;
 mod error;

@@ -25,7 +25,7 @@ use serde_json::Value;
 use tokio::{net::TcpListener, task, time};
 
 use crate::{
-    Contest, Engines, Guard, Lab, Refusal, Store, Tables, WebError, assets,
+    Contest, Engines, Guard, Lab, Refusal, Store, Tables, WebError, assets, connections,
     guard::{REPORT_POLICY, Visitor, plain, stand},
     socket,
 };
@@ -165,11 +165,11 @@ impl Server {
     /// Serves until `end`; then the clocks of open games are kept as they stand.
     ///
     /// # Errors
-    /// The listener failed.
+    /// None at present.
     pub async fn run(self, end: impl Future<Output = ()> + Send + 'static) -> Result<(), WebError> {
         // Open pages do not keep the program from ending: whatever they were told is stored.
         tokio::select! {
-            served = async { axum::serve(self.listener, self.router).await } => served.map_err(WebError::Serve)?,
+            () = connections::serve(self.listener, self.router) => {}
             () = end => {}
         }
         if time::timeout(FAREWELL, self.tables.close()).await.is_err() {

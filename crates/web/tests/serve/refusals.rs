@@ -1,8 +1,13 @@
 //! Who is not let in, and what nobody may do: each refusal on a real connection.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use serde_json::json;
+use tokio::{
+    io::AsyncWriteExt,
+    net::TcpStream,
+    time::{sleep, timeout},
+};
 
 use crate::visitor::{House, Wishes, serve};
 
@@ -212,6 +217,28 @@ async fn floods_and_giants_are_cut_off() {
     assert!(reason.contains("too many pages"), "{reason}");
     assert_eq!(greet(&house, &format!("batch-first-visitor={}", house.visitor().await)).await, None);
     drop(pages);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_ask_for_nothing_make_room() {
+    let house = serve(Wishes::default()).await;
+    let mut idle = Vec::new();
+    for _ in 0..256 {
+        idle.push(TcpStream::connect(house.address).await.unwrap());
+    }
+    // One of them says what it wants letter by letter.
+    let mut slow = idle.pop().unwrap();
+    let slow = tokio::spawn(async move {
+        for byte in b"GET / HTTP/1.1\r\nX-Slow: ".iter().chain(std::iter::repeat(&b'x')) {
+            if slow.write_all(&[*byte]).await.is_err() {
+                return;
+            }
+            sleep(Duration::from_millis(200)).await;
+        }
+    });
+    assert!(timeout(Duration::from_secs(2), house.get("/")).await.is_err(), "there is room for all");
+    assert_eq!(house.get("/").await.status, 200);
+    timeout(Duration::from_secs(120), slow).await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
