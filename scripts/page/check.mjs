@@ -233,6 +233,18 @@ try {
   assert.deepEqual([before[0], before[2], before[4]], ['e4', 'Nf3', 'Nc3']);
   said(`moves by dragging, clicking and typing: ${before.join(' ')}`);
 
+  // By keyboard: a move of the list stays in focus when the list is drawn anew; the engine's move is read out.
+  const focus = () => page.evaluate(() => `${document.activeElement.closest('[id]').id} ${document.activeElement.textContent}`);
+  const reach = async locator => {
+    await page.keyboard.press('Tab');
+    await locator.focus();
+  };
+  await reach(page.locator('#moves button', { hasText: 'e4' }).first());
+  await page.keyboard.press('Enter');
+  assert.equal(await focus(), 'moves e4');
+  await page.keyboard.press('End');
+  assert.equal(await page.locator('#spoken').textContent(), `Batch First plays ${before[5]}`);
+
   // A reload in mid-game loses nothing.
   await page.reload();
   await played(page, 6);
@@ -432,9 +444,13 @@ try {
   await page.waitForFunction(() => document.querySelectorAll('#thoughts li').length === 3
     && parseInt(document.querySelector('#thoughts small').textContent, 10) >= 4
     && document.querySelector('#f-evaluations').textContent !== '');
+  await reach(page.locator('#thoughts button').first());
   const figure = id => page.locator(`#f-${id}`).textContent();
   const early = await figure('evaluations');
   await page.waitForFunction(early => document.querySelector('#f-evaluations').textContent !== early, early);
+  await page.waitForTimeout(1500);
+  assert.match(await focus(), /^thoughts /);
+  await page.evaluate(() => document.activeElement.blur());
   const inked = await page.evaluate(() => {
     const canvas = document.getElementById('bins');
     const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
@@ -477,6 +493,10 @@ try {
   await page.getByText('step 200 of 400').waitFor();
   appendFileSync(journal, trained(240));
   await page.getByText('step 240 of 400').waitFor();
+  await reach(page.locator('#run-list button'));
+  await page.evaluate(() => { document.querySelector('#run-list button').isOld = true; });
+  await page.waitForFunction(() => !document.querySelector('#run-list button').isOld);
+  assert.match(await focus(), /^run-list example/);
   await picture(page, 'lab');
   await page.locator('#match-list button').click();
   await page.getByText('6 games').waitFor();
@@ -496,6 +516,10 @@ try {
   await tap(phone, 'd2');
   await tap(phone, 'd4');
   await played(phone, 2);
+  // Whoever cannot touch the board types, on a narrow page, too.
+  await phone.fill('#typed-move', 'c4');
+  await phone.press('#typed-move', 'Enter');
+  await played(phone, 4);
   await fits('game');
   await picture(phone, 'phone-game');
   await phone.click('#to-analysis');

@@ -2,7 +2,7 @@
 
 import * as board from './board.js';
 import { send } from './connection.js';
-import { NAMES, by, choices, moveList, make, notice, score, short } from './page.js';
+import { NAMES, by, choices, moveList, make, notice, redraw, score, short } from './page.js';
 import * as inside from './inside.js';
 
 const START = 'rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1';
@@ -136,13 +136,11 @@ function drawLines() {
   lines.forEach((found, index) => {
     // A line that is still the same stays: a click on one of its moves takes longer than the next answer.
     const key = JSON.stringify([position.fen, bounded(found), found.depth, found.seldepth, found.line]);
-    const old = list.children[index];
-    if (old?.dataset.key === key) return;
-    const item = make('li', {}, make('b', { textContent: bounded(found) }), make('span', {}, ...sanLine(found)),
-      make('small', { textContent: `${found.depth}/${found.seldepth}` }));
+    const item = list.children[index] ?? list.appendChild(make('li'));
+    if (item.dataset.key === key) return;
     item.dataset.key = key;
-    if (old) old.replaceWith(item);
-    else list.append(item);
+    redraw(item, make('b', { textContent: bounded(found) }), make('span', {}, ...sanLine(found)),
+      make('small', { textContent: `${found.depth}/${found.seldepth}` }));
   });
   while (list.children.length > lines.length) list.lastElementChild.remove();
   by('thoughts').classList.remove('stale');
@@ -188,7 +186,7 @@ function drawChances() {
   const chances = answer.chances;
   if (!chances) return;
   by('chances').classList.remove('stale');
-  by('chance-list').replaceChildren(...chances.moves.map(([uci, san, chance]) =>
+  redraw(by('chance-list'), ...chances.moves.map(([uci, san, chance]) =>
     make('li', {}, make('button', { textContent: san, type: 'button', onclick: () => answer && follow([uci]) }),
       make('meter', { max: chances.moves[0][2], value: chance, 'aria-label': san }),
       make('small', { textContent: `${(100 * chance).toFixed(1)} %` }))));

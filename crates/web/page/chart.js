@@ -14,10 +14,13 @@ function draw(tag, attributes, text) {
 
 const colorOf = (line, index) => (line.soft ? '#9aa5a8' : COLORS[index % COLORS.length]);
 
+// A curve for those who do not see it: where it has come to.
+const words = ({ name, points }) => `${name} ${points.length ? points.at(-1)[1].toPrecision(3) : ''}`;
+
 /* lines: [{ name, soft, points: [[x, y], …] }]; a soft line lies behind the others */
 export function chart(lines) {
   const [width, height, left, bottom] = [420, 220, 44, 22];
-  const svg = draw('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img' });
+  const svg = draw('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': lines.map(words).join(', ') });
   const xs = lines.flatMap(({ points }) => points.map(([x]) => x));
   // The first moments of training would hide the rest.
   const ys = lines.flatMap(({ soft, points }) => (soft ? points.slice(Math.ceil(points.length * 0.03)) : points).map(([, y]) => y));

@@ -1,6 +1,6 @@
 // Training runs and matches, asked for again while they are being written.
 
-import { by, make, short } from './page.js';
+import { by, make, redraw, short } from './page.js';
 import { chart, key } from './chart.js';
 
 const PERIOD = 3000;
@@ -43,8 +43,8 @@ async function look() {
 }
 
 function list(element, kind, all) {
-  element.replaceChildren(...all.map(({ name, changed }) => {
-    const button = make('button', { onclick: () => { chosen = { kind, name }; shown = ''; look(); } },
+  redraw(element, ...all.map(({ name, changed }) => {
+    const button = make('button', { 'data-key': name, onclick: () => { chosen = { kind, name }; shown = ''; look(); } },
       name, make('small', { textContent: ago(changed) }));
     if (chosen?.kind === kind && chosen.name === name) button.setAttribute('aria-current', 'true');
     return make('li', {}, button);
@@ -68,11 +68,12 @@ async function detail(all) {
   if (!found) return;
   shown = stamp;
   const draw = chosen.kind === 'run' ? run : match;
-  by('lab-detail').replaceChildren(...draw(found));
+  const parts = draw(found);
   if (entry.report) {
     const path = entry.name.split('/').map(encodeURIComponent).join('/');
-    by('lab-detail').append(make('a', { className: 'button', href: `/reports/${chosen.kind}/${path}/report.html`, target: '_blank', textContent: 'Its report' }));
+    parts.push(make('a', { className: 'button', href: `/reports/${chosen.kind}/${path}/report.html`, target: '_blank', textContent: 'Its report' }));
   }
+  redraw(by('lab-detail'), ...parts);
 }
 
 function run({ name, start, end, step, latest, training, validation }) {

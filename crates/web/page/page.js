@@ -40,6 +40,19 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
+/* Draws a list anew. Who has come to something in it by keyboard stays there: where the key is the same, or else the place */
+export function redraw(list, ...children) {
+  const targets = () => [...list.querySelectorAll('a, button:not(:disabled)')];
+  const held = document.activeElement;
+  // After a click with the mouse the keys are the page's.
+  const place = held?.matches(':focus-visible') ? targets().indexOf(held) : -1;
+  list.replaceChildren(...children);
+  if (place < 0) return;
+  const all = targets();
+  const same = held.dataset.key && all.find(target => target.dataset.key === held.dataset.key);
+  (same || all[Math.min(place, all.length - 1)])?.focus({ preventScroll: true });
+}
+
 /* Numbered moves; `first`: FEN of the start; `ply`: the one that is shown; `go(ply)`: called for a chosen one */
 export function moveList(list, sans, first, ply, go) {
   const fields = first.split(' ');
@@ -59,7 +72,7 @@ export function moveList(list, sans, first, ply, go) {
     row.append(button);
   });
   for (const row of rows) if (row.childElementCount === 2) row.append(make('span'));
-  list.replaceChildren(...rows);
+  redraw(list, ...rows);
   const current = list.querySelector('[aria-current]');
   // Only the list moves, not the page.
   if (current) list.scrollTop = current.offsetTop - list.offsetTop - list.clientHeight / 2;

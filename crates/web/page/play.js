@@ -2,7 +2,7 @@
 
 import * as board from './board.js';
 import { send, wish } from './connection.js';
-import { NAMES, by, choices, level, make, moveList, notice, sure } from './page.js';
+import { NAMES, by, choices, level, make, moveList, notice, redraw, sure } from './page.js';
 
 let game = null;        // as the server told it last
 let ply = 0;            // the position that is shown
@@ -158,6 +158,14 @@ export function state(message) {
   by('proposal').hidden = true;
   by('game').hidden = false;
   if (visible) draw();
+  speak();
+}
+
+// The engine's moves for those who do not see the board.
+function speak() {
+  const last = game.moves.at(-1);
+  const words = last && game.turn === game.side ? `${NAMES[game.system]} plays ${last.san}` : '';
+  if (by('spoken').textContent !== words) by('spoken').textContent = words;
 }
 
 // Comes into view, or leaves it.
@@ -300,7 +308,7 @@ export function subject() {
 // --- The list
 
 export function list(message) {
-  by('game-list').replaceChildren(...message.games.map(row));
+  redraw(by('game-list'), ...message.games.map(row));
   if (message.games.length === 0) {
     by('game-list').append(make('li', {}, make('span', { className: 'hint', textContent: 'None yet.' })));
   }
