@@ -26,7 +26,7 @@ pub fn without_options(text: &str) -> (&str, &str) {
 
 /// Words with blanks between them; double quotes hold blanks, and `;`, together.
 fn words(text: &str) -> anyhow::Result<Vec<String>> {
-    ensure!(text.matches('"').count() % 2 == 0, "`{text}` has a quote that does not end");
+    ensure!(text.matches('"').count().is_multiple_of(2), "`{text}` has a quote that does not end");
     let (mut words, mut begun, mut quoted) = (vec![String::new()], false, false);
     for c in text.chars() {
         match c {
