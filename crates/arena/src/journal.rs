@@ -25,7 +25,7 @@ pub enum JournalError {
     #[error("cannot use `{path}`: {source}")]
     File { path: PathBuf, source: io::Error },
     #[error(
-        "`{folder}` holds another match ({difference}); choose another folder or the same players and settings"
+        "`{folder}` holds another match ({difference}); choose another folder, or the same players, programs and settings"
     )]
     OtherMatch { folder: PathBuf, difference: String },
     #[error("`{folder}` is in use by another process")]

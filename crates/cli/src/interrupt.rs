@@ -1,4 +1,4 @@
-//! Ctrl-C and, on Unix, SIGTERM: the first asks the command to end in good order, the second ends the program at once.
+//! Ctrl-C and, on Unix, SIGTERM: the first asks the command to end in good order, a second one ends the program at once.
 //! What long commands have written by then is whole.
 
 use std::{
@@ -9,6 +9,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
+    time::{Duration, Instant},
 };
 
 use anyhow::Context;
@@ -18,18 +19,22 @@ use tokio::{runtime, sync::Notify};
 /// Exit code of a program that was interrupted, as shells have it for Ctrl-C.
 const CODE: u8 = 130;
 
+/// What comes so soon after the first is the first again: `timeout` signals a program, then its group.
+const ECHO: Duration = Duration::from_millis(500);
+
 /// The command ended in good order before its work was done. It has said so itself.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted")]
 pub struct Interrupted;
 
 impl Interrupted {
-    /// How a command ends whose work may have been cut short.
+    /// How a command ends whose work may have been cut short; `shown` is how telling of it went. Ctrl-C also ends whoever
+    /// reads what is told, which is no success of ours.
     ///
     /// # Errors
-    /// It was.
-    pub fn check(cut_short: bool) -> anyhow::Result<()> {
-        if cut_short { Err(Self.into()) } else { Ok(()) }
+    /// It was cut short, or `shown` is one.
+    pub fn or(cut_short: bool, shown: anyhow::Result<()>) -> anyhow::Result<()> {
+        if cut_short { Err(Self.into()) } else { shown }
     }
 
     /// The program's exit code then: a script does not go on with half the work.
@@ -77,13 +82,16 @@ impl Signals {
 fn on_interrupt(ask: impl Fn() + Send + 'static) -> anyhow::Result<()> {
     let start = || -> io::Result<()> {
         let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
-        // Caught from here on, not only once the thread runs.
+        // On Unix they are caught from here on, not only once the thread runs.
         let mut signals = runtime.block_on(async { Signals::caught() })?;
         thread::Builder::new().name("signals".to_owned()).spawn(move || {
             runtime.block_on(async {
                 signals.next().await;
+                let asked = Instant::now();
                 ask();
-                signals.next().await;
+                while asked.elapsed() < ECHO {
+                    signals.next().await;
+                }
                 std::process::exit(i32::from(CODE));
             });
         })?;

@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use label::{LabelProgress, LabelSettings, SelfPlay, Source};
+use uci::client::EngineSpec;
 
 use crate::{
     interrupt::{self, Interrupted},
@@ -80,7 +81,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let settings = LabelSettings {
         engine: match &args.engine {
             Some(text) => engine(text)?,
-            None => engine(&installed_stockfish()?.display().to_string())?,
+            None => EngineSpec { program: installed_stockfish()?, ..EngineSpec::default() },
         },
         nodes: args.nodes,
         source,
@@ -92,8 +93,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let mut watch = Watch::new();
     let end = label::label(&settings, &stop, &mut |progress| watch.show(progress))?;
     let interrupted = stop.load(Ordering::Relaxed);
-    watch.finish(&end, interrupted, &settings.output)?;
-    Interrupted::check(interrupted)
+    let shown = watch.finish(&end, interrupted, &settings.output);
+    Interrupted::or(interrupted, shown)
 }
 
 /// The `stockfish` of the path, or where Debian puts it.

@@ -92,7 +92,8 @@ impl Args {
             Some(program) => program.clone(),
             None => installed_stockfish()?,
         };
-        Ok(scale.rungs.iter().map(|rung| opponent(&program, rung)).collect())
+        let file = contents(&program);
+        Ok(scale.rungs.iter().map(|rung| opponent(&program, &file, rung)).collect())
     }
 
     fn arrange(&self, players: Vec<PlayerSpec>, format: Format) -> anyhow::Result<Match> {
@@ -110,10 +111,10 @@ impl Args {
     }
 }
 
-fn opponent(program: &Path, rung: &Rung) -> PlayerSpec {
+fn opponent(program: &Path, file: &str, rung: &Rung) -> PlayerSpec {
     let options = rung.options.clone();
     PlayerSpec {
-        identity: format!("{} {} {options:?} {}", program.display(), contents(program), rung.nodes),
+        identity: format!("{} ({file}) {options:?} {}", program.display(), rung.nodes),
         name: Some(rung.name.clone()),
         kind: PlayerKind::Engine(EngineSpec {
             program: program.to_owned(),
@@ -154,23 +155,30 @@ fn calibrate(args: &Args, folder: &Path) -> anyhow::Result<()> {
             stop.store(true, Ordering::Relaxed);
         }
     })?;
-    written?;
-    view.end(&mut out, &results, None)?;
     journal.finish(&results)?;
-    let command = format!("batch-first ladder --calibrate FOLDER --games {}", args.games);
-    let scale = scale.calibrated(&results, command)?;
-    write(folder, "scale.json", &serde_json::to_vec_pretty(&scale)?)?;
     write(folder, "report.html", arena::report::html(&arranged.summary(&results, None)).as_bytes())?;
-    writeln!(out, "{:<28} {:>6}  {:>15}  games", "rung", "Elo", "95 %")?;
-    for rung in &scale.rungs {
-        let interval = format!("[{:.0}, {:.0}]", rung.low, rung.high);
-        writeln!(out, "{:<28} {:>6.0}  {interval:>15}  {:>5}", rung.name, rung.elo, rung.games)?;
-    }
     let cut_short = results.len() < arranged.games();
-    if cut_short {
-        writeln!(out, "{}", interrupted(results.len(), arranged.games(), true))?;
-    }
-    Interrupted::check(cut_short)
+    let scale = if cut_short {
+        None // Half the games are no scale.
+    } else {
+        let command = format!("batch-first ladder --calibrate FOLDER --games {}", args.games);
+        let scale = scale.calibrated(&results, command)?;
+        write(folder, "scale.json", &serde_json::to_vec_pretty(&scale)?)?;
+        Some(scale)
+    };
+    let end = || -> io::Result<()> {
+        view.end(&mut out, &results, None)?;
+        let Some(scale) = scale else {
+            return writeln!(out, "{}", interrupted(results.len(), arranged.games(), true));
+        };
+        writeln!(out, "{:<28} {:>6}  {:>15}  games", "rung", "Elo", "95 %")?;
+        for rung in &scale.rungs {
+            let interval = format!("[{:.0}, {:.0}]", rung.low, rung.high);
+            writeln!(out, "{:<28} {:>6.0}  {interval:>15}  {:>5}", rung.name, rung.elo, rung.games)?;
+        }
+        Ok(())
+    };
+    Interrupted::or(cut_short, written.and_then(|()| Ok(end()?)))
 }
 
 fn place(args: &Args) -> anyhow::Result<()> {
@@ -190,13 +198,13 @@ fn place(args: &Args) -> anyhow::Result<()> {
     let view = View::new(arranged.names().to_vec(), games, args.quiet);
     let stop = interrupt::flag()?;
     let mut out = io::stdout().lock();
-    while results.len() < games && !stop.load(Ordering::Relaxed) {
+    let mut written: anyhow::Result<()> = Ok(());
+    while results.len() < games && written.is_ok() && !stop.load(Ordering::Relaxed) {
         let mut slots = Scale::missing_partners(&results);
         if slots.is_empty() {
             let pairs = (args.jobs as usize).min((games - results.len()).div_ceil(2));
             slots = scale.next_pairs(&results, args.guess, pairs);
         }
-        let mut written: anyhow::Result<()> = Ok(());
         results = arranged.play(&slots, results, &stop, &mut |game, results| {
             let mut show = || -> anyhow::Result<()> {
                 if let Some(journal) = &mut journal {
@@ -211,10 +219,8 @@ fn place(args: &Args) -> anyhow::Result<()> {
                 stop.store(true, Ordering::Relaxed);
             }
         })?;
-        written?;
     }
     view.clear();
-    summary(&mut out, &scale, &results, arranged.names())?;
     if let (Some(journal), Some(folder)) = (journal, &args.out) {
         journal.finish(&results)?;
         let summary = arranged.summary(&results, None);
@@ -224,10 +230,14 @@ fn place(args: &Args) -> anyhow::Result<()> {
         write(folder, "report.html", arena::report::html(&summary).as_bytes())?;
     }
     let cut_short = results.len() < games;
-    if cut_short {
-        writeln!(out, "{}", interrupted(results.len(), games, args.out.is_some()))?;
-    }
-    Interrupted::check(cut_short)
+    let mut end = || -> io::Result<()> {
+        summary(&mut out, &scale, &results, arranged.names())?;
+        if cut_short {
+            writeln!(out, "{}", interrupted(results.len(), games, args.out.is_some()))?;
+        }
+        Ok(())
+    };
+    Interrupted::or(cut_short, written.and_then(|()| Ok(end()?)))
 }
 
 fn write(folder: &Path, name: &str, text: &[u8]) -> anyhow::Result<()> {

@@ -112,7 +112,7 @@ impl Args {
     fn players(&self) -> anyhow::Result<Vec<PlayerSpec>> {
         let limit = self.limit.control();
         for text in &self.compare {
-            let program = program::without_options(text).0.trim();
+            let program = program::unquoted(program::without_options(text).0.trim());
             ensure!(
                 is_internal(program),
                 "--compare takes networks (FILE.safetensors or `internal`), not `{program}`; engines go to --engine"
@@ -221,8 +221,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             stop.store(true, Ordering::Relaxed);
         }
     })?;
-    written?;
-    view.end(&mut out, &results, sprt.as_ref())?;
+    // Files first: whoever reads what is shown may be gone.
+    let decided = sprt.is_some_and(|sprt| sprt.verdict != Verdict::Open);
+    let cut_short = results.len() < arranged.games() && !decided;
     if let (Some(journal), Some(folder)) = (journal, &args.out) {
         journal.finish(&results)?;
         let summary = arranged.summary(&results, sprt);
@@ -233,16 +234,19 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         write("report.json", &serde_json::to_vec_pretty(&summary)?)?;
         write("report.html", arena::report::html(&summary).as_bytes())?;
     }
+    let end = || -> io::Result<()> {
+        view.end(&mut out, &results, sprt.as_ref())?;
+        if cut_short {
+            writeln!(out, "{}", interrupted(results.len(), arranged.games(), args.out.is_some()))?;
+        }
+        Ok(())
+    };
+    let shown = written.and_then(|()| Ok(end()?));
     let faults = results.games().filter(|game| game.fault.is_some()).count();
     if args.strict && faults > 0 {
         return Err(Found(format!("{faults} games ended by a fault of an engine")).into());
     }
-    let decided = sprt.is_some_and(|sprt| sprt.verdict != Verdict::Open);
-    let cut_short = results.len() < arranged.games() && !decided;
-    if cut_short {
-        writeln!(out, "{}", interrupted(results.len(), arranged.games(), args.out.is_some()))?;
-    }
-    Interrupted::check(cut_short)
+    Interrupted::or(cut_short, shown)
 }
 
 /// What is said of games that were cut short.

@@ -120,7 +120,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         writeln!(output, "http://{address}/{query}")?;
         output.flush()?;
         drop(output);
-        server.run(async move { end.notified().await }).await?;
+        server.run(async move { end.notified().await }).await;
         anyhow::Ok(())
     });
     // Searches that still run have nothing left to say: moves are stored when they are made.

@@ -77,17 +77,17 @@ pub fn run(mut args: Args) -> anyhow::Result<()> {
     if args.grid {
         return match train::search_grid(&config, args.resume, &stop, watcher.as_mut()) {
             Err(error @ TrainError::Interrupted { .. }) => {
-                writeln!(io::stdout(), "{error}")?;
-                Interrupted::check(true)
+                // Standard output may be lines of JSON.
+                let shown = writeln!(io::stderr(), "{error}").map_err(anyhow::Error::from);
+                Interrupted::or(true, shown)
             }
             trials => print_grid(&config, &trials?),
         };
     }
     let outcome = train::train_all(&config, args.resume, &stop, watcher.as_mut())?;
-    if !matches!(args.progress, Watch::Json | Watch::None) {
-        print(&outcome)?;
-    }
-    Interrupted::check(outcome.ending == Ending::Interrupted)
+    let silent = matches!(args.progress, Watch::Json | Watch::None);
+    let shown = if silent { Ok(()) } else { print(&outcome) };
+    Interrupted::or(outcome.ending == Ending::Interrupted, shown)
 }
 
 fn print_grid(config: &Config, trials: &[train::Trial]) -> anyhow::Result<()> {

@@ -51,34 +51,46 @@ fn numbers(folder: &Path) -> Vec<u64> {
         .collect()
 }
 
+/// An endless match in this folder, of which two games are done.
+#[cfg(unix)]
+fn endless(folder: &Path) -> std::process::Child {
+    let mut command = program();
+    command.args(["match", "--compare", "internal; Hash=1", "internal; Hash=1; Batch=2", "--nodes", "20"]);
+    command.args(["--max-plies", "4", "--games", "100000", "--quiet", "--out"]).arg(folder);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let started = Instant::now();
+    while numbers(folder).len() < 2 {
+        assert!(started.elapsed() < Duration::from_secs(300), "no game ends");
+        thread::sleep(Duration::from_millis(2));
+    }
+    child
+}
+
 #[cfg(unix)]
 #[test]
 fn a_match_that_is_asked_to_end_keeps_its_games_and_does_not_claim_success() {
-    for name in ["INT", "TERM"] {
+    // `timeout` asks twice at once.
+    for names in [&["INT"][..], &["TERM"], &["TERM", "TERM"]] {
         let folder = tempfile::tempdir().unwrap();
-        let mut command = program();
-        command.args([
-            "match",
-            "--compare",
-            "internal; Hash=1",
-            "internal; Hash=1; Batch=2",
-            "--nodes",
-            "20",
-        ]);
-        command.args(["--max-plies", "4", "--games", "100000", "--quiet", "--out"]).arg(folder.path());
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let started = Instant::now();
-        while numbers(folder.path()).len() < 2 {
-            assert!(started.elapsed() < Duration::from_secs(300), "no game ends");
-            thread::sleep(Duration::from_millis(2));
-        }
-        signal(&child, name);
+        let child = endless(folder.path());
+        names.iter().for_each(|name| signal(&child, name));
         let output = child.wait_with_output().unwrap();
         let shown = text(&output.stdout);
-        assert_eq!(output.status.code(), Some(130), "{name}: {shown}");
+        assert_eq!(output.status.code(), Some(130), "{names:?}: {shown}");
         assert!(shown.contains("of 100000 games (the same command goes on)"), "{shown}");
         assert!(folder.path().join("report.html").exists());
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn whoever_reads_along_may_be_gone_when_a_match_is_asked_to_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = endless(folder.path());
+    drop(child.stdout.take());
+    signal(&child, "INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(folder.path().join("report.html").exists());
 }
 
 #[test]

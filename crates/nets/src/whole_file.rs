@@ -6,7 +6,8 @@ use std::{
     path::Path,
 };
 
-/// Writes a file under a temporary name (its own with `.tmp` behind it), then renames it.
+/// Writes a file under a temporary name (its own with `.tmp` behind it), then renames it. That nobody else writes the same
+/// file meanwhile is for the caller to see to.
 ///
 /// # Errors
 /// It cannot be written; then a file that was there before is as it was.
@@ -14,11 +15,16 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".tmp");
     let temporary = Path::new(&name);
-    let mut file = File::create(temporary)?;
-    file.write_all(bytes)?;
-    // On the disk before it takes its name.
-    file.sync_all()?;
-    std::fs::rename(temporary, path)
+    let written = File::create(temporary).and_then(|mut file| {
+        file.write_all(bytes)?;
+        // On the disk before it takes its name.
+        file.sync_all()?;
+        std::fs::rename(temporary, path)
+    });
+    written.inspect_err(|_| {
+        // Half a file is no use to anybody.
+        let _ = std::fs::remove_file(temporary);
+    })
 }
 
 #[cfg(test)]
@@ -37,5 +43,9 @@ mod tests {
         std::fs::create_dir(folder.path().join("file.tmp")).unwrap();
         assert!(write_whole(&path, b"three").is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
+        // Its name is.
+        let other = folder.path().join("other");
+        std::fs::create_dir(&other).unwrap();
+        assert!(write_whole(&other, b"three").is_err() && !folder.path().join("other.tmp").exists());
     }
 }

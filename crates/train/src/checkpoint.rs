@@ -45,7 +45,7 @@ impl State {
     pub fn pace_is(&mut self, pace: BTreeMap<String, String>) {
         let before = std::mem::replace(&mut self.pace, pace);
         if before.is_empty() {
-            return; // Begun just now, or by a program that did not write it down.
+            return; // Begun just now.
         }
         let keys: BTreeSet<&String> = before.keys().chain(self.pace.keys()).collect();
         for key in keys {

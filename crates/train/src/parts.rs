@@ -32,8 +32,10 @@ pub fn train_all(
         let pairs: Vec<(&Network, HeadKind)> = networks.iter().zip(heads.iter().copied()).collect();
         join_heads(&pairs, &config.run.name)
     };
-    // What cannot be joined at the end is refused before hours of training.
-    join(&parts.iter().map(first_network).collect::<Result<Vec<_>, _>>()?)?;
+    if !resume {
+        // What cannot be joined at the end is refused before hours of training.
+        join(&parts.iter().map(first_network).collect::<Result<Vec<_>, _>>()?)?;
+    }
     let folder = config.folder();
     let mut outcome =
         Outcome { ending: Ending::Finished, step: 0, folder, network: None, measures: Vec::new() };

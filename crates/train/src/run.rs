@@ -115,6 +115,10 @@ fn find_checkpoint(config: &Config, resume: bool) -> Result<Option<Checkpoint>, 
     if path.exists() {
         let saved = Config::load(&path, &[])?;
         checkpoint = Checkpoint::newest(&folder)?;
+        if let Some(checkpoint) = checkpoint.as_mut().filter(|checkpoint| checkpoint.state.pace.is_empty()) {
+            // Written by a program that did not keep it there.
+            checkpoint.state.pace = saved.pace()?;
+        }
         if let (Some(setting), Some(_)) = (config.conflict(&saved), &checkpoint) {
             return Err(TrainError::Config(format!(
                 "`{setting}` differs from what the run `{}` was begun with",

@@ -241,7 +241,7 @@ function drawPlayers() {
 const remaining = side =>
   Math.max(0, game.clock[side] - (game.clock.running === side ? performance.now() - heard : 0));
 
-// Without a connection nobody knows the time; the server's clock stands still, too.
+// Without a connection nobody knows the time; the server's clock stands still, too, once it has noticed.
 export function lost() {
   const side = game?.clock?.running;
   if (!side) return;

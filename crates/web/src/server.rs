@@ -22,7 +22,7 @@ use eval::{Devices, cpu::CpuOptions};
 use nets::{Network, System};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::{net::TcpListener, task, time};
+use tokio::{net::TcpListener, sync::Semaphore, task, time};
 
 use crate::{
     Contest, Engines, Guard, Lab, Refusal, Store, Tables, WebError, assets, connections,
@@ -33,6 +33,9 @@ use crate::{
 /// Pages that one visitor, and all together, may have open.
 const MOST_PAGES_OF_ONE: usize = 8;
 const MOST_PAGES: usize = 128;
+
+/// Connections at once that are opened only to say that there are too many.
+const MOST_TURNED_AWAY: usize = 32;
 
 /// How long the program's end may wait for the disk.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -66,6 +69,8 @@ pub struct App {
     pub tables: Arc<Tables>,
     pub lab: Lab,
     pub seats: SeatCounter,
+    /// Places of those who are told why there is no seat for them.
+    pub turned_away: Arc<Semaphore>,
 }
 
 /// Counts open pages by visitor.
@@ -134,6 +139,7 @@ impl Server {
             tables: Arc::clone(&tables),
             lab: options.lab,
             seats: SeatCounter::default(),
+            turned_away: Arc::new(Semaphore::new(MOST_TURNED_AWAY)),
         });
         let router = Router::new()
             .route("/", get(assets::front))
@@ -163,10 +169,7 @@ impl Server {
     }
 
     /// Serves until `end`; then the clocks of open games are kept as they stand.
-    ///
-    /// # Errors
-    /// None at present.
-    pub async fn run(self, end: impl Future<Output = ()> + Send + 'static) -> Result<(), WebError> {
+    pub async fn run(self, end: impl Future<Output = ()> + Send + 'static) {
         // Open pages do not keep the program from ending: whatever they were told is stored.
         tokio::select! {
             () = connections::serve(self.listener, self.router) => {}
@@ -175,7 +178,6 @@ impl Server {
         if time::timeout(FAREWELL, self.tables.close()).await.is_err() {
             tracing::warn!("the disk did not keep the clocks of all open games in time");
         }
-        Ok(())
     }
 }
 

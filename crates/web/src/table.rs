@@ -13,7 +13,7 @@ use nets::System;
 use search::{Clock, Control, Outcome, Search};
 use tokio::{
     sync::{Mutex, mpsc, oneshot, watch},
-    task::JoinHandle,
+    task::{JoinHandle, JoinSet},
     time::sleep,
 };
 
@@ -145,13 +145,19 @@ impl Tables {
 
     /// Leaves every open game, with its clock as it stands.
     pub async fn close(&self) {
+        let seat = |(&id, table): (&i64, &Open)| Seat {
+            id,
+            wishes: table.wishes.clone(),
+            states: table.states.subscribe(),
+        };
         // Not under the lock: a game that nobody looks at waits for it.
-        let open = std::mem::take(&mut *self.open.lock().await);
-        for (id, table) in open {
-            let seat = Seat { id, wishes: table.wishes, states: table.states.subscribe() };
+        let seats: Vec<Seat> = self.open.lock().await.iter().map(seat).collect();
+        let mut leaving = JoinSet::new();
+        for seat in seats {
             // One that closes by itself keeps its clock, too.
-            let _ = seat.wish(Wish::Leave).await;
+            leaving.spawn(async move { seat.wish(Wish::Leave).await });
         }
+        leaving.join_all().await;
     }
 }
 

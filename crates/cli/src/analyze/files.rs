@@ -133,11 +133,11 @@ pub(super) fn run(args: super::Args) -> anyhow::Result<()> {
         None => annotate::annotate(&settings, &|wanted| engine.search(wanted), &control, report)?,
     };
     let interrupted = control.is_stopped();
-    watch.finish(&end, interrupted, &settings.output)?;
+    let shown = watch.finish(&end, interrupted, &settings.output);
     if let Some(report) = own.report.as_ref().filter(|_| !interrupted) {
         write_report(&settings.output, report)?;
     }
-    Interrupted::check(interrupted)
+    Interrupted::or(interrupted, shown)
 }
 
 fn write_report(annotated: &Path, report: &Path) -> anyhow::Result<()> {

@@ -130,20 +130,21 @@ pub fn player(text: &str, limit: Option<TimeControl>, system: Option<System>) ->
         );
     };
     let own = options.iter().any(|(option, _)| option.eq_ignore_ascii_case("system"));
-    if let Some(system) = system.filter(|_| is_internal(program) && !own) {
+    let network = program::unquoted(program);
+    if let Some(system) = system.filter(|_| is_internal(network) && !own) {
         options.push(("System", system.name()));
     }
     let shown: Vec<String> = options.iter().map(|(option, value)| format!("{option}={value}")).collect();
     let shown = shown.join(" ");
-    let (kind, called, identity) = if is_internal(program) {
-        let (factory, fingerprint) = in_process(program, &options).with_context(|| format!("`{text}`"))?;
-        let stem = Path::new(program).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let (kind, called, identity) = if is_internal(network) {
+        let (factory, fingerprint) = in_process(network, &options).with_context(|| format!("`{text}`"))?;
+        let stem = Path::new(network).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let called = format!("{stem} {shown}").trim().to_owned();
         let ours = program::contents(&program::own()?);
-        (PlayerKind::Search(factory), Some(called), format!("{program} {fingerprint} by {ours}"))
+        (PlayerKind::Search(factory), Some(called), format!("{network} {fingerprint}, this program ({ours})"))
     } else {
         let spec = program_with(program, owned(&options))?;
-        let identity = format!("{program} {}", program::contents(&spec.program));
+        let identity = format!("{program} ({})", program::contents(&spec.program));
         (PlayerKind::Engine(spec), None, identity)
     };
     Ok(PlayerSpec {
@@ -205,6 +206,9 @@ mod tests {
         let named = player("stockfish; name=level 1350", Some(TimeControl::Depth(1)), None).unwrap();
         assert_eq!(named.name.as_deref(), Some("level 1350"));
         assert!(matches!(named.kind, PlayerKind::Engine(spec) if spec.options.is_empty()));
+        let network = concat!(env!("CARGO_MANIFEST_DIR"), "/../../networks/batch-first.safetensors");
+        let quoted = player(&format!("\"{network}\""), Some(TimeControl::Depth(1)), None).unwrap();
+        assert!(matches!(quoted.kind, PlayerKind::Search(_)));
         for bad in [
             "",
             " ; a=b",

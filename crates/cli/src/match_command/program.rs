@@ -4,12 +4,12 @@
 use std::{
     env,
     fs::File,
-    hash::{DefaultHasher, Hasher},
     io::{self, Read},
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, ensure};
+use sha2::{Digest, Sha256};
 
 /// This program as a UCI engine.
 const SELF: &str = "self";
@@ -22,6 +22,12 @@ pub fn without_options(text: &str) -> (&str, &str) {
         c == ';' && !quoted
     });
     end.map_or((text, ""), |end| (&text[..end], &text[end + 1..]))
+}
+
+/// The inside of what is one quoted word, everything else as it is.
+pub fn unquoted(text: &str) -> &str {
+    let inside = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    inside.filter(|inside| !inside.contains('"')).unwrap_or(text)
 }
 
 /// Words with blanks between them; double quotes hold blanks, and `;`, together.
@@ -66,28 +72,43 @@ pub fn own() -> anyhow::Result<PathBuf> {
     env::current_exe().context("this program cannot find itself")
 }
 
-/// A hash of the program's file, which is looked for as the system does; of a file that cannot be read it says so, as
-/// starting it will tell why.
+/// What tells one build of a program from another: the beginning of the SHA-256 of its file, which is looked for as the
+/// system does. Not what the program starts or reads. Of no file it says so: starting it will tell why.
 pub fn contents(program: &Path) -> String {
-    let hash = || -> io::Result<u64> {
-        let mut file = File::open(found(program))?;
-        let (mut hasher, mut buffer) = (DefaultHasher::new(), vec![0; 1 << 18]);
+    let hash = || -> io::Result<String> {
+        let path = found(program);
+        // A device has no end.
+        if !path.is_file() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let (mut file, mut hasher, mut buffer) = (File::open(path)?, Sha256::new(), vec![0; 1 << 18]);
         loop {
             match file.read(&mut buffer)? {
-                0 => return Ok(hasher.finish()),
-                length => hasher.write(&buffer[..length]),
+                0 => break,
+                length => hasher.update(&buffer[..length]),
             }
         }
+        Ok(hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
     };
-    hash().map_or_else(|_| "unread".to_owned(), |hash| format!("{hash:016x}"))
+    hash().map_or_else(|_| "file not read".to_owned(), |hash| format!("file {hash}"))
 }
 
-/// A bare name is one of the folders of `PATH`.
+/// A bare name is in one of the folders of `PATH`.
 fn found(program: &Path) -> PathBuf {
     let bare = program.components().count() == 1;
     let path = env::var_os("PATH").filter(|_| bare).unwrap_or_default();
-    let mut candidates = env::split_paths(&path).map(|folder| folder.join(program));
-    candidates.find(|file| file.is_file()).unwrap_or_else(|| program.to_owned())
+    let candidates = env::split_paths(&path).map(|folder| folder.join(program)).chain([program.to_owned()]);
+    candidates
+        .flat_map(|file| [with_suffix(&file), file])
+        .find(|file| file.is_file())
+        .unwrap_or_else(|| program.to_owned())
+}
+
+/// As Windows completes names.
+fn with_suffix(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(env::consts::EXE_SUFFIX);
+    name.into()
 }
 
 #[cfg(test)]
@@ -123,7 +144,8 @@ mod tests {
         let (one, same, other) = (file("one", "a"), file("same", "a"), file("other", "b"));
         assert_eq!(contents(&one), contents(&same));
         assert_ne!(contents(&one), contents(&other));
-        assert_eq!(contents(&folder.path().join("none")), "unread");
-        assert_ne!(contents(Path::new("sh")), "unread", "found as the system finds it");
+        assert_eq!(contents(&folder.path().join("none")), "file not read");
+        assert_eq!(contents(folder.path()), "file not read");
+        assert_ne!(contents(Path::new("sh")), "file not read", "found as the system finds it");
     }
 }

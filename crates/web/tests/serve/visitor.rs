@@ -90,8 +90,7 @@ pub async fn serve(wishes: Wishes) -> House {
                     pending().await
                 }
             })
-            .await
-            .unwrap();
+            .await;
     });
     House { address, end: Some((end, running)), runtime: Some(runtime) }
 }
