@@ -148,6 +148,7 @@ impl AlphaBeta {
                     None,
                     self.walk.evaluations.move_scores(),
                 )
+                && !(ply == 1 && self.walk.is_repeated(&after))
             {
                 best = best.max(raised);
                 continue;

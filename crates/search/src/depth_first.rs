@@ -111,10 +111,13 @@ impl Walk {
 
     /// The same, repetitions included: one of a position since the root, or the second one of the game before it.
     pub(crate) fn ruled(&self, position: &Position) -> Option<Value> {
-        self.ended(position).or_else(|| {
-            let (game, way) = self.path.split_at(self.root_at);
-            rules::is_repetition(position, way.iter().rev().copied(), game).then_some(0)
-        })
+        self.ended(position).or_else(|| self.is_repeated(position).then_some(0))
+    }
+
+    /// Has the position occurred since the root, or twice in the game before it?
+    pub(crate) fn is_repeated(&self, position: &Position) -> bool {
+        let (game, way) = self.path.split_at(self.root_at);
+        rules::is_repetition(position, way.iter().rev().copied(), game)
     }
 
     /// What the table has on a position. Near the fifty-move limit a position is another one at each clock.

@@ -215,7 +215,9 @@ impl Searcher {
         let Some(frame) = self.frames.get(parent) else { return (Opened::Known(-INFINITY, INFINITY), false) };
         let position = frame.position.after(edge.mv);
         let separator = child_separator_less(frame.separator, edge.cost.into());
-        let wish = if wish != Wish::Full && position.is_check() { Wish::Full } else { wish };
+        // However unlikely a reply is, the game is drawn if it is the third time; further down that is seen in time.
+        let may_draw = || frame.ply == 1 && self.is_repetition(root, parent, &position);
+        let wish = if wish != Wish::Full && (position.is_check() || may_draw()) { Wish::Full } else { wish };
         let depth = match wish {
             Wish::Skip => return (Opened::Known(separator, INFINITY), false),
             Wish::Full => frame.depth - PLY,

@@ -200,6 +200,21 @@ fn doubtful_work_waits_where_batches_bring_nothing() {
 }
 
 #[test]
+fn an_unlikely_reply_that_draws_is_seen() {
+    // After the knight has gone back again, the other one has only to do the same for the third time.
+    let mut game = Game::default();
+    for text in ["g1f3", "g8f6", "f3g1", "f6g8", "g1f3", "g8f6"] {
+        let mv = board::parse_uci(game.position(), text).unwrap();
+        game.play(mv);
+    }
+    for seed in (1..40).step_by(2) {
+        let lines = lines_of(&mut as_it_plays(seed, 8, 256), &game, 4);
+        let back = lines.iter().find(|line| to_uci(game.position(), line.pv[0]) == "f3g1").unwrap();
+        assert!(back.score.order() <= Score::Centipawns(0).order(), "seed {seed}: {:?}", back.score);
+    }
+}
+
+#[test]
 fn a_third_repetition_is_a_draw() {
     // Black can only be saved by repeating; White, a queen up, must not.
     let position = Position::from_fen("7k/8/8/8/8/8/2Q5/K7 w - - 0 1", CastlingMode::Standard).unwrap();
