@@ -8,6 +8,7 @@ use nets::{Calibration, HeadKind, Network};
 
 use crate::{
     AlphaBeta, Control, KBest, Limits, Minimax, Outcome, Puct, SearchInfo, Settings, endgame::Endgame,
+    lone_king::LoneKing,
 };
 
 /// Which search.
@@ -72,6 +73,11 @@ impl Algorithm {
         scores_moves: bool,
         settings: &Settings,
     ) -> Box<dyn Search> {
+        // The two that are as they were published know what their networks know.
+        let evaluator: Box<dyn Evaluator> = match self {
+            Self::KBestClassic | Self::Minimax => evaluator,
+            Self::KBest | Self::AlphaBeta | Self::Puct => Box::new(LoneKing(evaluator)),
+        };
         let search: Box<dyn Search> = match self {
             Self::KBest => Box::new(KBest::new(evaluator, calibration, settings)),
             Self::KBestClassic => Box::new(KBest::new(evaluator, calibration, settings).classic()),

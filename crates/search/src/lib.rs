@@ -10,6 +10,7 @@ mod evaluations;
 mod info;
 mod kbest;
 mod limits;
+mod lone_king;
 mod memory;
 mod minimax;
 #[cfg(test)]

@@ -1,0 +1,224 @@
+//! A king alone against men that can mate it. To a network all such positions are won alike, and a search that does not
+//! see the mate yet walks in circles until the game is drawn; here it is told which way leads there: the king to an edge
+//! or, with bishop and knight, to a corner of the bishop's colour, and the other king after it.
+//!
+//! Which positions, and the two ways, are those of Stockfish's classical endgames (`KXK` and `KBNK`); the numbers are ours.
+
+use eval::{Answered, Batch, EvalError, Evaluator};
+use nets::Squares;
+
+/// An evaluator whose values of such positions are ours.
+#[derive(Debug)]
+pub(crate) struct LoneKing<E>(pub(crate) E);
+
+impl<E: Evaluator> Evaluator for LoneKing<E> {
+    fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
+        self.0.submit(batch)
+    }
+
+    fn wait(&mut self) -> Result<Answered, EvalError> {
+        let mut answered = self.0.wait()?;
+        for (query, value) in answered.batch.queries.iter().zip(&mut answered.scores.values) {
+            if query.value
+                && let Some(known) = value_of(&query.squares)
+            {
+                *value = known as f32;
+            }
+        }
+        Ok(answered)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.0.in_flight()
+    }
+
+    fn preferred_batch(&self) -> usize {
+        self.0.preferred_batch()
+    }
+
+    fn largest_batch(&self) -> usize {
+        self.0.largest_batch()
+    }
+
+    fn preferred_in_flight(&self) -> usize {
+        self.0.preferred_in_flight()
+    }
+
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+}
+
+/// Centipawns of such a position, besides what men are worth: more than networks say where a pawn is left, too little to
+/// give a queen for the last one.
+const WON: i32 = 300;
+
+/// Centipawns of a pawn, knight, bishop, rook and queen.
+const WORTH: [i32; 5] = [60, 150, 160, 300, 600];
+
+/// Centipawns of a step towards the edge or between the kings, and of one towards the right corner: more than what a
+/// search takes for equal.
+const STEP: i32 = 20;
+const CORNER_STEP: i32 = 40;
+
+/// One side's men; squares as in [`Squares`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Men {
+    /// Pawns, knights, bishops, rooks, queens.
+    counts: [u8; 5],
+    /// Bishops on dark squares (as a1 is), and on light ones.
+    bishops: [u8; 2],
+    king: usize,
+}
+
+impl Men {
+    fn is_lone(&self) -> bool {
+        self.counts == [0; 5]
+    }
+
+    /// With queens, rooks or bishops of both colours an edge is enough.
+    fn mates_at_an_edge(&self) -> bool {
+        let [_, _, _, rooks, queens] = self.counts;
+        rooks + queens > 0 || self.bishops.iter().all(|&bishops| bishops > 0)
+    }
+
+    /// The colour of the corners where bishops and knights mate, 0 if it is dark.
+    fn mating_corner(&self) -> Option<usize> {
+        let colour = self.bishops.iter().position(|&bishops| bishops > 0)?;
+        (self.counts[1] > 0).then_some(colour)
+    }
+}
+
+/// The mover's men, and the other side's.
+fn men(squares: &Squares) -> [Men; 2] {
+    let mut men = [Men::default(); 2];
+    for (square, plane) in squares.active() {
+        // Planes: see `Squares`. 0 is an en-passant target; rooks that may castle have planes of their own.
+        let (side, role) = match plane {
+            1..=7 => (0, plane - 1),
+            8..=14 => (1, plane - 8),
+            _ => continue,
+        };
+        let own = &mut men[side];
+        match role {
+            5 => own.king = square,
+            6 => own.counts[3] += 1,
+            _ => own.counts[role] += 1,
+        }
+        if role == 2 {
+            own.bishops[(square / 8 + square % 8) % 2] += 1;
+        }
+    }
+    men
+}
+
+/// Centipawns for the mover where one side has nothing but its king and the other can force mate.
+fn value_of(squares: &Squares) -> Option<i32> {
+    match men(squares) {
+        [strong, weak] if weak.is_lone() => won(&strong, &weak),
+        [weak, strong] if weak.is_lone() => won(&strong, &weak).map(|value| -value),
+        _ => None,
+    }
+}
+
+/// What a position is worth to the side that has more than its king.
+fn won(strong: &Men, weak: &Men) -> Option<i32> {
+    let (rank, file) = ((weak.king / 8) as i32, (weak.king % 8) as i32);
+    let from_centre = |line: i32| if line < 4 { 3 - line } else { line - 4 };
+    let way = if strong.mates_at_an_edge() {
+        STEP * (from_centre(rank) + from_centre(file))
+    } else {
+        // From the diagonal between the wrong corners: 7 in a1 and h8, or in a8 and h1.
+        CORNER_STEP * if strong.mating_corner()? == 0 { (7 - rank - file).abs() } else { (rank - file).abs() }
+    };
+    let apart = (strong.king / 8).abs_diff(weak.king / 8).max((strong.king % 8).abs_diff(weak.king % 8));
+    let material: i32 = strong.counts.iter().zip(WORTH).map(|(&count, worth)| i32::from(count) * worth).sum();
+    Some(WON + material + way + STEP * (7 - apart as i32))
+}
+
+#[cfg(test)]
+mod tests {
+    use board::{CastlingMode, Game, Position};
+    use eval::Mock;
+    use nets::Calibration;
+
+    use super::*;
+    use crate::{Algorithm, Control, Limits, Search, Settings};
+
+    fn value(fen: &str) -> Option<i32> {
+        value_of(&Squares::of(&Position::from_fen(fen, CastlingMode::Standard).unwrap()))
+    }
+
+    #[test]
+    fn only_where_a_lone_king_can_be_mated() {
+        for fen in [
+            "8/8/8/3k4/8/8/8/KR6 w - - 0 1",
+            "8/8/8/3k4/8/8/8/KBB5 w - - 0 1",
+            "8/8/8/3k4/8/8/8/KBN5 w - - 0 1",
+            "8/8/8/3k4/8/8/P7/KQ6 w - - 0 1",
+            "4k3/8/8/8/8/8/8/R3K3 w Q - 0 1",
+        ] {
+            let mine = value(fen).unwrap();
+            assert!(mine > WON, "{fen}");
+            assert_eq!(value(&fen.replace(" w Q ", " b Q ").replace(" w ", " b ")), Some(-mine), "{fen}");
+        }
+        for fen in [
+            "8/8/8/3k4/8/8/8/KN6 w - - 0 1",
+            "8/8/8/3k4/8/8/8/KNN5 w - - 0 1",
+            "8/8/8/3k4/8/8/8/K1B1B3 w - - 0 1",
+            "8/8/8/3k4/8/8/P7/K7 w - - 0 1",
+            "8/8/8/3kp3/8/8/8/KR6 w - - 0 1",
+            "8/8/8/3k4/8/8/8/K7 w - - 0 1",
+        ] {
+            assert_eq!(value(fen), None, "{fen}");
+        }
+    }
+
+    #[test]
+    fn edges_corners_and_a_near_king_are_better() {
+        let pairs = [
+            // Edge; corner; the other king nearer.
+            ("8/8/K7/3k4/8/8/8/7R w - - 0 1", "3k4/8/K7/8/8/8/8/7R w - - 0 1"),
+            ("3k4/8/8/8/8/8/8/K6R w - - 0 1", "k7/8/8/8/8/8/8/K6R w - - 0 1"),
+            ("3k4/8/8/8/8/8/8/K6R w - - 0 1", "3k4/8/8/8/8/8/1K6/7R w - - 0 1"),
+            // A dark bishop wants a1 or h8, a light one a8 or h1.
+            ("k7/8/8/8/4K3/8/8/2B3N1 w - - 0 1", "7k/8/8/8/4K3/8/8/2B3N1 w - - 0 1"),
+            ("7k/8/8/8/4K3/8/8/1B4N1 w - - 0 1", "k7/8/8/8/4K3/8/8/1B4N1 w - - 0 1"),
+            // A pawn that becomes a queen.
+            ("8/3P4/8/8/8/2k5/8/K6R w - - 0 1", "3Q4/8/8/8/8/2k5/8/K6R w - - 0 1"),
+        ];
+        for (worse, better) in pairs {
+            assert!(value(worse) < value(better), "{worse} {better}");
+        }
+    }
+
+    /// Both sides by one search over a "network" that knows nothing; moves until mate.
+    fn moves_to_mate(fen: &str) -> Option<usize> {
+        let evaluator = Box::new(Mock::new(1));
+        let settings = Settings { batch: 1, hash_mib: 16, ..Settings::default() };
+        let mut search: Box<dyn Search> =
+            Algorithm::KBest.over(evaluator, &Calibration::default(), true, &settings);
+        let limits = Limits { nodes: Some(4000), ..Limits::default() };
+        let mut game = Game::new(Position::from_fen(fen, CastlingMode::Standard).unwrap());
+        for ply in 0..100 {
+            if game.position().legal_moves().is_empty() {
+                return game.position().is_check().then_some(ply / 2);
+            }
+            let outcome = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
+            game.play(outcome.best.unwrap());
+        }
+        None
+    }
+
+    #[test]
+    fn elementary_mates_are_found_whatever_the_network_thinks() {
+        for fen in [
+            "8/8/8/3k4/8/8/8/K5Q1 w - - 0 1",
+            "8/8/8/3k4/8/8/8/K6R w - - 0 1",
+            "8/8/8/3k4/8/8/8/KBB5 w - - 0 1",
+            "3k4/8/3K4/8/8/8/8/2BN4 w - - 0 1",
+        ] {
+            assert!(moves_to_mate(fen).is_some(), "{fen}");
+        }
+    }
+}
