@@ -32,7 +32,8 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Games to annotate; needs --out.
-    #[arg(value_name = "FILE", requires = "out", conflicts_with_all = ["fen", "moves", "chess960", "mate", "infinite", "ascii"])]
+    #[arg(value_name = "FILE", requires = "out",
+          conflicts_with_all = ["fen", "moves", "chess960", "mate", "infinite", "ascii"])]
     games: Vec<PathBuf>,
     #[command(flatten)]
     files: files::FileArgs,

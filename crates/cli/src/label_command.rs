@@ -13,7 +13,7 @@ use uci::client::EngineSpec;
 
 use crate::{
     interrupt::{self, Interrupted},
-    match_command::players::engine,
+    match_command::{players::engine, program::on_path},
     progress_line::{ProgressLine, ending},
 };
 
@@ -99,11 +99,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 /// The `stockfish` of the path, or where Debian puts it.
 pub fn installed_stockfish() -> anyhow::Result<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain([PathBuf::from("/usr/games"), PathBuf::from("/usr/local/bin")])
-        .map(|folder| folder.join("stockfish"))
-        .find(|program| program.is_file())
+    on_path(Path::new("stockfish"), &["/usr/games", "/usr/local/bin"])
         .context("stockfish is not installed; install it or name an engine with --engine")
 }
 

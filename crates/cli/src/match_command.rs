@@ -29,9 +29,10 @@ use view::View;
 
 /// Play a match between UCI engines, networks and settings.
 ///
-/// A player is `PROGRAM [ARGUMENT...][; OPTION=VALUE]...`, with double quotes around what has blanks in it. The program `self` is this one as a UCI engine; `internal` is
-/// the network in this program and `FILE.safetensors` another one, both searched inside this process. The options `name`
-/// and one of `nodes`, `movetime`, `depth`, `clock` are ours, all others the engine's. Examples: --engine self
+/// A player is `PROGRAM [ARGUMENT...][; OPTION=VALUE]...`, with double quotes around what has blanks in it. The program
+/// `self` is this one as a UCI engine; `internal` is the network in this program and `FILE.safetensors` another one, both
+/// searched inside this process. The options `name` and one of `nodes`, `movetime`, `depth`, `clock` are ours, all others
+/// the engine's. Examples: --engine self
 /// --engine 'stockfish; UCI_LimitStrength=true; UCI_Elo=1350; name=level 1350'; --compare a.safetensors b.safetensors
 /// --nodes 1000; --compare internal 'internal; Batch=1' --movetime 100ms
 #[derive(Debug, clap::Args)]

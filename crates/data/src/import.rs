@@ -372,7 +372,10 @@ impl<'a> Shards<'a> {
 }
 
 /// Size and SHA-256 of a file.
-pub(crate) fn hash_file(path: &Path) -> Result<(u64, String), DataError> {
+///
+/// # Errors
+/// It cannot be read.
+pub fn hash_file(path: &Path) -> Result<(u64, String), DataError> {
     let mut file = std::fs::File::open(path).map_err(DataError::io("open", path))?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 18];

@@ -95,6 +95,12 @@ impl Squares {
             .map(|(square, &class)| (square, usize::from(class) - 1))
     }
 
+    /// The pieces: square, role from 0 for pawn to 5 for king, and whether it is the mover's; squares ascending.
+    pub fn pieces(&self) -> impl Iterator<Item = (usize, usize, bool)> + '_ {
+        let piece = |(square, &class)| class_piece(class).map(|(role, own)| (square, role, own));
+        self.0.iter().enumerate().filter_map(piece)
+    }
+
     /// Rebuilds the position with the given side to move, or `None` if these squares are no legal position. Move
     /// counters start at zero and one; castling is read as Chess960 when a rook stands where it would not in
     /// standard chess.

@@ -2,7 +2,8 @@
 //! see the mate yet walks in circles until the game is drawn; here it is told which way leads there: the king to an edge
 //! or, with bishop and knight, to a corner of the bishop's colour, and the other king after it.
 //!
-//! Which positions, and the two ways, are those of Stockfish's classical endgames (`KXK` and `KBNK`); the numbers are ours.
+//! Which positions, and the two ways, are those of Stockfish's classical endgames (`KXK` and `KBNK`); the numbers are
+//! ours.
 
 use eval::{Answered, Batch, EvalError, Evaluator};
 use nets::Squares;
@@ -91,22 +92,16 @@ impl Men {
 
 /// The mover's men, and the other side's.
 fn men(squares: &Squares) -> [Men; 2] {
+    const BISHOP: usize = 2;
     let mut men = [Men::default(); 2];
-    for (square, plane) in squares.active() {
-        // Planes: see `Squares`. 0 is an en-passant target; rooks that may castle have planes of their own.
-        let (side, role) = match plane {
-            1..=7 => (0, plane - 1),
-            8..=14 => (1, plane - 8),
-            _ => continue,
-        };
-        let own = &mut men[side];
-        match role {
-            5 => own.king = square,
-            6 => own.counts[3] += 1,
-            _ => own.counts[role] += 1,
+    for (square, role, own) in squares.pieces() {
+        let side = &mut men[usize::from(!own)];
+        match side.counts.get_mut(role) {
+            Some(count) => *count += 1,
+            None => side.king = square,
         }
-        if role == 2 {
-            own.bishops[(square / 8 + square % 8) % 2] += 1;
+        if role == BISHOP {
+            side.bishops[(square / 8 + square % 8) % 2] += 1;
         }
     }
     men

@@ -33,7 +33,8 @@ pub struct Outcome {
     pub folder: PathBuf,
     /// The exported network; none for an interrupted run.
     pub network: Option<PathBuf>,
-    /// The last validation, on as many held-out positions as `validation.final_positions` says; empty for an interrupted run.
+    /// The last validation, on as many held-out positions as `validation.final_positions` says; empty for an interrupted
+    /// run.
     pub measures: Vec<Measures>,
 }
 

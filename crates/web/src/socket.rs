@@ -93,22 +93,19 @@ pub async fn connect(
     let Some(Extension(Visitor(visitor))) = visitor else {
         return plain(StatusCode::FORBIDDEN, "Open the page first.");
     };
-    let seats = app.seats.take(&visitor);
-    let turned_away = Arc::clone(&app.turned_away).try_acquire_owned();
-    if seats.is_err() && turned_away.is_err() {
-        return plain(StatusCode::TOO_MANY_REQUESTS, "Too many pages are open.");
+    let upgrade = upgrade.max_message_size(LONGEST_MESSAGE).max_frame_size(LONGEST_MESSAGE);
+    let why = match app.seats.take(&visitor) {
+        Ok(seats) => return upgrade.on_upgrade(|socket| Page::new(app, visitor, seats).serve(socket)),
+        Err(why) => why,
+    };
+    // Only of a connection that was opened do browsers tell the page why it was closed.
+    match Arc::clone(&app.turned_away).try_acquire_owned() {
+        Ok(place) => upgrade.on_upgrade(async move |socket| {
+            close(socket, close_code::AGAIN, why).await;
+            drop(place);
+        }),
+        Err(_) => plain(StatusCode::TOO_MANY_REQUESTS, why),
     }
-    let turned_away = turned_away.ok().filter(|_| seats.is_err());
-    upgrade.max_message_size(LONGEST_MESSAGE).max_frame_size(LONGEST_MESSAGE).on_upgrade(
-        async move |socket| match seats {
-            Ok(seats) => Page::new(app, visitor, seats).serve(socket).await,
-            // Only of a connection that was opened do browsers tell the page why it was closed.
-            Err(why) => {
-                close(socket, close_code::AGAIN, why).await;
-                drop(turned_away);
-            }
-        },
-    )
 }
 
 /// Counts messages.

@@ -3,13 +3,10 @@
 
 use std::{
     env,
-    fs::File,
-    io::{self, Read},
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, ensure};
-use sha2::{Digest, Sha256};
 
 /// This program as a UCI engine.
 const SELF: &str = "self";
@@ -75,33 +72,20 @@ pub fn own() -> anyhow::Result<PathBuf> {
 /// What tells one build of a program from another: the beginning of the SHA-256 of its file, which is looked for as the
 /// system does. Not what the program starts or reads. Of no file it says so: starting it will tell why.
 pub fn contents(program: &Path) -> String {
-    let hash = || -> io::Result<String> {
-        let path = found(program);
-        // A device has no end.
-        if !path.is_file() {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        let (mut file, mut hasher, mut buffer) = (File::open(path)?, Sha256::new(), vec![0; 1 << 18]);
-        loop {
-            match file.read(&mut buffer)? {
-                0 => break,
-                length => hasher.update(&buffer[..length]),
-            }
-        }
-        Ok(hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
-    };
-    hash().map_or_else(|_| "file not read".to_owned(), |hash| format!("file {hash}"))
+    let bare = program.components().count() == 1;
+    let path = if bare { on_path(program, &[]) } else { None };
+    let path = path.unwrap_or_else(|| program.to_owned());
+    // A device has no end.
+    let hash = if path.is_file() { data::hash_file(&path).ok() } else { None };
+    hash.map_or_else(|| "file not read".to_owned(), |(_, hash)| format!("file {}", &hash[..16]))
 }
 
-/// A bare name is in one of the folders of `PATH`.
-fn found(program: &Path) -> PathBuf {
-    let bare = program.components().count() == 1;
-    let path = env::var_os("PATH").filter(|_| bare).unwrap_or_default();
-    let candidates = env::split_paths(&path).map(|folder| folder.join(program)).chain([program.to_owned()]);
-    candidates
-        .flat_map(|file| [with_suffix(&file), file])
-        .find(|file| file.is_file())
-        .unwrap_or_else(|| program.to_owned())
+/// The file of a program in the folders of `PATH`, then in these.
+pub fn on_path(name: &Path, more: &[&str]) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain(more.iter().map(PathBuf::from));
+    let mut files = folders.map(|folder| folder.join(name)).flat_map(|file| [with_suffix(&file), file]);
+    files.find(|file| file.is_file())
 }
 
 /// As Windows completes names.
