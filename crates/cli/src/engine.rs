@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use board::Tablebases;
 use eval::{
-    Cached, Devices, Evaluator, Precision, Shared,
+    Cached, Devices, Evaluator, Precision, ScoreMemory, Shared,
     cpu::{CpuOptions, CpuPath},
 };
 use nets::{Network, System};
@@ -184,6 +184,14 @@ pub fn evaluator(network: &Arc<Network>, options: &Options) -> anyhow::Result<Bo
 /// # Errors
 /// The network cannot be used.
 pub fn build(options: &Options) -> anyhow::Result<Built> {
+    build_beside(options, None)
+}
+
+/// A search for these options, which has a memory of evaluations together with others.
+///
+/// # Errors
+/// The network cannot be used.
+pub fn build_beside(options: &Options, memory: Option<&ScoreMemory>) -> anyhow::Result<Built> {
     let (network, system) = choose(options)?;
     let network = Arc::new(network);
     if system == System::ConvChess {
@@ -197,8 +205,11 @@ pub fn build(options: &Options) -> anyhow::Result<Built> {
         let search = Box::new(ConvChess::new(network, cpu_options(options), &options.settings)?);
         return Ok(Built { search, description });
     }
-    let evaluator = evaluator(&network, options)?;
+    let mut evaluator = evaluator(&network, options)?;
     let description = evaluator.describe();
+    if let Some(memory) = memory {
+        evaluator = Box::new(Cached::over(evaluator, memory));
+    }
     let search = algorithm(options, &network).build(evaluator, &network, &options.settings);
     Ok(Built { search, description })
 }
@@ -230,10 +241,12 @@ impl SharedEngine {
         let cpu = CpuOptions { threads: 1, ..cpu_options(options) };
         let devices = options.devices.found();
         let evaluators = if devices.is_cpu() { options.threads } else { 1 };
-        let first = Cached::new(devices.evaluator(&network, cpu)?, MEMORY);
-        let more = (1..evaluators)
-            .map(|_| Ok(Box::new(first.beside(devices.evaluator(&network, cpu)?)) as Box<_>))
-            .collect::<anyhow::Result<Vec<Box<dyn Evaluator>>>>()?;
+        let memory = ScoreMemory::new(MEMORY);
+        let evaluator = || -> anyhow::Result<Box<dyn Evaluator>> {
+            Ok(Box::new(Cached::over(devices.evaluator(&network, cpu)?, &memory)))
+        };
+        let first = evaluator()?;
+        let more = (1..evaluators).map(|_| evaluator()).collect::<anyhow::Result<Vec<_>>>()?;
         let algorithm = algorithm(options, &network);
         let given = [
             (algorithm != Algorithm::of(&network)).then(|| format!(", search {}", algorithm.name())),
@@ -243,7 +256,7 @@ impl SharedEngine {
         ];
         let given: String = given.into_iter().flatten().collect();
         Ok(Self {
-            shared: Shared::new(Box::new(first), more),
+            shared: Shared::new(first, more),
             algorithm,
             tables: options.settings.tables.clone(),
             name: format!(

@@ -24,7 +24,7 @@ use crate::{
     analyze::duration,
     interrupt::{self, Interrupted},
 };
-use players::{LimitArgs, is_internal, player};
+use players::{LimitArgs, Memories, is_internal, player};
 use view::View;
 
 /// Play a match between UCI engines, networks and settings.
@@ -121,7 +121,8 @@ impl Args {
         }
         let texts = if self.compare.is_empty() { &self.engine } else { &self.compare };
         ensure!(texts.len() >= 2, "a match needs --engine twice");
-        texts.iter().map(|text| player(text, limit, self.system)).collect()
+        let mut memories = Memories::default();
+        texts.iter().map(|text| player(text, limit, self.system, &mut memories)).collect()
     }
 
     fn sprt(&self, players: usize) -> anyhow::Result<Option<SprtRun>> {

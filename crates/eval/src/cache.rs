@@ -30,7 +30,7 @@ pub struct CacheCounts {
 #[derive(Debug)]
 pub struct Cached<E> {
     inner: E,
-    tables: Arc<Mutex<Tables>>,
+    memory: ScoreMemory,
     pending: VecDeque<Pending>,
     /// Where in the inner batch a hash was asked for first, and last with moves; only used within `submit`.
     asked: HashMap<u64, (usize, usize)>,
@@ -38,7 +38,11 @@ pub struct Cached<E> {
     spare: Vec<Batch>,
 }
 
-/// What several evaluators of one network can remember together.
+/// Scores in fixed memory, which evaluators of one network and number format can have together: a clone is the same
+/// memory.
+#[derive(Clone, Debug)]
+pub struct ScoreMemory(Arc<Mutex<Tables>>);
+
 #[derive(Debug)]
 struct Tables {
     values: ValueTable,
@@ -69,51 +73,51 @@ struct Open {
 
 const MEBIBYTE: usize = 1 << 20;
 
-impl<E: Evaluator> Cached<E> {
-    /// A cache of at most `mebibytes` over `inner`; 0 remembers nothing beyond a batch. One third of the memory holds
-    /// values, two thirds move scores.
+impl ScoreMemory {
+    /// At most `mebibytes`, of which one third holds values, two thirds move scores; 0 remembers nothing beyond a batch.
     #[must_use]
-    pub fn new(inner: E, mebibytes: usize) -> Self {
+    pub fn new(mebibytes: usize) -> Self {
         let bytes = mebibytes.saturating_mul(MEBIBYTE);
-        let tables = Tables {
+        Self(Arc::new(Mutex::new(Tables {
             values: ValueTable::new(bytes / 3),
             moves: MoveTable::new(bytes / 3 * 2),
             counts: CacheCounts::default(),
-        };
-        Self::over(inner, Arc::new(Mutex::new(tables)))
+        })))
     }
 
-    /// A cache over another evaluator of the same network and format, with the memory of this one.
-    #[must_use]
-    pub fn beside(&self, inner: E) -> Self {
-        Self::over(inner, Arc::clone(&self.tables))
-    }
-
-    fn over(inner: E, tables: Arc<Mutex<Tables>>) -> Self {
-        Self { inner, tables, pending: VecDeque::new(), asked: HashMap::new(), spare: Vec::new() }
-    }
-
-    fn tables(&self) -> MutexGuard<'_, Tables> {
-        // Tables are never left half changed.
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The evaluator behind the cache.
-    pub fn inner(&self) -> &E {
-        &self.inner
-    }
-
-    /// Hits and misses since the beginning or [`Cached::clear`].
+    /// Hits and misses since the beginning.
     #[must_use]
     pub fn counts(&self) -> CacheCounts {
         self.tables().counts
     }
 
-    /// How full the fuller of the two tables is, in per mille.
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        // Tables are never left half changed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<E: Evaluator> Cached<E> {
+    /// A cache over `inner` with a memory of its own, of at most `mebibytes`.
     #[must_use]
-    pub fn fill(&self) -> u32 {
-        let tables = self.tables();
-        tables.values.fill().max(tables.moves.fill())
+    pub fn new(inner: E, mebibytes: usize) -> Self {
+        Self::over(inner, &ScoreMemory::new(mebibytes))
+    }
+
+    /// A cache over `inner` with a memory that others of its network and number format may have too.
+    #[must_use]
+    pub fn over(inner: E, memory: &ScoreMemory) -> Self {
+        Self {
+            inner,
+            memory: memory.clone(),
+            pending: VecDeque::new(),
+            asked: HashMap::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.memory.tables()
     }
 
     /// Bytes that the tables hold.
@@ -121,14 +125,6 @@ impl<E: Evaluator> Cached<E> {
     pub fn bytes(&self) -> usize {
         let tables = self.tables();
         tables.values.bytes() + tables.moves.bytes()
-    }
-
-    /// Forgets all scores and counts. Batches in flight are not touched.
-    pub fn clear(&mut self) {
-        let mut tables = self.tables();
-        tables.values.clear();
-        tables.moves.clear();
-        tables.counts = CacheCounts::default();
     }
 
     /// Looks a query up; what is unknown is added to the inner batch, once a position.
@@ -219,7 +215,7 @@ impl<E: Evaluator> Evaluator for Cached<E> {
         inner.clear();
         self.asked.clear();
         let mut open = Vec::new();
-        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tables = self.memory.tables();
         for query in 0..batch.len() {
             let asked = &mut self.asked;
             open.extend(Self::look_up(asked, &mut tables, &batch, query, &mut scores, &mut inner));
@@ -338,7 +334,7 @@ mod tests {
         assert_eq!((cached.inner.values, cached.inner.moves), (1, moves.len() + 3));
         assert!(cached.evaluate(batch).unwrap().scores == expected);
         assert_eq!((cached.inner.values, cached.inner.moves), (1, moves.len() + 3));
-        let counts = cached.counts();
+        let counts = cached.memory.counts();
         assert_eq!(
             (counts.value_hits, counts.value_misses, counts.move_hits, counts.move_misses),
             (3, 3, 3, 3)
@@ -382,24 +378,12 @@ mod tests {
     #[test]
     fn a_memory_can_be_had_together() {
         let mut one = cached(1);
-        let mut other = one.beside(Counting { mock: Mock::new(1), values: 0, moves: 0, queries: 0 });
+        let counting = Counting { mock: Mock::new(1), values: 0, moves: 0, queries: 0 };
+        let mut other = Cached::over(counting, &one.memory);
         let mut batch = Batch::default();
         batch.push(&Position::default(), true, &Position::default().legal_moves());
         let first = one.evaluate(batch.clone()).unwrap().scores;
         assert!(other.evaluate(batch).unwrap().scores == first);
         assert_eq!((one.inner.queries, other.inner.queries), (1, 0));
-    }
-
-    #[test]
-    fn clearing_forgets() {
-        let mut cached = cached(1);
-        let mut batch = Batch::default();
-        batch.push(&Position::default(), true, &[]);
-        for _ in 0..2 {
-            cached.evaluate(batch.clone()).unwrap();
-        }
-        cached.clear();
-        cached.evaluate(batch).unwrap();
-        assert_eq!(cached.inner.values, 2);
     }
 }

@@ -1,9 +1,9 @@
 //! Batches of positions in, scores out.
 //!
 //! An [`Evaluator`] knows nothing of searches: it takes a [`Batch`] of questions (what is this position worth? what is
-//! each of these moves worth?), answers in centipawns (moves, where the network has a policy, in logarithms of chances), and lets several batches be in flight so that the asking side
-//! works while the device does. [`Cached`] remembers, [`Shared`] lets many searches use the same evaluators; [`Mock`]
-//! answers from a hash of the position.
+//! each of these moves worth?), answers in centipawns (moves, where the network has a policy, in logarithms of chances),
+//! and lets several batches be in flight so that the asking side works while the device does. [`Cached`] remembers,
+//! [`Shared`] lets many searches use the same evaluators; [`Mock`] answers from a hash of the position.
 
 mod batch;
 mod cache;
@@ -20,7 +20,7 @@ mod shared;
 mod store;
 
 pub use batch::{Answered, Batch, Query, Scores};
-pub use cache::{CacheCounts, Cached};
+pub use cache::{CacheCounts, Cached, ScoreMemory};
 pub use device::{DeviceName, Devices};
 pub use error::EvalError;
 pub use mock::Mock;

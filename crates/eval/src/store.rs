@@ -18,14 +18,13 @@ struct Entry {
 pub(crate) struct ValueTable {
     entries: Vec<Entry>,
     stamp: u32,
-    used: usize,
 }
 
 impl ValueTable {
     /// A table of at most `bytes`.
     pub fn new(bytes: usize) -> Self {
         let entries = bytes / size_of::<Entry>() / WAYS * WAYS;
-        Self { entries: vec![Entry::default(); entries], stamp: 0, used: 0 }
+        Self { entries: vec![Entry::default(); entries], stamp: 0 }
     }
 
     pub fn bytes(&self) -> usize {
@@ -47,18 +46,7 @@ impl ValueTable {
         let same = ways.iter().position(|entry| entry.hash == hash && entry.stamp != 0);
         let oldest = ways.iter().enumerate().min_by_key(|(_, entry)| entry.stamp).map_or(0, |(way, _)| way);
         let way = &mut ways[same.unwrap_or(oldest)];
-        self.used += usize::from(way.stamp == 0);
         *way = Entry { hash, value, stamp: self.stamp };
-    }
-
-    /// Entries in use, in per mille.
-    pub fn fill(&self) -> u32 {
-        (self.used * 1000).checked_div(self.entries.len()).unwrap_or(0) as u32
-    }
-
-    pub fn clear(&mut self) {
-        self.entries.fill(Entry::default());
-        self.used = 0;
     }
 }
 
@@ -108,17 +96,6 @@ impl MoveTable {
 
     pub fn bytes(&self) -> usize {
         self.index.len() * size_of::<u64>() + self.ring.len() * size_of::<u32>()
-    }
-
-    /// Words of the ring in use, in per mille.
-    pub fn fill(&self) -> u32 {
-        let used = self.end.min(self.ring.len() as u64);
-        (used * 1000).checked_div(self.ring.len() as u64).unwrap_or(0) as u32
-    }
-
-    pub fn clear(&mut self) {
-        self.index.fill(0);
-        self.end = 0;
     }
 
     fn slots(&self, hash: u64) -> Option<std::ops::Range<usize>> {
@@ -205,12 +182,9 @@ mod tests {
             table.insert(hash(n), n as f32);
             assert_eq!(table.get(hash(n)), Some(n as f32));
         }
-        assert_eq!(table.fill(), 1000);
         let kept = (0..50_000).filter(|&n| table.get(hash(n)).is_some()).count();
         assert_eq!(kept, 64 * 1024 / 16);
         assert!((0..50_000).all(|n| table.get(hash(n)).is_none_or(|value| value == n as f32)));
-        table.clear();
-        assert_eq!(table.get(hash(49_999)), None);
     }
 
     #[test]
@@ -241,7 +215,7 @@ mod tests {
         let (mut values, mut moves) = (ValueTable::new(0), MoveTable::new(0));
         values.insert(1, 1.0);
         moves.insert(1, &[1], &[1.0]);
-        assert_eq!((values.get(1), values.fill(), moves.fill()), (None, 0, 0));
+        assert_eq!(values.get(1), None);
         assert!(!moves.get(1, &[1], &mut [0.0]));
     }
 }

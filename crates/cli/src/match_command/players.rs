@@ -1,16 +1,17 @@
 //! Players from text: another program, this program, or a network searched inside this process; and limits.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail, ensure};
 use arena::{PlayerKind, PlayerSpec, SearchFactory, TimeControl};
+use eval::ScoreMemory;
 use nets::System;
 use uci::{Options, client::EngineSpec};
 
 use super::program;
 use crate::{
     analyze::duration,
-    engine::{EngineArgs, build, choose},
+    engine::{EngineArgs, build_beside, choose},
 };
 
 /// The network in the program, searched in this process.
@@ -97,12 +98,36 @@ fn owned(options: &[(&str, &str)]) -> Vec<(String, String)> {
     options.iter().map(|(option, value)| ((*option).to_owned(), (*value).to_owned())).collect()
 }
 
+/// What the searches in this process have evaluated, by network, device and number format.
+///
+/// Opponents look at much the same positions. Where a search is limited by what it counts, one that is known already
+/// counts as well, so the games are the same and only take less time; where it is limited by time, nobody is given any.
+#[derive(Debug, Default)]
+pub struct Memories(HashMap<String, ScoreMemory>);
+
+impl Memories {
+    /// In MiB: what both players of two games at once evaluate in a few moves.
+    const SIZE: usize = 128;
+
+    fn of(&mut self, network: &str, options: &Options) -> &ScoreMemory {
+        let Options { devices, path, precision, .. } = options;
+        self.0
+            .entry(format!("{network} {devices:?} {path:?} {precision:?}"))
+            .or_insert_with(|| ScoreMemory::new(Self::SIZE))
+    }
+}
+
 /// Reads `PLAYER[; OPTION=VALUE]...`; `limit` is for players that name none, `system` for searches in this process that
 /// name none.
 ///
 /// # Errors
 /// The text names no player or no limit, an option is malformed, or a network cannot be used.
-pub fn player(text: &str, limit: Option<TimeControl>, system: Option<System>) -> anyhow::Result<PlayerSpec> {
+pub fn player(
+    text: &str,
+    limit: Option<TimeControl>,
+    system: Option<System>,
+    memories: &mut Memories,
+) -> anyhow::Result<PlayerSpec> {
     let (program, described) = parts(text)?;
     let (mut name, mut control) = (None, limit);
     let mut options: Vec<(&str, &str)> = Vec::new();
@@ -137,11 +162,13 @@ pub fn player(text: &str, limit: Option<TimeControl>, system: Option<System>) ->
     let shown: Vec<String> = options.iter().map(|(option, value)| format!("{option}={value}")).collect();
     let shown = shown.join(" ");
     let (kind, called, identity) = if is_internal(network) {
-        let (factory, fingerprint) = in_process(network, &options).with_context(|| format!("`{text}`"))?;
+        let memories = matches!(control, TimeControl::Nodes(_) | TimeControl::Depth(_)).then_some(memories);
+        let (factory, found) =
+            in_process(network, &options, memories).with_context(|| format!("`{text}`"))?;
         let stem = Path::new(network).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let called = format!("{stem} {shown}").trim().to_owned();
         let ours = program::contents(&program::own()?);
-        (PlayerKind::Search(factory), Some(called), format!("{network} {fingerprint}, this program ({ours})"))
+        (PlayerKind::Search(factory), Some(called), format!("{network} {found}, this program ({ours})"))
     } else {
         let spec = program_with(program, owned(&options))?;
         let identity = format!("{program} ({})", program::contents(&spec.program));
@@ -167,8 +194,13 @@ fn program_with(program: &str, options: Vec<(String, String)>) -> anyhow::Result
     Ok(EngineSpec { program, arguments, options, name: None })
 }
 
-/// A search over a network with the options of our UCI engine, and the network's fingerprint.
-fn in_process(program: &str, options: &[(&str, &str)]) -> anyhow::Result<(SearchFactory, String)> {
+/// A search over a network with the options of our UCI engine, and what tells the network from others: its fingerprint,
+/// and for calibration and ranges its file.
+fn in_process(
+    program: &str,
+    options: &[(&str, &str)],
+    memories: Option<&mut Memories>,
+) -> anyhow::Result<(SearchFactory, String)> {
     let defaults = EngineArgs { hash: Some(HASH), ..EngineArgs::default() };
     let mut settings: Options = defaults.options(1)?;
     if program != INTERNAL {
@@ -183,17 +215,28 @@ fn in_process(program: &str, options: &[(&str, &str)]) -> anyhow::Result<(Search
     );
     // A mistake here should not wait for a game.
     let (network, _) = choose(&settings)?;
-    let factory: SearchFactory = Arc::new(move || match build(&settings) {
+    let file = settings.network.as_deref().map(|path| format!(", {}", program::contents(path)));
+    let found = network.fingerprint() + &file.unwrap_or_default();
+    let memory = memories.map(|memories| memories.of(&found, &settings).clone());
+    let factory: SearchFactory = Arc::new(move || match build_beside(&settings, memory.as_ref()) {
         Ok(built) => Ok(built.search),
         Err(error) => Err(format!("{error:#}")),
     });
-    Ok((factory, network.fingerprint()))
+    Ok((factory, found))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::path::PathBuf;
+
+    use board::Game;
+    use search::{Control, Limits, Outcome};
+
+    use super::*;
+
+    fn player(text: &str, limit: Option<TimeControl>, system: Option<System>) -> anyhow::Result<PlayerSpec> {
+        super::player(text, limit, system, &mut Memories::default())
+    }
 
     #[test]
     fn engines_from_text() {
@@ -246,6 +289,55 @@ mod tests {
         assert_ne!(network(&embedded), network(&other), "a match goes on with the same networks only");
         assert!(player("internal; Batch=x", Some(TimeControl::Nodes(10)), None).is_err());
         assert!(player("internal; Contempt=1", Some(TimeControl::Nodes(10)), None).is_err());
+    }
+
+    #[test]
+    fn a_network_is_its_calibration_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = |name: &str| folder.path().join(name).display().to_string();
+        let mut network = crate::engine::embedded(System::BatchFirst).unwrap();
+        let identity = |name| player(name, Some(TimeControl::Nodes(10)), None).unwrap().identity;
+        let [one, other] = [text("one.safetensors"), text("other.safetensors")];
+        network.save(Path::new(&one)).unwrap();
+        let before = identity(&one);
+        network.calibration = nets::Calibration::default();
+        network.save(Path::new(&one)).unwrap();
+        network.save(Path::new(&other)).unwrap();
+        assert_ne!(identity(&one), before);
+        let of_file = |identity: &str| identity.split(", ").nth(1).map(str::to_owned);
+        assert_eq!(of_file(&identity(&one)), of_file(&identity(&other)));
+    }
+
+    #[test]
+    fn what_others_have_evaluated_counts_as_if_it_were_new() {
+        let mut memories = Memories::default();
+        let think = |text: &str, memories: &mut Memories| -> Outcome {
+            let spec = super::player(text, Some(TimeControl::Nodes(300)), None, memories).unwrap();
+            let PlayerKind::Search(factory) = spec.kind else { panic!("a search in this process") };
+            let limits = Limits { nodes: Some(300), ..Limits::default() };
+            factory().unwrap().search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap()
+        };
+        let misses = |memories: &Memories| -> u64 {
+            memories.0.values().map(|memory| memory.counts().value_misses).sum()
+        };
+        think("internal; Search=puct; Batch=8; Hash=1; Threads=1", &mut memories);
+        let both = think("internal; Batch=8; Hash=1; Threads=1", &mut memories);
+        assert!((301..600).contains(&misses(&memories)), "{}", misses(&memories));
+        let known = think("internal; Batch=8; Hash=1; Threads=1", &mut memories);
+        let alone = think("internal; Batch=8; Hash=1; Threads=1", &mut Memories::default());
+        let said = |outcome: &Outcome| {
+            let lines = outcome.lines.iter().map(|line| (line.depth, line.score, line.pv.clone()));
+            (outcome.best, outcome.nodes, lines.collect::<Vec<_>>())
+        };
+        assert_eq!(said(&both), said(&alone));
+        assert_eq!(said(&known), said(&alone));
+        assert_eq!(memories.0.len(), 1);
+        think("internal; Precision=f32; Hash=1", &mut memories);
+        assert_eq!(memories.0.len(), 2, "other numbers");
+        let timed = Some(TimeControl::MoveTime(Duration::from_millis(5)));
+        let mut memories = Memories::default();
+        super::player("internal; Hash=1", timed, None, &mut memories).unwrap();
+        assert!(memories.0.is_empty(), "time is the players' own");
     }
 
     #[test]
