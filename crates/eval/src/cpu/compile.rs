@@ -7,7 +7,9 @@ use super::{
     input::InputTable,
     layout::{BLOCK, Layout},
     memory::{Element, Lines},
+    moments::Moments,
     plan::{HeadPlan, Last, Plan, Product, Residual, Rows, Sampled, Step, Steps},
+    rounding::in_units,
 };
 use crate::{
     EvalError,
@@ -24,6 +26,8 @@ struct Place {
     positions: Vec<usize>,
     /// What a stored unit is worth; 1 unless quantised.
     unit: f32,
+    /// One a channel.
+    moments: Vec<Moments>,
 }
 
 struct Compiler<'a> {
@@ -162,6 +166,21 @@ impl Compiler<'_> {
         Ok(if largest > 0.0 { largest / E::LARGEST } else { 1.0 })
     }
 
+    /// What a layer's norm leaves before the activation, if it has one.
+    fn moments_of_norm(
+        &self,
+        name: &str,
+        norm: bool,
+        channels: usize,
+    ) -> Result<Option<Vec<Moments>>, EvalError> {
+        if !norm {
+            return Ok(None);
+        }
+        let part = |part: &str| tensor(self.network, &format!("{name}.norm.{part}"));
+        let (scale, shift) = (part("scale")?, part("shift")?);
+        Ok(Some((0..channels).map(|channel| Moments::of_norm(scale[channel], shift[channel])).collect()))
+    }
+
     /// Compiles layers that run one after the other. `last_reach`: what the layer after them looks at.
     fn steps<E: Element>(
         &mut self,
@@ -213,6 +232,7 @@ impl Compiler<'_> {
                 let mut place = self.same_unit(Operation::AppendMean, input, layout, steps);
                 let averages: Vec<usize> = place.positions.iter().map(|at| at + blocks * BLOCK).collect();
                 place.positions.extend(averages);
+                place.moments.extend_from_within(..);
                 Ok(place)
             }
         }
@@ -263,7 +283,11 @@ impl Compiler<'_> {
         let layout = Layout::new(8, table.width(), reach);
         let output = self.buffer(&layout, None);
         steps.push(Step::Input { table, output, store: layout.store() });
-        let place = Place { buffer: output, layout, positions, unit };
+        let before = self.moments_of_norm(name, *norm, channels)?.unwrap_or_default();
+        let mut moments: Vec<Moments> = before.into_iter().map(Moments::above_zero).collect();
+        // Without a norm nothing is known of them.
+        moments.resize(channels, Moments::default());
+        let place = Place { buffer: output, layout, positions, unit, moments };
         if matches!(activation, Activation::Identity | Activation::Relu) {
             return Ok(place);
         }
@@ -333,7 +357,9 @@ impl Compiler<'_> {
             store: layout.store(),
             to: layout.clone(),
         }));
-        Ok(Place { buffer: output, layout, positions: place.positions, unit })
+        let sums = input.moments.iter().zip(&place.moments).map(|(one, other)| one.plus(*other));
+        let moments = sums.map(Moments::above_zero).collect();
+        Ok(Place { buffer: output, layout, positions: place.positions, unit, moments })
     }
 
     fn product<E: Element>(
@@ -369,6 +395,18 @@ impl Compiler<'_> {
         let mut weights = Lines::<E>::zeroed(layout.blocks * panel);
         let packed = weights.as_mut_slice();
         let inputs = input.positions.len();
+        let depth = input.layout.blocks * BLOCK;
+        let mut column = vec![0.0; steps * BLOCK];
+        let mut moments = self.moments_of_norm(name, norm, channels)?.unwrap_or_default();
+        let by_norm = !moments.is_empty();
+        // Of the inputs, in the column's order.
+        let mut inner = vec![Moments::default(); steps * BLOCK];
+        for (index, tap) in taps.iter().enumerate() {
+            let share = tap.share(input.layout.side);
+            for (&position, own) in input.positions.iter().zip(&input.moments) {
+                inner[index * depth + position] = Moments { mean: own.mean * share, ..*own };
+            }
+        }
         // What is added beside the products is counted in their units, in 32 bits: where all weights are next to nothing
         // these must not be so small that it is cut off.
         let smallest = match beside {
@@ -379,20 +417,41 @@ impl Compiler<'_> {
         let mut padded = Lines::<f32>::zeroed(layout.blocks * BLOCK);
         for (channel, &place) in positions.iter().enumerate() {
             let own = &weight[channel * inputs * kernel * kernel..][..inputs * kernel * kernel];
-            let largest = own.iter().fold(0.0_f32, |most, weight| most.max(weight.abs()));
-            let largest = largest * factors[channel].abs();
-            let step = (largest / E::LARGEST_WEIGHT).max(smallest);
-            let step = if E::QUANTISED && step > 0.0 { step } else { 1.0 };
-            scale.as_mut_slice()[place] = step * input.unit / unit;
-            padded.as_mut_slice()[place] = bias[channel] / unit;
+            column.fill(0.0);
             for (at, &position) in input.positions.iter().enumerate() {
                 for (index, tap) in taps.iter().enumerate() {
-                    let from = (channel * inputs + at) * kernel * kernel + tap.kernel_cell;
-                    let k = index * input.layout.blocks * BLOCK + position;
-                    packed[place / BLOCK * panel + E::panel_index(k, place % BLOCK)] =
-                        E::from_f32(weight[from] * factors[channel] / step);
+                    let weight = own[at * kernel * kernel + tap.kernel_cell];
+                    column[index * depth + position] = weight * factors[channel];
                 }
             }
+            let (step, packable) = if E::QUANTISED {
+                in_units::<E>(&column, smallest, layout.cells() < BLOCK)
+            } else {
+                (1.0, column.clone())
+            };
+            // What rounding adds or takes away on average, the bias gives back.
+            let (mut lost, mut sum) = (0.0, Moments { mean: bias[channel], variance: 0.0 });
+            if E::QUANTISED {
+                for ((weight, whole), Moments { mean, variance }) in column.iter().zip(&packable).zip(&inner)
+                {
+                    lost += (weight - whole * step) * mean;
+                    sum = sum.plus(Moments { mean: weight * mean, variance: weight * weight * variance });
+                }
+            }
+            if !by_norm {
+                moments.push(sum);
+            }
+            scale.as_mut_slice()[place] = step * input.unit / unit;
+            padded.as_mut_slice()[place] = (bias[channel] + lost) / unit;
+            for (k, &weight) in packable.iter().enumerate() {
+                packed[place / BLOCK * panel + E::panel_index(k, place % BLOCK)] = E::from_f32(weight);
+            }
+        }
+        if let Beside::Sum(other) = beside {
+            moments.iter_mut().zip(&other.moments).for_each(|(own, other)| *own = own.plus(*other));
+        }
+        if activation == Activation::Relu {
+            moments.iter_mut().for_each(|own| *own = own.above_zero());
         }
         let residual = match beside {
             Beside::Sum(other) => Some(Residual {
@@ -418,7 +477,7 @@ impl Compiler<'_> {
             narrow: (width - 1) % BLOCK < 16,
             store: if side == 1 { layout.store_boards() } else { layout.store() },
         };
-        Ok((Step::Product(product), Place { buffer: output, layout, positions, unit }))
+        Ok((Step::Product(product), Place { buffer: output, layout, positions, unit, moments }))
     }
 
     /// A buffer of this layout that holds neither the step's input nor anything that is still to be read.
@@ -489,6 +548,14 @@ struct Tap {
     /// Steps from the output cell.
     rank: isize,
     file: isize,
+}
+
+impl Tap {
+    /// Share of the output cells for which it lies on the board.
+    fn share(&self, side: usize) -> f32 {
+        let on_board = |step: isize| side.saturating_sub(step.unsigned_abs()) as f32 / side as f32;
+        on_board(self.rank) * on_board(self.file)
+    }
 }
 
 fn taps(kernel: usize, padding: Padding) -> Vec<Tap> {
