@@ -106,7 +106,7 @@ fn owned(options: &[(&str, &str)]) -> Vec<(String, String)> {
 pub struct Memories(HashMap<String, ScoreMemory>);
 
 impl Memories {
-    /// In MiB: what both players of two games at once evaluate in a few moves.
+    /// In MiB: what both players of two games at once evaluate in some moves.
     const SIZE: usize = 128;
 
     fn of(&mut self, network: &str, options: &Options) -> &ScoreMemory {
@@ -214,10 +214,11 @@ fn in_process(
         "a search in this process plays without a book; name the program `self` for one"
     );
     // A mistake here should not wait for a game.
-    let (network, _) = choose(&settings)?;
-    let file = settings.network.as_deref().map(|path| format!(", {}", program::contents(path)));
+    let (network, system) = choose(&settings)?;
+    let file = settings.network.as_deref().map(|path| format!(", {}", program::file_contents(path)));
     let found = network.fingerprint() + &file.unwrap_or_default();
-    let memory = memories.map(|memories| memories.of(&found, &settings).clone());
+    let searches = system != System::ConvChess;
+    let memory = memories.filter(|_| searches).map(|memories| memories.of(&found, &settings).clone());
     let factory: SearchFactory = Arc::new(move || match build_beside(&settings, memory.as_ref()) {
         Ok(built) => Ok(built.search),
         Err(error) => Err(format!("{error:#}")),

@@ -74,9 +74,14 @@ pub fn own() -> anyhow::Result<PathBuf> {
 pub fn contents(program: &Path) -> String {
     let bare = program.components().count() == 1;
     let path = if bare { on_path(program, &[]) } else { None };
-    let path = path.unwrap_or_else(|| program.to_owned());
+    let path = path.or_else(|| Some(with_suffix(program)).filter(|path| path.is_file()));
+    file_contents(&path.unwrap_or_else(|| program.to_owned()))
+}
+
+/// The beginning of the SHA-256 of a file.
+pub fn file_contents(path: &Path) -> String {
     // A device has no end.
-    let hash = if path.is_file() { data::hash_file(&path).ok() } else { None };
+    let hash = if path.is_file() { data::hash_file(path).ok() } else { None };
     hash.map_or_else(|| "file not read".to_owned(), |(_, hash)| format!("file {}", &hash[..16]))
 }
 

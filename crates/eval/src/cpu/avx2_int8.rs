@@ -1,7 +1,7 @@
 //! The int8 path of AVX2: products of unsigned and signed bytes, added in eights as 16 bits and in sixteens as 32.
 //!
 //! AVX2 multiplies bytes to 16 bits, and once more to get to 32. Two products of 255 and 127 would not fit 16 bits; where
-//! weights are as small as [`Short`] has them eight do, and the second multiplication comes once for four of the first.
+//! weights are as small as [`SmallByte`] has them eight do, and the second multiplication comes once for four of the first.
 
 use std::arch::x86_64::*;
 
@@ -11,7 +11,7 @@ use super::{
     input::Job,
     kernels::{Kernels, by_rows, vectorised},
     layout::{BLOCK, Store},
-    memory::Short,
+    memory::SmallByte,
 };
 
 /// AVX2 in int8.
@@ -24,10 +24,10 @@ pub(crate) struct Avx2Int8;
 /// As [`Kernels::tall_product`] for these rows and columns.
 #[target_feature(enable = "avx2")]
 unsafe fn rows<const ROWS: usize, const GROUPS: usize>(
-    a: *const Short,
+    a: *const SmallByte,
     stride: usize,
     offsets: &[u32],
-    b: *const Short,
+    b: *const SmallByte,
     c: *mut f32,
 ) {
     let ones = _mm256_set1_epi16(1);
@@ -66,14 +66,16 @@ unsafe fn rows<const ROWS: usize, const GROUPS: usize>(
     }
 }
 
+/// Both products: sums are right if two weights in each of `GROUPS` groups fit 16 bits.
+///
 /// # Safety
-/// As [`Kernels::tall_product`], for weights of which two in each of `GROUPS` groups fit 16 bits.
-unsafe fn tall<const GROUPS: usize>(
-    a: *const Short,
+/// As [`Kernels::tall_product`].
+unsafe fn all_rows<const GROUPS: usize>(
+    a: *const SmallByte,
     rows: usize,
     stride: usize,
     offsets: &[u32],
-    b: *const Short,
+    b: *const SmallByte,
     c: *mut f32,
 ) {
     for half in [0, 1] {
@@ -106,7 +108,7 @@ unsafe fn finish(
     rows: usize,
     scale: *const f32,
     bias: *const f32,
-    out: *mut Short,
+    out: *mut SmallByte,
     targets: &[u32],
     copies: usize,
 ) {
@@ -132,7 +134,7 @@ unsafe fn finish(
 /// # Safety
 /// As [`Kernels::dot`].
 #[target_feature(enable = "avx2,fma")]
-unsafe fn dot(a: *const Short, stride: usize, blocks: usize, weights: *const f32) -> f32 {
+unsafe fn dot(a: *const SmallByte, stride: usize, blocks: usize, weights: *const f32) -> f32 {
     let mut sum = _mm256_setzero_ps();
     for block in 0..blocks {
         for part in (0..BLOCK).step_by(8) {
@@ -149,37 +151,37 @@ unsafe fn dot(a: *const Short, stride: usize, blocks: usize, weights: *const f32
     _mm_cvtss_f32(_mm_add_ss(quarter, _mm_movehdup_ps(quarter)))
 }
 
-input_kernel!(input_job, input, Short, |place: *mut Short, value: __m256| _mm_storel_epi64(
+input_kernel!(input_job, input, SmallByte, |place: *mut SmallByte, value: __m256| _mm_storel_epi64(
     place.cast(),
     bytes(value)
 ));
 
 // SAFETY: `choose` lets only machines with AVX2 and FMA get here.
 unsafe impl Kernels for Avx2Int8 {
-    type Element = Short;
+    type Element = SmallByte;
     type Guard = ();
 
     fn guard() -> Option<()> {
         Some(())
     }
 
-    unsafe fn product(_: &(), a: *const Short, offsets: &[u32], b: *const Short, c: *mut f32) {
+    unsafe fn product(_: &(), a: *const SmallByte, offsets: &[u32], b: *const SmallByte, c: *mut f32) {
         // SAFETY: the caller's promise.
-        unsafe { tall::<{ Short::GROUPS }>(a, BLOCK, BLOCK, offsets, b, c) }
+        unsafe { all_rows::<{ SmallByte::GROUPS }>(a, BLOCK, BLOCK, offsets, b, c) }
     }
 
     unsafe fn tall_product(
         _: &(),
-        a: *const Short,
+        a: *const SmallByte,
         rows: usize,
         stride: usize,
         offsets: &[u32],
-        b: *const Short,
+        b: *const SmallByte,
         _narrow: bool,
         c: *mut f32,
     ) {
         // SAFETY: the caller's promise.
-        unsafe { tall::<1>(a, rows, stride, offsets, b, c) }
+        unsafe { all_rows::<1>(a, rows, stride, offsets, b, c) }
     }
 
     unsafe fn finish(
@@ -188,7 +190,7 @@ unsafe impl Kernels for Avx2Int8 {
         scale: *const f32,
         bias: *const f32,
         _relu: bool,
-        out: *mut Short,
+        out: *mut SmallByte,
         targets: &[u32],
         copies: usize,
     ) {
@@ -196,14 +198,14 @@ unsafe impl Kernels for Avx2Int8 {
         unsafe { finish(c, rows, scale, bias, out, targets, copies) }
     }
 
-    vectorised!(Short, "avx2,fma");
+    vectorised!(SmallByte, "avx2,fma");
 
-    unsafe fn input(job: &Job, relu: bool, states: &[u8; 64], out: *mut Short, store: &Store) {
+    unsafe fn input(job: &Job, relu: bool, states: &[u8; 64], out: *mut SmallByte, store: &Store) {
         // SAFETY: the caller's promise.
         unsafe { input(job, relu, states, out, store) }
     }
 
-    unsafe fn dot(a: *const Short, stride: usize, blocks: usize, weights: *const f32) -> f32 {
+    unsafe fn dot(a: *const SmallByte, stride: usize, blocks: usize, weights: *const f32) -> f32 {
         // SAFETY: the caller's promise.
         unsafe { dot(a, stride, blocks, weights) }
     }
@@ -212,7 +214,10 @@ unsafe impl Kernels for Avx2Int8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::memory::{Element, Lines};
+    use crate::cpu::{
+        memory::{Element, Lines},
+        rounding::in_units,
+    };
 
     /// Numbers from 0 to 255, always the same.
     fn dice() -> impl FnMut() -> u8 {
@@ -230,24 +235,28 @@ mod tests {
         }
         let mut dice = dice();
         for (blocks, extreme, tall) in
-            [(1, false, false), (3, false, true), (2, true, false), (2, true, true), (3, false, false)]
+            [(1, false, false), (3, false, true), (2, true, false), (2, true, true), (3, true, false)]
         {
             let depth = blocks * BLOCK;
-            let mut a = Lines::<Short>::zeroed(BLOCK * depth);
-            a.as_mut_slice().iter_mut().for_each(|byte| *byte = Short(if extreme { 255 } else { dice() }));
-            // The most that two weights, or eight, may have: all of one sign.
-            let most = if tall { 64 } else { 16 };
+            let mut a = Lines::<SmallByte>::zeroed(BLOCK * depth);
+            a.as_mut_slice()
+                .iter_mut()
+                .for_each(|byte| *byte = SmallByte(if extreme { 255 } else { dice() }));
+            // Columns of few large weights and many small ones, as large as what is added in 16 bits allows.
             let mut weights = vec![0_i32; depth * BLOCK];
-            for (place, weight) in weights.iter_mut().enumerate() {
-                let size = if extreme { most } else { i32::from(dice()) % (most + 1) };
-                let above = if extreme { place % 2 == 0 } else { dice().is_multiple_of(2) };
-                *weight = if above { size } else { -size };
+            for column in 0..BLOCK {
+                let uneven: Vec<f32> = (0..depth)
+                    .map(|_| (f32::from(dice()) / 128.0 - 1.0).powi(2 * (column % 4) as i32 + 1))
+                    .collect();
+                for (k, units) in in_units::<SmallByte>(&uneven, 0.0, tall).1.into_iter().enumerate() {
+                    weights[k * BLOCK + column] = units as i32;
+                }
             }
-            let mut b = Lines::<Short>::zeroed(depth * BLOCK);
+            let mut b = Lines::<SmallByte>::zeroed(depth * BLOCK);
             for k in 0..depth {
                 for column in 0..BLOCK {
-                    b.as_mut_slice()[Short::panel_index(k, column)] =
-                        Short::from_f32(weights[k * BLOCK + column] as f32);
+                    b.as_mut_slice()[SmallByte::panel_index(k, column)] =
+                        SmallByte::from_f32(weights[k * BLOCK + column] as f32);
                 }
             }
             // Rows one after the other in each block, as boards have them.
@@ -298,7 +307,7 @@ mod tests {
         }
         // Two copies of each row, the second one in the order of the rows turned round.
         let targets: Vec<u32> = (0..32_u32).flat_map(|row| [row * 32, (63 - row) * 32]).collect();
-        let mut out = Lines::<Short>::zeroed(64 * BLOCK);
+        let mut out = Lines::<SmallByte>::zeroed(64 * BLOCK);
         // SAFETY: the machine has the instructions; 32 rows, scales and biases, and targets within `out`.
         unsafe {
             let (c, scale, bias) = (c.as_ptr(), scale.as_ptr(), bias.as_ptr());

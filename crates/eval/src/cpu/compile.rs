@@ -1,13 +1,13 @@
 //! From a description and its tensors to a [`Plan`].
 
-use nets::{Activation, Layer, Network, Padding};
+use nets::{Activation, Layer, Network, Padding, Pooling};
 
 use super::{
     elementwise::{Elementwise, Operation},
     input::InputTable,
     layout::{BLOCK, Layout},
     memory::{Element, Lines},
-    moments::Moments,
+    moments::{self, Moments},
     plan::{HeadPlan, Last, Plan, Product, Residual, Rows, Sampled, Step, Steps},
     rounding::in_units,
 };
@@ -26,8 +26,8 @@ struct Place {
     positions: Vec<usize>,
     /// What a stored unit is worth; 1 unless quantised.
     unit: f32,
-    /// One a channel.
-    moments: Vec<Moments>,
+    /// One a channel, where the file tells.
+    moments: Option<Vec<Moments>>,
 }
 
 struct Compiler<'a> {
@@ -177,8 +177,9 @@ impl Compiler<'_> {
             return Ok(None);
         }
         let part = |part: &str| tensor(self.network, &format!("{name}.norm.{part}"));
-        let (scale, shift) = (part("scale")?, part("shift")?);
-        Ok(Some((0..channels).map(|channel| Moments::of_norm(scale[channel], shift[channel])).collect()))
+        let (scale, shift, variance) = (part("scale")?, part("shift")?, part("variance")?);
+        let of_channel = |channel: usize| Moments::of_norm(scale[channel], shift[channel], variance[channel]);
+        Ok(Some((0..channels).map(of_channel).collect()))
     }
 
     /// Compiles layers that run one after the other. `last_reach`: what the layer after them looks at.
@@ -224,7 +225,10 @@ impl Compiler<'_> {
             &Layer::Pool { pooling, size } => {
                 let side = input.layout.side / size;
                 let layout = Layout::new(side, input.layout.blocks * BLOCK, reach);
-                Ok(self.same_unit(Operation::Pool { pooling, size }, input, layout, steps))
+                // The largest of four is more than each of them is on average.
+                let moments = input.moments.clone().filter(|_| pooling == Pooling::Average);
+                let place = self.same_unit(Operation::Pool { pooling, size }, input, layout, steps);
+                Ok(Place { moments, ..place })
             }
             _ => {
                 let blocks = input.layout.blocks;
@@ -232,7 +236,7 @@ impl Compiler<'_> {
                 let mut place = self.same_unit(Operation::AppendMean, input, layout, steps);
                 let averages: Vec<usize> = place.positions.iter().map(|at| at + blocks * BLOCK).collect();
                 place.positions.extend(averages);
-                place.moments.extend_from_within(..);
+                place.moments.iter_mut().for_each(|list| list.extend_from_within(..));
                 Ok(place)
             }
         }
@@ -283,10 +287,7 @@ impl Compiler<'_> {
         let layout = Layout::new(8, table.width(), reach);
         let output = self.buffer(&layout, None);
         steps.push(Step::Input { table, output, store: layout.store() });
-        let before = self.moments_of_norm(name, *norm, channels)?.unwrap_or_default();
-        let mut moments: Vec<Moments> = before.into_iter().map(Moments::above_zero).collect();
-        // Without a norm nothing is known of them.
-        moments.resize(channels, Moments::default());
+        let moments = self.moments_of_norm(name, *norm, channels)?.map(moments::above_zero);
         let place = Place { buffer: output, layout, positions, unit, moments };
         if matches!(activation, Activation::Identity | Activation::Relu) {
             return Ok(place);
@@ -357,8 +358,7 @@ impl Compiler<'_> {
             store: layout.store(),
             to: layout.clone(),
         }));
-        let sums = input.moments.iter().zip(&place.moments).map(|(one, other)| one.plus(*other));
-        let moments = sums.map(Moments::above_zero).collect();
+        let moments = moments::sum(place.moments, input.moments.as_deref()).map(moments::above_zero);
         Ok(Place { buffer: output, layout, positions: place.positions, unit, moments })
     }
 
@@ -397,16 +397,17 @@ impl Compiler<'_> {
         let inputs = input.positions.len();
         let depth = input.layout.blocks * BLOCK;
         let mut column = vec![0.0; steps * BLOCK];
-        let mut moments = self.moments_of_norm(name, norm, channels)?.unwrap_or_default();
-        let by_norm = !moments.is_empty();
-        // Of the inputs, in the column's order.
-        let mut inner = vec![Moments::default(); steps * BLOCK];
-        for (index, tap) in taps.iter().enumerate() {
-            let share = tap.share(input.layout.side);
-            for (&position, own) in input.positions.iter().zip(&input.moments) {
-                inner[index * depth + position] = Moments { mean: own.mean * share, ..*own };
+        // What is known of the inputs, in the column's order.
+        let known = input.moments.as_ref().filter(|_| E::QUANTISED).map(|list| {
+            let mut known = vec![Moments::default(); steps * BLOCK];
+            for (index, tap) in taps.iter().enumerate() {
+                for (&position, own) in input.positions.iter().zip(list) {
+                    known[index * depth + position] = own.for_share(tap.share(input.layout.side));
+                }
             }
-        }
+            known
+        });
+        let mut of_sums = known.is_some().then(Vec::new);
         // What is added beside the products is counted in their units, in 32 bits: where all weights are next to nothing
         // these must not be so small that it is cut off.
         let smallest = match beside {
@@ -425,21 +426,23 @@ impl Compiler<'_> {
                 }
             }
             let (step, packable) = if E::QUANTISED {
+                // Such layers go through `tall_product`.
                 in_units::<E>(&column, smallest, layout.cells() < BLOCK)
             } else {
                 (1.0, column.clone())
             };
             // What rounding adds or takes away on average, the bias gives back.
-            let (mut lost, mut sum) = (0.0, Moments { mean: bias[channel], variance: 0.0 });
-            if E::QUANTISED {
-                for ((weight, whole), Moments { mean, variance }) in column.iter().zip(&packable).zip(&inner)
-                {
-                    lost += (weight - whole * step) * mean;
-                    sum = sum.plus(Moments { mean: weight * mean, variance: weight * weight * variance });
+            let mut lost = 0.0;
+            if let (Some(known), Some(of_sums)) = (&known, &mut of_sums) {
+                let mut sum = Moments { mean: bias[channel], variance: 0.0 };
+                for ((weight, whole), input) in column.iter().zip(&packable).zip(known) {
+                    lost += (weight - whole * step) * input.mean;
+                    sum = sum.plus(input.times(*weight));
                 }
+                of_sums.push(sum);
             }
-            if !by_norm {
-                moments.push(sum);
+            if !lost.is_finite() {
+                lost = 0.0;
             }
             scale.as_mut_slice()[place] = step * input.unit / unit;
             padded.as_mut_slice()[place] = (bias[channel] + lost) / unit;
@@ -447,12 +450,12 @@ impl Compiler<'_> {
                 packed[place / BLOCK * panel + E::panel_index(k, place % BLOCK)] = E::from_f32(weight);
             }
         }
-        if let Beside::Sum(other) = beside {
-            moments.iter_mut().zip(&other.moments).for_each(|(own, other)| *own = own.plus(*other));
-        }
-        if activation == Activation::Relu {
-            moments.iter_mut().for_each(|own| *own = own.above_zero());
-        }
+        let own = self.moments_of_norm(name, norm, channels)?.or(of_sums);
+        let before = match beside {
+            Beside::Sum(other) => moments::sum(own, other.moments.as_deref()),
+            Beside::Nothing | Beside::Order(_) => own,
+        };
+        let moments = if activation == Activation::Relu { before.map(moments::above_zero) } else { before };
         let residual = match beside {
             Beside::Sum(other) => Some(Residual {
                 buffer: other.buffer,

@@ -21,7 +21,7 @@ pub(crate) unsafe trait Plain: Copy + Default + Send + Sync + 'static {}
 // SAFETY: all bit patterns of these numbers are values, of 1, 1, 2, 4 and 4 bytes.
 unsafe impl Plain for Byte {}
 // SAFETY: as above.
-unsafe impl Plain for Short {}
+unsafe impl Plain for SmallByte {}
 // SAFETY: as above.
 unsafe impl Plain for Bf16 {}
 // SAFETY: as above.
@@ -82,7 +82,7 @@ pub(crate) struct Byte(pub u8);
 /// ([`rounding`](super::rounding)).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(transparent)]
-pub(crate) struct Short(pub u8);
+pub(crate) struct SmallByte(pub u8);
 
 /// A number format of activations and weights.
 pub(crate) trait Element: Plain + std::fmt::Debug {
@@ -144,12 +144,12 @@ impl Element for Byte {
     }
 }
 
-impl Short {
+impl SmallByte {
     /// Groups of four weights of which each two are added in 16 bits, where there are many rows.
     pub const GROUPS: usize = 4;
 }
 
-impl Element for Short {
+impl Element for SmallByte {
     const QUANTISED: bool = true;
     const LARGEST: f32 = 255.0;
     /// Two in each group of four, over as many groups as are added.

@@ -2,6 +2,8 @@
 //! of what they normed in training, and a normal distribution says what ReLU makes of it (as in Nagel et al. 2019,
 //! "Data-Free Quantization Through Weight Equalization and Bias Correction").
 
+use nets::NORM_EPSILON;
+
 /// Mean and variance of an activation over cells and positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Moments {
@@ -10,18 +12,28 @@ pub(crate) struct Moments {
 }
 
 impl Moments {
-    /// Of what a norm leaves.
-    pub fn of_norm(scale: f32, shift: f32) -> Self {
-        Self { mean: shift, variance: scale * scale }
+    /// Of what a norm leaves, which divided by the root of `variance` and its epsilon.
+    pub fn of_norm(scale: f32, shift: f32, variance: f32) -> Self {
+        Self { mean: shift, variance: scale * scale * variance / (variance + NORM_EPSILON) }
     }
 
-    /// Of a sum, if its parts have nothing to do with each other.
+    /// Where it is read off the board, as nothing, but for this share of the cells. The variance is left as it is.
+    pub fn for_share(self, share: f32) -> Self {
+        Self { mean: self.mean * share, ..self }
+    }
+
+    /// Of it times a weight.
+    pub fn times(self, weight: f32) -> Self {
+        Self { mean: weight * self.mean, variance: weight * weight * self.variance }
+    }
+
+    /// Of a sum, if its parts have nothing to do with each other, which is not quite true of them.
     pub fn plus(self, other: Self) -> Self {
         Self { mean: self.mean + other.mean, variance: self.variance + other.variance }
     }
 
     /// Of what is left above zero of a normal distribution.
-    pub fn above_zero(self) -> Self {
+    fn above_zero(self) -> Self {
         let deviation = self.variance.sqrt();
         if deviation <= 0.0 {
             return Self { mean: self.mean.max(0.0), variance: 0.0 };
@@ -32,6 +44,16 @@ impl Moments {
         let square = (self.mean * self.mean + self.variance) * share + self.mean * deviation * density;
         Self { mean: mean.max(0.0), variance: (square - mean * mean).max(0.0) }
     }
+}
+
+/// Of the channels' sums, if both are known.
+pub(crate) fn sum(one: Option<Vec<Moments>>, other: Option<&[Moments]>) -> Option<Vec<Moments>> {
+    Some(one?.into_iter().zip(other?).map(|(one, other)| one.plus(*other)).collect())
+}
+
+/// Of each channel behind a ReLU.
+pub(crate) fn above_zero(list: Vec<Moments>) -> Vec<Moments> {
+    list.into_iter().map(Moments::above_zero).collect()
 }
 
 /// Share of a standard normal distribution below a value, to seven digits (Abramowitz and Stegun 26.2.17).

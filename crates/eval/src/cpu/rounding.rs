@@ -32,7 +32,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::cpu::memory::{Byte, Short};
+    use crate::cpu::memory::{Byte, SmallByte};
 
     /// Whole blocks of weights of very different sizes.
     fn columns() -> impl Strategy<Value = Vec<f32>> {
@@ -46,7 +46,7 @@ mod tests {
     proptest! {
         #[test]
         fn products_that_are_added_in_16_bits_fit(column in columns(), tall: bool) {
-            let (unit, whole) = in_units::<Short>(&column, 0.0, tall);
+            let (unit, whole) = in_units::<SmallByte>(&column, 0.0, tall);
             prop_assert!(unit > 0.0);
             let fours = if tall { 1 } else { 4 };
             let mut fullest = 0;
@@ -55,7 +55,7 @@ mod tests {
                     let eight = part.chunks_exact(4).flat_map(|four| &four[pair..pair + 2]);
                     let [mut above, mut below] = [0_i16; 2];
                     for &weight in eight {
-                        let product = 255 * i16::from(Short::from_f32(weight).0.cast_signed());
+                        let product = 255 * i16::from(SmallByte::from_f32(weight).0.cast_signed());
                         let sum = if product > 0 { &mut above } else { &mut below };
                         *sum = sum.checked_add(product).unwrap();
                     }

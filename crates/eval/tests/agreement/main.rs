@@ -443,8 +443,8 @@ fn a_tiny_network_agrees() {
     check(&network(Description::value_and_moves(trunk, value, moves), 9), 2, 9);
 }
 
-/// Weights are rounded; what that shifts on average, the biases take back. Cockfish's value is White's, so that a shift
-/// does not move all positions alike.
+/// Weights are rounded; what that shifts on average, the biases take back. Cockfish's value is White's: for the mover a shift
+/// changes its sign with the side to move.
 #[test]
 fn rounded_weights_shift_nothing() {
     if CpuPath::Avx2.obstacle(Precision::Int8).is_some() {
