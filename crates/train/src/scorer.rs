@@ -113,7 +113,8 @@ impl EvaluatorScorer {
         Self::with(network.clone(), head, CpuOptions { threads: threads.max(1), path, precision })
     }
 
-    /// A scorer in eight-bit integers, on the code path where they are least exact: AVX2 has seven bits for weights.
+    /// A scorer in eight-bit integers, on the code path where they are least exact: AVX2 has fewer than eight bits for
+    /// weights.
     ///
     /// # Errors
     /// As [`EvaluatorScorer::new`].

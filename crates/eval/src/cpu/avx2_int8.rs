@@ -1,6 +1,7 @@
-//! The int8 path of AVX2: products of unsigned and signed bytes, added in pairs as 16 bits and in fours as 32.
+//! The int8 path of AVX2: products of unsigned and signed bytes, added in eights as 16 bits and in sixteens as 32.
 //!
-//! A pair of products of 255 and 127 would not fit 16 bits, so weights here have seven bits ([`Septet`]).
+//! AVX2 multiplies bytes to 16 bits, and once more to get to 32. Two products of 255 and 127 would not fit 16 bits; where
+//! weights are as small as [`SmallByte`] has them eight do, and the second multiplication comes once for four of the first.
 
 use std::arch::x86_64::*;
 
@@ -10,7 +11,7 @@ use super::{
     input::Job,
     kernels::{Kernels, by_rows, vectorised},
     layout::{BLOCK, Store},
-    memory::Septet,
+    memory::SmallByte,
 };
 
 /// AVX2 in int8.
@@ -22,11 +23,11 @@ pub(crate) struct Avx2Int8;
 /// # Safety
 /// As [`Kernels::tall_product`] for these rows and columns.
 #[target_feature(enable = "avx2")]
-unsafe fn rows<const ROWS: usize>(
-    a: *const Septet,
+unsafe fn rows<const ROWS: usize, const GROUPS: usize>(
+    a: *const SmallByte,
     stride: usize,
     offsets: &[u32],
-    b: *const Septet,
+    b: *const SmallByte,
     c: *mut f32,
 ) {
     let ones = _mm256_set1_epi16(1);
@@ -36,14 +37,21 @@ unsafe fn rows<const ROWS: usize>(
         unsafe {
             let a = a.byte_add(offset as usize);
             let b = b.add(step * BLOCK * BLOCK);
-            for group in 0..BLOCK / 4 {
-                let weights = [0, 32].map(|half| _mm256_load_si256(b.add(group * 64 + half).cast()));
-                for (row, sums) in sums.iter_mut().enumerate() {
-                    let four = a.add(row * stride + 4 * group).cast::<i32>().read_unaligned();
-                    let four = _mm256_set1_epi32(four);
-                    for (sum, weights) in sums.iter_mut().zip(weights) {
-                        let pairs = _mm256_maddubs_epi16(four, weights);
-                        *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(pairs, ones));
+            for part in 0..BLOCK / 4 / GROUPS {
+                let mut words = [[_mm256_setzero_si256(); 2]; ROWS];
+                for group in part * GROUPS..(part + 1) * GROUPS {
+                    let weights = [0, 32].map(|half| _mm256_load_si256(b.add(group * 64 + half).cast()));
+                    for (row, words) in words.iter_mut().enumerate() {
+                        let four = a.add(row * stride + 4 * group).cast::<i32>().read_unaligned();
+                        let four = _mm256_set1_epi32(four);
+                        for (word, weights) in words.iter_mut().zip(weights) {
+                            *word = _mm256_add_epi16(*word, _mm256_maddubs_epi16(four, weights));
+                        }
+                    }
+                }
+                for (sums, words) in sums.iter_mut().zip(words) {
+                    for (sum, word) in sums.iter_mut().zip(words) {
+                        *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(word, ones));
                     }
                 }
             }
@@ -57,6 +65,32 @@ unsafe fn rows<const ROWS: usize>(
         }
     }
 }
+
+/// Both products: sums are right if two weights in each of `GROUPS` groups fit 16 bits.
+///
+/// # Safety
+/// As [`Kernels::tall_product`].
+unsafe fn all_rows<const GROUPS: usize>(
+    a: *const SmallByte,
+    rows: usize,
+    stride: usize,
+    offsets: &[u32],
+    b: *const SmallByte,
+    c: *mut f32,
+) {
+    for half in [0, 1] {
+        // SAFETY: the caller's promise, for the rows and columns of each call.
+        unsafe {
+            let (b, c) = (b.add(half * 512), c.add(half * 16));
+            by_rows!([4, 2, 1], rows, |first, COUNT| {
+                self::rows::<COUNT, GROUPS>(a.add(first * stride), stride, offsets, b, c.add(first * BLOCK));
+            });
+        }
+    }
+}
+
+/// Where the vectors of a block begin.
+const PARTS: [usize; 4] = [0, 8, 16, 24];
 
 /// Eight numbers as bytes: rounded to the nearest, at least 0 and at most 255.
 #[target_feature(enable = "avx2")]
@@ -74,21 +108,25 @@ unsafe fn finish(
     rows: usize,
     scale: *const f32,
     bias: *const f32,
-    out: *mut Septet,
+    out: *mut SmallByte,
     targets: &[u32],
     copies: usize,
 ) {
+    // SAFETY: 32 scales and biases, as the caller promises.
+    let [scale, bias] = [scale, bias].map(|list| PARTS.map(|part| unsafe { _mm256_load_ps(list.add(part)) }));
+    // Packing works on each half of a vector by itself.
+    let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     for (row, targets) in targets.chunks_exact(copies).take(rows).enumerate() {
-        for part in (0..BLOCK).step_by(8) {
-            // SAFETY: 32 scales and biases, `rows` rows of C, and target rows, as the caller promises.
-            unsafe {
-                let sum = _mm256_cvtepi32_ps(_mm256_load_si256(c.add(row * BLOCK + part).cast()));
-                let (scale, bias) = (_mm256_load_ps(scale.add(part)), _mm256_load_ps(bias.add(part)));
-                let eight = bytes(_mm256_fmadd_ps(sum, scale, bias));
-                for &target in targets {
-                    _mm_storel_epi64(out.add(target as usize + part).cast(), eight);
-                }
-            }
+        let whole: [__m256i; 4] = std::array::from_fn(|quarter| {
+            // SAFETY: `rows` rows of C, as the caller promises.
+            let sum = unsafe { _mm256_load_si256(c.add(row * BLOCK + PARTS[quarter]).cast()) };
+            _mm256_cvtps_epi32(_mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), scale[quarter], bias[quarter]))
+        });
+        let words = [_mm256_packs_epi32(whole[0], whole[1]), _mm256_packs_epi32(whole[2], whole[3])];
+        let bytes = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(words[0], words[1]), order);
+        for &target in targets {
+            // SAFETY: target rows of 32, as the caller promises.
+            unsafe { _mm256_storeu_si256(out.add(target as usize).cast(), bytes) };
         }
     }
 }
@@ -96,7 +134,7 @@ unsafe fn finish(
 /// # Safety
 /// As [`Kernels::dot`].
 #[target_feature(enable = "avx2,fma")]
-unsafe fn dot(a: *const Septet, stride: usize, blocks: usize, weights: *const f32) -> f32 {
+unsafe fn dot(a: *const SmallByte, stride: usize, blocks: usize, weights: *const f32) -> f32 {
     let mut sum = _mm256_setzero_ps();
     for block in 0..blocks {
         for part in (0..BLOCK).step_by(8) {
@@ -113,44 +151,37 @@ unsafe fn dot(a: *const Septet, stride: usize, blocks: usize, weights: *const f3
     _mm_cvtss_f32(_mm_add_ss(quarter, _mm_movehdup_ps(quarter)))
 }
 
-input_kernel!(input_job, input, Septet, |place: *mut Septet, value: __m256| _mm_storel_epi64(
+input_kernel!(input_job, input, SmallByte, |place: *mut SmallByte, value: __m256| _mm_storel_epi64(
     place.cast(),
     bytes(value)
 ));
 
 // SAFETY: `choose` lets only machines with AVX2 and FMA get here.
 unsafe impl Kernels for Avx2Int8 {
-    type Element = Septet;
+    type Element = SmallByte;
     type Guard = ();
 
     fn guard() -> Option<()> {
         Some(())
     }
 
-    unsafe fn product(guard: &(), a: *const Septet, offsets: &[u32], b: *const Septet, c: *mut f32) {
+    unsafe fn product(_: &(), a: *const SmallByte, offsets: &[u32], b: *const SmallByte, c: *mut f32) {
         // SAFETY: the caller's promise.
-        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, offsets, b, false, c) }
+        unsafe { all_rows::<{ SmallByte::GROUPS }>(a, BLOCK, BLOCK, offsets, b, c) }
     }
 
     unsafe fn tall_product(
         _: &(),
-        a: *const Septet,
+        a: *const SmallByte,
         rows: usize,
         stride: usize,
         offsets: &[u32],
-        b: *const Septet,
+        b: *const SmallByte,
         _narrow: bool,
         c: *mut f32,
     ) {
-        for half in [0, 1] {
-            // SAFETY: the caller's promise, for the rows and columns of each call.
-            unsafe {
-                let (b, c) = (b.add(half * 512), c.add(half * 16));
-                by_rows!([4, 2, 1], rows, |first, COUNT| {
-                    self::rows::<COUNT>(a.add(first * stride), stride, offsets, b, c.add(first * BLOCK));
-                });
-            }
-        }
+        // SAFETY: the caller's promise.
+        unsafe { all_rows::<1>(a, rows, stride, offsets, b, c) }
     }
 
     unsafe fn finish(
@@ -159,7 +190,7 @@ unsafe impl Kernels for Avx2Int8 {
         scale: *const f32,
         bias: *const f32,
         _relu: bool,
-        out: *mut Septet,
+        out: *mut SmallByte,
         targets: &[u32],
         copies: usize,
     ) {
@@ -167,15 +198,134 @@ unsafe impl Kernels for Avx2Int8 {
         unsafe { finish(c, rows, scale, bias, out, targets, copies) }
     }
 
-    vectorised!(Septet, "avx2,fma");
+    vectorised!(SmallByte, "avx2,fma");
 
-    unsafe fn input(job: &Job, relu: bool, states: &[u8; 64], out: *mut Septet, store: &Store) {
+    unsafe fn input(job: &Job, relu: bool, states: &[u8; 64], out: *mut SmallByte, store: &Store) {
         // SAFETY: the caller's promise.
         unsafe { input(job, relu, states, out, store) }
     }
 
-    unsafe fn dot(a: *const Septet, stride: usize, blocks: usize, weights: *const f32) -> f32 {
+    unsafe fn dot(a: *const SmallByte, stride: usize, blocks: usize, weights: *const f32) -> f32 {
         // SAFETY: the caller's promise.
         unsafe { dot(a, stride, blocks, weights) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::{
+        memory::{Element, Lines},
+        rounding::in_units,
+    };
+
+    /// Numbers from 0 to 255, always the same.
+    fn dice() -> impl FnMut() -> u8 {
+        let mut state = 1_u64;
+        move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 56) as u8
+        }
+    }
+
+    #[test]
+    fn sums_are_those_of_plain_integers() {
+        if !(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")) {
+            return;
+        }
+        let mut dice = dice();
+        for (blocks, extreme, tall) in
+            [(1, false, false), (3, false, true), (2, true, false), (2, true, true), (3, true, false)]
+        {
+            let depth = blocks * BLOCK;
+            let mut a = Lines::<SmallByte>::zeroed(BLOCK * depth);
+            a.as_mut_slice()
+                .iter_mut()
+                .for_each(|byte| *byte = SmallByte(if extreme { 255 } else { dice() }));
+            // Columns of few large weights and many small ones, as large as what is added in 16 bits allows.
+            let mut weights = vec![0_i32; depth * BLOCK];
+            for column in 0..BLOCK {
+                let uneven: Vec<f32> = (0..depth)
+                    .map(|_| (f32::from(dice()) / 128.0 - 1.0).powi(2 * (column % 4) as i32 + 1))
+                    .collect();
+                for (k, units) in in_units::<SmallByte>(&uneven, 0.0, tall).1.into_iter().enumerate() {
+                    weights[k * BLOCK + column] = units as i32;
+                }
+            }
+            let mut b = Lines::<SmallByte>::zeroed(depth * BLOCK);
+            for k in 0..depth {
+                for column in 0..BLOCK {
+                    b.as_mut_slice()[SmallByte::panel_index(k, column)] =
+                        SmallByte::from_f32(weights[k * BLOCK + column] as f32);
+                }
+            }
+            // Rows one after the other in each block, as boards have them.
+            let offsets: Vec<u32> = (0..blocks as u32).map(|block| block * (BLOCK * BLOCK) as u32).collect();
+            for rows in [1, 2, 3, 4, 5, 31, 32].into_iter().filter(|&rows| tall || rows == BLOCK) {
+                let mut c = Lines::<f32>::zeroed(BLOCK * BLOCK);
+                // SAFETY: the machine has the instructions, and all sizes are those of `rows` rows of `blocks` blocks.
+                unsafe {
+                    let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
+                    if tall {
+                        Avx2Int8::tall_product(&(), a, rows, BLOCK, &offsets, b, false, c);
+                    } else {
+                        Avx2Int8::product(&(), a, &offsets, b, c);
+                    }
+                }
+                for row in 0..rows {
+                    for column in 0..BLOCK {
+                        let products = (0..depth).map(|k| {
+                            let place = k / BLOCK * BLOCK * BLOCK + row * BLOCK + k % BLOCK;
+                            i32::from(a.as_slice()[place].0) * weights[k * BLOCK + column]
+                        });
+                        let found = c.as_slice()[row * BLOCK + column].to_bits().cast_signed();
+                        assert_eq!(
+                            found,
+                            products.sum::<i32>(),
+                            "{blocks} blocks, row {row}, column {column}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sums_are_stored_as_the_nearest_bytes() {
+        if !(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")) {
+            return;
+        }
+        let mut dice = dice();
+        let mut c = Lines::<f32>::zeroed(BLOCK * BLOCK);
+        for sum in c.as_mut_slice() {
+            *sum = f32::from_bits(((i32::from(dice()) - 100) * 997).cast_unsigned());
+        }
+        let (mut scale, mut bias) = (Lines::<f32>::zeroed(BLOCK), Lines::<f32>::zeroed(BLOCK));
+        for column in 0..BLOCK {
+            scale.as_mut_slice()[column] = 0.001 + 0.0001 * column as f32;
+            bias.as_mut_slice()[column] = f32::from(dice()) - 128.0;
+        }
+        // Two copies of each row, the second one in the order of the rows turned round.
+        let targets: Vec<u32> = (0..32_u32).flat_map(|row| [row * 32, (63 - row) * 32]).collect();
+        let mut out = Lines::<SmallByte>::zeroed(64 * BLOCK);
+        // SAFETY: the machine has the instructions; 32 rows, scales and biases, and targets within `out`.
+        unsafe {
+            let (c, scale, bias) = (c.as_ptr(), scale.as_ptr(), bias.as_ptr());
+            Avx2Int8::finish(c, BLOCK, scale, bias, true, out.as_mut_ptr(), &targets, 2);
+        }
+        for row in 0..BLOCK {
+            for column in 0..BLOCK {
+                let sum = c.as_slice()[row * BLOCK + column].to_bits().cast_signed() as f32;
+                let value = sum.mul_add(scale.as_slice()[column], bias.as_slice()[column]);
+                let expected = value.round_ties_even().clamp(0.0, 255.0) as u8;
+                for place in [row, 63 - row] {
+                    assert_eq!(
+                        out.as_slice()[place * BLOCK + column].0,
+                        expected,
+                        "row {row}, column {column}"
+                    );
+                }
+            }
+        }
     }
 }

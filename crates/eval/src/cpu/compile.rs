@@ -1,13 +1,15 @@
 //! From a description and its tensors to a [`Plan`].
 
-use nets::{Activation, Layer, Network, Padding};
+use nets::{Activation, Layer, Network, Padding, Pooling};
 
 use super::{
     elementwise::{Elementwise, Operation},
     input::InputTable,
     layout::{BLOCK, Layout},
     memory::{Element, Lines},
+    moments::{self, Moments},
     plan::{HeadPlan, Last, Plan, Product, Residual, Rows, Sampled, Step, Steps},
+    rounding::in_units,
 };
 use crate::{
     EvalError,
@@ -24,6 +26,8 @@ struct Place {
     positions: Vec<usize>,
     /// What a stored unit is worth; 1 unless quantised.
     unit: f32,
+    /// One a channel, where the file tells.
+    moments: Option<Vec<Moments>>,
 }
 
 struct Compiler<'a> {
@@ -162,6 +166,22 @@ impl Compiler<'_> {
         Ok(if largest > 0.0 { largest / E::LARGEST } else { 1.0 })
     }
 
+    /// What a layer's norm leaves before the activation, if it has one.
+    fn moments_of_norm(
+        &self,
+        name: &str,
+        norm: bool,
+        channels: usize,
+    ) -> Result<Option<Vec<Moments>>, EvalError> {
+        if !norm {
+            return Ok(None);
+        }
+        let part = |part: &str| tensor(self.network, &format!("{name}.norm.{part}"));
+        let (scale, shift, variance) = (part("scale")?, part("shift")?, part("variance")?);
+        let of_channel = |channel: usize| Moments::of_norm(scale[channel], shift[channel], variance[channel]);
+        Ok(Some((0..channels).map(of_channel).collect()))
+    }
+
     /// Compiles layers that run one after the other. `last_reach`: what the layer after them looks at.
     fn steps<E: Element>(
         &mut self,
@@ -205,7 +225,10 @@ impl Compiler<'_> {
             &Layer::Pool { pooling, size } => {
                 let side = input.layout.side / size;
                 let layout = Layout::new(side, input.layout.blocks * BLOCK, reach);
-                Ok(self.same_unit(Operation::Pool { pooling, size }, input, layout, steps))
+                // The largest of four is more than each of them is on average.
+                let moments = input.moments.clone().filter(|_| pooling == Pooling::Average);
+                let place = self.same_unit(Operation::Pool { pooling, size }, input, layout, steps);
+                Ok(Place { moments, ..place })
             }
             _ => {
                 let blocks = input.layout.blocks;
@@ -213,6 +236,7 @@ impl Compiler<'_> {
                 let mut place = self.same_unit(Operation::AppendMean, input, layout, steps);
                 let averages: Vec<usize> = place.positions.iter().map(|at| at + blocks * BLOCK).collect();
                 place.positions.extend(averages);
+                place.moments.iter_mut().for_each(|list| list.extend_from_within(..));
                 Ok(place)
             }
         }
@@ -263,7 +287,8 @@ impl Compiler<'_> {
         let layout = Layout::new(8, table.width(), reach);
         let output = self.buffer(&layout, None);
         steps.push(Step::Input { table, output, store: layout.store() });
-        let place = Place { buffer: output, layout, positions, unit };
+        let moments = self.moments_of_norm(name, *norm, channels)?.map(moments::above_zero);
+        let place = Place { buffer: output, layout, positions, unit, moments };
         if matches!(activation, Activation::Identity | Activation::Relu) {
             return Ok(place);
         }
@@ -333,7 +358,8 @@ impl Compiler<'_> {
             store: layout.store(),
             to: layout.clone(),
         }));
-        Ok(Place { buffer: output, layout, positions: place.positions, unit })
+        let moments = moments::sum(place.moments, input.moments.as_deref()).map(moments::above_zero);
+        Ok(Place { buffer: output, layout, positions: place.positions, unit, moments })
     }
 
     fn product<E: Element>(
@@ -369,6 +395,19 @@ impl Compiler<'_> {
         let mut weights = Lines::<E>::zeroed(layout.blocks * panel);
         let packed = weights.as_mut_slice();
         let inputs = input.positions.len();
+        let depth = input.layout.blocks * BLOCK;
+        let mut column = vec![0.0; steps * BLOCK];
+        // What is known of the inputs, in the column's order.
+        let known = input.moments.as_ref().filter(|_| E::QUANTISED).map(|list| {
+            let mut known = vec![Moments::default(); steps * BLOCK];
+            for (index, tap) in taps.iter().enumerate() {
+                for (&position, own) in input.positions.iter().zip(list) {
+                    known[index * depth + position] = own.for_share(tap.share(input.layout.side));
+                }
+            }
+            known
+        });
+        let mut of_sums = known.is_some().then(Vec::new);
         // What is added beside the products is counted in their units, in 32 bits: where all weights are next to nothing
         // these must not be so small that it is cut off.
         let smallest = match beside {
@@ -379,21 +418,44 @@ impl Compiler<'_> {
         let mut padded = Lines::<f32>::zeroed(layout.blocks * BLOCK);
         for (channel, &place) in positions.iter().enumerate() {
             let own = &weight[channel * inputs * kernel * kernel..][..inputs * kernel * kernel];
-            let largest = own.iter().fold(0.0_f32, |most, weight| most.max(weight.abs()));
-            let largest = largest * factors[channel].abs();
-            let step = (largest / E::LARGEST_WEIGHT).max(smallest);
-            let step = if E::QUANTISED && step > 0.0 { step } else { 1.0 };
-            scale.as_mut_slice()[place] = step * input.unit / unit;
-            padded.as_mut_slice()[place] = bias[channel] / unit;
+            column.fill(0.0);
             for (at, &position) in input.positions.iter().enumerate() {
                 for (index, tap) in taps.iter().enumerate() {
-                    let from = (channel * inputs + at) * kernel * kernel + tap.kernel_cell;
-                    let k = index * input.layout.blocks * BLOCK + position;
-                    packed[place / BLOCK * panel + E::panel_index(k, place % BLOCK)] =
-                        E::from_f32(weight[from] * factors[channel] / step);
+                    let weight = own[at * kernel * kernel + tap.kernel_cell];
+                    column[index * depth + position] = weight * factors[channel];
                 }
             }
+            let (step, packable) = if E::QUANTISED {
+                // Such layers go through `tall_product`.
+                in_units::<E>(&column, smallest, layout.cells() < BLOCK)
+            } else {
+                (1.0, column.clone())
+            };
+            // What rounding adds or takes away on average, the bias gives back.
+            let mut lost = 0.0;
+            if let (Some(known), Some(of_sums)) = (&known, &mut of_sums) {
+                let mut sum = Moments { mean: bias[channel], variance: 0.0 };
+                for ((weight, whole), input) in column.iter().zip(&packable).zip(known) {
+                    lost += (weight - whole * step) * input.mean;
+                    sum = sum.plus(input.times(*weight));
+                }
+                of_sums.push(sum);
+            }
+            if !lost.is_finite() {
+                lost = 0.0;
+            }
+            scale.as_mut_slice()[place] = step * input.unit / unit;
+            padded.as_mut_slice()[place] = (bias[channel] + lost) / unit;
+            for (k, &weight) in packable.iter().enumerate() {
+                packed[place / BLOCK * panel + E::panel_index(k, place % BLOCK)] = E::from_f32(weight);
+            }
         }
+        let own = self.moments_of_norm(name, norm, channels)?.or(of_sums);
+        let before = match beside {
+            Beside::Sum(other) => moments::sum(own, other.moments.as_deref()),
+            Beside::Nothing | Beside::Order(_) => own,
+        };
+        let moments = if activation == Activation::Relu { before.map(moments::above_zero) } else { before };
         let residual = match beside {
             Beside::Sum(other) => Some(Residual {
                 buffer: other.buffer,
@@ -418,7 +480,7 @@ impl Compiler<'_> {
             narrow: (width - 1) % BLOCK < 16,
             store: if side == 1 { layout.store_boards() } else { layout.store() },
         };
-        Ok((Step::Product(product), Place { buffer: output, layout, positions, unit }))
+        Ok((Step::Product(product), Place { buffer: output, layout, positions, unit, moments }))
     }
 
     /// A buffer of this layout that holds neither the step's input nor anything that is still to be read.
@@ -489,6 +551,14 @@ struct Tap {
     /// Steps from the output cell.
     rank: isize,
     file: isize,
+}
+
+impl Tap {
+    /// Share of the output cells for which it lies on the board.
+    fn share(&self, side: usize) -> f32 {
+        let on_board = |step: isize| side.saturating_sub(step.unsigned_abs()) as f32 / side as f32;
+        on_board(self.rank) * on_board(self.file)
+    }
 }
 
 fn taps(kernel: usize, padding: Padding) -> Vec<Tap> {

@@ -36,7 +36,8 @@ pub(crate) unsafe trait Kernels {
     );
 
     /// The same for `rows` rows of A that are `stride` elements apart; from 17 rows on, 32 are readable. Only the first 16
-    /// columns are needed if `narrow`. A row's result does not depend on the number of rows.
+    /// columns are needed if `narrow`. A row's result does not depend on the number of rows. Weights are packed for the one
+    /// or for the other ([`Element::largest_sum`](super::memory::Element::largest_sum)).
     ///
     /// # Safety
     /// As [`Kernels::product`].

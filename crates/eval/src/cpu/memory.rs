@@ -21,7 +21,7 @@ pub(crate) unsafe trait Plain: Copy + Default + Send + Sync + 'static {}
 // SAFETY: all bit patterns of these numbers are values, of 1, 1, 2, 4 and 4 bytes.
 unsafe impl Plain for Byte {}
 // SAFETY: as above.
-unsafe impl Plain for Septet {}
+unsafe impl Plain for SmallByte {}
 // SAFETY: as above.
 unsafe impl Plain for Bf16 {}
 // SAFETY: as above.
@@ -78,18 +78,24 @@ pub(crate) struct Bf16(pub u16);
 #[repr(transparent)]
 pub(crate) struct Byte(pub u8);
 
-/// As [`Byte`], but weights have seven bits, so that two products of bytes fit 16 bits: `2 * 255 * 64` is below 32,768.
+/// As [`Byte`], but where products are added in 16 bits, weights are so small that they fit
+/// ([`rounding`](super::rounding)).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(transparent)]
-pub(crate) struct Septet(pub u8);
+pub(crate) struct SmallByte(pub u8);
 
 /// A number format of activations and weights.
 pub(crate) trait Element: Plain + std::fmt::Debug {
     /// Are values integers in units of a scale?
     const QUANTISED: bool = false;
-    /// The largest activation and weight of a quantised format.
+    /// The largest activation of a quantised format.
     const LARGEST: f32 = f32::INFINITY;
-    const LARGEST_WEIGHT: f32 = f32::INFINITY;
+    /// The largest sum, in magnitude, of weights of one sign whose products are added in 16 bits; 0 where none are. The
+    /// weights are those of an output channel, in whole blocks of 32; `tall`: they are for
+    /// [`Kernels::tall_product`](super::kernels::Kernels::tall_product).
+    fn largest_sum(_weights: &[f32], _tall: bool) -> f32 {
+        0.0
+    }
     /// A weight; for quantised formats in units of its channel's scale.
     fn from_f32(value: f32) -> Self;
     /// An activation.
@@ -120,7 +126,6 @@ impl Element for Bf16 {
 impl Element for Byte {
     const QUANTISED: bool = true;
     const LARGEST: f32 = 255.0;
-    const LARGEST_WEIGHT: f32 = 127.0;
     #[inline(always)]
     fn from_f32(value: f32) -> Self {
         Self((value.round().clamp(-127.0, 127.0) as i8).cast_unsigned())
@@ -139,13 +144,32 @@ impl Element for Byte {
     }
 }
 
-impl Element for Septet {
+impl SmallByte {
+    /// Groups of four weights of which each two are added in 16 bits, where there are many rows.
+    pub const GROUPS: usize = 4;
+}
+
+impl Element for SmallByte {
     const QUANTISED: bool = true;
     const LARGEST: f32 = 255.0;
-    const LARGEST_WEIGHT: f32 = 64.0;
+    /// Two in each group of four, over as many groups as are added.
+    fn largest_sum(weights: &[f32], tall: bool) -> f32 {
+        let groups = if tall { 1 } else { Self::GROUPS };
+        let mut largest = 0.0_f32;
+        for part in weights.chunks_exact(4 * groups) {
+            for pair in [0, 2] {
+                let added = part.chunks_exact(4).flat_map(|four| &four[pair..pair + 2]);
+                let [above, below] = added.fold([0.0_f32; 2], |[above, below], &weight| {
+                    [above + weight.max(0.0), below - weight.min(0.0)]
+                });
+                largest = largest.max(above).max(below);
+            }
+        }
+        largest
+    }
     #[inline(always)]
     fn from_f32(value: f32) -> Self {
-        Self((value.round().clamp(-64.0, 64.0) as i8).cast_unsigned())
+        Self(Byte::from_f32(value).0)
     }
     #[inline(always)]
     fn to_f32(self) -> f32 {

@@ -17,9 +17,11 @@ mod layout;
 pub mod matmul;
 pub mod measure;
 mod memory;
+mod moments;
 mod path;
 mod plan;
 mod quantise;
+mod rounding;
 #[cfg(target_arch = "x86_64")]
 mod vnni;
 mod workers;

@@ -4,9 +4,9 @@
 
 mod descriptions;
 
-use std::{fmt::Display, sync::Arc};
+use std::{fmt::Display, path::Path, sync::Arc};
 
-use board::Position;
+use board::{Color, Position};
 use descriptions::{any_architecture, any_description};
 use eval::{
     Batch, EvalError, Evaluator, Precision,
@@ -441,6 +441,30 @@ fn a_tiny_network_agrees() {
     ];
     let moves = vec![conv(1, 73, false, false)];
     check(&network(Description::value_and_moves(trunk, value, moves), 9), 2, 9);
+}
+
+/// Weights are rounded; what that shifts on average, the biases take back. Cockfish's value is White's: for the mover a shift
+/// changes its sign with the side to move.
+#[test]
+fn rounded_weights_shift_nothing() {
+    if CpuPath::Avx2.obstacle(Precision::Int8).is_some() {
+        return;
+    }
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../networks/cockfish.safetensors");
+    let network = Arc::new(Network::load(Path::new(file)).unwrap());
+    let mut asked = Batch::default();
+    positions(300, 11).iter().for_each(|position| asked.push(position, true, &[]));
+    let [exact, rounded] = [Precision::F32, Precision::Int8].map(|precision| {
+        evaluator(&network, CpuPath::Avx2, precision, 1).evaluate(asked.clone()).unwrap().scores.values
+    });
+    let shift = |turn: Color| {
+        let of_turn =
+            asked.queries.iter().zip(exact.iter().zip(&rounded)).filter(|(query, _)| query.turn == turn);
+        let shifts: Vec<f32> = of_turn.map(|(_, (exact, rounded))| rounded - exact).collect();
+        shifts.iter().sum::<f32>() / shifts.len() as f32
+    };
+    let shifts = [Color::White, Color::Black].map(shift);
+    assert!(shifts.iter().all(|shift| shift.abs() < 15.0), "{shifts:?} centipawns");
 }
 
 #[test]
