@@ -115,6 +115,9 @@ enum Difference {
     Bf16OfAny,
     /// Activations and weights in 256 steps, against `f32`.
     Int8,
+    /// The same for a random network's value. It is one number of few, narrow layers, whose rounded weights shift it in
+    /// every position alike: of 1,428 networks five are off by 10 to 13 % on AVX2, where weights have fewer steps.
+    Int8ValueOfAny,
 }
 
 impl Difference {
@@ -130,6 +133,7 @@ impl Difference {
             Self::Bf16 => (0.03, 0.2),
             Self::Bf16OfAny => (0.08, 0.2),
             Self::Int8 => (0.1, 0.3),
+            Self::Int8ValueOfAny => (0.2, 0.5),
         }
     }
 }
@@ -152,10 +156,10 @@ fn assert_close(expected: &[f32], found: &[f32], why: Difference, what: impl Dis
 }
 
 /// Outputs of every path that can run the network: `f32` and int8 are held to the reference in `f32`, bf16 to plain Rust in bf16
-/// and, as far as `bf16` says, to the reference.
+/// and, as far as `[bf16, int8]` say, to the reference.
 fn compare(
     network: &Network,
-    bf16: Difference,
+    [bf16, int8]: [Difference; 2],
     expected: &[f32],
     outputs: impl Fn(CpuPath, Precision) -> Result<Vec<f32>, EvalError>,
     what: &str,
@@ -171,7 +175,7 @@ fn compare(
         let found = found.unwrap();
         match precision {
             Precision::F32 => assert_close(expected, &found, Difference::Order, &what),
-            Precision::Int8 => assert_close(expected, &found, Difference::Int8, &what),
+            Precision::Int8 => assert_close(expected, &found, int8, &what),
             Precision::F16 | Precision::Bf16 => {
                 assert_close(&plain, &found, Difference::OrderOfBf16, &what);
                 assert_close(expected, &found, bf16, &what);
@@ -180,8 +184,8 @@ fn compare(
     }
 }
 
-/// Scores of a batch.
-fn compare_scores(network: &Arc<Network>, count: usize, seed: u64, bf16: Difference) {
+/// Scores of a batch; `any`: of a network that nobody would train.
+fn compare_scores(network: &Arc<Network>, count: usize, seed: u64, any: bool) {
     let positions = positions(count, seed);
     let ask = || batch(network, &positions, seed);
     let expected = Reference::new(Arc::clone(network)).evaluate(ask()).unwrap().scores;
@@ -191,12 +195,17 @@ fn compare_scores(network: &Arc<Network>, count: usize, seed: u64, bf16: Differe
             let scores = CpuEvaluator::new(Arc::clone(network), options)?.evaluate(ask())?.scores;
             Ok(if kind == HeadKind::Value { scores.values } else { scores.moves })
         };
-        compare(network, bf16, expected, outputs, kind.name());
+        let limits = match (any, kind) {
+            (false, _) => [Difference::Bf16, Difference::Int8],
+            (true, HeadKind::Value) => [Difference::Bf16OfAny, Difference::Int8ValueOfAny],
+            (true, _) => [Difference::Bf16OfAny, Difference::Int8],
+        };
+        compare(network, limits, expected, outputs, kind.name());
     }
 }
 
 fn check(network: &Arc<Network>, count: usize, seed: u64) {
-    compare_scores(network, count, seed, Difference::Bf16);
+    compare_scores(network, count, seed, false);
 }
 
 /// Raw outputs of every head agree too, those that no search asks for among them.
@@ -210,7 +219,7 @@ fn check_logits(network: &Arc<Network>, count: usize, seed: u64) {
             let options = CpuOptions { threads: 1, path: Some(path), precision: Some(precision) };
             CpuLogits::new(Arc::clone(network), options)?.logits(&boards, kind)
         };
-        compare(network, Difference::Bf16, &expected, outputs, kind.name());
+        compare(network, [Difference::Bf16, Difference::Int8], &expected, outputs, kind.name());
     }
 }
 
@@ -378,7 +387,7 @@ proptest! {
 
     #[test]
     fn any_description_agrees(description in any_description(), seed in any::<u64>()) {
-        compare_scores(&network(description, seed), 11, seed, Difference::Bf16OfAny);
+        compare_scores(&network(description, seed), 11, seed, true);
     }
 }
 
