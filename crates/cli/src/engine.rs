@@ -184,16 +184,20 @@ pub fn evaluator(network: &Arc<Network>, options: &Options) -> anyhow::Result<Bo
 /// # Errors
 /// The network cannot be used.
 pub fn build(options: &Options) -> anyhow::Result<Built> {
-    build_beside(options, None)
+    let (network, system) = choose(options)?;
+    build_over(&Arc::new(network), system, options, None)
 }
 
-/// A search for these options, which has a memory of evaluations together with others.
+/// A search over what these options [`choose`], which may have a memory of evaluations together with others.
 ///
 /// # Errors
 /// The network cannot be used.
-pub fn build_beside(options: &Options, memory: Option<&ScoreMemory>) -> anyhow::Result<Built> {
-    let (network, system) = choose(options)?;
-    let network = Arc::new(network);
+pub fn build_over(
+    network: &Arc<Network>,
+    system: System,
+    options: &Options,
+    memory: Option<&ScoreMemory>,
+) -> anyhow::Result<Built> {
     if system == System::ConvChess {
         ensure!(
             options.devices == Devices::default() || options.devices.is_cpu(),
@@ -202,15 +206,15 @@ pub fn build_beside(options: &Options, memory: Option<&ScoreMemory>) -> anyhow::
         );
         let description =
             format!("network {}, {system}: moves by their chances, without a search", network.name);
-        let search = Box::new(ConvChess::new(network, cpu_options(options), &options.settings)?);
+        let search = Box::new(ConvChess::new(Arc::clone(network), cpu_options(options), &options.settings)?);
         return Ok(Built { search, description });
     }
-    let mut evaluator = evaluator(&network, options)?;
+    let mut evaluator = evaluator(network, options)?;
     let description = evaluator.describe();
     if let Some(memory) = memory {
         evaluator = Box::new(Cached::over(evaluator, memory));
     }
-    let search = algorithm(options, &network).build(evaluator, &network, &options.settings);
+    let search = algorithm(options, network).build(evaluator, network, &options.settings);
     Ok(Built { search, description })
 }
 

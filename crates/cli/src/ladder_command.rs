@@ -22,7 +22,7 @@ use crate::{
     label_command::installed_stockfish,
     match_command::{
         interrupted, openings,
-        players::{LimitArgs, Memories, player},
+        players::{LimitArgs, player},
         program::contents,
         view::View,
     },
@@ -184,8 +184,7 @@ fn calibrate(args: &Args, folder: &Path) -> anyhow::Result<()> {
 fn place(args: &Args) -> anyhow::Result<()> {
     let scale = args.scale()?;
     ensure!(args.guess.is_finite(), "--guess must be a number");
-    let mut players =
-        vec![player(&args.engine, args.limit.control(), args.system, &mut Memories::default())?];
+    let mut players = vec![player(&args.engine, args.limit.control(), args.system, None)?];
     players.extend(args.rungs(&scale)?);
     let arranged = args.arrange(players, Format::Gauntlet)?;
     let (mut journal, mut results) = match &args.out {

@@ -122,7 +122,7 @@ impl Args {
         let texts = if self.compare.is_empty() { &self.engine } else { &self.compare };
         ensure!(texts.len() >= 2, "a match needs --engine twice");
         let mut memories = Memories::default();
-        texts.iter().map(|text| player(text, limit, self.system, &mut memories)).collect()
+        texts.iter().map(|text| player(text, limit, self.system, Some(&mut memories))).collect()
     }
 
     fn sprt(&self, players: usize) -> anyhow::Result<Option<SprtRun>> {

@@ -11,7 +11,7 @@ use uci::{Options, client::EngineSpec};
 use super::program;
 use crate::{
     analyze::duration,
-    engine::{EngineArgs, build_beside, choose},
+    engine::{EngineArgs, build_over, choose},
 };
 
 /// The network in the program, searched in this process.
@@ -118,7 +118,7 @@ impl Memories {
 }
 
 /// Reads `PLAYER[; OPTION=VALUE]...`; `limit` is for players that name none, `system` for searches in this process that
-/// name none.
+/// name none. Players that share `memories` share what they have evaluated.
 ///
 /// # Errors
 /// The text names no player or no limit, an option is malformed, or a network cannot be used.
@@ -126,7 +126,7 @@ pub fn player(
     text: &str,
     limit: Option<TimeControl>,
     system: Option<System>,
-    memories: &mut Memories,
+    memories: Option<&mut Memories>,
 ) -> anyhow::Result<PlayerSpec> {
     let (program, described) = parts(text)?;
     let (mut name, mut control) = (None, limit);
@@ -162,7 +162,7 @@ pub fn player(
     let shown: Vec<String> = options.iter().map(|(option, value)| format!("{option}={value}")).collect();
     let shown = shown.join(" ");
     let (kind, called, identity) = if is_internal(network) {
-        let memories = matches!(control, TimeControl::Nodes(_) | TimeControl::Depth(_)).then_some(memories);
+        let memories = memories.filter(|_| matches!(control, TimeControl::Nodes(_) | TimeControl::Depth(_)));
         let (factory, found) =
             in_process(network, &options, memories).with_context(|| format!("`{text}`"))?;
         let stem = Path::new(network).file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -213,16 +213,18 @@ fn in_process(
         !settings.own_book,
         "a search in this process plays without a book; name the program `self` for one"
     );
-    // A mistake here should not wait for a game.
+    // Once: a mistake here should not wait for a game, and a file may be another one by then.
     let (network, system) = choose(&settings)?;
+    let network = Arc::new(network);
     let file = settings.network.as_deref().map(|path| format!(", {}", program::file_contents(path)));
     let found = network.fingerprint() + &file.unwrap_or_default();
     let searches = system != System::ConvChess;
     let memory = memories.filter(|_| searches).map(|memories| memories.of(&found, &settings).clone());
-    let factory: SearchFactory = Arc::new(move || match build_beside(&settings, memory.as_ref()) {
-        Ok(built) => Ok(built.search),
-        Err(error) => Err(format!("{error:#}")),
-    });
+    let factory: SearchFactory =
+        Arc::new(move || match build_over(&network, system, &settings, memory.as_ref()) {
+            Ok(built) => Ok(built.search),
+            Err(error) => Err(format!("{error:#}")),
+        });
     Ok((factory, found))
 }
 
@@ -236,7 +238,7 @@ mod tests {
     use super::*;
 
     fn player(text: &str, limit: Option<TimeControl>, system: Option<System>) -> anyhow::Result<PlayerSpec> {
-        super::player(text, limit, system, &mut Memories::default())
+        super::player(text, limit, system, None)
     }
 
     #[test]
@@ -310,9 +312,20 @@ mod tests {
     }
 
     #[test]
+    fn a_network_is_read_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("net.safetensors");
+        crate::engine::embedded(System::BatchFirst).unwrap().save(&file).unwrap();
+        let spec = player(&file.display().to_string(), Some(TimeControl::Nodes(10)), None).unwrap();
+        std::fs::write(&file, "another").unwrap();
+        let PlayerKind::Search(factory) = spec.kind else { panic!("a search in this process") };
+        assert!(factory().is_ok(), "what is in the file by now is another player");
+    }
+
+    #[test]
     fn what_others_have_evaluated_counts_as_if_it_were_new() {
         let mut memories = Memories::default();
-        let think = |text: &str, memories: &mut Memories| -> Outcome {
+        let think = |text: &str, memories: Option<&mut Memories>| -> Outcome {
             let spec = super::player(text, Some(TimeControl::Nodes(300)), None, memories).unwrap();
             let PlayerKind::Search(factory) = spec.kind else { panic!("a search in this process") };
             let limits = Limits { nodes: Some(300), ..Limits::default() };
@@ -321,11 +334,11 @@ mod tests {
         let misses = |memories: &Memories| -> u64 {
             memories.0.values().map(|memory| memory.counts().value_misses).sum()
         };
-        think("internal; Search=puct; Batch=8; Hash=1; Threads=1", &mut memories);
-        let both = think("internal; Batch=8; Hash=1; Threads=1", &mut memories);
+        think("internal; Search=puct; Batch=8; Hash=1; Threads=1", Some(&mut memories));
+        let both = think("internal; Batch=8; Hash=1; Threads=1", Some(&mut memories));
         assert!((301..600).contains(&misses(&memories)), "{}", misses(&memories));
-        let known = think("internal; Batch=8; Hash=1; Threads=1", &mut memories);
-        let alone = think("internal; Batch=8; Hash=1; Threads=1", &mut Memories::default());
+        let known = think("internal; Batch=8; Hash=1; Threads=1", Some(&mut memories));
+        let alone = think("internal; Batch=8; Hash=1; Threads=1", None);
         let said = |outcome: &Outcome| {
             let lines = outcome.lines.iter().map(|line| (line.depth, line.score, line.pv.clone()));
             (outcome.best, outcome.nodes, lines.collect::<Vec<_>>())
@@ -333,11 +346,11 @@ mod tests {
         assert_eq!(said(&both), said(&alone));
         assert_eq!(said(&known), said(&alone));
         assert_eq!(memories.0.len(), 1);
-        think("internal; Precision=f32; Hash=1", &mut memories);
+        think("internal; Precision=f32; Hash=1", Some(&mut memories));
         assert_eq!(memories.0.len(), 2, "other numbers");
         let timed = Some(TimeControl::MoveTime(Duration::from_millis(5)));
         let mut memories = Memories::default();
-        super::player("internal; Hash=1", timed, None, &mut memories).unwrap();
+        super::player("internal; Hash=1", timed, None, Some(&mut memories)).unwrap();
         assert!(memories.0.is_empty(), "time is the players' own");
     }
 
