@@ -1,7 +1,7 @@
 //! One chess position with its Zobrist key, kept up to date move by move.
 
 use shakmaty::{
-    CastlingMode, Chess, Color, EnPassantMode, Move, MoveList, Position as _, Square, fen::Fen,
+    CastlingMode, Chess, Color, EnPassantMode, Move, MoveList, Position as _, Square, attacks, fen::Fen,
     zobrist::Zobrist64,
 };
 
@@ -107,6 +107,25 @@ impl Position {
     #[must_use]
     pub fn is_check(&self) -> bool {
         self.chess.is_check()
+    }
+
+    /// Does this legal move give check? Much cheaper than playing it.
+    #[must_use]
+    pub fn gives_check(&self, mv: Move) -> bool {
+        let board = self.chess.board();
+        let (Move::Normal { role, from, to, promotion, .. }, Some(king)) = (mv, board.king_of(!self.turn()))
+        else {
+            return self.after(mv).is_check();
+        };
+        let occupied = board.occupied().without(from).with(to);
+        let own = board.by_color(self.turn()).without(from);
+        let straight = own & (board.rooks() | board.queens());
+        let diagonal = own & (board.bishops() | board.queens());
+        let of_mover = promotion.unwrap_or(role).of(self.turn());
+        attacks::attacks(to, of_mover, occupied).contains(king)
+            // Or another man does, which it stood before.
+            || (attacks::rook_attacks(king, occupied) & straight).any()
+            || (attacks::bishop_attacks(king, occupied) & diagonal).any()
     }
 
     /// Neither side can mate by any sequence of legal moves (bare kings, a lone minor piece, same-coloured bishops).

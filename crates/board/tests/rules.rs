@@ -255,3 +255,33 @@ fn messages_stay_readable() {
         assert!(message.chars().count() < 300 && message.lines().count() == 1, "{message}");
     }
 }
+
+#[test]
+fn moves_that_give_check_are_known_before_they_are_played() {
+    /// Checks seen: by castling, by en-passant captures, by promotions, by others.
+    fn walk(position: &Position, plies: u32, seen: &mut [usize; 4]) {
+        for mv in position.legal_moves() {
+            let next = position.after(mv);
+            assert_eq!(position.gives_check(mv), next.is_check(), "{} {mv}", position.fen());
+            let kind =
+                [mv.is_castle(), mv.is_en_passant(), mv.is_promotion(), true].iter().position(|&is| is);
+            seen[kind.unwrap_or_default()] += usize::from(next.is_check());
+            if plies > 1 {
+                walk(&next, plies - 1, seen);
+            }
+        }
+    }
+    let mut seen = [0; 4];
+    for fen in [
+        "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
+        "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1",
+        "r3k2r/Pppp1ppp/1b3nbN/nP6/BBP1P3/q4N2/Pp1P2PP/R2Q1RK1 w kq - 0 1",
+        "n1n5/PPPk4/8/8/8/8/4Kppp/5N1N b - - 0 1",
+        "5k2/8/8/8/8/8/8/4K2R w K - 0 1",
+        "8/8/4k3/3pP3/8/8/B7/4K3 w - d6 0 1",
+    ] {
+        walk(&standard(fen), 3, &mut seen);
+    }
+    walk(&chess960("2rkr3/8/8/8/8/8/8/2RK1R2 w FCec - 0 1"), 3, &mut seen);
+    assert!(seen.iter().all(|&checks| checks > 0), "{seen:?}");
+}

@@ -1,5 +1,7 @@
 //! The input of a Batch First network: 15 one-hot planes, stored as one class a square.
 
+use std::ops::RangeInclusive;
+
 use board::{CastlingMode, Color, Position, Role, Square};
 
 /// Number of input planes.
@@ -99,6 +101,14 @@ impl Squares {
     pub fn pieces(&self) -> impl Iterator<Item = (usize, usize, bool)> + '_ {
         let piece = |(square, &class)| class_piece(class).map(|(role, own)| (square, role, own));
         self.0.iter().enumerate().filter_map(piece)
+    }
+
+    /// How many men the mover has, and the other side, kings included.
+    #[must_use]
+    pub fn men(&self) -> [usize; 2] {
+        let count =
+            |classes: RangeInclusive<u8>| self.0.iter().filter(|class| classes.contains(class)).count();
+        [count(OWN_PAWN..=OWN_CASTLING_ROOK), count(OWN_PAWN + OPPONENT..=OWN_CASTLING_ROOK + OPPONENT)]
     }
 
     /// Rebuilds the position with the given side to move, or `None` if these squares are no legal position. Move

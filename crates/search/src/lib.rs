@@ -13,6 +13,7 @@ mod limits;
 mod lone_king;
 mod memory;
 mod minimax;
+mod pages;
 #[cfg(test)]
 mod plain;
 mod puct;

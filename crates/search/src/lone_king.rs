@@ -109,6 +109,11 @@ fn men(squares: &Squares) -> [Men; 2] {
 
 /// Centipawns for the mover where one side has nothing but its king and the other can force mate.
 fn value_of(squares: &Squares) -> Option<i32> {
+    // Hardly ever: a side has one man at most.
+    let [own, others] = squares.men();
+    if own.min(others) > 1 {
+        return None;
+    }
     match men(squares) {
         [strong, weak] if weak.is_lone() => won(&strong, &weak),
         [weak, strong] if weak.is_lone() => won(&strong, &weak).map(|value| -value),

@@ -1,8 +1,12 @@
 //! What a search remembers, in memory of a fixed size: evaluations (never computed twice while they fit) and bounds.
 
+use bytemuck::{Pod, Zeroable};
 use nets::MoveScores;
 
-use crate::score::{INFINITY, Value, from_evaluation, log_chances};
+use crate::{
+    pages::Pages,
+    score::{INFINITY, Value, from_evaluation, log_chances},
+};
 
 /// Lower and upper bound on a position's value at one depth, and the move that gave the lower one or came closest to more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,52 +25,62 @@ impl Default for Bounds {
     }
 }
 
-#[derive(Clone, Copy)]
+/// All zero: empty.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
 struct BoundsEntry {
     key: u64,
     lower: i16,
     upper: i16,
     depth: i16,
-    /// Root number; bounds of earlier roots only order moves, since repetitions may have changed.
+    /// Root number, from 1; bounds of earlier roots only order moves, since repetitions may have changed.
     age: u8,
     best: u8,
 }
 
 impl BoundsEntry {
+    fn is_used(&self) -> bool {
+        self.age != 0
+    }
+
     fn bounds(&self) -> Bounds {
         Bounds { lower: self.lower.into(), upper: self.upper.into(), best: self.best }
     }
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
 struct ValueEntry {
     key: u64,
-    value: i16,
+    value: i32,
+    /// 0 or 1.
+    is_used: u32,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
 struct ScoresEntry {
     key: u64,
-    /// Position in the endless stream of scores that the ring holds the end of.
+    /// Position in the endless stream of scores that the ring holds the end of, from 1; 0: empty.
     offset: u64,
 }
 
-const EMPTY_BOUNDS: BoundsEntry =
-    BoundsEntry { key: 0, lower: 0, upper: 0, depth: -1, age: 0, best: NO_MOVE };
-const EMPTY_VALUE: ValueEntry = ValueEntry { key: 0, value: i16::MIN };
-const EMPTY_SCORES: ScoresEntry = ScoresEntry { key: 0, offset: u64::MAX };
-const WAYS: usize = 4;
+/// Entries that one lookup sees: a cache line, since most of its time is waiting for memory.
+type Bucket = [BoundsEntry; 4];
 
 /// Bounds, values and move scores by Zobrist key.
 pub(crate) struct Memory {
-    bounds: Vec<BoundsEntry>,
-    values: Vec<ValueEntry>,
-    index: Vec<ScoresEntry>,
+    bounds: Pages<Bucket>,
+    values: Pages<ValueEntry>,
+    index: Pages<ScoresEntry>,
     /// Move scores, one position's after the other's.
-    ring: Vec<i16>,
+    ring: Pages<i16>,
+    /// Where the next ones go, from 1.
     written: u64,
     age: u8,
     stored: usize,
+    /// Has anything been remembered?
+    is_used: bool,
 }
 
 impl std::fmt::Debug for Memory {
@@ -93,56 +107,63 @@ impl Memory {
     }
 
     fn shared_out(bounds: usize, values: usize, index: usize, ring: usize) -> Self {
-        let bounds = (bounds / size_of::<BoundsEntry>()).max(WAYS);
-        let values = (values / size_of::<ValueEntry>()).max(1);
-        let index = (index / size_of::<ScoresEntry>()).max(1);
-        let ring = (ring / size_of::<i16>()).max(4096);
         Self {
-            bounds: vec![EMPTY_BOUNDS; bounds / WAYS * WAYS],
-            values: vec![EMPTY_VALUE; values],
-            index: vec![EMPTY_SCORES; index],
-            ring: vec![0; ring],
-            written: 0,
-            age: 0,
+            bounds: Pages::zeroed(bounds / size_of::<Bucket>()),
+            values: Pages::zeroed(values / size_of::<ValueEntry>()),
+            index: Pages::zeroed(index / size_of::<ScoresEntry>()),
+            ring: Pages::zeroed((ring / size_of::<i16>()).max(4096)),
+            written: 1,
+            age: 1,
             stored: 0,
+            is_used: false,
         }
     }
 
-    /// Forgets everything, in place.
+    /// Forgets everything, in place; what was never used is left untouched.
     pub(crate) fn clear(&mut self) {
-        self.bounds.fill(EMPTY_BOUNDS);
-        self.values.fill(EMPTY_VALUE);
-        self.index.fill(EMPTY_SCORES);
-        (self.written, self.age, self.stored) = (0, 0, 0);
+        if !self.is_used {
+            return;
+        }
+        self.bounds.fill(Bucket::zeroed());
+        self.values.fill(ValueEntry::zeroed());
+        self.index.fill(ScoresEntry::zeroed());
+        (self.written, self.age, self.stored, self.is_used) = (1, 1, 0, false);
     }
 
     /// Bounds found from here on belong to a new root.
     pub(crate) fn new_root(&mut self) {
         if self.age == u8::MAX {
             // Ages begin again: the oldest bounds must not look new.
-            for entry in self.bounds.iter_mut().filter(|entry| entry.depth > 0) {
-                *entry = EMPTY_BOUNDS;
+            for entry in self.entries_mut().filter(|entry| entry.depth > 0) {
+                *entry = BoundsEntry::zeroed();
             }
-            self.stored = self.bounds.iter().filter(|entry| entry.depth >= 0).count();
+            self.stored = self.entries_mut().filter(|entry| entry.is_used()).count();
+            self.age = 0;
         }
-        self.age = self.age.wrapping_add(1);
+        self.age += 1;
     }
 
     /// Drops the bounds of leaves, which otherwise hold for every root.
     pub(crate) fn forget_leaves(&mut self) {
-        for entry in self.bounds.iter_mut().filter(|entry| entry.depth == 0) {
-            *entry = EMPTY_BOUNDS;
-            self.stored -= 1;
+        let mut forgotten = 0;
+        for entry in self.entries_mut().filter(|entry| entry.is_used() && entry.depth == 0) {
+            *entry = BoundsEntry::zeroed();
+            forgotten += 1;
         }
+        self.stored -= forgotten;
+    }
+
+    fn entries_mut(&mut self) -> impl Iterator<Item = &mut BoundsEntry> {
+        self.bounds.as_flattened_mut().iter_mut()
     }
 
     /// Share of the bounds table in use, per mille.
     pub(crate) fn fill_per_mille(&self) -> u32 {
-        (self.stored as u64 * 1000 / self.bounds.len() as u64) as u32
+        (self.stored as u64 * 1000 / self.bounds.as_flattened().len() as u64) as u32
     }
 
     fn bucket(&self, key: u64) -> usize {
-        ((u128::from(key) * (self.bounds.len() / WAYS) as u128) >> 64) as usize * WAYS
+        ((u128::from(key) * self.bounds.len() as u128) >> 64) as usize
     }
 
     /// Bounds at exactly this depth that hold for the current root.
@@ -159,10 +180,10 @@ impl Memory {
         deeper: Option<i16>,
         answers: impl Fn(&Bounds) -> bool,
     ) -> Option<Bounds> {
-        let bucket = self.bucket(key);
-        self.bounds[bucket..bucket + WAYS]
+        self.bounds[self.bucket(key)]
             .iter()
             .filter(|entry| entry.key == key && (entry.age == self.age || entry.depth == 0))
+            .filter(|entry| entry.is_used())
             .filter(|entry| entry.depth == depth || deeper.is_some_and(|least| entry.depth >= least))
             .map(|entry| (entry.depth, entry.bounds()))
             .filter(|(_, bounds)| answers(bounds))
@@ -172,8 +193,7 @@ impl Memory {
 
     /// The best move known at any depth, deepest first.
     pub(crate) fn best_move(&self, key: u64) -> u8 {
-        let bucket = self.bucket(key);
-        self.bounds[bucket..bucket + WAYS]
+        self.bounds[self.bucket(key)]
             .iter()
             .filter(|entry| entry.key == key && entry.best != NO_MOVE && entry.depth > 0)
             .max_by_key(|entry| entry.depth)
@@ -183,20 +203,21 @@ impl Memory {
     /// Narrows what is known at this depth. Where that contradicts what was found before, by another way to the position or with more
     /// knowledge, the latest word counts.
     pub(crate) fn store_bounds(&mut self, key: u64, depth: i16, found: Bounds) {
+        self.is_used = true;
         let age = self.age;
         let bucket = self.bucket(key);
-        let ways = &mut self.bounds[bucket..bucket + WAYS];
-        let same = ways.iter().position(|entry| entry.key == key && entry.depth == depth);
+        let ways = &mut self.bounds[bucket];
+        let same = ways.iter().position(|entry| entry.key == key && entry.depth == depth && entry.is_used());
         let slot = same.unwrap_or_else(|| {
             // The least worth keeping: an empty slot, then another root's, then the shallowest.
             let worst = ways
                 .iter()
                 .enumerate()
-                .min_by_key(|(_, entry)| (entry.depth >= 0, entry.age == age, entry.depth));
+                .min_by_key(|(_, entry)| (entry.is_used(), entry.age == age, entry.depth));
             worst.map_or(0, |(slot, _)| slot)
         });
         let entry = &mut ways[slot];
-        self.stored += usize::from(entry.depth < 0);
+        self.stored += usize::from(!entry.is_used());
         let fresh = same.is_none() || (entry.age != age && depth != 0);
         let old = if fresh {
             Bounds { best: if same.is_some() { entry.best } else { NO_MOVE }, ..Bounds::default() }
@@ -224,13 +245,14 @@ impl Memory {
     /// The evaluation of a position.
     pub(crate) fn value(&self, key: u64) -> Option<Value> {
         let entry = self.values[self.value_slot(key)];
-        (entry.key == key && entry.value != i16::MIN).then_some(entry.value.into())
+        (entry.key == key && entry.is_used == 1).then_some(entry.value)
     }
 
     /// Remembers an evaluation.
     pub(crate) fn store_value(&mut self, key: u64, value: Value) {
+        self.is_used = true;
         let slot = self.value_slot(key);
-        self.values[slot] = ValueEntry { key, value: value as i16 };
+        self.values[slot] = ValueEntry { key, value, is_used: 1 };
     }
 
     /// Remembers what the network said of a position: its value if that was asked, and the scores of all its legal moves
@@ -255,8 +277,7 @@ impl Memory {
     pub(crate) fn scores(&self, key: u64, moves: usize) -> Option<&[i16]> {
         let entry = self.index[self.index_slot(key)];
         let capacity = self.ring.len() as u64;
-        // `offset` is u64::MAX in an empty entry: then it is not below `written`.
-        if entry.key != key || entry.offset >= self.written || self.written - entry.offset > capacity {
+        if entry.key != key || entry.offset == 0 || self.written - entry.offset > capacity {
             return None;
         }
         let start = (entry.offset % capacity) as usize;
@@ -265,6 +286,7 @@ impl Memory {
 
     /// Remembers the scores of a position's legal moves.
     pub(crate) fn store_scores(&mut self, key: u64, scores: impl ExactSizeIterator<Item = Value>) {
+        self.is_used = true;
         let capacity = self.ring.len() as u64;
         let count = scores.len() as u64;
         if count == 0 || count > capacity {
@@ -300,6 +322,32 @@ mod tests {
             memory.store_scores(key << 50 | 1, (0..200).collect::<Vec<_>>().into_iter());
         }
         assert_eq!(memory.scores(7 << 40, 3), None);
+    }
+
+    #[test]
+    fn nothing_is_left_after_clearing() {
+        let mut memory = Memory::new(1);
+        let found = Bounds { lower: 1, upper: 2, best: 0 };
+        for key in [0, 5] {
+            let nothing = |memory: &Memory| {
+                memory.bounds(key, 0).is_none()
+                    && memory.value(key).is_none()
+                    && memory.scores(key, 2).is_none()
+                    && memory.best_move(key) == NO_MOVE
+                    && memory.fill_per_mille() == 0
+            };
+            assert!(nothing(&memory), "{key}");
+            memory.store_value(key, -3);
+            assert_eq!(memory.value(key), Some(-3));
+            memory.clear();
+            memory.store_scores(key, [4, 5].into_iter());
+            assert_eq!(memory.scores(key, 2), Some(&[4, 5][..]));
+            memory.clear();
+            memory.store_bounds(key, 0, found);
+            assert_eq!(memory.bounds(key, 0), Some(found));
+            memory.clear();
+            assert!(nothing(&memory), "{key}");
+        }
     }
 
     #[test]

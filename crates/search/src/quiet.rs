@@ -45,7 +45,7 @@ pub(crate) fn forcing_moves(position: &Position) -> MoveList {
 pub(crate) fn forcing_moves_and_checks(position: &Position, legal: &[Move]) -> MoveList {
     let mut moves = forcing_moves(position);
     for &mv in legal {
-        if !moves.contains(&mv) && position.after(mv).is_check() {
+        if position.gives_check(mv) && !moves.contains(&mv) {
             moves.push(mv);
         }
     }

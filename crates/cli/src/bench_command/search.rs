@@ -52,7 +52,8 @@ struct Traffic {
     /// Spent inside the evaluator, and with counting.
     time: Duration,
     counting: Duration,
-    seen: HashSet<(nets::Squares, bool, bool)>,
+    /// Key, and whether value and moves were asked for.
+    seen: HashSet<(u64, bool, bool)>,
 }
 
 /// Counts and times what passes through to an evaluator.
@@ -78,7 +79,7 @@ impl Evaluator for Watched {
             traffic.batches += 1;
             traffic.queries += batch.len() as u64;
             for query in &batch.queries {
-                let is_new = traffic.seen.insert((query.squares, query.value, query.move_count > 0));
+                let is_new = traffic.seen.insert((query.key, query.value, query.move_count > 0));
                 traffic.again += u64::from(!is_new);
             }
             traffic.counting += started.elapsed();
@@ -252,6 +253,11 @@ fn measure(
     let watched = Watched { inner, traffic: Arc::clone(&traffic) };
     let mut search = algorithm.build(Box::new(watched), network, settings);
     let limits = Limits { nodes: Some(nodes), analysis: true, ..Limits::default() };
+    // Once for nothing: the memory's pages come from the system when they are first touched.
+    if let Some(game) = games.first() {
+        search.search(game, &limits, &Control::default(), &mut |_| {})?;
+        *traffic.lock().unwrap_or_else(PoisonError::into_inner) = Traffic::default();
+    }
     let (mut wall, mut cpu, mut depth) = (0.0, 0.0, 0.0);
     let from = SystemTime::now();
     for game in games {

@@ -1,14 +1,17 @@
 //! A pass's traffic with the evaluator: pending questions go out in batches, answers come back in the same order. Evaluators
 //! that work in the background have several batches in flight, so that the tree works while they do.
 
-use std::collections::{HashSet, VecDeque};
+use std::{
+    collections::{HashSet, VecDeque},
+    hash::BuildHasherDefault,
+};
 
 use eval::{Answered, Batch, EvalError, Evaluator};
 use nets::MoveScores;
 
 use super::{
     frame::FrameRef,
-    pass::{Ask, Context, Pending, Root, Searcher},
+    pass::{Ask, Context, KeyHasher, Pending, Root, Searcher},
 };
 use crate::score::from_evaluation;
 
@@ -20,7 +23,7 @@ type Question = (u64, bool, bool);
 pub(super) struct Flights {
     /// Whose they are, batch after batch, the oldest first.
     batches: VecDeque<Vec<Pending>>,
-    questions: HashSet<Question>,
+    questions: HashSet<Question, BuildHasherDefault<KeyHasher>>,
     /// Frames that would have asked the same again (other depths or separators).
     again: Vec<FrameRef>,
     /// Batches whose memory can be used again.

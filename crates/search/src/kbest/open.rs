@@ -75,9 +75,9 @@ impl Searcher {
         let is_root = frame.ply == 0;
         let first = memory.best_move(frame.key);
         let depth = (frame.depth - PLY).max(0);
-        let reaches = |edge: &Edge| {
+        let key_after = |edge: &Edge| memory_key(&frame.position.after(edge.mv));
+        let reaches = |edge: &Edge, key: u64| {
             let separator = child_separator_less(frame.separator, edge.cost.into());
-            let key = memory_key(&frame.position.after(edge.mv));
             memory
                 .answer(key, depth, self.deeper_answers.then_some(depth), |known| known.upper < separator)
                 .is_some()
@@ -98,7 +98,16 @@ impl Searcher {
             let score = scores[usize::from(index)];
             Edge { mv: moves[usize::from(index)], index, score, cost: costs.of(score) }
         }));
-        let known = edges.iter().take(if is_root { 0 } else { LOOKED_UP }).position(reaches);
+        let looked_up = if is_root { &[] } else { &edges[..edges.len().min(LOOKED_UP)] };
+        let known = looked_up.split_first().and_then(|(first, others)| {
+            if reaches(first, key_after(first)) {
+                return Some(0);
+            }
+            // All keys before the first answer: the processor then waits for all of them at once.
+            let mut keys = [0; LOOKED_UP];
+            keys.iter_mut().zip(others).for_each(|(key, edge)| *key = key_after(edge));
+            Some(1 + others.iter().zip(keys).position(|(edge, key)| reaches(edge, key))?)
+        });
         if let Some(place) = known {
             edges[..=place].rotate_right(1);
         }
@@ -213,11 +222,20 @@ impl Searcher {
         memory: &Memory,
     ) -> (Opened, bool) {
         let Some(frame) = self.frames.get(parent) else { return (Opened::Known(-INFINITY, INFINITY), false) };
-        let position = frame.position.after(edge.mv);
         let separator = child_separator_less(frame.separator, edge.cost.into());
+        let mut wish = wish;
+        if wish != Wish::Full && frame.position.gives_check(edge.mv) {
+            wish = Wish::Full;
+        }
         // However unlikely a reply is, the game is drawn if it is the third time; further down that is seen in time.
-        let may_draw = || frame.ply == 1 && self.is_repetition(root, parent, &position);
-        let wish = if wish != Wish::Full && (position.is_check() || may_draw()) { Wish::Full } else { wish };
+        let may_draw = frame.ply == 1;
+        if wish == Wish::Skip && !may_draw {
+            return (Opened::Known(separator, INFINITY), false);
+        }
+        let position = frame.position.after(edge.mv);
+        if wish != Wish::Full && may_draw && self.is_repetition(root, parent, &position) {
+            wish = Wish::Full;
+        }
         let depth = match wish {
             Wish::Skip => return (Opened::Known(separator, INFINITY), false),
             Wish::Full => frame.depth - PLY,

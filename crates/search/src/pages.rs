@@ -1,0 +1,67 @@
+//! Large tables in pages straight from the system: zeros that cost nothing before somebody looks at them. Where Linux has
+//! large pages they are of those, because a lookup anywhere in a large table otherwise waits for the page tables too.
+
+use std::{
+    alloc::{Layout, handle_alloc_error},
+    marker::PhantomData,
+    ops::{Deref, DerefMut},
+};
+
+use bytemuck::Pod;
+use memmap2::MmapMut;
+
+/// A slice of so many elements, all zero to begin with.
+pub(crate) struct Pages<T> {
+    map: MmapMut,
+    element: PhantomData<T>,
+}
+
+impl<T: Pod> Pages<T> {
+    /// At least one element; as with any memory, the program ends if there is none.
+    pub(crate) fn zeroed(count: usize) -> Self {
+        let layout = Layout::array::<T>(count.max(1)).unwrap_or(Layout::new::<T>());
+        let Ok(map) = MmapMut::map_anon(layout.size()) else { handle_alloc_error(layout) };
+        // A wish: without it everything is only slower.
+        #[cfg(target_os = "linux")]
+        map.advise(memmap2::Advice::HugePage).ok();
+        Self { map, element: PhantomData }
+    }
+}
+
+impl<T: Pod> Deref for Pages<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        bytemuck::cast_slice(&self.map)
+    }
+}
+
+impl<T: Pod> DerefMut for Pages<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        bytemuck::cast_slice_mut(&mut self.map)
+    }
+}
+
+impl<T> std::fmt::Debug for Pages<T> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} bytes", self.map.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_at_first() {
+        for count in [0, 1, 3, 100_000] {
+            let mut pages = Pages::<[u64; 3]>::zeroed(count);
+            assert_eq!(pages.len(), count.max(1));
+            assert!(pages.iter().all(|element| *element == [0; 3]));
+            if let Some(last) = pages.last_mut() {
+                *last = [1, 2, 3];
+            }
+            assert_eq!(pages.last(), Some(&[1, 2, 3]));
+        }
+    }
+}
