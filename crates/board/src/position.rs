@@ -123,7 +123,7 @@ impl Position {
         let diagonal = own & (board.bishops() | board.queens());
         let of_mover = promotion.unwrap_or(role).of(self.turn());
         attacks::attacks(to, of_mover, occupied).contains(king)
-            // Or another man does, which it stood before.
+            // Or a man that the move uncovers does.
             || (attacks::rook_attacks(king, occupied) & straight).any()
             || (attacks::bishop_attacks(king, occupied) & diagonal).any()
     }

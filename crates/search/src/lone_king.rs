@@ -109,7 +109,7 @@ fn men(squares: &Squares) -> [Men; 2] {
 
 /// Centipawns for the mover where one side has nothing but its king and the other can force mate.
 fn value_of(squares: &Squares) -> Option<i32> {
-    // Hardly ever: a side has one man at most.
+    // Nearly always both sides have more than a king.
     let [own, others] = squares.men();
     if own.min(others) > 1 {
         return None;

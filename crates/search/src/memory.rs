@@ -79,8 +79,6 @@ pub(crate) struct Memory {
     written: u64,
     age: u8,
     stored: usize,
-    /// Has anything been remembered?
-    is_used: bool,
 }
 
 impl std::fmt::Debug for Memory {
@@ -115,19 +113,16 @@ impl Memory {
             written: 1,
             age: 1,
             stored: 0,
-            is_used: false,
         }
     }
 
-    /// Forgets everything, in place; what was never used is left untouched.
+    /// Forgets everything, in place: whoever does so before a game has all pages from the system before the clock runs.
     pub(crate) fn clear(&mut self) {
-        if !self.is_used {
-            return;
-        }
         self.bounds.fill(Bucket::zeroed());
         self.values.fill(ValueEntry::zeroed());
         self.index.fill(ScoresEntry::zeroed());
-        (self.written, self.age, self.stored, self.is_used) = (1, 1, 0, false);
+        self.ring.fill(0);
+        (self.written, self.age, self.stored) = (1, 1, 0);
     }
 
     /// Bounds found from here on belong to a new root.
@@ -145,6 +140,9 @@ impl Memory {
 
     /// Drops the bounds of leaves, which otherwise hold for every root.
     pub(crate) fn forget_leaves(&mut self) {
+        if self.stored == 0 {
+            return;
+        }
         let mut forgotten = 0;
         for entry in self.entries_mut().filter(|entry| entry.is_used() && entry.depth == 0) {
             *entry = BoundsEntry::zeroed();
@@ -203,7 +201,6 @@ impl Memory {
     /// Narrows what is known at this depth. Where that contradicts what was found before, by another way to the position or with more
     /// knowledge, the latest word counts.
     pub(crate) fn store_bounds(&mut self, key: u64, depth: i16, found: Bounds) {
-        self.is_used = true;
         let age = self.age;
         let bucket = self.bucket(key);
         let ways = &mut self.bounds[bucket];
@@ -250,7 +247,6 @@ impl Memory {
 
     /// Remembers an evaluation.
     pub(crate) fn store_value(&mut self, key: u64, value: Value) {
-        self.is_used = true;
         let slot = self.value_slot(key);
         self.values[slot] = ValueEntry { key, value, is_used: 1 };
     }
@@ -286,7 +282,6 @@ impl Memory {
 
     /// Remembers the scores of a position's legal moves.
     pub(crate) fn store_scores(&mut self, key: u64, scores: impl ExactSizeIterator<Item = Value>) {
-        self.is_used = true;
         let capacity = self.ring.len() as u64;
         let count = scores.len() as u64;
         if count == 0 || count > capacity {
@@ -331,6 +326,7 @@ mod tests {
         for key in [0, 5] {
             let nothing = |memory: &Memory| {
                 memory.bounds(key, 0).is_none()
+                    && memory.bounds(key, 1).is_none()
                     && memory.value(key).is_none()
                     && memory.scores(key, 2).is_none()
                     && memory.best_move(key) == NO_MOVE
@@ -340,11 +336,16 @@ mod tests {
             memory.store_value(key, -3);
             assert_eq!(memory.value(key), Some(-3));
             memory.clear();
+            assert!(nothing(&memory), "{key}");
             memory.store_scores(key, [4, 5].into_iter());
             assert_eq!(memory.scores(key, 2), Some(&[4, 5][..]));
             memory.clear();
+            assert!(nothing(&memory), "{key}");
             memory.store_bounds(key, 0, found);
-            assert_eq!(memory.bounds(key, 0), Some(found));
+            memory.store_bounds(key, 1, found);
+            assert_eq!((memory.bounds(key, 0), memory.best_move(key)), (Some(found), 0));
+            memory.forget_leaves();
+            assert_eq!((memory.bounds(key, 0), memory.bounds(key, 1)), (None, Some(found)));
             memory.clear();
             assert!(nothing(&memory), "{key}");
         }

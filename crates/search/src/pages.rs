@@ -17,9 +17,9 @@ pub(crate) struct Pages<T> {
 }
 
 impl<T: Pod> Pages<T> {
-    /// At least one element; as with any memory, the program ends if there is none.
+    /// At least one element. The program ends if the system has no room for them, as with any memory.
     pub(crate) fn zeroed(count: usize) -> Self {
-        let layout = Layout::array::<T>(count.max(1)).unwrap_or(Layout::new::<T>());
+        let Ok(layout) = Layout::array::<T>(count.max(1)) else { handle_alloc_error(Layout::new::<T>()) };
         let Ok(map) = MmapMut::map_anon(layout.size()) else { handle_alloc_error(layout) };
         // A wish: without it everything is only slower.
         #[cfg(target_os = "linux")]

@@ -253,11 +253,6 @@ fn measure(
     let watched = Watched { inner, traffic: Arc::clone(&traffic) };
     let mut search = algorithm.build(Box::new(watched), network, settings);
     let limits = Limits { nodes: Some(nodes), analysis: true, ..Limits::default() };
-    // Once for nothing: the memory's pages come from the system when they are first touched.
-    if let Some(game) = games.first() {
-        search.search(game, &limits, &Control::default(), &mut |_| {})?;
-        *traffic.lock().unwrap_or_else(PoisonError::into_inner) = Traffic::default();
-    }
     let (mut wall, mut cpu, mut depth) = (0.0, 0.0, 0.0);
     let from = SystemTime::now();
     for game in games {

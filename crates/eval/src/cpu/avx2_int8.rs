@@ -215,78 +215,14 @@ unsafe impl Kernels for Avx2Int8 {
 mod tests {
     use super::*;
     use crate::cpu::{
-        memory::{Element, Lines},
-        rounding::in_units,
+        memory::Lines,
+        plain_integers::{check_sums, dice},
     };
-
-    /// Numbers from 0 to 255, always the same.
-    fn dice() -> impl FnMut() -> u8 {
-        let mut state = 1_u64;
-        move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 56) as u8
-        }
-    }
 
     #[test]
     fn sums_are_those_of_plain_integers() {
-        if !(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")) {
-            return;
-        }
-        let mut dice = dice();
-        for (blocks, extreme, tall) in
-            [(1, false, false), (3, false, true), (2, true, false), (2, true, true), (3, true, false)]
-        {
-            let depth = blocks * BLOCK;
-            let mut a = Lines::<SmallByte>::zeroed(BLOCK * depth);
-            a.as_mut_slice()
-                .iter_mut()
-                .for_each(|byte| *byte = SmallByte(if extreme { 255 } else { dice() }));
-            // Columns of few large weights and many small ones, as large as what is added in 16 bits allows.
-            let mut weights = vec![0_i32; depth * BLOCK];
-            for column in 0..BLOCK {
-                let uneven: Vec<f32> = (0..depth)
-                    .map(|_| (f32::from(dice()) / 128.0 - 1.0).powi(2 * (column % 4) as i32 + 1))
-                    .collect();
-                for (k, units) in in_units::<SmallByte>(&uneven, 0.0, tall).1.into_iter().enumerate() {
-                    weights[k * BLOCK + column] = units as i32;
-                }
-            }
-            let mut b = Lines::<SmallByte>::zeroed(depth * BLOCK);
-            for k in 0..depth {
-                for column in 0..BLOCK {
-                    b.as_mut_slice()[SmallByte::panel_index(k, column)] =
-                        SmallByte::from_f32(weights[k * BLOCK + column] as f32);
-                }
-            }
-            // Rows one after the other in each block, as boards have them.
-            let offsets: Vec<u32> = (0..blocks as u32).map(|block| block * (BLOCK * BLOCK) as u32).collect();
-            for rows in [1, 2, 3, 4, 5, 31, 32].into_iter().filter(|&rows| tall || rows == BLOCK) {
-                let mut c = Lines::<f32>::zeroed(BLOCK * BLOCK);
-                // SAFETY: the machine has the instructions, and all sizes are those of `rows` rows of `blocks` blocks.
-                unsafe {
-                    let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
-                    if tall {
-                        Avx2Int8::tall_product(&(), a, rows, BLOCK, &offsets, b, false, c);
-                    } else {
-                        Avx2Int8::product(&(), a, &offsets, b, c);
-                    }
-                }
-                for row in 0..rows {
-                    for column in 0..BLOCK {
-                        let products = (0..depth).map(|k| {
-                            let place = k / BLOCK * BLOCK * BLOCK + row * BLOCK + k % BLOCK;
-                            i32::from(a.as_slice()[place].0) * weights[k * BLOCK + column]
-                        });
-                        let found = c.as_slice()[row * BLOCK + column].to_bits().cast_signed();
-                        assert_eq!(
-                            found,
-                            products.sum::<i32>(),
-                            "{blocks} blocks, row {row}, column {column}"
-                        );
-                    }
-                }
-            }
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            check_sums::<Avx2Int8>();
         }
     }
 

@@ -19,6 +19,8 @@ pub mod measure;
 mod memory;
 mod moments;
 mod path;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod plain_integers;
 mod plan;
 mod quantise;
 mod rounding;

@@ -175,3 +175,19 @@ unsafe impl Kernels for Avx512Int8 {
         unsafe { dot(a, stride, blocks, weights) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Precision,
+        cpu::{CpuPath, plain_integers::check_sums},
+    };
+
+    #[test]
+    fn sums_are_those_of_plain_integers() {
+        if CpuPath::Avx512.obstacle(Precision::Int8).is_none() {
+            check_sums::<Avx512Int8>();
+        }
+    }
+}

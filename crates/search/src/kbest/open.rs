@@ -103,7 +103,7 @@ impl Searcher {
             if reaches(first, key_after(first)) {
                 return Some(0);
             }
-            // All keys before the first answer: the processor then waits for all of them at once.
+            // The others' keys before any of their answers: the processor then waits for all of these at once.
             let mut keys = [0; LOOKED_UP];
             keys.iter_mut().zip(others).for_each(|(key, edge)| *key = key_after(edge));
             Some(1 + others.iter().zip(keys).position(|(edge, key)| reaches(edge, key))?)
