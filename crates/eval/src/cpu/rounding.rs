@@ -48,7 +48,7 @@ mod tests {
         fn products_that_are_added_in_16_bits_fit(column in columns(), tall: bool) {
             let (unit, whole) = in_units::<SmallByte>(&column, 0.0, tall);
             prop_assert!(unit > 0.0);
-            let fours = if tall { 1 } else { 4 };
+            let fours = if tall { 1 } else { SmallByte::GROUPS };
             let mut fullest = 0;
             for part in whole.chunks_exact(4 * fours) {
                 for pair in [0, 2] {

@@ -4,7 +4,7 @@
 
 mod descriptions;
 
-use std::{fmt::Display, path::Path, sync::Arc};
+use std::{collections::HashMap, fmt::Display, path::Path, sync::Arc};
 
 use board::{Color, Position};
 use descriptions::{any_architecture, any_description};
@@ -17,7 +17,11 @@ use nets::{
     Activation, Branch, Cockfish, ConvChess, Description, Encoding, Head, HeadKind, Layer, Network, Padding,
     Pooling, Squares,
 };
-use proptest::prelude::*;
+use proptest::{
+    prelude::*,
+    strategy::ValueTree,
+    test_runner::{RngAlgorithm, TestRng, TestRunner},
+};
 
 /// Every (path, precision) that this machine can run.
 fn paths() -> Vec<(CpuPath, Precision)> {
@@ -140,7 +144,8 @@ impl Difference {
     }
 }
 
-fn assert_close(expected: &[f32], found: &[f32], why: Difference, what: impl Display) {
+/// Returns the root mean square of the differences, as the share that is limited.
+fn assert_close(expected: &[f32], found: &[f32], why: Difference, what: impl Display) -> f64 {
     assert_eq!(expected.len(), found.len(), "{what}");
     let root_mean_square =
         |sum: f64| if expected.is_empty() { 0.0 } else { (sum / expected.len() as f64).sqrt() };
@@ -155,6 +160,7 @@ fn assert_close(expected: &[f32], found: &[f32], why: Difference, what: impl Dis
         typical <= typical_limit && largest <= largest_limit,
         "{why:?}: {typical} instead of {typical_limit} (largest {largest}): {what}"
     );
+    typical
 }
 
 /// Outputs of every path that can run the network: `f32` and int8 are held to the reference in `f32`, bf16 to plain Rust in bf16
@@ -180,9 +186,9 @@ fn compare(
             Precision::Int8 => assert_close(expected, &found, int8, &what),
             Precision::F16 | Precision::Bf16 => {
                 assert_close(&plain, &found, Difference::OrderOfBf16, &what);
-                assert_close(expected, &found, bf16, &what);
+                assert_close(expected, &found, bf16, &what)
             }
-        }
+        };
     }
 }
 
@@ -390,6 +396,47 @@ proptest! {
     #[test]
     fn any_description_agrees(description in any_description(), seed in any::<u64>()) {
         compare_scores(&network(description, seed), 11, seed, true);
+    }
+}
+
+/// The same limit as for everybody, and a mean, for the values of networks that are always the same: what a network drawn
+/// anew may exceed by chance, these do not.
+#[test]
+fn int8_keeps_the_values_of_random_networks() {
+    const NETWORKS: usize = 48;
+    let mut runner = TestRunner::new_with_rng(
+        ProptestConfig::default(),
+        TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]),
+    );
+    let relu = |layer: &mut Layer| {
+        if let Layer::Branches { activation, .. } | Layer::Conv { activation, .. } = layer {
+            *activation = Activation::Relu;
+        }
+    };
+    let mut shares: HashMap<CpuPath, Vec<f64>> = HashMap::new();
+    for _ in 0..NETWORKS {
+        let (mut description, seed) =
+            (any_description(), any::<u64>()).new_tree(&mut runner).unwrap().current();
+        description.trunk.iter_mut().for_each(relu);
+        for head in &mut description.heads {
+            let inner = head.layers.len() - 1;
+            head.layers[..inner].iter_mut().for_each(relu);
+        }
+        let network = network(description, seed);
+        let positions = positions(11, seed);
+        let ask = || batch(&network, &positions, seed);
+        let expected = Reference::new(Arc::clone(&network)).evaluate(ask()).unwrap().scores.values;
+        for (path, precision) in paths() {
+            if precision == Precision::Int8 {
+                let found = evaluator(&network, path, precision, 1).evaluate(ask()).unwrap().scores.values;
+                let share = assert_close(&expected, &found, Difference::Int8, path);
+                shares.entry(path).or_default().push(share);
+            }
+        }
+    }
+    for (path, shares) in shares {
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        assert!(mean < 0.03, "{path}: {mean}");
     }
 }
 
