@@ -217,13 +217,12 @@ impl Searcher {
         root: &Root<'_>,
         parent: FrameRef,
         edge: Edge,
-        wish: Wish,
+        mut wish: Wish,
         level: u8,
         memory: &Memory,
     ) -> (Opened, bool) {
         let Some(frame) = self.frames.get(parent) else { return (Opened::Known(-INFINITY, INFINITY), false) };
         let separator = child_separator_less(frame.separator, edge.cost.into());
-        let mut wish = wish;
         if wish != Wish::Full && frame.position.gives_check(edge.mv) {
             wish = Wish::Full;
         }
