@@ -9,12 +9,13 @@ use std::{
 
 use anyhow::{Context, bail, ensure};
 use board::Tablebases;
+use clap::builder::TypedValueParser;
 use eval::{
     Cached, Devices, Evaluator, Precision, ScoreMemory, Shared,
     cpu::{CpuOptions, CpuPath},
 };
 use nets::{Network, System};
-use search::{Algorithm, ConvChess, Search, Settings};
+use search::{Algorithm, ConvChess, Search, Settings, machine_memory_mib};
 use uci::{Built, Options};
 
 /// The network that is used unless another is asked for.
@@ -54,7 +55,7 @@ pub struct EngineArgs {
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=16_384))]
     pub batch: Option<u64>,
     /// Memory for the search tree, in MiB.
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=65_536))]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=65_536).try_map(within_memory))]
     pub hash: Option<u64>,
     /// Syzygy endgame tables: a folder, or several with `:` between them (`;` on Windows).
     #[arg(long, value_name = "DIR")]
@@ -85,6 +86,14 @@ impl EngineArgs {
             },
             ..Options::default()
         })
+    }
+}
+
+/// A size of the search tree in MiB that this machine has memory for.
+fn within_memory(mib: u64) -> Result<u64, String> {
+    match machine_memory_mib().filter(|machine| mib >= *machine) {
+        Some(machine) => Err(format!("this machine has {machine} MiB of memory; give the tree less")),
+        None => Ok(mib),
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 use board::{Book, Tablebases};
 use eval::{Devices, Precision, cpu::CpuPath};
 use nets::System;
-use search::{Algorithm, Settings};
+use search::{Algorithm, Settings, machine_memory_mib};
 
 use crate::command::shortened;
 
@@ -157,6 +157,10 @@ pub enum OptionError {
     Unknown(String),
     #[error("option {name} wants a whole number from {least} to {most}, not `{value}`; it stays {kept}")]
     Number { name: &'static str, least: u64, most: u64, value: String, kept: String },
+    #[error(
+        "option {name} wants less than the {machine} MiB of memory that this machine has; it stays {kept}"
+    )]
+    Memory { name: &'static str, machine: u64, kept: String },
     #[error("option {name} wants `true` or `false`, not `{value}`; it stays {kept}")]
     Check { name: &'static str, value: String, kept: String },
     #[error("option {name} wants one of {values}, not `{value}`; it stays {kept}")]
@@ -188,6 +192,11 @@ impl Options {
                             kept: self.value(option),
                         },
                     )?;
+                if option == Name::Hash
+                    && let Some(machine) = machine_memory_mib().filter(|machine| number >= *machine)
+                {
+                    return Err(OptionError::Memory { name: label, machine, kept: self.value(option) });
+                }
                 self.set_number(option, number);
             }
             Kind::Check => {
@@ -350,6 +359,9 @@ mod tests {
         assert_eq!(options.settings.hash_mib, 64);
         for bad in ["0", "-1", "65537", "99999999999999999999", "many", "", "1.5"] {
             assert!(matches!(options.set("Hash", Some(bad)), Err(OptionError::Number { .. })), "{bad}");
+        }
+        if machine_memory_mib().is_some_and(|machine| machine <= 65_536) {
+            assert!(matches!(options.set("Hash", Some("65536")), Err(OptionError::Memory { .. })));
         }
         assert_eq!(options.settings.hash_mib, 64);
         assert!(matches!(options.set("Ponder", Some("maybe")), Err(OptionError::Check { .. })));
