@@ -7,7 +7,8 @@ in judge_moves.py. Printed is what K costs beyond the first one, as the mean ove
     scripts/batch_cost.py games.pgn.zst --nodes 1000 --count 1000 --batch 1 2 5 10 20 50 --svg k.svg \\
         --engine "K-best-first: batch-first uci" --engine "PUCT: batch-first uci; Search=puct"
 
-An engine is a name and a command; options follow as `; Name=Value`. What is known of the same program (by its content) is kept in
+An engine is a name and a command; options follow as `; Name=Value`, where `{K}` stands for the batch: with `; Threads={K}` ours
+fills every batch, as on a device that wants whole ones. What is known of the same program (by its content) is kept in
 --results and not played again.
 """
 
@@ -98,10 +99,11 @@ def main():
         with open(options.results, encoding="utf-8") as file:
             known = json.load(file)
     batches = sorted(set(options.batch))
-    curves = {}
+    curves, firsts = {}, {}
     for batch in batches:
         for engine in options.engine:
             name, command = (part.strip() for part in engine.split(":", 1))
+            command = command.replace("{K}", str(batch))
             asked = (options.games, options.count, options.seed, options.nodes, options.judge_nodes)
             key = " ".join(map(str, [*asked, digest(command), command, batch]))
             if key not in known:
@@ -111,7 +113,7 @@ def main():
                 with open(options.results + ".new", "w", encoding="utf-8") as file:
                     json.dump(known, file)
                 os.replace(options.results + ".new", options.results)
-            first = known[key.rsplit(" ", 1)[0] + f" {batches[0]}"]
+            first = firsts.setdefault(name, known[key])
             mean, error = mean_and_error([loss - base for loss, base in zip(known[key], first)])
             whole, _ = mean_and_error(known[key])
             print(f"{name}, K = {batch}: {whole:.2f} % a move, {mean:+.2f} +- {error:.2f} beyond K = {batches[0]}", flush=True)
