@@ -4,7 +4,7 @@ use board::{Move, MoveList, Position};
 use nets::MoveScores;
 
 use super::{
-    frame::{Edge, Frame, FrameRef, Link, State},
+    frame::{Edge, FORCING, Frame, FrameRef, Link, State},
     opponent::Costs,
     pass::{Ask, News, PROVEN, Pending, Root, Searcher, frame_key, memory_key},
     pool::{Order, Ticket},
@@ -20,9 +20,6 @@ use crate::{
 /// Moves in front of the order whose positions are looked up before one is opened. Making a move costs a hundredth of an
 /// evaluation, and there are thirty.
 const LOOKED_UP: usize = 6;
-
-/// Speculation of opening the next forcing move before the last one is known.
-const FORCING_SPECULATION: u8 = 6;
 
 /// What is to be done with a move, unless it gives check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +155,7 @@ impl Searcher {
         };
         let Some(&edge) = frame.edges.get(place) else { return true };
         if !full {
-            frame.advance();
+            frame.next += 1;
         }
         let wish = if full {
             Wish::Full
@@ -182,15 +179,15 @@ impl Searcher {
                 }
                 let Some(frame) = self.frames.get_mut(reference) else { return true };
                 frame.children.push(child);
+                frame.note_search(place, memory.value(frame.position.key()));
                 let step = match frame.edges.get(frame.next) {
                     Some(_) if self.order == Order::Decisiveness => self.pool.indecision(frame),
-                    // One forcing move mostly settles it.
-                    Some(next) if next.score == i16::MAX => FORCING_SPECULATION,
+                    Some(next) if next.score == FORCING => frame.doubt_level(),
                     Some(next) => match self.move_scores {
                         MoveScores::Centipawns => {
                             self.pool.speculation(f32::from(next.score) - frame.separator as f32)
                         }
-                        MoveScores::Policy => frame.doubt(memory.value(frame.position.key())),
+                        MoveScores::Policy => frame.doubt_level(),
                     },
                     None => 0,
                 };
@@ -201,7 +198,7 @@ impl Searcher {
                 if full {
                     frame.verify.extend(u8::try_from(place));
                 } else {
-                    frame.return_to(place);
+                    frame.next = place;
                 }
                 let extra = level.saturating_sub(frame.speculation);
                 self.enqueue(reference, extra);
@@ -409,7 +406,7 @@ impl Searcher {
         let bounds = (frame.lower, frame.upper);
         let mut edges = std::mem::take(&mut self.spare_edges);
         edges.extend(
-            moves.iter().filter_map(|mv| Some(Edge { mv: *mv, index: place(mv)?, score: i16::MAX, cost: 0 })),
+            moves.iter().filter_map(|mv| Some(Edge { mv: *mv, index: place(mv)?, score: FORCING, cost: 0 })),
         );
         let is_settled = edges.is_empty();
         self.set_edges(reference, edges);

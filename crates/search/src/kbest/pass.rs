@@ -355,6 +355,7 @@ impl Searcher {
             if let Some(child) = child {
                 // Only now: a parent is exhausted when its last child's result has arrived.
                 frame.children.retain(|&other| other != child);
+                frame.note_end(edge, memory.value(frame.position.key()));
             }
             let (at_least, at_most) = (from_child_less(upper, cost), from_child_less(lower, cost));
             if reduced && at_least >= frame.separator && at_least <= MATE_BOUND {
@@ -387,10 +388,7 @@ impl Searcher {
             } else {
                 let extra = match (self.order, self.move_scores) {
                     (Order::Decisiveness, _) => self.pool.indecision(frame),
-                    (Order::Need, MoveScores::Policy) => {
-                        frame.note_miss(edge);
-                        frame.doubt(memory.value(frame.position.key()))
-                    }
+                    (Order::Need, MoveScores::Policy) => frame.doubt_level(),
                     (Order::Need, MoveScores::Centipawns) => 0,
                 };
                 self.enqueue(reference, extra);
