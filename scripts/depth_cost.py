@@ -18,13 +18,30 @@ import chess.engine
 from judge_moves import positions, start
 
 
+def cost(engine, board, depth, most):
+    """Evaluations until the depth, or its second half where it comes in two, is finished.
+
+    The search is not told the depth: one that knows its last does not work ahead.
+    """
+    nodes = times = 0
+    with engine.analysis(board, chess.engine.Limit(nodes=most), game=object()) as analysis:
+        for info in analysis:
+            if "nodes" not in info or "pv" not in info:
+                continue
+            if info["depth"] > depth:
+                break
+            nodes = info["nodes"]
+            times += info["depth"] == depth
+            if times == 2:
+                break
+    return max(1, nodes)
+
+
 def costs(command, fens, depth, most):
     engine = start(command)
     found = []
     for fen in fens:
-        limit = chess.engine.Limit(depth=depth, nodes=most)
-        info = engine.analyse(chess.Board(fen), limit, game=object())
-        found.append(max(1, info.get("nodes", 1)))
+        found.append(cost(engine, chess.Board(fen), depth, most))
     engine.quit()
     return found
 

@@ -15,7 +15,7 @@ use eval::{
     cpu::{CpuOptions, CpuPath},
 };
 use nets::{Network, System};
-use search::{Algorithm, ConvChess, Search, Settings, machine_memory_mib};
+use search::{Algorithm, ConvChess, Search, Settings, memory_without_room_for};
 use uci::{Built, Options};
 
 /// The network that is used unless another is asked for.
@@ -91,7 +91,7 @@ impl EngineArgs {
 
 /// A size of the search tree in MiB that this machine has memory for.
 fn within_memory(mib: u64) -> Result<u64, String> {
-    match machine_memory_mib().filter(|machine| mib >= *machine) {
+    match memory_without_room_for(mib) {
         Some(machine) => Err(format!("this machine has {machine} MiB of memory; give the tree less")),
         None => Ok(mib),
     }

@@ -35,5 +35,5 @@ pub use kbest::KBest;
 pub use limits::{Clock, Limits};
 pub use minimax::Minimax;
 pub use puct::Puct;
-pub use settings::{Settings, machine_memory_mib};
+pub use settings::{Settings, memory_without_room_for};
 pub use view::{LEVELS, PLIES, View};

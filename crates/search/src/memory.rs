@@ -189,6 +189,17 @@ impl Memory {
             .map(|(_, bounds)| bounds)
     }
 
+    /// Did the position reach the separator when it was last searched to a smaller depth? `None` if nobody knows.
+    pub(crate) fn reached_before(&self, key: u64, depth: i16, separator: Value) -> Option<bool> {
+        let entries = self.bounds[self.bucket(key)].iter();
+        let known = entries
+            .filter(|entry| entry.key == key && entry.is_used() && (1..depth).contains(&entry.depth))
+            .max_by_key(|entry| entry.depth)?
+            .bounds();
+        let reaches = known.lower >= separator;
+        (reaches || known.upper < separator).then_some(reaches)
+    }
+
     /// The best move known at any depth, deepest first.
     pub(crate) fn best_move(&self, key: u64) -> u8 {
         self.bounds[self.bucket(key)]

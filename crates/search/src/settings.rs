@@ -43,9 +43,14 @@ impl Default for Settings {
     }
 }
 
-/// Memory of this machine in MiB, where it can be read (Linux): for a tree beyond it the system ends the program.
+/// The machine's memory in MiB if a tree of so many has no room in it: the system would end the program. `None` also where the
+/// memory cannot be read (other systems than Linux).
 #[must_use]
-pub fn machine_memory_mib() -> Option<u64> {
+pub fn memory_without_room_for(mib: u64) -> Option<u64> {
+    machine_memory_mib().filter(|machine| mib >= *machine)
+}
+
+fn machine_memory_mib() -> Option<u64> {
     total_mib(&fs::read_to_string("/proc/meminfo").ok()?)
 }
 
@@ -67,6 +72,7 @@ mod tests {
             assert_eq!(total_mib(other), None, "{other}");
         }
         // Tests allocate more than this.
-        assert!(machine_memory_mib().is_none_or(|mib| mib > 64));
+        assert_eq!(memory_without_room_for(64), None);
+        assert_eq!(memory_without_room_for(u64::MAX), machine_memory_mib());
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use board::{Book, Tablebases};
 use eval::{Devices, Precision, cpu::CpuPath};
 use nets::System;
-use search::{Algorithm, Settings, machine_memory_mib};
+use search::{Algorithm, Settings, memory_without_room_for};
 
 use crate::command::shortened;
 
@@ -193,7 +193,7 @@ impl Options {
                         },
                     )?;
                 if option == Name::Hash
-                    && let Some(machine) = machine_memory_mib().filter(|machine| number >= *machine)
+                    && let Some(machine) = memory_without_room_for(number)
                 {
                     return Err(OptionError::Memory { name: label, machine, kept: self.value(option) });
                 }
@@ -360,7 +360,7 @@ mod tests {
         for bad in ["0", "-1", "65537", "99999999999999999999", "many", "", "1.5"] {
             assert!(matches!(options.set("Hash", Some(bad)), Err(OptionError::Number { .. })), "{bad}");
         }
-        if machine_memory_mib().is_some_and(|machine| machine <= 65_536) {
+        if memory_without_room_for(65_536).is_some() {
             assert!(matches!(options.set("Hash", Some("65536")), Err(OptionError::Memory { .. })));
         }
         assert_eq!(options.settings.hash_mib, 64);

@@ -11,6 +11,12 @@ use crate::{
 /// Levels of the pool for each unit of the natural logarithm of a chance.
 const LEVELS_A_UNIT: f32 = 12.0;
 
+/// Levels of the pool for minus the logarithm of a chance.
+pub(super) fn levels(doubt: f32) -> u8 {
+    // `as` saturates.
+    (doubt * LEVELS_A_UNIT + 0.5) as u8
+}
+
 /// The score of moves that are looked at because they are forcing.
 pub(super) const FORCING: i16 = i16::MAX;
 
@@ -22,7 +28,7 @@ pub(super) struct FrameRef {
 }
 
 /// A parent, and which of its moves leads here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     pub frame: FrameRef,
     /// Place in generation order.
@@ -31,6 +37,8 @@ pub(super) struct Link {
     pub reduced: bool,
     /// [`Edge::cost`].
     pub cost: u8,
+    /// What the move, while it is being searched, adds to [`Frame::doubt`].
+    pub doubt: f32,
 }
 
 /// One move of an open position.
@@ -128,16 +136,15 @@ impl Frame {
 
     /// How doubtful it is that the next move will be needed, in levels of the pool.
     pub(super) fn doubt_level(&self) -> u8 {
-        // `as` saturates.
-        (self.doubt * LEVELS_A_UNIT + 0.5) as u8
+        levels(self.doubt)
     }
 
-    /// What a move that is being searched adds to the doubt: minus the logarithm of its chance to miss the separator once those before
-    /// it have. `value` is the position's own.
+    /// What a move adds to the doubt while it is being searched: minus the logarithm of its chance to miss the separator once
+    /// those before it have. `value` is the position's own; `before` is whether the move reached the separator when it was last
+    /// searched to a smaller depth, if it is known.
     ///
-    /// Logistic regressions over the 356,000 moves that were searched one at a time in 47 positions of games (4,000
-    /// evaluations each).
-    fn doubt_by(&self, place: usize, value: Option<Value>) -> f32 {
+    /// Logistic regressions over moves that were searched one at a time in positions of games (docs/2-search.md).
+    pub(super) fn doubt_by(&self, place: usize, value: Option<Value>, before: Option<bool>) -> f32 {
         let Some(edge) = self.edges.get(place) else { return 0.0 };
         let above = value.map_or(0.0, |value| (value - self.separator) as f32 / 100.0).clamp(-5.0, 5.0);
         let first = f32::from(u8::from(place == 0));
@@ -146,20 +153,16 @@ impl Frame {
             (FORCING, 0) if self.check => -1.4 + 2.7 * first,
             (FORCING, 0) => -0.83 + 0.63 * above + 0.69 * first,
             (FORCING, _) => -1.93 + 0.73 * above + 0.64 * first,
-            (score, _) => 0.17 + 1.1 * above + 0.97 * f32::from(score) / 100.0 + 2.07 * first,
+            (score, _) => {
+                let before = match before {
+                    Some(true) => 1.65,
+                    Some(false) => -1.59,
+                    None => 0.0,
+                };
+                0.57 + 1.0 * above + 0.85 * f32::from(score) / 100.0 + 1.31 * first + before
+            }
         };
         logit.exp().ln_1p()
-    }
-
-    /// Notes that the move at this place is being searched.
-    pub(super) fn note_search(&mut self, place: usize, value: Option<Value>) {
-        self.doubt += self.doubt_by(place, value);
-    }
-
-    /// Notes that the search of an edge's move has ended.
-    pub(super) fn note_end(&mut self, index: u8, value: Option<Value>) {
-        let place = self.edges.iter().position(|edge| edge.index == index);
-        self.doubt = (self.doubt - place.map_or(0.0, |place| self.doubt_by(place, value))).max(0.0);
     }
 
     /// The move behind the lower bound where that decides or is exact, else the one that came closest.
@@ -279,6 +282,13 @@ impl Frames {
         self.reference(slot)
     }
 
+    /// No position is in the pool, and none has a level.
+    pub(super) fn forget_levels(&mut self) {
+        for frame in &mut self.slots {
+            (frame.speculation, frame.ticket_level) = (u8::MAX, u8::MAX);
+        }
+    }
+
     /// Frees a slot; its vectors keep their memory.
     pub(super) fn release(&mut self, slot: u32) {
         let frame = &mut self.slots[slot as usize];
@@ -311,36 +321,25 @@ mod tests {
             .map(|(index, score)| Edge { mv: moves[0], index, score, cost: 0 })
             .collect();
         assert_eq!(frame.doubt_level(), 0, "the first move is needed");
-        let levels = [-500, 0, 300].map(|value| {
-            let value = Some(value);
-            frame.note_search(0, value);
-            let with_first = frame.doubt_level();
-            frame.note_search(1, value);
-            assert!(frame.doubt_level() >= with_first, "what is left is unlikelier still");
-            frame.note_end(0, value);
-            assert!(frame.doubt_level() <= with_first, "the first move is known to miss");
-            frame.note_end(1, value);
-            assert_eq!(frame.doubt_level(), 0, "nothing is being searched");
-            with_first
-        });
-        assert!(levels[0] == 0 && levels[0] < levels[1] && levels[1] < levels[2], "{levels:?}");
+        let doubts = [-500, 0, 300].map(|value| frame.doubt_by(0, Some(value), None));
+        assert!(levels(doubts[0]) == 0 && doubts.is_sorted(), "{doubts:?}");
+        let doubts = [0, 1, 2].map(|place| frame.doubt_by(place, Some(0), None));
+        assert!(doubts.is_sorted_by(|one, other| one > other), "{doubts:?}");
+        let doubts = [Some(false), None, Some(true)].map(|before| frame.doubt_by(0, Some(0), before));
+        assert!(doubts.is_sorted_by(|one, other| one < other), "{doubts:?}");
     }
 
+    /// A leaf that declines captures, one in check, and a razored position, which hardly ever reaches its separator.
     #[test]
-    fn forcing_moves_leave_doubt_only_while_they_are_searched() {
+    fn forcing_moves_leave_doubt() {
         let mut frames = Frames::default();
         let position = Position::default();
         let mv = position.legal_moves()[0];
-        // A leaf that declines captures, one in check, and a razored position, which hardly ever reaches its separator.
         let doubts = [(0, false), (0, true), (16, false)].map(|(depth, check)| {
             let reference = frames.add(position.clone(), check, 0, depth, 0, 1);
             let frame = frames.get_mut(reference).unwrap();
             frame.edges = vec![Edge { mv, index: 0, score: FORCING, cost: 0 }];
-            frame.note_search(0, Some(-100));
-            let doubt = frame.doubt;
-            frame.note_end(0, Some(-100));
-            assert_eq!(frame.doubt_level(), 0);
-            doubt
+            frame.doubt_by(0, Some(-100), None)
         });
         assert!(doubts[1] > doubts[0] && doubts[0] > doubts[2] && doubts[2] > 0.0, "{doubts:?}");
     }

@@ -3,6 +3,7 @@
 //! Evaluations and bounds stay in a memory of fixed size, so a new pass, depth or move of the game walks quickly through
 //! what is known and evaluates only what is not. After another move bounds only order moves.
 
+mod ahead;
 mod driver;
 mod flight;
 mod frame;
@@ -177,8 +178,7 @@ impl KBest {
         watch: &mut Watch<'_>,
     ) -> Result<(Bounds, bool), EvalError> {
         let width = self.width();
-        let known =
-            if root.complete { self.memory.bounds(memory_key(root.position), root.depth) } else { None };
+        let known = if root.complete { self.memory.bounds(root.key(), root.depth) } else { None };
         let mut driver = Driver::new(known, guess, self.tolerance);
         while let Some(separator) = driver.separator() {
             self.searcher.line = (rank, driver.found);
@@ -388,7 +388,8 @@ impl KBest {
         let first_sight = if allowed.is_empty() { None } else { self.first_sight(position, watch)? };
         let deepening = self.searcher.selectivity.deepening;
         let to_begin = if deepening < PLY { TO_BEGIN_HALF_A_PLY } else { TO_BEGIN_A_PLY };
-        for depth in (PLY..=limits.last_depth() as i16 * PLY).step_by(deepening as usize) {
+        let last_depth = limits.last_depth() as i16 * PLY;
+        for depth in (PLY..=last_depth).step_by(deepening as usize) {
             let plies = (depth / PLY) as u32;
             if allowed.is_empty() || (depth > PLY && watch.is_late(to_begin)) {
                 break;
@@ -407,6 +408,7 @@ impl KBest {
                     complete: moves.len() == position.legal_moves().len(),
                     history: game.keys(),
                     depth,
+                    last_depth,
                 };
                 let guess = lines.get(rank).map_or(first_sight.unwrap_or(0), |line| line.lower);
                 let (bounds, complete) = self.resolve(&root, rank + 1, guess, watch)?;

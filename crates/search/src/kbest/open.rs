@@ -165,21 +165,34 @@ impl Searcher {
         let (opened, reduced) = self.open_move(root, reference, edge, wish, level, memory);
         match opened {
             Opened::Known(lower, upper) => {
-                let parent = Link { frame: reference, edge: edge.index, reduced, cost: edge.cost };
+                let parent =
+                    Link { frame: reference, edge: edge.index, reduced, cost: edge.cost, doubt: 0.0 };
                 self.news.push(News { parent, child: None, lower, upper });
             }
             Opened::Frame(child) => {
-                let root_edge =
-                    self.frames.get(reference).filter(|frame| frame.ply > 0).map(|frame| frame.root_edge);
+                let (Some(frame), Some(other)) = (self.frames.get(reference), self.frames.get(child)) else {
+                    return true;
+                };
+                let before = memory.reached_before(other.key, other.depth, other.separator);
+                let doubt =
+                    frame.doubt_by(place, memory.value(frame.position.key()), before.map(|reached| !reached));
+                let root_edge = if frame.ply > 0 { frame.root_edge } else { edge.index };
                 if let Some(frame) = self.frames.get_mut(child) {
                     if frame.parents.is_empty() {
-                        frame.root_edge = root_edge.unwrap_or(edge.index);
+                        frame.root_edge = root_edge;
                     }
-                    frame.parents.push(Link { frame: reference, edge: edge.index, reduced, cost: edge.cost });
+                    let index = edge.index;
+                    frame.parents.push(Link {
+                        frame: reference,
+                        edge: index,
+                        reduced,
+                        cost: edge.cost,
+                        doubt,
+                    });
                 }
                 let Some(frame) = self.frames.get_mut(reference) else { return true };
                 frame.children.push(child);
-                frame.note_search(place, memory.value(frame.position.key()));
+                frame.doubt += doubt;
                 let step = match frame.edges.get(frame.next) {
                     Some(_) if self.order == Order::Decisiveness => self.pool.indecision(frame),
                     Some(next) if next.score == FORCING => frame.doubt_level(),

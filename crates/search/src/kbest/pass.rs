@@ -12,6 +12,7 @@ use eval::{EvalError, Evaluator};
 use nets::{Calibration, MoveScores};
 
 use super::{
+    ahead::EVALUATIONS_A_LOOK,
     flight::Flights,
     frame::{Edge, FrameRef, Frames, Link},
     pool::{Order, Pool},
@@ -77,6 +78,15 @@ pub(super) struct Root<'a> {
     /// Keys of the positions before the root, oldest first.
     pub history: &'a [u64],
     pub depth: i16,
+    /// No larger depth will be asked for.
+    pub last_depth: i16,
+}
+
+impl Root<'_> {
+    /// The key under which its bounds are remembered.
+    pub(super) fn key(&self) -> u64 {
+        memory_key(self.position)
+    }
 }
 
 /// The bounds of a child on their way to a parent.
@@ -105,6 +115,10 @@ pub(super) struct Pending {
 /// The working state of passes; memory is used again from one to the next.
 pub(super) struct Searcher {
     pub(super) frames: Frames,
+    /// The roots of the pass and their levels of doubt: the question that is asked, and those ahead.
+    pub(super) tops: Vec<(FrameRef, u8)>,
+    /// Evaluations when [`Searcher::weigh`] was last done.
+    pub(super) weighed: u64,
     /// Open frames by (key, depth, separator).
     pub(super) open: HashMap<u64, FrameRef, std::hash::BuildHasherDefault<KeyHasher>>,
     pub(super) pool: Pool,
@@ -113,8 +127,8 @@ pub(super) struct Searcher {
     /// Working memory for putting moves in order, and for the moves of the next frame.
     pub(super) order_of_moves: Vec<u32>,
     pub(super) spare_edges: Vec<Edge>,
-    /// Empty; memory for [`Searcher::drop_frame`].
-    doomed: Vec<FrameRef>,
+    /// Empty; memory for walks through the open frames.
+    pub(super) doomed: Vec<FrameRef>,
     pub(super) flights: Flights,
     /// Open frames from which on the deepest go first, and twice which none is opened.
     pub(super) frame_limit: usize,
@@ -190,6 +204,8 @@ impl Searcher {
     pub(super) fn new(calibration: &Calibration, bytes: usize) -> Self {
         Self {
             frames: Frames::default(),
+            tops: Vec::new(),
+            weighed: 0,
             open: HashMap::default(),
             pool: Pool::new(calibration),
             pending: Vec::new(),
@@ -256,15 +272,22 @@ impl Searcher {
         self.open.clear();
         self.pool.clear();
         self.pending.clear();
-        let key = memory_key(root.position);
-        let check = root.position.is_check();
-        let top = self.frames.add(root.position.clone(), check, key, root.depth, separator, 0);
+        self.tops.clear();
+        let top = self.add_root(root, root.depth, separator, 0);
         let mut end = None;
         self.ask_moves(root, top, context.memory);
         let mut turns = 0_u32;
         let free = context.evaluator.preferred_batch();
+        let looks_ahead = self.looks_ahead(free.min(width));
+        if looks_ahead {
+            self.look_ahead(root, separator, context);
+        }
+        self.weighed = self.evaluations;
         let most_in_flight = context.evaluator.preferred_in_flight();
         loop {
+            if looks_ahead && self.evaluations >= self.weighed + EVALUATIONS_A_LOOK {
+                self.weigh();
+            }
             // Collect.
             let most = context.deadline.evaluations_left().min(context.deadline.affordable()).max(1);
             let width = (width as u64).min(most) as usize;
@@ -279,6 +302,9 @@ impl Searcher {
                     self.pool.retain(|ticket| frames.is_valid(ticket));
                 }
                 let crowded = open > self.frame_limit;
+                if crowded {
+                    self.drop_ahead();
+                }
                 let is_doubtful = self.pool.next_level().is_some_and(|level| level > SURE);
                 if is_doubtful && self.pending.len() >= free && self.order == Order::Need {
                     break; // It can wait for the answers to this batch.
@@ -349,13 +375,13 @@ impl Searcher {
     /// Works through the news; the root's bounds once it closes.
     fn back_up(&mut self, root: &Root<'_>, top: FrameRef, memory: &mut Memory) -> Option<Bounds> {
         while let Some(News { parent, child, lower, upper }) = self.news.pop() {
-            let Link { frame: reference, edge, reduced, cost } = parent;
+            let Link { frame: reference, edge, reduced, cost, doubt } = parent;
             let cost = Value::from(cost);
             let Some(frame) = self.frames.get_mut(reference) else { continue };
             if let Some(child) = child {
                 // Only now: a parent is exhausted when its last child's result has arrived.
                 frame.children.retain(|&other| other != child);
-                frame.note_end(edge, memory.value(frame.position.key()));
+                frame.doubt = (frame.doubt - doubt).max(0.0);
             }
             let (at_least, at_most) = (from_child_less(upper, cost), from_child_less(lower, cost));
             if reduced && at_least >= frame.separator && at_least <= MATE_BOUND {
@@ -384,7 +410,9 @@ impl Searcher {
                     self.news.clear();
                     return Some(bounds);
                 }
-                self.close(reference, lower, upper, memory, true);
+                // Not that of the root if it is one of the questions ahead, and not all moves are searched.
+                let store = root.complete || frame.ply > 0;
+                self.close(reference, lower, upper, memory, store);
             } else {
                 let extra = match (self.order, self.move_scores) {
                     (Order::Decisiveness, _) => self.pool.indecision(frame),

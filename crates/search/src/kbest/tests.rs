@@ -363,11 +363,53 @@ fn an_evaluation_is_never_made_twice() {
 /// Little memory and a large K: the search goes on with the positions that it has room for.
 #[test]
 fn a_full_memory_does_not_end_the_search() {
-    let settings = Settings { batch: 4096, hash_mib: 1, ..Settings::default() };
-    let mut search = KBest::new(Box::new(Mock::new(2)), &Calibration::default(), &settings);
-    let limits = Limits { nodes: Some(20_000), ..Limits::default() };
-    let outcome = search.search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
-    assert_eq!(outcome.nodes, 20_000);
+    for (mock, move_scores) in
+        [(Mock::new(2), MoveScores::Centipawns), (Mock::new(2).with_policy(), MoveScores::Policy)]
+    {
+        let settings = Settings { batch: 4096, hash_mib: 1, ..Settings::default() };
+        let calibration = Calibration { move_scores, ..Calibration::default() };
+        let mut search = KBest::new(Box::new(mock), &calibration, &settings);
+        let limits = Limits { nodes: Some(20_000), ..Limits::default() };
+        let outcome = search.search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
+        assert_eq!(outcome.nodes, 20_000);
+    }
+}
+
+/// Questions ahead take no memory from the one that is asked.
+#[test]
+fn with_hardly_any_memory_values_are_the_same() {
+    for seed in (1..80).step_by(2) {
+        let position = small_position(&mut Dice(seed), 6);
+        let expected = Plain::new(seed).root(&position, 3).into_values().max().unwrap();
+        let mut search = kbest(seed, 64, 1);
+        search.searcher.frame_limit = 24;
+        let lines = lines_of(&mut search, &Game::new(position.clone()), 3);
+        assert_eq!(lines[0].score, to_score(expected), "{}", position.fen());
+    }
+}
+
+/// Batches that one question would not fill hold what the next ones need: some are answered before they are asked.
+#[test]
+fn questions_are_answered_ahead() {
+    let mut answered = 0;
+    for seed in (1..60).step_by(2) {
+        let position = small_position(&mut Dice(seed), 6);
+        let mut search = as_it_plays(seed, 64, 1);
+        let moves: Vec<(Move, u8)> = position.legal_moves().into_iter().zip(0..).collect();
+        let (depth, last_depth) = (PLY, 4 * PLY);
+        let root =
+            Root { position: &position, moves: &moves, complete: true, history: &[], depth, last_depth };
+        let control = Control::default();
+        let mut watch = Watch::new(&Limits::default(), Duration::ZERO, &control);
+        let (memory, evaluator) = (&mut search.memory, &mut search.evaluator);
+        let mut context = Context { memory, evaluator, deadline: &mut watch };
+        let end = search.searcher.pass(&root, 0, 64, &mut context).unwrap();
+        assert!(matches!(end, PassEnd::Decided(_)));
+        let deeper =
+            (PLY + 1..=last_depth).filter(|&depth| search.memory.bounds(root.key(), depth).is_some());
+        answered += deeper.count();
+    }
+    assert!(answered > 5, "{answered}");
 }
 
 #[test]
