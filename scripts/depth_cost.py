@@ -18,30 +18,31 @@ import chess.engine
 from judge_moves import positions, start
 
 
-def cost(engine, board, depth, most):
-    """Evaluations until the depth, or its second half where it comes in two, is finished.
+def cost(engine, board, depth, halves, most):
+    """Evaluations until the depth is finished, or the most that were allowed.
 
-    The search is not told the depth: one that knows its last does not work ahead.
+    The search is not told the depth: one that knows its last does not work ahead beyond it.
     """
-    nodes = times = 0
+    reports, last = 0, None
     with engine.analysis(board, chess.engine.Limit(nodes=most), game=object()) as analysis:
         for info in analysis:
-            if "nodes" not in info or "pv" not in info:
+            if "nodes" not in info or "pv" not in info or info.get("lowerbound") or info.get("upperbound"):
                 continue
-            if info["depth"] > depth:
+            last = info
+            reports += info["depth"] == depth
+            if reports == halves or info["depth"] > depth:
                 break
-            nodes = info["nodes"]
-            times += info["depth"] == depth
-            if times == 2:
-                break
-    return max(1, nodes)
+        else:
+            if not (last and last["score"].is_mate()):  # A mate may end a search by itself.
+                return most
+    return max(1, last["nodes"])
 
 
-def costs(command, fens, depth, most):
+def costs(command, fens, depth, halves, most):
     engine = start(command)
     found = []
     for fen in fens:
-        found.append(cost(engine, chess.Board(fen), depth, most))
+        found.append(cost(engine, chess.Board(fen), depth, halves, most))
     engine.quit()
     return found
 
@@ -51,6 +52,7 @@ def main():
     parser.add_argument("games", help="PGN, may be compressed")
     parser.add_argument("--engine", action="append", required=True)
     parser.add_argument("--depth", type=int, default=6)
+    parser.add_argument("--halves", type=int, default=1, choices=(1, 2), help="2: where depths come in halves, the second one too")
     parser.add_argument("--most", type=int, default=100_000, help="evaluations of one position")
     parser.add_argument("--count", type=int, default=48, help="positions")
     parser.add_argument("--seed", type=int, default=7)
@@ -58,7 +60,7 @@ def main():
     fens = positions(options.games, options.count, options.seed)
     first = None
     for command in options.engine:
-        found = costs(command, fens, options.depth, options.most)
+        found = costs(command, fens, options.depth, options.halves, options.most)
         first = first or found
         logs = [math.log(one / other) for one, other in zip(found, first)]
         error = statistics.pstdev(logs) / len(logs) ** 0.5

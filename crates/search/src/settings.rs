@@ -9,6 +9,9 @@ use board::Tablebases;
 pub struct Settings {
     /// Positions evaluated together (K); 0: the evaluator's preferred batch.
     pub batch: usize,
+    /// For the K-best-first search: up to so many positions a batch is filled with whatever is next, needed or not; beyond, with what
+    /// most likely is. 0: the evaluator's preferred batch.
+    pub fill: usize,
     /// Memory for the tree, in MiB (2^20 bytes); never passed.
     pub hash_mib: usize,
     /// For minimax: leaves answer captures before their value is trusted (see [`crate::Minimax`]).
@@ -32,6 +35,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             batch: 0,
+            fill: 0,
             hash_mib: 256,
             quiet_leaves: true,
             temperature: 0,

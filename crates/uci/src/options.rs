@@ -90,6 +90,7 @@ enum Name {
     Ponder,
     MoveOverhead,
     Batch,
+    Fill,
     WeightsFile,
     SyzygyPath,
     OwnBook,
@@ -110,7 +111,7 @@ enum Name {
 /// What stands for no wish.
 const AUTOMATIC: &str = "auto";
 
-const TABLE: [(&str, Name, Kind); 22] = [
+const TABLE: [(&str, Name, Kind); 23] = [
     ("Hash", Name::Hash, Kind::Spin { least: 1, most: 65_536 }),
     ("Clear Hash", Name::ClearHash, Kind::Button),
     ("Threads", Name::Threads, Kind::Spin { least: 1, most: 256 }),
@@ -118,6 +119,7 @@ const TABLE: [(&str, Name, Kind); 22] = [
     ("Ponder", Name::Ponder, Kind::Check),
     ("Move Overhead", Name::MoveOverhead, Kind::Spin { least: 0, most: 10_000 }),
     ("Batch", Name::Batch, Kind::Spin { least: 0, most: 16_384 }),
+    ("Fill", Name::Fill, Kind::Spin { least: 0, most: 16_384 }),
     ("WeightsFile", Name::WeightsFile, Kind::Text),
     ("SyzygyPath", Name::SyzygyPath, Kind::Text),
     ("OwnBook", Name::OwnBook, Kind::Check),
@@ -285,6 +287,7 @@ impl Options {
             Name::Threads => self.threads = number as usize,
             Name::MultiPv => self.settings.multipv = number as usize,
             Name::Batch => self.settings.batch = number as usize,
+            Name::Fill => self.settings.fill = number as usize,
             Name::Temperature => self.settings.temperature = number as u32,
             Name::OpponentErrors => self.settings.opponent_errors = number as i32,
             _ => self.settings.move_overhead = Duration::from_millis(number),
@@ -300,6 +303,7 @@ impl Options {
             Name::Ponder => self.ponder.to_string(),
             Name::MoveOverhead => self.settings.move_overhead.as_millis().to_string(),
             Name::Batch => self.settings.batch.to_string(),
+            Name::Fill => self.settings.fill.to_string(),
             Name::WeightsFile => match &self.network {
                 Some(path) => path.display().to_string(),
                 None => EMBEDDED.to_owned(),

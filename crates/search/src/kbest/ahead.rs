@@ -10,13 +10,14 @@ use nets::MoveScores;
 
 use super::{
     TOLERANCE,
-    frame::{FrameRef, State, levels},
+    frame::{FrameRef, LAST_LEVEL, State, levels},
     pass::{Context, Root, Searcher},
     pool::Order,
 };
 use crate::score::{LARGEST_VALUE, Value};
 
-/// Levels of doubt of a question about a separator next to the one that is asked: it is asked in seven cases of ten.
+/// Levels of doubt of a question about a separator next to the one that is asked. This and [`DEEPER`] are by trial
+/// (docs/2-search.md).
 const NEIGHBOUR: u8 = 4;
 
 /// Levels of doubt for each step that a question is deeper than the one that is asked.
@@ -28,14 +29,23 @@ const STEPS: i16 = 4;
 /// Evaluators that like smaller batches are filled well enough by one question.
 const SMALLEST_BATCH: usize = 4;
 
-/// Evaluations between two looks at all open positions, at least: such a look costs the time of a few.
-pub(super) const EVALUATIONS_A_LOOK: u64 = 32;
+/// Evaluations between two looks at all open positions, at least: a look at a few hundred costs the time of one.
+const EVALUATIONS_A_LOOK: u64 = 32;
+
+/// Where many positions are open, so many for each evaluation since the last look.
+const POSITIONS_AN_EVALUATION: u64 = 8;
 
 impl Searcher {
-    /// Are batches so large that one question does not fill them?
-    pub(super) fn looks_ahead(&self, preferred_batch: usize) -> bool {
+    /// Are batches that are always full so large that one question does not fill them?
+    pub(super) fn looks_ahead(&self, full_batch: usize) -> bool {
         let has_doubts = self.order == Order::Need && self.move_scores == MoveScores::Policy;
-        has_doubts && preferred_batch >= SMALLEST_BATCH
+        has_doubts && full_batch >= SMALLEST_BATCH
+    }
+
+    /// Has enough happened since the last look at all open positions?
+    pub(super) fn is_to_weigh(&self) -> bool {
+        let positions = self.frames.slot_count() as u64;
+        self.evaluations >= self.weighed + EVALUATIONS_A_LOOK.max(positions / POSITIONS_AN_EVALUATION)
     }
 
     /// One more root of the pass.
@@ -51,11 +61,11 @@ impl Searcher {
 
     /// Puts the questions into the pool that will most likely follow the one about this separator.
     pub(super) fn look_ahead(&mut self, root: &Root<'_>, separator: Value, context: &Context<'_>) {
-        // Nobody will ask them if the search ends before.
+        // With so few evaluations left nobody will ask them. (A clock's last moment is far off where the usual time is over.)
         let left = context.deadline.evaluations_left().min(context.deadline.affordable());
         let steps = if left > self.evaluations / 2 { STEPS } else { 0 };
         let deepening = self.selectivity.deepening;
-        let neighbours = [separator + TOLERANCE + 1, separator - TOLERANCE];
+        let neighbours = [separator + TOLERANCE + 1, separator - TOLERANCE - 1];
         let neighbours = neighbours.map(|separator| (root.depth, separator, NEIGHBOUR));
         let deeper = (1..=steps).map(|step| {
             let depth = root.depth + step * deepening;
@@ -87,7 +97,7 @@ impl Searcher {
         self.weighed = self.evaluations;
         self.pool.clear();
         self.frames.forget_levels();
-        let mut work = std::mem::take(&mut self.doomed);
+        let mut work = std::mem::take(&mut self.walk);
         for &(top, level) in &self.tops {
             if let Some(frame) = self.frames.get_mut(top) {
                 frame.speculation = level;
@@ -102,7 +112,7 @@ impl Searcher {
             for &child in &children {
                 let Some(frame) = self.frames.get_mut(child) else { continue };
                 let Some(link) = frame.parents.iter().find(|link| link.frame == reference) else { continue };
-                let here = level.saturating_add(levels(doubt));
+                let here = level.saturating_add(levels(doubt)).min(LAST_LEVEL);
                 doubt += link.doubt;
                 if here < frame.speculation {
                     frame.speculation = here;
@@ -116,17 +126,58 @@ impl Searcher {
                 self.enqueue(reference, if is_verifying { 0 } else { levels(doubt) });
             }
         }
-        self.doomed = work;
+        self.walk = work;
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use board::Position;
+    use eval::Mock;
     use nets::Calibration;
 
     use super::*;
-    use crate::{kbest::frame::Link, selectivity::PLY};
+    use crate::{
+        Control, Limits,
+        kbest::frame::{Edge, Link},
+        memory::{Bounds, Memory},
+        selectivity::PLY,
+        time::Watch,
+    };
+
+    #[test]
+    fn next_come_the_neighbours_and_the_next_depths() {
+        let calibration = Calibration { move_scores: MoveScores::Policy, ..Calibration::default() };
+        let position = Position::default();
+        let (depth, last_depth) = (2 * PLY, 3 * PLY);
+        let root = Root { position: &position, moves: &[], complete: true, history: &[], depth, last_depth };
+        let mut memory = Memory::new(1);
+        let asked = |memory: &mut Memory, nodes: u64| {
+            let mut searcher = Searcher::new(&calibration, 1 << 20);
+            searcher.evaluations = 100;
+            let (control, limits) = (Control::default(), Limits { nodes: Some(nodes), ..Limits::default() });
+            let mut watch = Watch::new(&limits, Duration::ZERO, &control);
+            let context = Context { memory, evaluator: &mut Mock::new(1), deadline: &mut watch };
+            searcher.look_ahead(&root, 50, &context);
+            let question = |&(top, level): &(FrameRef, u8)| {
+                let frame = searcher.frames.get(top)?;
+                Some((frame.depth, frame.separator, level))
+            };
+            searcher.tops.iter().filter_map(question).collect::<Vec<_>>()
+        };
+        let (above, below) = ((depth, 59, NEIGHBOUR), (depth, 41, NEIGHBOUR));
+        let deeper = [(depth + PLY / 2, 50, DEEPER), (depth + PLY, 50, 2 * DEEPER)];
+        assert_eq!(
+            asked(&mut memory, 1_000),
+            [above, below, deeper[0], deeper[1]],
+            "none after the last depth"
+        );
+        assert_eq!(asked(&mut memory, 50), [above, below], "no evaluations for another depth");
+        memory.store_bounds(root.key(), depth, Bounds { lower: 45, upper: 1_000, best: 1 });
+        assert_eq!(asked(&mut memory, 50), [above], "the other is answered");
+    }
 
     #[test]
     fn a_doubt_ends_with_its_reason() {
@@ -136,6 +187,7 @@ mod tests {
         let (depth, last_depth) = (2 * PLY, 9 * PLY);
         let root = Root { position: &position, moves: &[], complete: true, history: &[], depth, last_depth };
         let top = searcher.add_root(&root, depth, 0, 6);
+        let edge = Edge { mv: position.legal_moves()[0], index: 0, score: 0, cost: 0 };
         let mut open = |parents: &[(FrameRef, f32)]| {
             let child = searcher.frames.add(position.clone(), false, 1, PLY, 0, 1);
             for (index, &(frame, doubt)) in (0..).zip(parents) {
@@ -143,22 +195,29 @@ mod tests {
                 searcher.frames.get_mut(child).unwrap().parents.push(link);
                 searcher.frames.get_mut(frame).unwrap().children.push(child);
             }
+            searcher.set_edges(child, vec![edge]);
             child
         };
         let first = open(&[(top, 1.0)]);
         let second = open(&[(top, 0.5)]);
-        let third = open(&[(top, 0.25)]);
+        let third = open(&[(top, 100.0)]);
         // Needed if the first is, or the third.
         let both = open(&[(third, 0.5), (first, 0.5)]);
-        let levels = |searcher: &Searcher| {
-            [first, second, third, both]
-                .map(|frame| searcher.frames.get(frame).map(|frame| frame.speculation))
+        let last = open(&[(top, 0.5)]);
+        let at = |searcher: &Searcher| {
+            [first, second, third, both, last].map(|child| {
+                let frame = searcher.frames.get(child)?;
+                // Whoever has a move to open waits in the pool.
+                let extra = levels(frame.children.len() as f32 * 0.5);
+                assert_eq!(frame.ticket_level, frame.speculation.saturating_add(extra).min(LAST_LEVEL));
+                Some(frame.speculation)
+            })
         };
         searcher.weigh();
-        assert_eq!(levels(&searcher), [Some(6), Some(6 + 12), Some(6 + 18), Some(6)]);
+        assert_eq!(at(&searcher), [Some(6), Some(18), Some(24), Some(6), Some(LAST_LEVEL)]);
         searcher.frames.get_mut(top).unwrap().children.remove(0);
         searcher.drop_frame(first);
         searcher.weigh();
-        assert_eq!(levels(&searcher), [None, Some(6), Some(6 + 6), Some(6 + 6)]);
+        assert_eq!(at(&searcher), [None, Some(6), Some(12), Some(12), Some(LAST_LEVEL)]);
     }
 }

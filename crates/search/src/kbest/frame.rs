@@ -11,6 +11,9 @@ use crate::{
 /// Levels of the pool for each unit of the natural logarithm of a chance.
 const LEVELS_A_UNIT: f32 = 12.0;
 
+/// No position is further back: `u8::MAX` says that there is no level.
+pub(super) const LAST_LEVEL: u8 = u8::MAX - 1;
+
 /// Levels of the pool for minus the logarithm of a chance.
 pub(super) fn levels(doubt: f32) -> u8 {
     // `as` saturates.
@@ -83,6 +86,7 @@ pub(super) struct Frame {
     pub ply: u16,
     /// The root's move that leads here, in generation order; [`NO_MOVE`] at the root.
     pub root_edge: u8,
+    /// Level of the pool that its first move has, by the doubts on the way from the root; `u8::MAX`: not known yet.
     pub speculation: u8,
     /// Proven: the value is at least this.
     pub lower: Value,
@@ -280,6 +284,11 @@ impl Frames {
         frame.doubt = 0.0;
         frame.ticket_level = u8::MAX;
         self.reference(slot)
+    }
+
+    /// Positions for which there is memory, open or not.
+    pub(super) fn slot_count(&self) -> usize {
+        self.slots.len()
     }
 
     /// No position is in the pool, and none has a level.

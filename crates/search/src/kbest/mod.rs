@@ -137,8 +137,8 @@ impl KBest {
     }
 
     fn width(&self) -> usize {
-        let width =
-            if self.settings.batch == 0 { self.evaluator.preferred_batch() } else { self.settings.batch };
+        let Settings { batch, fill, .. } = self.settings;
+        let width = if batch == 0 { self.evaluator.preferred_batch().max(fill) } else { batch };
         width.clamp(1, self.evaluator.largest_batch())
     }
 
@@ -296,6 +296,7 @@ impl Search for KBest {
     ) -> Result<Outcome, EvalError> {
         let mut watch = Watch::new(limits, self.settings.move_overhead, control);
         self.searcher.tables.clone_from(&self.settings.tables);
+        self.searcher.fill = self.settings.fill;
         // The search of 2018 knows of no errors.
         let may_err = self.searcher.order == Order::Need
             && self.calibration.move_scores == MoveScores::Policy

@@ -4,7 +4,7 @@ use board::{Move, MoveList, Position};
 use nets::MoveScores;
 
 use super::{
-    frame::{Edge, FORCING, Frame, FrameRef, Link, State},
+    frame::{Edge, FORCING, Frame, FrameRef, LAST_LEVEL, Link, State},
     opponent::Costs,
     pass::{Ask, News, PROVEN, Pending, Root, Searcher, frame_key, memory_key},
     pool::{Order, Ticket},
@@ -130,7 +130,7 @@ impl Searcher {
         if !frame.has_moves() {
             return;
         }
-        let level = frame.speculation.saturating_add(extra);
+        let level = frame.speculation.saturating_add(extra).min(LAST_LEVEL);
         if frame.ticket_level <= level {
             return; // Already waiting at least as far in front.
         }
@@ -191,7 +191,9 @@ impl Searcher {
                     });
                 }
                 let Some(frame) = self.frames.get_mut(reference) else { return true };
-                frame.children.push(child);
+                // What is verified is needed before what came after it.
+                let place = if full { 0 } else { frame.children.len() };
+                frame.children.insert(place, child);
                 frame.doubt += doubt;
                 let step = match frame.edges.get(frame.next) {
                     Some(_) if self.order == Order::Decisiveness => self.pool.indecision(frame),

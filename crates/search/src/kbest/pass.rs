@@ -12,7 +12,6 @@ use eval::{EvalError, Evaluator};
 use nets::{Calibration, MoveScores};
 
 use super::{
-    ahead::EVALUATIONS_A_LOOK,
     flight::Flights,
     frame::{Edge, FrameRef, Frames, Link},
     pool::{Order, Pool},
@@ -115,7 +114,7 @@ pub(super) struct Pending {
 /// The working state of passes; memory is used again from one to the next.
 pub(super) struct Searcher {
     pub(super) frames: Frames,
-    /// The roots of the pass and their levels of doubt: the question that is asked, and those ahead.
+    /// The roots of the pass and their levels of doubt: first the question that is asked, then those ahead.
     pub(super) tops: Vec<(FrameRef, u8)>,
     /// Evaluations when [`Searcher::weigh`] was last done.
     pub(super) weighed: u64,
@@ -128,7 +127,7 @@ pub(super) struct Searcher {
     pub(super) order_of_moves: Vec<u32>,
     pub(super) spare_edges: Vec<Edge>,
     /// Empty; memory for walks through the open frames.
-    pub(super) doomed: Vec<FrameRef>,
+    pub(super) walk: Vec<FrameRef>,
     pub(super) flights: Flights,
     /// Open frames from which on the deepest go first, and twice which none is opened.
     pub(super) frame_limit: usize,
@@ -141,6 +140,8 @@ pub(super) struct Searcher {
     pub deeper_answers: bool,
     /// What the bins of the pool mean.
     pub order: Order,
+    /// [`crate::Settings::fill`].
+    pub fill: usize,
     /// Do leaves answer captures before their value is trusted?
     pub quiet_leaves: bool,
     /// Endgame tables, asked before anything is evaluated.
@@ -212,13 +213,14 @@ impl Searcher {
             news: Vec::new(),
             order_of_moves: Vec::new(),
             spare_edges: Vec::new(),
-            doomed: Vec::new(),
+            walk: Vec::new(),
             flights: Flights::default(),
             frame_limit: (bytes / 2 / Frames::TYPICAL_BYTES).max(64),
             selectivity: Selectivity::default(),
             opponent_errors: 0,
             deeper_answers: true,
             order: Order::Need,
+            fill: 0,
             quiet_leaves: true,
             tables: None,
             move_scores: calibration.move_scores,
@@ -277,7 +279,7 @@ impl Searcher {
         let mut end = None;
         self.ask_moves(root, top, context.memory);
         let mut turns = 0_u32;
-        let free = context.evaluator.preferred_batch();
+        let free = if self.fill == 0 { context.evaluator.preferred_batch() } else { self.fill };
         let looks_ahead = self.looks_ahead(free.min(width));
         if looks_ahead {
             self.look_ahead(root, separator, context);
@@ -285,7 +287,7 @@ impl Searcher {
         self.weighed = self.evaluations;
         let most_in_flight = context.evaluator.preferred_in_flight();
         loop {
-            if looks_ahead && self.evaluations >= self.weighed + EVALUATIONS_A_LOOK {
+            if looks_ahead && self.is_to_weigh() {
                 self.weigh();
             }
             // Collect.
@@ -462,7 +464,7 @@ impl Searcher {
 
     /// Frees a frame and, one after the other, the descendants that no open frame needs any more.
     pub(super) fn drop_frame(&mut self, reference: FrameRef) {
-        let mut doomed = std::mem::take(&mut self.doomed);
+        let mut doomed = std::mem::take(&mut self.walk);
         doomed.push(reference);
         while let Some(reference) = doomed.pop() {
             let Some(frame) = self.frames.get_mut(reference) else { continue };
@@ -481,6 +483,6 @@ impl Searcher {
                 }
             }
         }
-        self.doomed = doomed;
+        self.walk = doomed;
     }
 }

@@ -186,17 +186,20 @@ fn node_limits_are_exact() {
 /// Batches beyond what the evaluator likes are for work that will be needed: they cost few evaluations more than none.
 #[test]
 fn doubtful_work_waits_where_batches_bring_nothing() {
-    let spent = |preferred: usize, batch: usize| {
+    let spent = |preferred: usize, batch: usize, fill: usize| {
         let mut all = 0;
         for seed in (1..60).step_by(2) {
             let game = Game::new(small_position(&mut Dice(seed), 8));
             let mut search = over(Mock::new(seed).preferring(preferred), seed, batch, 1);
+            search.settings.fill = fill;
             all += lines_of(&mut search, &game, 5)[0].nodes;
         }
         all as f64
     };
-    let (single, sure, full) = (spent(1, 1), spent(1, 64), spent(64, 64));
+    let (single, sure, full) = (spent(1, 1, 0), spent(1, 64, 0), spent(64, 64, 0));
     assert!(sure < 1.4 * single && full > 1.3 * sure, "{single} {sure} {full}");
+    // Unless it is asked for, in so many words or by how many are filled.
+    assert_eq!([spent(1, 64, 64), spent(1, 0, 64), spent(64, 64, 1)], [full, full, sure]);
 }
 
 #[test]
@@ -391,12 +394,12 @@ fn with_hardly_any_memory_values_are_the_same() {
 /// Batches that one question would not fill hold what the next ones need: some are answered before they are asked.
 #[test]
 fn questions_are_answered_ahead() {
-    let mut answered = 0;
+    let (mut deeper, mut weighed) = (0, 0);
     for seed in (1..60).step_by(2) {
         let position = small_position(&mut Dice(seed), 6);
         let mut search = as_it_plays(seed, 64, 1);
         let moves: Vec<(Move, u8)> = position.legal_moves().into_iter().zip(0..).collect();
-        let (depth, last_depth) = (PLY, 4 * PLY);
+        let (depth, last_depth) = (2 * PLY, 5 * PLY);
         let root =
             Root { position: &position, moves: &moves, complete: true, history: &[], depth, last_depth };
         let control = Control::default();
@@ -405,11 +408,11 @@ fn questions_are_answered_ahead() {
         let mut context = Context { memory, evaluator, deadline: &mut watch };
         let end = search.searcher.pass(&root, 0, 64, &mut context).unwrap();
         assert!(matches!(end, PassEnd::Decided(_)));
-        let deeper =
-            (PLY + 1..=last_depth).filter(|&depth| search.memory.bounds(root.key(), depth).is_some());
-        answered += deeper.count();
+        let answered = |depth| search.memory.bounds(root.key(), depth);
+        deeper += (depth + 1..=last_depth).filter(|&depth| answered(depth).is_some()).count();
+        weighed += usize::from(search.searcher.weighed > 0);
     }
-    assert!(answered > 5, "{answered}");
+    assert!(deeper > 5 && weighed > 0, "{deeper} {weighed}");
 }
 
 #[test]
