@@ -44,7 +44,7 @@ use crate::{Answered, Batch, EvalError, Evaluator, Precision};
 /// How a [`CpuEvaluator`] runs.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuOptions {
-    /// Worker threads; with one, batches are evaluated inside `wait`.
+    /// Threads, the one that calls `wait` included; with one, batches are evaluated there alone.
     pub threads: usize,
     /// Forces a path; otherwise the environment variable or the fastest.
     pub path: Option<CpuPath>,
@@ -110,10 +110,7 @@ impl CpuEvaluator {
         tracing::debug!(path = %choice.path, precision = %choice.precision, threads, "CPU evaluator ready");
         let backend = match engines.pop() {
             Some(engine) if engines.is_empty() => Backend::Inline { engine, waiting: VecDeque::new() },
-            Some(engine) => {
-                engines.push(engine);
-                Backend::Threads(Workers::start(engines)?)
-            }
+            Some(own) => Backend::Threads(Workers::start(own, engines)?),
             None => return Err(EvalError::Device("no worker".to_owned())),
         };
         Ok(Self { network, choice, threads, backend })

@@ -1,6 +1,7 @@
 //! Worker threads. Each has a queue of its own; the parts of a batch are taken by counting up one atomic number, so that
-//! whoever is faster does more and nobody waits for a lock. Scores come back once a worker and batch, and batches are put
-//! together again in the order in which they were submitted.
+//! whoever is faster does more and nobody waits for a lock. The thread that waits for a batch takes parts of it, too: waking another
+//! one takes as long as a small network. Scores come back once a worker and batch, and batches are put together again in the order in
+//! which they were submitted.
 
 use std::{
     collections::VecDeque,
@@ -32,7 +33,7 @@ struct Task {
     next: Arc<AtomicUsize>,
 }
 
-/// What one worker did for a batch. The worker has let go of the batch when it sends this.
+/// What one worker did for a batch, if anything. The worker has let go of the batch when it sends this.
 struct Done {
     sequence: u64,
     parts: Result<Vec<Scored>, EvalError>,
@@ -47,16 +48,35 @@ struct Scored {
 
 /// A batch that is not all back.
 struct Pending {
-    sequence: u64,
-    batch: Arc<Batch>,
+    task: Task,
     scores: Scores,
-    workers_left: usize,
+    parts_left: usize,
     failure: Option<EvalError>,
+    /// Has the waiting thread looked for parts to take?
+    is_helped: bool,
+}
+
+impl Pending {
+    /// Takes up what somebody did for it.
+    fn take(&mut self, parts: Result<Vec<Scored>, EvalError>) {
+        match parts {
+            Ok(parts) => {
+                self.parts_left -= parts.len();
+                for Scored { first_query, first_move, part } in parts {
+                    self.scores.values[first_query..][..part.values.len()].copy_from_slice(&part.values);
+                    self.scores.moves[first_move..][..part.moves.len()].copy_from_slice(&part.moves);
+                }
+            }
+            Err(error) => self.failure = Some(error),
+        }
+    }
 }
 
 /// Threads that evaluate, and the batches they have.
 pub(crate) struct Workers {
-    /// A queue for each thread; closing them ends the threads.
+    /// The waiting thread's own: a small batch is done before the others have woken up.
+    own: Box<dyn Run>,
+    /// A queue for each further thread; closing them ends the threads.
     queues: Vec<Sender<Task>>,
     done: Receiver<Done>,
     threads: Vec<JoinHandle<()>>,
@@ -83,8 +103,8 @@ fn work(engine: &mut dyn Run, task: &Task) -> Result<Vec<Scored>, EvalError> {
 }
 
 impl Workers {
-    /// One thread an engine.
-    pub fn start(engines: Vec<Box<dyn Run>>) -> Result<Self, EvalError> {
+    /// The first engine is for the thread that waits; one thread more for each of the others.
+    pub fn start(own: Box<dyn Run>, engines: Vec<Box<dyn Run>>) -> Result<Self, EvalError> {
         let (outbox, done) = unbounded();
         let (mut queues, mut threads) = (Vec::new(), Vec::with_capacity(engines.len()));
         for (index, mut engine) in engines.into_iter().enumerate() {
@@ -99,6 +119,9 @@ impl Workers {
                         let parts = catch_unwind(AssertUnwindSafe(|| work(engine.as_mut(), &task)))
                             .unwrap_or_else(|_| Err(EvalError::Device("a worker panicked".to_owned())));
                         drop(task);
+                        if parts.as_ref().is_ok_and(Vec::is_empty) {
+                            continue; // Others were faster.
+                        }
                         if outbox.send(Done { sequence, parts }).is_err() {
                             return;
                         }
@@ -108,56 +131,55 @@ impl Workers {
             queues.push(queue);
             threads.push(thread);
         }
-        Ok(Self { queues, done, threads, pending: VecDeque::new(), next: 0, turn: 0 })
+        Ok(Self { own, queues, done, threads, pending: VecDeque::new(), next: 0, turn: 0 })
     }
 
     pub fn in_flight(&self) -> usize {
         self.pending.len()
     }
 
-    /// Hands the batch to as many threads as it has parts.
+    /// Hands the batch to as many threads as it has parts, less the one that will wait for it.
     pub fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
         let (queries, threads) = (batch.len(), self.queues.len());
-        let size = queries.div_ceil(threads).clamp(1, PART);
+        let size = queries.div_ceil(threads + 1).clamp(1, PART);
         let scores = Scores { values: vec![0.0; queries], moves: vec![0.0; batch.moves.len()] };
-        let (batch, sequence) = (Arc::new(batch), self.next);
+        let parts_left = queries.div_ceil(size);
+        let next = Arc::new(AtomicUsize::new(0));
+        let task = Task { sequence: self.next, batch: Arc::new(batch), size, next };
         self.next += 1;
-        let workers = queries.div_ceil(size).min(threads);
-        let task = Task { sequence, batch: Arc::clone(&batch), size, next: Arc::new(AtomicUsize::new(0)) };
+        let workers = parts_left.saturating_sub(1).min(threads);
         for offset in 0..workers {
             self.queues[(self.turn + offset) % threads].send(task.clone()).map_err(|_| gone())?;
         }
         self.turn = (self.turn + workers) % threads;
-        self.pending.push_back(Pending { sequence, batch, scores, workers_left: workers, failure: None });
+        self.pending.push_back(Pending { task, scores, parts_left, failure: None, is_helped: false });
         Ok(())
     }
 
-    /// The oldest batch.
+    /// The oldest batch. The calling thread evaluates what nobody has begun.
     pub fn wait(&mut self) -> Result<Answered, EvalError> {
-        while self.pending.front().ok_or(EvalError::NothingInFlight)?.workers_left > 0 {
-            let done = self.done.recv().map_err(|_| gone())?;
-            let Some(pending) = self.pending.iter_mut().find(|pending| pending.sequence == done.sequence)
-            else {
+        loop {
+            let oldest = self.pending.front_mut().ok_or(EvalError::NothingInFlight)?;
+            if oldest.parts_left == 0 || oldest.failure.is_some() {
+                break;
+            }
+            if !std::mem::replace(&mut oldest.is_helped, true) {
+                oldest.take(work(self.own.as_mut(), &oldest.task));
                 continue;
-            };
-            pending.workers_left -= 1;
-            match done.parts {
-                Ok(parts) => {
-                    for Scored { first_query, first_move, part } in parts {
-                        pending.scores.values[first_query..][..part.values.len()]
-                            .copy_from_slice(&part.values);
-                        pending.scores.moves[first_move..][..part.moves.len()].copy_from_slice(&part.moves);
-                    }
-                }
-                Err(error) => pending.failure = Some(error),
+            }
+            let done = self.done.recv().map_err(|_| gone())?;
+            // Not there: it failed, and its other parts come too late.
+            if let Some(pending) = self.pending.iter_mut().find(|other| other.task.sequence == done.sequence)
+            {
+                pending.take(done.parts);
             }
         }
         let pending = self.pending.pop_front().ok_or(EvalError::NothingInFlight)?;
         if let Some(error) = pending.failure {
             return Err(error);
         }
-        // Every worker has let go of the batch before it said that it was done, so no copy is made.
-        let batch = Arc::try_unwrap(pending.batch).unwrap_or_else(|shared| (*shared).clone());
+        // A worker that found nothing left to do may still hold the batch; then this is a copy.
+        let batch = Arc::try_unwrap(pending.task.batch).unwrap_or_else(|shared| (*shared).clone());
         Ok(Answered { batch, scores: pending.scores })
     }
 }
