@@ -9,19 +9,24 @@ use eval::{
     reference::Reference,
 };
 use nets::HeadKind;
+use uci::Options;
 
 use crate::engine;
 
 /// Shows which code path evaluates networks here and why, and checks it against plain arithmetic.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Network file (default: the network in the program).
+    /// Network file, or `large` or `fast` (default: the network in the program that fits the device).
     #[arg(long, value_name = "FILE")]
     net: Option<PathBuf>,
     /// Threads (default: all processors).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=256))]
     threads: Option<u64>,
 }
+
+/// Plies of a game of blunders whose positions are compared: in the first few all scores are near zero, and what eight bits leave is
+/// a large share of them.
+const COMPARED: usize = 64;
 
 /// Largest difference from the reference, as a share of the largest score, that counts as right.
 fn tolerance(precision: Precision) -> f32 {
@@ -64,7 +69,11 @@ fn gpus() -> Vec<String> {
 /// The network cannot be used, no path runs, or the path computes wrongly.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let network = Arc::new(engine::network(args.net.as_deref())?);
+    let network = match &args.net {
+        Some(path) => engine::network(Some(path))?,
+        None => engine::fitting(&Options::default())?,
+    };
+    let network = Arc::new(network);
     let loaded = start.elapsed();
     let mut out = std::io::stdout().lock();
     let processors = engine::processors();
@@ -108,19 +117,23 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let options = CpuOptions { threads, ..CpuOptions::default() };
     let mut evaluator = CpuEvaluator::new(Arc::clone(&network), options)?;
     let has = |kind| network.description.head(kind).is_some();
-    let question = || {
+    let question = |plies: usize| {
         let mut batch = Batch::default();
         let mut position = Position::default();
-        for step in 0..8 {
+        for step in 0..plies {
             let moves = position.legal_moves();
+            if moves.is_empty() {
+                break;
+            }
             let asked = if has(HeadKind::Moves) { moves.as_slice() } else { &[] };
             batch.push(&position, has(HeadKind::Value), asked);
             position.play(moves[step * 7 % moves.len()]);
         }
         batch
     };
-    let found = evaluator.evaluate(question())?.scores;
+    evaluator.evaluate(question(8))?;
     let first = start.elapsed();
+    let found = evaluator.evaluate(question(COMPARED))?.scores;
     let heads: Vec<&str> = network.description.heads.iter().map(|head| head.kind.name()).collect();
     writeln!(out, "\nNetwork")?;
     writeln!(out, "  {} ({}), heads: {}", network.name, network.fingerprint(), heads.join(", "))?;
@@ -138,13 +151,13 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         loaded.as_secs_f64() * 1e3,
         first.as_secs_f64() * 1e3
     )?;
-    let expected = Reference::new(Arc::clone(&network)).evaluate(question())?.scores;
+    let expected = Reference::new(Arc::clone(&network)).evaluate(question(COMPARED))?.scores;
     let mut all = vec![(choice.precision, found)];
     if choice.precision == Precision::Int8 {
         // What eight bits leave says little of the rest of the path.
         let options = CpuOptions { threads, path: Some(choice.path), precision: Some(Precision::F32) };
         let mut exact = CpuEvaluator::new(Arc::clone(&network), options)?;
-        all.push((Precision::F32, exact.evaluate(question())?.scores));
+        all.push((Precision::F32, exact.evaluate(question(COMPARED))?.scores));
     }
     for (precision, found) in all {
         let pairs =

@@ -12,14 +12,23 @@ use board::Tablebases;
 use clap::builder::TypedValueParser;
 use eval::{
     Cached, Devices, Evaluator, Precision, ScoreMemory, Shared,
-    cpu::{CpuOptions, CpuPath},
+    cpu::{self, CpuOptions, CpuPath},
 };
 use nets::{Network, System};
 use search::{Algorithm, ConvChess, Search, Settings, memory_without_room_for};
 use uci::{Built, Options};
 
-/// The network that is used unless another is asked for.
-const EMBEDDED: &[u8] = include_bytes!("../../../networks/batch-first.safetensors");
+/// The network for devices that evaluate it ten thousand times a second and more, and for whatever is counted in evaluations.
+const LARGE: &[u8] = include_bytes!("../../../networks/batch-first.safetensors");
+
+/// A network that takes a tenth of the time, for processors on which that is worth more than what it knows less.
+const FAST: &[u8] = include_bytes!("../../../networks/batch-first-fast.safetensors");
+
+/// Threads up to which the fast network has several times as many evaluations as the large one: waking a thread takes as long as it does.
+const FAST_THREADS: usize = 4;
+
+/// Batch First's networks by the names that they have in the program.
+const NAMED: [(&str, &[u8]); 2] = [("large", LARGE), ("fast", FAST)];
 
 /// The network of `--system cockfish`.
 const COCKFISH: &[u8] = include_bytes!("../../../networks/cockfish.safetensors");
@@ -30,7 +39,7 @@ const CONVCHESS: &[u8] = include_bytes!("../../../networks/convchess.safetensors
 /// Flags of every command that searches.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct EngineArgs {
-    /// Network file (default: the network in the program).
+    /// Network file, or `large` or `fast`, which are in the program (default: the one of these that fits the device).
     #[arg(long, value_name = "FILE")]
     pub net: Option<PathBuf>,
     /// The system: batch-first, cockfish or convchess (default: the network's; without one batch-first).
@@ -103,28 +112,50 @@ pub fn processors() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// The network of a file, or the embedded one.
+/// The network of a file or with a name in the program, or the large one.
 ///
 /// # Errors
 /// The file is no network.
 pub fn network(path: Option<&Path>) -> anyhow::Result<Network> {
     match path {
-        Some(path) => Ok(Network::load(path)?),
+        Some(path) => load(path),
         None => embedded(System::BatchFirst),
     }
 }
 
-/// The network of a system in this program.
+/// The network of a file or with a name in the program.
+fn load(path: &Path) -> anyhow::Result<Network> {
+    match NAMED.iter().find(|(name, _)| path == Path::new(name)) {
+        Some((_, bytes)) => in_program(bytes),
+        None => Ok(Network::load(path)?),
+    }
+}
+
+fn in_program(bytes: &[u8]) -> anyhow::Result<Network> {
+    Network::from_bytes(bytes, "the embedded network").context("the program is damaged")
+}
+
+/// The network of a system in this program; of Batch First's the large one.
 ///
 /// # Errors
 /// The program is damaged.
 pub fn embedded(system: System) -> anyhow::Result<Network> {
-    let bytes = match system {
-        System::BatchFirst => EMBEDDED,
+    in_program(match system {
+        System::BatchFirst => LARGE,
         System::Cockfish => COCKFISH,
         System::ConvChess => CONVCHESS,
-    };
-    Network::from_bytes(bytes, "the embedded network").context("the program is damaged")
+    })
+}
+
+/// Of Batch First's networks in the program the one that plays better where these options evaluate it (docs/2-search.md).
+///
+/// # Errors
+/// The program is damaged, or no code path of the processor fits the options.
+pub fn fitting(options: &Options) -> anyhow::Result<Network> {
+    let is_fast = !options.devices.is_cpu()
+        || options.threads > FAST_THREADS
+        || matches!(cpu::choose(options.path, options.precision, true)?.path, CpuPath::Amx | CpuPath::Avx512);
+    in_program(if is_fast { LARGE } else { FAST })
 }
 
 /// The network that the options ask for, and the system that plays with it.
@@ -132,13 +163,24 @@ pub fn embedded(system: System) -> anyhow::Result<Network> {
 /// # Errors
 /// The file is no network or one of another system, or the system has no network here.
 pub fn choose(options: &Options) -> anyhow::Result<(Network, System)> {
+    choose_or(
+        options,
+        |system| if system == System::BatchFirst { fitting(options) } else { embedded(system) },
+    )
+}
+
+/// As [`choose`], with the system's network from `unnamed` where the options name none.
+fn choose_or(
+    options: &Options,
+    unnamed: impl Fn(System) -> anyhow::Result<Network>,
+) -> anyhow::Result<(Network, System)> {
     let (network, system) = match (&options.network, options.system) {
         (None, wanted) => {
             let system = wanted.unwrap_or(System::BatchFirst);
-            (embedded(system)?, system)
+            (unnamed(system)?, system)
         }
         (Some(path), wanted) => {
-            let network = Network::load(path)?;
+            let network = load(path)?;
             let mut system = System::of(&network.description);
             // A policy can always be asked for moves without a search.
             if wanted == Some(System::ConvChess) && ConvChess::check(&network).is_ok() {
@@ -238,14 +280,15 @@ pub struct SharedEngine {
 }
 
 impl SharedEngine {
-    /// One evaluator a thread of the processor, or one for all GPUs.
+    /// One evaluator a thread of the processor, or one for all GPUs. Unless another network is asked for it is the large one, since
+    /// what such searches do is counted in evaluations, and hosts that share it must agree.
     ///
     /// # Errors
     /// The network cannot be used, or its system has no search.
     pub fn new(options: &Options) -> anyhow::Result<Self> {
         /// Of what was evaluated in any of the searches, in MiB.
         const MEMORY: usize = 64;
-        let (network, system) = choose(options)?;
+        let (network, system) = choose_or(options, embedded)?;
         ensure!(
             system != System::ConvChess,
             "the system {system} says which move is likely, not what a position is worth; choose another with --system"
@@ -287,5 +330,34 @@ impl SharedEngine {
     pub fn search(&self, settings: &Settings) -> Box<dyn Search> {
         let settings = Settings { tables: self.tables.clone(), ..settings.clone() };
         self.algorithm.build(Box::new(self.shared.client()), &self.network, &settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_processors_get_the_fast_network() {
+        let name = |network: Option<&str>, path: CpuPath, threads: usize| {
+            let options = Options {
+                network: network.map(PathBuf::from),
+                path: Some(path),
+                threads,
+                devices: Devices::cpu(),
+                ..Options::default()
+            };
+            let alone = choose(&options).map(|(network, _)| network.name);
+            let shared = SharedEngine::new(&options).map(|engine| engine.network.name.clone());
+            (alone.unwrap(), shared.unwrap())
+        };
+        let (large, fast) = ("batch-first-attacks".to_owned(), "batch-first-fast".to_owned());
+        assert_eq!(name(None, CpuPath::Portable, 1), (fast.clone(), large.clone()));
+        assert_eq!(name(None, CpuPath::Portable, 8), (large.clone(), large.clone()));
+        assert_eq!(name(Some("large"), CpuPath::Portable, 1), (large.clone(), large.clone()));
+        assert_eq!(name(Some("fast"), CpuPath::Portable, 8), (fast.clone(), fast));
+        if CpuPath::Avx512.obstacle(Precision::F32).is_none() {
+            assert_eq!(name(None, CpuPath::Avx512, 1), (large.clone(), large));
+        }
     }
 }

@@ -56,6 +56,23 @@ fn convchess_shows_the_chances_of_all_legal_moves_and_plays_without_a_search() {
     );
 }
 
+/// On AVX2 what eight-bit integers leave is most; there the doctor once took it for a fault.
+#[test]
+fn the_doctor_finds_nothing_wrong() {
+    for path in ["auto", "avx2", "portable"] {
+        let mut doctor = program(&["doctor", "--threads", "1"]);
+        if path != "auto" {
+            doctor.env("BATCH_FIRST_CPU", path);
+        }
+        let output = doctor.output().unwrap();
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        if out.contains(&format!("{path:<8} f32   no:")) {
+            continue; // Not on this processor.
+        }
+        assert!(output.status.success() && out.contains(": right"), "{path}: {out}{err}");
+    }
+}
+
 #[test]
 fn bad_input_is_one_sentence_and_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
