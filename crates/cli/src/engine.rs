@@ -152,10 +152,10 @@ pub fn embedded(system: System) -> anyhow::Result<Network> {
 /// # Errors
 /// The program is damaged, or no code path of the processor fits the options.
 pub fn fitting(options: &Options) -> anyhow::Result<Network> {
-    let is_fast = !options.devices.is_cpu()
+    let affords_large = !options.devices.is_cpu()
         || options.threads > FAST_THREADS
         || matches!(cpu::choose(options.path, options.precision, true)?.path, CpuPath::Amx | CpuPath::Avx512);
-    in_program(if is_fast { LARGE } else { FAST })
+    in_program(if affords_large { LARGE } else { FAST })
 }
 
 /// The network that the options ask for, and the system that plays with it.
