@@ -46,7 +46,7 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct EvalArgs {
-    /// Network file; may be repeated (default: the network in the program).
+    /// Network file, or `large` or `fast`; may be repeated (default: the large network in the program).
     #[arg(long, value_name = "FILE")]
     net: Vec<PathBuf>,
     /// Also an architecture with random weights: cockfish or batch-first-residual; may be repeated.

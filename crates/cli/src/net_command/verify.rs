@@ -26,7 +26,7 @@ const LARGEST_DIFFERENCES_OF_POLICY: [f32; 2] = [0.01, 0.05];
 /// What `net verify` is asked.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Network file (.safetensors; default: the network in the program).
+    /// Network file, or `large` or `fast` (default: the large network in the program).
     file: Option<PathBuf>,
     /// Folder that `batch-first data import` wrote: its held-out positions are evaluated, and ranked against their
     /// labels. Without it, positions of random games are evaluated.
