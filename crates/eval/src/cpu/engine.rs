@@ -24,7 +24,7 @@ pub(crate) struct Part {
     pub moves: Vec<f32>,
 }
 
-/// Runs parts of batches; each worker thread owns one.
+/// Runs parts of batches; each thread that evaluates owns one.
 pub(crate) trait Run: Send {
     /// Scores the queries `range` of `batch`, whose squares, heads and moves have been checked.
     fn run(&mut self, batch: &Batch, range: Range<usize>) -> Result<Part, EvalError>;

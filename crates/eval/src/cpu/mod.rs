@@ -77,7 +77,7 @@ const LARGEST_BATCH: usize = 16_384;
 /// Queries that a thread likes to have at once.
 const PREFERRED_PER_THREAD: usize = 1;
 
-/// Most worker threads.
+/// Most threads.
 const MOST_THREADS: usize = 1024;
 
 enum Backend {

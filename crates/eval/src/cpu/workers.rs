@@ -33,7 +33,7 @@ struct Task {
     next: Arc<AtomicUsize>,
 }
 
-/// What one worker did for a batch, if anything. The worker has let go of the batch when it sends this.
+/// What one worker did for a batch. The worker has let go of the batch when it sends this.
 struct Done {
     sequence: u64,
     parts: Result<Vec<Scored>, EvalError>,
@@ -86,8 +86,13 @@ pub(crate) struct Workers {
     turn: usize,
 }
 
-/// Takes parts of a task until none is left.
+/// Takes parts of a task until none is left. A panic is an error: nobody must wait for ever for what had been taken.
 fn work(engine: &mut dyn Run, task: &Task) -> Result<Vec<Scored>, EvalError> {
+    catch_unwind(AssertUnwindSafe(|| work_through(engine, task)))
+        .unwrap_or_else(|_| Err(EvalError::Device("a worker panicked".to_owned())))
+}
+
+fn work_through(engine: &mut dyn Run, task: &Task) -> Result<Vec<Scored>, EvalError> {
     let mut parts = Vec::new();
     loop {
         // Relaxed: the number is all that is shared; batches and scores travel through channels.
@@ -115,9 +120,7 @@ impl Workers {
                 .spawn(move || {
                     for task in inbox {
                         let sequence = task.sequence;
-                        // A panic must not leave the batch waiting for ever.
-                        let parts = catch_unwind(AssertUnwindSafe(|| work(engine.as_mut(), &task)))
-                            .unwrap_or_else(|_| Err(EvalError::Device("a worker panicked".to_owned())));
+                        let parts = work(engine.as_mut(), &task);
                         drop(task);
                         if parts.as_ref().is_ok_and(Vec::is_empty) {
                             continue; // Others were faster.
@@ -156,7 +159,7 @@ impl Workers {
         Ok(())
     }
 
-    /// The oldest batch. The calling thread evaluates what nobody has begun.
+    /// The oldest batch. The calling thread evaluates what nobody has begun of it, and leaves later ones alone: they would delay it.
     pub fn wait(&mut self) -> Result<Answered, EvalError> {
         loop {
             let oldest = self.pending.front_mut().ok_or(EvalError::NothingInFlight)?;
@@ -194,6 +197,87 @@ impl Drop for Workers {
         for thread in self.threads.drain(..) {
             // A worker that panicked has nothing more to say here.
             let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use board::{Color, Position};
+    use nets::{HeadKind, Squares};
+
+    use super::*;
+
+    /// What an engine of a test does with a part.
+    #[derive(Clone, Copy)]
+    enum Fake {
+        Scores,
+        Fails,
+        Panics,
+        IsLate,
+    }
+
+    impl Run for Fake {
+        fn run(&mut self, _: &Batch, range: Range<usize>) -> Result<Part, EvalError> {
+            match self {
+                Self::Scores => {}
+                Self::Fails => return Err(EvalError::Device("broken".to_owned())),
+                Self::Panics => panic!("as the test wants it"),
+                Self::IsLate => std::thread::sleep(Duration::from_millis(20)),
+            }
+            Ok(Part { values: range.map(|query| query as f32).collect(), moves: Vec::new() })
+        }
+
+        fn logits(&mut self, _: &[(Squares, Color)], _: HeadKind) -> Result<Vec<f32>, EvalError> {
+            Ok(Vec::new())
+        }
+    }
+
+    fn batch(queries: usize) -> Batch {
+        let mut batch = Batch::default();
+        (0..queries).for_each(|_| batch.push(&Position::default(), true, &[]));
+        batch
+    }
+
+    fn workers(own: Fake, others: &[Fake]) -> Workers {
+        let others = others.iter().map(|&other| -> Box<dyn Run> { Box::new(other) });
+        Workers::start(Box::new(own), others.collect()).unwrap()
+    }
+
+    /// The values of batches of these sizes that are in flight together; none for one that failed.
+    fn answers(workers: &mut Workers, sizes: &[usize]) -> Vec<Option<Vec<f32>>> {
+        sizes.iter().for_each(|&size| workers.submit(batch(size)).unwrap());
+        let answers = sizes.iter().map(|_| workers.wait().ok().map(|answered| answered.scores.values));
+        let answers = answers.collect();
+        assert!(matches!(workers.wait(), Err(EvalError::NothingInFlight)));
+        answers
+    }
+
+    #[test]
+    fn every_part_is_evaluated_once_whoever_is_faster() {
+        let sizes = [1, 0, 2, 300, 3];
+        let expected: Vec<_> =
+            sizes.map(|size| Some((0..size).map(|query| query as f32).collect::<Vec<f32>>())).to_vec();
+        for (own, other) in
+            [(Fake::Scores, Fake::Scores), (Fake::IsLate, Fake::Scores), (Fake::Scores, Fake::IsLate)]
+        {
+            assert_eq!(answers(&mut workers(own, &[other; 2]), &sizes), expected);
+        }
+    }
+
+    #[test]
+    fn a_failure_is_an_answer_too() {
+        for broken in [Fake::Fails, Fake::Panics] {
+            // The waiting thread's own engine: every batch that it has to do with fails, and none is waited for for ever.
+            let mut workers = workers(broken, &[Fake::IsLate]);
+            assert_eq!(answers(&mut workers, &[1, 1, 1]), [None, None, None]);
+            // Another's: it may have been too late to take anything, else its batch fails. The others are whole.
+            let mut workers = super::tests::workers(Fake::IsLate, &[broken]);
+            for found in answers(&mut workers, &[2, 1, 2]).into_iter().flatten() {
+                assert!(found == [0.0] || found == [0.0, 1.0], "{found:?}");
+            }
         }
     }
 }

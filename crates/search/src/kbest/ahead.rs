@@ -32,7 +32,7 @@ const SMALLEST_BATCH: usize = 4;
 /// Evaluations between two looks at all open positions, at least: a look at a few hundred costs the time of one.
 const EVALUATIONS_A_LOOK: u64 = 32;
 
-/// Where many positions are open, so many for each evaluation since the last look.
+/// Where there is memory for many positions, open or not, all of which a look walks over: so many for each evaluation since the last.
 const POSITIONS_AN_EVALUATION: u64 = 8;
 
 impl Searcher {

@@ -192,8 +192,8 @@ impl Searcher {
                 }
                 let Some(frame) = self.frames.get_mut(reference) else { return true };
                 // What is verified is needed before what came after it.
-                let place = if full { 0 } else { frame.children.len() };
-                frame.children.insert(place, child);
+                let at = if full { 0 } else { frame.children.len() };
+                frame.children.insert(at, child);
                 frame.doubt += doubt;
                 let step = match frame.edges.get(frame.next) {
                     Some(_) if self.order == Order::Decisiveness => self.pool.indecision(frame),
