@@ -34,7 +34,7 @@ enum Command {
     Eval(EvalArgs),
     /// Score the start position once and end: a cold start, to be timed from outside.
     First {
-        /// Network file (default: the network in the program).
+        /// Network file, or `large` or `fast` (default: the large network in the program).
         #[arg(long, value_name = "FILE")]
         net: Option<PathBuf>,
     },

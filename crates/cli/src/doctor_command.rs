@@ -4,7 +4,7 @@ use std::{io::Write, path::PathBuf, sync::Arc, time::Instant};
 
 use board::Position;
 use eval::{
-    Batch, Evaluator, Precision,
+    Batch, Devices, Evaluator, Precision,
     cpu::{self, CpuEvaluator, CpuOptions, CpuPath, PATH_VARIABLE, amx},
     reference::Reference,
 };
@@ -68,13 +68,9 @@ fn gpus() -> Vec<String> {
 /// # Errors
 /// The network cannot be used, no path runs, or the path computes wrongly.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let start = Instant::now();
-    let network = match &args.net {
-        Some(path) => engine::network(Some(path))?,
-        None => engine::fitting(&Options::default())?,
-    };
-    let network = Arc::new(network);
-    let loaded = start.elapsed();
+    let begun = Instant::now();
+    let given = args.net.as_deref().map(engine::load).transpose()?;
+    let mut loaded = begun.elapsed();
     let mut out = std::io::stdout().lock();
     let processors = engine::processors();
     writeln!(out, "batch-first {}", env!("CARGO_PKG_VERSION"))?;
@@ -114,6 +110,14 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
 
     let threads = args.threads.map_or(processors, |threads| threads as usize);
+    let start = Instant::now();
+    let network = match given {
+        Some(network) => network,
+        // Only now: where no path fits, what was said so far is what helps.
+        None => engine::fitting(&Options { threads, devices: Devices::cpu(), ..Options::default() })?,
+    };
+    loaded += start.elapsed();
+    let network = Arc::new(network);
     let options = CpuOptions { threads, ..CpuOptions::default() };
     let mut evaluator = CpuEvaluator::new(Arc::clone(&network), options)?;
     let has = |kind| network.description.head(kind).is_some();
@@ -132,7 +136,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         batch
     };
     evaluator.evaluate(question(8))?;
-    let first = start.elapsed();
+    let first = begun.elapsed();
     let found = evaluator.evaluate(question(COMPARED))?.scores;
     let heads: Vec<&str> = network.description.heads.iter().map(|head| head.kind.name()).collect();
     writeln!(out, "\nNetwork")?;

@@ -18,7 +18,7 @@ use nets::{Network, System};
 use search::{Algorithm, ConvChess, Search, Settings, memory_without_room_for};
 use uci::{Built, Options};
 
-/// The network for devices that evaluate it ten thousand times a second and more, and for whatever is counted in evaluations.
+/// The network for devices that evaluate it ten thousand times a second and more, for files of games and for the page.
 const LARGE: &[u8] = include_bytes!("../../../networks/batch-first.safetensors");
 
 /// A network that takes a tenth of the time, for processors on which that is worth more than what it knows less.
@@ -39,7 +39,8 @@ const CONVCHESS: &[u8] = include_bytes!("../../../networks/convchess.safetensors
 /// Flags of every command that searches.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct EngineArgs {
-    /// Network file, or `large` or `fast`, which are in the program (default: the one of these that fits the device).
+    /// Network file, or `large` or `fast`, which are in the program (default: the one of these that fits the device; for files of
+    /// games `large`).
     #[arg(long, value_name = "FILE")]
     pub net: Option<PathBuf>,
     /// The system: batch-first, cockfish or convchess (default: the network's; without one batch-first).
@@ -124,11 +125,24 @@ pub fn network(path: Option<&Path>) -> anyhow::Result<Network> {
 }
 
 /// The network of a file or with a name in the program.
-fn load(path: &Path) -> anyhow::Result<Network> {
-    match NAMED.iter().find(|(name, _)| path == Path::new(name)) {
-        Some((_, bytes)) => in_program(bytes),
+///
+/// # Errors
+/// The file is no network.
+pub fn load(path: &Path) -> anyhow::Result<Network> {
+    match named(path) {
+        Some(bytes) => in_program(bytes),
         None => Ok(Network::load(path)?),
     }
+}
+
+/// Is this the name of a network in the program instead of a file?
+#[must_use]
+pub fn is_named(path: &Path) -> bool {
+    named(path).is_some()
+}
+
+fn named(path: &Path) -> Option<&'static [u8]> {
+    NAMED.iter().find(|(name, _)| path == Path::new(name)).map(|&(_, bytes)| bytes)
 }
 
 fn in_program(bytes: &[u8]) -> anyhow::Result<Network> {
@@ -356,6 +370,9 @@ mod tests {
         assert_eq!(name(None, CpuPath::Portable, 8), (large.clone(), large.clone()));
         assert_eq!(name(Some("large"), CpuPath::Portable, 1), (large.clone(), large.clone()));
         assert_eq!(name(Some("fast"), CpuPath::Portable, 8), (fast.clone(), fast));
+        let devices = "cuda:0".parse().unwrap();
+        let on_card = Options { devices, path: Some(CpuPath::Portable), threads: 1, ..Options::default() };
+        assert_eq!(fitting(&on_card).unwrap().name, large);
         if CpuPath::Avx512.obstacle(Precision::F32).is_none() {
             assert_eq!(name(None, CpuPath::Avx512, 1), (large.clone(), large));
         }

@@ -16,7 +16,7 @@ use nets::{Network, System};
 use web::{Lab, Options, Server, secret};
 
 use crate::{
-    engine::{embedded, processors},
+    engine::{embedded, load, processors},
     interrupt,
 };
 
@@ -37,7 +37,7 @@ pub struct Args {
     /// File that keeps the games (default: batch-first/games.sqlite in the user's data folder).
     #[arg(long, value_name = "FILE")]
     games: Option<PathBuf>,
-    /// A network in place of its system's; may be repeated.
+    /// A network in place of its system's, a file or `fast`; may be repeated.
     #[arg(long, value_name = "FILE")]
     net: Vec<PathBuf>,
     /// Training runs to show (default: `runs`, where there is one).
@@ -135,7 +135,7 @@ fn networks(files: &[PathBuf]) -> anyhow::Result<Vec<(System, Network)>> {
         all.push((system, embedded(system)?));
     }
     for path in files {
-        let network = Network::load(path)?;
+        let network = load(path)?;
         let system = System::of(&network.description);
         all.iter_mut().filter(|(other, _)| *other == system).for_each(|(_, known)| *known = network.clone());
     }

@@ -59,8 +59,8 @@ fn convchess_shows_the_chances_of_all_legal_moves_and_plays_without_a_search() {
 /// On AVX2 what eight-bit integers leave is most; there the doctor once took it for a fault.
 #[test]
 fn the_doctor_finds_nothing_wrong() {
-    for path in ["auto", "avx2", "portable"] {
-        let mut doctor = program(&["doctor", "--threads", "1"]);
+    for (path, network) in [("auto", "large"), ("avx2", "large"), ("avx2", "fast"), ("portable", "fast")] {
+        let mut doctor = program(&["doctor", "--threads", "1", "--net", network]);
         if path != "auto" {
             doctor.env("BATCH_FIRST_CPU", path);
         }
@@ -69,8 +69,17 @@ fn the_doctor_finds_nothing_wrong() {
         if out.contains(&format!("{path:<8} f32   no:")) {
             continue; // Not on this processor.
         }
-        assert!(output.status.success() && out.contains(": right"), "{path}: {out}{err}");
+        assert!(output.status.success() && out.contains(": right"), "{path}, {network}: {out}{err}");
     }
+}
+
+/// What the machine has and lacks is wanted most where nothing fits.
+#[test]
+fn the_doctor_speaks_before_it_fails() {
+    let output = program(&["doctor"]).env("BATCH_FIRST_CPU", "abacus").output().unwrap();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(!output.status.success() && err.contains("abacus"), "{err}");
+    assert!(out.contains("Code paths") && out.contains("portable f32   runs here"), "{out}");
 }
 
 #[test]

@@ -11,10 +11,10 @@ use uci::{Options, client::EngineSpec};
 use super::program;
 use crate::{
     analyze::duration,
-    engine::{EngineArgs, build_over, choose},
+    engine::{EngineArgs, build_over, choose, is_named},
 };
 
-/// The network in the program, searched in this process.
+/// The network in the program that fits the device, searched in this process.
 const INTERNAL: &str = "internal";
 
 /// Memory of a search in this process, in MiB, unless its `Hash` says otherwise: there may be two for each game at once.
@@ -216,7 +216,8 @@ fn in_process(
     // Once: a mistake here should not wait for a game, and a file may be another one by then.
     let (network, system) = choose(&settings)?;
     let network = Arc::new(network);
-    let file = settings.network.as_deref().map(|path| format!(", {}", program::file_contents(path)));
+    let file = settings.network.as_deref().filter(|path| !is_named(path));
+    let file = file.map(|path| format!(", {}", program::file_contents(path)));
     let found = network.fingerprint() + &file.unwrap_or_default();
     let searches = system != System::ConvChess;
     let memory = memories.filter(|_| searches).map(|memories| memories.of(&found, &settings).clone());
@@ -290,6 +291,9 @@ mod tests {
         let [embedded, other] = networks.map(|spec| spec.unwrap().identity);
         let network = |identity: &str| identity.split(';').next().map(str::to_owned);
         assert_ne!(network(&embedded), network(&other), "a match goes on with the same networks only");
+        let named = player("internal; WeightsFile=fast", Some(TimeControl::Nodes(10)), None).unwrap();
+        let of_network = network(&named.identity).unwrap().split(", this program").next().map(str::to_owned);
+        assert!(!of_network.unwrap().contains("file"), "whatever file has that name: {}", named.identity);
         assert!(player("internal; Batch=x", Some(TimeControl::Nodes(10)), None).is_err());
         assert!(player("internal; Contempt=1", Some(TimeControl::Nodes(10)), None).is_err());
     }
