@@ -1,10 +1,10 @@
 //! What a batch holds besides the work that one question makes certain.
 //!
 //! One zero-window question has some ten positions at a time that are likelier than not to be needed, and a device wants
-//! hundreds. But the next questions are known before the answer is: the separators next to this one, since the driver closes in on
-//! the value from both sides, and then about the same separator at the next depths. They are further roots of the same pool,
-//! each with a doubt of its own; what they find out is in memory when they are asked. And doubts change while a pass goes on: what was
-//! opened in case another move fails is certain once it has failed.
+//! hundreds. But the next questions are known before the answer is: the separators near this one, since the driver closes in on
+//! the value from both sides, at this depth and at the next ones. They are further roots of the same pool, each with a doubt of
+//! its own; what they find out is in memory when they are asked. And doubts change while a pass goes on: what was opened in case
+//! another move fails is certain once it has failed.
 
 use nets::MoveScores;
 
@@ -16,8 +16,10 @@ use super::{
 };
 use crate::score::{LARGEST_VALUE, Value};
 
-/// Levels of doubt of a question about a separator next to the one that is asked. This and [`DEEPER`] are by trial
-/// (docs/2-search.md).
+/// How many separators above the one that is asked questions go, and how many below.
+const NEIGHBOURS: Value = 2;
+
+/// Levels of doubt for each separator that a question is away from the one that is asked. This and [`DEEPER`] are by trial (docs/2-search.md).
 const NEIGHBOUR: u8 = 4;
 
 /// Levels of doubt for each step that a question is deeper than the one that is asked.
@@ -65,13 +67,10 @@ impl Searcher {
         let left = context.deadline.evaluations_left().min(context.deadline.affordable());
         let steps = if left > self.evaluations / 2 { STEPS } else { 0 };
         let deepening = self.selectivity.deepening;
-        let neighbours = [separator + TOLERANCE + 1, separator - TOLERANCE - 1];
-        let neighbours = neighbours.map(|separator| (root.depth, separator, NEIGHBOUR));
-        let deeper = (1..=steps).map(|step| {
-            let depth = root.depth + step * deepening;
-            (depth, separator, DEEPER * step as u8)
-        });
-        for (depth, separator, level) in neighbours.into_iter().chain(deeper) {
+        let questions = (0..=steps).flat_map(|step| (-NEIGHBOURS..=NEIGHBOURS).map(move |away| (step, away)));
+        for (step, away) in questions.filter(|&question| question != (0, 0)) {
+            let (depth, separator) = (root.depth + step * deepening, separator + away * (TOLERANCE + 1));
+            let level = DEEPER * step as u8 + NEIGHBOUR * away.unsigned_abs() as u8;
             let is_known = root.complete
                 && context
                     .memory
@@ -148,7 +147,7 @@ mod tests {
     };
 
     #[test]
-    fn next_come_the_neighbours_and_the_next_depths() {
+    fn next_come_the_neighbours_here_and_at_the_next_depths() {
         let calibration = Calibration { move_scores: MoveScores::Policy, ..Calibration::default() };
         let position = Position::default();
         let (depth, last_depth) = (2 * PLY, 3 * PLY);
@@ -167,16 +166,19 @@ mod tests {
             };
             searcher.tops.iter().filter_map(question).collect::<Vec<_>>()
         };
-        let (above, below) = ((depth, 59, NEIGHBOUR), (depth, 41, NEIGHBOUR));
-        let deeper = [(depth + PLY / 2, 50, DEEPER), (depth + PLY, 50, 2 * DEEPER)];
-        assert_eq!(
-            asked(&mut memory, 1_000),
-            [above, below, deeper[0], deeper[1]],
-            "none after the last depth"
-        );
-        assert_eq!(asked(&mut memory, 50), [above, below], "no evaluations for another depth");
+        let around = |step: u8| {
+            let at = |separator, away: u8| {
+                (depth + i16::from(step) * PLY / 2, separator, DEEPER * step + NEIGHBOUR * away)
+            };
+            [at(32, 2), at(41, 1), at(50, 0), at(59, 1), at(68, 2)]
+        };
+        let [below, neighbour_below, _, neighbour_above, above] = around(0);
+        let here = vec![below, neighbour_below, neighbour_above, above];
+        let deeper = [here.clone(), around(1).to_vec(), around(2).to_vec()].concat();
+        assert_eq!(asked(&mut memory, 1_000), deeper, "none after the last depth");
+        assert_eq!(asked(&mut memory, 50), here, "no evaluations for another depth");
         memory.store_bounds(root.key(), depth, Bounds { lower: 45, upper: 1_000, best: 1 });
-        assert_eq!(asked(&mut memory, 50), [above], "the other is answered");
+        assert_eq!(asked(&mut memory, 50), [neighbour_above, above], "the others are answered");
     }
 
     #[test]
