@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use super::{
     elementwise::{Adjust, Elementwise},
-    input::Job,
+    input::{Job, WIDE_RANK, together, wide_place},
     kernels::{Kernels, by_rows, vectorised},
     layout::{BLOCK, Store},
 };
@@ -77,9 +77,9 @@ unsafe fn finish(
 macro_rules! input_kernel {
     ($name:ident, $dispatch:ident, $element:ty, $put:expr) => {
         /// # Safety
-        /// As [`Kernels::input`], for jobs of `UNITS` vectors of 8 lanes.
+        /// As [`Kernels::input`], for jobs of `UNITS` vectors of 8 lanes; `TOGETHER` is [`together`] of them.
         #[target_feature(enable = "avx2")]
-        unsafe fn $name<const UNITS: usize>(
+        unsafe fn $name<const UNITS: usize, const TOGETHER: usize>(
             job: &Job,
             relu: bool,
             states: &[u8; 64],
@@ -92,25 +92,38 @@ macro_rules! input_kernel {
                 let position = if unit < 2 * job.full { job.full_at + 8 * unit } else { job.half_at };
                 position / BLOCK * store.block_stride + position % BLOCK
             });
-            for square in 0..64 {
-                // SAFETY: rows of `8 * UNITS` weights for each tap and state (a state of the table), as many biases; the
-                // caller owns the target rows and no vector straddles a block.
+            // Where each square's state is in the table.
+            let mut places = [job.states * job.state_stride; 8 * WIDE_RANK];
+            for (square, &state) in states.iter().enumerate() {
+                places[wide_place(square)] = usize::from(state) * job.state_stride;
+            }
+            let bias: [__m256; UNITS] = std::array::from_fn(|unit| {
+                // SAFETY: `8 * UNITS` biases.
+                unsafe { _mm256_loadu_ps(bias.add(8 * unit)) }
+            });
+            for (group, range) in job.group_starts.windows(2).enumerate() {
+                let mut sums = [bias; TOGETHER];
+                // SAFETY: rows of `8 * UNITS` weights for each tap and state (a state of the table), and for none; `TOGETHER`
+                // squares from each tap's place on lie on the wide board; the caller owns the target rows and no vector
+                // straddles a block.
                 unsafe {
-                    let mut sums = [_mm256_setzero_ps(); UNITS];
-                    for (unit, sum) in sums.iter_mut().enumerate() {
-                        *sum = _mm256_loadu_ps(bias.add(8 * unit));
-                    }
-                    let range = usize::from(job.starts[square])..usize::from(job.starts[square + 1]);
-                    for &(neighbour, cell) in job.taps.get_unchecked(range) {
-                        let state = usize::from(*states.get_unchecked(neighbour as usize));
-                        let row = table.add(cell as usize + state * 8 * UNITS);
-                        for (unit, sum) in sums.iter_mut().enumerate() {
-                            *sum = _mm256_add_ps(*sum, _mm256_loadu_ps(row.add(8 * unit)));
+                    for &(place, cell) in
+                        job.group_taps.get_unchecked(usize::from(range[0])..usize::from(range[1]))
+                    {
+                        let cell = table.add(cell as usize);
+                        for (n, sums) in sums.iter_mut().enumerate() {
+                            let row = cell.add(*places.get_unchecked(place as usize + n));
+                            for (unit, sum) in sums.iter_mut().enumerate() {
+                                *sum = _mm256_add_ps(*sum, _mm256_loadu_ps(row.add(8 * unit)));
+                            }
                         }
                     }
-                    for &target in &store.targets[square * store.copies..(square + 1) * store.copies] {
-                        for (sum, at) in sums.iter().zip(at) {
-                            $put(out.add(target as usize + at), _mm256_max_ps(*sum, floor));
+                    for (n, sums) in sums.iter().enumerate() {
+                        let square = group * TOGETHER + n;
+                        for &target in &store.targets[square * store.copies..(square + 1) * store.copies] {
+                            for (sum, at) in sums.iter().zip(at) {
+                                $put(out.add(target as usize + at), _mm256_max_ps(*sum, floor));
+                            }
                         }
                     }
                 }
@@ -124,14 +137,14 @@ macro_rules! input_kernel {
             // SAFETY: the caller's promise.
             unsafe {
                 match job.lanes() / 8 {
-                    1 => $name::<1>(job, relu, states, out, store),
-                    2 => $name::<2>(job, relu, states, out, store),
-                    3 => $name::<3>(job, relu, states, out, store),
-                    4 => $name::<4>(job, relu, states, out, store),
-                    5 => $name::<5>(job, relu, states, out, store),
-                    6 => $name::<6>(job, relu, states, out, store),
-                    7 => $name::<7>(job, relu, states, out, store),
-                    _ => $name::<8>(job, relu, states, out, store),
+                    1 => $name::<1, { together(1) }>(job, relu, states, out, store),
+                    2 => $name::<2, { together(2) }>(job, relu, states, out, store),
+                    3 => $name::<3, { together(3) }>(job, relu, states, out, store),
+                    4 => $name::<4, { together(4) }>(job, relu, states, out, store),
+                    5 => $name::<5, { together(5) }>(job, relu, states, out, store),
+                    6 => $name::<6, { together(6) }>(job, relu, states, out, store),
+                    7 => $name::<7, { together(7) }>(job, relu, states, out, store),
+                    _ => $name::<8, { together(8) }>(job, relu, states, out, store),
                 }
             }
         }

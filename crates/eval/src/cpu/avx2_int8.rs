@@ -8,7 +8,7 @@ use std::arch::x86_64::*;
 use super::{
     avx2::input_kernel,
     elementwise::{Adjust, Elementwise},
-    input::Job,
+    input::{Job, WIDE_RANK, together, wide_place},
     kernels::{Kernels, by_rows, vectorised},
     layout::{BLOCK, Store},
     memory::SmallByte,

@@ -174,7 +174,6 @@ macro_rules! input_kernel {
             out: *mut $element,
             store: &Store,
         ) {
-            let lanes = FULL * 16 + if HALF { 8 } else { 0 };
             let floor = _mm512_set1_ps(if relu { 0.0 } else { f32::NEG_INFINITY });
             let (table, bias) = (job.table.as_ptr(), job.bias.as_ptr());
             let place = |position: usize| position / BLOCK * store.block_stride + position % BLOCK;
@@ -182,8 +181,8 @@ macro_rules! input_kernel {
             let half_at = place(job.half_at);
             let taps = job.taps.as_slice();
             for square in 0..64 {
-                // SAFETY: rows of `lanes` weights for each tap and state (a state of the table), `lanes` biases; the caller
-                // owns the target rows and no vector straddles a block.
+                // SAFETY: rows of `16 * FULL` weights, and 8 more if `HALF`, for each tap and state (a state of the table),
+                // as many biases; the caller owns the target rows and no vector straddles a block.
                 unsafe {
                     let mut sums = [_mm512_setzero_ps(); FULL];
                     for (vector, sum) in sums.iter_mut().enumerate() {
@@ -194,7 +193,7 @@ macro_rules! input_kernel {
                     let range = usize::from(job.starts[square])..usize::from(job.starts[square + 1]);
                     for &(neighbour, cell) in taps.get_unchecked(range) {
                         let state = usize::from(*states.get_unchecked(neighbour as usize));
-                        let row = table.add(cell as usize + state * lanes);
+                        let row = table.add(cell as usize + state * job.state_stride);
                         for (vector, sum) in sums.iter_mut().enumerate() {
                             *sum = _mm512_add_ps(*sum, _mm512_loadu_ps(row.add(16 * vector)));
                         }

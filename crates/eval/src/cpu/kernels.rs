@@ -245,7 +245,7 @@ unsafe impl<E: Element> Kernels for Portable<E> {
                 &job.taps[usize::from(job.starts[square])..usize::from(job.starts[square + 1])]
             {
                 let state = usize::from(states[neighbour as usize]);
-                let row = &table[cell as usize + state * lanes..][..lanes];
+                let row = &table[cell as usize + state * job.state_stride..][..lanes];
                 sums.iter_mut().zip(row).for_each(|(sum, weight)| *sum += weight);
             }
             for (stored, &sum) in stored.iter_mut().zip(&*sums) {
