@@ -26,8 +26,8 @@ use crate::{
 /// Depth under which proven mates are stored: they hold at any depth.
 pub(super) const PROVEN: i16 = i16::MAX;
 
-/// Up to this level of the pool work is likely enough to be needed (no doubt on the way from the root above one in 25, which is half a
-/// level) to be worth an evaluation that costs as much as any other.
+/// Up to this level of the pool work is likely enough to be needed (no doubt on the way from the root above one in 50) to be
+/// worth an evaluation that costs as much as any other.
 const SURE: usize = 0;
 
 /// Whether and when a pass must end early.
