@@ -10,7 +10,7 @@ use crate::reference::kernel_start;
 /// Most lanes that one job accumulates in registers.
 const MOST_LANES: usize = 64;
 
-/// Squares beside a board on either side, as far as a kernel reaches that reads the board at all.
+/// Squares beside a board on either side: no fewer than a group that finds the board somewhere reads beyond its edge.
 const BESIDE: usize = 7;
 
 /// Squares of a rank with those beside it.
@@ -45,15 +45,18 @@ pub(crate) struct Job {
     /// The neighbour that is read and the element offset of its kernel cell from its state in `table`.
     pub taps: Vec<(u32, u32)>,
     /// The same for [`together`] squares of a rank at once: where the taps of each such group begin; one more at the end.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub group_starts: Vec<u16>,
     /// What the first square of a group reads, on the wide board, and the kernel cell's element offset. Some square of the
     /// group finds the board there; those that do not take the row of zeros.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub group_taps: Vec<(u32, u32)>,
     /// `[state, and one that is none: zeros][kernel cell][lanes]`; a board has few states, whose cells share cache lines.
     pub table: Lines<f32>,
     /// Elements from one state to the next.
     pub state_stride: usize,
     /// States; the zeros come after them.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub states: usize,
     /// `[lanes]`
     pub bias: Lines<f32>,
