@@ -1,13 +1,8 @@
 //! The search against plain negamax, and against mates that are known.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+mod batches;
+
+use std::{collections::HashMap, time::Duration};
 
 use board::{CastlingMode, Game, Position, to_uci};
 use eval::{Answered, Batch, EvalError, Evaluator, Mock};
@@ -168,41 +163,6 @@ fn every_mate_in_one_two_and_three_is_found() {
 }
 
 #[test]
-fn node_limits_are_exact() {
-    for nodes in [0, 1, 2, 7, 100, 1000, 3001] {
-        for batch in [1, 8, 256] {
-            let limits = Limits { nodes: Some(nodes), ..Limits::default() };
-            let ahead = over(Mock::new(3).keeping(2), 3, batch, 1);
-            for mut search in [kbest(3, batch, 1), as_it_plays(3, batch, 1), ahead] {
-                let outcome =
-                    search.search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
-                assert_eq!(outcome.nodes, nodes, "K {batch}");
-                assert!(outcome.best.is_some());
-            }
-        }
-    }
-}
-
-/// Batches beyond what the evaluator likes are for work that will be needed: they cost few evaluations more than none.
-#[test]
-fn doubtful_work_waits_where_batches_bring_nothing() {
-    let spent = |preferred: usize, batch: usize, fill: usize| {
-        let mut all = 0;
-        for seed in (1..60).step_by(2) {
-            let game = Game::new(small_position(&mut Dice(seed), 8));
-            let mut search = over(Mock::new(seed).preferring(preferred), seed, batch, 1);
-            search.settings.fill = fill;
-            all += lines_of(&mut search, &game, 5)[0].nodes;
-        }
-        all as f64
-    };
-    let (single, sure, full) = (spent(1, 1, 0), spent(1, 64, 0), spent(64, 64, 0));
-    assert!(sure < 1.4 * single && full > 1.3 * sure, "{single} {sure} {full}");
-    // Unless it is asked for, in so many words or by how many are filled.
-    assert_eq!([spent(1, 64, 64), spent(1, 0, 64), spent(64, 64, 1)], [full, full, sure]);
-}
-
-#[test]
 fn an_unlikely_reply_that_draws_is_seen() {
     // After the knight has gone back again, the other one has only to do the same for the third time.
     let mut game = Game::default();
@@ -232,46 +192,6 @@ fn a_third_repetition_is_a_draw() {
     let outcome = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
     let repeated = outcome.lines.iter().find(|line| to_uci(game.position(), line.pv[0]) == "g8h8").unwrap();
     assert_eq!(repeated.score, Score::Centipawns(0));
-}
-
-/// Counts questions that come again, and batches in flight.
-struct Once {
-    inner: Mock,
-    seen: HashSet<(u64, bool, bool)>,
-    again: Arc<AtomicUsize>,
-    most_in_flight: Arc<AtomicUsize>,
-}
-
-impl Evaluator for Once {
-    fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
-        for query in &batch.queries {
-            let question = (query.key, query.value, query.move_count > 0);
-            if !self.seen.insert(question) {
-                self.again.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-        self.inner.submit(batch)?;
-        self.most_in_flight.fetch_max(self.inner.in_flight(), Ordering::Relaxed);
-        Ok(())
-    }
-    fn wait(&mut self) -> Result<Answered, EvalError> {
-        self.inner.wait()
-    }
-    fn in_flight(&self) -> usize {
-        self.inner.in_flight()
-    }
-    fn preferred_batch(&self) -> usize {
-        16
-    }
-    fn largest_batch(&self) -> usize {
-        4096
-    }
-    fn preferred_in_flight(&self) -> usize {
-        self.inner.preferred_in_flight()
-    }
-    fn describe(&self) -> String {
-        self.inner.describe()
-    }
 }
 
 /// Says that Black is lost wherever Black is to move, and that it is even where White is.
@@ -329,90 +249,6 @@ fn a_capture_that_mates_is_never_too_little() {
         }
         assert!(mated > 5 && mated < lines.len());
     }
-}
-
-#[test]
-fn an_evaluation_is_never_made_twice() {
-    let game = Game::default();
-    for (move_scores, in_flight) in [
-        (MoveScores::Centipawns, 1),
-        (MoveScores::Policy, 1),
-        (MoveScores::Centipawns, 2),
-        (MoveScores::Policy, 3),
-    ] {
-        let calibration = Calibration { move_scores, ..Calibration::default() };
-        let (again, most_in_flight) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let evaluator = Once {
-            inner: Mock::new(9).keeping(in_flight),
-            seen: HashSet::new(),
-            again: Arc::clone(&again),
-            most_in_flight: Arc::clone(&most_in_flight),
-        };
-        let settings = Settings { hash_mib: 512, ..Settings::default() };
-        let mut search = KBest::new(Box::new(evaluator), &calibration, &settings).exact();
-        let limits = Limits { depth: Some(4), ..Limits::default() };
-        let first = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
-        let second = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
-        // But for two positions that fall on one cell of the memory.
-        let again = again.load(Ordering::Relaxed) as u64;
-        assert!(first.nodes > 500 && again * 200 < first.nodes, "{again} of {}", first.nodes);
-        assert_eq!(second.nodes, 0);
-        assert_eq!(most_in_flight.load(Ordering::Relaxed), in_flight);
-        assert_eq!(first.lines[0].score, second.lines[0].score);
-        assert_eq!(first.best, second.best);
-    }
-}
-
-/// Little memory and a large K: the search goes on with the positions that it has room for.
-#[test]
-fn a_full_memory_does_not_end_the_search() {
-    for (mock, move_scores) in
-        [(Mock::new(2), MoveScores::Centipawns), (Mock::new(2).with_policy(), MoveScores::Policy)]
-    {
-        let settings = Settings { batch: 4096, hash_mib: 1, ..Settings::default() };
-        let calibration = Calibration { move_scores, ..Calibration::default() };
-        let mut search = KBest::new(Box::new(mock), &calibration, &settings);
-        let limits = Limits { nodes: Some(20_000), ..Limits::default() };
-        let outcome = search.search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
-        assert_eq!(outcome.nodes, 20_000);
-    }
-}
-
-/// Questions ahead take no memory from the one that is asked.
-#[test]
-fn with_hardly_any_memory_values_are_the_same() {
-    for seed in (1..80).step_by(2) {
-        let position = small_position(&mut Dice(seed), 6);
-        let expected = Plain::new(seed).root(&position, 3).into_values().max().unwrap();
-        let mut search = kbest(seed, 64, 1);
-        search.searcher.frame_limit = 24;
-        let lines = lines_of(&mut search, &Game::new(position.clone()), 3);
-        assert_eq!(lines[0].score, to_score(expected), "{}", position.fen());
-    }
-}
-
-/// Batches that one question would not fill hold what the next ones need: some are answered before they are asked.
-#[test]
-fn questions_are_answered_ahead() {
-    let (mut deeper, mut weighed) = (0, 0);
-    for seed in (1..60).step_by(2) {
-        let position = small_position(&mut Dice(seed), 6);
-        let mut search = as_it_plays(seed, 64, 1);
-        let moves: Vec<(Move, u8)> = position.legal_moves().into_iter().zip(0..).collect();
-        let (depth, last_depth) = (2 * PLY, 5 * PLY);
-        let root =
-            Root { position: &position, moves: &moves, complete: true, history: &[], depth, last_depth };
-        let control = Control::default();
-        let mut watch = Watch::new(&Limits::default(), Duration::ZERO, &control);
-        let (memory, evaluator) = (&mut search.memory, &mut search.evaluator);
-        let mut context = Context { memory, evaluator, deadline: &mut watch };
-        let end = search.searcher.pass(&root, 0, 64, &mut context).unwrap();
-        assert!(matches!(end, PassEnd::Decided(_)));
-        let answered = |depth| search.memory.bounds(root.key(), depth);
-        deeper += (depth + 1..=last_depth).filter(|&depth| answered(depth).is_some()).count();
-        weighed += usize::from(search.searcher.weighed > 0);
-    }
-    assert!(deeper > 5 && weighed > 0, "{deeper} {weighed}");
 }
 
 #[test]
@@ -569,14 +405,6 @@ fn there_is_a_line_however_few_the_evaluations() {
             }
         }
     }
-}
-
-#[test]
-fn without_any_time_the_network_is_asked_once() {
-    let limits = Limits { movetime: Some(std::time::Duration::ZERO), ..Limits::default() };
-    let outcome =
-        as_it_plays(3, 1, 1).search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
-    assert_eq!((outcome.nodes, outcome.lines.len()), (1, 1));
 }
 
 #[test]
