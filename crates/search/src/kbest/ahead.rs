@@ -19,7 +19,8 @@ use crate::score::{LARGEST_VALUE, Value};
 /// How many separators above the one that is asked questions go, and how many below.
 const NEIGHBOURS: Value = 2;
 
-/// Levels of doubt for each separator that a question is away from the one that is asked. This and [`DEEPER`] are by trial (docs/2-search.md).
+/// Levels of doubt for each separator that a question is away from the one that is asked. This and [`DEEPER`] are by trial
+/// (docs/2-search.md).
 const NEIGHBOUR: u8 = 4;
 
 /// Levels of doubt for each step that a question is deeper than the one that is asked.

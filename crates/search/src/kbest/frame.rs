@@ -338,7 +338,8 @@ mod tests {
             .collect();
         assert_eq!(frame.doubt_level(), 0, "the first move is needed");
         let doubts = [-500, 0, 300].map(|value| frame.doubt_by(0, Some(value), None));
-        assert!(levels(doubts[0]) <= 1 && doubts.is_sorted(), "{doubts:?}");
+        assert!(levels(doubts[0]) == 1 && doubts.is_sorted(), "{doubts:?}");
+        assert_eq!(levels(frame.doubt_by(0, Some(-500), Some(false))), 0, "hopeless, and so it was before");
         let doubts = [0, 1, 2].map(|place| frame.doubt_by(place, Some(0), None));
         assert!(doubts.is_sorted_by(|one, other| one > other), "{doubts:?}");
         let doubts = [Some(false), None, Some(true)].map(|before| frame.doubt_by(0, Some(0), before));
