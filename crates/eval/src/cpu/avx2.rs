@@ -92,8 +92,9 @@ macro_rules! input_kernel {
                 let position = if unit < 2 * job.full { job.full_at + 8 * unit } else { job.half_at };
                 position / BLOCK * store.block_stride + position % BLOCK
             });
-            // Where each square's state is in the table.
-            let mut places = [job.states * job.state_stride; 8 * WIDE_RANK];
+            // Where each square's state is in the table, whose last one is none.
+            let none = job.table.as_slice().len() - job.state_stride;
+            let mut places = [none; 8 * WIDE_RANK];
             for (square, &state) in states.iter().enumerate() {
                 places[wide_place(square)] = usize::from(state) * job.state_stride;
             }
@@ -101,15 +102,13 @@ macro_rules! input_kernel {
                 // SAFETY: `8 * UNITS` biases.
                 unsafe { _mm256_loadu_ps(bias.add(8 * unit)) }
             });
-            for (group, range) in job.group_starts.windows(2).enumerate() {
+            for group in 0..64 / TOGETHER {
                 let mut sums = [bias; TOGETHER];
                 // SAFETY: rows of `8 * UNITS` weights for each tap and state (a state of the table), and for none; `TOGETHER`
                 // squares from each tap's place on lie on the wide board; the caller owns the target rows and no vector
                 // straddles a block.
                 unsafe {
-                    for &(place, cell) in
-                        job.group_taps.get_unchecked(usize::from(range[0])..usize::from(range[1]))
-                    {
+                    for &(place, cell) in job.groups.of(group) {
                         let cell = table.add(cell as usize);
                         for (n, sums) in sums.iter_mut().enumerate() {
                             let row = cell.add(*places.get_unchecked(place as usize + n));

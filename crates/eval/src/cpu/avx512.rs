@@ -179,7 +179,6 @@ macro_rules! input_kernel {
             let place = |position: usize| position / BLOCK * store.block_stride + position % BLOCK;
             let full_at: [usize; FULL] = std::array::from_fn(|vector| place(job.full_at + 16 * vector));
             let half_at = place(job.half_at);
-            let taps = job.taps.as_slice();
             for square in 0..64 {
                 // SAFETY: rows of `16 * FULL` weights, and 8 more if `HALF`, for each tap and state (a state of the table),
                 // as many biases; the caller owns the target rows and no vector straddles a block.
@@ -190,8 +189,7 @@ macro_rules! input_kernel {
                     }
                     let mut half =
                         if HALF { _mm256_loadu_ps(bias.add(16 * FULL)) } else { _mm256_setzero_ps() };
-                    let range = usize::from(job.starts[square])..usize::from(job.starts[square + 1]);
-                    for &(neighbour, cell) in taps.get_unchecked(range) {
+                    for &(neighbour, cell) in job.squares.of(square) {
                         let state = usize::from(*states.get_unchecked(neighbour as usize));
                         let row = table.add(cell as usize + state * job.state_stride);
                         for (vector, sum) in sums.iter_mut().enumerate() {

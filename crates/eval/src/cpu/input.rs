@@ -10,8 +10,11 @@ use crate::reference::kernel_start;
 /// Most lanes that one job accumulates in registers.
 const MOST_LANES: usize = 64;
 
-/// Squares beside a board on either side: no fewer than a group that finds the board somewhere reads beyond its edge.
-const BESIDE: usize = 7;
+/// Most squares of a rank that are computed together.
+const MOST_TOGETHER: usize = 4;
+
+/// Squares beside the board on either side: where one of a group's neighbours lies on the board, the others are no further out.
+const BESIDE: usize = MOST_TOGETHER - 1;
 
 /// Squares of a rank with those beside it.
 pub(crate) const WIDE_RANK: usize = BESIDE + 8 + BESIDE;
@@ -24,9 +27,46 @@ pub(crate) fn wide_place(square: usize) -> usize {
 /// Squares of a rank whose `units` vectors of 8 lanes leave some of 16 registers free.
 pub(crate) const fn together(units: usize) -> usize {
     match units {
-        ..=3 => 4,
+        ..=3 => MOST_TOGETHER,
         4..=6 => 2,
         _ => 1,
+    }
+}
+
+/// What each square, or each group of squares of a rank, reads in the order of the kernel cells.
+#[derive(Debug)]
+pub(crate) struct Taps {
+    /// Where in `list` each group begins; one more at the end.
+    starts: Vec<u16>,
+    /// The place that the group's first square reads, the others those after it, and the element offset of the kernel cell
+    /// from its state in [`Job::table`].
+    list: Vec<(u32, u32)>,
+}
+
+impl Taps {
+    /// For `together` squares at a time, some of which may find no board at a place that others read; `place` says where on the
+    /// board that is read a square stands. Without a branch nothing is read.
+    fn new(branch: Option<&Branch>, together: usize, lanes: usize, place: fn(usize) -> usize) -> Self {
+        let mut taps = Self { starts: vec![0; 64 / together + 1], list: Vec::new() };
+        let Some(branch) = branch else { return taps };
+        for group in 0..64 / together {
+            let mut places = vec![None; branch.kernel[0] * branch.kernel[1]];
+            for n in 0..together {
+                for (cell, neighbour) in neighbours(branch, group * together + n) {
+                    places[cell] = Some(place(neighbour) - n);
+                }
+            }
+            for (cell, place) in places.into_iter().enumerate() {
+                taps.list.extend(place.map(|place| (place as u32, (cell * lanes) as u32)));
+            }
+            taps.starts[group + 1] = taps.list.len() as u16;
+        }
+        taps
+    }
+
+    /// What the n-th square or group reads.
+    pub fn of(&self, group: usize) -> &[(u32, u32)] {
+        &self.list[usize::from(self.starts[group])..usize::from(self.starts[group + 1])]
     }
 }
 
@@ -40,24 +80,15 @@ pub(crate) struct Job {
     /// First output channel of the full vectors and of the half one. Neither straddles a block of 32.
     pub full_at: usize,
     pub half_at: usize,
-    /// For each square, where in `taps` its taps begin; one more at the end.
-    pub starts: [u16; 65],
-    /// The neighbour that is read and the element offset of its kernel cell from its state in `table`.
-    pub taps: Vec<(u32, u32)>,
-    /// The same for [`together`] squares of a rank at once: where the taps of each such group begin; one more at the end.
+    /// What each square reads.
+    pub squares: Taps,
+    /// What each [`together`] squares read on the wide board, where those beside the board have the state that is none.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-    pub group_starts: Vec<u16>,
-    /// What the first square of a group reads, on the wide board, and the kernel cell's element offset. Some square of the
-    /// group finds the board there; those that do not take the row of zeros.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-    pub group_taps: Vec<(u32, u32)>,
+    pub groups: Taps,
     /// `[state, and one that is none: zeros][kernel cell][lanes]`; a board has few states, whose cells share cache lines.
     pub table: Lines<f32>,
     /// Elements from one state to the next.
     pub state_stride: usize,
-    /// States; the zeros come after them.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-    pub states: usize,
     /// `[lanes]`
     pub bias: Lines<f32>,
 }
@@ -151,10 +182,6 @@ fn job(part: Option<&Part>, lanes: usize, at: usize, states: &[Vec<(usize, f32)>
     let state_stride = cells.max(1) * lanes;
     let mut table = Lines::zeroed((states.len() + 1) * state_stride);
     let mut padded_bias = Lines::zeroed(lanes);
-    let mut starts = [0_u16; 65];
-    let mut taps = Vec::new();
-    let together = together(lanes / 8);
-    let (mut group_starts, mut group_taps) = (vec![0_u16; 64 / together + 1], Vec::new());
     if let Some(part) = part {
         // Row place of the part's n-th channel: the full vectors come first in a row, whatever their position.
         let place = |n: usize| match (half && half_first, n < 8) {
@@ -175,40 +202,11 @@ fn job(part: Option<&Part>, lanes: usize, at: usize, states: &[Vec<(usize, f32)>
                 }
             }
         }
-        for square in 0..64 {
-            for (cell, neighbour) in neighbours(part.branch, square) {
-                taps.push((neighbour as u32, (cell * lanes) as u32));
-            }
-            starts[square + 1] = taps.len() as u16;
-        }
-        for group in 0..64 / together {
-            // In the order of the cells, as for one square.
-            let mut places = vec![None; cells];
-            for n in 0..together {
-                for (cell, neighbour) in neighbours(part.branch, group * together + n) {
-                    places[cell] = Some(wide_place(neighbour) - n);
-                }
-            }
-            let read = (0..).zip(places).filter_map(|(cell, place)| Some((cell, place?)));
-            group_taps.extend(read.map(|(cell, place): (usize, _)| (place as u32, (cell * lanes) as u32)));
-            group_starts[group + 1] = group_taps.len() as u16;
-        }
     }
-    let states = states.len();
-    Job {
-        full,
-        half,
-        full_at,
-        half_at,
-        starts,
-        taps,
-        group_starts,
-        group_taps,
-        table,
-        state_stride,
-        states,
-        bias: padded_bias,
-    }
+    let branch = part.map(|part| part.branch);
+    let squares = Taps::new(branch, 1, lanes, |square| square);
+    let groups = Taps::new(branch, together(lanes / 8), lanes, wide_place);
+    Job { full, half, full_at, half_at, squares, groups, table, state_stride, bias: padded_bias }
 }
 
 /// The kernel cells of a branch that fall on the board around `square`, and the squares they fall on.
@@ -264,16 +262,18 @@ mod tests {
             let mut on_board = [None; 8 * WIDE_RANK];
             (0..64).for_each(|square| on_board[wide_place(square)] = Some(square as u32));
             for square in 0..64 {
-                let [from, to] = [square, square + 1].map(|square| usize::from(job.starts[square]));
-                let group = square / together;
-                let [first, last] = [group, group + 1].map(|group| usize::from(job.group_starts[group]));
-                let read: Vec<(u32, u32)> = job.group_taps[first..last]
-                    .iter()
+                let group = job.groups.of(square / together).iter();
+                let read: Vec<(u32, u32)> = group
                     .filter_map(|&(place, cell)| Some((on_board[place as usize + square % together]?, cell)))
                     .collect();
-                assert_eq!(read, job.taps[from..to], "{kernel:?}, {dilation:?}, square {square}");
+                assert_eq!(read, job.squares.of(square), "{kernel:?}, {dilation:?}, square {square}");
+                let expected: Vec<_> = neighbours(&branch, square)
+                    .into_iter()
+                    .map(|(cell, neighbour)| (neighbour as u32, (cell * job.lanes()) as u32))
+                    .collect();
+                assert_eq!(read, expected);
             }
-            let nothing = &job.table.as_slice()[job.states * job.state_stride..];
+            let nothing = &job.table.as_slice()[states.len() * job.state_stride..];
             assert!(nothing.len() == job.state_stride && nothing.iter().all(|&weight| weight == 0.0));
         }
     }

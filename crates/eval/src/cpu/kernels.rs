@@ -241,9 +241,7 @@ unsafe impl<E: Element> Kernels for Portable<E> {
         for square in 0..64 {
             let sums = &mut sums[..lanes];
             sums.copy_from_slice(bias);
-            for &(neighbour, cell) in
-                &job.taps[usize::from(job.starts[square])..usize::from(job.starts[square + 1])]
-            {
+            for &(neighbour, cell) in job.squares.of(square) {
                 let state = usize::from(states[neighbour as usize]);
                 let row = &table[cell as usize + state * job.state_stride..][..lanes];
                 sums.iter_mut().zip(row).for_each(|(sum, weight)| *sum += weight);
