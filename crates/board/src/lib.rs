@@ -5,6 +5,7 @@
 //! [`Color`]) is used throughout.
 
 mod book;
+mod checks;
 mod chess960;
 mod error;
 mod game;
@@ -14,6 +15,7 @@ mod position;
 mod tablebase;
 
 pub use book::{Book, BookError};
+pub use checks::Checks;
 pub use error::BoardError;
 pub use game::{Game, GameEnd};
 pub use notation::{parse_san, parse_uci, san_line, to_san, to_uci};

@@ -1,8 +1,8 @@
 //! The rules that end games and the text forms of moves, case by case.
 
 use board::{
-    BoardError, CastlingMode, Color, Game, GameEnd, Position, Role, Square, parse_san, parse_uci, san_line,
-    to_san, to_uci,
+    BoardError, CastlingMode, Checks, Color, Game, GameEnd, Position, Role, Square, parse_san, parse_uci,
+    san_line, to_san, to_uci,
 };
 
 fn standard(fen: &str) -> Position {
@@ -260,9 +260,11 @@ fn messages_stay_readable() {
 fn moves_that_give_check_are_known_before_they_are_played() {
     /// Checks seen: by castling, by en-passant captures, by promotions, by others.
     fn walk(position: &Position, plies: u32, seen: &mut [usize; 4]) {
+        let checks = Checks::of(position);
         for mv in position.legal_moves() {
             let next = position.after(mv);
             assert_eq!(position.gives_check(mv), next.is_check(), "{} {mv}", position.fen());
+            assert_eq!(checks.gives(mv), next.is_check(), "{} {mv}", position.fen());
             let kind =
                 [mv.is_castle(), mv.is_en_passant(), mv.is_promotion(), true].iter().position(|&is| is);
             seen[kind.unwrap_or_default()] += usize::from(next.is_check());

@@ -1,7 +1,7 @@
 //! Who attacks each square, for networks that are told rather than have to find out: three 3x3 convolutions see a rook's
 //! move of four squares badly, and what hangs decides most moves between weak players.
 
-use board::{Bitboard, Color, Square, attacks};
+use board::{Bitboard, Color, attacks};
 
 use crate::{Squares, squares::class_piece};
 
@@ -9,11 +9,12 @@ use crate::{Squares, squares::class_piece};
 /// matter, occupied squares count whoever holds them.
 pub(crate) type Attacker = u8;
 
-/// The cheapest attacker of every square by the mover and by the opponent.
-pub(crate) fn cheapest(squares: &Squares) -> [[Attacker; 2]; 64] {
+/// The cheapest attacker of every square by the mover, and by the opponent.
+pub(crate) fn cheapest(squares: &Squares) -> [[Attacker; 64]; 2] {
     // [mover or opponent][attacker - 1]
     let mut reached = [[Bitboard::EMPTY; 3]; 2];
-    let occupied: Bitboard = (0..64_u32).filter(|&at| squares.0[at as usize] > 1).map(Square::new).collect();
+    let occupied = (0_u32..).zip(squares.0).fold(0, |bits, (at, class)| bits | u64::from(class > 1) << at);
+    let occupied = Bitboard(occupied);
     for square in occupied {
         let Some((role, own)) = class_piece(squares.0[usize::from(square)]) else { continue };
         // The mover's pawns go up, as White's.
@@ -27,20 +28,28 @@ pub(crate) fn cheapest(squares: &Squares) -> [[Attacker; 2]; 64] {
         };
         reached[usize::from(!own)][attacker - 1] |= targets;
     }
-    let mut cheapest = [[0; 2]; 64];
-    for (side, reached) in reached.iter().enumerate() {
-        for (attacker, &targets) in [1, 2, 3].into_iter().zip(reached).rev() {
-            for square in targets {
-                cheapest[usize::from(square)][side] = attacker;
-            }
+    reached.map(|[pawns, minors, majors]| {
+        // The attacker's number in binary, a rank at a time.
+        let minors = minors & !pawns;
+        let majors = majors & !pawns & !minors;
+        let (low, high) = (u64::from(pawns | majors).to_le_bytes(), u64::from(minors | majors).to_le_bytes());
+        let mut cheapest = [0; 64];
+        for ((rank, low), high) in cheapest.as_chunks_mut::<8>().0.iter_mut().zip(low).zip(high) {
+            *rank = (spread(low) | spread(high) << 1).to_le_bytes();
         }
-    }
-    cheapest
+        cheapest
+    })
+}
+
+/// Eight bits as eight bytes of 0 or 1, the lowest first.
+fn spread(bits: u8) -> u64 {
+    let one_in_each = (u64::from(bits) * 0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
+    (one_in_each + 0x7f7f_7f7f_7f7f_7f7f) >> 7 & 0x0101_0101_0101_0101
 }
 
 #[cfg(test)]
 mod tests {
-    use board::{CastlingMode, Position, Role};
+    use board::{CastlingMode, Position, Role, Square};
 
     use super::*;
 
@@ -48,7 +57,7 @@ mod tests {
         let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
         let flip = if position.turn().is_white() { 0 } else { 56 };
         let square: Square = square.parse().unwrap();
-        cheapest(&Squares::of(&position))[usize::from(square) ^ flip]
+        cheapest(&Squares::of(&position)).map(|of_side| of_side[usize::from(square) ^ flip])
     }
 
     #[test]
@@ -83,7 +92,7 @@ mod tests {
                 };
                 let flip = if turn.is_white() { 0 } else { 56 };
                 assert_eq!(
-                    found[usize::from(square) ^ flip],
+                    found.map(|of_side| of_side[usize::from(square) ^ flip]),
                     [of(turn), of(!turn)],
                     "{square} {}",
                     position.fen()

@@ -71,11 +71,8 @@ impl Encoding {
             Self::Cockfish13 => std::array::from_fn(|square| squares.0[square ^ 56]),
             // The class, 16 times the mover's attacker, 64 times the opponent's.
             Self::Attacks21 => {
-                let attackers = attacks::cheapest(squares);
-                std::array::from_fn(|square| {
-                    let [own, other] = attackers[square];
-                    squares.0[square] | own << 4 | other << 6
-                })
+                let [own, other] = attacks::cheapest(squares);
+                std::array::from_fn(|square| squares.0[square] | own[square] << 4 | other[square] << 6)
             }
         }
     }

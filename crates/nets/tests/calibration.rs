@@ -56,6 +56,19 @@ proptest! {
     }
 
     #[test]
+    fn many_at_once_are_as_one_at_a_time(
+        map in prop_oneof![map(), map().prop_map(|map| MonotoneMap {
+            inputs: map.inputs[..2].to_vec(), outputs: map.outputs[..2].to_vec(), ..map
+        })],
+        inputs in prop::collection::vec(any::<f32>(), 0..40),
+    ) {
+        let one_by_one: Vec<u32> = inputs.iter().map(|&input| map.apply(input).to_bits()).collect();
+        let mut all = inputs;
+        map.apply_all(&mut all);
+        prop_assert_eq!(all.iter().map(|value| value.to_bits()).collect::<Vec<_>>(), one_by_one);
+    }
+
+    #[test]
     fn chances_add_up_and_follow_the_score(model in model(), a in -1e5_f32..1e5, b in -1e5_f32..1e5) {
         let (low, high) = (model.at(a.min(b)), model.at(a.max(b)));
         for wdl in [low, high] {

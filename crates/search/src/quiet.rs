@@ -5,7 +5,7 @@
 //! there is no evaluation to fall back on and every legal move counts. A search may leave out captures that cannot lift the
 //! evaluation far enough.
 
-use board::{Move, MoveList, Position, Role, Square};
+use board::{Checks, Move, MoveList, Position, Role, Square};
 use shakmaty::{Color, Position as _, attacks};
 
 /// Piece values for exchanges, in centipawns.
@@ -44,8 +44,9 @@ pub(crate) fn forcing_moves(position: &Position) -> MoveList {
 /// The same and every quiet check among the position's `legal` moves: some of them mate.
 pub(crate) fn forcing_moves_and_checks(position: &Position, legal: &[Move]) -> MoveList {
     let mut moves = forcing_moves(position);
+    let checks = Checks::of(position);
     for &mv in legal {
-        if position.gives_check(mv) && !moves.contains(&mv) {
+        if checks.gives(mv) && !moves.contains(&mv) {
             moves.push(mv);
         }
     }

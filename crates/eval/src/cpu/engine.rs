@@ -378,10 +378,12 @@ impl<K: Kernels> Run for Engine<K> {
                     let turned = plan.encoding.is_whites_view() && query.turn.is_black();
                     part.values[asked[index] - range.start] = if turned { -value } else { value };
                 } else {
-                    for place in query.move_range() {
-                        let logit = ready.output(usize::from(batch.moves[place]));
-                        part.moves[place - moves.start] = calibration.moves.apply(logit);
+                    let indices = &batch.moves[query.move_range()];
+                    let scores = &mut part.moves[query.move_range().start - moves.start..][..indices.len()];
+                    for (score, &index) in scores.iter_mut().zip(indices) {
+                        *score = ready.output(usize::from(index));
                     }
+                    calibration.moves.apply_all(scores);
                 }
             });
         }

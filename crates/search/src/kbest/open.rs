@@ -1,6 +1,6 @@
 //! How a position comes into a pass: rules and memory first, then its value or its move scores, then its moves.
 
-use board::{Move, MoveList, Position};
+use board::Position;
 use nets::MoveScores;
 
 use super::{
@@ -287,6 +287,8 @@ impl Searcher {
             return Opened::Known(value, value);
         }
         let key = memory_key(&position);
+        // Before the answer: the processor then waits for both at once.
+        let value = memory.value(position.key());
         let decides = |known: &Bounds| known.lower >= separator || known.upper < separator;
         // What a leaf learns holds for every root, so it must not come from a search, which saw one game's repetitions.
         let deeper = self.deeper_answers.then_some(if is_leaf { PROVEN } else { depth });
@@ -303,7 +305,6 @@ impl Searcher {
             return Opened::Frame(child);
         }
         let check = position.is_check();
-        let value = memory.value(position.key());
         if position.halfmove_clock() < 100
             && let Some(value) = value
             && let Verdict::Reaches(lower) = self.selectivity.verdict(depth, separator, check, value)
@@ -391,20 +392,22 @@ impl Searcher {
     fn set_forcing(&mut self, reference: FrameRef, bounds: (Value, Value)) -> Option<(Value, Value)> {
         let frame = self.frames.get_mut(reference)?;
         (frame.lower, frame.upper) = bounds;
-        let (mut moves, legal) = if frame.depth == 0 {
-            let moves = forcing_moves(&frame.position);
-            (moves.clone(), moves)
+        let is_leaf = frame.depth == 0;
+        let moves = if is_leaf {
+            forcing_moves(&frame.position)
         } else {
             frame.find_legal();
-            let legal = MoveList::from_iter(frame.legal().iter().copied());
-            (forcing_moves_and_checks(&frame.position, &legal), legal)
+            forcing_moves_and_checks(&frame.position, frame.legal())
         };
-        if !frame.check {
-            let (rules, tables) = (self.selectivity, self.tables.as_deref());
-            moves.retain(|&mut mv| {
-                let is_capture = mv.is_capture() || mv.is_promotion();
-                let gain = if is_capture { exchange(&frame.position, mv) } else { Value::MAX / 2 };
-                let Some(reach) = rules.too_little(bounds.1, gain, frame.separator) else { return true };
+        let (rules, tables) = (self.selectivity, self.tables.as_deref());
+        let mut edges = std::mem::take(&mut self.spare_edges);
+        for (place, &mv) in moves.iter().enumerate() {
+            let is_capture = mv.is_capture() || mv.is_promotion();
+            if is_capture
+                && !frame.check
+                && let Some(reach) =
+                    rules.too_little(bounds.1, exchange(&frame.position, mv), frame.separator)
+            {
                 // It may mate, or leave too little to mate, or what the tables know.
                 let after = frame.position.after(mv);
                 let decides = after.is_check()
@@ -412,17 +415,16 @@ impl Searcher {
                     || tables.is_some_and(|tables| tables.winner(&after).is_some());
                 if !decides {
                     frame.upper = frame.upper.max(reach);
+                    continue;
                 }
-                decides
-            });
+            }
+            // A leaf counts its forcing moves only.
+            let place =
+                if is_leaf { Some(place) } else { frame.legal().iter().position(|&other| other == mv) };
+            let index = place.and_then(|place| u8::try_from(place).ok());
+            edges.extend(index.map(|index| Edge { mv, index, score: FORCING, cost: 0 }));
         }
-        let place =
-            |mv: &Move| legal.iter().position(|other| other == mv).and_then(|place| u8::try_from(place).ok());
         let bounds = (frame.lower, frame.upper);
-        let mut edges = std::mem::take(&mut self.spare_edges);
-        edges.extend(
-            moves.iter().filter_map(|mv| Some(Edge { mv: *mv, index: place(mv)?, score: FORCING, cost: 0 })),
-        );
         let is_settled = edges.is_empty();
         self.set_edges(reference, edges);
         is_settled.then_some(bounds)

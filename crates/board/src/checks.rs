@@ -1,0 +1,55 @@
+//! Which moves give check, where many moves of one position are looked at: the lines to the king are drawn once.
+
+use shakmaty::{Bitboard, Move, Role, attacks};
+
+use crate::Position;
+
+/// What gives check in a position.
+#[derive(Clone, Debug)]
+pub struct Checks<'a> {
+    position: &'a Position,
+    /// Squares from which a knight, bishop and so on of the mover attacks the king.
+    from: [Bitboard; 6],
+    /// Men of the mover that uncover an attack if they leave their line.
+    uncovering: Bitboard,
+}
+
+impl<'a> Checks<'a> {
+    /// Of the moves of a position.
+    #[must_use]
+    pub fn of(position: &'a Position) -> Self {
+        let (board, turn) = (position.board(), position.turn());
+        let (mut from, mut uncovering) = ([Bitboard::EMPTY; 6], Bitboard::EMPTY);
+        if let Some(king) = board.king_of(!turn) {
+            let occupied = board.occupied();
+            let (straight, diagonal) =
+                (attacks::rook_attacks(king, occupied), attacks::bishop_attacks(king, occupied));
+            let (pawn, knight) = (attacks::pawn_attacks(!turn, king), attacks::knight_attacks(king));
+            from = [pawn, knight, diagonal, straight, straight | diagonal, Bitboard::EMPTY];
+            let in_line = attacks::rook_attacks(king, Bitboard::EMPTY) & board.rooks_and_queens()
+                | attacks::bishop_attacks(king, Bitboard::EMPTY) & board.bishops_and_queens();
+            for slider in in_line & board.by_color(turn) {
+                let between = attacks::between(king, slider) & occupied;
+                if between.count() == 1 {
+                    uncovering |= between & board.by_color(turn);
+                }
+            }
+        }
+        Self { position, from, uncovering }
+    }
+
+    /// Does this legal move give check?
+    #[must_use]
+    pub fn gives(&self, mv: Move) -> bool {
+        match mv {
+            Move::Normal { role, from, to, promotion: None, .. } if !self.uncovering.contains(from) => {
+                let role = [Role::Pawn, Role::Knight, Role::Bishop, Role::Rook, Role::Queen, Role::King]
+                    .iter()
+                    .position(|&other| other == role);
+                role.is_some_and(|role| self.from[role].contains(to))
+            }
+            // Squares become empty on the line, or two men move.
+            _ => self.position.gives_check(mv),
+        }
+    }
+}
