@@ -1,6 +1,6 @@
 //! Worker threads. Each has a queue of its own; the parts of a batch are taken by counting up one atomic number, so that
-//! whoever is faster does more and nobody waits for a lock. The thread that waits for a batch takes parts of it, too: waking another
-//! one takes as long as a small network. Scores come back once a worker and batch, and batches are put together again in the order in
+//! whoever is faster does more and nobody waits for a lock. The thread that waits for a batch takes parts of it, too. To wake another
+//! one takes as long as a small network, so between two batches of a search they stay awake. Scores come back once a worker and batch, and batches are put together again in the order in
 //! which they were submitted.
 
 use std::{
@@ -12,9 +12,10 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread::{Builder, JoinHandle},
+    time::{Duration, Instant},
 };
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 
 use super::engine::{Part, Run, move_range};
 use crate::{Answered, Batch, EvalError, Scores};
@@ -107,6 +108,28 @@ fn work_through(engine: &mut dyn Run, task: &Task) -> Result<Vec<Scored>, EvalEr
     }
 }
 
+/// How long a thread looks for what comes next before it sleeps. A search with a small network asks again within some ten
+/// microseconds, and only where much is in memory later than this.
+const AWAKE: Duration = Duration::from_micros(200);
+
+/// What comes next; `None` once nothing can come any more. A thread that stays awake gives way to others that could run.
+fn receive<T>(inbox: &Receiver<T>) -> Option<T> {
+    let until = Instant::now() + AWAKE;
+    loop {
+        for _ in 0..32 {
+            match inbox.try_recv() {
+                Ok(message) => return Some(message),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => std::hint::spin_loop(),
+            }
+        }
+        if Instant::now() >= until {
+            return inbox.recv().ok();
+        }
+        std::thread::yield_now();
+    }
+}
+
 impl Workers {
     /// The first engine is for the thread that waits; one thread more for each of the others.
     pub fn start(own: Box<dyn Run>, engines: Vec<Box<dyn Run>>) -> Result<Self, EvalError> {
@@ -118,7 +141,7 @@ impl Workers {
             let thread = Builder::new()
                 .name(format!("eval-{index}"))
                 .spawn(move || {
-                    for task in inbox {
+                    while let Some(task) = receive(&inbox) {
                         let sequence = task.sequence;
                         let parts = work(engine.as_mut(), &task);
                         drop(task);
@@ -170,7 +193,7 @@ impl Workers {
                 oldest.take(work(self.own.as_mut(), &oldest.task));
                 continue;
             }
-            let done = self.done.recv().map_err(|_| gone())?;
+            let done = receive(&self.done).ok_or_else(gone)?;
             // Not there: it failed, and its other parts come too late.
             if let Some(pending) = self.pending.iter_mut().find(|other| other.task.sequence == done.sequence)
             {
