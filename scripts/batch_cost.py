@@ -7,7 +7,7 @@ in judge_moves.py. Printed is what K costs beyond the first one, as the mean ove
     scripts/batch_cost.py games.pgn.zst --nodes 1000 --count 1000 --batch 1 2 5 10 20 50 --svg k.svg \\
         --engine "K-best-first: batch-first uci" --engine "PUCT: batch-first uci; Search=puct"
 
-An engine is a name and a command; options follow as `; Name=Value`, where `{K}` stands for the batch: with `; Threads={K}` ours
+An engine is a name and a command; options follow as `; Name=Value`, where `{K}` stands for the batch: with `; Fill={K}` ours
 fills every batch, as on a device that wants whole ones. What is known of the same program (by its content) is kept in
 --results and not played again.
 """

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    Answered, Batch, EvalError, Evaluator, Query, Scores,
+    Answered, Batch, EvalError, Evaluator, Query, Scores, Stream,
     store::{MoveTable, ValueTable},
 };
 
@@ -253,8 +253,8 @@ impl<E: Evaluator> Evaluator for Cached<E> {
         self.inner.largest_batch()
     }
 
-    fn preferred_in_flight(&self) -> usize {
-        self.inner.preferred_in_flight()
+    fn preferred_stream(&self) -> Stream {
+        self.inner.preferred_stream()
     }
 
     fn describe(&self) -> String {

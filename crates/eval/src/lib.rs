@@ -27,6 +27,15 @@ pub use mock::Mock;
 pub use precision::Precision;
 pub use shared::{Client, Shared};
 
+/// Batches that are sent one after the other without waiting for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream {
+    /// Queries in each.
+    pub batch: usize,
+    /// How many of them are to be on their way.
+    pub in_flight: usize,
+}
+
 /// Scores positions in batches, first in, first out.
 pub trait Evaluator: Send {
     /// Queues a batch; returns before it is evaluated where the evaluator works in the background.
@@ -45,15 +54,15 @@ pub trait Evaluator: Send {
     /// Batches submitted and not yet waited for.
     fn in_flight(&self) -> usize;
 
-    /// The number of queries from which more bring no more speed.
+    /// The number of queries from which more bring no more speed, where one batch is waited for before the next is made.
     fn preferred_batch(&self) -> usize;
 
     /// The largest number of queries that one batch may hold.
     fn largest_batch(&self) -> usize;
 
-    /// Batches that it likes in flight: with more than one, whoever asks works while the device does.
-    fn preferred_in_flight(&self) -> usize {
-        1
+    /// What it likes from somebody who works while batches are evaluated, and sends the next before the last is back.
+    fn preferred_stream(&self) -> Stream {
+        Stream { batch: self.preferred_batch(), in_flight: 1 }
     }
 
     /// One line for people: network, device, code path, threads.
@@ -85,8 +94,8 @@ impl<E: Evaluator + ?Sized> Evaluator for Box<E> {
     fn largest_batch(&self) -> usize {
         (**self).largest_batch()
     }
-    fn preferred_in_flight(&self) -> usize {
-        (**self).preferred_in_flight()
+    fn preferred_stream(&self) -> Stream {
+        (**self).preferred_stream()
     }
     fn describe(&self) -> String {
         (**self).describe()

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::{Answered, Batch, EvalError, Evaluator, Scores};
+use crate::{Answered, Batch, EvalError, Evaluator, Scores, Stream};
 
 /// Answers from a hash of each query's squares: values and move scores spread over ±`spread` centipawns, the latter times `moves`.
 #[derive(Clone, Debug)]
@@ -83,8 +83,8 @@ impl Evaluator for Mock {
         4096
     }
 
-    fn preferred_in_flight(&self) -> usize {
-        self.in_flight
+    fn preferred_stream(&self) -> Stream {
+        Stream { batch: self.preferred, in_flight: self.in_flight }
     }
 
     fn describe(&self) -> String {

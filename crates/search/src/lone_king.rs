@@ -5,7 +5,7 @@
 //! Which positions, and the two ways, are those of Stockfish's classical endgames (`KXK` and `KBNK`); the numbers are
 //! ours.
 
-use eval::{Answered, Batch, EvalError, Evaluator};
+use eval::{Answered, Batch, EvalError, Evaluator, Stream};
 use nets::Squares;
 
 /// An evaluator whose values of such positions are ours.
@@ -41,8 +41,8 @@ impl<E: Evaluator> Evaluator for LoneKing<E> {
         self.0.largest_batch()
     }
 
-    fn preferred_in_flight(&self) -> usize {
-        self.0.preferred_in_flight()
+    fn preferred_stream(&self) -> Stream {
+        self.0.preferred_stream()
     }
 
     fn describe(&self) -> String {

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::ensure;
 use board::Game;
-use eval::{Answered, Batch, EvalError, Evaluator, Mock, cpu::measure};
+use eval::{Answered, Batch, EvalError, Evaluator, Mock, Stream, cpu::measure};
 use nets::{Calibration, MoveScores, Network, System};
 use search::{Algorithm, Control, Limits, Search, Settings};
 use serde_json::json;
@@ -103,8 +103,8 @@ impl Evaluator for Watched {
         self.inner.largest_batch()
     }
 
-    fn preferred_in_flight(&self) -> usize {
-        self.inner.preferred_in_flight()
+    fn preferred_stream(&self) -> Stream {
+        self.inner.preferred_stream()
     }
 
     fn describe(&self) -> String {

@@ -39,7 +39,7 @@ pub use path::{Choice, CpuPath, PATH_VARIABLE, choose, features, is_permitted};
 use plan::Plan;
 use workers::Workers;
 
-use crate::{Answered, Batch, EvalError, Evaluator, Precision};
+use crate::{Answered, Batch, EvalError, Evaluator, Precision, Stream};
 
 /// How a [`CpuEvaluator`] runs.
 #[derive(Clone, Copy, Debug)]
@@ -73,9 +73,6 @@ pub struct CpuEvaluator {
 
 /// Most queries in a batch.
 const LARGEST_BATCH: usize = 16_384;
-
-/// Queries that a thread likes to have at once.
-const PREFERRED_PER_THREAD: usize = 1;
 
 /// Most threads.
 const MOST_THREADS: usize = 1024;
@@ -277,7 +274,13 @@ impl Evaluator for CpuEvaluator {
     }
 
     fn preferred_batch(&self) -> usize {
-        PREFERRED_PER_THREAD * self.threads
+        self.threads
+    }
+
+    /// Positions one by one. Each further thread has one, another waits for the first of them to be free, and the thread that asks
+    /// may take the last.
+    fn preferred_stream(&self) -> Stream {
+        Stream { batch: 1, in_flight: if self.threads == 1 { 1 } else { self.threads + 1 } }
     }
 
     fn largest_batch(&self) -> usize {

@@ -1,7 +1,7 @@
-//! Worker threads. Each has a queue of its own; the parts of a batch are taken by counting up one atomic number, so that
-//! whoever is faster does more and nobody waits for a lock. The thread that waits for a batch takes parts of it, too. To wake another
-//! one takes as long as a small network, so between two batches of a search they stay awake. Scores come back once a worker and batch, and batches are put together again in the order in
-//! which they were submitted.
+//! Worker threads. They take batches from one queue, and parts of a batch by counting up one atomic number, so that whoever is
+//! faster does more and nobody waits for a lock. The thread that waits for a batch takes parts, too, unless a search needs it more. To
+//! wake another one takes as long as a small network, so between two batches of a search they stay awake. Scores come back once a
+//! worker and batch, and batches are put together again in the order in which they were submitted.
 
 use std::{
     collections::VecDeque,
@@ -53,11 +53,14 @@ struct Pending {
     scores: Scores,
     parts_left: usize,
     failure: Option<EvalError>,
-    /// Has the waiting thread looked for parts to take?
-    is_helped: bool,
 }
 
 impl Pending {
+    /// Is there a part that nobody has begun?
+    fn has_parts(&self) -> bool {
+        self.task.next.load(Ordering::Relaxed).saturating_mul(self.task.size) < self.task.batch.len()
+    }
+
     /// Takes up what somebody did for it.
     fn take(&mut self, parts: Result<Vec<Scored>, EvalError>) {
         match parts {
@@ -73,39 +76,71 @@ impl Pending {
     }
 }
 
+/// What takes how long, in seconds, the last times counting most: is the waiting thread needed more by whoever it works for?
+struct Pace {
+    /// Between two batches.
+    elsewhere: f64,
+    /// For a part.
+    part: f64,
+    /// When the last batch was handed back.
+    back: Option<Instant>,
+}
+
+impl Pace {
+    fn note(mean: &mut f64, taken: Duration) {
+        // A search that walks through what it knows is away for long, but not each time.
+        *mean += (taken.as_secs_f64().min(1e-3) - *mean) / 16.0;
+    }
+
+    fn leave(&mut self) {
+        self.back = Some(Instant::now());
+    }
+
+    fn return_now(&mut self) {
+        if let Some(back) = self.back.take() {
+            Self::note(&mut self.elsewhere, back.elapsed());
+        }
+    }
+
+    /// So many others evaluate no faster than batches come: there is time for a part.
+    fn has_time(&self, others: usize) -> bool {
+        self.elsewhere * others as f64 <= self.part
+    }
+}
+
 /// Threads that evaluate, and the batches they have.
 pub(crate) struct Workers {
     /// The waiting thread's own: a small batch is done before the others have woken up.
     own: Box<dyn Run>,
-    /// A queue for each further thread; closing them ends the threads.
-    queues: Vec<Sender<Task>>,
+    /// What the other threads take; closing it ends them.
+    queue: Option<Sender<Task>>,
     done: Receiver<Done>,
     threads: Vec<JoinHandle<()>>,
     pending: VecDeque<Pending>,
     next: u64,
-    /// Whose turn it is to be asked first.
-    turn: usize,
+    pace: Pace,
 }
 
-/// Takes parts of a task until none is left. A panic is an error: nobody must wait for ever for what had been taken.
-fn work(engine: &mut dyn Run, task: &Task) -> Result<Vec<Scored>, EvalError> {
-    catch_unwind(AssertUnwindSafe(|| work_through(engine, task)))
+/// Takes so many parts of a task at most, until none is left. A panic is an error: nobody must wait for ever for what had been taken.
+fn work(engine: &mut dyn Run, task: &Task, most: usize) -> Result<Vec<Scored>, EvalError> {
+    catch_unwind(AssertUnwindSafe(|| work_through(engine, task, most)))
         .unwrap_or_else(|_| Err(EvalError::Device("a worker panicked".to_owned())))
 }
 
-fn work_through(engine: &mut dyn Run, task: &Task) -> Result<Vec<Scored>, EvalError> {
+fn work_through(engine: &mut dyn Run, task: &Task, most: usize) -> Result<Vec<Scored>, EvalError> {
     let mut parts = Vec::new();
-    loop {
+    while parts.len() < most {
         // Relaxed: the number is all that is shared; batches and scores travel through channels.
         let start = task.next.fetch_add(1, Ordering::Relaxed).saturating_mul(task.size);
         if start >= task.batch.len() {
-            return Ok(parts);
+            break;
         }
         let range: Range<usize> = start..(start + task.size).min(task.batch.len());
         let first_move = move_range(&task.batch, &range).start;
         let part = engine.run(&task.batch, range)?;
         parts.push(Scored { first_query: start, first_move, part });
     }
+    Ok(parts)
 }
 
 /// How long a thread looks for what comes next before it sleeps. A search with a small network asks again within some ten
@@ -134,16 +169,16 @@ impl Workers {
     /// The first engine is for the thread that waits; one thread more for each of the others.
     pub fn start(own: Box<dyn Run>, engines: Vec<Box<dyn Run>>) -> Result<Self, EvalError> {
         let (outbox, done) = unbounded();
-        let (mut queues, mut threads) = (Vec::new(), Vec::with_capacity(engines.len()));
+        let (queue, inbox) = unbounded::<Task>();
+        let mut threads = Vec::with_capacity(engines.len());
         for (index, mut engine) in engines.into_iter().enumerate() {
-            let (queue, inbox) = unbounded::<Task>();
-            let outbox = outbox.clone();
+            let (inbox, outbox) = (inbox.clone(), outbox.clone());
             let thread = Builder::new()
                 .name(format!("eval-{index}"))
                 .spawn(move || {
                     while let Some(task) = receive(&inbox) {
                         let sequence = task.sequence;
-                        let parts = work(engine.as_mut(), &task);
+                        let parts = work(engine.as_mut(), &task, usize::MAX);
                         drop(task);
                         if parts.as_ref().is_ok_and(Vec::is_empty) {
                             continue; // Others were faster.
@@ -154,10 +189,10 @@ impl Workers {
                     }
                 })
                 .map_err(|error| EvalError::Device(format!("cannot start a thread: {error}")))?;
-            queues.push(queue);
             threads.push(thread);
         }
-        Ok(Self { own, queues, done, threads, pending: VecDeque::new(), next: 0, turn: 0 })
+        let pace = Pace { elsewhere: 0.0, part: 1e-3, back: None };
+        Ok(Self { own, queue: Some(queue), done, threads, pending: VecDeque::new(), next: 0, pace })
     }
 
     pub fn in_flight(&self) -> usize {
@@ -166,34 +201,41 @@ impl Workers {
 
     /// Hands the batch to as many threads as it has parts, less the one that will wait for it.
     pub fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
-        let (queries, threads) = (batch.len(), self.queues.len());
+        let (queries, threads) = (batch.len(), self.threads.len());
         let size = queries.div_ceil(threads + 1).clamp(1, PART);
         let scores = Scores { values: vec![0.0; queries], moves: vec![0.0; batch.moves.len()] };
         let parts_left = queries.div_ceil(size);
         let next = Arc::new(AtomicUsize::new(0));
         let task = Task { sequence: self.next, batch: Arc::new(batch), size, next };
         self.next += 1;
-        let workers = parts_left.saturating_sub(1).min(threads);
-        for offset in 0..workers {
-            self.queues[(self.turn + offset) % threads].send(task.clone()).map_err(|_| gone())?;
+        // One part of what is waited for next is for whoever waits.
+        let own = usize::from(self.pending.is_empty());
+        let queue = self.queue.as_ref().ok_or_else(gone)?;
+        for _ in 0..parts_left.saturating_sub(own).min(threads) {
+            queue.send(task.clone()).map_err(|_| gone())?;
         }
-        self.turn = (self.turn + workers) % threads;
-        self.pending.push_back(Pending { task, scores, parts_left, failure: None, is_helped: false });
+        self.pending.push_back(Pending { task, scores, parts_left, failure: None });
         Ok(())
     }
 
-    /// The oldest batch. The calling thread evaluates what nobody has begun of it, and leaves later ones alone: they would delay it.
+    /// The oldest batch. Meanwhile the calling thread evaluates what nobody has begun of it, then a part of the last batch that waits
+    /// at a time: the others come to that one last.
     pub fn wait(&mut self) -> Result<Answered, EvalError> {
+        self.pace.return_now();
         loop {
             let oldest = self.pending.front_mut().ok_or(EvalError::NothingInFlight)?;
             if oldest.parts_left == 0 || oldest.failure.is_some() {
                 break;
             }
-            if !std::mem::replace(&mut oldest.is_helped, true) {
-                oldest.take(work(self.own.as_mut(), &oldest.task));
+            if oldest.has_parts() {
+                oldest.take(work(self.own.as_mut(), &oldest.task, usize::MAX));
                 continue;
             }
-            let done = receive(&self.done).ok_or_else(gone)?;
+            let done = match self.done.try_recv() {
+                Ok(done) => done,
+                Err(_) if self.help() => continue,
+                Err(_) => receive(&self.done).ok_or_else(gone)?,
+            };
             // Not there: it failed, and its other parts come too late.
             if let Some(pending) = self.pending.iter_mut().find(|other| other.task.sequence == done.sequence)
             {
@@ -201,12 +243,27 @@ impl Workers {
             }
         }
         let pending = self.pending.pop_front().ok_or(EvalError::NothingInFlight)?;
+        self.pace.leave();
         if let Some(error) = pending.failure {
             return Err(error);
         }
         // A worker that found nothing left to do may still hold the batch; then this is a copy.
         let batch = Arc::try_unwrap(pending.task.batch).unwrap_or_else(|shared| (*shared).clone());
         Ok(Answered { batch, scores: pending.scores })
+    }
+
+    /// Evaluates a part of the last batch that has one left, if there is time for it.
+    fn help(&mut self) -> bool {
+        if !self.pace.has_time(self.threads.len()) {
+            return false;
+        }
+        let Some(last) = self.pending.iter_mut().rev().find(|pending| pending.has_parts()) else {
+            return false;
+        };
+        let started = Instant::now();
+        last.take(work(self.own.as_mut(), &last.task, 1));
+        Pace::note(&mut self.pace.part, started.elapsed());
+        true
     }
 }
 
@@ -216,7 +273,7 @@ fn gone() -> EvalError {
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        self.queues.clear();
+        self.queue = None;
         for thread in self.threads.drain(..) {
             // A worker that panicked has nothing more to say here.
             let _ = thread.join();
@@ -290,12 +347,26 @@ mod tests {
         }
     }
 
+    /// A tree that takes 6 microseconds a position, a network that takes 16: with one other thread the tree's has time to evaluate,
+    /// with three it is what they wait for.
+    #[test]
+    fn who_is_waited_for_does_not_help() {
+        let mut pace = Pace { elsewhere: 0.0, part: 0.0, back: None };
+        for _ in 0..100 {
+            Pace::note(&mut pace.elsewhere, Duration::from_micros(6));
+            Pace::note(&mut pace.part, Duration::from_micros(16));
+        }
+        assert_eq!([1, 2, 3].map(|others| pace.has_time(others)), [true, true, false]);
+    }
+
     #[test]
     fn a_failure_is_an_answer_too() {
         for broken in [Fake::Fails, Fake::Panics] {
-            // The waiting thread's own engine: every batch that it has to do with fails, and none is waited for for ever.
+            // The waiting thread's own engine, which has the first batch for itself: every batch that it has to do with fails, and
+            // none is waited for for ever.
             let mut workers = workers(broken, &[Fake::IsLate]);
-            assert_eq!(answers(&mut workers, &[1, 1, 1]), [None, None, None]);
+            let found = answers(&mut workers, &[1, 1, 1]);
+            assert!(found[0].is_none() && found.iter().flatten().all(|found| *found == [0.0]), "{found:?}");
             // Another's: it may have been too late to take anything, else its batch fails. The others are whole.
             let mut workers = super::tests::workers(Fake::IsLate, &[broken]);
             for found in answers(&mut workers, &[2, 1, 2]).into_iter().flatten() {

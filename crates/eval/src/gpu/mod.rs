@@ -25,7 +25,9 @@ pub use devices::{Listed, first_card, lacks, list, open};
 use nets::{HeadKind, Network};
 use network::DeviceNetwork;
 
-use crate::{Answered, Batch, DeviceName, EvalError, Evaluator, Precision, Query, Scores, cpu::check_heads};
+use crate::{
+    Answered, Batch, DeviceName, EvalError, Evaluator, Precision, Query, Scores, Stream, cpu::check_heads,
+};
 
 /// How a [`GpuEvaluator`] runs.
 #[derive(Clone, Debug)]
@@ -199,8 +201,8 @@ impl Evaluator for GpuEvaluator {
         8 * LARGEST
     }
 
-    fn preferred_in_flight(&self) -> usize {
-        self.feeders.len()
+    fn preferred_stream(&self) -> Stream {
+        Stream { batch: self.preferred, in_flight: self.feeders.len() }
     }
 
     fn describe(&self) -> String {

@@ -130,7 +130,10 @@ fn batches_come_back_in_their_order_and_whatever_their_size() {
     // The same device twice stands for two: each has its feeders, and batches go to whichever is free.
     let options = GpuOptions { devices: vec![device(); 2], precision: None, preferred_batch: Some(128) };
     let mut two = GpuEvaluator::new(Arc::clone(&network), &options).unwrap();
-    assert_eq!((two.preferred_batch(), two.preferred_in_flight()), (2 * 128, 2 * one.preferred_in_flight()));
+    assert_eq!(
+        two.preferred_stream(),
+        Stream { batch: 2 * 128, in_flight: 2 * one.preferred_stream().in_flight }
+    );
     let alone: Vec<Scores> =
         [1, 130, 7].map(|count| one.evaluate(batch(&network, count)).unwrap().scores).into();
     for evaluator in [&mut one, &mut two] {

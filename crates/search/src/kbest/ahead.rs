@@ -29,7 +29,7 @@ const DEEPER: u8 = 8;
 /// How many steps deeper questions go.
 const STEPS: i16 = 4;
 
-/// Evaluators that like smaller batches are filled well enough by one question.
+/// Evaluators that like fewer positions at once are filled well enough by one question.
 const SMALLEST_BATCH: usize = 4;
 
 /// Evaluations between two looks at all open positions, at least: a look at a few hundred costs the time of one.
@@ -39,10 +39,10 @@ const EVALUATIONS_A_LOOK: u64 = 32;
 const POSITIONS_AN_EVALUATION: u64 = 8;
 
 impl Searcher {
-    /// Are batches that are always full so large that one question does not fill them?
-    pub(super) fn looks_ahead(&self, full_batch: usize) -> bool {
+    /// Are batches that are always full, together with those in flight, so large that one question does not fill them?
+    pub(super) fn looks_ahead(&self, always: usize) -> bool {
         let has_doubts = self.order == Order::Need && self.move_scores == MoveScores::Policy;
-        has_doubts && full_batch >= SMALLEST_BATCH
+        has_doubts && always >= SMALLEST_BATCH
     }
 
     /// Has enough happened since the last look at all open positions?

@@ -138,7 +138,7 @@ impl KBest {
 
     fn width(&self) -> usize {
         let Settings { batch, fill, .. } = self.settings;
-        let width = if batch == 0 { self.evaluator.preferred_batch().max(fill) } else { batch };
+        let width = if batch == 0 { self.evaluator.preferred_stream().batch.max(fill) } else { batch };
         width.clamp(1, self.evaluator.largest_batch())
     }
 

@@ -8,7 +8,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use board::{Move, Position, Tablebases};
-use eval::{EvalError, Evaluator};
+use eval::{EvalError, Evaluator, Stream};
 use nets::{Calibration, MoveScores};
 
 use super::{
@@ -279,13 +279,13 @@ impl Searcher {
         let mut end = None;
         self.ask_moves(root, top, context.memory);
         let mut turns = 0_u32;
-        let free = if self.fill == 0 { context.evaluator.preferred_batch() } else { self.fill };
-        let looks_ahead = self.looks_ahead(free.min(width));
+        let Stream { batch: liked, in_flight: most_in_flight } = context.evaluator.preferred_stream();
+        let free = if self.fill == 0 { liked } else { self.fill };
+        let looks_ahead = self.looks_ahead(free.min(width) * most_in_flight);
         if looks_ahead {
             self.look_ahead(root, separator, context);
         }
         self.weighed = self.evaluations;
-        let most_in_flight = context.evaluator.preferred_in_flight();
         loop {
             if looks_ahead && self.is_to_weigh() {
                 self.weigh();

@@ -5,7 +5,7 @@ mod batches;
 use std::{collections::HashMap, time::Duration};
 
 use board::{CastlingMode, Game, Position, to_uci};
-use eval::{Answered, Batch, EvalError, Evaluator, Mock};
+use eval::{Answered, Batch, EvalError, Evaluator, Mock, Stream};
 use nets::{Calibration, MoveScores};
 
 use super::*;

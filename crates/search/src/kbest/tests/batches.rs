@@ -77,8 +77,8 @@ impl Evaluator for Once {
     fn largest_batch(&self) -> usize {
         4096
     }
-    fn preferred_in_flight(&self) -> usize {
-        self.inner.preferred_in_flight()
+    fn preferred_stream(&self) -> Stream {
+        Stream { batch: 16, ..self.inner.preferred_stream() }
     }
     fn describe(&self) -> String {
         self.inner.describe()
