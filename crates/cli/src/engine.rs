@@ -24,9 +24,9 @@ const LARGE: &[u8] = include_bytes!("../../../networks/batch-first.safetensors")
 /// A network that takes a tenth of the time, for processors on which that is worth more than what it knows less.
 const FAST: &[u8] = include_bytes!("../../../networks/batch-first-fast.safetensors");
 
-/// Threads up to which the fast network has several times as many evaluations as the large one: with more of them its search waits for
-/// its tree (docs/2-search.md).
-const FAST_THREADS: usize = 16;
+/// Threads up to which the fast network should have several times as many evaluations as the large one: with more of them its search
+/// waits for its tree. An estimate (docs/2-search.md).
+const FAST_THREADS: usize = 8;
 
 /// Batch First's networks by the names that they have in the program.
 const NAMED: [(&str, &[u8]); 2] = [("large", LARGE), ("fast", FAST)];
@@ -368,10 +368,10 @@ mod tests {
         };
         let (large, fast) = ("batch-first-attacks".to_owned(), "batch-first-fast".to_owned());
         assert_eq!(name(None, CpuPath::Portable, 1), (fast.clone(), large.clone()));
-        assert_eq!(name(None, CpuPath::Portable, 16), (fast.clone(), large.clone()));
-        assert_eq!(name(None, CpuPath::Portable, 17), (large.clone(), large.clone()));
+        assert_eq!(name(None, CpuPath::Portable, 8), (fast.clone(), large.clone()));
+        assert_eq!(name(None, CpuPath::Portable, 9), (large.clone(), large.clone()));
         assert_eq!(name(Some("large"), CpuPath::Portable, 1), (large.clone(), large.clone()));
-        assert_eq!(name(Some("fast"), CpuPath::Portable, 17), (fast.clone(), fast));
+        assert_eq!(name(Some("fast"), CpuPath::Portable, 9), (fast.clone(), fast));
         let devices = "cuda:0".parse().unwrap();
         let on_card = Options { devices, path: Some(CpuPath::Portable), threads: 1, ..Options::default() };
         assert_eq!(fitting(&on_card).unwrap().name, large);

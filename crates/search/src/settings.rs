@@ -7,10 +7,10 @@ use board::Tablebases;
 /// Options that stay from search to search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Positions evaluated together (K); 0: the evaluator's preferred batch.
+    /// Positions evaluated together (K); 0: the evaluator's preferred batch, for the K-best-first search that of its stream.
     pub batch: usize,
     /// For the K-best-first search: up to so many positions a batch is filled with whatever is next, needed or not; beyond, with what
-    /// most likely is. 0: the evaluator's preferred batch.
+    /// most likely is. 0: the batch of the evaluator's preferred stream.
     pub fill: usize,
     /// Memory for the tree, in MiB (2^20 bytes); never passed.
     pub hash_mib: usize,

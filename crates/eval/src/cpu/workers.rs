@@ -34,6 +34,12 @@ struct Task {
     next: Arc<AtomicUsize>,
 }
 
+impl Task {
+    fn parts(&self) -> usize {
+        self.batch.len().div_ceil(self.size)
+    }
+}
+
 /// What one worker did for a batch. The worker has let go of the batch when it sends this.
 struct Done {
     sequence: u64,
@@ -76,35 +82,35 @@ impl Pending {
     }
 }
 
-/// What takes how long, in seconds, the last times counting most: is the waiting thread needed more by whoever it works for?
+/// What takes how long, in seconds a part, the last times counting most: is the waiting thread needed more by whoever it works for?
+#[derive(Debug, Default)]
 struct Pace {
     /// Between two batches.
     elsewhere: f64,
-    /// For a part.
-    part: f64,
-    /// When the last batch was handed back.
-    back: Option<Instant>,
+    /// In the waiting thread's engine.
+    here: f64,
+    /// When the last batch was handed back, and its parts.
+    back: Option<(Instant, usize)>,
 }
 
 impl Pace {
-    fn note(mean: &mut f64, taken: Duration) {
-        // A search that walks through what it knows is away for long, but not each time.
-        *mean += (taken.as_secs_f64().min(1e-3) - *mean) / 16.0;
+    fn note(mean: &mut f64, taken: f64, parts: usize) {
+        if parts > 0 {
+            *mean += (taken / parts as f64 - *mean) / 16.0;
+        }
     }
 
-    fn leave(&mut self) {
-        self.back = Some(Instant::now());
-    }
-
-    fn return_now(&mut self) {
-        if let Some(back) = self.back.take() {
-            Self::note(&mut self.elsewhere, back.elapsed());
+    /// The waiting thread is back.
+    fn resume(&mut self) {
+        if let Some((back, parts)) = self.back.take() {
+            // A search that walks through what it knows is away for long, but not each time.
+            Self::note(&mut self.elsewhere, back.elapsed().as_secs_f64().min(1e-3), parts);
         }
     }
 
     /// So many others evaluate no faster than batches come: there is time for a part.
     fn has_time(&self, others: usize) -> bool {
-        self.elsewhere * others as f64 <= self.part
+        self.elsewhere * others as f64 <= self.here
     }
 }
 
@@ -191,22 +197,22 @@ impl Workers {
                 .map_err(|error| EvalError::Device(format!("cannot start a thread: {error}")))?;
             threads.push(thread);
         }
-        let pace = Pace { elsewhere: 0.0, part: 1e-3, back: None };
-        Ok(Self { own, queue: Some(queue), done, threads, pending: VecDeque::new(), next: 0, pace })
+        let (pending, pace) = (VecDeque::new(), Pace::default());
+        Ok(Self { own, queue: Some(queue), done, threads, pending, next: 0, pace })
     }
 
     pub fn in_flight(&self) -> usize {
         self.pending.len()
     }
 
-    /// Hands the batch to as many threads as it has parts, less the one that will wait for it.
+    /// Hands the batch to as many threads as it has parts, less the one that will wait for it if nothing else is waited for first.
     pub fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
         let (queries, threads) = (batch.len(), self.threads.len());
         let size = queries.div_ceil(threads + 1).clamp(1, PART);
         let scores = Scores { values: vec![0.0; queries], moves: vec![0.0; batch.moves.len()] };
-        let parts_left = queries.div_ceil(size);
         let next = Arc::new(AtomicUsize::new(0));
         let task = Task { sequence: self.next, batch: Arc::new(batch), size, next };
+        let parts_left = task.parts();
         self.next += 1;
         // One part of what is waited for next is for whoever waits.
         let own = usize::from(self.pending.is_empty());
@@ -221,19 +227,19 @@ impl Workers {
     /// The oldest batch. Meanwhile the calling thread evaluates what nobody has begun of it, then a part of the last batch that waits
     /// at a time: the others come to that one last.
     pub fn wait(&mut self) -> Result<Answered, EvalError> {
-        self.pace.return_now();
+        self.pace.resume();
         loop {
             let oldest = self.pending.front_mut().ok_or(EvalError::NothingInFlight)?;
             if oldest.parts_left == 0 || oldest.failure.is_some() {
                 break;
             }
             if oldest.has_parts() {
-                oldest.take(work(self.own.as_mut(), &oldest.task, usize::MAX));
+                self.help(0, usize::MAX);
                 continue;
             }
             let done = match self.done.try_recv() {
                 Ok(done) => done,
-                Err(_) if self.help() => continue,
+                Err(_) if self.help_last() => continue,
                 Err(_) => receive(&self.done).ok_or_else(gone)?,
             };
             // Not there: it failed, and its other parts come too late.
@@ -243,27 +249,32 @@ impl Workers {
             }
         }
         let pending = self.pending.pop_front().ok_or(EvalError::NothingInFlight)?;
-        self.pace.leave();
+        self.pace.back = Some((Instant::now(), pending.task.parts()));
         if let Some(error) = pending.failure {
             return Err(error);
         }
-        // A worker that found nothing left to do may still hold the batch; then this is a copy.
+        // A worker that will find nothing left to do may still hold the batch, or it lies in the queue for one; then this is a copy.
         let batch = Arc::try_unwrap(pending.task.batch).unwrap_or_else(|shared| (*shared).clone());
         Ok(Answered { batch, scores: pending.scores })
     }
 
     /// Evaluates a part of the last batch that has one left, if there is time for it.
-    fn help(&mut self) -> bool {
+    fn help_last(&mut self) -> bool {
         if !self.pace.has_time(self.threads.len()) {
             return false;
         }
-        let Some(last) = self.pending.iter_mut().rev().find(|pending| pending.has_parts()) else {
-            return false;
-        };
+        let last = self.pending.iter().rposition(Pending::has_parts);
+        last.inspect(|&last| self.help(last, 1)).is_some()
+    }
+
+    /// Evaluates so many parts of a batch at most.
+    fn help(&mut self, index: usize, most: usize) {
+        let Some(pending) = self.pending.get_mut(index) else { return };
         let started = Instant::now();
-        last.take(work(self.own.as_mut(), &last.task, 1));
-        Pace::note(&mut self.pace.part, started.elapsed());
-        true
+        let parts = work(self.own.as_mut(), &pending.task, most);
+        let count = parts.as_ref().map_or(0, Vec::len);
+        Pace::note(&mut self.pace.here, started.elapsed().as_secs_f64(), count);
+        pending.take(parts);
     }
 }
 
@@ -351,12 +362,19 @@ mod tests {
     /// with three it is what they wait for.
     #[test]
     fn who_is_waited_for_does_not_help() {
-        let mut pace = Pace { elsewhere: 0.0, part: 0.0, back: None };
+        let mut pace = Pace::default();
         for _ in 0..100 {
-            Pace::note(&mut pace.elsewhere, Duration::from_micros(6));
-            Pace::note(&mut pace.part, Duration::from_micros(16));
+            Pace::note(&mut pace.elsewhere, 6e-6, 1);
+            Pace::note(&mut pace.here, 32e-6, 2);
         }
         assert_eq!([1, 2, 3].map(|others| pace.has_time(others)), [true, true, false]);
+        // The first batch is the waiting thread's, the other thread is at the second one for long, and the third is left.
+        let mut workers = workers(Fake::Scores, &[Fake::IsLate]);
+        (0..3).for_each(|_| workers.submit(batch(1)).unwrap());
+        workers.pace.elsewhere = 1.0;
+        assert!(!workers.help_last());
+        workers.pace.elsewhere = 0.0;
+        assert!(workers.help_last());
     }
 
     #[test]

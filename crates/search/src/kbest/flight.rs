@@ -9,10 +9,7 @@ use std::{
 use eval::{Answered, Batch, EvalError, Evaluator};
 use nets::MoveScores;
 
-use super::{
-    frame::FrameRef,
-    pass::{Ask, Context, KeyHasher, Pending, Root, Searcher},
-};
+use super::pass::{Ask, Context, KeyHasher, Pending, Root, Searcher};
 use crate::score::from_evaluation;
 
 /// A question as the evaluator hears it: the position's key, and whether its value and its moves are asked for.
@@ -24,8 +21,8 @@ pub(super) struct Flights {
     /// Whose they are, batch after batch, the oldest first.
     batches: VecDeque<Vec<Pending>>,
     questions: HashSet<Question, BuildHasherDefault<KeyHasher>>,
-    /// Frames that would have asked the same again (other depths or separators).
-    again: Vec<FrameRef>,
+    /// Whoever would have asked the same again (other depths or separators).
+    again: Vec<Pending>,
     /// Batches whose memory can be used again.
     spare: Vec<Batch>,
 }
@@ -56,7 +53,7 @@ impl Searcher {
             let Some(frame) = self.frames.get_mut(pending.frame) else { return false };
             let question @ (_, value, moves) = question(self.move_scores, frame.position.key(), pending.ask);
             if !self.flights.questions.insert(question) {
-                self.flights.again.push(pending.frame);
+                self.flights.again.push(*pending);
                 return false;
             }
             if moves {
@@ -110,14 +107,19 @@ impl Searcher {
                 }
             };
             if is_known {
-                again.push(pending.frame);
+                again.push(*pending);
             }
             !is_known
         });
-        for reference in std::mem::take(&mut self.flights.again) {
+        for pending in std::mem::take(&mut self.flights.again) {
+            let reference = pending.frame;
             let Some(frame) = self.frames.get(reference) else { continue };
-            let value = memory.value(frame.position.key());
-            // Without an answer it waits, again, behind the question that is in flight.
+            let key = frame.position.key();
+            if self.flights.questions.contains(&question(self.move_scores, key, pending.ask)) {
+                self.flights.again.push(pending); // Still in flight.
+                continue;
+            }
+            let value = memory.value(key);
             if let Some((lower, upper)) = self.begin(root, reference, value, memory) {
                 self.close(reference, lower, upper, memory, true);
             }

@@ -105,7 +105,7 @@ pub(super) enum Ask {
 }
 
 /// A question of the next batch, and whose it is.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     pub frame: FrameRef,
     pub ask: Ask,
@@ -331,15 +331,15 @@ impl Searcher {
             if is_over && self.flights.len() == 0 {
                 return Ok(PassEnd::Interrupted);
             }
-            // A second batch is for a device that would wait otherwise: half of one would delay the next.
+            // A further batch is for a device that would wait otherwise: half of one would delay the next.
             let is_worth_it = self.flights.len() == 0 || self.pending.len() >= free.min(width).div_ceil(2);
             if !is_over && is_worth_it && !self.pending.is_empty() {
                 let sent = self.send(width, context)?;
                 if sent > 0 && context.deadline.wants_view() {
                     context.deadline.show(self.view(root, separator, width));
                 }
-                if sent > 0 && self.flights.len() < most_in_flight {
-                    continue; // The tree works while the device does.
+                if sent == 0 && self.pool.len() > 0 || sent > 0 && self.flights.len() < most_in_flight {
+                    continue; // The tree works while the device does; what is in flight already is asked no second time.
                 }
             }
             if self.flights.len() == 0 {

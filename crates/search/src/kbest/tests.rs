@@ -56,7 +56,15 @@ fn compare(positions: std::ops::Range<u64>, depths: std::ops::RangeInclusive<u32
                         let expected = plain.root(&position, depth);
                         // How much of a batch may be filled with doubtful work is the evaluator's wish, and how many are in
                         // flight.
-                        let ways = [(1, 64, 1), (8, 64, 1), (64, 64, 1), (1024, 64, 1), (64, 8, 1), (8, 8, 2)];
+                        let ways = [
+                            (1, 64, 1),
+                            (8, 64, 1),
+                            (64, 64, 1),
+                            (1024, 64, 1),
+                            (64, 8, 1),
+                            (8, 8, 2),
+                            (0, 1, 9),
+                        ];
                         for (batch, preferred, in_flight) in ways {
                             let mock = Mock::new(seed).preferring(preferred).keeping(in_flight);
                             let mut search = over(mock, seed, batch, usize::MAX).exact();

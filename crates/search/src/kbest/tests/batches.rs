@@ -16,7 +16,8 @@ fn node_limits_are_exact() {
         for batch in [1, 8, 256] {
             let limits = Limits { nodes: Some(nodes), ..Limits::default() };
             let ahead = over(Mock::new(3).keeping(2), 3, batch, 1);
-            for mut search in [kbest(3, batch, 1), as_it_plays(3, batch, 1), ahead] {
+            let one_by_one = over(Mock::new(3).preferring(1).keeping(9), 3, 0, 1);
+            for mut search in [kbest(3, batch, 1), as_it_plays(3, batch, 1), ahead, one_by_one] {
                 let outcome =
                     search.search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
                 assert_eq!(outcome.nodes, nodes, "K {batch}");
@@ -51,6 +52,9 @@ struct Once {
     seen: HashSet<(u64, bool, bool)>,
     again: Arc<AtomicUsize>,
     most_in_flight: Arc<AtomicUsize>,
+    /// How often somebody waited, and the sum of the batches in flight then.
+    waits: Arc<AtomicUsize>,
+    waiting: Arc<AtomicUsize>,
 }
 
 impl Evaluator for Once {
@@ -66,19 +70,21 @@ impl Evaluator for Once {
         Ok(())
     }
     fn wait(&mut self) -> Result<Answered, EvalError> {
+        self.waits.fetch_add(1, Ordering::Relaxed);
+        self.waiting.fetch_add(self.inner.in_flight(), Ordering::Relaxed);
         self.inner.wait()
     }
     fn in_flight(&self) -> usize {
         self.inner.in_flight()
     }
     fn preferred_batch(&self) -> usize {
-        16
+        self.inner.preferred_batch()
     }
     fn largest_batch(&self) -> usize {
         4096
     }
     fn preferred_stream(&self) -> Stream {
-        Stream { batch: 16, ..self.inner.preferred_stream() }
+        self.inner.preferred_stream()
     }
     fn describe(&self) -> String {
         self.inner.describe()
@@ -88,19 +94,22 @@ impl Evaluator for Once {
 #[test]
 fn an_evaluation_is_never_made_twice() {
     let game = Game::default();
-    for (move_scores, in_flight) in [
-        (MoveScores::Centipawns, 1),
-        (MoveScores::Policy, 1),
-        (MoveScores::Centipawns, 2),
-        (MoveScores::Policy, 3),
+    for (move_scores, preferred, in_flight) in [
+        (MoveScores::Centipawns, 16, 1),
+        (MoveScores::Policy, 16, 1),
+        (MoveScores::Centipawns, 16, 2),
+        (MoveScores::Policy, 16, 3),
+        (MoveScores::Policy, 1, 9),
     ] {
         let calibration = Calibration { move_scores, ..Calibration::default() };
-        let (again, most_in_flight) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let [again, most_in_flight, waits, waiting]: [Arc<AtomicUsize>; 4] = Default::default();
         let evaluator = Once {
-            inner: Mock::new(9).keeping(in_flight),
+            inner: Mock::new(9).preferring(preferred).keeping(in_flight),
             seen: HashSet::new(),
             again: Arc::clone(&again),
             most_in_flight: Arc::clone(&most_in_flight),
+            waits: Arc::clone(&waits),
+            waiting: Arc::clone(&waiting),
         };
         let settings = Settings { hash_mib: 512, ..Settings::default() };
         let mut search = KBest::new(Box::new(evaluator), &calibration, &settings).exact();
@@ -112,6 +121,10 @@ fn an_evaluation_is_never_made_twice() {
         assert!(first.nodes > 500 && again * 200 < first.nodes, "{again} of {}", first.nodes);
         assert_eq!(second.nodes, 0);
         assert_eq!(most_in_flight.load(Ordering::Relaxed), in_flight);
+        // The same position is asked for at several depths, and who must wait for its answer keeps nobody else.
+        let waits = waits.load(Ordering::Relaxed);
+        let mean = waiting.load(Ordering::Relaxed) as f64 / waits as f64;
+        assert!(preferred > 1 || mean > 0.8 * in_flight as f64, "{mean} in flight on average");
         assert_eq!(first.lines[0].score, second.lines[0].score);
         assert_eq!(first.best, second.best);
     }
