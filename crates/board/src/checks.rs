@@ -1,6 +1,6 @@
 //! Which moves give check, where many moves of one position are looked at: the lines to the king are drawn once.
 
-use shakmaty::{Bitboard, Move, Role, attacks};
+use shakmaty::{Bitboard, ByRole, Move, attacks};
 
 use crate::Position;
 
@@ -8,8 +8,8 @@ use crate::Position;
 #[derive(Clone, Debug)]
 pub struct Checks<'a> {
     position: &'a Position,
-    /// Squares from which a knight, bishop and so on of the mover attacks the king.
-    from: [Bitboard; 6],
+    /// Squares from which each kind of the mover's men attacks the king.
+    from: ByRole<Bitboard>,
     /// Men of the mover that uncover an attack if they leave their line.
     uncovering: Bitboard,
 }
@@ -19,13 +19,19 @@ impl<'a> Checks<'a> {
     #[must_use]
     pub fn of(position: &'a Position) -> Self {
         let (board, turn) = (position.board(), position.turn());
-        let (mut from, mut uncovering) = ([Bitboard::EMPTY; 6], Bitboard::EMPTY);
+        let (mut from, mut uncovering) = (ByRole::default(), Bitboard::EMPTY);
         if let Some(king) = board.king_of(!turn) {
             let occupied = board.occupied();
             let (straight, diagonal) =
                 (attacks::rook_attacks(king, occupied), attacks::bishop_attacks(king, occupied));
-            let (pawn, knight) = (attacks::pawn_attacks(!turn, king), attacks::knight_attacks(king));
-            from = [pawn, knight, diagonal, straight, straight | diagonal, Bitboard::EMPTY];
+            from = ByRole {
+                pawn: attacks::pawn_attacks(!turn, king),
+                knight: attacks::knight_attacks(king),
+                bishop: diagonal,
+                rook: straight,
+                queen: straight | diagonal,
+                king: Bitboard::EMPTY,
+            };
             let in_line = attacks::rook_attacks(king, Bitboard::EMPTY) & board.rooks_and_queens()
                 | attacks::bishop_attacks(king, Bitboard::EMPTY) & board.bishops_and_queens();
             for slider in in_line & board.by_color(turn) {
@@ -43,10 +49,7 @@ impl<'a> Checks<'a> {
     pub fn gives(&self, mv: Move) -> bool {
         match mv {
             Move::Normal { role, from, to, promotion: None, .. } if !self.uncovering.contains(from) => {
-                let role = [Role::Pawn, Role::Knight, Role::Bishop, Role::Rook, Role::Queen, Role::King]
-                    .iter()
-                    .position(|&other| other == role);
-                role.is_some_and(|role| self.from[role].contains(to))
+                self.from.get(role).contains(to)
             }
             // Squares become empty on the line, or two men move.
             _ => self.position.gives_check(mv),
