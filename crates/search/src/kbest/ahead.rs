@@ -30,7 +30,7 @@ const DEEPER: u8 = 8;
 const STEPS: i16 = 4;
 
 /// Evaluators that like fewer positions at once are filled well enough by one question.
-const SMALLEST_BATCH: usize = 4;
+const FEWEST_AT_ONCE: usize = 4;
 
 /// Evaluations between two looks at all open positions, at least: a look at a few hundred costs the time of one.
 const EVALUATIONS_A_LOOK: u64 = 32;
@@ -39,10 +39,10 @@ const EVALUATIONS_A_LOOK: u64 = 32;
 const POSITIONS_AN_EVALUATION: u64 = 8;
 
 impl Searcher {
-    /// Are batches that are always full, together with those in flight, so large that one question does not fill them?
-    pub(super) fn looks_ahead(&self, always: usize) -> bool {
+    /// Are so many positions on their way, whatever they are, that one question does not have them?
+    pub(super) fn looks_ahead(&self, at_once: usize) -> bool {
         let has_doubts = self.order == Order::Need && self.move_scores == MoveScores::Policy;
-        has_doubts && always >= SMALLEST_BATCH
+        has_doubts && at_once >= FEWEST_AT_ONCE
     }
 
     /// Has enough happened since the last look at all open positions?
