@@ -1,6 +1,6 @@
 //! Which output of a move head belongs to which move: 73 move planes on 64 from-squares, from the mover's side.
 
-use board::{Color, Move, Role};
+use board::{Color, Move, Role, Square};
 
 /// Move planes: 56 queen moves (8 directions x 7 distances), 8 knight moves, 9 under-promotions (3 pieces x 3 files).
 pub const MOVE_PLANES: usize = 73;
@@ -24,9 +24,12 @@ const FIRST_UNDERPROMOTION: usize = 64;
 #[must_use]
 pub fn policy_index(mv: Move, turn: Color) -> PolicyIndex {
     let flip = if turn.is_white() { 0 } else { 56 };
-    let from = mv.from().map_or(0, usize::from) ^ flip;
-    let to = usize::from(mv.to()) ^ flip;
-    let plane = match mv.promotion() {
+    let (from, to, promotion) = match mv {
+        Move::Normal { from, to, promotion, .. } => (from, to, promotion),
+        _ => (mv.from().unwrap_or(Square::A1), mv.to(), None),
+    };
+    let (from, to) = (usize::from(from) ^ flip, usize::from(to) ^ flip);
+    let plane = match promotion {
         Some(role @ (Role::Knight | Role::Bishop | Role::Rook)) => {
             let piece = match role {
                 Role::Knight => 0,
@@ -110,8 +113,6 @@ pub fn move_of_index(position: &board::Position, index: PolicyIndex) -> Option<M
 
 #[cfg(test)]
 mod tests {
-    use board::Square;
-
     use super::*;
 
     #[test]
