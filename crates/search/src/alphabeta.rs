@@ -219,7 +219,7 @@ impl AlphaBeta {
     ) -> Result<Value, Stop> {
         let mut best = -INFINITY;
         self.walk.step_to(position);
-        for mv in forcing_moves_and_checks(position, &position.legal_moves()) {
+        for mv in forcing_moves_and_checks(position) {
             let window = (alpha.max(best), beta);
             best = best.max(self.child(&position.after(mv), depth - PLY, 0, window, true, ply, watch)?);
             if best >= beta {

@@ -5,8 +5,8 @@
 //! there is no evaluation to fall back on and every legal move counts. A search may leave out captures that cannot lift the
 //! evaluation far enough.
 
-use board::{Checks, Move, MoveList, Position, Role, Square};
-use shakmaty::{Color, Position as _, attacks};
+use board::{Checks, Move, Position, Role, Square};
+use shakmaty::{Color, attacks};
 
 /// Piece values for exchanges, in centipawns.
 pub(crate) fn worth(role: Role) -> i32 {
@@ -21,36 +21,50 @@ pub(crate) fn worth(role: Role) -> i32 {
 }
 
 /// The moves that a leaf looks at, most valuable capture by the least valuable piece first; all legal moves in check.
-pub(crate) fn forcing_moves(position: &Position) -> MoveList {
-    let mut moves = if position.is_check() {
-        position.legal_moves()
+pub(crate) fn forcing_moves(position: &Position) -> Vec<Move> {
+    let (legal, mut places) = (position.legal_moves(), Vec::new());
+    forcing_among(position, position.is_check(), &legal, &mut places);
+    places.into_iter().map(|place| legal[usize::from(place)]).collect()
+}
+
+/// The same and every quiet check: some of them mate.
+pub(crate) fn forcing_moves_and_checks(position: &Position) -> Vec<Move> {
+    let (legal, mut places) = (position.legal_moves(), Vec::new());
+    forcing_among(position, position.is_check(), &legal, &mut places);
+    add_checks(position, &legal, &mut places);
+    places.into_iter().map(|place| legal[usize::from(place)]).collect()
+}
+
+/// As [`forcing_moves`], in the place of what was in `places`: where the moves are among all `legal` ones. `check`: is the mover in
+/// check?
+pub(crate) fn forcing_among(position: &Position, check: bool, legal: &[Move], places: &mut Vec<u8>) {
+    places.clear();
+    let all = (0_u8..).zip(legal);
+    if check {
+        places.extend(all.map(|(place, _)| place));
     } else {
-        let mut moves = position.chess().capture_moves();
-        for mv in position.chess().promotion_moves() {
-            if !mv.is_capture() {
-                moves.push(mv);
-            }
-        }
-        moves.retain(|mv| matches!(mv.promotion(), None | Some(Role::Queen)) && exchange(position, *mv) >= 0);
-        moves
-    };
-    moves.sort_by_key(|mv| {
+        let counts =
+            |mv: Move| matches!(mv.promotion(), None | Some(Role::Queen)) && exchange(position, mv) >= 0;
+        let captures = all.clone().filter(|(_, mv)| mv.is_capture() && counts(**mv));
+        places.extend(captures.map(|(place, _)| place));
+        let promotions = all.filter(|(_, mv)| mv.is_promotion() && !mv.is_capture() && counts(**mv));
+        places.extend(promotions.map(|(place, _)| place));
+    }
+    places.sort_by_key(|&place| {
+        let mv = legal[usize::from(place)];
         let gain = mv.capture().map_or(0, worth) * 16 + mv.promotion().map_or(0, worth) * 16;
         -(gain - worth(mv.role()).min(1000))
     });
-    moves
 }
 
-/// The same and every quiet check among the position's `legal` moves: some of them mate.
-pub(crate) fn forcing_moves_and_checks(position: &Position, legal: &[Move]) -> MoveList {
-    let mut moves = forcing_moves(position);
+/// Adds every quiet check to what [`forcing_among`] found.
+pub(crate) fn add_checks(position: &Position, legal: &[Move], places: &mut Vec<u8>) {
     let checks = Checks::of(position);
-    for &mv in legal {
-        if checks.gives(mv) && !moves.contains(&mv) {
-            moves.push(mv);
+    for (place, &mv) in (0_u8..).zip(legal) {
+        if checks.gives(mv) && !places.contains(&place) {
+            places.push(place);
         }
     }
-    moves
 }
 
 /// Material won or lost, in centipawns, if both sides go on capturing on the target square with their least valuable
@@ -121,6 +135,25 @@ mod tests {
     fn gain(fen: &str, mv: &str) -> i32 {
         let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
         exchange(&position, parse_uci(&position, mv).unwrap())
+    }
+
+    #[test]
+    fn forcing_moves_are_captures_and_queens_that_lose_nothing_then_checks() {
+        let names = |fen: &str, of: fn(&Position) -> Vec<Move>| -> Vec<String> {
+            let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
+            of(&position).into_iter().map(|mv| board::to_uci(&position, mv)).collect()
+        };
+        let fen = "6k1/P4p2/4n1p1/3P4/8/1Q6/8/R3K2r w Q - 0 1";
+        let in_check = names(fen, forcing_moves);
+        assert!(in_check.len() > 1 && in_check.iter().all(|mv| mv.starts_with("e1")), "{in_check:?}");
+        // Of the captures the queen's of the defended pawn loses, but gives check, as do a rook on a8 and the queen on b8.
+        let fen = "6k1/P4p2/4n1p1/3P4/8/r5Q1/8/R3K3 w Q - 0 1";
+        assert_eq!(names(fen, forcing_moves), ["a7a8q", "a1a3", "g3a3", "d5e6"]);
+        let (forcing, all) = (names(fen, forcing_moves), names(fen, forcing_moves_and_checks));
+        let (first, mut checks) = (&all[..forcing.len()], all[forcing.len()..].to_vec());
+        checks.sort();
+        assert_eq!(first, forcing);
+        assert_eq!(checks, ["a7a8r", "g3b8", "g3g6"]);
     }
 
     #[test]

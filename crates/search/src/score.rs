@@ -78,9 +78,16 @@ pub(crate) fn from_evaluation(centipawns: f32) -> Value {
 
 /// Hundredths of the natural logarithm of each move's chance.
 pub(crate) fn log_chances(logits: &[f32]) -> impl ExactSizeIterator<Item = Value> {
-    let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    // Several sums side by side: one alone would have to be added up one by one.
+    // Several side by side: one alone would have to be compared, or added up, one by one.
     let (chunks, rest) = logits.as_chunks::<8>();
+    let larger = |most: f32, logit: f32| if logit > most { logit } else { most };
+    let mut most = [f32::NEG_INFINITY; 8];
+    for chunk in chunks {
+        for (most, &logit) in most.iter_mut().zip(chunk) {
+            *most = larger(*most, logit);
+        }
+    }
+    let most = most.iter().chain(rest).copied().fold(f32::NEG_INFINITY, larger);
     let mut sums = [0.0_f32; 8];
     for chunk in chunks {
         for (sum, logit) in sums.iter_mut().zip(chunk) {
@@ -89,18 +96,23 @@ pub(crate) fn log_chances(logits: &[f32]) -> impl ExactSizeIterator<Item = Value
     }
     let rest: f32 = rest.iter().map(|logit| exp_of_negative(logit - most)).sum();
     let shift = most + (sums.iter().sum::<f32>() + rest).ln();
-    logits.iter().map(move |logit| from_evaluation(100.0 * (logit - shift)))
+    let largest = LARGEST_VALUE as f32;
+    logits.iter().map(move |logit| {
+        let hundredths = (100.0 * (logit - shift)).max(-largest).min(largest);
+        Value::from((hundredths + NEAREST).to_bits() as i16)
+    })
 }
+
+/// Added to a small number, leaves the nearest integer in the low bits.
+const NEAREST: f32 = 12_582_912.0;
 
 /// e^x for x up to 0, within four millionths of it: there is one for each legal move of each position, and this one the compiler turns
 /// into vector instructions. Above 0, and for what is no number, it is 1.
 pub(crate) fn exp_of_negative(x: f32) -> f32 {
-    // Added to a small number, leaves the nearest integer in the low bits.
-    const SHIFT: f32 = 12_582_912.0;
     let x = if x < 0.0 { x.max(-80.0) } else { 0.0 };
     let power = x * std::f32::consts::LOG2_E;
-    let shifted = power + SHIFT;
-    let rest = (power - (shifted - SHIFT)) * std::f32::consts::LN_2;
+    let shifted = power + NEAREST;
+    let rest = (power - (shifted - NEAREST)) * std::f32::consts::LN_2;
     let series = 1.0 / 120.0 + rest * (1.0 / 720.0);
     let series = 1.0 + rest * (1.0 + rest * (0.5 + rest * (1.0 / 6.0 + rest * (1.0 / 24.0 + rest * series))));
     f32::from_bits(series.to_bits().wrapping_add(shifted.to_bits() << 23))

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use crate::{
         Control, Limits,
-        kbest::frame::{Edge, Link},
+        kbest::frame::{Link, Ranked},
         memory::{Bounds, Memory},
         selectivity::PLY,
         time::Watch,
@@ -190,7 +190,6 @@ mod tests {
         let (depth, last_depth) = (2 * PLY, 9 * PLY);
         let root = Root { position: &position, moves: &[], complete: true, history: &[], depth, last_depth };
         let top = searcher.add_root(&root, depth, 0, 6);
-        let edge = Edge { mv: position.legal_moves()[0], index: 0, score: 0, cost: 0 };
         let mut open = |parents: &[(FrameRef, f32)]| {
             let child = searcher.frames.add(position.clone(), false, 1, PLY, 0, 1);
             for (index, &(frame, doubt)) in (0..).zip(parents) {
@@ -198,7 +197,8 @@ mod tests {
                 searcher.frames.get_mut(child).unwrap().parents.push(link);
                 searcher.frames.get_mut(frame).unwrap().children.push(child);
             }
-            searcher.set_edges(child, vec![edge]);
+            searcher.frames.get_mut(child).unwrap().order.push(Ranked::new(0, 0, false));
+            searcher.open_moves(child);
             child
         };
         let first = open(&[(top, 1.0)]);

@@ -2,7 +2,7 @@
 
 use board::{Move, Position};
 
-use super::pool::Ticket;
+use super::{opponent::Costs, pool::Ticket};
 use crate::{
     memory::NO_MOVE,
     score::{INFINITY, Value},
@@ -55,13 +55,35 @@ pub(super) struct Link {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
     pub mv: Move,
-    /// Place in generation order; at a leaf, among its forcing moves.
+    /// Place in generation order.
     pub index: u8,
     /// Centipawns for the mover after the move, as the move head sees it, or hundredths of the logarithm of the move's
     /// chance (a policy); [`FORCING`] where only forcing moves are looked at.
     pub score: i16,
     /// What the move counts less than it is worth, in centipawns: the opponent may not find it.
     pub cost: u8,
+}
+
+/// A move's score and its place in generation order in one number: the smallest is opened first. There are thirty in a position,
+/// most of which are never opened, so what else an [`Edge`] has is found when somebody wants it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Ranked(u32);
+
+impl Ranked {
+    /// The move that `is_first`, then falling scores, then generation order.
+    pub(super) fn new(index: u8, score: i16, is_first: bool) -> Self {
+        let falling = (i32::from(i16::MAX) - i32::from(score)) as u32;
+        Self(u32::from(!is_first) << 24 | falling << 8 | u32::from(index))
+    }
+
+    /// Place in generation order.
+    pub(super) fn index(self) -> u8 {
+        self.0 as u8
+    }
+
+    pub(super) fn score(self) -> i16 {
+        (i32::from(i16::MAX) - i32::from((self.0 >> 8) as u16)) as i16
+    }
 }
 
 /// What an open position waits for.
@@ -103,13 +125,16 @@ pub(super) struct Frame {
     pub best: u8,
     /// Edge with the largest upper bound so far: the move to try first next time.
     pub hopeful: u8,
-    pub edges: Vec<Edge>,
-    /// Next edge to open.
+    /// Its moves in the order in which they are opened.
+    pub order: Vec<Ranked>,
+    /// What its moves count less than they are worth.
+    pub costs: Costs,
+    /// Place in the order of the next move to open.
     pub next: usize,
     /// Minus the logarithm of the chance that all moves that are being searched miss the separator, and the next is needed;
     /// without meaning where moves have scores in centipawns.
     pub doubt: f32,
-    /// Places of edges whose reduced search reached the separator: to be searched to full depth.
+    /// Places in the order of moves whose reduced search reached the separator: to be searched to full depth.
     pub verify: Vec<u8>,
     /// Open children.
     pub children: Vec<FrameRef>,
@@ -140,9 +165,17 @@ impl Frame {
         self.legal.extend_from_slice(moves);
     }
 
+    /// The move at a place of the order.
+    pub(super) fn edge(&self, place: usize) -> Option<Edge> {
+        let ranked = *self.order.get(place)?;
+        let (index, score) = (ranked.index(), ranked.score());
+        let mv = *self.legal.get(usize::from(index))?;
+        Some(Edge { mv, index, score, cost: self.costs.of(score) })
+    }
+
     /// Is there a move to open?
     pub(super) fn has_moves(&self) -> bool {
-        self.next < self.edges.len() || !self.verify.is_empty()
+        self.next < self.order.len() || !self.verify.is_empty()
     }
 
     /// How doubtful it is that the next move will be needed, in levels of the pool.
@@ -156,10 +189,10 @@ impl Frame {
     ///
     /// Logistic regressions over moves that were searched one at a time in positions of games (docs/2-search.md).
     pub(super) fn doubt_by(&self, place: usize, value: Option<Value>, before: Option<bool>) -> f32 {
-        let Some(edge) = self.edges.get(place) else { return 0.0 };
+        let Some(score) = self.order.get(place).map(|ranked| ranked.score()) else { return 0.0 };
         let above = value.map_or(0.0, |value| (value - self.separator) as f32 / 100.0).clamp(-5.0, 5.0);
         let first = f32::from(u8::from(place == 0));
-        let logit = match (edge.score, self.depth) {
+        let logit = match (score, self.depth) {
             // A leaf in check has no value of its own.
             (FORCING, 0) if self.check => -1.4 + 2.7 * first,
             (FORCING, 0) => -0.83 + 0.63 * above + 0.69 * first,
@@ -196,7 +229,7 @@ pub(super) struct Frames {
 impl Frames {
     /// Bytes that one frame takes, edges and links included, for a usual number of moves.
     pub(super) const TYPICAL_BYTES: usize =
-        size_of::<Frame>() + 40 * (size_of::<Edge>() + size_of::<Move>()) + 6 * size_of::<FrameRef>();
+        size_of::<Frame>() + 40 * (size_of::<Ranked>() + size_of::<Move>()) + 6 * size_of::<FrameRef>();
 
     pub(super) fn open_count(&self) -> usize {
         self.slots.len() - self.free.len()
@@ -262,7 +295,8 @@ impl Frames {
                 upper: -INFINITY,
                 best: NO_MOVE,
                 hopeful: NO_MOVE,
-                edges: Vec::new(),
+                order: Vec::new(),
+                costs: Costs::default(),
                 next: 0,
                 doubt: 0.0,
                 verify: Vec::new(),
@@ -287,6 +321,7 @@ impl Frames {
         frame.upper = -INFINITY;
         frame.best = NO_MOVE;
         frame.hopeful = NO_MOVE;
+        frame.costs = Costs::default();
         frame.next = 0;
         frame.doubt = 0.0;
         frame.ticket_level = u8::MAX;
@@ -312,7 +347,7 @@ impl Frames {
         frame.life = frame.life.wrapping_add(1);
         frame.ticket = frame.ticket.wrapping_add(1);
         frame.legal.clear();
-        frame.edges.clear();
+        frame.order.clear();
         frame.verify.clear();
         frame.children.clear();
         frame.parents.clear();
@@ -327,15 +362,11 @@ mod tests {
     #[test]
     fn a_second_move_is_in_doubt_while_a_good_first_one_is_searched() {
         let mut frames = Frames::default();
-        let position = Position::default();
-        let moves = position.legal_moves();
-        let reference = frames.add(position, false, 0, 32, 0, 1);
+        let reference = frames.add(Position::default(), false, 0, 32, 0, 1);
         let frame = frames.get_mut(reference).unwrap();
         // Chances of 60 %, 30 % and 5 %.
-        frame.edges = (0..)
-            .zip([-51, -120, -300])
-            .map(|(index, score)| Edge { mv: moves[0], index, score, cost: 0 })
-            .collect();
+        frame.order =
+            (0..).zip([-51, -120, -300]).map(|(index, score)| Ranked::new(index, score, false)).collect();
         assert_eq!(frame.doubt_level(), 0, "the first move is needed");
         let doubts = [-500, 0, 300].map(|value| frame.doubt_by(0, Some(value), None));
         assert!(levels(doubts[0]) == 1 && doubts.is_sorted(), "{doubts:?}");
@@ -344,6 +375,18 @@ mod tests {
         assert!(doubts.is_sorted_by(|one, other| one > other), "{doubts:?}");
         let doubts = [Some(false), None, Some(true)].map(|before| frame.doubt_by(0, Some(0), before));
         assert!(doubts.is_sorted_by(|one, other| one < other), "{doubts:?}");
+    }
+
+    #[test]
+    fn the_first_move_then_falling_scores_then_generation_order() {
+        let scores = [-5, FORCING, i16::MIN, -5, 7];
+        let mut order: Vec<Ranked> =
+            (0..).zip(scores).map(|(index, score)| Ranked::new(index, score, index == 2)).collect();
+        for (ranked, score) in order.iter().zip(scores) {
+            assert_eq!(ranked.score(), score);
+        }
+        order.sort_unstable();
+        assert_eq!(order.iter().map(|ranked| ranked.index()).collect::<Vec<_>>(), [2, 1, 4, 0, 3]);
     }
 
     #[test]
@@ -357,11 +400,10 @@ mod tests {
     fn forcing_moves_leave_doubt() {
         let mut frames = Frames::default();
         let position = Position::default();
-        let mv = position.legal_moves()[0];
         let doubts = [(0, false), (0, true), (16, false)].map(|(depth, check)| {
             let reference = frames.add(position.clone(), check, 0, depth, 0, 1);
             let frame = frames.get_mut(reference).unwrap();
-            frame.edges = vec![Edge { mv, index: 0, score: FORCING, cost: 0 }];
+            frame.order = vec![Ranked::new(0, FORCING, false)];
             frame.doubt_by(0, Some(-100), None)
         });
         assert!(doubts[1] > doubts[0] && doubts[0] > doubts[2] && doubts[2] > 0.0, "{doubts:?}");

@@ -22,7 +22,7 @@ use crate::{
     Bound, Control, Limits, Outcome, Score, Search, SearchInfo, Settings,
     limits::LARGEST_DEPTH,
     memory::{Bounds, Memory, NO_MOVE},
-    quiet::{exchange, forcing_moves},
+    quiet::{exchange, forcing_among},
     rules::ended,
     score::{MATE, MATE_BOUND, Value, child_separator_less, to_score, wdl},
     selectivity::{PLY, Selectivity},
@@ -213,13 +213,18 @@ impl KBest {
             if leaf && stands() {
                 break; // Declining every capture is best.
             }
-            let moves = if leaf { forcing_moves(&position) } else { position.legal_moves() };
+            let moves = position.legal_moves();
+            let mut places: Vec<u8> = (0..).zip(&moves).map(|(place, _)| place).collect();
             let scores = if leaf { None } else { self.memory.scores(position.key(), moves.len()) };
             let scores = scores.unwrap_or_default();
+            if leaf {
+                forcing_among(&position, position.is_check(), &moves, &mut places);
+            }
             let costs = Costs::at(line.len(), leaf, self.searcher.opponent_errors, scores);
             let cost = |index: usize| scores.get(index).map_or(0, |&score| costs.of(score).into());
-            let named = Some(usize::from(bounds.best)).filter(|&best| best < moves.len());
-            let mut candidates = named.into_iter().chain(0..moves.len()).map(|index| {
+            let named = Some(bounds.best).filter(|best| places.contains(best));
+            let mut candidates = named.into_iter().chain(places).map(|index| {
+                let index = usize::from(index);
                 let mv = moves[index];
                 (mv, position.after(mv), question.of_child(cost(index)))
             });

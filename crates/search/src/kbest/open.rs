@@ -1,19 +1,19 @@
 //! How a position comes into a pass: rules and memory first, then its value or its move scores, then its moves.
 
-use board::Position;
+use board::{Checks, Position};
 use nets::MoveScores;
 
 use super::{
-    frame::{Edge, FORCING, Frame, FrameRef, LAST_LEVEL, Link, State},
+    frame::{Edge, FORCING, Frame, FrameRef, LAST_LEVEL, Link, Ranked, State},
     opponent::Costs,
     pass::{Ask, News, PROVEN, Pending, Root, Searcher, frame_key, memory_key},
     pool::{Order, Ticket},
 };
 use crate::{
-    memory::{Bounds, Memory},
-    quiet::{exchange, forcing_moves, forcing_moves_and_checks},
+    memory::{Bounds, Memory, NO_MOVE},
+    quiet::{add_checks, exchange, forcing_among},
     rules,
-    score::{INFINITY, MATE, Value, child_separator_less, from_winner},
+    score::{INFINITY, MATE, Value, child_separator_less, from_child_less, from_winner},
     selectivity::{PLY, Selectivity, Verdict},
 };
 
@@ -33,8 +33,13 @@ enum Wish {
 }
 
 /// What is to be done with the move at this place of the frame's order; `value` is the position's own, if known.
-fn wish(rules: &Selectivity, frame: &Frame, place: usize, value: Option<Value>, scores: MoveScores) -> Wish {
-    let edge = frame.edges[place];
+fn wish(
+    rules: &Selectivity,
+    frame: &Frame,
+    (place, edge): (usize, Edge),
+    value: Option<Value>,
+    scores: MoveScores,
+) -> Wish {
     if frame.depth == 0 || !rules.is_late(&frame.position, frame.check, edge.mv, place, frame.ply == 0) {
         return Wish::Full;
     }
@@ -45,6 +50,29 @@ fn wish(rules: &Selectivity, frame: &Frame, place: usize, value: Option<Value>, 
         0 => Wish::Full,
         plies => Wish::Reduced(plies),
     }
+}
+
+/// Passes over the next moves that are to be skipped and give no check, all at once, since they are most of a position's. Not over
+/// the last: what becomes of it may close the frame. Nor where a reply may draw by repetition.
+fn pass_over(rules: &Selectivity, frame: &mut Frame, value: Option<Value>, scores: MoveScores) {
+    if frame.ply <= 1 {
+        return;
+    }
+    let (mut next, mut upper, mut hopeful) = (frame.next, frame.upper, frame.hopeful);
+    let mut checks = None;
+    while next + 1 < frame.order.len()
+        && let Some(edge) = frame.edge(next)
+        && wish(rules, frame, (next, edge), value, scores) == Wish::Skip
+        && !checks.get_or_insert_with(|| Checks::of(&frame.position)).gives(edge.mv)
+    {
+        let cost = edge.cost.into();
+        let at_most = from_child_less(child_separator_less(frame.separator, cost), cost);
+        if at_most > upper || hopeful == NO_MOVE {
+            (upper, hopeful) = (upper.max(at_most), edge.index);
+        }
+        next += 1;
+    }
+    (frame.next, frame.upper, frame.hopeful) = (next, upper, hopeful);
 }
 
 /// What became of a move that was opened.
@@ -64,58 +92,54 @@ impl Searcher {
     pub(super) fn ask_moves(&mut self, root: &Root<'_>, reference: FrameRef, memory: &Memory) {
         let Some(frame) = self.frames.get_mut(reference) else { return };
         frame.find_legal();
-        let (frame, moves) = (&*frame, frame.legal());
-        let Some(scores) = memory.scores(frame.position.key(), moves.len()) else {
+        let Some(scores) = memory.scores(frame.position.key(), frame.legal().len()) else {
             self.pending.push(Pending { frame: reference, ask: Ask::Moves });
             return;
         };
         let is_root = frame.ply == 0;
         let first = memory.best_move(frame.key);
+        frame.costs = Costs::at(frame.ply.into(), frame.depth == 0, self.opponent_errors, scores);
+        frame.order.clear();
+        frame
+            .order
+            .extend((0_u8..).zip(scores).map(|(index, &score)| Ranked::new(index, score, index == first)));
+        if is_root && !root.complete {
+            frame.order.retain(|ranked| root.moves.iter().any(|&(_, allowed)| allowed == ranked.index()));
+        }
+        frame.order.sort_unstable();
+        if !is_root
+            && let Some(place) = self.known_cutoff(reference, memory)
+            && let Some(frame) = self.frames.get_mut(reference)
+        {
+            frame.order[..=place].rotate_right(1);
+        }
+        self.open_moves(reference);
+    }
+
+    /// The place of the first of the moves in front whose position is known to make this one reach its separator.
+    fn known_cutoff(&self, reference: FrameRef, memory: &Memory) -> Option<usize> {
+        let frame = self.frames.get(reference)?;
         let depth = (frame.depth - PLY).max(0);
+        let deeper = self.deeper_answers.then_some(depth);
         let key_after = |edge: &Edge| memory_key(&frame.position.after(edge.mv));
         let reaches = |edge: &Edge, key: u64| {
             let separator = child_separator_less(frame.separator, edge.cost.into());
-            memory
-                .answer(key, depth, self.deeper_answers.then_some(depth), |known| known.upper < separator)
-                .is_some()
+            memory.answer(key, depth, deeper, |known| known.upper < separator).is_some()
         };
-        let is_allowed = |index: u8| !is_root || root.moves.iter().any(|&(_, allowed)| allowed == index);
-        let order = &mut self.order_of_moves;
-        order.clear();
-        order.extend((0_u8..).zip(scores).filter(|&(index, _)| is_allowed(index)).map(|(index, &score)| {
-            // The first move, then falling scores, then generation order.
-            let falling = (i32::from(i16::MAX) - i32::from(score)) as u32;
-            u32::from(index != first) << 24 | falling << 8 | u32::from(index)
-        }));
-        order.sort_unstable();
-        let costs = Costs::at(frame.ply.into(), frame.depth == 0, self.opponent_errors, scores);
-        let mut edges = std::mem::take(&mut self.spare_edges);
-        edges.extend(order.iter().map(|&place| {
-            let index = place as u8;
-            let score = scores[usize::from(index)];
-            Edge { mv: moves[usize::from(index)], index, score, cost: costs.of(score) }
-        }));
-        let looked_up = if is_root { &[] } else { &edges[..edges.len().min(LOOKED_UP)] };
-        let known = looked_up.split_first().and_then(|(first, others)| {
-            if reaches(first, key_after(first)) {
-                return Some(0);
-            }
-            // The others' keys before any of their answers: the processor then waits for all of these at once.
-            let mut keys = [0; LOOKED_UP];
-            keys.iter_mut().zip(others).for_each(|(key, edge)| *key = key_after(edge));
-            Some(1 + others.iter().zip(keys).position(|(edge, key)| reaches(edge, key))?)
-        });
-        if let Some(place) = known {
-            edges[..=place].rotate_right(1);
+        let first = frame.edge(0)?;
+        if reaches(&first, key_after(&first)) {
+            return Some(0);
         }
-        self.set_edges(reference, edges);
+        // The others' keys before any of their answers: the processor then waits for all of these at once.
+        let mut keys = [0; LOOKED_UP];
+        let others = (1..LOOKED_UP).map_while(|place| frame.edge(place));
+        keys.iter_mut().zip(others.clone()).for_each(|(key, edge)| *key = key_after(&edge));
+        Some(1 + others.zip(keys).position(|(edge, key)| reaches(&edge, key))?)
     }
 
-    /// Gives a frame its moves, in their order, and puts it into the pool.
-    pub(super) fn set_edges(&mut self, reference: FrameRef, edges: Vec<Edge>) {
+    /// The frame's moves are in order: it goes into the pool.
+    pub(super) fn open_moves(&mut self, reference: FrameRef) {
         let Some(frame) = self.frames.get_mut(reference) else { return };
-        self.spare_edges = std::mem::replace(&mut frame.edges, edges);
-        self.spare_edges.clear();
         frame.state = State::Open;
         let extra = match self.order {
             Order::Need => 0,
@@ -149,18 +173,22 @@ impl Searcher {
         }
         let level = frame.ticket_level;
         frame.ticket_level = u8::MAX;
+        let value = memory.value(frame.position.key());
+        if frame.verify.is_empty() {
+            pass_over(&self.selectivity, frame, value, self.move_scores);
+        }
         let (place, full) = match frame.verify.pop() {
             Some(place) => (usize::from(place), true),
             None => (frame.next, false),
         };
-        let Some(&edge) = frame.edges.get(place) else { return true };
+        let Some(edge) = frame.edge(place) else { return true };
         if !full {
             frame.next += 1;
         }
         let wish = if full {
             Wish::Full
         } else {
-            wish(&self.selectivity, frame, place, memory.value(frame.position.key()), self.move_scores)
+            wish(&self.selectivity, frame, (place, edge), value, self.move_scores)
         };
         let (opened, reduced) = self.open_move(root, reference, edge, wish, level, memory);
         match opened {
@@ -174,8 +202,7 @@ impl Searcher {
                     return true;
                 };
                 let before = memory.reached_before(other.key, other.depth, other.separator);
-                let doubt =
-                    frame.doubt_by(place, memory.value(frame.position.key()), before.map(|reached| !reached));
+                let doubt = frame.doubt_by(place, value, before.map(|reached| !reached));
                 let root_edge = if frame.ply > 0 { frame.root_edge } else { edge.index };
                 if let Some(frame) = self.frames.get_mut(child) {
                     if frame.parents.is_empty() {
@@ -195,12 +222,12 @@ impl Searcher {
                 let at = if full { 0 } else { frame.children.len() };
                 frame.children.insert(at, child);
                 frame.doubt += doubt;
-                let step = match frame.edges.get(frame.next) {
+                let step = match frame.order.get(frame.next).map(|next| next.score()) {
                     Some(_) if self.order == Order::Decisiveness => self.pool.indecision(frame),
-                    Some(next) if next.score == FORCING => frame.doubt_level(),
+                    Some(FORCING) => frame.doubt_level(),
                     Some(next) => match self.move_scores {
                         MoveScores::Centipawns => {
-                            self.pool.speculation(f32::from(next.score) - frame.separator as f32)
+                            self.pool.speculation(f32::from(next) - frame.separator as f32)
                         }
                         MoveScores::Policy => frame.doubt_level(),
                     },
@@ -392,16 +419,16 @@ impl Searcher {
     fn set_forcing(&mut self, reference: FrameRef, bounds: (Value, Value)) -> Option<(Value, Value)> {
         let frame = self.frames.get_mut(reference)?;
         (frame.lower, frame.upper) = bounds;
-        let is_leaf = frame.depth == 0;
-        let moves = if is_leaf {
-            forcing_moves(&frame.position)
-        } else {
-            frame.find_legal();
-            forcing_moves_and_checks(&frame.position, frame.legal())
-        };
+        frame.find_legal();
+        forcing_among(&frame.position, frame.check, frame.legal(), &mut self.forcing);
+        if frame.depth > 0 {
+            add_checks(&frame.position, frame.legal(), &mut self.forcing);
+        }
         let (rules, tables) = (self.selectivity, self.tables.as_deref());
-        let mut edges = std::mem::take(&mut self.spare_edges);
-        for (place, &mv) in moves.iter().enumerate() {
+        let mut order = std::mem::take(&mut frame.order);
+        order.clear();
+        for &index in &self.forcing {
+            let mv = frame.legal()[usize::from(index)];
             let is_capture = mv.is_capture() || mv.is_promotion();
             if is_capture
                 && !frame.check
@@ -418,15 +445,11 @@ impl Searcher {
                     continue;
                 }
             }
-            // A leaf counts its forcing moves only.
-            let place =
-                if is_leaf { Some(place) } else { frame.legal().iter().position(|&other| other == mv) };
-            let index = place.and_then(|place| u8::try_from(place).ok());
-            edges.extend(index.map(|index| Edge { mv, index, score: FORCING, cost: 0 }));
+            order.push(Ranked::new(index, FORCING, false));
         }
-        let bounds = (frame.lower, frame.upper);
-        let is_settled = edges.is_empty();
-        self.set_edges(reference, edges);
+        frame.order = order;
+        let (bounds, is_settled) = ((frame.lower, frame.upper), frame.order.is_empty());
+        self.open_moves(reference);
         is_settled.then_some(bounds)
     }
 
@@ -439,5 +462,50 @@ impl Searcher {
             Some(frame.position.key())
         });
         rules::is_repetition(position, way, root.history)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use board::CastlingMode;
+
+    use super::*;
+    use crate::kbest::frame::Frames;
+
+    #[test]
+    fn skipped_moves_are_passed_over_but_no_check_and_not_the_last() {
+        let position =
+            Position::from_fen("4k3/8/8/8/8/8/4P3/R3K3 w - - 0 1", CastlingMode::Standard).unwrap();
+        let legal = position.legal_moves();
+        let check = legal.iter().position(|&mv| position.gives_check(mv)).unwrap();
+        let mut frames = Frames::default();
+        let mut passed = |ply, scores: &[i16], from| {
+            let reference = frames.add(position.clone(), false, 0, PLY, 0, ply);
+            let frame = frames.get_mut(reference).unwrap();
+            frame.find_legal();
+            // The check comes sixth.
+            let others = (0..legal.len()).filter(|&place| place != check);
+            let mut order: Vec<usize> = others.collect();
+            order.insert(5, check);
+            let score = |place: usize| scores[place.min(scores.len() - 1)];
+            frame.order = order
+                .iter()
+                .enumerate()
+                .map(|(place, &index)| Ranked::new(index as u8, score(place), false))
+                .collect();
+            frame.next = from;
+            pass_over(&Selectivity::default(), frame, Some(0), MoveScores::Policy);
+            (frame.next, frame.upper, frame.hopeful == order[from] as u8)
+        };
+        let unlikely = [-50, -50, -50, -900];
+        assert_eq!(passed(2, &unlikely, 0), (0, -INFINITY, false), "the first are searched");
+        assert_eq!(
+            passed(2, &unlikely, 3),
+            (5, -1, true),
+            "the check is searched; what was passed misses the separator"
+        );
+        assert_eq!(passed(2, &unlikely, 6), (legal.len() - 1, -1, true));
+        assert_eq!(passed(2, &[-50], 3), (3, -INFINITY, false), "likely moves are searched");
+        assert_eq!(passed(1, &unlikely, 3), (3, -INFINITY, false), "a reply may draw by repetition");
     }
 }

@@ -12,7 +12,7 @@ use crate::score::Value;
 const MOST: u8 = 80;
 
 /// What the moves of one position count less than they are worth.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Costs {
     /// Centipawns for each unit of the natural logarithm; 0: every move counts in full.
     errors: Value,

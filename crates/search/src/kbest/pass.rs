@@ -13,7 +13,7 @@ use nets::{Calibration, MoveScores};
 
 use super::{
     flight::Flights,
-    frame::{Edge, FrameRef, Frames, Link},
+    frame::{FrameRef, Frames, Link},
     pool::{Order, Pool},
 };
 use crate::{
@@ -123,9 +123,8 @@ pub(super) struct Searcher {
     pub(super) pool: Pool,
     pub(super) pending: Vec<Pending>,
     pub(super) news: Vec<News>,
-    /// Working memory for putting moves in order, and for the moves of the next frame.
-    pub(super) order_of_moves: Vec<u32>,
-    pub(super) spare_edges: Vec<Edge>,
+    /// Working memory for the places of forcing moves.
+    pub(super) forcing: Vec<u8>,
     /// Empty; memory for walks through the open frames.
     pub(super) walk: Vec<FrameRef>,
     pub(super) flights: Flights,
@@ -211,8 +210,7 @@ impl Searcher {
             pool: Pool::new(calibration),
             pending: Vec::new(),
             news: Vec::new(),
-            order_of_moves: Vec::new(),
-            spare_edges: Vec::new(),
+            forcing: Vec::new(),
             walk: Vec::new(),
             flights: Flights::default(),
             frame_limit: (bytes / 2 / Frames::TYPICAL_BYTES).max(64),
@@ -388,7 +386,7 @@ impl Searcher {
             let (at_least, at_most) = (from_child_less(upper, cost), from_child_less(lower, cost));
             if reduced && at_least >= frame.separator && at_least <= MATE_BOUND {
                 // Better than a late move should be: look again at full depth.
-                let place = frame.edges.iter().position(|other| other.index == edge);
+                let place = frame.order.iter().position(|ranked| ranked.index() == edge);
                 frame.verify.extend(place.and_then(|place| u8::try_from(place).ok()));
                 self.enqueue(reference, 0);
                 continue;

@@ -91,10 +91,10 @@ impl Pool {
     /// How little the next move of a frame stands out from the mean of its position: the level under
     /// [`Order::Decisiveness`].
     pub(super) fn indecision(&self, frame: &Frame) -> u8 {
-        let Some(next) = frame.edges.get(frame.next) else { return 0 };
-        let scores = frame.edges.iter().map(|edge| f32::from(edge.score));
-        let mean = scores.sum::<f32>() / frame.edges.len() as f32;
-        let outstanding = (f32::from(next.score) - mean).abs();
+        let Some(next) = frame.order.get(frame.next) else { return 0 };
+        let scores = frame.order.iter().map(|ranked| f32::from(ranked.score()));
+        let mean = scores.sum::<f32>() / frame.order.len() as f32;
+        let outstanding = (f32::from(next.score()) - mean).abs();
         let bin = self.boundaries.partition_point(|&boundary| boundary < outstanding);
         ((self.boundaries.len() - bin) * (FINE * LEVELS - 1) / self.boundaries.len().max(1)) as u8
     }
