@@ -35,8 +35,7 @@ pub(crate) fn forcing_moves_and_checks(position: &Position) -> Vec<Move> {
     places.into_iter().map(|place| legal[usize::from(place)]).collect()
 }
 
-/// As [`forcing_moves`], in the place of what was in `places`: where the moves are among all `legal` ones. `check`: is the mover in
-/// check?
+/// Replaces `places` by the places of the [`forcing_moves`] among all `legal` moves. `check`: is the mover in check?
 pub(crate) fn forcing_among(position: &Position, check: bool, legal: &[Move], places: &mut Vec<u8>) {
     places.clear();
     let all = (0_u8..).zip(legal);
@@ -145,7 +144,14 @@ mod tests {
         };
         let fen = "6k1/P4p2/4n1p1/3P4/8/1Q6/8/R3K2r w Q - 0 1";
         let in_check = names(fen, forcing_moves);
-        assert!(in_check.len() > 1 && in_check.iter().all(|mv| mv.starts_with("e1")), "{in_check:?}");
+        assert_eq!(in_check, ["e1d2", "e1e2", "e1f2"]);
+        // A pawn may take and become a queen; whatever was there before is gone.
+        let position = Position::from_fen("1n4k1/P7/8/8/8/8/8/K7 w - - 0 1", CastlingMode::Standard).unwrap();
+        let (legal, mut places) = (position.legal_moves(), vec![9]);
+        forcing_among(&position, false, &legal, &mut places);
+        let found: Vec<String> =
+            places.iter().map(|&at| board::to_uci(&position, legal[usize::from(at)])).collect();
+        assert_eq!(found, ["a7b8q", "a7a8q"]);
         // Of the captures the queen's of the defended pawn loses, but gives check, as do a rook on a8 and the queen on b8.
         let fen = "6k1/P4p2/4n1p1/3P4/8/r5Q1/8/R3K3 w Q - 0 1";
         assert_eq!(names(fen, forcing_moves), ["a7a8q", "a1a3", "g3a3", "d5e6"]);

@@ -96,9 +96,11 @@ pub(crate) fn log_chances(logits: &[f32]) -> impl ExactSizeIterator<Item = Value
     }
     let rest: f32 = rest.iter().map(|logit| exp_of_negative(logit - most)).sum();
     let shift = most + (sums.iter().sum::<f32>() + rest).ln();
-    let largest = LARGEST_VALUE as f32;
+    let least = -LARGEST_VALUE as f32;
     logits.iter().map(move |logit| {
-        let hundredths = (100.0 * (logit - shift)).max(-largest).min(largest);
+        let hundredths = 100.0 * (logit - shift);
+        // What is no number is certain, as an infinite logit is.
+        let hundredths = if hundredths < 0.0 { hundredths.max(least) } else { 0.0 };
         Value::from((hundredths + NEAREST).to_bits() as i16)
     })
 }
@@ -205,5 +207,20 @@ mod tests {
             assert_eq!(log_chances(&logits).collect::<Vec<_>>(), [-69, -139, -139]);
         }
         assert_eq!(log_chances(&[]).len(), 0);
+        let least = -LARGEST_VALUE;
+        assert_eq!(log_chances(&[f32::INFINITY, 0.0]).collect::<Vec<_>>(), [0, least]);
+        assert_eq!(log_chances(&[0.0, f32::NEG_INFINITY]).collect::<Vec<_>>(), [0, least]);
+        // The largest first, in the middle, last: of enough that several are looked at side by side.
+        for largest in [0, 11, 19] {
+            let mut logits = [-2.0; 20];
+            logits[largest] = 2.0;
+            let shift = (4_f64.exp() + 19.0).ln();
+            let exact = [-100.0 * shift, 100.0 * (4.0 - shift)].map(|chance| chance.round() as Value);
+            let chances: Vec<Value> = log_chances(&logits).collect();
+            assert!(
+                (0..20).all(|place| chances[place] == exact[usize::from(place == largest)]),
+                "{chances:?}"
+            );
+        }
     }
 }

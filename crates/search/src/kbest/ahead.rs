@@ -197,8 +197,10 @@ mod tests {
                 searcher.frames.get_mut(child).unwrap().parents.push(link);
                 searcher.frames.get_mut(frame).unwrap().children.push(child);
             }
-            searcher.frames.get_mut(child).unwrap().order.push(Ranked::new(0, 0, false));
-            searcher.open_moves(child);
+            let frame = searcher.frames.get_mut(child).unwrap();
+            frame.find_legal();
+            frame.ranked.push(Ranked::new(0, 0, false));
+            searcher.into_pool(child);
             child
         };
         let first = open(&[(top, 1.0)]);

@@ -121,12 +121,12 @@ pub(super) struct Frame {
     pub lower: Value,
     /// The value through the moves resolved so far is at most this.
     pub upper: Value,
-    /// Edge (by generation order) behind `lower`.
+    /// Place in generation order of the move behind `lower`.
     pub best: u8,
-    /// Edge with the largest upper bound so far: the move to try first next time.
+    /// The same of the one with the largest upper bound so far: the move to try first next time.
     pub hopeful: u8,
-    /// Its moves in the order in which they are opened.
-    pub order: Vec<Ranked>,
+    /// Its moves in the order in which they are opened; [`Frame::find_legal`] comes first.
+    pub ranked: Vec<Ranked>,
     /// What its moves count less than they are worth.
     pub costs: Costs,
     /// Place in the order of the next move to open.
@@ -167,15 +167,16 @@ impl Frame {
 
     /// The move at a place of the order.
     pub(super) fn edge(&self, place: usize) -> Option<Edge> {
-        let ranked = *self.order.get(place)?;
+        let ranked = *self.ranked.get(place)?;
         let (index, score) = (ranked.index(), ranked.score());
+        debug_assert!(usize::from(index) < self.legal.len(), "nobody has found the legal moves");
         let mv = *self.legal.get(usize::from(index))?;
         Some(Edge { mv, index, score, cost: self.costs.of(score) })
     }
 
     /// Is there a move to open?
     pub(super) fn has_moves(&self) -> bool {
-        self.next < self.order.len() || !self.verify.is_empty()
+        self.next < self.ranked.len() || !self.verify.is_empty()
     }
 
     /// How doubtful it is that the next move will be needed, in levels of the pool.
@@ -189,7 +190,7 @@ impl Frame {
     ///
     /// Logistic regressions over moves that were searched one at a time in positions of games (docs/2-search.md).
     pub(super) fn doubt_by(&self, place: usize, value: Option<Value>, before: Option<bool>) -> f32 {
-        let Some(score) = self.order.get(place).map(|ranked| ranked.score()) else { return 0.0 };
+        let Some(score) = self.ranked.get(place).map(|ranked| ranked.score()) else { return 0.0 };
         let above = value.map_or(0.0, |value| (value - self.separator) as f32 / 100.0).clamp(-5.0, 5.0);
         let first = f32::from(u8::from(place == 0));
         let logit = match (score, self.depth) {
@@ -227,7 +228,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Bytes that one frame takes, edges and links included, for a usual number of moves.
+    /// Bytes that one frame takes, moves and links included, for a usual number of moves.
     pub(super) const TYPICAL_BYTES: usize =
         size_of::<Frame>() + 40 * (size_of::<Ranked>() + size_of::<Move>()) + 6 * size_of::<FrameRef>();
 
@@ -295,7 +296,7 @@ impl Frames {
                 upper: -INFINITY,
                 best: NO_MOVE,
                 hopeful: NO_MOVE,
-                order: Vec::new(),
+                ranked: Vec::new(),
                 costs: Costs::default(),
                 next: 0,
                 doubt: 0.0,
@@ -347,7 +348,7 @@ impl Frames {
         frame.life = frame.life.wrapping_add(1);
         frame.ticket = frame.ticket.wrapping_add(1);
         frame.legal.clear();
-        frame.order.clear();
+        frame.ranked.clear();
         frame.verify.clear();
         frame.children.clear();
         frame.parents.clear();
@@ -365,7 +366,7 @@ mod tests {
         let reference = frames.add(Position::default(), false, 0, 32, 0, 1);
         let frame = frames.get_mut(reference).unwrap();
         // Chances of 60 %, 30 % and 5 %.
-        frame.order =
+        frame.ranked =
             (0..).zip([-51, -120, -300]).map(|(index, score)| Ranked::new(index, score, false)).collect();
         assert_eq!(frame.doubt_level(), 0, "the first move is needed");
         let doubts = [-500, 0, 300].map(|value| frame.doubt_by(0, Some(value), None));
@@ -403,7 +404,7 @@ mod tests {
         let doubts = [(0, false), (0, true), (16, false)].map(|(depth, check)| {
             let reference = frames.add(position.clone(), check, 0, depth, 0, 1);
             let frame = frames.get_mut(reference).unwrap();
-            frame.order = vec![Ranked::new(0, FORCING, false)];
+            frame.ranked = vec![Ranked::new(0, FORCING, false)];
             frame.doubt_by(0, Some(-100), None)
         });
         assert!(doubts[1] > doubts[0] && doubts[0] > doubts[2] && doubts[2] > 0.0, "{doubts:?}");

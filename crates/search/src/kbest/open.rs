@@ -53,14 +53,15 @@ fn wish(
 }
 
 /// Passes over the next moves that are to be skipped and give no check, all at once, since they are most of a position's. Not over
-/// the last: what becomes of it may close the frame. Nor where a reply may draw by repetition.
+/// the last: what becomes of it may close the frame. Nor where a reply may draw by repetition. The frame's lower bound and best move
+/// stay, since a move that misses the separator says nothing of them, and so does its level: nothing new is open.
 fn pass_over(rules: &Selectivity, frame: &mut Frame, value: Option<Value>, scores: MoveScores) {
     if frame.ply <= 1 {
         return;
     }
     let (mut next, mut upper, mut hopeful) = (frame.next, frame.upper, frame.hopeful);
     let mut checks = None;
-    while next + 1 < frame.order.len()
+    while next + 1 < frame.ranked.len()
         && let Some(edge) = frame.edge(next)
         && wish(rules, frame, (next, edge), value, scores) == Wish::Skip
         && !checks.get_or_insert_with(|| Checks::of(&frame.position)).gives(edge.mv)
@@ -99,21 +100,21 @@ impl Searcher {
         let is_root = frame.ply == 0;
         let first = memory.best_move(frame.key);
         frame.costs = Costs::at(frame.ply.into(), frame.depth == 0, self.opponent_errors, scores);
-        frame.order.clear();
+        frame.ranked.clear();
         frame
-            .order
+            .ranked
             .extend((0_u8..).zip(scores).map(|(index, &score)| Ranked::new(index, score, index == first)));
         if is_root && !root.complete {
-            frame.order.retain(|ranked| root.moves.iter().any(|&(_, allowed)| allowed == ranked.index()));
+            frame.ranked.retain(|ranked| root.moves.iter().any(|&(_, allowed)| allowed == ranked.index()));
         }
-        frame.order.sort_unstable();
+        frame.ranked.sort_unstable();
         if !is_root
             && let Some(place) = self.known_cutoff(reference, memory)
             && let Some(frame) = self.frames.get_mut(reference)
         {
-            frame.order[..=place].rotate_right(1);
+            frame.ranked[..=place].rotate_right(1);
         }
-        self.open_moves(reference);
+        self.into_pool(reference);
     }
 
     /// The place of the first of the moves in front whose position is known to make this one reach its separator.
@@ -137,8 +138,8 @@ impl Searcher {
         Some(1 + others.zip(keys).position(|(edge, key)| reaches(&edge, key))?)
     }
 
-    /// The frame's moves are in order: it goes into the pool.
-    pub(super) fn open_moves(&mut self, reference: FrameRef) {
+    /// A frame whose moves are in order waits for its turn.
+    pub(super) fn into_pool(&mut self, reference: FrameRef) {
         let Some(frame) = self.frames.get_mut(reference) else { return };
         frame.state = State::Open;
         let extra = match self.order {
@@ -222,7 +223,7 @@ impl Searcher {
                 let at = if full { 0 } else { frame.children.len() };
                 frame.children.insert(at, child);
                 frame.doubt += doubt;
-                let step = match frame.order.get(frame.next).map(|next| next.score()) {
+                let step = match frame.ranked.get(frame.next).map(|next| next.score()) {
                     Some(_) if self.order == Order::Decisiveness => self.pool.indecision(frame),
                     Some(FORCING) => frame.doubt_level(),
                     Some(next) => match self.move_scores {
@@ -425,8 +426,8 @@ impl Searcher {
             add_checks(&frame.position, frame.legal(), &mut self.forcing);
         }
         let (rules, tables) = (self.selectivity, self.tables.as_deref());
-        let mut order = std::mem::take(&mut frame.order);
-        order.clear();
+        let mut ranked = std::mem::take(&mut frame.ranked);
+        ranked.clear();
         for &index in &self.forcing {
             let mv = frame.legal()[usize::from(index)];
             let is_capture = mv.is_capture() || mv.is_promotion();
@@ -445,11 +446,11 @@ impl Searcher {
                     continue;
                 }
             }
-            order.push(Ranked::new(index, FORCING, false));
+            ranked.push(Ranked::new(index, FORCING, false));
         }
-        frame.order = order;
-        let (bounds, is_settled) = ((frame.lower, frame.upper), frame.order.is_empty());
-        self.open_moves(reference);
+        frame.ranked = ranked;
+        let (bounds, is_settled) = ((frame.lower, frame.upper), frame.ranked.is_empty());
+        self.into_pool(reference);
         is_settled.then_some(bounds)
     }
 
@@ -480,7 +481,7 @@ mod tests {
         let check = legal.iter().position(|&mv| position.gives_check(mv)).unwrap();
         let mut frames = Frames::default();
         let mut passed = |ply, scores: &[i16], from| {
-            let reference = frames.add(position.clone(), false, 0, PLY, 0, ply);
+            let reference = frames.add(position.clone(), false, 0, 3 * PLY, 0, ply);
             let frame = frames.get_mut(reference).unwrap();
             frame.find_legal();
             // The check comes sixth.
@@ -488,7 +489,7 @@ mod tests {
             let mut order: Vec<usize> = others.collect();
             order.insert(5, check);
             let score = |place: usize| scores[place.min(scores.len() - 1)];
-            frame.order = order
+            frame.ranked = order
                 .iter()
                 .enumerate()
                 .map(|(place, &index)| Ranked::new(index as u8, score(place), false))
@@ -505,7 +506,7 @@ mod tests {
             "the check is searched; what was passed misses the separator"
         );
         assert_eq!(passed(2, &unlikely, 6), (legal.len() - 1, -1, true));
-        assert_eq!(passed(2, &[-50], 3), (3, -INFINITY, false), "likely moves are searched");
+        assert_eq!(passed(2, &[-50], 3), (3, -INFINITY, false), "likely moves are searched, if less deeply");
         assert_eq!(passed(1, &unlikely, 3), (3, -INFINITY, false), "a reply may draw by repetition");
     }
 }

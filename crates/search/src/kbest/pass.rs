@@ -386,7 +386,7 @@ impl Searcher {
             let (at_least, at_most) = (from_child_less(upper, cost), from_child_less(lower, cost));
             if reduced && at_least >= frame.separator && at_least <= MATE_BOUND {
                 // Better than a late move should be: look again at full depth.
-                let place = frame.order.iter().position(|ranked| ranked.index() == edge);
+                let place = frame.ranked.iter().position(|ranked| ranked.index() == edge);
                 frame.verify.extend(place.and_then(|place| u8::try_from(place).ok()));
                 self.enqueue(reference, 0);
                 continue;

@@ -91,9 +91,9 @@ impl Pool {
     /// How little the next move of a frame stands out from the mean of its position: the level under
     /// [`Order::Decisiveness`].
     pub(super) fn indecision(&self, frame: &Frame) -> u8 {
-        let Some(next) = frame.order.get(frame.next) else { return 0 };
-        let scores = frame.order.iter().map(|ranked| f32::from(ranked.score()));
-        let mean = scores.sum::<f32>() / frame.order.len() as f32;
+        let Some(next) = frame.ranked.get(frame.next) else { return 0 };
+        let scores = frame.ranked.iter().map(|ranked| f32::from(ranked.score()));
+        let mean = scores.sum::<f32>() / frame.ranked.len() as f32;
         let outstanding = (f32::from(next.score()) - mean).abs();
         let bin = self.boundaries.partition_point(|&boundary| boundary < outstanding);
         ((self.boundaries.len() - bin) * (FINE * LEVELS - 1) / self.boundaries.len().max(1)) as u8
