@@ -200,7 +200,7 @@ mod tests {
             let frame = searcher.frames.get_mut(child).unwrap();
             frame.find_legal();
             frame.ranked.push(Ranked::new(0, 0, false));
-            searcher.into_pool(child);
+            searcher.line_up(child);
             child
         };
         let first = open(&[(top, 1.0)]);

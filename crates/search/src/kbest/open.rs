@@ -114,7 +114,7 @@ impl Searcher {
         {
             frame.ranked[..=place].rotate_right(1);
         }
-        self.into_pool(reference);
+        self.line_up(reference);
     }
 
     /// The place of the first of the moves in front whose position is known to make this one reach its separator.
@@ -139,7 +139,7 @@ impl Searcher {
     }
 
     /// A frame whose moves are in order waits for its turn.
-    pub(super) fn into_pool(&mut self, reference: FrameRef) {
+    pub(super) fn line_up(&mut self, reference: FrameRef) {
         let Some(frame) = self.frames.get_mut(reference) else { return };
         frame.state = State::Open;
         let extra = match self.order {
@@ -450,7 +450,7 @@ impl Searcher {
         }
         frame.ranked = ranked;
         let (bounds, is_settled) = ((frame.lower, frame.upper), frame.ranked.is_empty());
-        self.into_pool(reference);
+        self.line_up(reference);
         is_settled.then_some(bounds)
     }
 
