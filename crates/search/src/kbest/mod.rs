@@ -214,12 +214,14 @@ impl KBest {
                 break; // Declining every capture is best.
             }
             let moves = position.legal_moves();
-            let mut places: Vec<u8> = (0..).zip(&moves).map(|(place, _)| place).collect();
-            let scores = if leaf { None } else { self.memory.scores(position.key(), moves.len()) };
-            let scores = scores.unwrap_or_default();
+            let (mut places, mut scores) = (Vec::new(), None);
             if leaf {
                 forcing_among(&position, position.is_check(), &moves, &mut places);
+            } else {
+                places.extend((0_u8..).zip(&moves).map(|(place, _)| place));
+                scores = self.memory.scores(position.key(), moves.len());
             }
+            let scores = scores.unwrap_or_default();
             let costs = Costs::at(line.len(), leaf, self.searcher.opponent_errors, scores);
             let cost = |index: usize| scores.get(index).map_or(0, |&score| costs.of(score).into());
             let named = Some(bounds.best).filter(|best| places.contains(best));

@@ -32,11 +32,13 @@ enum Wish {
     Skip,
 }
 
-/// What is to be done with the move at this place of the frame's order; `value` is the position's own, if known.
+/// What is to be done with the move at this place of the frame's order, unless it gives check; `value` is the position's own, if
+/// known.
 fn wish(
     rules: &Selectivity,
     frame: &Frame,
-    (place, edge): (usize, Edge),
+    place: usize,
+    edge: Edge,
     value: Option<Value>,
     scores: MoveScores,
 ) -> Wish {
@@ -52,20 +54,21 @@ fn wish(
     }
 }
 
-/// Passes over the next moves that are to be skipped and give no check, all at once, since they are most of a position's. Not over
-/// the last: what becomes of it may close the frame. Nor where a reply may draw by repetition. The frame's lower bound and best move
-/// stay, since a move that misses the separator says nothing of them, and so does its level: nothing new is open.
-fn pass_over(rules: &Selectivity, frame: &mut Frame, value: Option<Value>, scores: MoveScores) {
-    if frame.ply <= 1 {
-        return;
-    }
+/// What is to be done with the frame's next move. Moves that are to be skipped are most of a position's, so they are passed over at
+/// once. Not the last: what becomes of it may close the frame. Nor where a reply may draw by repetition. The frame's lower bound and
+/// best move stay, since a move that misses the separator says nothing of them, and so does its level: nothing new is open.
+fn next_wish(rules: &Selectivity, frame: &mut Frame, value: Option<Value>, scores: MoveScores) -> Wish {
     let (mut next, mut upper, mut hopeful) = (frame.next, frame.upper, frame.hopeful);
     let mut checks = None;
-    while next + 1 < frame.ranked.len()
-        && let Some(edge) = frame.edge(next)
-        && wish(rules, frame, (next, edge), value, scores) == Wish::Skip
-        && !checks.get_or_insert_with(|| Checks::of(&frame.position)).gives(edge.mv)
-    {
+    let mut found = Wish::Full;
+    while let Some(edge) = frame.edge(next) {
+        found = wish(rules, frame, next, edge, value, scores);
+        if found != Wish::Full && checks.get_or_insert_with(|| Checks::of(&frame.position)).gives(edge.mv) {
+            found = Wish::Full;
+        }
+        if found != Wish::Skip || frame.ply <= 1 || next + 1 == frame.ranked.len() {
+            break;
+        }
         let cost = edge.cost.into();
         let at_most = from_child_less(child_separator_less(frame.separator, cost), cost);
         if at_most > upper || hopeful == NO_MOVE {
@@ -74,6 +77,7 @@ fn pass_over(rules: &Selectivity, frame: &mut Frame, value: Option<Value>, score
         next += 1;
     }
     (frame.next, frame.upper, frame.hopeful) = (next, upper, hopeful);
+    found
 }
 
 /// What became of a move that was opened.
@@ -175,22 +179,19 @@ impl Searcher {
         let level = frame.ticket_level;
         frame.ticket_level = u8::MAX;
         let value = memory.value(frame.position.key());
-        if frame.verify.is_empty() {
-            pass_over(&self.selectivity, frame, value, self.move_scores);
-        }
-        let (place, full) = match frame.verify.pop() {
-            Some(place) => (usize::from(place), true),
-            None => (frame.next, false),
+        let verified = frame.verify.pop();
+        let full = verified.is_some();
+        let (place, wish) = match verified {
+            Some(place) => (usize::from(place), Wish::Full),
+            None => {
+                let wish = next_wish(&self.selectivity, frame, value, self.move_scores);
+                (frame.next, wish)
+            }
         };
         let Some(edge) = frame.edge(place) else { return true };
         if !full {
             frame.next += 1;
         }
-        let wish = if full {
-            Wish::Full
-        } else {
-            wish(&self.selectivity, frame, (place, edge), value, self.move_scores)
-        };
         let (opened, reduced) = self.open_move(root, reference, edge, wish, level, memory);
         match opened {
             Opened::Known(lower, upper) => {
@@ -263,9 +264,6 @@ impl Searcher {
     ) -> (Opened, bool) {
         let Some(frame) = self.frames.get(parent) else { return (Opened::Known(-INFINITY, INFINITY), false) };
         let separator = child_separator_less(frame.separator, edge.cost.into());
-        if wish != Wish::Full && frame.position.gives_check(edge.mv) {
-            wish = Wish::Full;
-        }
         // However unlikely a reply is, the game is drawn if it is the third time; further down that is seen in time.
         let may_draw = frame.ply == 1;
         if wish == Wish::Skip && !may_draw {
@@ -426,8 +424,7 @@ impl Searcher {
             add_checks(&frame.position, frame.legal(), &mut self.forcing);
         }
         let (rules, tables) = (self.selectivity, self.tables.as_deref());
-        let mut ranked = std::mem::take(&mut frame.ranked);
-        ranked.clear();
+        frame.ranked.clear();
         for &index in &self.forcing {
             let mv = frame.legal()[usize::from(index)];
             let is_capture = mv.is_capture() || mv.is_promotion();
@@ -446,9 +443,8 @@ impl Searcher {
                     continue;
                 }
             }
-            ranked.push(Ranked::new(index, FORCING, false));
+            frame.ranked.push(Ranked::new(index, FORCING, false));
         }
-        frame.ranked = ranked;
         let (bounds, is_settled) = ((frame.lower, frame.upper), frame.ranked.is_empty());
         self.line_up(reference);
         is_settled.then_some(bounds)
@@ -495,18 +491,23 @@ mod tests {
                 .map(|(place, &index)| Ranked::new(index as u8, score(place), false))
                 .collect();
             frame.next = from;
-            pass_over(&Selectivity::default(), frame, Some(0), MoveScores::Policy);
-            (frame.next, frame.upper, frame.hopeful == order[from] as u8)
+            let wish = next_wish(&Selectivity::default(), frame, Some(0), MoveScores::Policy);
+            (wish, frame.next, frame.upper, frame.hopeful == order[from] as u8)
         };
         let unlikely = [-50, -50, -50, -900];
-        assert_eq!(passed(2, &unlikely, 0), (0, -INFINITY, false), "the first are searched");
+        assert_eq!(passed(2, &unlikely, 0), (Wish::Full, 0, -INFINITY, false), "the first are searched");
+        let before_the_check = (Wish::Full, 5, -1, true);
+        assert_eq!(passed(2, &unlikely, 3), before_the_check, "what was passed misses the separator");
+        assert_eq!(passed(2, &unlikely, 6), (Wish::Skip, legal.len() - 1, -1, true));
         assert_eq!(
-            passed(2, &unlikely, 3),
-            (5, -1, true),
-            "the check is searched; what was passed misses the separator"
+            passed(2, &[-50], 3),
+            (Wish::Reduced(1), 3, -INFINITY, false),
+            "likely moves are searched"
         );
-        assert_eq!(passed(2, &unlikely, 6), (legal.len() - 1, -1, true));
-        assert_eq!(passed(2, &[-50], 3), (3, -INFINITY, false), "likely moves are searched, if less deeply");
-        assert_eq!(passed(1, &unlikely, 3), (3, -INFINITY, false), "a reply may draw by repetition");
+        assert_eq!(
+            passed(1, &unlikely, 3),
+            (Wish::Skip, 3, -INFINITY, false),
+            "a reply may draw by repetition"
+        );
     }
 }
