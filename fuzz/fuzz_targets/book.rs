@@ -15,7 +15,8 @@ const FENS: [&str; 4] = [
     "4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1",
 ];
 
-// The first byte chooses the position. Half of the inputs are given its key, or no entry would ever be for it.
+// The first byte chooses the position. Half of the inputs are given its key, or no entry would ever
+// be for it.
 fuzz_target!(|data: &[u8]| {
     let Some((&kind, rest)) = data.split_first() else { return };
     let fen = FENS[usize::from(kind >> 1) % FENS.len()];

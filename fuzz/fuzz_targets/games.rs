@@ -7,7 +7,8 @@ use std::ops::ControlFlow;
 use data::{Record, read_file};
 use libfuzzer_sys::fuzz_target;
 
-// The first byte chooses the extension; with none the content decides. Compressed content is seen through.
+// The first byte chooses the extension; with none the content decides. Compressed content is seen
+// through.
 fuzz_target!(|data: &[u8]| {
     let Some((&kind, text)) = data.split_first() else { return };
     let name = ["a.pgn", "a.jsonl", "a.epd", "a"][usize::from(kind % 4)];

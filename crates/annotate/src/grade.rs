@@ -105,8 +105,8 @@ pub struct Grade {
     pub moves: usize,
 }
 
-/// White's grade and Black's, from White's score of each position (the start first); as far as there are scores without
-/// a gap. Nothing for a player without a graded move.
+/// White's grade and Black's, from White's score of each position (the start first); as far as
+/// there are scores without a gap. Nothing for a player without a graded move.
 #[must_use]
 pub fn grades(game: &Game, scores: &[Option<Score>]) -> [Option<Grade>; 2] {
     let first = scores.iter().position(Option::is_some).unwrap_or(0);
@@ -121,14 +121,19 @@ pub fn grades(game: &Game, scores: &[Option<Score>]) -> [Option<Grade>; 2] {
         if moves.is_empty() {
             return None;
         }
-        let accuracies: Vec<f64> =
-            moves.iter().map(|&ply| move_accuracy(loss(known[ply], known[ply + 1], white))).collect();
+        let accuracies: Vec<f64> = moves
+            .iter()
+            .map(|&ply| move_accuracy(loss(known[ply], known[ply + 1], white)))
+            .collect();
         let weight = |place: usize| weights[moves[place]];
         let total: f64 = (0..moves.len()).map(weight).sum();
-        let weighted =
-            accuracies.iter().enumerate().map(|(place, accuracy)| weight(place) * accuracy).sum::<f64>();
-        let harmonic =
-            moves.len() as f64 / accuracies.iter().map(|accuracy| 1.0 / accuracy.max(1.0)).sum::<f64>();
+        let weighted = accuracies
+            .iter()
+            .enumerate()
+            .map(|(place, accuracy)| weight(place) * accuracy)
+            .sum::<f64>();
+        let harmonic = moves.len() as f64
+            / accuracies.iter().map(|accuracy| 1.0 / accuracy.max(1.0)).sum::<f64>();
         let lost = |ply: usize| {
             let gain = centipawns(known[ply + 1]) - centipawns(known[ply]);
             f64::from((if white { -gain } else { gain }).max(0))
@@ -199,7 +204,10 @@ mod tests {
         let level = grades(&game(30), &centipawns(&[20; 31]));
         for grade in level {
             let grade = grade.unwrap();
-            assert!(grade.accuracy > 99.9 && grade.average_loss == 0.0 && grade.moves == 15, "{grade:?}");
+            assert!(
+                grade.accuracy > 99.9 && grade.average_loss == 0.0 && grade.moves == 15,
+                "{grade:?}"
+            );
         }
         let mut values = [0; 31];
         values[8..].fill(500); // Black's fourth move.

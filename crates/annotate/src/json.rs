@@ -9,8 +9,11 @@ use crate::{Line, Review, grade::grades};
 /// One line of text, with its end.
 pub(crate) fn json_line(review: &Review, number: u64) -> String {
     let source = &review.source;
-    let tags: Map<String, Value> =
-        source.tags.iter().map(|(name, value)| (name.clone(), Value::from(value.clone()))).collect();
+    let tags: Map<String, Value> = source
+        .tags
+        .iter()
+        .map(|(name, value)| (name.clone(), Value::from(value.clone())))
+        .collect();
     let mut position = source.game.start().clone();
     let mut positions = Vec::new();
     for ply in 0..=source.game.moves().len() {

@@ -1,4 +1,5 @@
-//! A review as PGN: `[%eval]` as Lichess writes it, glyphs at bad moves, and what would have been better.
+//! A review as PGN: `[%eval]` as Lichess writes it, glyphs at bad moves, and what would have been
+//! better.
 
 use board::{Color, Position};
 use games::{PgnText, white_score};
@@ -10,11 +11,17 @@ use crate::{Review, grade::grades};
 const LINE: usize = 12;
 
 /// Tags that a review writes itself.
-const OWN_TAGS: [&str; 6] =
-    ["Result", "Annotator", "WhiteAccuracy", "BlackAccuracy", "WhiteAverageLoss", "BlackAverageLoss"];
+const OWN_TAGS: [&str; 6] = [
+    "Result",
+    "Annotator",
+    "WhiteAccuracy",
+    "BlackAccuracy",
+    "WhiteAverageLoss",
+    "BlackAverageLoss",
+];
 
-/// The game with everything found. Bad moves that lost at least `threshold` percent of winning chances get a comment and
-/// the better lines.
+/// The game with everything found. Bad moves that lost at least `threshold` percent of winning
+/// chances get a comment and the better lines.
 pub(crate) fn pgn(review: &Review, annotator: &str, threshold: f64) -> String {
     let source = &review.source;
     let winner = match source.tag("Result") {
@@ -31,7 +38,9 @@ pub(crate) fn pgn(review: &Review, annotator: &str, threshold: f64) -> String {
         .collect();
     tags.push(("Annotator", annotator.to_owned()));
     let names = [("WhiteAccuracy", "WhiteAverageLoss"), ("BlackAccuracy", "BlackAverageLoss")];
-    for ((accuracy, average_loss), grade) in names.into_iter().zip(grades(&source.game, &review.scores)) {
+    for ((accuracy, average_loss), grade) in
+        names.into_iter().zip(grades(&source.game, &review.scores))
+    {
         if let Some(grade) = grade {
             tags.push((accuracy, format!("{:.1}", grade.accuracy)));
             tags.push((average_loss, format!("{:.0}", grade.average_loss)));
@@ -71,7 +80,8 @@ pub(crate) fn pgn(review: &Review, annotator: &str, threshold: f64) -> String {
 /// `(0.31 → -1.20) Mistake. Nf3 was best.`
 fn verdict(review: &Review, ply: usize, position: &Position, name: &str) -> String {
     let score = |ply: usize| review.scores[ply].map_or_else(|| "?".to_owned(), white);
-    let best = review.looks[ply].as_ref().map(|look| board::to_san(position, look.lines[0].moves[0]));
+    let best =
+        review.looks[ply].as_ref().map(|look| board::to_san(position, look.lines[0].moves[0]));
     format!("({} → {}) {name}. {} was best.", score(ply), score(ply + 1), best.unwrap_or_default())
 }
 
@@ -89,7 +99,8 @@ fn without_verdict(comment: &str) -> Option<String> {
     let verdict = || {
         let arrow = comment.find(" \u{2192} ")?;
         // The brackets around the arrow: there may be others before, and another best move.
-        let from = comment[..arrow].rfind('(').filter(|&from| !comment[from..arrow].contains(')'))?;
+        let from =
+            comment[..arrow].rfind('(').filter(|&from| !comment[from..arrow].contains(')'))?;
         let to = arrow + comment[arrow..].find(END)? + END.len();
         Some(format!("{}{}", &comment[..from], &comment[to..]))
     };

@@ -1,4 +1,5 @@
-//! A summary as one HTML file that needs nothing else: players, accuracies, and each game's course as SVG.
+//! A summary as one HTML file that needs nothing else: players, accuracies, and each game's course
+//! as SVG.
 
 use std::fmt::Write as _;
 
@@ -90,7 +91,11 @@ fn histogram(text: &mut String, summary: &Summary) {
         );
         if count > 0 {
             let y = HEIGHT + 12 - height;
-            let _ = write!(text, "<text x=\"{}\" y=\"{y}\" text-anchor=\"middle\">{count}</text>", x + 16);
+            let _ = write!(
+                text,
+                "<text x=\"{}\" y=\"{y}\" text-anchor=\"middle\">{count}</text>",
+                x + 16
+            );
         }
         if bar % 2 == 0 {
             let _ = write!(text, "<text x=\"{}\" y=\"{}\">{}</text>", x + 2, HEIGHT + 34, bar * 5);
@@ -106,7 +111,8 @@ fn games(text: &mut String, games: &[GameSummary]) {
     );
     for (number, game) in (1..).zip(games.iter().take(DRAWN)) {
         let accuracy = |side: usize| {
-            game.grades[side].map_or_else(|| "–".to_owned(), |grade| format!("{:.1}", grade.accuracy))
+            game.grades[side]
+                .map_or_else(|| "–".to_owned(), |grade| format!("{:.1}", grade.accuracy))
         };
         let marks = |side: usize| game.marks[side].map(|count| count.to_string()).join(" ");
         let _ = write!(

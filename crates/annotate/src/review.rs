@@ -83,8 +83,8 @@ impl Review {
         self.looks.iter().flatten().count() as u64
     }
 
-    /// What the move at `ply` (from 0) lost of its mover's winning chances, in percent; nothing where a score is
-    /// missing. The search's own choice loses nothing.
+    /// What the move at `ply` (from 0) lost of its mover's winning chances, in percent; nothing
+    /// where a score is missing. The search's own choice loses nothing.
     #[must_use]
     pub fn loss(&self, ply: usize) -> Option<f64> {
         let (before, after) = (self.scores[ply]?, self.scores[ply + 1]?);
@@ -100,7 +100,8 @@ impl Review {
     }
 }
 
-/// The game up to a position, as far back as a repetition can reach, so that it stays short however long the game is.
+/// The game up to a position, as far back as a repetition can reach, so that it stays short however
+/// long the game is.
 fn game_at(positions: &[Position], moves: &[Move], ply: usize) -> Game {
     /// Twice the fifty moves of each side, in plies.
     const REACH: usize = 200;

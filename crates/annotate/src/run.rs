@@ -31,8 +31,8 @@ pub struct Analysis {
     pub movetime: Option<Duration>,
     /// Depth of each search, in plies.
     pub depth: Option<u32>,
-    /// Positions that one search has evaluated together; 0: as the search and a single evaluator like it. Batches also
-    /// come from many searches.
+    /// Positions that one search has evaluated together; 0: as the search and a single evaluator
+    /// like it. Batches also come from many searches.
     pub batch: usize,
     /// Memory of one search, in MiB.
     pub hash_mib: usize,
@@ -157,9 +157,10 @@ impl Outputs {
     }
 }
 
-/// Analyses until the files end or `control` stops it; `report` is called at the beginning and after each game written.
-/// Games that are being searched when it is stopped are left out and searched by the next run. `search` gives each of the
-/// jobs its search, over evaluators that they share.
+/// Analyses until the files end or `control` stops it; `report` is called at the beginning and
+/// after each game written. Games that are being searched when it is stopped are left out and
+/// searched by the next run. `search` gives each of the jobs its search, over evaluators that they
+/// share.
 ///
 /// # Errors
 /// Input or output cannot be used, or an evaluation failed.
@@ -231,6 +232,13 @@ struct Annotator<'a> {
 impl Worker<PgnGame, Annotated, AnnotateError> for Annotator<'_> {
     fn work(&mut self, number: u64, game: PgnGame) -> Result<Option<Annotated>, AnnotateError> {
         let Self { settings, search, control } = self;
-        Annotated::of(game, number, search.as_mut(), &settings.analysis, settings.json.is_some(), control)
+        Annotated::of(
+            game,
+            number,
+            search.as_mut(),
+            &settings.analysis,
+            settings.json.is_some(),
+            control,
+        )
     }
 }

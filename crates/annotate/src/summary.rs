@@ -1,5 +1,5 @@
-//! What a file of analysed games says of its players, read from the file itself: so it does not matter in how many runs
-//! it was made.
+//! What a file of analysed games says of its players, read from the file itself: so it does not
+//! matter in how many runs it was made.
 
 use std::{collections::BTreeMap, io};
 
@@ -64,7 +64,8 @@ impl Summary {
     fn add(&mut self, found: &PgnGame) {
         let game = GameSummary::of(found);
         self.positions += found.evaluations.len();
-        for ((name, grade), marks) in [&game.white, &game.black].into_iter().zip(game.grades).zip(game.marks)
+        for ((name, grade), marks) in
+            [&game.white, &game.black].into_iter().zip(game.grades).zip(game.marks)
         {
             let Some(grade) = grade else { continue };
             let player = self.players.entry(name.clone()).or_default();
@@ -87,7 +88,9 @@ impl GameSummary {
         for &(ply, score) in &found.evaluations {
             scores[ply] = Some(score);
         }
-        if let Some(end) = found.game.end().filter(|_| found.game.position().legal_moves().is_empty()) {
+        if let Some(end) =
+            found.game.end().filter(|_| found.game.position().legal_moves().is_empty())
+        {
             scores[plies] = Some(score_of_end(end));
         }
         let mut marks = [[0; 3]; 2];

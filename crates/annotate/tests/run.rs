@@ -74,7 +74,8 @@ fn the_output_depends_neither_on_jobs_nor_on_interruptions() {
     let json = interrupted.json.clone().unwrap();
     let progress = json.with_extension("jsonl.progress");
     let text = fs::read_to_string(&json).unwrap();
-    let mut facts: serde_json::Value = serde_json::from_slice(&fs::read(&progress).unwrap()).unwrap();
+    let mut facts: serde_json::Value =
+        serde_json::from_slice(&fs::read(&progress).unwrap()).unwrap();
     facts["games"] = 1.into();
     facts["bytes"] = (text.find('\n').unwrap() + 1).into();
     fs::write(&progress, facts.to_string()).unwrap();
@@ -112,7 +113,9 @@ fn a_whole_file_as_it_is_written() {
 
     let summary = Summary::read(pgn.as_bytes()).unwrap();
     assert_eq!(summary.games.len(), 5);
-    let tag = |name: &str| games::read(pgn.as_bytes()).next().unwrap().unwrap().tag(name).unwrap().to_owned();
+    let tag = |name: &str| {
+        games::read(pgn.as_bytes()).next().unwrap().unwrap().tag(name).unwrap().to_owned()
+    };
     let [white, black] = summary.games[0].grades.map(Option::unwrap);
     assert_eq!((white.moves, black.moves), (4, 3));
     assert_eq!(format!("{:.1}", white.accuracy), tag("WhiteAccuracy"));

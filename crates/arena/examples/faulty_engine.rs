@@ -1,5 +1,5 @@
-//! A UCI engine that plays the first legal move and, on its third move of a process, does what its argument says: the
-//! opponent of the tests of matches.
+//! A UCI engine that plays the first legal move and, on its third move of a process, does what its
+//! argument says: the opponent of the tests of matches.
 
 use std::{
     io::{self, BufRead, Write},
@@ -27,7 +27,10 @@ fn main() -> io::Result<()> {
                 }
                 let position = game.position();
                 let best = position.legal_moves().first().map(|&mv| board::to_uci(position, mv));
-                say(&format!("info depth 1 score cp 0\nbestmove {}", best.as_deref().unwrap_or("0000")))?;
+                say(&format!(
+                    "info depth 1 score cp 0\nbestmove {}",
+                    best.as_deref().unwrap_or("0000")
+                ))?;
             }
             Some("quit") => break,
             _ => {}

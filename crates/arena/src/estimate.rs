@@ -1,8 +1,9 @@
 //! What a number of games says about a difference in strength.
 //!
-//! The formulas are those of [fastchess](https://github.com/Disservin/fastchess) (`elo_pentanomial.cpp`): the mean
-//! score of pairs of games from one opening with colours changed, its standard error from how much pairs vary, and both
-//! through the logistic curve. Pairs vary less than their games, as the luck of the opening cancels.
+//! The formulas are those of [fastchess](https://github.com/Disservin/fastchess)
+//! (`elo_pentanomial.cpp`): the mean score of pairs of games from one opening with colours changed,
+//! its standard error from how much pairs vary, and both through the logistic curve. Pairs vary
+//! less than their games, as the luck of the opening cancels.
 
 use std::fmt;
 
@@ -45,8 +46,8 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Pairs of games by their half points, 0 to 4: two losses; a loss and a draw; two draws or a win and a loss; a win and
-/// a draw; two wins.
+/// Pairs of games by their half points, 0 to 4: two losses; a loss and a draw; two draws or a win
+/// and a loss; a win and a draw; two wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pentanomial(pub [u32; 5]);
 
@@ -97,8 +98,8 @@ pub struct Estimate {
     pub high: f64,
     /// Likelihood of superiority, 0 to 1.
     pub superiority: f64,
-    /// Normalised Elo (the difference in units of a game's standard deviation) and half of its 95 % interval; `None`
-    /// where no results differ.
+    /// Normalised Elo (the difference in units of a game's standard deviation) and half of its 95 %
+    /// interval; `None` where no results differ.
     pub normalized: Option<(f64, f64)>,
 }
 
@@ -151,11 +152,13 @@ impl Estimate {
         let squares: f64 =
             units.iter().map(|unit| (points(unit) - f64::from(unit.games) * score).powi(2)).sum();
         let error = squares.sqrt() / games;
-        // Where all scores are equal the variance says nothing; the rule of three bounds the unseen (95 %).
+        // Where all scores are equal the variance says nothing; the rule of three bounds the unseen
+        // (95 %).
         let reach = if error == 0.0 { 3.0 / units.len() as f64 } else { REACH * error };
         let spread = error * games.sqrt();
         let superiority = if error == 0.0 {
-            // All units alike: the chance that a unit is won more often than not, by counting from even odds on.
+            // All units alike: the chance that a unit is won more often than not, by counting from
+            // even odds on.
             let doubt = 0.5_f64.powi(units.len().try_into().unwrap_or(i32::MAX).saturating_add(1));
             if score == 0.5 {
                 0.5
@@ -180,8 +183,8 @@ impl Estimate {
     }
 }
 
-/// Normalised Elo of one standard deviation a game: 800 / ln 10, so that it equals logistic Elo for small differences
-/// without draws.
+/// Normalised Elo of one standard deviation a game: 800 / ln 10, so that it equals logistic Elo for
+/// small differences without draws.
 pub(crate) const NORMALIZED: f64 = 800.0 / std::f64::consts::LN_10;
 
 /// The logistic curve: the Elo difference at an expected score.
@@ -229,8 +232,8 @@ mod tests {
         Tally { wins, draws, losses }
     }
 
-    /// The expected values of fastchess's own tests (`app/tests/elo_test.cpp`), which gives results as wins, losses
-    /// and draws.
+    /// The expected values of fastchess's own tests (`app/tests/elo_test.cpp`), which gives results
+    /// as wins, losses and draws.
     #[test]
     fn games_as_fastchess_counts_them() {
         for (tally, normalized, superiority, score) in [
@@ -281,7 +284,8 @@ mod tests {
 
     #[test]
     fn pairs_vary_less_than_their_games() {
-        let pairs = [Unit { half_points: 2, games: 2 }, Unit { half_points: 3, games: 2 }].repeat(10);
+        let pairs =
+            [Unit { half_points: 2, games: 2 }, Unit { half_points: 3, games: 2 }].repeat(10);
         let estimate = |units: &[Unit]| Estimate::of(units, tally(20, 10, 10)).unwrap();
         let (paired, single) = (estimate(&pairs), estimate(&[]));
         close(paired.score, single.score, 1e-12);

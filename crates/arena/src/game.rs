@@ -39,12 +39,12 @@ impl fmt::Display for TimeControl {
 pub struct Rules {
     /// A game of this many plies after its opening is a draw.
     pub max_plies: usize,
-    /// Both engines see |score| of at least this many centipawns, with the same sign, for `win_plies` plies in a
-    /// row: won. 0: never.
+    /// Both engines see |score| of at least this many centipawns, with the same sign, for
+    /// `win_plies` plies in a row: won. 0: never.
     pub win_centipawns: i32,
     pub win_plies: usize,
-    /// Both engines see |score| of at most this for `draw_plies` plies in a row, from `draw_from_ply` on: drawn.
-    /// Negative: never.
+    /// Both engines see |score| of at most this for `draw_plies` plies in a row, from
+    /// `draw_from_ply` on: drawn. Negative: never.
     pub draw_centipawns: i32,
     pub draw_plies: usize,
     pub draw_from_ply: usize,
@@ -139,9 +139,9 @@ impl From<ClientError> for Fault {
             ClientError::IllegalMove { .. } => Self::IllegalMove(text),
             ClientError::ClosedOutput { .. } => Self::ClosedOutput(text),
             ClientError::Flooded { .. } => Self::Flood(text),
-            ClientError::Crashed { .. } | ClientError::Spawn { .. } | ClientError::NoOption { .. } => {
-                Self::Crash(text)
-            }
+            ClientError::Crashed { .. }
+            | ClientError::Spawn { .. }
+            | ClientError::NoOption { .. } => Self::Crash(text),
         }
     }
 }
@@ -183,8 +183,8 @@ pub struct PlayedGame {
     pub ending: Ending,
 }
 
-/// Plays a game from the end of `opening` between White and Black, each with its time control. `None` when `stop` was
-/// set before the end.
+/// Plays a game from the end of `opening` between White and Black, each with its time control.
+/// `None` when `stop` was set before the end.
 pub fn play_game(
     players: [&mut dyn Player; 2],
     opening: &Game,
@@ -232,7 +232,11 @@ pub fn play_game(
         let Some(best) = thought.best else {
             break fault(Fault::IllegalMove("no move in a position with moves".to_owned()));
         };
-        notes.push(MoveNote { score: thought.score, depth: thought.depth, elapsed: thought.elapsed });
+        notes.push(MoveNote {
+            score: thought.score,
+            depth: thought.depth,
+            elapsed: thought.elapsed,
+        });
         game.play(best);
     };
     Some(PlayedGame { game, book_plies, notes, winner, ending })
@@ -253,7 +257,8 @@ impl Clocks {
         Self { controls, remaining }
     }
 
-    /// What the side to move is asked; it is shown the opponent's clock as its own where the opponent has none.
+    /// What the side to move is asked; it is shown the opponent's clock as its own where the
+    /// opponent has none.
     fn task(&self, turn: Color) -> Task {
         let clock = |side: Color| match self.controls[index(side)] {
             TimeControl::Clock { increment, .. } => Some((self.remaining[index(side)], increment)),
@@ -281,7 +286,8 @@ impl Clocks {
         }
     }
 
-    /// Takes a move's time off the clock; `Some(excess)` when it was more than allowed and forgiven.
+    /// Takes a move's time off the clock; `Some(excess)` when it was more than allowed and
+    /// forgiven.
     fn spend(&mut self, side: Color, elapsed: Duration, margin: Duration) -> Option<Duration> {
         let allowed = self.allowed(side)?;
         if elapsed > allowed + margin {
@@ -298,8 +304,14 @@ fn index(side: Color) -> usize {
     usize::from(side.is_black())
 }
 
-/// The winner (`Some(None)`: a draw) where both engines have agreed for long enough. `turn` is to move.
-fn adjudicate(notes: &[MoveNote], plies: usize, turn: Color, rules: &Rules) -> Option<Option<Color>> {
+/// The winner (`Some(None)`: a draw) where both engines have agreed for long enough. `turn` is to
+/// move.
+fn adjudicate(
+    notes: &[MoveNote],
+    plies: usize,
+    turn: Color,
+    rules: &Rules,
+) -> Option<Option<Color>> {
     let value = |note: &MoveNote| match note.score? {
         // Whatever an engine writes, it has a negative.
         Score::Centipawns(value) => Some(value.max(-i32::MAX)),
@@ -376,7 +388,11 @@ mod tests {
         let mut clocks = Clocks::new([control; 2]);
         assert_eq!(clocks.spend(Color::White, second / 2, Duration::ZERO), None);
         assert_eq!(clocks.remaining, [second / 2 + second / 10, second]);
-        assert_eq!(clocks.spend(Color::Black, second + second / 100, second / 50), None, "forgiven");
+        assert_eq!(
+            clocks.spend(Color::Black, second + second / 100, second / 50),
+            None,
+            "forgiven"
+        );
         assert_eq!(clocks.remaining[1], second / 10);
         assert_eq!(clocks.spend(Color::Black, second, second / 50), Some(second - second / 10));
     }

@@ -1,5 +1,6 @@
-//! The folder of a match, from which it goes on after any interruption: `match.json` says which match it is,
-//! `games.jsonl` holds each finished game as one line, written at once; `games.pgn` is made from it.
+//! The folder of a match, from which it goes on after any interruption: `match.json` says which
+//! match it is, `games.jsonl` holds each finished game as one line, written at once; `games.pgn` is
+//! made from it.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -44,8 +45,8 @@ struct Head {
 const FORMAT: u32 = 1;
 
 impl Journal {
-    /// Begins a folder, or goes on with one of the same settings; with the games that it holds. A line that a crash has
-    /// cut off is removed.
+    /// Begins a folder, or goes on with one of the same settings; with the games that it holds. A
+    /// line that a crash has cut off is removed.
     ///
     /// # Errors
     /// The folder cannot be written, belongs to another match, or is in use.
@@ -56,8 +57,9 @@ impl Journal {
         };
         std::fs::create_dir_all(folder).map_err(failed(folder))?;
         let path = folder.join("games.jsonl");
-        let open =
-            |path: &Path| OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path);
+        let open = |path: &Path| {
+            OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)
+        };
         let mut games = open(&path).map_err(failed(&path))?;
         match games.try_lock() {
             Ok(()) => {}
@@ -75,14 +77,18 @@ impl Journal {
             if line.is_empty() {
                 continue;
             }
-            let game: GameRecord = serde_json::from_slice(line).map_err(|error| JournalError::Line {
-                path: path.clone(),
-                line: index + 1,
-                reason: error.to_string(),
-            })?;
+            let game: GameRecord =
+                serde_json::from_slice(line).map_err(|error| JournalError::Line {
+                    path: path.clone(),
+                    line: index + 1,
+                    reason: error.to_string(),
+                })?;
             results.add(game);
         }
-        games.set_len(whole as u64).and_then(|()| games.seek(SeekFrom::End(0))).map_err(failed(&path))?;
+        games
+            .set_len(whole as u64)
+            .and_then(|()| games.seek(SeekFrom::End(0)))
+            .map_err(failed(&path))?;
         let pgn_path = folder.join("games.pgn");
         nets::write_whole(&pgn_path, pgn_of(&results).as_bytes()).map_err(failed(&pgn_path))?;
         let pgn = OpenOptions::new().append(true).open(&pgn_path).map_err(failed(&pgn_path))?;
@@ -128,7 +134,8 @@ fn check_head(folder: &Path, settings: Vec<String>, is_empty: bool) -> Result<()
         Ok(bytes) if !is_empty => {
             let known: Head =
                 serde_json::from_slice(&bytes).map_err(|error| failed(io::Error::other(error)))?;
-            let other = |difference| JournalError::OtherMatch { folder: folder.to_owned(), difference };
+            let other =
+                |difference| JournalError::OtherMatch { folder: folder.to_owned(), difference };
             if known.format != FORMAT {
                 return Err(other(format!("format {}", known.format)));
             }
@@ -142,7 +149,8 @@ fn check_head(folder: &Path, settings: Vec<String>, is_empty: bool) -> Result<()
         }
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
         _ => {
-            let text = serde_json::to_vec_pretty(&head).map_err(|error| failed(io::Error::other(error)))?;
+            let text = serde_json::to_vec_pretty(&head)
+                .map_err(|error| failed(io::Error::other(error)))?;
             nets::write_whole(&path, &text).map_err(failed)
         }
     }
@@ -181,9 +189,15 @@ mod tests {
         drop(journal);
         // Killed in the middle of a line.
         let path = folder.path().join("games.jsonl");
-        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"number\":1,\"wh").unwrap();
+        OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .unwrap()
+            .write_all(b"{\"number\":1,\"wh")
+            .unwrap();
         let (mut journal, mut results) = Journal::open(folder.path(), settings("a")).unwrap();
-        let numbers = |results: &Results| results.games().map(|game| game.number).collect::<Vec<_>>();
+        let numbers =
+            |results: &Results| results.games().map(|game| game.number).collect::<Vec<_>>();
         assert_eq!(numbers(&results), [0, 2]);
         journal.add(&game(1)).unwrap();
         results.add(game(1));
@@ -198,7 +212,10 @@ mod tests {
     fn a_folder_belongs_to_one_match_and_one_process() {
         let folder = tempfile::tempdir().unwrap();
         let journal = Journal::open(folder.path(), settings("a")).unwrap();
-        assert!(matches!(Journal::open(folder.path(), settings("a")), Err(JournalError::InUse { .. })));
+        assert!(matches!(
+            Journal::open(folder.path(), settings("a")),
+            Err(JournalError::InUse { .. })
+        ));
         drop(journal);
         // As long as no game was finished it may still be another match.
         let (mut journal, _) = Journal::open(folder.path(), settings("a, corrected")).unwrap();

@@ -1,7 +1,9 @@
-//! A scale of fixed opponents that do not depend on how busy or fast the machine is, and a player's place on it.
+//! A scale of fixed opponents that do not depend on how busy or fast the machine is, and a player's
+//! place on it.
 //!
-//! The rungs are Stockfish with fixed nodes, at full strength and at its `UCI_Elo` levels. The levels' labels are not
-//! Elo: the scale's ratings come from games between the rungs, see [`Scale::calibrated`].
+//! The rungs are Stockfish with fixed nodes, at full strength and at its `UCI_Elo` levels. The
+//! levels' labels are not Elo: the scale's ratings come from games between the rungs, see
+//! [`Scale::calibrated`].
 
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +56,8 @@ pub enum ScaleError {
 /// A player's place.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Placing {
-    /// `None` where every game was won or lost: there is no end to how strong or weak the player may be.
+    /// `None` where every game was won or lost: there is no end to how strong or weak the player
+    /// may be.
     pub rating: Option<[f64; 3]>,
     /// In words.
     pub text: String,
@@ -90,8 +93,8 @@ impl Scale {
     /// Who meets whom in a calibration: rungs far apart would say nothing about each other.
     pub const FORMAT: Format = Format::Neighbours(3);
 
-    /// The scale with ratings from games between its rungs, players of `results` being in the order of the rungs. A rung
-    /// that has no finite rating keeps its old one with an endless interval.
+    /// The scale with ratings from games between its rungs, players of `results` being in the order
+    /// of the rungs. A rung that has no finite rating keeps its old one with an endless interval.
     ///
     /// # Errors
     /// The anchor is not among the rungs.
@@ -147,15 +150,19 @@ impl Scale {
 
     /// Of a player that has won (`true`) or lost everything: the strongest or weakest rung met.
     fn tested(&self, results: &Results) -> Option<(bool, f64)> {
-        let met =
-            || self.rungs.iter().enumerate().filter(|(rung, _)| results.duel(0, rung + 1).tally.games() > 0);
+        let met = || {
+            self.rungs
+                .iter()
+                .enumerate()
+                .filter(|(rung, _)| results.duel(0, rung + 1).tally.games() > 0)
+        };
         let won = results.of(0).tally.wins > 0;
         let elos = met().map(|(_, rung)| rung.elo);
         if won { elos.reduce(f64::max) } else { elos.reduce(f64::min) }.map(|elo| (won, elo))
     }
 
-    /// The next pairs of games, each against the rung that teaches most: near the player's rating as far as it is known
-    /// (`guess` before the first game), and not always the same one.
+    /// The next pairs of games, each against the rung that teaches most: near the player's rating
+    /// as far as it is known (`guess` before the first game), and not always the same one.
     #[must_use]
     pub fn next_pairs(&self, results: &Results, guess: f64, pairs: usize) -> Vec<Slot> {
         /// How far to jump where everything was won or lost.
@@ -171,8 +178,9 @@ impl Scale {
         let first = results.games().last().map_or(0, |game| game.pair() + 1);
         let mut slots = Vec::new();
         for pair in first..first + pairs {
-            let worth =
-                |rung: usize| usefulness(elo - self.rungs[rung].elo) / (1.0 + f64::from(met[rung]) / 16.0);
+            let worth = |rung: usize| {
+                usefulness(elo - self.rungs[rung].elo) / (1.0 + f64::from(met[rung]) / 16.0)
+            };
             let best = (0..self.rungs.len()).max_by(|&a, &b| worth(a).total_cmp(&worth(b)));
             let Some(rung) = best else { break };
             met[rung] += 2;
@@ -223,7 +231,10 @@ mod tests {
         let scale = Scale::built_in().unwrap();
         assert!(scale.rungs.is_sorted_by_key(|rung| rung.elo));
         assert!(
-            scale.rungs.iter().all(|rung| rung.low <= rung.elo && rung.elo <= rung.high && rung.nodes > 0)
+            scale
+                .rungs
+                .iter()
+                .all(|rung| rung.low <= rung.elo && rung.elo <= rung.high && rung.nodes > 0)
         );
     }
 

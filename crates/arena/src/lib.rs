@@ -1,5 +1,5 @@
-//! Matches between players, UCI engines or searches in this process: games, adjudication, faults told apart, results
-//! and what they say about strength.
+//! Matches between players, UCI engines or searches in this process: games, adjudication, faults
+//! told apart, results and what they say about strength.
 
 mod estimate;
 mod game;

@@ -1,4 +1,5 @@
-//! Where games begin: built-in positions that another engine finds balanced, or a file of positions or games.
+//! Where games begin: built-in positions that another engine finds balanced, or a file of positions
+//! or games.
 
 use std::collections::HashSet;
 
@@ -7,7 +8,8 @@ use board::Game;
 use games::{PgnGame, position_of_epd};
 use search::Score;
 
-/// Positions after varied first moves that Stockfish finds balanced. Its first line says how it was made.
+/// Positions after varied first moves that Stockfish finds balanced. Its first line says how it was
+/// made.
 const BALANCED: &str = include_str!("openings.epd");
 
 /// Main lines of common openings, four moves deep or so, none lost for either side.
@@ -56,10 +58,15 @@ pub fn balanced() -> Vec<Game> {
     from_epd(BALANCED).unwrap_or_default()
 }
 
-/// The balanced ones among the positions after `plies` plies of games with evaluations: at most `within` centipawns for
-/// either side, nobody in check, none twice. As EPD, one a line, with the evaluation (`ce`) for the side to move.
+/// The balanced ones among the positions after `plies` plies of games with evaluations: at most
+/// `within` centipawns for either side, nobody in check, none twice. As EPD, one a line, with the
+/// evaluation (`ce`) for the side to move.
 #[must_use]
-pub fn select_balanced(games: impl Iterator<Item = PgnGame>, plies: usize, within: i32) -> Vec<String> {
+pub fn select_balanced(
+    games: impl Iterator<Item = PgnGame>,
+    plies: usize,
+    within: i32,
+) -> Vec<String> {
     let mut seen = HashSet::new();
     let mut lines = Vec::new();
     for found in games {
@@ -105,8 +112,8 @@ pub fn from_epd(text: &str) -> Result<Vec<Game>, OpeningError> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let position =
-            position_of_epd(line).map_err(|reason| OpeningError::Line { line: index + 1, reason })?;
+        let position = position_of_epd(line)
+            .map_err(|reason| OpeningError::Line { line: index + 1, reason })?;
         games.push(Game::new(position));
     }
     if games.is_empty() { Err(OpeningError::Empty) } else { Ok(games) }
@@ -181,7 +188,8 @@ mod tests {
 
     #[test]
     fn games_from_pgn() {
-        let games = from_pgn(b"[White \"a\"]\n\n1. e4 {x} e5 (1... c5) 2. Nf3 *\n\n1. d4 *\n", 2).unwrap();
+        let games =
+            from_pgn(b"[White \"a\"]\n\n1. e4 {x} e5 (1... c5) 2. Nf3 *\n\n1. d4 *\n", 2).unwrap();
         assert_eq!(games.iter().map(|game| game.moves().len()).collect::<Vec<_>>(), [2, 1]);
         assert!(matches!(from_pgn(b"", 2), Err(OpeningError::Empty)));
     }

@@ -16,8 +16,8 @@ pub struct GameText<'a> {
     pub times: bool,
 }
 
-/// A match game with tags for players and the way it ended; each move has the mover's evaluation (in pawns, from White's
-/// side), depth and time in a comment, `0.31/7 0.12s`.
+/// A match game with tags for players and the way it ended; each move has the mover's evaluation
+/// (in pawns, from White's side), depth and time in a comment, `0.31/7 0.12s`.
 #[must_use]
 pub fn match_game(about: &GameText<'_>, played: &PlayedGame) -> String {
     let mut tags = vec![

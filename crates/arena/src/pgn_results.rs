@@ -17,8 +17,8 @@ pub struct PgnResults {
 }
 
 impl PgnResults {
-    /// Adds the games of a file. Two games whose `Round` begins with the same number before a point, as in `12.1` and
-    /// `12.2`, are a pair; others stand alone.
+    /// Adds the games of a file. Two games whose `Round` begins with the same number before a
+    /// point, as in `12.1` and `12.2`, are a pair; others stand alone.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -42,7 +42,8 @@ impl PgnResults {
             let (first, second) = (white.min(black), white.max(black));
             let half_points = if first == white { half_points } else { 2 - half_points };
             let round = game.tag("Round").unwrap_or_default();
-            let pair = round.split_once('.').map_or(String::new(), |(pair, _)| format!("{file}\n{pair}"));
+            let pair =
+                round.split_once('.').map_or(String::new(), |(pair, _)| format!("{file}\n{pair}"));
             let alone = pair.is_empty();
             let units = self.pairs.entry((pair, first, second)).or_default();
             match units.last_mut() {
@@ -67,8 +68,10 @@ impl PgnResults {
         for ((_, first, second), units) in &self.pairs {
             together.entry((*first, *second)).or_default().extend(units);
         }
-        let mut encounters: Vec<Encounter> =
-            together.into_iter().map(|((first, second), units)| Encounter { first, second, units }).collect();
+        let mut encounters: Vec<Encounter> = together
+            .into_iter()
+            .map(|((first, second), units)| Encounter { first, second, units })
+            .collect();
         encounters.sort_by_key(|games| (games.first, games.second));
         encounters
     }

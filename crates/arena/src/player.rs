@@ -1,4 +1,5 @@
-//! What plays: a UCI engine in a process of its own, or a search in ours, behind one small contract.
+//! What plays: a UCI engine in a process of its own, or a search in ours, behind one small
+//! contract.
 
 use std::{
     fmt,
@@ -21,7 +22,8 @@ pub trait Player: Send {
     /// The player cannot go on.
     fn new_game(&mut self) -> Result<(), Fault>;
 
-    /// A move for the current position of `game`, which is not over; `patience` is the longest wait for it.
+    /// A move for the current position of `game`, which is not over; `patience` is the longest wait
+    /// for it.
     ///
     /// # Errors
     /// What the player did wrong; it is not usable any more.
@@ -71,7 +73,8 @@ pub struct PlayerSpec {
     pub name: Option<String>,
     pub kind: PlayerKind,
     pub control: TimeControl,
-    /// Everything that decides how the player plays, on one line: an interrupted match goes on only where it is equal.
+    /// Everything that decides how the player plays, on one line: an interrupted match goes on only
+    /// where it is equal.
     pub identity: String,
 }
 
@@ -94,7 +97,8 @@ impl From<StartError> for Fault {
 }
 
 impl PlayerSpec {
-    /// Starts the player and says its name; `patience` is the longest wait for an engine to get ready.
+    /// Starts the player and says its name; `patience` is the longest wait for an engine to get
+    /// ready.
     ///
     /// # Errors
     /// The program or the search cannot be started.

@@ -1,9 +1,10 @@
-//! Ratings of many players from all their games at once: the maximum likelihood of the logistic (Bradley-Terry) model,
-//! a draw being half a win, with one player's rating fixed. This is the model of
-//! [Ordo](https://github.com/michiguel/Ordo).
+//! Ratings of many players from all their games at once: the maximum likelihood of the logistic
+//! (Bradley-Terry) model, a draw being half a win, with one player's rating fixed. This is the
+//! model of [Ordo](https://github.com/michiguel/Ordo).
 //!
-//! Intervals come from the sandwich estimator (H. White, *Maximum likelihood estimation of misspecified models*, 1982),
-//! that is from how much pairs of games really vary: less than games without draws and without pairs would.
+//! Intervals come from the sandwich estimator (H. White, *Maximum likelihood estimation of
+//! misspecified models*, 1982), that is from how much pairs of games really vary: less than games
+//! without draws and without pairs would.
 
 use std::f64::consts::LN_10;
 
@@ -40,16 +41,23 @@ impl Rating {
 /// Change of the log-odds a point of Elo.
 const SLOPE: f64 = LN_10 / 400.0;
 
-/// Fewer units say too little about how much they vary: then games are taken as won and lost by chance.
+/// Fewer units say too little about how much they vary: then games are taken as won and lost by
+/// chance.
 const FEWEST_UNITS: usize = 10;
 
-/// Rates players; `anchor` has the rating `anchor_elo`. `None` where the games give no finite rating: a player that has
-/// lost or won everything against all who are connected to the anchor.
+/// Rates players; `anchor` has the rating `anchor_elo`. `None` where the games give no finite
+/// rating: a player that has lost or won everything against all who are connected to the anchor.
 #[must_use]
-pub fn rate(players: usize, encounters: &[Encounter], anchor: usize, anchor_elo: f64) -> Vec<Option<Rating>> {
+pub fn rate(
+    players: usize,
+    encounters: &[Encounter],
+    anchor: usize,
+    anchor_elo: f64,
+) -> Vec<Option<Rating>> {
     let rated = connected(players, encounters, anchor);
     // Unknowns: the connected players without the anchor.
-    let unknown: Vec<usize> = (0..players).filter(|&player| rated[player] && player != anchor).collect();
+    let unknown: Vec<usize> =
+        (0..players).filter(|&player| rated[player] && player != anchor).collect();
     let column: Vec<Option<usize>> =
         (0..players).map(|player| unknown.iter().position(|&other| other == player)).collect();
     let encounters: Vec<&Encounter> =
@@ -77,18 +85,20 @@ pub fn rate(players: usize, encounters: &[Encounter], anchor: usize, anchor_elo:
         .collect()
 }
 
-/// A player's rating from games against opponents of known ratings, `(rating, units from the player's side)`. `None`
-/// where every game was won or every game was lost.
+/// A player's rating from games against opponents of known ratings, `(rating, units from the
+/// player's side)`. `None` where every game was won or every game was lost.
 #[must_use]
 pub fn place(games: &[(f64, Vec<Unit>)]) -> Option<Rating> {
     // The opponents are one player, seen from different distances: the fixed one, at 0.
-    let units = || games.iter().flat_map(|(elo, units)| units.iter().map(move |unit| (*elo, *unit)));
+    let units =
+        || games.iter().flat_map(|(elo, units)| units.iter().map(move |unit| (*elo, *unit)));
     let half_points: u32 = units().map(|(_, unit)| u32::from(unit.half_points)).sum();
     let most: u32 = units().map(|(_, unit)| 2 * u32::from(unit.games)).sum();
     if half_points == 0 || half_points == most {
         return None;
     }
-    let surplus = |elo: f64| -> f64 { units().map(|(other, unit)| excess(unit, elo - other)).sum() };
+    let surplus =
+        |elo: f64| -> f64 { units().map(|(other, unit)| excess(unit, elo - other)).sum() };
     let (mut low, mut high) = (-10_000.0, 10_000.0);
     for _ in 0..100 {
         let middle = (low + high) / 2.0;
@@ -96,7 +106,8 @@ pub fn place(games: &[(f64, Vec<Unit>)]) -> Option<Rating> {
     }
     let elo = (low + high) / 2.0;
     let information: f64 = units().map(|(other, unit)| weight(unit, elo - other)).sum();
-    let squares: f64 = units().map(|(other, unit)| (SLOPE * excess(unit, elo - other)).powi(2)).sum();
+    let squares: f64 =
+        units().map(|(other, unit)| (SLOPE * excess(unit, elo - other)).powi(2)).sum();
     let count = units().count();
     let error = if count < FEWEST_UNITS {
         1.0 / information.sqrt()
@@ -106,8 +117,8 @@ pub fn place(games: &[(f64, Vec<Unit>)]) -> Option<Rating> {
     Some(Rating { elo, error })
 }
 
-/// How much a player's chance to gain a point says about its rating at this distance from the opponent: largest, 1, for
-/// equals.
+/// How much a player's chance to gain a point says about its rating at this distance from the
+/// opponent: largest, 1, for equals.
 #[must_use]
 pub fn usefulness(distance: f64) -> f64 {
     let chance = score_of_elo(distance);
@@ -172,7 +183,8 @@ fn standard_errors(
     let mut count = 0;
     for games in encounters {
         let difference = elo[games.first] - elo[games.second];
-        let squares: f64 = games.units.iter().map(|&unit| (SLOPE * excess(unit, difference)).powi(2)).sum();
+        let squares: f64 =
+            games.units.iter().map(|&unit| (SLOPE * excess(unit, difference)).powi(2)).sum();
         spread(&mut variation, column[games.first], column[games.second], squares);
         count += games.units.len();
     }
@@ -210,9 +222,11 @@ fn inverse(matrix: &Matrix) -> Option<Matrix> {
 /// Solves `matrix * x = right` for every column of `right` at once, by elimination with pivots.
 fn eliminate(matrix: &Matrix, right: &Matrix) -> Option<Matrix> {
     let size = matrix.len();
-    let mut rows: Matrix = matrix.iter().zip(right).map(|(row, right)| [&row[..], right].concat()).collect();
+    let mut rows: Matrix =
+        matrix.iter().zip(right).map(|(row, right)| [&row[..], right].concat()).collect();
     for pivot in 0..size {
-        let best = (pivot..size).max_by(|&a, &b| rows[a][pivot].abs().total_cmp(&rows[b][pivot].abs()))?;
+        let best =
+            (pivot..size).max_by(|&a, &b| rows[a][pivot].abs().total_cmp(&rows[b][pivot].abs()))?;
         rows.swap(pivot, best);
         if rows[pivot][pivot].abs() < 1e-18 {
             return None;
@@ -238,8 +252,8 @@ fn eliminate(matrix: &Matrix, right: &Matrix) -> Option<Matrix> {
     Some(solution)
 }
 
-/// Who has gained points from whom, in a chain from the anchor and in a chain back to it: only they have a finite
-/// difference to the anchor.
+/// Who has gained points from whom, in a chain from the anchor and in a chain back to it: only they
+/// have a finite difference to the anchor.
 fn connected(players: usize, encounters: &[Encounter], anchor: usize) -> Vec<bool> {
     let reach = |forward: bool| {
         let mut reached = vec![false; players];
@@ -249,9 +263,10 @@ fn connected(players: usize, encounters: &[Encounter], anchor: usize) -> Vec<boo
             for games in encounters {
                 let gained: u32 = games.units.iter().map(|unit| u32::from(unit.half_points)).sum();
                 let most: u32 = games.units.iter().map(|unit| 2 * u32::from(unit.games)).sum();
-                for (winner, loser, points) in
-                    [(games.first, games.second, gained), (games.second, games.first, most - gained)]
-                {
+                for (winner, loser, points) in [
+                    (games.first, games.second, gained),
+                    (games.second, games.first, most - gained),
+                ] {
                     let (from, to) = if forward { (winner, loser) } else { (loser, winner) };
                     if points > 0 && from == player && !reached[to] {
                         reached[to] = true;
@@ -273,7 +288,8 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     fn games(first: usize, second: usize, wins: usize, draws: usize, losses: usize) -> Encounter {
-        let single = |half_points, count| std::iter::repeat_n(Unit { half_points, games: 1 }, count);
+        let single =
+            |half_points, count| std::iter::repeat_n(Unit { half_points, games: 1 }, count);
         let units = single(2, wins).chain(single(1, draws)).chain(single(0, losses)).collect();
         Encounter { first, second, units }
     }
@@ -285,7 +301,10 @@ mod tests {
         let expected = Estimate::of_games(Tally { wins: 136, draws: 111, losses: 96 }).unwrap();
         assert!((found.elo - 2000.0 - expected.elo).abs() < 1e-6, "{found:?}");
         let (low, high) = found.interval();
-        assert!((high - low - (expected.high - expected.low)).abs() < 1.0, "{found:?} {expected:?}");
+        assert!(
+            (high - low - (expected.high - expected.low)).abs() < 1.0,
+            "{found:?} {expected:?}"
+        );
         assert_eq!(ratings[1], Some(Rating { elo: 2000.0, error: 0.0 }));
     }
 
@@ -308,8 +327,12 @@ mod tests {
 
     #[test]
     fn who_only_won_or_lost_has_no_rating() {
-        let encounters =
-            [games(0, 1, 5, 0, 5), games(2, 0, 4, 0, 0), games(3, 1, 0, 0, 4), games(4, 5, 1, 0, 1)];
+        let encounters = [
+            games(0, 1, 5, 0, 5),
+            games(2, 0, 4, 0, 0),
+            games(3, 1, 0, 0, 4),
+            games(4, 5, 1, 0, 1),
+        ];
         let ratings = rate(6, &encounters, 0, 1000.0);
         let rated: Vec<bool> = ratings.iter().map(Option::is_some).collect();
         assert_eq!(rated, [true, true, false, false, false, false]);
@@ -348,11 +371,14 @@ mod tests {
             let mut encounters = Vec::new();
             for first in 0..truth.len() {
                 for second in 0..first {
-                    let units = (0..20).map(|_| pair(truth[first] - truth[second], &mut random)).collect();
+                    let units =
+                        (0..20).map(|_| pair(truth[first] - truth[second], &mut random)).collect();
                     encounters.push(Encounter { first, second, units });
                 }
             }
-            for (rating, truth) in rate(truth.len(), &encounters, 0, 0.0).into_iter().zip(truth).skip(1) {
+            for (rating, truth) in
+                rate(truth.len(), &encounters, 0, 0.0).into_iter().zip(truth).skip(1)
+            {
                 let (low, high) = rating.unwrap().interval();
                 inside += u32::from(low <= truth && truth <= high);
                 all += 1;

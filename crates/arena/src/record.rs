@@ -1,4 +1,5 @@
-//! A finished game as it is remembered: who, how, and its PGN. One line of JSON each in the journal of a match.
+//! A finished game as it is remembered: who, how, and its PGN. One line of JSON each in the journal
+//! of a match.
 
 use board::Color;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,5 @@
-//! A match as one HTML file that needs nothing else: ratings and progress as SVG, results by colour, opening and game.
+//! A match as one HTML file that needs nothing else: ratings and progress as SVG, results by
+//! colour, opening and game.
 
 use std::fmt::Write as _;
 
@@ -93,7 +94,9 @@ impl Axis {
     fn around(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
         let (low, high) = values
             .filter(|value| value.is_finite())
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+                (low.min(value), high.max(value))
+            });
         if low > high {
             return Self { low: -100.0, high: 100.0, from, to };
         }
@@ -111,7 +114,10 @@ impl Axis {
     fn ticks(&self) -> Vec<f64> {
         let rough = (self.high - self.low) / 6.0;
         let power = 10.0_f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|step| *step >= rough);
+        let step = [1.0, 2.0, 5.0, 10.0]
+            .map(|factor| factor * power)
+            .into_iter()
+            .find(|step| *step >= rough);
         let step = step.unwrap_or(rough);
         let first = (self.low / step).ceil() as i64;
         let last = (self.high / step).floor() as i64;
@@ -126,8 +132,9 @@ fn ratings_chart(summary: &Summary) -> String {
     rows.sort_by(|a, b| elo(b.rating).total_cmp(&elo(a.rating)));
     let axis = Axis::around(rows.iter().filter_map(|row| row.rating).flatten(), 230.0, 760.0);
     let height = ROW * rows.len() as f64 + 30.0;
-    let mut svg =
-        format!("<svg viewBox=\"0 0 900 {height}\" width=\"900\" height=\"{height}\" role=\"img\">\n");
+    let mut svg = format!(
+        "<svg viewBox=\"0 0 900 {height}\" width=\"900\" height=\"{height}\" role=\"img\">\n"
+    );
     for tick in axis.ticks() {
         let x = axis.at(tick);
         let _ = writeln!(
@@ -181,7 +188,8 @@ fn progress_chart(summary: &Summary) -> String {
     let scale = &points[points.len() / 2..];
     let y = Axis::around(scale.iter().flat_map(|point| [point.low, point.high, 0.0]), 250.0, 10.0);
     let x = |games: u32| 60.0 + 820.0 * f64::from(games) / f64::from(last.max(1));
-    let mut svg = "<svg viewBox=\"0 0 900 290\" width=\"900\" height=\"290\" role=\"img\">\n".to_owned();
+    let mut svg =
+        "<svg viewBox=\"0 0 900 290\" width=\"900\" height=\"290\" role=\"img\">\n".to_owned();
     for tick in y.ticks() {
         let at = y.at(tick);
         let colour = if tick == 0.0 { "#888" } else { "#8884" };
@@ -194,10 +202,16 @@ fn progress_chart(summary: &Summary) -> String {
         );
     }
     let line = |value: fn(&crate::summary::ProgressPoint) -> f64| -> String {
-        points.iter().map(|point| format!("{:.1},{:.1} ", x(point.games), y.at(value(point)))).collect()
+        points
+            .iter()
+            .map(|point| format!("{:.1},{:.1} ", x(point.games), y.at(value(point))))
+            .collect()
     };
-    let back: String =
-        points.iter().rev().map(|point| format!("{:.1},{:.1} ", x(point.games), y.at(point.low))).collect();
+    let back: String = points
+        .iter()
+        .rev()
+        .map(|point| format!("{:.1},{:.1} ", x(point.games), y.at(point.low)))
+        .collect();
     let _ = writeln!(
         svg,
         "<polygon points=\"{}{back}\" fill=\"#47c3\"/><polyline points=\"{}\" fill=\"none\" stroke=\"#47c\" \

@@ -61,7 +61,8 @@ impl Results {
     #[must_use]
     pub fn duel(&self, first: usize, second: usize) -> Duel {
         self.collect(first, |game| {
-            (game.white, game.black) == (first, second) || (game.white, game.black) == (second, first)
+            (game.white, game.black) == (first, second)
+                || (game.white, game.black) == (second, first)
         })
     }
 
@@ -71,10 +72,12 @@ impl Results {
         self.collect(player, |_| true)
     }
 
-    /// Half points of the first player in a pair of games between two players; `None` where it is not finished.
+    /// Half points of the first player in a pair of games between two players; `None` where it is
+    /// not finished.
     #[must_use]
     pub fn pair(&self, pair: usize) -> Option<u8> {
-        let half_points = |number| self.games.get(&number).and_then(|game: &GameRecord| game.half_points(0));
+        let half_points =
+            |number| self.games.get(&number).and_then(|game: &GameRecord| game.half_points(0));
         Some(half_points(2 * pair)? + half_points(2 * pair + 1)?)
     }
 
@@ -83,7 +86,11 @@ impl Results {
     pub fn encounters(&self, players: usize) -> Vec<Encounter> {
         (0..players)
             .flat_map(|first| (first + 1..players).map(move |second| (first, second)))
-            .map(|(first, second)| Encounter { first, second, units: self.duel(first, second).units })
+            .map(|(first, second)| Encounter {
+                first,
+                second,
+                units: self.duel(first, second).units,
+            })
             .filter(|games| !games.units.is_empty())
             .collect()
     }

@@ -14,8 +14,8 @@ use std::{
 use board::{Color, Game, Tablebases};
 
 use crate::{
-    Ending, Fault, Format, GameRecord, Judges, PlayedGame, Player, PlayerSpec, Results, Rules, Slot, SprtRun,
-    StartError,
+    Ending, Fault, Format, GameRecord, Judges, PlayedGame, Player, PlayerSpec, Results, Rules,
+    Slot, SprtRun, StartError,
     game::play_game,
     pgn::GameText,
     schedule::{pairings, schedule},
@@ -32,13 +32,15 @@ pub struct MatchSettings {
     pub games: usize,
     pub rules: Rules,
     pub tables: Option<Arc<Tablebases>>,
-    /// At least one; each round of two games a pairing has its own, from the first again when they run out.
+    /// At least one; each round of two games a pairing has its own, from the first again when they
+    /// run out.
     pub openings: Vec<Game>,
     /// Games at once.
     pub jobs: usize,
     /// Longest wait for an engine to get ready.
     pub start_patience: Duration,
-    /// Thinking times in the PGN: without them the games of deterministic players are the same text every time.
+    /// Thinking times in the PGN: without them the games of deterministic players are the same text
+    /// every time.
     pub times: bool,
 }
 
@@ -104,14 +106,15 @@ impl Match {
         self.slots.len()
     }
 
-    /// What decides the games, one line each: an interrupted match goes on only where it is the same. The number of games
-    /// and of games at once are free.
+    /// What decides the games, one line each: an interrupted match goes on only where it is the
+    /// same. The number of games and of games at once are free.
     #[must_use]
     pub fn identity(&self) -> Vec<String> {
         let settings = &self.settings;
         let mut openings = DefaultHasher::new();
         for opening in &settings.openings {
-            (opening.start().fen(), opening.position().key(), opening.moves().len()).hash(&mut openings);
+            (opening.start().fen(), opening.position().key(), opening.moves().len())
+                .hash(&mut openings);
         }
         let count = settings.openings.len();
         let mut lines = vec![
@@ -138,8 +141,9 @@ impl Match {
         Summary::new(title, &cast, results, sprt)
     }
 
-    /// Plays what `results` does not hold yet; `report` gets each game as it ends (in any order when several are played
-    /// at once), with all results. Setting `stop` ends the match: running games are given up at their next move.
+    /// Plays what `results` does not hold yet; `report` gets each game as it ends (in any order
+    /// when several are played at once), with all results. Setting `stop` ends the match: running
+    /// games are given up at their next move.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -163,7 +167,8 @@ impl Match {
         stop: &AtomicBool,
         report: &mut dyn FnMut(&GameRecord, &Results),
     ) -> Result<Results, MatchError> {
-        let open: Vec<Slot> = slots.iter().copied().filter(|slot| !results.contains(slot.number)).collect();
+        let open: Vec<Slot> =
+            slots.iter().copied().filter(|slot| !results.contains(slot.number)).collect();
         let next = AtomicUsize::new(0);
         let (sender, finished) = crossbeam_channel::unbounded();
         thread::scope(|scope| -> Result<(), MatchError> {
@@ -172,7 +177,9 @@ impl Match {
                 let work = move || {
                     let mut worker = Worker { of: self, running: HashMap::new() };
                     while !stop.load(Ordering::Relaxed) {
-                        let Some(&slot) = open.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                        let Some(&slot) = open.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                            break;
+                        };
                         let Some(game) = worker.play(slot, stop) else { break };
                         if sender.send(game).is_err() {
                             break;
@@ -182,7 +189,9 @@ impl Match {
                 };
                 let thread = thread::Builder::new().name(format!("match-{number}"));
                 // Without all threads nobody would record what the others play.
-                thread.spawn_scoped(scope, work).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+                thread
+                    .spawn_scoped(scope, work)
+                    .inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
             }
             drop(sender);
             for game in &finished {
@@ -212,7 +221,9 @@ impl Worker<'_> {
         if self.running.len() > KEPT {
             let idle: Vec<usize> =
                 self.running.keys().copied().filter(|index| !sides.contains(index)).collect();
-            idle.into_iter().filter_map(|index| self.running.remove(&index)).for_each(Player::close);
+            idle.into_iter()
+                .filter_map(|index| self.running.remove(&index))
+                .for_each(Player::close);
         }
         let number = slot.opening % settings.openings.len();
         let opening = &settings.openings[number];

@@ -1,5 +1,5 @@
-//! Who plays whom, in which order, from which opening: decided before the first game, so that a match can be
-//! interrupted, resumed and repeated.
+//! Who plays whom, in which order, from which opening: decided before the first game, so that a
+//! match can be interrupted, resumed and repeated.
 
 use board::Game;
 use rand::{SeedableRng, seq::SliceRandom};
@@ -20,7 +20,8 @@ pub enum Format {
 /// A game to be played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// From 0; `number / 2` is the pair of games with the same players and opening and colours changed.
+    /// From 0; `number / 2` is the pair of games with the same players and opening and colours
+    /// changed.
     pub number: usize,
     /// Indices of the players.
     pub white: usize,
@@ -44,15 +45,18 @@ pub fn pairings(players: usize, format: Format) -> Vec<(usize, usize)> {
     (0..rows).flat_map(row).collect()
 }
 
-/// All games of a match in the order in which they are begun: in each round every pairing plays two games from one
-/// opening. More games a pairing only add to the end: the numbers of the games before stay what they are.
+/// All games of a match in the order in which they are begun: in each round every pairing plays two
+/// games from one opening. More games a pairing only add to the end: the numbers of the games
+/// before stay what they are.
 #[must_use]
 pub fn schedule(pairings: &[(usize, usize)], games: usize) -> Vec<Slot> {
     let mut slots = Vec::with_capacity(pairings.len() * games);
     for round in 0..games.div_ceil(2) {
         for (index, &(first, second)) in pairings.iter().enumerate() {
             let pair = round * pairings.len() + index;
-            for (swapped, (white, black)) in [(first, second), (second, first)].into_iter().enumerate() {
+            for (swapped, (white, black)) in
+                [(first, second), (second, first)].into_iter().enumerate()
+            {
                 if 2 * round + swapped < games {
                     slots.push(Slot { number: 2 * pair + swapped, white, black, opening: round });
                 }
@@ -113,7 +117,8 @@ mod tests {
         };
         assert_eq!(order(1), order(1));
         assert_ne!(order(1), order(2));
-        let in_order: Vec<u64> = crate::main_lines().iter().map(|game| game.position().key()).collect();
+        let in_order: Vec<u64> =
+            crate::main_lines().iter().map(|game| game.position().key()).collect();
         assert_eq!(order(0), in_order);
     }
 }

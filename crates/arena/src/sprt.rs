@@ -1,10 +1,11 @@
-//! The sequential probability ratio test: after every pair of games, is the first player stronger by `elo1` rather than by
-//! `elo0`, the other way round, or not known yet?
+//! The sequential probability ratio test: after every pair of games, is the first player stronger
+//! by `elo1` rather than by `elo0`, the other way round, or not known yet?
 //!
-//! The generalised log-likelihood ratio over the pentanomial distribution of pairs, as fishtest and fastchess compute it:
-//! Michel Van den Bergh, [*Comparing the approximations for the generalized log likelihood ratio of a multinomial
-//! distribution*](https://www.cantate.be/Fishtest/comparing_approximations.pdf) and [*Comments on normalized
-//! Elo*](https://www.cantate.be/Fishtest/normalized_elo_practical.pdf).
+//! The generalised log-likelihood ratio over the pentanomial distribution of pairs, as fishtest and
+//! fastchess compute it: Michel Van den Bergh, [*Comparing the approximations for the generalized
+//! log likelihood ratio of a multinomial
+//! distribution*](https://www.cantate.be/Fishtest/comparing_approximations.pdf) and [*Comments on
+//! normalized Elo*](https://www.cantate.be/Fishtest/normalized_elo_practical.pdf).
 
 use std::fmt;
 
@@ -21,7 +22,8 @@ use crate::{
 pub enum Scale {
     /// Elo on the logistic curve.
     Logistic,
-    /// Elo in units of a game's standard deviation: the number of games that a test takes hardly depends on draws.
+    /// Elo in units of a game's standard deviation: the number of games that a test takes hardly
+    /// depends on draws.
     Normalized,
 }
 
@@ -53,7 +55,9 @@ pub enum Verdict {
 pub enum SprtError {
     #[error("the test needs two finite Elo differences, the first one smaller")]
     Hypotheses,
-    #[error("a normalised test needs hypotheses between -{MOST_NORMALISED} and {MOST_NORMALISED} Elo")]
+    #[error(
+        "a normalised test needs hypotheses between -{MOST_NORMALISED} and {MOST_NORMALISED} Elo"
+    )]
     Normalised,
     #[error("the error rates of the test must be above 0 and together below 1")]
     Rates,
@@ -112,8 +116,10 @@ impl Sprt {
                 (likeliest(self.elo0), likeliest(self.elo1))
             }
             Scale::Normalized => {
-                // Per pair the mean is as many standard deviations away as per game, times the root of two.
-                let likeliest = |elo| likeliest_at_distance(&seen, elo / NORMALIZED * 2.0_f64.sqrt());
+                // Per pair the mean is as many standard deviations away as per game, times the root
+                // of two.
+                let likeliest =
+                    |elo| likeliest_at_distance(&seen, elo / NORMALIZED * 2.0_f64.sqrt());
                 (likeliest(self.elo0), likeliest(self.elo1))
             }
         };
@@ -136,8 +142,8 @@ impl Sprt {
     }
 }
 
-/// A test that goes on while games end in any order: pairs count in the order of their numbers, so that neither short
-/// games nor the number of games at once decide.
+/// A test that goes on while games end in any order: pairs count in the order of their numbers, so
+/// that neither short games nor the number of games at once decide.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SprtRun {
     pub sprt: Sprt,
@@ -154,7 +160,8 @@ impl SprtRun {
         Self { sprt, pairs: Pentanomial::default(), ratio: 0.0, verdict: Verdict::Open }
     }
 
-    /// Counts the pairs of two players that have been finished since, and says where the test stands.
+    /// Counts the pairs of two players that have been finished since, and says where the test
+    /// stands.
     pub fn advance(&mut self, results: &Results) -> Verdict {
         while self.verdict == Verdict::Open {
             let Some(half_points) = results.pair(self.pairs.pairs() as usize) else { break };
@@ -188,8 +195,9 @@ impl fmt::Display for SprtRun {
     }
 }
 
-/// The distribution nearest to what was seen (of largest likelihood) under which `values` average zero: `seen / (1 +
-/// theta * value)`, where `theta` is the root of a function that falls from +inf to -inf.
+/// The distribution nearest to what was seen (of largest likelihood) under which `values` average
+/// zero: `seen / (1 + theta * value)`, where `theta` is the root of a function that falls from +inf
+/// to -inf.
 fn likeliest_without_mean(seen: &[f64; 5], values: &[f64; 5]) -> [f64; 5] {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -217,8 +225,8 @@ fn likeliest_without_mean(seen: &[f64; 5], values: &[f64; 5]) -> [f64; 5] {
     likeliest
 }
 
-/// The distribution nearest to what was seen whose mean is `distance` of its own standard deviations above one half,
-/// found by iteration.
+/// The distribution nearest to what was seen whose mean is `distance` of its own standard
+/// deviations above one half, found by iteration.
 fn likeliest_at_distance(seen: &[f64; 5], distance: f64) -> [f64; 5] {
     let mut current = [0.2; 5];
     for _ in 0..10 {
@@ -231,7 +239,8 @@ fn likeliest_at_distance(seen: &[f64; 5], distance: f64) -> [f64; 5] {
             score - 0.5 - distance * deviation * (1.0 + away * away) / 2.0
         });
         let next = likeliest_without_mean(seen, &values);
-        let moved = current.iter().zip(next).map(|(old, new)| (old - new).abs()).fold(0.0, f64::max);
+        let moved =
+            current.iter().zip(next).map(|(old, new)| (old - new).abs()).fold(0.0, f64::max);
         current = next;
         if moved < 1e-9 {
             break;
@@ -250,7 +259,8 @@ mod tests {
         Sprt { elo0, elo1, alpha: 0.05, beta: 0.05, scale }.checked().unwrap()
     }
 
-    /// The expected values of fastchess's own tests (`app/tests/sprt_test.cpp`), to their relative precision of 1 %.
+    /// The expected values of fastchess's own tests (`app/tests/sprt_test.cpp`), to their relative
+    /// precision of 1 %.
     #[test]
     fn ratios_as_fastchess_computes_them() {
         for (pairs, elo0, elo1, scale, expected) in [
@@ -262,7 +272,10 @@ mod tests {
         ] {
             let found = test(elo0, elo1, scale).ratio(Pentanomial(pairs));
             let tolerance = 0.01 * (1.0 + f64::abs(expected));
-            assert!((found - expected).abs() < tolerance, "{pairs:?}: {found} instead of {expected}");
+            assert!(
+                (found - expected).abs() < tolerance,
+                "{pairs:?}: {found} instead of {expected}"
+            );
         }
     }
 
@@ -281,7 +294,8 @@ mod tests {
     /// Shares of pairs with a mean of exactly `score`, with many draws.
     fn shares(score: f64) -> [f64; 5] {
         let even = [0.03, 0.2, 0.54, 0.2, 0.03];
-        let spread: f64 = even.iter().zip(SCORES).map(|(share, at)| share * (at - 0.5).powi(2)).sum();
+        let spread: f64 =
+            even.iter().zip(SCORES).map(|(share, at)| share * (at - 0.5).powi(2)).sum();
         let tilt = (score - 0.5) / spread;
         let mut tilted = even;
         for (share, at) in tilted.iter_mut().zip(SCORES) {
@@ -315,16 +329,21 @@ mod tests {
         assert!(wrongly <= 100, "H1 accepted {wrongly} times under H0");
         let rightly = accepted(logistic, &shares(score_of_elo(30.0)), 2);
         assert!(rightly >= 1900, "H1 accepted {rightly} times only under H1");
-        println!("logistic: of 2000 tests {wrongly} wrongly see an improvement, {} miss one", 2000 - rightly);
+        println!(
+            "logistic: of 2000 tests {wrongly} wrongly see an improvement, {} miss one",
+            2000 - rightly
+        );
 
         let normalized = test(0.0, 60.0, Scale::Normalized);
         let distance = 60.0 / NORMALIZED * 2.0_f64.sqrt();
-        // The tilt changes the variance a little, so the score at this distance is found by iteration.
+        // The tilt changes the variance a little, so the score at this distance is found by
+        // iteration.
         let mut score = 0.5;
         for _ in 0..20 {
             let now = shares(score);
             let mean: f64 = now.iter().zip(SCORES).map(|(share, at)| share * at).sum();
-            let variance: f64 = now.iter().zip(SCORES).map(|(share, at)| share * (at - mean).powi(2)).sum();
+            let variance: f64 =
+                now.iter().zip(SCORES).map(|(share, at)| share * (at - mean).powi(2)).sum();
             score = 0.5 + distance * variance.sqrt();
         }
         let wrongly = accepted(normalized, &shares(0.5), 3);

@@ -29,7 +29,8 @@ pub struct PlayerSummary {
     pub tally: Tally,
     pub as_white: Tally,
     pub as_black: Tally,
-    /// Joint maximum-likelihood rating, the first player's being 0, with its 95 % interval; `None` where it is not finite.
+    /// Joint maximum-likelihood rating, the first player's being 0, with its 95 % interval; `None`
+    /// where it is not finite.
     pub rating: Option<[f64; 3]>,
     /// Games lost by a fault, by kind.
     pub faults: BTreeMap<String, usize>,

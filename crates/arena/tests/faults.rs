@@ -1,4 +1,5 @@
-//! Engines that misbehave, each in its own way: named, blamed, and no more than their own games lost.
+//! Engines that misbehave, each in its own way: named, blamed, and no more than their own games
+//! lost.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -14,7 +15,11 @@ fn program() -> PathBuf {
 }
 
 fn player(fault: &str, control: TimeControl) -> PlayerSpec {
-    let spec = EngineSpec { program: program(), arguments: vec![fault.to_owned()], ..EngineSpec::default() };
+    let spec = EngineSpec {
+        program: program(),
+        arguments: vec![fault.to_owned()],
+        ..EngineSpec::default()
+    };
     PlayerSpec { name: None, kind: PlayerKind::Engine(spec), control, identity: fault.to_owned() }
 }
 

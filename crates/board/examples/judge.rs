@@ -1,15 +1,17 @@
-//! Plays seeded random games and writes what our rules say at every ply, for another implementation to judge
-//! (`scripts/judge_rules.py`).
+//! Plays seeded random games and writes what our rules say at every ply, for another implementation
+//! to judge (`scripts/judge_rules.py`).
 //!
-//! `judge FIRST COUNT` writes games FIRST to FIRST + COUNT - 1. Each game begins with a line
-//! `game NUMBER MODE FEN` (MODE `standard`, `chess960:ARRAY` or `chess960`), followed by one line a position:
-//! `FEN|flags|end|legal moves|SAN of the move played|the move played`. Flags: `c` check, `r` third occurrence, `f`
-//! fifty moves, `i` insufficient material, `-` none of them. Moves are in UCI notation and sorted; the last position
-//! of a game has `-` for both moves.
+//! `judge FIRST COUNT` writes games FIRST to FIRST + COUNT - 1. Each game begins with a line `game
+//! NUMBER MODE FEN` (MODE `standard`, `chess960:ARRAY` or `chess960`), followed by one line a
+//! position: `FEN|flags|end|legal moves|SAN of the move played|the move played`. Flags: `c` check,
+//! `r` third occurrence, `f` fifty moves, `i` insufficient material, `-` none of them. Moves are in
+//! UCI notation and sorted; the last position of a game has `-` for both moves.
 
 use std::io::{self, BufWriter, Write};
 
-use board::{CastlingMode, Color, Game, GameEnd, Move, Position, Role, Setup, Square, to_san, to_uci};
+use board::{
+    CastlingMode, Color, Game, GameEnd, Move, Position, Role, Setup, Square, to_san, to_uci,
+};
 use rand::{RngExt, SeedableRng, seq::IndexedRandom};
 use rand_chacha::ChaCha8Rng;
 
@@ -21,13 +23,15 @@ struct Style {
     quiet: f64,
     /// Chance to prefer taking back one's own last move.
     back: f64,
-    /// Chance to prefer castling or an en-passant capture where legal (random games seldom have them).
+    /// Chance to prefer castling or an en-passant capture where legal (random games seldom have
+    /// them).
     special: f64,
 }
 
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u64>());
-    let (Some(Ok(first)), Some(Ok(count)), None) = (arguments.next(), arguments.next(), arguments.next())
+    let (Some(Ok(first)), Some(Ok(count)), None) =
+        (arguments.next(), arguments.next(), arguments.next())
     else {
         return Err(io::Error::other("usage: judge FIRST COUNT"));
     };
@@ -92,7 +96,10 @@ fn choose(game: &Game, moves: &[Move], style: Style, random: &mut ChaCha8Rng) ->
     if random.random_bool(style.back)
         && let [.., own, _] = game.moves()
         && let Some(&back) = moves.iter().find(|mv| {
-            Some(mv.to()) == own.from() && mv.from() == Some(own.to()) && !mv.is_capture() && !mv.is_castle()
+            Some(mv.to()) == own.from()
+                && mv.from() == Some(own.to())
+                && !mv.is_capture()
+                && !mv.is_castle()
         })
     {
         return Some(back);

@@ -1,9 +1,10 @@
 //! Opening books in Polyglot's format: moves with weights, looked up by the key of a position.
 //!
-//! A book is a sorted list of entries of 16 bytes, big-endian: key (8), move (2), weight (2), what was learned (4, not
-//! used here). The key is Zobrist's with Polyglot's random numbers; an en-passant file belongs to it where a pawn of the
-//! side to move stands beside the one that moved, even if capturing is not legal. Castling is written as the king taking
-//! its own rook. The format knows standard chess only.
+//! A book is a sorted list of entries of 16 bytes, big-endian: key (8), move (2), weight (2), what
+//! was learned (4, not used here). The key is Zobrist's with Polyglot's random numbers; an
+//! en-passant file belongs to it where a pawn of the side to move stands beside the one that moved,
+//! even if capturing is not legal. Castling is written as the king taking its own rook. The format
+//! knows standard chess only.
 
 use std::{
     fmt,
@@ -13,14 +14,17 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use shakmaty::{CastlingMode, EnPassantMode, Move, Position as _, Role, Square, zobrist::Zobrist64};
+use shakmaty::{
+    CastlingMode, EnPassantMode, Move, Position as _, Role, Square, zobrist::Zobrist64,
+};
 
 use crate::Position;
 
 /// Bytes of an entry.
 const ENTRY: u64 = 16;
 
-/// Books up to so many bytes are checked wholly when they are opened, larger ones where they are read.
+/// Books up to so many bytes are checked wholly when they are opened, larger ones where they are
+/// read.
 const CHECKED_AT_ONCE: u64 = 16 << 20;
 
 /// More entries than any position has moves.
@@ -110,7 +114,12 @@ impl Entry {
     }
 
     fn text(&self) -> String {
-        format!("{}{}{}", self.from(), self.to(), self.promotion().map_or(String::new(), String::from))
+        format!(
+            "{}{}{}",
+            self.from(),
+            self.to(),
+            self.promotion().map_or(String::new(), String::from)
+        )
     }
 
     /// The legal move that is meant. Some books write castling as the king's two squares.
@@ -190,8 +199,8 @@ impl Book {
         key
     }
 
-    /// The moves for a position with their weights, in the order of the book; none in Chess960. What has no weight was
-    /// taken out of the book and is left out.
+    /// The moves for a position with their weights, in the order of the book; none in Chess960.
+    /// What has no weight was taken out of the book and is left out.
     ///
     /// # Errors
     /// The file cannot be read any more, or is damaged.

@@ -1,4 +1,5 @@
-//! Which moves give check, where many moves of one position are looked at: the lines to the king are drawn once.
+//! Which moves give check, where many moves of one position are looked at: the lines to the king
+//! are drawn once.
 
 use shakmaty::{Bitboard, ByRole, Move, attacks};
 
@@ -48,7 +49,9 @@ impl<'a> Checks<'a> {
     #[must_use]
     pub fn gives(&self, mv: Move) -> bool {
         match mv {
-            Move::Normal { role, from, to, promotion: None, .. } if !self.uncovering.contains(from) => {
+            Move::Normal { role, from, to, promotion: None, .. }
+                if !self.uncovering.contains(from) =>
+            {
                 self.from.get(role).contains(to)
             }
             // Squares become empty on the line, or two men move.

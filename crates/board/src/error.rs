@@ -1,7 +1,7 @@
 //! What can be wrong with chess text from outside.
 
-/// A FEN or a move that cannot be used; the message is one sentence with a hint. Foreign text is cut to a readable
-/// length.
+/// A FEN or a move that cannot be used; the message is one sentence with a hint. Foreign text is
+/// cut to a readable length.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BoardError {
     /// The text is not a FEN.
@@ -11,7 +11,9 @@ pub enum BoardError {
     #[error("the position `{fen}` cannot be played: {reason}")]
     FenPosition { fen: String, reason: String },
     /// The text is no move.
-    #[error("`{text}` is not a move (expected UCI notation like `e2e4` or `e7e8q`, or SAN like `Nf3`)")]
+    #[error(
+        "`{text}` is not a move (expected UCI notation like `e2e4` or `e7e8q`, or SAN like `Nf3`)"
+    )]
     MoveSyntax { text: String },
     /// The text is a move, but not a legal one here.
     #[error("`{text}` is not legal in `{fen}`")]

@@ -1,8 +1,9 @@
-//! Chess as the rest of Batch First sees it: positions with an incremental key, the history that repetition
-//! needs, the rules that end a game, the text forms of moves and positions, opening books and endgame tables.
+//! Chess as the rest of Batch First sees it: positions with an incremental key, the history that
+//! repetition needs, the rules that end a game, the text forms of moves and positions, opening
+//! books and endgame tables.
 //!
-//! Move generation is [shakmaty](https://docs.rs/shakmaty)'s; its vocabulary ([`Move`], [`Square`], [`Role`],
-//! [`Color`]) is used throughout.
+//! Move generation is [shakmaty](https://docs.rs/shakmaty)'s; its vocabulary ([`Move`], [`Square`],
+//! [`Role`], [`Color`]) is used throughout.
 
 mod book;
 mod checks;
@@ -24,6 +25,6 @@ pub use position::Position;
 pub use tablebase::{RootMoves, TablebaseError, Tablebases};
 
 pub use shakmaty::{
-    Bitboard, Board, CastlingMode, CastlingSide, Color, File, Move, MoveList, Piece, Rank, Role, Setup,
-    Square, attacks,
+    Bitboard, Board, CastlingMode, CastlingSide, Color, File, Move, MoveList, Piece, Rank, Role,
+    Setup, Square, attacks,
 };

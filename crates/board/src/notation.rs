@@ -4,8 +4,8 @@ use shakmaty::{Move, san::San, san::SanPlus, uci::UciMove};
 
 use crate::{BoardError, Position, error::quoted};
 
-/// Reads a move in UCI notation, legal in `position`. Castling is accepted both as the king's two-square step and
-/// as king takes own rook.
+/// Reads a move in UCI notation, legal in `position`. Castling is accepted both as the king's
+/// two-square step and as king takes own rook.
 ///
 /// # Errors
 /// The text is no move, or the move is not legal.
@@ -15,8 +15,8 @@ pub fn parse_uci(position: &Position, text: &str) -> Result<Move, BoardError> {
         .map_err(|_| BoardError::IllegalMove { text: quoted(text), fen: position.fen() })
 }
 
-/// Reads a move in SAN, legal in `position`; check and annotation marks are ignored, and castling may be written
-/// with zeros.
+/// Reads a move in SAN, legal in `position`; check and annotation marks are ignored, and castling
+/// may be written with zeros.
 ///
 /// # Errors
 /// The text is no move, or the move is not legal (or ambiguous).
@@ -43,7 +43,8 @@ pub fn to_san(position: &Position, mv: Move) -> String {
     SanPlus::from_move(position.chess().clone(), mv).to_string()
 }
 
-/// A numbered line of SAN moves, as in `12. Nf3 d5 13. c4` or `12... d5 13. c4`; stops before an illegal move.
+/// A numbered line of SAN moves, as in `12. Nf3 d5 13. c4` or `12... d5 13. c4`; stops before an
+/// illegal move.
 #[must_use]
 pub fn san_line(position: &Position, moves: &[Move]) -> String {
     let mut position = position.clone();

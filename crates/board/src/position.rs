@@ -1,16 +1,17 @@
 //! One chess position with its Zobrist key, kept up to date move by move.
 
 use shakmaty::{
-    CastlingMode, Chess, Color, EnPassantMode, Move, MoveList, Position as _, Square, attacks, fen::Fen,
-    zobrist::Zobrist64,
+    CastlingMode, Chess, Color, EnPassantMode, Move, MoveList, Position as _, Square, attacks,
+    fen::Fen, zobrist::Zobrist64,
 };
 
 use crate::{BoardError, error::quoted};
 
 /// A legal chess position and its 64-bit key.
 ///
-/// The key covers pieces, side to move, castling rights and the en-passant file where a capture is legal: two
-/// positions with equal keys are equal for the repetition rule. Move counters are not part of it.
+/// The key covers pieces, side to move, castling rights and the en-passant file where a capture is
+/// legal: two positions with equal keys are equal for the repetition rule. Move counters are not
+/// part of it.
 #[derive(Clone, Debug)]
 pub struct Position {
     chess: Chess,
@@ -40,12 +41,13 @@ impl PartialEq for Position {
 impl Eq for Position {}
 
 impl Position {
-    /// Reads a FEN of four to six fields. Castling rights may be written as `KQkq`, as rook files (Shredder-FEN)
-    /// or as X-FEN. An en-passant square that allows no capture is dropped.
+    /// Reads a FEN of four to six fields. Castling rights may be written as `KQkq`, as rook files
+    /// (Shredder-FEN) or as X-FEN. An en-passant square that allows no capture is dropped.
     ///
     /// # Errors
-    /// The text is no FEN, or the position breaks a rule that search depends on (kings, pawns on back ranks, side
-    /// not to move in check, impossible castling rights, more pieces than a game can have).
+    /// The text is no FEN, or the position breaks a rule that search depends on (kings, pawns on
+    /// back ranks, side not to move in check, impossible castling rights, more pieces than a game
+    /// can have).
     pub fn from_fen(text: &str, mode: CastlingMode) -> Result<Self, BoardError> {
         let fen: Fen = text.trim().parse().map_err(|error: shakmaty::fen::ParseFenError| {
             BoardError::FenSyntax { fen: quoted(text), reason: error.to_string() }
@@ -113,7 +115,8 @@ impl Position {
     #[must_use]
     pub fn gives_check(&self, mv: Move) -> bool {
         let board = self.chess.board();
-        let (Move::Normal { role, from, to, promotion, .. }, Some(king)) = (mv, board.king_of(!self.turn()))
+        let (Move::Normal { role, from, to, promotion, .. }, Some(king)) =
+            (mv, board.king_of(!self.turn()))
         else {
             return self.after(mv).is_check();
         };
@@ -128,7 +131,8 @@ impl Position {
             || (attacks::bishop_attacks(king, occupied) & diagonal).any()
     }
 
-    /// Neither side can mate by any sequence of legal moves (bare kings, a lone minor piece, same-coloured bishops).
+    /// Neither side can mate by any sequence of legal moves (bare kings, a lone minor piece,
+    /// same-coloured bishops).
     #[must_use]
     pub fn is_insufficient_material(&self) -> bool {
         self.chess.is_insufficient_material()

@@ -11,8 +11,8 @@ use shakmaty_syzygy::{AmbiguousWdl, Tablebase, Wdl};
 
 use crate::{Game, GameEnd, Position};
 
-/// Plies without a capture, pawn move or repetition that may pass before only the shortest way to a won game's next is
-/// allowed.
+/// Plies without a capture, pawn move or repetition that may pass before only the shortest way to a
+/// won game's next is allowed.
 const PATIENCE: u32 = 20;
 
 /// Tables of one folder or several.
@@ -59,7 +59,8 @@ pub struct RootMoves {
     pub winner: Option<Color>,
 }
 
-/// A move, what it leads to for its mover, and how many plies after it the next capture, pawn move or mate is.
+/// A move, what it leads to for its mover, and how many plies after it the next capture, pawn move
+/// or mate is.
 struct Judged {
     mv: Move,
     result: AmbiguousWdl,
@@ -67,7 +68,8 @@ struct Judged {
 }
 
 impl Tablebases {
-    /// Finds the tables of a folder, or of several in the notation of `PATH`: `:` between them, on Windows `;`.
+    /// Finds the tables of a folder, or of several in the notation of `PATH`: `:` between them, on
+    /// Windows `;`.
     ///
     /// # Errors
     /// One cannot be read or holds none.
@@ -107,8 +109,9 @@ impl Tablebases {
         self.hits.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The winner (`Some(None)`: a draw) with best play and the fifty-move rule. `None` where the tables do not say: too
-    /// many pieces, castling rights, or moves already counted towards the fifty.
+    /// The winner (`Some(None)`: a draw) with best play and the fifty-move rule. `None` where the
+    /// tables do not say: too many pieces, castling rights, or moves already counted towards the
+    /// fifty.
     #[must_use]
     pub fn winner(&self, position: &Position) -> Option<Option<Color>> {
         if position.halfmove_clock() != 0 || !self.may_have(position) {
@@ -119,12 +122,13 @@ impl Tablebases {
         Some(winner(result, position.turn()))
     }
 
-    /// The moves that keep the result of a game's current position under the fifty-move rule, repetitions included; if
-    /// files of distances (`.rtbz`) are missing, without counting the fifty moves. `None` where the tables do not say.
+    /// The moves that keep the result of a game's current position under the fifty-move rule,
+    /// repetitions included; if files of distances (`.rtbz`) are missing, without counting the
+    /// fifty moves. `None` where the tables do not say.
     ///
-    /// A won game makes progress: moves are left to choose from, but after a repetition or ten moves on end without capture
-    /// and pawn move only those nearest to the next one are. A win that fifty moves take away, or may, goes the nearest way
-    /// at once.
+    /// A won game makes progress: moves are left to choose from, but after a repetition or ten
+    /// moves on end without capture and pawn move only those nearest to the next one are. A win
+    /// that fifty moves take away, or may, goes the nearest way at once.
     #[must_use]
     pub fn root(&self, game: &Game) -> Option<RootMoves> {
         let position = game.position();
@@ -132,13 +136,17 @@ impl Tablebases {
             return None;
         }
         let judge = |with_distances| -> Option<Vec<Judged>> {
-            position.legal_moves().into_iter().map(|mv| self.judge(game, mv, with_distances)).collect()
+            position
+                .legal_moves()
+                .into_iter()
+                .map(|mv| self.judge(game, mv, with_distances))
+                .collect()
         };
         let mut judged = judge(true).or_else(|| judge(false))?;
         let best = judged.iter().map(|judged| judged.result).max()?;
         judged.retain(|judged| judged.result == best);
-        let dawdles =
-            best == AmbiguousWdl::Win && (game.has_repeated() || position.halfmove_clock() >= PATIENCE);
+        let dawdles = best == AmbiguousWdl::Win
+            && (game.has_repeated() || position.halfmove_clock() >= PATIENCE);
         if dawdles || matches!(best, AmbiguousWdl::MaybeWin | AmbiguousWdl::CursedWin) {
             let least = judged.iter().map(|judged| judged.distance).min();
             judged.retain(|judged| Some(judged.distance) == least);

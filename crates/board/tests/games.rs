@@ -9,17 +9,19 @@ fn game() -> impl Strategy<Value = Game> {
         Just(Position::default()),
         (0..960_u16).prop_map(|number| Position::chess960(number).expect("below 960")),
     ];
-    (start, prop::collection::vec(any::<prop::sample::Index>(), 0..160)).prop_map(|(start, choices)| {
-        let mut game = Game::new(start);
-        for choice in choices {
-            let moves = game.position().legal_moves();
-            if moves.is_empty() {
-                break;
+    (start, prop::collection::vec(any::<prop::sample::Index>(), 0..160)).prop_map(
+        |(start, choices)| {
+            let mut game = Game::new(start);
+            for choice in choices {
+                let moves = game.position().legal_moves();
+                if moves.is_empty() {
+                    break;
+                }
+                game.play(moves[choice.index(moves.len())]);
             }
-            game.play(moves[choice.index(moves.len())]);
-        }
-        game
-    })
+            game
+        },
+    )
 }
 
 /// Calls `check` for each position of the game, in order, with the move that led there.
@@ -71,7 +73,8 @@ proptest! {
         });
     }
 
-    /// Repetition counted from keys within the halfmove clock equals counting equal positions in the whole game.
+    /// Repetition counted from keys within the halfmove clock equals counting equal positions in
+    /// the whole game.
     #[test]
     fn occurrences_are_equal_positions(game in game()) {
         let mut before: Vec<Position> = Vec::new();

@@ -55,11 +55,17 @@ fn standard_positions_as_chess960() {
     check(include_str!("perft/standard.epd"), CastlingMode::Chess960, 7, 5_000_000);
 }
 
-/// Slow and independent of the incremental update: every key in the tree against the key from scratch.
+/// Slow and independent of the incremental update: every key in the tree against the key from
+/// scratch.
 #[test]
 fn keys_in_the_tree() {
     fn walk(position: &Position, depth: u32, checked: &mut u64) {
-        assert_eq!(position.key(), Position::from(position.chess().clone()).key(), "{}", position.fen());
+        assert_eq!(
+            position.key(),
+            Position::from(position.chess().clone()).key(),
+            "{}",
+            position.fen()
+        );
         *checked += 1;
         if depth > 0 {
             for mv in position.legal_moves() {

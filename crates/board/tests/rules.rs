@@ -1,8 +1,8 @@
 //! The rules that end games and the text forms of moves, case by case.
 
 use board::{
-    BoardError, CastlingMode, Checks, Color, Game, GameEnd, Position, Role, Square, parse_san, parse_uci,
-    san_line, to_san, to_uci,
+    BoardError, CastlingMode, Checks, Color, Game, GameEnd, Position, Role, Square, parse_san,
+    parse_uci, san_line, to_san, to_uci,
 };
 
 fn standard(fen: &str) -> Position {
@@ -107,7 +107,10 @@ fn insufficient_material() {
         for turn in ["w", "b"] {
             let position = standard(&format!("{pieces} {turn} - - 0 1"));
             assert_eq!(position.is_insufficient_material(), insufficient, "{pieces}");
-            assert_eq!(Game::new(position).end() == Some(GameEnd::InsufficientMaterial), insufficient);
+            assert_eq!(
+                Game::new(position).end() == Some(GameEnd::InsufficientMaterial),
+                insufficient
+            );
         }
     }
 }
@@ -134,14 +137,18 @@ fn castling_in_every_notation() {
     assert_eq!(to_san(&plain, castle), "O-O");
 }
 
-/// In Chess960 a king's step and castling may have the same target; only the notation tells them apart.
+/// In Chess960 a king's step and castling may have the same target; only the notation tells them
+/// apart.
 #[test]
 fn chess960_castling_beside_a_king_move() {
     let position = chess960("4k3/8/8/8/8/8/8/5K1R w H - 0 1");
     let castle = parse_uci(&position, "f1h1").expect("castling");
     let step = parse_uci(&position, "f1g1").expect("a king move");
     assert!(castle.is_castle() && !step.is_castle());
-    assert_eq!((to_san(&position, castle), to_san(&position, step)), ("O-O".to_owned(), "Kg1".to_owned()));
+    assert_eq!(
+        (to_san(&position, castle), to_san(&position, step)),
+        ("O-O".to_owned(), "Kg1".to_owned())
+    );
     let (castled, stepped) = (position.after(castle), position.after(step));
     assert_eq!(castled.board().king_of(Color::White), stepped.board().king_of(Color::White));
     assert_eq!(castled.board().role_at(Square::F1), Some(Role::Rook));
@@ -159,9 +166,14 @@ fn castling_rights_in_every_fen_dialect() {
     assert_eq!(classic, shredder);
     // X-FEN: the inner of two rooks needs its file.
     let inner = chess960("1k6/8/8/8/8/8/8/1K2R2R w E - 0 1");
-    assert!(inner.castling_rights().contains(Square::E1) && !inner.castling_rights().contains(Square::H1));
+    assert!(
+        inner.castling_rights().contains(Square::E1)
+            && !inner.castling_rights().contains(Square::H1)
+    );
     assert_eq!(chess960(&inner.fen()), inner);
-    assert!(Position::from_fen("rk2r3/8/8/8/8/8/8/RK2R3 w KQkq - 0 1", CastlingMode::Standard).is_err());
+    assert!(
+        Position::from_fen("rk2r3/8/8/8/8/8/8/RK2R3 w KQkq - 0 1", CastlingMode::Standard).is_err()
+    );
 }
 
 #[test]
@@ -180,7 +192,8 @@ fn chess960_start_positions() {
 fn fens_of_four_to_six_fields() {
     let whole = standard("8/8/4k3/8/8/4K3/4P3/8 b - - 12 34");
     assert_eq!((whole.halfmove_clock(), whole.ply()), (12, 67));
-    let endless = Position::from_fen("4k3/8/8/8/8/8/8/4K2R b - - 0 4294967295", CastlingMode::Standard);
+    let endless =
+        Position::from_fen("4k3/8/8/8/8/8/8/4K2R b - - 0 4294967295", CastlingMode::Standard);
     assert_eq!(endless.unwrap().ply(), u32::MAX);
     assert_eq!(standard("8/8/4k3/8/8/4K3/4P3/8 b - -"), whole);
     assert_eq!(standard("  8/8/4k3/8/8/4K3/4P3/8 b - - 12\n"), whole);
@@ -191,9 +204,13 @@ fn fens_of_four_to_six_fields() {
 
 #[test]
 fn what_is_no_position_is_refused() {
-    for fen in
-        ["", "hello", "8/8/8/8/8/8/8 w - - 0 1", "8/8/8/8/8/8/8/8/8 w - - 0 1", "9/8/8/8/8/8/8/8 w - - 0 1"]
-    {
+    for fen in [
+        "",
+        "hello",
+        "8/8/8/8/8/8/8 w - - 0 1",
+        "8/8/8/8/8/8/8/8/8 w - - 0 1",
+        "9/8/8/8/8/8/8/8 w - - 0 1",
+    ] {
         let error = Position::from_fen(fen, CastlingMode::Standard).expect_err(fen);
         assert!(matches!(error, BoardError::FenSyntax { .. }), "{fen}: {error}");
     }
@@ -219,7 +236,10 @@ fn what_is_no_move_is_refused() {
         assert!(matches!(parse_uci(&position, text), Err(BoardError::MoveSyntax { .. })), "{text}");
     }
     for text in ["e2e5", "e7e5", "e1g1", "e1h1", "0000", "e2e4q", "P@e4"] {
-        assert!(matches!(parse_uci(&position, text), Err(BoardError::IllegalMove { .. })), "{text}");
+        assert!(
+            matches!(parse_uci(&position, text), Err(BoardError::IllegalMove { .. })),
+            "{text}"
+        );
     }
     for text in ["Nd2", "O-O", "exd5", "--", "P@e4", "@e4"] {
         assert!(parse_san(&position, text).is_err(), "{text}");
@@ -265,8 +285,9 @@ fn moves_that_give_check_are_known_before_they_are_played() {
             let next = position.after(mv);
             assert_eq!(position.gives_check(mv), next.is_check(), "{} {mv}", position.fen());
             assert_eq!(checks.gives(mv), next.is_check(), "{} {mv}", position.fen());
-            let kind =
-                [mv.is_castle(), mv.is_en_passant(), mv.is_promotion(), true].iter().position(|&is| is);
+            let kind = [mv.is_castle(), mv.is_en_passant(), mv.is_promotion(), true]
+                .iter()
+                .position(|&is| is);
             seen[kind.unwrap_or_default()] += usize::from(next.is_check());
             if plies > 1 {
                 walk(&next, plies - 1, seen);

@@ -1,4 +1,5 @@
-//! `batch-first analyze`: one position thought about, shown to people or told to programs; or files of games.
+//! `batch-first analyze`: one position thought about, shown to people or told to programs; or files
+//! of games.
 
 mod distribution;
 mod files;
@@ -23,12 +24,13 @@ use crate::{
 
 /// Analyse a position: score, chances and best lines as the search finds them.
 ///
-/// Scores and chances are White's on the screen, the side to move's with --json. Without a limit the search takes
-/// five seconds. Ctrl-C ends it and shows what it has. A system without a search shows the chance of every legal move.
+/// Scores and chances are White's on the screen, the side to move's with --json. Without a limit
+/// the search takes five seconds. Ctrl-C ends it and shows what it has. A system without a search
+/// shows the chance of every legal move.
 ///
-/// With files of games (PGN, EPD or FEN, plain or compressed) every position of every game is searched, several games at
-/// once, and the games are written with evaluations, marks and better lines. An interrupted run goes on where it ended
-/// when it is started again.
+/// With files of games (PGN, EPD or FEN, plain or compressed) every position of every game is
+/// searched, several games at once, and the games are written with evaluations, marks and better
+/// lines. An interrupted run goes on where it ended when it is started again.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Games to annotate; needs --out.
@@ -148,7 +150,8 @@ fn game(args: &Args) -> anyhow::Result<Game> {
         let text = text.trim();
         // Move numbers, as in copied games; castling may be written with zeros.
         let unnumbered = text.trim_start_matches(|c: char| c.is_ascii_digit());
-        let text = if unnumbered.starts_with('.') { unnumbered.trim_start_matches('.') } else { text };
+        let text =
+            if unnumbered.starts_with('.') { unnumbered.trim_start_matches('.') } else { text };
         if text.is_empty() || unnumbered.is_empty() {
             continue;
         }
@@ -162,7 +165,8 @@ fn game(args: &Args) -> anyhow::Result<Game> {
 }
 
 fn limits(args: &Args) -> Limits {
-    let limited = args.nodes.is_some() || args.depth.is_some() || args.mate.is_some() || args.infinite;
+    let limited =
+        args.nodes.is_some() || args.depth.is_some() || args.mate.is_some() || args.infinite;
     Limits {
         depth: args.depth,
         nodes: args.nodes,
@@ -184,7 +188,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "m" => 60.0,
         _ => return Err("expected a time like `500ms`, `5s` or `2m`".to_owned()),
     };
-    let number: f64 = digits.parse().map_err(|_| "expected a time like `500ms`, `5s` or `2m`".to_owned())?;
+    let number: f64 =
+        digits.parse().map_err(|_| "expected a time like `500ms`, `5s` or `2m`".to_owned())?;
     /// About 30 years.
     const LONGEST: f64 = 1e9;
     let seconds = number * unit;

@@ -1,4 +1,5 @@
-//! `batch-first bench`: how fast networks are evaluated here, by code path and batch size, searched with, and trained.
+//! `batch-first bench`: how fast networks are evaluated here, by code path and batch size, searched
+//! with, and trained.
 
 mod search;
 mod train;
@@ -38,7 +39,8 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         net: Option<PathBuf>,
     },
-    /// What the searches make of the evaluator: evaluations a second, share of the network in the time, batch fill.
+    /// What the searches make of the evaluator: evaluations a second, share of the network in the
+    /// time, batch fill.
     Search(search::SearchArgs),
     /// Positions trained a second, on data without sense.
     Train(train::TrainArgs),
@@ -46,7 +48,8 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct EvalArgs {
-    /// Network file, or `large` or `fast`; may be repeated (default: the large network in the program).
+    /// Network file, or `large` or `fast`; may be repeated (default: the large network in the
+    /// program).
     #[arg(long, value_name = "FILE")]
     net: Vec<PathBuf>,
     /// Also an architecture with random weights: cockfish or batch-first-residual; may be repeated.
@@ -83,7 +86,8 @@ struct EvalArgs {
     /// Processor seconds a line of the table; the median of five parts is shown.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     seconds: f64,
-    /// Also write the bench positions to this file as the first network sees them: the states of the squares, 64 bytes each.
+    /// Also write the bench positions to this file as the first network sees them: the states of
+    /// the squares, 64 bytes each.
     #[arg(long, value_name = "FILE")]
     states_out: Option<PathBuf>,
     /// Also write the values of these positions, centipawns as 32-bit floats, to this file.
@@ -130,7 +134,8 @@ pub(crate) fn positions() -> Vec<Position> {
             continue;
         }
         // Knuth's MMIX generator; its high bits are the good ones.
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         position.play(moves[(state >> 33) as usize % moves.len()]);
         list.push(position.clone());
     }
@@ -232,14 +237,25 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
     }
     if let (Some(path), Some(network)) = (&args.states_out, networks.first()) {
         let encoding = network.description.encoding;
-        let states = |position: &Position| encoding.states_of(&Squares::of(position), position.turn());
+        let states =
+            |position: &Position| encoding.states_of(&Squares::of(position), position.turn());
         let bytes: Vec<u8> = positions.iter().flat_map(states).collect();
-        std::fs::write(path, bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
+        std::fs::write(path, bytes)
+            .with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     if !args.json {
         print(&format!(
             "{:<20} {:<6} {:<8} {:<5} {:>3} {:>6} {:>10} {:>10} {:>9} {:>8}",
-            "network", "head", "path", "", "thr", "batch", "eval/s", "eval/cpu-s", "GFLOP/s", "of peak"
+            "network",
+            "head",
+            "path",
+            "",
+            "thr",
+            "batch",
+            "eval/s",
+            "eval/cpu-s",
+            "GFLOP/s",
+            "of peak"
         ))?;
     }
     for network in networks {
@@ -262,8 +278,10 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
                 write_values(path, &mut *evaluator, &positions)?;
             }
             for heads in &asked {
-                let part = network.description.heads.iter().filter(|head| heads.contains(&head.kind));
-                let part = Description { heads: part.cloned().collect(), ..network.description.clone() };
+                let part =
+                    network.description.heads.iter().filter(|head| heads.contains(&head.kind));
+                let part =
+                    Description { heads: part.cloned().collect(), ..network.description.clone() };
                 let macs = part.multiply_adds().unwrap_or(0);
                 for &batch in &args.batch {
                     let batch = batch as usize;
@@ -299,7 +317,8 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
 /// Cold starts that are measured.
 const COLD_STARTS: usize = 5;
 
-/// Seconds from starting this program anew to its first score, everything automatic: the median of some.
+/// Seconds from starting this program anew to its first score, everything automatic: the median of
+/// some.
 fn cold_start(args: &EvalArgs) -> anyhow::Result<f64> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let mut seconds = Vec::new();
@@ -333,7 +352,11 @@ fn first(net: Option<&Path>) -> anyhow::Result<()> {
     print(&format!("{:.1}", if value { scores.values[0] } else { scores.moves[0] }))
 }
 
-fn write_values(path: &Path, evaluator: &mut dyn Evaluator, positions: &[Position]) -> anyhow::Result<()> {
+fn write_values(
+    path: &Path,
+    evaluator: &mut dyn Evaluator,
+    positions: &[Position],
+) -> anyhow::Result<()> {
     let mut batch = Batch::default();
     positions.iter().for_each(|position| batch.push(position, true, &[]));
     let values = evaluator.evaluate(batch)?.scores.values;
@@ -380,8 +403,9 @@ fn places(args: &EvalArgs) -> anyhow::Result<Vec<Place>> {
     Ok(list)
 }
 
-/// Evaluations a second of wall time and of processor time: medians of five parts after a warm-up. With several
-/// threads, and on GPUs, two batches are in flight, so that no thread waits for the end of another's part.
+/// Evaluations a second of wall time and of processor time: medians of five parts after a warm-up.
+/// With several threads, and on GPUs, two batches are in flight, so that no thread waits for the
+/// end of another's part.
 fn rate(
     evaluator: &mut dyn Evaluator,
     positions: &[Position],
@@ -402,8 +426,11 @@ fn rate(
         let mut batch = Batch::default();
         for position in cycle.by_ref().take(size) {
             let value = heads.contains(&HeadKind::Value);
-            let moves =
-                if heads.contains(&HeadKind::Moves) { position.legal_moves() } else { Default::default() };
+            let moves = if heads.contains(&HeadKind::Moves) {
+                position.legal_moves()
+            } else {
+                Default::default()
+            };
             batch.push(position, value, &moves);
         }
         batches.push_back(batch);

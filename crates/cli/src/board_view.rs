@@ -19,7 +19,9 @@ impl Charset {
             .iter()
             .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
         match locale {
-            Some(locale) if !locale.to_ascii_lowercase().replace('-', "").contains("utf8") => Self::Ascii,
+            Some(locale) if !locale.to_ascii_lowercase().replace('-', "").contains("utf8") => {
+                Self::Ascii
+            }
             _ => Self::Unicode,
         }
     }
@@ -64,7 +66,11 @@ pub fn diagram(position: &Position, charset: Charset) -> String {
         text.push('\n');
     }
     text.push_str("    a b c d e f g h\n");
-    text.push_str(if position.turn().is_white() { "    White to move\n" } else { "    Black to move\n" });
+    text.push_str(if position.turn().is_white() {
+        "    White to move\n"
+    } else {
+        "    Black to move\n"
+    });
     text
 }
 

@@ -24,8 +24,8 @@ enum DataCommand {
     Inspect(InspectArgs),
 }
 
-/// Files may be PGN with [%eval] comments, Lichess's evaluation database (JSON lines) or EPD/FEN lists, plain or
-/// compressed with zstd, gzip or bzip2.
+/// Files may be PGN with [%eval] comments, Lichess's evaluation database (JSON lines) or EPD/FEN
+/// lists, plain or compressed with zstd, gzip or bzip2.
 #[derive(Debug, clap::Args)]
 struct ImportArgs {
     /// Files to read, in this order.
@@ -49,7 +49,8 @@ struct ImportArgs {
     /// Also keep positions with a played move but no evaluation.
     #[arg(long)]
     unlabelled: bool,
-    /// Keep equal positions as often as they occur, for learning moves: how often a move is played matters there.
+    /// Keep equal positions as often as they occur, for learning moves: how often a move is played
+    /// matters there.
     #[arg(long)]
     duplicates: bool,
     /// Only games whose players are both rated at least so high.
@@ -141,8 +142,11 @@ fn import(args: &ImportArgs) -> anyhow::Result<()> {
         overwrite: args.overwrite,
     };
     let started = Instant::now();
-    let mut progress: Box<dyn ImportProgress> =
-        if std::io::stderr().is_terminal() { Box::new(Bars::default()) } else { Box::new(Lines::default()) };
+    let mut progress: Box<dyn ImportProgress> = if std::io::stderr().is_terminal() {
+        Box::new(Bars::default())
+    } else {
+        Box::new(Lines::default())
+    };
     let manifest = data::import(&args.files, &args.out, &options, progress.as_mut())?;
     drop(progress);
     if args.json {
@@ -195,7 +199,8 @@ struct Bars {
 impl Bars {
     fn begin(&mut self, length: u64, template: &str, name: String) {
         self.end();
-        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let style =
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         self.bar = Some(ProgressBar::new(length).with_style(style).with_prefix(name));
     }
 

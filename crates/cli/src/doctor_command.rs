@@ -1,4 +1,5 @@
-//! `batch-first doctor`: what this machine offers, which code path runs and why, and whether it computes rightly.
+//! `batch-first doctor`: what this machine offers, which code path runs and why, and whether it
+//! computes rightly.
 
 use std::{io::Write, path::PathBuf, sync::Arc, time::Instant};
 
@@ -16,7 +17,8 @@ use crate::engine;
 /// Shows which code path evaluates networks here and why, and checks it against plain arithmetic.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Network file, or `large` or `fast` (default: the network in the program that fits the device).
+    /// Network file, or `large` or `fast` (default: the network in the program that fits the
+    /// device).
     #[arg(long, value_name = "FILE")]
     net: Option<PathBuf>,
     /// Threads (default: all processors).
@@ -24,8 +26,8 @@ pub struct Args {
     threads: Option<u64>,
 }
 
-/// Plies of a game of blunders whose positions are compared: in the first few all scores are near zero, and what eight bits leave is
-/// a large share of them.
+/// Plies of a game of blunders whose positions are compared: in the first few all scores are near
+/// zero, and what eight bits leave is a large share of them.
 const COMPARED: usize = 64;
 
 /// Largest difference from the reference, as a share of the largest score, that counts as right.
@@ -47,7 +49,9 @@ fn gpus() -> Vec<String> {
     let found = eval::gpu::list();
     let lacks = eval::gpu::lacks(&found).into_iter().map(|what| format!("missing: {what}"));
     let mut lines: Vec<String> = found.iter().map(line).chain(lacks).collect();
-    for (name, is_there) in [("cuda", cfg!(feature = "cuda")), ("wgpu", cfg!(feature = "untuned-wgpu"))] {
+    for (name, is_there) in
+        [("cuda", cfg!(feature = "cuda")), ("wgpu", cfg!(feature = "untuned-wgpu"))]
+    {
         if !is_there {
             lines.push(format!("not looked for: {name}; build with `--features {name}`"));
         }
@@ -58,8 +62,7 @@ fn gpus() -> Vec<String> {
 /// The GPUs that this program can use, and what others want.
 #[cfg(not(feature = "gpu-kernels"))]
 fn gpus() -> Vec<String> {
-    let how =
-        "`cargo build --release --features cuda` (NVIDIA) or `--features wgpu` (Vulkan, Metal, DirectX 12)";
+    let how = "`cargo build --release --features cuda` (NVIDIA) or `--features wgpu` (Vulkan, Metal, DirectX 12)";
     vec![format!("not looked for: this program was built without them; {how} builds them in")]
 }
 
@@ -114,7 +117,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let network = match given {
         Some(network) => network,
         // Only now: where no path fits, what was said so far is what helps.
-        None => engine::fitting(&Options { threads, devices: Devices::cpu(), ..Options::default() })?,
+        None => {
+            engine::fitting(&Options { threads, devices: Devices::cpu(), ..Options::default() })?
+        }
     };
     loaded += start.elapsed();
     let network = Arc::new(network);
@@ -159,13 +164,15 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let mut all = vec![(choice.precision, found)];
     if choice.precision == Precision::Int8 {
         // What eight bits leave says little of the rest of the path.
-        let options = CpuOptions { threads, path: Some(choice.path), precision: Some(Precision::F32) };
+        let options =
+            CpuOptions { threads, path: Some(choice.path), precision: Some(Precision::F32) };
         let mut exact = CpuEvaluator::new(Arc::clone(&network), options)?;
         all.push((Precision::F32, exact.evaluate(question(COMPARED))?.scores));
     }
     for (precision, found) in all {
-        let pairs =
-            || expected.values.iter().zip(&found.values).chain(expected.moves.iter().zip(&found.moves));
+        let pairs = || {
+            expected.values.iter().zip(&found.values).chain(expected.moves.iter().zip(&found.moves))
+        };
         let largest = pairs().fold(1.0_f32, |largest, (a, _)| largest.max(a.abs()));
         let difference = pairs().fold(0.0_f32, |worst, (a, b)| worst.max((a - b).abs()));
         let right = difference <= tolerance(precision) * largest;

@@ -1,4 +1,5 @@
-//! The engine that the commands share: a network, an evaluator for this machine and the search over it.
+//! The engine that the commands share: a network, an evaluator for this machine and the search over
+//! it.
 
 use std::{
     num::NonZero,
@@ -18,14 +19,16 @@ use nets::{Network, System};
 use search::{Algorithm, ConvChess, Search, Settings, memory_without_room_for};
 use uci::{Built, Options};
 
-/// The network for devices that evaluate it ten thousand times a second and more, for files of games and for the page.
+/// The network for devices that evaluate it ten thousand times a second and more, for files of
+/// games and for the page.
 const LARGE: &[u8] = include_bytes!("../../../networks/batch-first.safetensors");
 
-/// A network that takes a tenth of the time, for processors on which that is worth more than what it knows less.
+/// A network that takes a tenth of the time, for processors on which that is worth more than what
+/// it knows less.
 const FAST: &[u8] = include_bytes!("../../../networks/batch-first-fast.safetensors");
 
-/// Threads up to which the fast network should have several times as many evaluations as the large one: with more of them its search
-/// waits for its tree. An estimate (docs/2-search.md).
+/// Threads up to which the fast network should have several times as many evaluations as the large
+/// one: with more of them its search waits for its tree. An estimate (docs/2-search.md).
 const FAST_THREADS: usize = 8;
 
 /// Batch First's networks by the names that they have in the program.
@@ -40,11 +43,12 @@ const CONVCHESS: &[u8] = include_bytes!("../../../networks/convchess.safetensors
 /// Flags of every command that searches.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct EngineArgs {
-    /// Network file, or `large` or `fast`, which are in the program (default: the one of these that fits the device; for files of
-    /// games `large`).
+    /// Network file, or `large` or `fast`, which are in the program (default: the one of these that
+    /// fits the device; for files of games `large`).
     #[arg(long, value_name = "FILE")]
     pub net: Option<PathBuf>,
-    /// The system: batch-first, cockfish or convchess (default: the network's; without one batch-first).
+    /// The system: batch-first, cockfish or convchess (default: the network's; without one
+    /// batch-first).
     #[arg(long, value_name = "NAME")]
     pub system: Option<System>,
     /// Threads of the evaluator.
@@ -53,13 +57,15 @@ pub struct EngineArgs {
     /// The search: kbest, kbest-classic, alphabeta, puct or minimax (default: the system's own).
     #[arg(long, value_name = "NAME")]
     pub search: Option<Algorithm>,
-    /// Where networks are evaluated: auto, cpu, cuda:N or vulkan:N, several with commas (`doctor` lists what is here).
+    /// Where networks are evaluated: auto, cpu, cuda:N or vulkan:N, several with commas (`doctor`
+    /// lists what is here).
     #[arg(long, value_name = "NAME", default_value_t)]
     pub device: Devices,
     /// Code path on the processor: amx, avx512, avx2 or portable (default: the fastest here).
     #[arg(long, value_name = "PATH")]
     pub cpu: Option<CpuPath>,
-    /// Number format: bf16, f32 or int8 on the processor, f16, bf16 or f32 on GPUs (default: the fastest good one).
+    /// Number format: bf16, f32 or int8 on the processor, f16, bf16 or f32 on GPUs (default: the
+    /// fastest good one).
     #[arg(long, value_name = "FORMAT")]
     pub precision: Option<Precision>,
     /// Positions evaluated together (default: as many as the evaluator likes).
@@ -103,7 +109,9 @@ impl EngineArgs {
 /// A size of the search tree in MiB that this machine has memory for.
 fn within_memory(mib: u64) -> Result<u64, String> {
     match memory_without_room_for(mib) {
-        Some(machine) => Err(format!("this machine has {machine} MiB of memory; give the tree less")),
+        Some(machine) => {
+            Err(format!("this machine has {machine} MiB of memory; give the tree less"))
+        }
         None => Ok(mib),
     }
 }
@@ -162,14 +170,18 @@ pub fn embedded(system: System) -> anyhow::Result<Network> {
     })
 }
 
-/// Of Batch First's networks in the program the one that plays better where these options evaluate it (docs/2-search.md).
+/// Of Batch First's networks in the program the one that plays better where these options evaluate
+/// it (docs/2-search.md).
 ///
 /// # Errors
 /// The program is damaged, or no code path of the processor fits the options.
 pub fn fitting(options: &Options) -> anyhow::Result<Network> {
     let affords_large = !options.devices.is_cpu()
         || options.threads > FAST_THREADS
-        || matches!(cpu::choose(options.path, options.precision, true)?.path, CpuPath::Amx | CpuPath::Avx512);
+        || matches!(
+            cpu::choose(options.path, options.precision, true)?.path,
+            CpuPath::Amx | CpuPath::Avx512
+        );
     in_program(if affords_large { LARGE } else { FAST })
 }
 
@@ -178,10 +190,9 @@ pub fn fitting(options: &Options) -> anyhow::Result<Network> {
 /// # Errors
 /// The file is no network or one of another system, or the system has no network here.
 pub fn choose(options: &Options) -> anyhow::Result<(Network, System)> {
-    choose_or(
-        options,
-        |system| if system == System::BatchFirst { fitting(options) } else { embedded(system) },
-    )
+    choose_or(options, |system| {
+        if system == System::BatchFirst { fitting(options) } else { embedded(system) }
+    })
 }
 
 /// As [`choose`], with the system's network from `unnamed` where the options name none.
@@ -254,7 +265,8 @@ pub fn build(options: &Options) -> anyhow::Result<Built> {
     build_over(&Arc::new(network), system, options, None)
 }
 
-/// A search over what these options [`choose`], which may have a memory of evaluations together with others.
+/// A search over what these options [`choose`], which may have a memory of evaluations together
+/// with others.
 ///
 /// # Errors
 /// The network cannot be used.
@@ -272,7 +284,8 @@ pub fn build_over(
         );
         let description =
             format!("network {}, {system}: moves by their chances, without a search", network.name);
-        let search = Box::new(ConvChess::new(Arc::clone(network), cpu_options(options), &options.settings)?);
+        let search =
+            Box::new(ConvChess::new(Arc::clone(network), cpu_options(options), &options.settings)?);
         return Ok(Built { search, description });
     }
     let mut evaluator = evaluator(network, options)?;
@@ -290,13 +303,15 @@ pub struct SharedEngine {
     network: Arc<Network>,
     algorithm: Algorithm,
     tables: Option<Arc<Tablebases>>,
-    /// Program, network with its fingerprint, and search, code path, number format and tables unless they are the default.
+    /// Program, network with its fingerprint, and search, code path, number format and tables
+    /// unless they are the default.
     pub name: String,
 }
 
 impl SharedEngine {
-    /// One evaluator a thread of the processor, or one for all GPUs. Unless another network is asked for it is the large one, since
-    /// what such searches do is counted in evaluations, and hosts that share it must agree.
+    /// One evaluator a thread of the processor, or one for all GPUs. Unless another network is
+    /// asked for it is the large one, since what such searches do is counted in evaluations, and
+    /// hosts that share it must agree.
     ///
     /// # Errors
     /// The network cannot be used, or its system has no search.
@@ -320,7 +335,8 @@ impl SharedEngine {
         let more = (1..evaluators).map(|_| evaluator()).collect::<anyhow::Result<Vec<_>>>()?;
         let algorithm = algorithm(options, &network);
         let given = [
-            (algorithm != Algorithm::of(&network)).then(|| format!(", search {}", algorithm.name())),
+            (algorithm != Algorithm::of(&network))
+                .then(|| format!(", search {}", algorithm.name())),
             options.path.map(|path| format!(", {path}")),
             options.precision.map(|precision| format!(", {precision}")),
             options.settings.tables.as_ref().map(|_| ", endgame tables".to_owned()),
@@ -373,7 +389,8 @@ mod tests {
         assert_eq!(name(Some("large"), CpuPath::Portable, 1), (large.clone(), large.clone()));
         assert_eq!(name(Some("fast"), CpuPath::Portable, 9), (fast.clone(), fast));
         let devices = "cuda:0".parse().unwrap();
-        let on_card = Options { devices, path: Some(CpuPath::Portable), threads: 1, ..Options::default() };
+        let on_card =
+            Options { devices, path: Some(CpuPath::Portable), threads: 1, ..Options::default() };
         assert_eq!(fitting(&on_card).unwrap().name, large);
         if CpuPath::Avx512.obstacle(Precision::F32).is_none() {
             assert_eq!(name(None, CpuPath::Avx512, 1), (large.clone(), large));

@@ -1,5 +1,5 @@
-//! Ctrl-C and, on Unix, SIGTERM: the first asks the command to end in good order, a second one ends the program at once.
-//! What long commands have written by then is whole.
+//! Ctrl-C and, on Unix, SIGTERM: the first asks the command to end in good order, a second one ends
+//! the program at once. What long commands have written by then is whole.
 
 use std::{
     io,
@@ -19,7 +19,8 @@ use tokio::{runtime, sync::Notify};
 /// Exit code of a program that was interrupted, as shells have it for Ctrl-C.
 const CODE: u8 = 130;
 
-/// What comes so soon after the first is the first again: `timeout` signals a program, then its group.
+/// What comes so soon after the first is the first again: `timeout` signals a program, then its
+/// group.
 const ECHO: Duration = Duration::from_millis(500);
 
 /// The command ended in good order before its work was done. It has said so itself.
@@ -28,8 +29,8 @@ const ECHO: Duration = Duration::from_millis(500);
 pub struct Interrupted;
 
 impl Interrupted {
-    /// How a command ends whose work may have been cut short; `shown` is how telling of it went. Ctrl-C also ends whoever
-    /// reads what is told, which is no success of ours.
+    /// How a command ends whose work may have been cut short; `shown` is how telling of it went.
+    /// Ctrl-C also ends whoever reads what is told, which is no success of ours.
     ///
     /// # Errors
     /// It was cut short, or `shown` is one.
@@ -55,7 +56,10 @@ impl Signals {
     #[cfg(unix)]
     fn caught() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
     }
 
     #[cfg(unix)]

@@ -19,8 +19,9 @@ use crate::{
 
 /// Let another engine evaluate positions, into a PGN with [%eval] comments.
 ///
-/// With files (PGN, EPD or FEN, plain or compressed) every position of their games is evaluated; without, the engine
-/// plays varied games against itself. An interrupted run goes on where it ended when it is started again.
+/// With files (PGN, EPD or FEN, plain or compressed) every position of their games is evaluated;
+/// without, the engine plays varied games against itself. An interrupted run goes on where it ended
+/// when it is started again.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Games or positions to evaluate (default: self-play).
@@ -28,7 +29,8 @@ pub struct Args {
     /// PGN to write; a file beside it remembers how far the run is.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// The engine, as `PROGRAM [ARGUMENT...][; OPTION=VALUE]...` (default: the stockfish that is installed).
+    /// The engine, as `PROGRAM [ARGUMENT...][; OPTION=VALUE]...` (default: the stockfish that is
+    /// installed).
     #[arg(long, value_name = "ENGINE")]
     engine: Option<String>,
     /// Nodes a position.
@@ -122,7 +124,10 @@ impl Watch {
         let rate = (progress.positions - first) as f64 / self.line.seconds();
         self.line.show(|| {
             let of = progress.of.map_or(String::new(), |of| format!(" of {of}"));
-            format!("{}{of} games, {} positions, {rate:.0} a second", progress.games, progress.positions)
+            format!(
+                "{}{of} games, {} positions, {rate:.0} a second",
+                progress.games, progress.positions
+            )
         });
     }
 

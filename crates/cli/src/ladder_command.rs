@@ -1,4 +1,5 @@
-//! `batch-first ladder`: where a player stands on the scale of fixed opponents, and how that scale is made.
+//! `batch-first ladder`: where a player stands on the scale of fixed opponents, and how that scale
+//! is made.
 
 use std::{
     io::{self, Write},
@@ -31,9 +32,11 @@ use crate::{
 /// How long an opponent with fixed nodes may take: a busy machine must not decide a game.
 const BUSY: Duration = Duration::from_secs(600);
 
-/// Place a player on a scale of fixed opponents: Stockfish at fixed nodes, which does not depend on the machine.
+/// Place a player on a scale of fixed opponents: Stockfish at fixed nodes, which does not depend on
+/// the machine.
 ///
-/// Opponents are chosen near the player as its rating becomes known. Example: --engine internal --movetime 1s --games 100
+/// Opponents are chosen near the player as its rating becomes known. Example: --engine internal
+/// --movetime 1s --games 100
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The player, as in `match --engine`.
@@ -41,7 +44,8 @@ pub struct Args {
     engine: String,
     #[command(flatten)]
     limit: LimitArgs,
-    /// System of a player in this process: batch-first, cockfish or convchess (default: the network's).
+    /// System of a player in this process: batch-first, cockfish or convchess (default: the
+    /// network's).
     #[arg(long, value_name = "NAME")]
     system: Option<System>,
     /// Number of games; with --calibrate, of each two neighbours.
@@ -68,7 +72,8 @@ pub struct Args {
     /// Time over the limit that is forgiven.
     #[arg(long, default_value = "100ms", value_name = "TIME", value_parser = duration)]
     margin: Duration,
-    /// Keep games, report.html and ladder.json in this folder; the same command goes on after an interruption.
+    /// Keep games, report.html and ladder.json in this folder; the same command goes on after an
+    /// interruption.
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Show only the summary, and games that ended by a fault.
@@ -82,8 +87,8 @@ pub struct Args {
 impl Args {
     fn scale(&self) -> anyhow::Result<Scale> {
         let Some(path) = &self.scale else { return Ok(Scale::built_in()?) };
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read `{}`", path.display()))?;
         Scale::from_json(&text).with_context(|| format!("`{}` cannot be used", path.display()))
     }
 
@@ -156,7 +161,11 @@ fn calibrate(args: &Args, folder: &Path) -> anyhow::Result<()> {
         }
     })?;
     journal.finish(&results)?;
-    write(folder, "report.html", arena::report::html(&arranged.summary(&results, None)).as_bytes())?;
+    write(
+        folder,
+        "report.html",
+        arena::report::html(&arranged.summary(&results, None)).as_bytes(),
+    )?;
     let cut_short = results.len() < arranged.games();
     let scale = if cut_short {
         None // Half the games are no scale.
@@ -174,7 +183,11 @@ fn calibrate(args: &Args, folder: &Path) -> anyhow::Result<()> {
         writeln!(out, "{:<28} {:>6}  {:>15}  games", "rung", "Elo", "95 %")?;
         for rung in &scale.rungs {
             let interval = format!("[{:.0}, {:.0}]", rung.low, rung.high);
-            writeln!(out, "{:<28} {:>6.0}  {interval:>15}  {:>5}", rung.name, rung.elo, rung.games)?;
+            writeln!(
+                out,
+                "{:<28} {:>6.0}  {interval:>15}  {:>5}",
+                rung.name, rung.elo, rung.games
+            )?;
         }
         Ok(())
     };
@@ -246,7 +259,12 @@ fn write(folder: &Path, name: &str, text: &[u8]) -> anyhow::Result<()> {
 }
 
 /// Results by rung, then all of them as one rating.
-fn summary(out: &mut impl Write, scale: &Scale, results: &Results, names: &[String]) -> io::Result<()> {
+fn summary(
+    out: &mut impl Write,
+    scale: &Scale,
+    results: &Results,
+    names: &[String],
+) -> io::Result<()> {
     writeln!(out, "{:<28} {:>6} {:>6}  won drew lost    score", "opponent", "Elo", "games")?;
     for (index, rung) in scale.rungs.iter().enumerate() {
         let tally = results.duel(0, index + 1).tally;

@@ -1,4 +1,5 @@
-//! `batch-first`: the engine and everything around it, one subcommand each; without one it speaks UCI.
+//! `batch-first`: the engine and everything around it, one subcommand each; without one it speaks
+//! UCI.
 
 mod analyze;
 mod bench_command;
@@ -55,7 +56,8 @@ enum Command {
     Worker(worker_command::Args),
 }
 
-/// The command did its work and found something bad (exit code 1), in contrast to input that it cannot work with.
+/// The command did its work and found something bad (exit code 1), in contrast to input that it
+/// cannot work with.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Found(String);
@@ -66,9 +68,12 @@ fn main() -> ExitCode {
         Err(error) => return refuse_arguments(&error),
     };
     // wgpu looks for OpenGL, too, and calls it an error that there is none.
-    let quiet = || tracing_subscriber::EnvFilter::new("warn,wgpu_hal=off,wgpu_core=error,naga=error");
+    let quiet =
+        || tracing_subscriber::EnvFilter::new("warn,wgpu_hal=off,wgpu_core=error,naga=error");
     tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| quiet()))
+        .with_env_filter(
+            tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| quiet()),
+        )
         .with_writer(io::stderr)
         .init();
     let result = match cli.command {
@@ -124,7 +129,8 @@ fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "error: {text}");
 }
 
-/// The error and its causes on one line; a cause that the text before already holds is not repeated.
+/// The error and its causes on one line; a cause that the text before already holds is not
+/// repeated.
 fn sentence(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {
@@ -140,6 +146,8 @@ fn sentence(error: &anyhow::Error) -> String {
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     })
 }

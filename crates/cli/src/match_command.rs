@@ -14,7 +14,8 @@ use std::{
 
 use anyhow::{Context, ensure};
 use arena::{
-    Format, Journal, Match, MatchSettings, PlayerSpec, Results, Rules, Scale, Sprt, SprtRun, Verdict,
+    Format, Journal, Match, MatchSettings, PlayerSpec, Results, Rules, Scale, Sprt, SprtRun,
+    Verdict,
 };
 use board::{Game, Tablebases};
 use nets::System;
@@ -29,12 +30,13 @@ use view::View;
 
 /// Play a match between UCI engines, networks and settings.
 ///
-/// A player is `PROGRAM [ARGUMENT...][; OPTION=VALUE]...`, with double quotes around what has blanks in it. The program
-/// `self` is this one as a UCI engine; `internal` is the network in this program and `FILE.safetensors` another one, both
-/// searched inside this process. The options `name` and one of `nodes`, `movetime`, `depth`, `clock` are ours, all others
-/// the engine's. Examples: --engine self
-/// --engine 'stockfish; UCI_LimitStrength=true; UCI_Elo=1350; name=level 1350'; --compare a.safetensors b.safetensors
-/// --nodes 1000; --compare internal 'internal; Batch=1' --movetime 100ms
+/// A player is `PROGRAM [ARGUMENT...][; OPTION=VALUE]...`, with double quotes around what has
+/// blanks in it. The program `self` is this one as a UCI engine; `internal` is the network in this
+/// program and `FILE.safetensors` another one, both searched inside this process. The options
+/// `name` and one of `nodes`, `movetime`, `depth`, `clock` are ours, all others the engine's.
+/// Examples: --engine self --engine 'stockfish; UCI_LimitStrength=true; UCI_Elo=1350; name=level
+/// 1350'; --compare a.safetensors b.safetensors --nodes 1000; --compare internal 'internal;
+/// Batch=1' --movetime 100ms
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A player; given twice or more. The score is the first one's.
@@ -46,18 +48,21 @@ pub struct Args {
     /// The first player against each of the others, instead of everybody against everybody.
     #[arg(long)]
     gauntlet: bool,
-    /// Games of each two players (default: 10, with --compare 200); colours change after each, openings after two.
+    /// Games of each two players (default: 10, with --compare 200); colours change after each,
+    /// openings after two.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     games: Option<u64>,
     #[command(flatten)]
     limit: LimitArgs,
-    /// System of the players in this process that name none: batch-first, cockfish or convchess (default: the network's).
+    /// System of the players in this process that name none: batch-first, cockfish or convchess
+    /// (default: the network's).
     #[arg(long, value_name = "NAME")]
     system: Option<System>,
     /// Games at once.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     jobs: u64,
-    /// Openings from a PGN, EPD or FEN file, plain or compressed (default: built-in balanced positions).
+    /// Openings from a PGN, EPD or FEN file, plain or compressed (default: built-in balanced
+    /// positions).
     #[arg(long, value_name = "FILE")]
     openings: Option<PathBuf>,
     /// Plies taken from each game of a PGN of openings.
@@ -66,8 +71,8 @@ pub struct Args {
     /// Order of the openings; 0: as they are in the file.
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// Stop as soon as it is known whether the first of two players is stronger by ELO1 rather than by ELO0, as in
-    /// `0,5`.
+    /// Stop as soon as it is known whether the first of two players is stronger by ELO1 rather than
+    /// by ELO0, as in `0,5`.
     #[arg(long, value_name = "ELO0,ELO1", allow_hyphen_values = true, value_parser = hypotheses)]
     sprt: Option<(f64, f64)>,
     /// Chance of the test to see an improvement that is none.
@@ -82,17 +87,19 @@ pub struct Args {
     /// Append the games to this file.
     #[arg(long, value_name = "FILE")]
     pgn: Option<PathBuf>,
-    /// Keep the match in this folder: games, report.html and report.json. The same command goes on with a match that was
-    /// interrupted.
+    /// Keep the match in this folder: games, report.html and report.json. The same command goes on
+    /// with a match that was interrupted.
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Leave thinking times out of the games: then players that are deterministic give the same text every time.
+    /// Leave thinking times out of the games: then players that are deterministic give the same
+    /// text every time.
     #[arg(long)]
     no_times: bool,
     /// Show only the summary, and games that ended by a fault.
     #[arg(long)]
     quiet: bool,
-    /// End with exit code 1 if an engine crashed, stalled, played an illegal move or overstepped its time.
+    /// End with exit code 1 if an engine crashed, stalled, played an illegal move or overstepped
+    /// its time.
     #[arg(long)]
     strict: bool,
     /// Play on until the rules of chess, or --max-plies, end the game.
@@ -134,7 +141,8 @@ impl Args {
     }
 
     fn settings(&self) -> anyhow::Result<MatchSettings> {
-        let mut rules = Rules { max_plies: self.max_plies, margin: self.margin, ..Rules::default() };
+        let mut rules =
+            Rules { max_plies: self.max_plies, margin: self.margin, ..Rules::default() };
         if self.no_adjudication {
             rules = rules.without_adjudication();
         }
@@ -155,9 +163,9 @@ impl Args {
 }
 
 fn hypotheses(text: &str) -> Result<(f64, f64), String> {
-    let numbers = text
-        .split_once(',')
-        .and_then(|(elo0, elo1)| Some((elo0.trim().parse::<f64>().ok()?, elo1.trim().parse::<f64>().ok()?)));
+    let numbers = text.split_once(',').and_then(|(elo0, elo1)| {
+        Some((elo0.trim().parse::<f64>().ok()?, elo1.trim().parse::<f64>().ok()?))
+    });
     numbers.ok_or_else(|| "expected two Elo differences like `0,5`".to_owned())
 }
 
@@ -231,7 +239,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let summary = arranged.summary(&results, sprt);
         let write = |name: &str, text: &[u8]| {
             let path = folder.join(name);
-            nets::write_whole(&path, text).with_context(|| format!("cannot write `{}`", path.display()))
+            nets::write_whole(&path, text)
+                .with_context(|| format!("cannot write `{}`", path.display()))
         };
         write("report.json", &serde_json::to_vec_pretty(&summary)?)?;
         write("report.html", arena::report::html(&summary).as_bytes())?;

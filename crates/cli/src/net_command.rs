@@ -1,4 +1,5 @@
-//! `batch-first net`: what is in a network file, joining two, judging, calibrating, quantising and verifying one.
+//! `batch-first net`: what is in a network file, joining two, judging, calibrating, quantising and
+//! verifying one.
 
 mod quantise;
 mod verify;
@@ -11,8 +12,8 @@ use std::{
 use anyhow::{Context, bail};
 use nets::{HeadKind, MoveScores, Network, System};
 use train::{
-    Dataset, EvaluatorScorer, HeldOut, Loss, Measures, Phase, Scorer, SelectorScorer, calibrate, join,
-    summary, validate,
+    Dataset, EvaluatorScorer, HeldOut, Loss, Measures, Phase, Scorer, SelectorScorer, calibrate,
+    join, summary, validate,
 };
 
 use crate::{Found, engine};
@@ -70,9 +71,9 @@ enum Command {
         #[arg(long)]
         out: PathBuf,
     },
-    /// Measure on held-out positions what eight-bit integers cost, and allow them where that is next to nothing: from then on they
-    /// are used unasked by processors that are faster in them. Where it is too much the file that is written forbids them (exit
-    /// code 1).
+    /// Measure on held-out positions what eight-bit integers cost, and allow them where that is
+    /// next to nothing: from then on they are used unasked by processors that are faster in them.
+    /// Where it is too much the file that is written forbids them (exit code 1).
     Quantise {
         /// Network file (.safetensors).
         file: PathBuf,
@@ -82,7 +83,8 @@ enum Command {
         #[arg(long)]
         out: PathBuf,
     },
-    /// Show what each code path and number format costs in exactness; fails if it costs ranking on the default path.
+    /// Show what each code path and number format costs in exactness; fails if it costs ranking on
+    /// the default path.
     Verify(verify::Args),
 }
 
@@ -108,7 +110,13 @@ struct Data {
 impl Data {
     /// The held-out positions for a head.
     fn held_out(&self, network: &Network, head: HeadKind) -> anyhow::Result<Vec<HeldOut>> {
-        held_out(&self.data, (head, loss(network, head)), &self.sources, self.positions, self.blunder_margin)
+        held_out(
+            &self.data,
+            (head, loss(network, head)),
+            &self.sources,
+            self.positions,
+            self.blunder_margin,
+        )
     }
 
     fn threads(&self) -> usize {
@@ -125,12 +133,13 @@ impl Data {
 
 /// What a head is judged by.
 fn loss(network: &Network, head: HeadKind) -> Loss {
-    let is_policy = head == HeadKind::Moves && network.calibration.move_scores == MoveScores::Policy;
+    let is_policy =
+        head == HeadKind::Moves && network.calibration.move_scores == MoveScores::Policy;
     if is_policy || head.is_selector() { Loss::CrossEntropy } else { Loss::Ordinal }
 }
 
-/// The held-out positions of a folder for a head, at most `positions` of each source (0: all). Moves that give away more
-/// than `margin` centipawns are no examples for a policy.
+/// The held-out positions of a folder for a head, at most `positions` of each source (0: all).
+/// Moves that give away more than `margin` centipawns are no examples for a policy.
 fn held_out(
     data: &Path,
     (head, loss): (HeadKind, Loss),
@@ -163,7 +172,12 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             for kind in heads(&network).into_iter().filter(|kind| !kind.is_selector()) {
                 let held_out = data.held_out(&network, kind)?;
                 let mut scorer = data.scorer(&network, kind)?;
-                calibrate::calibrate_head(&mut network.calibration, scorer.as_mut(), kind, &held_out)?;
+                calibrate::calibrate_head(
+                    &mut network.calibration,
+                    scorer.as_mut(),
+                    kind,
+                    &held_out,
+                )?;
             }
             save(&network, &out)
         }
@@ -179,7 +193,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 }
 
 fn stem(path: &Path) -> String {
-    path.file_stem().map_or_else(|| "network".to_owned(), |stem| stem.to_string_lossy().into_owned())
+    path.file_stem()
+        .map_or_else(|| "network".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
 fn heads(network: &Network) -> Vec<HeadKind> {
@@ -226,7 +241,8 @@ fn info(file: &Path, json: bool) -> anyhow::Result<()> {
     for head in &network.description.heads {
         print(&format!("head         {}: {} layers", head.kind.name(), head.layers.len()))?;
     }
-    let int8 = if network.int8_ranges.is_some() { "unasked, where it is faster" } else { "on request" };
+    let int8 =
+        if network.int8_ranges.is_some() { "unasked, where it is faster" } else { "on request" };
     print(&format!("int8         {int8}"))?;
     let calibration = &network.calibration;
     // The outputs of selectors are chances as they are.
@@ -254,9 +270,13 @@ fn info(file: &Path, json: bool) -> anyhow::Result<()> {
         ))?;
     }
     let decimals = if calibration.move_scores == MoveScores::Policy { 2 } else { 0 };
-    let bins: Vec<String> = calibration.bins.iter().map(|bin| format!("{bin:.decimals$}")).collect();
+    let bins: Vec<String> =
+        calibration.bins.iter().map(|bin| format!("{bin:.decimals$}")).collect();
     if has(HeadKind::Moves) {
-        print(&format!("bins         {}", if bins.is_empty() { "none".to_owned() } else { bins.join(" ") }))?;
+        print(&format!(
+            "bins         {}",
+            if bins.is_empty() { "none".to_owned() } else { bins.join(" ") }
+        ))?;
     }
     for (key, value) in &network.provenance {
         print(&format!("{key}: {value}"))?;
@@ -282,13 +302,21 @@ fn judge(file: &Path, data: &Data, json: bool) -> anyhow::Result<()> {
     for kind in heads(&network) {
         let held_out = data.held_out(&network, kind)?;
         let mut scorer = data.scorer(&network, kind)?;
-        let measures =
-            validate(scorer.as_mut(), kind, network.calibration.move_scores, &held_out, AGREEMENT_POSITIONS)?;
+        let measures = validate(
+            scorer.as_mut(),
+            kind,
+            network.calibration.move_scores,
+            &held_out,
+            AGREEMENT_POSITIONS,
+        )?;
         if !json {
             print(&format!("{} head", kind.name()))?;
             measures.iter().try_for_each(table)?;
         }
-        all.insert(kind.name().to_owned(), serde_json::to_value(&measures).context("cannot write JSON")?);
+        all.insert(
+            kind.name().to_owned(),
+            serde_json::to_value(&measures).context("cannot write JSON")?,
+        );
     }
     if json {
         print(&serde_json::Value::Object(all).to_string())?;

@@ -8,7 +8,8 @@ use std::{
 
 use anyhow::{Context, ensure};
 
-/// Select balanced openings from games with [%eval] comments, as `label` makes them, into an EPD file.
+/// Select balanced openings from games with [%eval] comments, as `label` makes them, into an EPD
+/// file.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// PGN files, plain or compressed.
@@ -48,7 +49,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         "none of the {count} games has a balanced evaluation after {} plies",
         args.plies
     );
-    let note = args.note.map_or_else(String::new, |note| format!("# {}\n", note.replace('\n', " ")));
+    let note =
+        args.note.map_or_else(String::new, |note| format!("# {}\n", note.replace('\n', " ")));
     let text = format!("{note}{}\n", lines.join("\n"));
     nets::write_whole(&args.out, text.as_bytes())
         .with_context(|| format!("cannot write `{}`", args.out.display()))?;

@@ -21,15 +21,18 @@ impl Place {
     ///
     /// # Errors
     /// The network or the place cannot be used.
-    pub fn evaluator(&self, network: &Arc<Network>, threads: usize) -> Result<Box<dyn Evaluator>, EvalError> {
+    pub fn evaluator(
+        &self,
+        network: &Arc<Network>,
+        threads: usize,
+    ) -> Result<Box<dyn Evaluator>, EvalError> {
         match self {
             &Self::Path(path, precision) => {
                 let options = CpuOptions { threads, path: Some(path), precision: Some(precision) };
                 Ok(Box::new(CpuEvaluator::new(Arc::clone(network), options)?))
             }
-            Self::Gpus(devices, precision) => {
-                devices.evaluator(network, CpuOptions { precision: *precision, ..CpuOptions::default() })
-            }
+            Self::Gpus(devices, precision) => devices
+                .evaluator(network, CpuOptions { precision: *precision, ..CpuOptions::default() }),
         }
     }
 

@@ -1,4 +1,5 @@
-//! Progress of long work on standard error: one line that is written over on a terminal, a line every ten seconds elsewhere.
+//! Progress of long work on standard error: one line that is written over on a terminal, a line
+//! every ten seconds elsewhere.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -32,7 +33,11 @@ impl ProgressLine {
         self.shown = Some(Instant::now());
         let mut out = io::stderr().lock();
         // Progress that cannot be shown is no reason to stop.
-        let _ = if self.terminal { write!(out, "\r\x1b[K{}", line()) } else { writeln!(out, "{}", line()) };
+        let _ = if self.terminal {
+            write!(out, "\r\x1b[K{}", line())
+        } else {
+            writeln!(out, "{}", line())
+        };
         let _ = out.flush();
     }
 

@@ -22,16 +22,19 @@ use crate::{
 
 /// Play, analyse and watch training in a browser, at http://127.0.0.1:8080 unless told otherwise.
 ///
-/// Nothing is opened to the network unless --listen or --name says so; then visitors need the token in the printed link.
+/// Nothing is opened to the network unless --listen or --name says so; then visitors need the token
+/// in the printed link.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Address and port; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Ask every visitor for this token (default: none on this machine, a random one beyond it and with --name).
+    /// Ask every visitor for this token (default: none on this machine, a random one beyond it and
+    /// with --name).
     #[arg(long, value_name = "TEXT")]
     token: Option<String>,
-    /// A host name under which the page is reached, besides localhost and plain addresses; may be repeated.
+    /// A host name under which the page is reached, besides localhost and plain addresses; may be
+    /// repeated.
     #[arg(long, value_name = "HOST")]
     name: Vec<String>,
     /// File that keeps the games (default: batch-first/games.sqlite in the user's data folder).
@@ -52,13 +55,15 @@ pub struct Args {
     /// Threads of the evaluator that all searches share (default: all processors).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=256))]
     threads: Option<u64>,
-    /// Where networks are evaluated: auto, cpu, cuda:N or vulkan:N, several with commas (`doctor` lists what is here).
+    /// Where networks are evaluated: auto, cpu, cuda:N or vulkan:N, several with commas (`doctor`
+    /// lists what is here).
     #[arg(long, value_name = "NAME", default_value_t)]
     device: Devices,
     /// Code path on the processor: amx, avx512, avx2 or portable (default: the fastest here).
     #[arg(long, value_name = "PATH")]
     cpu: Option<CpuPath>,
-    /// Number format: bf16, f32 or int8 on the processor, f16, bf16 or f32 on GPUs (default: the fastest good one).
+    /// Number format: bf16, f32 or int8 on the processor, f16, bf16 or f32 on GPUs (default: the
+    /// fastest good one).
     #[arg(long, value_name = "FORMAT")]
     precision: Option<Precision>,
 }
@@ -89,7 +94,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let runs = args.runs.or_else(|| Some(PathBuf::from("runs")).filter(|runs| runs.is_dir()));
     let networks = networks(&args.net)?;
     if let Some(folder) = games.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make `{}`", folder.display()))?;
     }
     let options = Options {
         listen: args.listen,
@@ -137,7 +143,9 @@ fn networks(files: &[PathBuf]) -> anyhow::Result<Vec<(System, Network)>> {
     for path in files {
         let network = load(path)?;
         let system = System::of(&network.description);
-        all.iter_mut().filter(|(other, _)| *other == system).for_each(|(_, known)| *known = network.clone());
+        all.iter_mut()
+            .filter(|(other, _)| *other == system)
+            .for_each(|(_, known)| *known = network.clone());
     }
     Ok(all)
 }

@@ -35,14 +35,15 @@ pub struct Args {
     /// Go on with the run from its newest checkpoint.
     #[arg(long)]
     resume: bool,
-    /// Try every combination of the values in the file's [grid] section, several runs at a time, and rank them.
+    /// Try every combination of the values in the file's [grid] section, several runs at a time,
+    /// and rank them.
     #[arg(long)]
     grid: bool,
     /// Change a setting of the file, for example `training.batch=512`; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// Train on these devices: cuda:N or vulkan:N with Burn, several with commas (short for `--set training.backend=burn
-    /// --set training.device=NAME`); cpu is our own backend.
+    /// Train on these devices: cuda:N or vulkan:N with Burn, several with commas (short for `--set
+    /// training.backend=burn --set training.device=NAME`); cpu is our own backend.
     #[arg(long, value_name = "NAME")]
     device: Option<Devices>,
     /// How progress is shown.

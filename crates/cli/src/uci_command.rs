@@ -35,8 +35,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         name: format!("Batch First {}", env!("CARGO_PKG_VERSION")),
         author: env!("CARGO_PKG_AUTHORS").to_owned(),
     };
-    let factory =
-        Box::new(|options: &uci::Options| engine::build(options).map_err(|error| crate::sentence(&error)));
+    let factory = Box::new(|options: &uci::Options| {
+        engine::build(options).map_err(|error| crate::sentence(&error))
+    });
     uci::run(io::stdin(), io::stdout(), factory, &identity, options)?;
     Ok(())
 }

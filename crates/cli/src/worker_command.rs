@@ -4,8 +4,9 @@ use crate::engine::EngineArgs;
 
 /// Analyse games for `analyze --queue`, until Ctrl-C.
 ///
-/// Any number of workers on any hosts may take games from the same NATS JetStream server. They must have the same
-/// network as the one that hands out the games; on another kind of processor scores can differ by a few centipawns.
+/// Any number of workers on any hosts may take games from the same NATS JetStream server. They must
+/// have the same network as the one that hands out the games; on another kind of processor scores
+/// can differ by a few centipawns.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The server, as in nats://host:4222.

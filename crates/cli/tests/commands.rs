@@ -23,7 +23,9 @@ fn text(bytes: &[u8]) -> String {
 /// What differs from run to run is replaced.
 fn stable(text: &str) -> String {
     text.lines()
-        .map(|line| if line.starts_with("network ") { "(the network)".to_owned() } else { line.to_owned() })
+        .map(|line| {
+            if line.starts_with("network ") { "(the network)".to_owned() } else { line.to_owned() }
+        })
         .collect::<Vec<_>>()
         .join("\n")
 }
@@ -37,29 +39,37 @@ fn convchess_shows_the_chances_of_all_legal_moves_and_plays_without_a_search() {
     let moves = object["moves"].as_array().unwrap();
     assert_eq!(moves.len(), 29);
     let chances: Vec<f64> = moves.iter().map(|row| row["chance"].as_f64().unwrap()).collect();
-    assert!((chances.iter().sum::<f64>() - 1.0).abs() < 1e-4 && chances.is_sorted_by(|a, b| a >= b));
+    assert!(
+        (chances.iter().sum::<f64>() - 1.0).abs() < 1e-4 && chances.is_sorted_by(|a, b| a >= b)
+    );
     // Master games leave no doubt here.
     assert!(["Nc6", "Nf6"].contains(&moves[0]["san"].as_str().unwrap()), "{object}");
     let shown = text(&run(&arguments[..3]).stdout);
     assert!(shown.contains("Best move: ") && shown.matches(" %").count() == 20, "{shown}");
-    let over = run(&["analyze", "--system", "convchess", "--fen", "7k/6Q1/6K1/8/8/8/8/8 b - - 0 1"]);
+    let over =
+        run(&["analyze", "--system", "convchess", "--fen", "7k/6Q1/6K1/8/8/8/8/8 b - - 0 1"]);
     assert!(over.status.success() && text(&over.stdout).contains("Checkmate"));
 
-    let commands =
-        "setoption name MultiPV value 2\nposition startpos moves e2e4 e7e5 g1f3\ngo infinite\nstop\nquit\n";
+    let commands = "setoption name MultiPV value 2\nposition startpos moves e2e4 e7e5 g1f3\ngo infinite\nstop\nquit\n";
     let output = program(&["uci", "--system", "convchess"]).write_stdin(commands).output().unwrap();
     let output = text(&output.stdout);
     let best = format!("bestmove {}", moves[0]["uci"].as_str().unwrap());
     assert!(output.lines().any(|line| line == best), "{output}");
     assert!(
-        output.lines().filter(|line| line.starts_with("info string") && line.ends_with('%')).count() == 2
+        output
+            .lines()
+            .filter(|line| line.starts_with("info string") && line.ends_with('%'))
+            .count()
+            == 2
     );
 }
 
 /// On AVX2 what eight-bit integers leave is most; there the doctor once took it for a fault.
 #[test]
 fn the_doctor_finds_nothing_wrong() {
-    for (path, network) in [("auto", "large"), ("avx2", "large"), ("avx2", "fast"), ("portable", "fast")] {
+    for (path, network) in
+        [("auto", "large"), ("avx2", "large"), ("avx2", "fast"), ("portable", "fast")]
+    {
         let mut doctor = program(&["doctor", "--threads", "1", "--net", network]);
         if path != "auto" {
             doctor.env("BATCH_FIRST_CPU", path);
@@ -69,7 +79,10 @@ fn the_doctor_finds_nothing_wrong() {
         if out.contains(&format!("{path:<8} f32   no:")) {
             continue; // Not on this processor.
         }
-        assert!(output.status.success() && out.contains(": right"), "{path}, {network}: {out}{err}");
+        assert!(
+            output.status.success() && out.contains(": right"),
+            "{path}, {network}: {out}{err}"
+        );
     }
 }
 
@@ -193,8 +206,28 @@ fn bad_input_is_one_sentence_and_exit_code_2() {
         &["match", "--engine", "self", "--engine", "self", "--nodes", "1", "--opening-plies", "2"],
         &["match", "--engine", "self", "--engine", "self", "--clock", "ten"],
         &["match", "--engine", "self", "--engine", "self", "--nodes", "1", "--openings", &bad_epd],
-        &["match", "--engine", "self", "--engine", "self", "--nodes", "1", "--openings", &empty_pgn],
-        &["match", "--engine", "self", "--engine", "self", "--nodes", "1", "--openings", "/nonexistent.epd"],
+        &[
+            "match",
+            "--engine",
+            "self",
+            "--engine",
+            "self",
+            "--nodes",
+            "1",
+            "--openings",
+            &empty_pgn,
+        ],
+        &[
+            "match",
+            "--engine",
+            "self",
+            "--engine",
+            "self",
+            "--nodes",
+            "1",
+            "--openings",
+            "/nonexistent.epd",
+        ],
         &["label"],
         &["label", "--out", "/nonexistent/out.pgn", "--engine", "self"],
         &["label", "--out", &out, "--engine", "/nonexistent/engine"],
@@ -252,7 +285,8 @@ fn messages() {
         &["frobnicate"],
         &["match", "--engine", "self", "--engine", "nobody-has-this", "--nodes", "1"],
     ] {
-        let message = text(&run(arguments).stderr).replace(folder.path().to_str().unwrap(), "FOLDER");
+        let message =
+            text(&run(arguments).stderr).replace(folder.path().to_str().unwrap(), "FOLDER");
         all.push_str(&format!(
             "$ {}\n{message}",
             arguments.join(" ").replace(folder.path().to_str().unwrap(), "FOLDER")
@@ -263,7 +297,8 @@ fn messages() {
 
 #[test]
 fn help_and_version() {
-    for arguments in [&["--help"][..], &["--version"], &["analyze", "--help"], &["match", "--help"]] {
+    for arguments in [&["--help"][..], &["--version"], &["analyze", "--help"], &["match", "--help"]]
+    {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(0));
         assert!(!output.stdout.is_empty() && output.stderr.is_empty());
@@ -293,8 +328,14 @@ fn the_end_of_a_game_is_said() {
 
 #[test]
 fn a_mate_is_found_and_shown() {
-    let output =
-        run(&["analyze", "--fen", "6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1", "--nodes", "2000", "--ascii"]);
+    let output = run(&[
+        "analyze",
+        "--fen",
+        "6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1",
+        "--nodes",
+        "2000",
+        "--ascii",
+    ]);
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(shown.contains("White to move"), "{shown}");
@@ -329,7 +370,8 @@ fn json_is_one_object_a_line() {
     assert_eq!(best.len(), 3);
     for (index, line) in best.iter().enumerate() {
         assert_eq!(line["multipv"], index + 1);
-        let wdl: u64 = line["wdl"].as_array().unwrap().iter().map(|part| part.as_u64().unwrap()).sum();
+        let wdl: u64 =
+            line["wdl"].as_array().unwrap().iter().map(|part| part.as_u64().unwrap()).sum();
         assert_eq!(wdl, 1000);
         assert!(!line["pv"].as_array().unwrap().is_empty());
     }
@@ -341,7 +383,8 @@ fn json_is_one_object_a_line() {
 fn what_is_left_out_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let games = folder.path().join("games.pgn");
-    std::fs::write(&games, "[Variant \"Atomic\"]\n\n1. e4 *\n\n[White \"A\"]\n\n1. e4 e5 *\n").unwrap();
+    std::fs::write(&games, "[Variant \"Atomic\"]\n\n1. e4 *\n\n[White \"A\"]\n\n1. e4 e5 *\n")
+        .unwrap();
     let out = folder.path().join("out.pgn");
     let paths = [games, out].map(|path| path.to_str().unwrap().to_owned());
     let output = run(&["analyze", &paths[0], "--out", &paths[1], "--nodes", "1"]);
@@ -368,8 +411,10 @@ fn a_closed_output_is_no_crash() {
 
 #[test]
 fn without_a_command_it_speaks_uci() {
-    let output =
-        program(&[]).write_stdin("uci\nisready\nposition startpos\ngo nodes 1\nquit\n").output().unwrap();
+    let output = program(&[])
+        .write_stdin("uci\nisready\nposition startpos\ngo nodes 1\nquit\n")
+        .output()
+        .unwrap();
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0));
     assert!(said.starts_with("id name Batch First "), "{said}");
@@ -426,7 +471,8 @@ fn strict_matches_blame_the_engine_at_fault() {
     ] {
         let action = folder.path().join("action.sh");
         std::fs::write(&action, on_go).unwrap();
-        let engine = format!("/bin/sh {} .${{IFS}}{}; name=bad", script.display(), action.display());
+        let engine =
+            format!("/bin/sh {} .${{IFS}}{}; name=bad", script.display(), action.display());
         let output = run(&[
             "match",
             "--engine",
@@ -455,7 +501,8 @@ fn label(out: &Path, extra: &[&str]) -> Output {
 #[test]
 fn labels_do_not_depend_on_jobs_or_interruptions() {
     let folder = tempfile::tempdir().unwrap();
-    let [one, two, parts] = ["one.pgn", "two.pgn", "parts.pgn"].map(|name| folder.path().join(name));
+    let [one, two, parts] =
+        ["one.pgn", "two.pgn", "parts.pgn"].map(|name| folder.path().join(name));
     let common = ["--max-plies", "24", "--seed", "7"];
     let output = label(&one, &[&common[..], &["--games", "6", "--jobs", "1"]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -485,8 +532,11 @@ fn files_are_labelled() {
     )
     .unwrap();
     let positions = folder.path().join("positions.epd");
-    std::fs::write(&positions, "4k3/8/8/8/8/8/4P3/4K3 w - - id \"x\";\n\n4k3/8/8/8/8/8/4P3/4K3 b - - 3 9\n")
-        .unwrap();
+    std::fs::write(
+        &positions,
+        "4k3/8/8/8/8/8/4P3/4K3 w - - id \"x\";\n\n4k3/8/8/8/8/8/4P3/4K3 b - - 3 9\n",
+    )
+    .unwrap();
     let out = folder.path().join("out.pgn");
     let output = label(&out, &[games.to_str().unwrap(), positions.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -509,7 +559,8 @@ fn files_of_games_are_analysed() {
     let arguments = |jobs| {
         let paths = ["games.pgn", "more.epd", "out.pgn", "out.jsonl", "out.html"].map(at);
         let [games, more, out, json, report] = paths;
-        let flags = ["--out", &out, "--jsonl", &json, "--report", &report, "--nodes", "50", "--jobs", jobs];
+        let flags =
+            ["--out", &out, "--jsonl", &json, "--report", &report, "--nodes", "50", "--jobs", jobs];
         [&["analyze", &games, &more][..], &flags[..]]
             .concat()
             .into_iter()

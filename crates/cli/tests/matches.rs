@@ -1,4 +1,5 @@
-//! Matches as their users meet them: resumed after a kill, repeated to the letter, stopped by a test, rated.
+//! Matches as their users meet them: resumed after a kill, repeated to the letter, stopped by a
+//! test, rated.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::{
@@ -30,7 +31,17 @@ fn round_robin(folder: &Path, jobs: &str) -> Command {
     for batch in [1, 2, 4, 8] {
         command.args(["--engine", &format!("internal; Hash=1; Batch={batch}; name=K{batch}")]);
     }
-    command.args(["--games", "4", "--nodes", "30", "--max-plies", "16", "--no-times", "--jobs", jobs]);
+    command.args([
+        "--games",
+        "4",
+        "--nodes",
+        "30",
+        "--max-plies",
+        "16",
+        "--no-times",
+        "--jobs",
+        jobs,
+    ]);
     command.arg("--out").arg(folder);
     command
 }
@@ -47,7 +58,9 @@ fn numbers(folder: &Path) -> Vec<u64> {
     journal
         .split_inclusive('\n')
         .filter(|line| line.ends_with('\n'))
-        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["number"].as_u64().unwrap())
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["number"].as_u64().unwrap()
+        })
         .collect()
 }
 
@@ -55,7 +68,14 @@ fn numbers(folder: &Path) -> Vec<u64> {
 #[cfg(unix)]
 fn endless(folder: &Path) -> std::process::Child {
     let mut command = program();
-    command.args(["match", "--compare", "internal; Hash=1", "internal; Hash=1; Batch=2", "--nodes", "20"]);
+    command.args([
+        "match",
+        "--compare",
+        "internal; Hash=1",
+        "internal; Hash=1; Batch=2",
+        "--nodes",
+        "20",
+    ]);
     command.args(["--max-plies", "4", "--games", "100000", "--quiet", "--out"]).arg(folder);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let started = Instant::now();
@@ -124,7 +144,10 @@ fn a_killed_match_goes_on_and_ends_as_if_nothing_had_happened() {
     assert!(read(&whole, "games.pgn") == read(&killed, "games.pgn"), "the same games");
 
     let report = read(&killed, "report.html");
-    assert!(report.starts_with("<!doctype html>") && report.matches("<svg ").count() == 1, "{report}");
+    assert!(
+        report.starts_with("<!doctype html>") && report.matches("<svg ").count() == 1,
+        "{report}"
+    );
     assert!(!report.contains("src=") && !report.contains("href="), "nothing from outside");
     let facts: serde_json::Value = serde_json::from_str(&read(&killed, "report.json")).unwrap();
     assert_eq!(facts["games"].as_array().unwrap().len(), 24);
@@ -168,8 +191,10 @@ fn two_settings_are_compared() {
     assert!(shown.contains("H1 accepted"), "{shown}");
     assert!(shown.contains("new cannot be told from old"), "{shown}");
     assert!(numbers(folder.path()).len() < 20, "the test ends the match");
-    let bad =
-        program().args(["match", "--compare", "internal", "stockfish", "--nodes", "1"]).output().unwrap();
+    let bad = program()
+        .args(["match", "--compare", "internal", "stockfish", "--nodes", "1"])
+        .output()
+        .unwrap();
     assert_eq!(bad.status.code(), Some(2));
     let bad = program()
         .args(["match", "--compare", "internal", "internal", "--nodes", "1", "--sprt", "5,0"])

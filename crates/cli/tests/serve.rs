@@ -39,7 +39,8 @@ fn serve(arguments: &[&str]) -> Served {
 /// The status line of an answer.
 fn get(port: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n")
+        .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer.lines().next().unwrap().to_owned()
@@ -48,15 +49,22 @@ fn get(port: &str, path: &str) -> String {
 #[test]
 fn on_this_machine_no_token_is_needed() {
     let served = serve(&["--listen", "127.0.0.1:0"]);
-    let port = served.link.strip_prefix("http://127.0.0.1:").and_then(|rest| rest.strip_suffix('/')).unwrap();
+    let port = served
+        .link
+        .strip_prefix("http://127.0.0.1:")
+        .and_then(|rest| rest.strip_suffix('/'))
+        .unwrap();
     assert!(get(port, "/").contains("200"));
 }
 
 #[test]
 fn beyond_this_machine_there_is_always_a_token() {
     let served = serve(&["--listen", "0.0.0.0:0"]);
-    let (port, token) =
-        served.link.strip_prefix("http://0.0.0.0:").and_then(|rest| rest.split_once("/?token=")).unwrap();
+    let (port, token) = served
+        .link
+        .strip_prefix("http://0.0.0.0:")
+        .and_then(|rest| rest.split_once("/?token="))
+        .unwrap();
     assert!(token.len() == 32 && token.bytes().all(|byte| byte.is_ascii_hexdigit()), "{token}");
     assert!(get(port, "/").contains("401"));
     assert!(get(port, "/?token=00000000000000000000000000000000").contains("401"));
@@ -66,8 +74,11 @@ fn beyond_this_machine_there_is_always_a_token() {
 #[test]
 fn behind_a_proxy_there_is_a_token_too() {
     let served = serve(&["--listen", "127.0.0.1:0", "--name", "chess.example.org"]);
-    let (port, token) =
-        served.link.strip_prefix("http://127.0.0.1:").and_then(|rest| rest.split_once("/?token=")).unwrap();
+    let (port, token) = served
+        .link
+        .strip_prefix("http://127.0.0.1:")
+        .and_then(|rest| rest.split_once("/?token="))
+        .unwrap();
     assert!(get(port, "/").contains("401"));
     assert!(get(port, &format!("/?token={token}")).contains("303"));
 }
@@ -82,10 +93,16 @@ fn bad_arguments_are_a_sentence_and_exit_code_2() {
         (["--net", "/no/such/file"], "/no/such/file"),
         (["--searches", "0"], "--searches"),
     ] {
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_batch-first")).arg("serve").args(arguments).output().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_batch-first"))
+            .arg("serve")
+            .args(arguments)
+            .output()
+            .unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(text.starts_with("error: ") && text.lines().count() == 1 && text.contains(words), "{text}");
+        assert!(
+            text.starts_with("error: ") && text.lines().count() == 1 && text.contains(words),
+            "{text}"
+        );
     }
 }

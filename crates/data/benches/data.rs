@@ -32,7 +32,8 @@ fn games() -> (tempfile::TempDir, PathBuf, usize) {
                 break;
             }
             let mv = moves[generator.random_range(0..moves.len())];
-            text += &format!("{} {{ [%eval {}.{}] }} ", board::to_san(&position, mv), ply % 3, ply % 7);
+            text +=
+                &format!("{} {{ [%eval {}.{}] }} ", board::to_san(&position, mv), ply % 3, ply % 7);
             position.play(mv);
             positions += 1;
         }

@@ -1,8 +1,9 @@
 //! Shuffling and de-duplicating more records than memory holds.
 //!
-//! Records are scattered over temporary files by a hash of their squares, so that equal positions meet in one bucket
-//! and every bucket is a sample of all games. Each bucket is then de-duplicated, shuffled and packed by itself; one
-//! too large for memory is read several times, each time for a part of its hashes.
+//! Records are scattered over temporary files by a hash of their squares, so that equal positions
+//! meet in one bucket and every bucket is a sample of all games. Each bucket is then de-duplicated,
+//! shuffled and packed by itself; one too large for memory is read several times, each time for a
+//! part of its hashes.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -77,8 +78,8 @@ impl Buckets {
         file.write_all(&packed).map_err(DataError::io("write", path))
     }
 
-    /// Everything written; what there is to pack, in order, in parts of about `part_bytes`. With `duplicates` equal
-    /// positions stay.
+    /// Everything written; what there is to pack, in order, in parts of about `part_bytes`. With
+    /// `duplicates` equal positions stay.
     pub(crate) fn finish(self, part_bytes: u64, duplicates: bool) -> Result<Vec<Part>, DataError> {
         let buckets = self.files.len() as u64;
         let mut parts = Vec::new();
@@ -148,7 +149,8 @@ impl Part {
         kept.shuffle(&mut ChaCha8Rng::from_seed(key));
 
         let (mut train, mut validation) = (Vec::new(), Vec::new());
-        let mut statistics = [vec![Statistics::default(); sources], vec![Statistics::default(); sources]];
+        let mut statistics =
+            [vec![Statistics::default(); sources], vec![Statistics::default(); sources]];
         for at in kept {
             let packed = &mut records[at as usize];
             let held_out = std::mem::take(&mut packed[SPLIT_BYTE]) == 1;
@@ -176,7 +178,8 @@ impl Part {
     /// Equal positions never meet in memory: the start position may be in every game.
     fn read(&self, sources: usize) -> Result<Distinct, DataError> {
         let file = File::open(&self.path).map_err(DataError::io("open", &self.path))?;
-        let count = file.metadata().map_err(DataError::io("read", &self.path))?.len() / RECORD_SIZE as u64;
+        let count =
+            file.metadata().map_err(DataError::io("read", &self.path))?.len() / RECORD_SIZE as u64;
         let mut file = BufReader::with_capacity(1 << 20, file);
         let mut records: Vec<PackedRecord> = Vec::new();
         let mut places: HashMap<u64, u32> = HashMap::new();

@@ -1,7 +1,8 @@
 //! Lists of positions: FEN of four or six fields, or EPD.
 //!
-//! Of the operations of EPD `ce` (centipawns for the side to move), `dm` (mate in so many moves) and `bm` (best move;
-//! the first of several) are used. Blank lines and lines that begin with `#` are ignored.
+//! Of the operations of EPD `ce` (centipawns for the side to move), `dm` (mate in so many moves)
+//! and `bm` (best move; the first of several) are used. Blank lines and lines that begin with `#`
+//! are ignored.
 
 use board::{CastlingMode, Position, parse_san, parse_uci};
 use nets::policy_index;

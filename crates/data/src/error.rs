@@ -3,7 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file or folder of data that cannot be used; the message names the file (and the block) and is one sentence.
+/// A file or folder of data that cannot be used; the message names the file (and the block) and is
+/// one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// The operating system, or a decompressor, refused.

@@ -1,10 +1,11 @@
-//! Training straight from Lichess's evaluation database: batches out of the compressed file as it is read, through a
-//! shuffle buffer. Nothing is unpacked to the disk, and the file may be far larger than memory.
+//! Training straight from Lichess's evaluation database: batches out of the compressed file as it
+//! is read, through a shuffle buffer. Nothing is unpacked to the disk, and the file may be far
+//! larger than memory.
 //!
-//! As Cockfish does, the label of a position is the first line of its first evaluation. A forced mate keeps its label
-//! (or is left out on request); a record without a score and one that cannot be read are left out. All are counted.
-//! A share of the positions, told by their hash wherever they stand, is held out. At its end, or after
-//! `max_positions`, the file begins anew: an epoch.
+//! As Cockfish does, the label of a position is the first line of its first evaluation. A forced
+//! mate keeps its label (or is left out on request); a record without a score and one that cannot
+//! be read are left out. All are counted. A share of the positions, told by their hash wherever
+//! they stand, is held out. At its end, or after `max_positions`, the file begins anew: an epoch.
 
 use std::{
     fs::File,
@@ -51,7 +52,8 @@ pub struct StreamOptions {
     pub held_out: f64,
     /// Mirror half of the examples left to right, where no castling right is left.
     pub mirror: bool,
-    /// Number of the first batch: a run resumed after n batches asks for n. The file is read again up to there.
+    /// Number of the first batch: a run resumed after n batches asks for n. The file is read again
+    /// up to there.
     pub first_batch: u64,
 }
 
@@ -94,7 +96,12 @@ impl std::fmt::Display for StreamCounts {
             "{lines} lines: {used} positions learned from, {held_out} held out, {mates} of both with a mate"
         )?;
         for (number, (kind, count)) in skipped.0.iter().enumerate() {
-            write!(f, "{}{count} {}", if number == 0 { "; left out: " } else { ", " }, kind.describe())?;
+            write!(
+                f,
+                "{}{count} {}",
+                if number == 0 { "; left out: " } else { ", " },
+                kind.describe()
+            )?;
         }
         Ok(())
     }
@@ -112,7 +119,8 @@ impl EvaluationStream {
     /// Starts reading.
     ///
     /// # Errors
-    /// An option is impossible, or a thread could not be started. What is wrong with the file comes with the batches.
+    /// An option is impossible, or a thread could not be started. What is wrong with the file comes
+    /// with the batches.
     pub fn open(path: &Path, options: StreamOptions) -> Result<Self, DataError> {
         if options.batch == 0 || options.shuffle == 0 {
             return Err(DataError::Options(
@@ -135,11 +143,16 @@ impl EvaluationStream {
         Arc::clone(&self.counts)
     }
 
-    /// The first `most` held-out positions of the file (0: all), which the batches for the same options leave out.
+    /// The first `most` held-out positions of the file (0: all), which the batches for the same
+    /// options leave out.
     ///
     /// # Errors
     /// The file cannot be read or is of another format.
-    pub fn held_out(path: &Path, options: &StreamOptions, most: usize) -> Result<Vec<Record>, DataError> {
+    pub fn held_out(
+        path: &Path,
+        options: &StreamOptions,
+        most: usize,
+    ) -> Result<Vec<Record>, DataError> {
         let mut held_out = Vec::new();
         let mut used = 0;
         each_record(path, options, &Mutex::default(), |record, is_held_out| {
@@ -186,7 +199,8 @@ impl Drop for EvaluationStream {
     }
 }
 
-/// Hands every usable record of the file to `sink`, in order, with whether it is held out; counts the others.
+/// Hands every usable record of the file to `sink`, in order, with whether it is held out; counts
+/// the others.
 fn each_record(
     path: &Path,
     options: &StreamOptions,
@@ -242,7 +256,8 @@ struct Producer {
 
 impl Producer {
     fn run(&self, batches: &Sender<Result<LoadedBatch, DataError>>) {
-        let mut drawn = Drawn { batches, options: &self.options, skip: 0, batch: LoadedBatch::default() };
+        let mut drawn =
+            Drawn { batches, options: &self.options, skip: 0, batch: LoadedBatch::default() };
         drawn.skip = u128::from(self.options.first_batch) * self.options.batch as u128;
         drawn.batch.number = self.options.first_batch;
         for epoch in 0.. {
@@ -309,7 +324,8 @@ struct Drawn<'a> {
 impl Drawn<'_> {
     /// Adds an example and sends the batch when it is full; breaks when nobody listens.
     fn push(&mut self, record: &Record, epoch: u64, generator: &mut ChaCha8Rng) -> ControlFlow<()> {
-        let mirror = generator.random_bool(0.5) && self.options.mirror && record.squares.can_mirror();
+        let mirror =
+            generator.random_bool(0.5) && self.options.mirror && record.squares.can_mirror();
         if self.skip > 0 {
             self.skip -= 1;
             return ControlFlow::Continue(());

@@ -11,7 +11,9 @@ use crate::buckets::{Buckets, PART_BYTES, PackedPart, Part, mix, squares_hash};
 use crate::error::DataError;
 use crate::filter::GameFilter;
 use crate::input::hex;
-use crate::manifest::{MANIFEST_NAME, MANIFEST_VERSION, Manifest, ShardFacts, SourceFacts, data_hash};
+use crate::manifest::{
+    MANIFEST_NAME, MANIFEST_VERSION, Manifest, ShardFacts, SourceFacts, data_hash,
+};
 use crate::parsed::Parsed;
 use crate::record::{MATE_LABEL, NO_LABEL, Record};
 use crate::shard::{EncodedBlock, ShardWriter};
@@ -26,20 +28,23 @@ pub const SHARD_RECORDS: u64 = 1 << 20;
 /// Bytes of buckets packed at the same time.
 const PACK_BYTES: u64 = 96 << 20;
 
-/// How files become shards. The same files and options make the same shards on any number of threads.
+/// How files become shards. The same files and options make the same shards on any number of
+/// threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ImportOptions {
     /// Share of the games (of single positions: of the positions) that are held out, 0 to below 1.
     pub validation: f64,
     /// Decides which games are held out and the order of the records.
     pub seed: u64,
-    /// At most so many positions of each file, from its start: those with a label, and with `unlabelled` the others too.
+    /// At most so many positions of each file, from its start: those with a label, and with
+    /// `unlabelled` the others too.
     pub max_positions: Option<u64>,
     /// Keep mates among the labels; otherwise a mate counts as no label.
     pub mates: bool,
     /// Also keep positions with a played move but no label.
     pub unlabelled: bool,
-    /// Keep equal positions as often as they occur: what was played there matters, not only what they are worth.
+    /// Keep equal positions as often as they occur: what was played there matters, not only what
+    /// they are worth.
     #[serde(default)]
     pub duplicates: bool,
     /// Which games are taken.
@@ -82,9 +87,9 @@ pub trait ImportProgress {
 /// Tells nobody.
 impl ImportProgress for () {}
 
-/// Imports `files` into `dir` (created if missing). Nothing appears there under its final name before everything is
-/// written. Memory stays below about 400 MB whatever the size of the files; the disk must hold 52 bytes a position
-/// for the time of the import.
+/// Imports `files` into `dir` (created if missing). Nothing appears there under its final name
+/// before everything is written. Memory stays below about 400 MB whatever the size of the files;
+/// the disk must hold 52 bytes a position for the time of the import.
 ///
 /// # Errors
 /// A file cannot be read, the options make no sense, or the folder holds shards already.
@@ -106,7 +111,9 @@ pub fn import(
     let sizes = files
         .iter()
         .map(|path| {
-            std::fs::metadata(path).map(|metadata| metadata.len()).map_err(DataError::io("open", path))
+            std::fs::metadata(path)
+                .map(|metadata| metadata.len())
+                .map_err(DataError::io("open", path))
         })
         .collect::<Result<Vec<_>, _>>()?;
     std::fs::create_dir_all(dir).map_err(DataError::io("create the folder", dir))?;
@@ -249,7 +256,8 @@ impl Scatter<'_> {
                 mix(mix(self.options.seed) ^ mix(u64::from(self.source) << 40 | game))
             };
             // The upper 53 bits as a number from 0 to below 1.
-            let held_out = ((split_key >> 11) as f64 / (1_u64 << 53) as f64) < self.options.validation;
+            let held_out =
+                ((split_key >> 11) as f64 / (1_u64 << 53) as f64) < self.options.validation;
             let split = if held_out { Split::Validation } else { Split::Train };
             self.buckets.push(packed, squares_hash(&packed, 0), split)?;
             self.taken += 1;
@@ -381,7 +389,8 @@ pub fn hash_file(path: &Path) -> Result<(u64, String), DataError> {
     let mut buffer = vec![0; 1 << 18];
     let mut bytes = 0;
     loop {
-        let length = std::io::Read::read(&mut file, &mut buffer).map_err(DataError::io("read", path))?;
+        let length =
+            std::io::Read::read(&mut file, &mut buffer).map_err(DataError::io("read", path))?;
         if length == 0 {
             return Ok((bytes, hex(&hasher.finalize())));
         }

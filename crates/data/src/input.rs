@@ -26,7 +26,8 @@ impl Format {
     #[must_use]
     pub fn of_name(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
-        let compressed = [".zst", ".gz", ".bz2"].iter().find_map(|extension| name.strip_suffix(extension));
+        let compressed =
+            [".zst", ".gz", ".bz2"].iter().find_map(|extension| name.strip_suffix(extension));
         match compressed.unwrap_or(&name).rsplit_once('.')?.1 {
             "pgn" => Some(Self::Pgn),
             "jsonl" | "ndjson" | "json" => Some(Self::LichessEvaluations),
@@ -62,7 +63,8 @@ impl<'a> HashedFile<'a> {
         Ok(Self { file: File::open(path)?, hasher: Sha256::new(), read })
     }
 
-    /// Reads what is left, if the file is to be read `whole`, and returns the SHA-256 of what was read.
+    /// Reads what is left, if the file is to be read `whole`, and returns the SHA-256 of what was
+    /// read.
     pub(crate) fn finish(mut self, whole: bool) -> io::Result<String> {
         let mut rest = vec![0; 1 << 16];
         while whole && self.read(&mut rest)? > 0 {}
@@ -179,8 +181,10 @@ fn last_game_start(text: &[u8]) -> Option<usize> {
         // The byte after the bracket must be there to tell a tag from a comment's `[%eval`.
         if at > 0 && text[at - 1] == b'\n' && is_tag(&text[at..]) {
             let before = text[..at].trim_ascii_end();
-            let line =
-                before.iter().rposition(|&byte| byte == b'\n').map_or(before, |from| &before[from + 1..]);
+            let line = before
+                .iter()
+                .rposition(|&byte| byte == b'\n')
+                .map_or(before, |from| &before[from + 1..]);
             if !before.is_empty() && !is_tag(line) {
                 return Some(at);
             }

@@ -1,4 +1,5 @@
-//! A folder of shards described for people and programs, and checked against what its manifest says.
+//! A folder of shards described for people and programs, and checked against what its manifest
+//! says.
 
 use std::fmt;
 use std::path::Path;
@@ -13,7 +14,9 @@ use crate::record::Record;
 use crate::shard::ShardReader;
 use crate::skip::Skipped;
 use crate::split::Split;
-use crate::statistics::{LABEL_CLASSES, PLIES_PER_CLASS, PLY_CLASSES, Statistics, label_class_name};
+use crate::statistics::{
+    LABEL_CLASSES, PLIES_PER_CLASS, PLY_CLASSES, Statistics, label_class_name,
+};
 
 /// What [`inspect`] finds; its `Display` is the text form, its serialization the JSON form.
 #[derive(Clone, Debug, Serialize)]
@@ -56,8 +59,10 @@ pub fn inspect(dir: &Path, verify: bool) -> Result<Inspection, DataError> {
 }
 
 fn check(dir: &Path, manifest: &Manifest) -> Result<(), DataError> {
-    let differs =
-        |path: &Path, reason: &str| DataError::Shard { path: path.to_owned(), reason: reason.to_owned() };
+    let differs = |path: &Path, reason: &str| DataError::Shard {
+        path: path.to_owned(),
+        reason: reason.to_owned(),
+    };
     let mut found = [vec![Statistics::default(); manifest.sources.len()], Vec::new()];
     found[1] = found[0].clone();
     let mut packed: Vec<PackedRecord> = Vec::new();
@@ -76,16 +81,18 @@ fn check(dir: &Path, manifest: &Manifest) -> Result<(), DataError> {
                 match half.get_mut(usize::from(record.source)) {
                     Some(statistics) => statistics.add(&record),
                     None => {
-                        return Err(differs(&path, "a record has a source that the manifest does not list"));
+                        return Err(differs(
+                            &path,
+                            "a record has a source that the manifest does not list",
+                        ));
                     }
                 }
             }
         }
     }
-    let agrees =
-        manifest.sources.iter().enumerate().all(|(number, source)| {
-            source.train == found[0][number] && source.validation == found[1][number]
-        });
+    let agrees = manifest.sources.iter().enumerate().all(|(number, source)| {
+        source.train == found[0][number] && source.validation == found[1][number]
+    });
     if !agrees || data_hash(&manifest.shards) != manifest.data_hash {
         return Err(differs(dir, "its records are not those that the manifest counts"));
     }
@@ -150,7 +157,12 @@ impl fmt::Display for Inspection {
         }
         writeln!(out, "\nresult for the side to move")?;
         for (class, name) in ["unknown", "lost", "drawn", "won"].into_iter().enumerate() {
-            row(out, name, halves.map(|half| half.results[class]), halves.map(|half| half.records))?;
+            row(
+                out,
+                name,
+                halves.map(|half| half.results[class]),
+                halves.map(|half| half.records),
+            )?;
         }
         Ok(())
     }
@@ -158,5 +170,12 @@ impl fmt::Display for Inspection {
 
 fn row(out: &mut fmt::Formatter<'_>, name: &str, counts: [u64; 2], of: [u64; 2]) -> fmt::Result {
     let share = |at: usize| counts[at] as f64 * 100.0 / of[at].max(1) as f64;
-    writeln!(out, "  {name:<28} {:>10} {:>5.1} %  {:>10} {:>5.1} %", counts[0], share(0), counts[1], share(1))
+    writeln!(
+        out,
+        "  {name:<28} {:>10} {:>5.1} %  {:>10} {:>5.1} %",
+        counts[0],
+        share(0),
+        counts[1],
+        share(1)
+    )
 }

@@ -1,8 +1,9 @@
 //! Lichess's evaluation database: one JSON object a line, `fen` and `evals`.
 //!
-//! Of several evaluations the deepest is used (more nodes decide between equals) unless the first is asked for, and of
-//! it the first line: its value is White's, its first move is the record's move. The move's value is the position's own,
-//! since the move is best; a mate that is given is one move nearer.
+//! Of several evaluations the deepest is used (more nodes decide between equals) unless the first
+//! is asked for, and of it the first line: its value is White's, its first move is the record's
+//! move. The move's value is the position's own, since the move is best; a mate that is given is
+//! one move nearer.
 
 use std::borrow::Cow;
 
@@ -50,7 +51,9 @@ pub(crate) enum Pick {
 /// Reads the lines of `text`; blank ones do not count.
 pub(crate) fn parse(text: &[u8], pick: Pick) -> Parsed {
     let mut parsed = Parsed { single_positions: true, ..Parsed::default() };
-    for line in text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()) {
+    for line in
+        text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty())
+    {
         parsed.games += 1;
         if let Err(kind) = read_line(line, pick, &mut parsed) {
             parsed.skipped.add(kind);

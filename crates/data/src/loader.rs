@@ -1,8 +1,9 @@
 //! Endless shuffled batches for training, decoded on a thread of their own.
 //!
-//! Every epoch visits the blocks of all shards in a new order; the records of [`GROUP_BLOCKS`] blocks at a time are
-//! shuffled together (imported shards are already shuffled as a whole). Everything follows from the seed and the
-//! batch number, so a run that is taken up at batch n sees what it would have seen.
+//! Every epoch visits the blocks of all shards in a new order; the records of [`GROUP_BLOCKS`]
+//! blocks at a time are shuffled together (imported shards are already shuffled as a whole).
+//! Everything follows from the seed and the batch number, so a run that is taken up at batch n sees
+//! what it would have seen.
 
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -29,11 +30,13 @@ const AHEAD: usize = 8;
 pub enum Target {
     /// Records with a value; the label is that value.
     Value,
-    /// Records with a played move and its value; the label is the value after it, for the side that played it.
+    /// Records with a played move and its value; the label is the value after it, for the side that
+    /// played it.
     Moves,
     /// Records with a value and a played move with its value; the label is the former.
     Both,
-    /// Records with a played move, whatever is known of values: labels and played values may be [`NO_LABEL`].
+    /// Records with a played move, whatever is known of values: labels and played values may be
+    /// [`NO_LABEL`].
     Played,
 }
 
@@ -119,7 +122,8 @@ pub struct LoadedBatch {
     pub labels: Vec<i32>,
     /// The move of each example; empty for [`Target::Value`].
     pub moves: Vec<PolicyIndex>,
-    /// The value after each move, for the side that played it; for [`Target::Both`] and [`Target::Played`] only.
+    /// The value after each move, for the side that played it; for [`Target::Both`] and
+    /// [`Target::Played`] only.
     pub played_values: Vec<i32>,
     pub infos: Vec<ExampleInfo>,
 }
@@ -141,8 +145,10 @@ impl Loader {
         if options.batch == 0 {
             return Err(DataError::Options("a batch must have at least one example".to_owned()));
         }
-        let readers =
-            shard_paths(dir, split)?.iter().map(|path| ShardReader::open(path)).collect::<Result<_, _>>()?;
+        let readers = shard_paths(dir, split)?
+            .iter()
+            .map(|path| ShardReader::open(path))
+            .collect::<Result<_, _>>()?;
         let mut producer = Producer::new(readers, options)?;
         if producer.examples == 0 {
             return Err(DataError::Options(format!(
@@ -202,7 +208,8 @@ impl Producer {
             for block in 0..reader.blocks() {
                 packed.clear();
                 reader.read_packed(block, &mut packed)?;
-                let fitting = packed.iter().filter(|bytes| fits(&options, &Record::unpack(bytes))).count();
+                let fitting =
+                    packed.iter().filter(|bytes| fits(&options, &Record::unpack(bytes))).count();
                 if fitting > 0 {
                     blocks.push((shard, block, fitting as u64));
                 }
@@ -219,7 +226,10 @@ impl Producer {
     }
 
     /// Produces batches until the consumer is gone.
-    fn stream(&mut self, batches: &Sender<Result<LoadedBatch, DataError>>) -> Result<(), DataError> {
+    fn stream(
+        &mut self,
+        batches: &Sender<Result<LoadedBatch, DataError>>,
+    ) -> Result<(), DataError> {
         let size = self.options.batch;
         let start = u128::from(self.options.first_batch) * size as u128;
         let mut epoch = (start / u128::from(self.examples)) as u64;
@@ -232,7 +242,9 @@ impl Producer {
                     skip -= count;
                     continue;
                 }
-                for (record, mirror) in self.group(epoch, number as u64, group)?.drain(skip as usize..) {
+                for (record, mirror) in
+                    self.group(epoch, number as u64, group)?.drain(skip as usize..)
+                {
                     self.push(&mut batch, &Record::unpack(&record), mirror);
                     if batch.squares.len() == size {
                         let next = self.empty(batch.number + 1, epoch);

@@ -70,15 +70,18 @@ impl Manifest {
         let path = dir.join(MANIFEST_NAME);
         let text = match std::fs::read(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                let reason = "there is none; `batch-first data import` makes such folders".to_owned();
+                let reason =
+                    "there is none; `batch-first data import` makes such folders".to_owned();
                 return Err(DataError::Manifest { path, reason });
             }
             result => result.map_err(DataError::io("read", &path))?,
         };
-        let manifest: Self = serde_json::from_slice(&text)
-            .map_err(|error| DataError::Manifest { path: path.clone(), reason: error.to_string() })?;
+        let manifest: Self = serde_json::from_slice(&text).map_err(|error| {
+            DataError::Manifest { path: path.clone(), reason: error.to_string() }
+        })?;
         if manifest.version != MANIFEST_VERSION {
-            let reason = format!("version {}, this build reads {MANIFEST_VERSION}", manifest.version);
+            let reason =
+                format!("version {}, this build reads {MANIFEST_VERSION}", manifest.version);
             return Err(DataError::Manifest { path, reason });
         }
         Ok(manifest)
@@ -90,8 +93,10 @@ impl Manifest {
     /// The file system refused.
     pub fn save(&self, dir: &Path) -> Result<(), DataError> {
         let path = dir.join(MANIFEST_NAME);
-        let text = serde_json::to_vec_pretty(self)
-            .map_err(|error| DataError::Manifest { path: path.clone(), reason: error.to_string() })?;
+        let text = serde_json::to_vec_pretty(self).map_err(|error| DataError::Manifest {
+            path: path.clone(),
+            reason: error.to_string(),
+        })?;
         nets::write_whole(&path, &text).map_err(DataError::io("write", &path))
     }
 
@@ -109,7 +114,8 @@ impl Manifest {
     }
 }
 
-/// SHA-256 over the names and hashes of the shards, in order: what a network says it was trained on.
+/// SHA-256 over the names and hashes of the shards, in order: what a network says it was trained
+/// on.
 #[must_use]
 pub fn data_hash(shards: &[ShardFacts]) -> String {
     let mut hasher = Sha256::new();

@@ -4,9 +4,10 @@ use nets::Squares;
 
 use crate::record::{GameResult, Record};
 
-/// Bytes of one packed record: 32 of squares (two to a byte, see [`Squares::pack`]), then little-endian `value` i32,
-/// `played_value` i32, `game` u32, `played` u16, `ply` u16, `halfmove_clock` u8, `source` u8, flags u8 (bit 0: White
-/// moves; bits 1-2: result 0 unknown, 1 loss, 2 draw, 3 win) and one zero byte.
+/// Bytes of one packed record: 32 of squares (two to a byte, see [`Squares::pack`]), then
+/// little-endian `value` i32, `played_value` i32, `game` u32, `played` u16, `ply` u16,
+/// `halfmove_clock` u8, `source` u8, flags u8 (bit 0: White moves; bits 1-2: result 0 unknown, 1
+/// loss, 2 draw, 3 win) and one zero byte.
 pub const RECORD_SIZE: usize = 52;
 
 /// Bytes of the squares at the front of a packed record.

@@ -35,7 +35,9 @@ impl WhiteValue {
             Self::Centipawns(value) => {
                 centipawn_label(if white_to_move { value } else { value.saturating_neg() })
             }
-            Self::Mate(moves) => mate_label(if white_to_move { moves } else { moves.saturating_neg() }),
+            Self::Mate(moves) => {
+                mate_label(if white_to_move { moves } else { moves.saturating_neg() })
+            }
         }
     }
 }
@@ -45,8 +47,8 @@ pub(crate) fn centipawn_label(value: i32) -> i32 {
     value.clamp(1 - MATE_LABEL, MATE_LABEL - 1)
 }
 
-/// The value, for the side that moves, after the best move from a position of this value: one move nearer to a mate
-/// that it gives. (One that it suffers is as near after its move as before.)
+/// The value, for the side that moves, after the best move from a position of this value: one move
+/// nearer to a mate that it gives. (One that it suffers is as near after its move as before.)
 pub(crate) fn after_best_move(value: i32) -> i32 {
     // `mate_label(1)` is one below the label of a mate on the board.
     if value >= MATE_LABEL && value < -mate_label(0) { value + 1 } else { value }

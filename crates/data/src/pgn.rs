@@ -1,10 +1,11 @@
 //! Games in PGN with `[%eval]` comments.
 //!
-//! A comment belongs to the position after the move that it follows (before the first move: to the start position);
-//! its value is White's. The value of a move is minus the value of the position that it leads to. A position in which
-//! the game is over makes no record, but a move that mates or stalemates has its exact value. Comments inside
-//! variations are not read. Some programs write the player's own side's value instead: the sign then changes with every
-//! move, and the evaluations of such a game are dropped, see [`from_players_side`].
+//! A comment belongs to the position after the move that it follows (before the first move: to the
+//! start position); its value is White's. The value of a move is minus the value of the position
+//! that it leads to. A position in which the game is over makes no record, but a move that mates or
+//! stalemates has its exact value. Comments inside variations are not read. Some programs write the
+//! player's own side's value instead: the sign then changes with every move, and the evaluations of
+//! such a game are dropped, see [`from_players_side`].
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -110,7 +111,8 @@ impl Visitor for Games {
         };
         self.parsed.positions += 1;
         let current = unlabelled(&position, self.parsed.games - 1);
-        self.game = Some(GameSoFar { position, current, first: self.parsed.records.len(), elo: tags.elo });
+        self.game =
+            Some(GameSoFar { position, current, first: self.parsed.records.len(), elo: tags.elo });
         ControlFlow::Continue(())
     }
 
@@ -153,7 +155,9 @@ impl Visitor for Games {
 impl Games {
     /// Closes the game: values of moves, the result, the last position.
     fn finish(&mut self) {
-        let Some(GameSoFar { position, mut current, first, elo }) = self.game.take() else { return };
+        let Some(GameSoFar { position, mut current, first, elo }) = self.game.take() else {
+            return;
+        };
         let facts = GameFacts {
             elo,
             is_draw: matches!(self.result, Some(Outcome::Known(KnownOutcome::Draw))),
@@ -190,14 +194,15 @@ impl Games {
     }
 }
 
-/// Of at least four pairs of consecutive evaluations, both beyond 30 centipawns, more than three quarters change
-/// sides: no game goes like that.
+/// Of at least four pairs of consecutive evaluations, both beyond 30 centipawns, more than three
+/// quarters change sides: no game goes like that.
 fn from_players_side<'a>(records: impl Iterator<Item = &'a Record>) -> bool {
     let (mut same, mut changed) = (0, 0);
     let mut last = 0;
     for record in records {
         let clear = record.value != NO_LABEL && record.value.abs() >= 30;
-        // Labels are the mover's: an evaluation that keeps to one side changes the sign of its label.
+        // Labels are the mover's: an evaluation that keeps to one side changes the sign of its
+        // label.
         match (clear, last) {
             (true, 0) => {}
             (true, last) if (record.value > 0) == (last > 0) => changed += 1,
@@ -217,7 +222,9 @@ fn rating(value: RawTag<'_>) -> u32 {
 fn result_for(outcome: Option<Outcome>, white_to_move: bool) -> GameResult {
     match outcome {
         Some(Outcome::Known(KnownOutcome::Draw)) => GameResult::Draw,
-        Some(Outcome::Known(KnownOutcome::Decisive { winner })) if winner.is_white() == white_to_move => {
+        Some(Outcome::Known(KnownOutcome::Decisive { winner }))
+            if winner.is_white() == white_to_move =>
+        {
             GameResult::Win
         }
         Some(Outcome::Known(KnownOutcome::Decisive { .. })) => GameResult::Loss,
@@ -234,9 +241,8 @@ fn castling_mode(variant: Option<&str>) -> Option<CastlingMode> {
         .collect::<String>()
         .to_ascii_lowercase();
     match name.as_str() {
-        "" | "standard" | "chess" | "normal" | "fromposition" | "wildstandard" | "standardchess" => {
-            Some(CastlingMode::Standard)
-        }
+        "" | "standard" | "chess" | "normal" | "fromposition" | "wildstandard"
+        | "standardchess" => Some(CastlingMode::Standard),
         "chess960" | "fischerandom" | "fischerrandom" | "frc" => Some(CastlingMode::Chess960),
         _ => None,
     }
@@ -246,10 +252,13 @@ fn castling_mode(variant: Option<&str>) -> Option<CastlingMode> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unreadable;
 
-/// The first `[%eval …]` of a comment: pawns, or `#n` for a mate in n; a depth after a comma is ignored.
+/// The first `[%eval …]` of a comment: pawns, or `#n` for a mate in n; a depth after a comma is
+/// ignored.
 pub(crate) fn evaluation(comment: &[u8]) -> Result<Option<WhiteValue>, Unreadable> {
     const KEY: &[u8] = b"[%eval";
-    let Some(at) = comment.windows(KEY.len()).position(|window| window == KEY) else { return Ok(None) };
+    let Some(at) = comment.windows(KEY.len()).position(|window| window == KEY) else {
+        return Ok(None);
+    };
     let rest = &comment[at + KEY.len()..];
     let end = rest.iter().position(|&byte| byte == b']' || byte == b',').ok_or(Unreadable)?;
     let text = String::from_utf8_lossy(&rest[..end]);

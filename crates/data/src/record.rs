@@ -27,7 +27,8 @@ pub struct Record {
     pub value: i32,
     /// The move that was played (mover's side), or `PolicyIndex::MAX`.
     pub played: PolicyIndex,
-    /// Value *for the side that played it* after that move, in the units of `value`, or [`NO_LABEL`].
+    /// Value *for the side that played it* after that move, in the units of `value`, or
+    /// [`NO_LABEL`].
     pub played_value: i32,
     pub result: GameResult,
     /// Plies since the start of the game.
@@ -40,8 +41,8 @@ pub struct Record {
     pub game: u32,
 }
 
-/// The label of a forced mate in `moves` moves (positive: the mover mates; negative: is mated; 0: is mated now):
-/// beyond ±1e5, nearer mates further out.
+/// The label of a forced mate in `moves` moves (positive: the mover mates; negative: is mated; 0:
+/// is mated now): beyond ±1e5, nearer mates further out.
 #[must_use]
 pub fn mate_label(moves: i32) -> i32 {
     let distance = moves.unsigned_abs().min(10_000) as i32;

@@ -1,9 +1,11 @@
-//! Shards: many packed records in one file whose blocks can be read in any order and are checked when read.
+//! Shards: many packed records in one file whose blocks can be read in any order and are checked
+//! when read.
 //!
-//! Layout, all little-endian: a 32-byte header (magic, version, record size, record count, CRC-32 of these); blocks,
-//! each a zstd frame of packed records; the block index, 24 bytes a block (offset u64, compressed bytes u32, records
-//! u32, CRC-32 of the unpacked block u32, zero u32); a 24-byte footer (index offset u64, blocks u32, CRC-32 of the
-//! index u32, magic). A shard is written under a temporary name and renamed when it is complete.
+//! Layout, all little-endian: a 32-byte header (magic, version, record size, record count, CRC-32
+//! of these); blocks, each a zstd frame of packed records; the block index, 24 bytes a block
+//! (offset u64, compressed bytes u32, records u32, CRC-32 of the unpacked block u32, zero u32); a
+//! 24-byte footer (index offset u64, blocks u32, CRC-32 of the index u32, magic). A shard is
+//! written under a temporary name and renamed when it is complete.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -85,7 +87,8 @@ impl ShardWriter {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".tmp");
         let temporary = path.with_file_name(name);
-        let mut file = BufWriter::new(File::create(&temporary).map_err(DataError::io("create", &temporary))?);
+        let mut file =
+            BufWriter::new(File::create(&temporary).map_err(DataError::io("create", &temporary))?);
         file.write_all(&[0; HEADER]).map_err(DataError::io("write", &temporary))?;
         Ok(Self {
             path: path.to_owned(),
@@ -132,7 +135,8 @@ impl ShardWriter {
         if self.pending.is_empty() {
             return Ok(());
         }
-        let block = EncodedBlock::encode(&self.pending).map_err(DataError::io("compress for", &self.path))?;
+        let block = EncodedBlock::encode(&self.pending)
+            .map_err(DataError::io("compress for", &self.path))?;
         self.pending.clear();
         self.write_block(&block)
     }
@@ -140,7 +144,12 @@ impl ShardWriter {
     fn write_block(&mut self, block: &EncodedBlock) -> Result<(), DataError> {
         self.file.write_all(&block.bytes).map_err(DataError::io("write", &self.temporary))?;
         let bytes = block.bytes.len() as u32;
-        self.index.push(BlockEntry { offset: self.offset, bytes, records: block.records, crc: block.crc });
+        self.index.push(BlockEntry {
+            offset: self.offset,
+            bytes,
+            records: block.records,
+            crc: block.crc,
+        });
         self.offset += u64::from(bytes);
         self.count += u64::from(block.records);
         Ok(())
@@ -155,7 +164,8 @@ impl ShardWriter {
         let failed = DataError::io("write", &self.temporary);
         let result = self.close();
         result.map_err(failed)?;
-        std::fs::rename(&self.temporary, &self.path).map_err(DataError::io("rename", &self.path))?;
+        std::fs::rename(&self.temporary, &self.path)
+            .map_err(DataError::io("rename", &self.path))?;
         Ok(self.count)
     }
 
@@ -233,7 +243,10 @@ impl ShardReader {
             return Err(refuse("the header's checksum is wrong".to_owned()));
         }
         if u32_at(&header, 12) as usize != RECORD_SIZE {
-            return Err(refuse(format!("records of {} bytes, expected {RECORD_SIZE}", u32_at(&header, 12))));
+            return Err(refuse(format!(
+                "records of {} bytes, expected {RECORD_SIZE}",
+                u32_at(&header, 12)
+            )));
         }
         let count = u64_at(&header, 16);
 
@@ -266,9 +279,13 @@ impl ShardReader {
             .collect();
         let fits = |entry: &BlockEntry| {
             entry.records <= MAX_BLOCK_RECORDS
-                && entry.offset.checked_add(u64::from(entry.bytes)).is_some_and(|end| end <= index_offset)
+                && entry
+                    .offset
+                    .checked_add(u64::from(entry.bytes))
+                    .is_some_and(|end| end <= index_offset)
         };
-        if !index.iter().all(fits) || index.iter().map(|entry| u64::from(entry.records)).sum::<u64>() != count
+        if !index.iter().all(fits)
+            || index.iter().map(|entry| u64::from(entry.records)).sum::<u64>() != count
         {
             return Err(refuse("the block index contradicts the header".to_owned()));
         }
@@ -309,9 +326,14 @@ impl ShardReader {
     ///
     /// # Errors
     /// There is no such block, or it is damaged.
-    pub fn read_packed(&mut self, block: usize, into: &mut Vec<PackedRecord>) -> Result<(), DataError> {
+    pub fn read_packed(
+        &mut self,
+        block: usize,
+        into: &mut Vec<PackedRecord>,
+    ) -> Result<(), DataError> {
         let damaged = |reason: String| DataError::Block { path: self.path.clone(), block, reason };
-        let entry = *self.index.get(block).ok_or_else(|| damaged("there is no such block".to_owned()))?;
+        let entry =
+            *self.index.get(block).ok_or_else(|| damaged("there is no such block".to_owned()))?;
         self.compressed.resize(entry.bytes as usize, 0);
         self.file
             .seek(SeekFrom::Start(entry.offset))
@@ -325,7 +347,9 @@ impl ShardReader {
             Ok(length) if length != raw.len() => {
                 Err(damaged(format!("{length} bytes unpacked, expected {}", raw.len())))
             }
-            Ok(_) if crc32fast::hash(raw) != entry.crc => Err(damaged("its checksum is wrong".to_owned())),
+            Ok(_) if crc32fast::hash(raw) != entry.crc => {
+                Err(damaged("its checksum is wrong".to_owned()))
+            }
             Ok(_) => Ok(()),
         };
         if result.is_err() {

@@ -48,8 +48,10 @@ pub fn shard_paths(dir: &Path, split: Split) -> Result<Vec<PathBuf>, DataError> 
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(DataError::io("read the folder", dir))? {
         let path = entry.map_err(DataError::io("read the folder", dir))?.path();
-        let named =
-            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&prefix));
+        let named = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| name.starts_with(&prefix));
         if named && path.extension().is_some_and(|extension| extension == SHARD_EXTENSION) {
             paths.push(path);
         }
@@ -61,10 +63,13 @@ pub fn shard_paths(dir: &Path, split: Split) -> Result<Vec<PathBuf>, DataError> 
 /// Every record of one half, in the order of the files; one block is in memory at a time.
 ///
 /// # Errors
-/// The folder or a shard cannot be opened; the iterator itself yields an error for a damaged block and then ends.
+/// The folder or a shard cannot be opened; the iterator itself yields an error for a damaged block
+/// and then ends.
 pub fn read_split(dir: &Path, split: Split) -> Result<SplitRecords, DataError> {
-    let readers =
-        shard_paths(dir, split)?.iter().map(|path| ShardReader::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let readers = shard_paths(dir, split)?
+        .iter()
+        .map(|path| ShardReader::open(path))
+        .collect::<Result<Vec<_>, _>>()?;
     if readers.is_empty() {
         return Err(DataError::Options(format!(
             "`{}` holds no {} shards; make some with `batch-first data import`",
@@ -73,7 +78,12 @@ pub fn read_split(dir: &Path, split: Split) -> Result<SplitRecords, DataError> {
         )));
     }
     let len = readers.iter().map(ShardReader::len).sum();
-    Ok(SplitRecords { readers: readers.into_iter(), current: None, block: Vec::new().into_iter(), len })
+    Ok(SplitRecords {
+        readers: readers.into_iter(),
+        current: None,
+        block: Vec::new().into_iter(),
+        len,
+    })
 }
 
 /// See [`read_split`].

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::{GameResult, MATE_LABEL, NO_LABEL, Record};
 
-/// Lower bounds in centipawns of the classes of the label histogram but the first and second; mates have a class of
-/// their own at each end, and 0 has one.
+/// Lower bounds in centipawns of the classes of the label histogram but the first and second; mates
+/// have a class of their own at each end, and 0 has one.
 const LABEL_BOUNDS: [i32; 18] =
     [-2000, -1000, -500, -300, -200, -100, -50, -25, 0, 1, 25, 50, 100, 200, 300, 500, 1000, 2000];
 
@@ -73,7 +73,8 @@ impl Statistics {
             self.values += 1;
             self.labels[label_class(record.value)] += 1;
         }
-        self.moves += u64::from(usize::from(record.played) < POLICY_SIZE && record.played_value != NO_LABEL);
+        self.moves +=
+            u64::from(usize::from(record.played) < POLICY_SIZE && record.played_value != NO_LABEL);
         self.plies[usize::from(record.ply / PLIES_PER_CLASS).min(PLY_CLASSES - 1)] += 1;
         let pieces = record.squares.0.iter().filter(|&&class| class > 1).count();
         self.pieces.0[pieces.min(32)] += 1;
@@ -120,7 +121,9 @@ pub fn label_class_name(class: usize) -> String {
         0 => "is mated".to_owned(),
         1 => format!("below {}", LABEL_BOUNDS[0]),
         class if class + 1 == LABEL_CLASSES => "mates".to_owned(),
-        class if class + 2 >= LABEL_CLASSES => format!("from {}", LABEL_BOUNDS[LABEL_BOUNDS.len() - 1]),
+        class if class + 2 >= LABEL_CLASSES => {
+            format!("from {}", LABEL_BOUNDS[LABEL_BOUNDS.len() - 1])
+        }
         class => match (LABEL_BOUNDS[class - 2], LABEL_BOUNDS[class - 1] - 1) {
             (from, to) if from == to => from.to_string(),
             (from, to) => format!("{from} to {to}"),

@@ -1,4 +1,5 @@
-//! One file through several threads: one unpacks and cuts, others parse, the caller gets the pieces in order.
+//! One file through several threads: one unpacks and cuts, others parse, the caller gets the pieces
+//! in order.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -25,9 +26,10 @@ pub struct FileFacts {
     pub format: Option<Format>,
 }
 
-/// Reads the file in pieces and hands each to `sink`, in file order, with the number of bytes of the file read so
-/// far. A few pieces are in memory at a time, however large the file is. `sink` may stop early; the file is then
-/// still hashed to its end. `threads` parsers work at once (at least one). Games that `filter` refuses leave only a count.
+/// Reads the file in pieces and hands each to `sink`, in file order, with the number of bytes of
+/// the file read so far. A few pieces are in memory at a time, however large the file is. `sink`
+/// may stop early; the file is then still hashed to its end. `threads` parsers work at once (at
+/// least one). Games that `filter` refuses leave only a count.
 ///
 /// # Errors
 /// The file cannot be read or unpacked, or `sink` failed.
@@ -45,8 +47,8 @@ pub fn read_file(
     read_pieces(path, threads, true, parse, sink)
 }
 
-/// As [`read_file`], with a parser of one's own; unless it is to be read `whole`, the file is left where `sink` stops,
-/// and the hash and size are those of the part that was read.
+/// As [`read_file`], with a parser of one's own; unless it is to be read `whole`, the file is left
+/// where `sink` stops, and the hash and size are those of the part that was read.
 pub(crate) fn read_pieces(
     path: &Path,
     threads: usize,
@@ -57,8 +59,8 @@ pub(crate) fn read_pieces(
     let threads = threads.max(1);
     let in_flight = threads + (3 * threads).min(32);
     let read = AtomicU64::new(0);
-    // The reader takes a permit for each piece and gets it back when the piece is consumed in order: a slow piece
-    // cannot make the others pile up.
+    // The reader takes a permit for each piece and gets it back when the piece is consumed in
+    // order: a slow piece cannot make the others pile up.
     let (return_permit, permits) = bounded(in_flight);
     for _ in 0..in_flight {
         let _ = return_permit.send(());

@@ -1,4 +1,5 @@
-//! A file of evaluations is learned from as it is read: what is used, what is left out, in which order.
+//! A file of evaluations is learned from as it is read: what is used, what is left out, in which
+//! order.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use data::{EvaluationStream, LoadedBatch, SkipKind, StreamCounts, StreamOptions, mate_label};
 
-/// White's king stands on one of many squares, so that positions differ; the value tells them apart.
+/// White's king stands on one of many squares, so that positions differ; the value tells them
+/// apart.
 fn line(number: usize) -> String {
     let (white, black) = (number / 12 % 16, number % 12);
     let rank = |file: usize, piece: char| {
@@ -40,7 +42,8 @@ fn file(folder: &Path, good: usize) -> PathBuf {
         r#"{"fen":"9/8/8/8/8/8/8/8 w - -","evals":[]}"#,
         r#"{"fen":"7k/8/5K2/6Q1/8/8/8/8 w - -","evals":[]}"#,
         r#"{"fen":"7k/8/5K2/6Q1/8/8/8/8 w - -","evals":[{"pvs":[{"line":"g5g7"}],"knodes":1,"depth":9}]}"#,
-        // The first line of the first evaluation counts: a mate that White gives, with Black to move.
+        // The first line of the first evaluation counts: a mate that White gives, with Black to
+        // move.
         r#"{"fen":"7k/8/5K2/6Q1/8/8/8/8 b - -","evals":[{"pvs":[{"mate":2,"line":"h8h7"},{"cp":3,"line":"h8h7"}],"knodes":1,"depth":9},{"pvs":[{"cp":7,"line":"h8h7"}],"knodes":5,"depth":40}]}"#,
     ] {
         text += bad;
@@ -72,7 +75,8 @@ fn an_epoch_visits_every_position_once_and_held_out_ones_never() {
 
     let mut stream = EvaluationStream::open(&path, options()).unwrap();
     let counts = stream.counts();
-    let batches: Vec<LoadedBatch> = stream.by_ref().take(2 * used / 10).map(Result::unwrap).collect();
+    let batches: Vec<LoadedBatch> =
+        stream.by_ref().take(2 * used / 10).map(Result::unwrap).collect();
     let labels: Vec<i32> = batches.iter().flat_map(|batch| batch.labels.clone()).collect();
     let first: HashSet<i32> = labels[..used].iter().copied().collect();
     assert_eq!(first.len(), used);
@@ -113,14 +117,16 @@ fn mates_and_limits_are_as_wished() {
     let mates = |mates: bool| {
         let options = StreamOptions { mates, held_out: 0.0, batch: 5, ..options() };
         let mut stream = EvaluationStream::open(&path, options).unwrap();
-        let labels: Vec<i32> = stream.by_ref().take(12).flat_map(|batch| batch.unwrap().labels).collect();
+        let labels: Vec<i32> =
+            stream.by_ref().take(12).flat_map(|batch| batch.unwrap().labels).collect();
         let counts = stream.counts().lock().unwrap().clone();
         (labels.contains(&mate_label(-2)), counts.mates, counts.skipped.count(SkipKind::Mate))
     };
     assert_eq!(mates(true), (true, 1, 0));
     assert_eq!(mates(false), (false, 0, 1));
     let few = StreamOptions { max_positions: Some(8), held_out: 0.0, batch: 4, ..options() };
-    let labels: Vec<i32> = take(&path, &few, 6).into_iter().flat_map(|batch| batch.labels).collect();
+    let labels: Vec<i32> =
+        take(&path, &few, 6).into_iter().flat_map(|batch| batch.labels).collect();
     assert_eq!(labels.iter().copied().collect::<HashSet<i32>>(), (0..8).collect());
 }
 
@@ -135,6 +141,14 @@ fn files_without_positions_are_refused() {
     assert!(first("game.pgn", "1. e4 { [%eval 0.3] } *\n").contains("evaluation database"));
     assert!(first("empty.jsonl", "").contains("evaluation database"));
     assert!(first("none.jsonl", "{\"fen\":\"x\",\"evals\":[]}\n").contains("no position"));
-    assert!(EvaluationStream::open(folder.path(), StreamOptions { shuffle: 0, ..options() }).is_err());
-    assert!(EvaluationStream::open(&folder.path().join("gone"), options()).unwrap().next().unwrap().is_err());
+    assert!(
+        EvaluationStream::open(folder.path(), StreamOptions { shuffle: 0, ..options() }).is_err()
+    );
+    assert!(
+        EvaluationStream::open(&folder.path().join("gone"), options())
+            .unwrap()
+            .next()
+            .unwrap()
+            .is_err()
+    );
 }

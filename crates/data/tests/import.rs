@@ -1,4 +1,5 @@
-//! From files to shards: the split goes by game, no position comes twice, and the same input makes the same shards.
+//! From files to shards: the split goes by game, no position comes twice, and the same input makes
+//! the same shards.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -6,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use data::{
-    DataError, GameFilter, ImportOptions, MATE_LABEL, Manifest, NO_LABEL, Record, Results, SkipKind, Split,
-    import, inspect, read_split,
+    DataError, GameFilter, ImportOptions, MATE_LABEL, Manifest, NO_LABEL, Record, Results,
+    SkipKind, Split, import, inspect, read_split,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -62,11 +63,16 @@ fn games_are_not_torn_apart_and_no_position_comes_twice() {
     ];
     let manifest = import(&files, &out, &options(), &mut ()).unwrap();
     let (train, validation) = (records(&out, Split::Train), records(&out, Split::Validation));
-    let games = |records: &[Record]| records.iter().map(|record| record.game).collect::<HashSet<_>>();
+    let games =
+        |records: &[Record]| records.iter().map(|record| record.game).collect::<HashSet<_>>();
     let (train_games, validation_games) = (games(&train), games(&validation));
     assert!(train_games.is_disjoint(&validation_games));
     assert_eq!(train_games.len() + validation_games.len(), 500);
-    assert!((80..170).contains(&validation_games.len()), "{} of 500 games held out", validation_games.len());
+    assert!(
+        (80..170).contains(&validation_games.len()),
+        "{} of 500 games held out",
+        validation_games.len()
+    );
 
     let all: Vec<_> = train.iter().chain(&validation).collect();
     let distinct: HashSet<_> = all.iter().map(|record| record.squares).collect();
@@ -96,11 +102,18 @@ fn records_are_those_of_the_file() {
     import(&[file], &out, &ImportOptions { validation: 0.0, ..options() }, &mut ()).unwrap();
     let mut found = records(&out, Split::Train);
     found.sort_by_key(|record| record.ply);
-    let labels: Vec<_> = found.iter().map(|record| (record.ply, record.value, record.played_value)).collect();
+    let labels: Vec<_> =
+        found.iter().map(|record| (record.ply, record.value, record.played_value)).collect();
     let mate = data::mate_label(1);
     assert_eq!(
         labels,
-        [(0, NO_LABEL, 20), (1, -20, -30), (2, 30, -40), (3, 40, -mate), (4, mate, -data::mate_label(0))]
+        [
+            (0, NO_LABEL, 20),
+            (1, -20, -30),
+            (2, 30, -40),
+            (3, 40, -mate),
+            (4, mate, -data::mate_label(0))
+        ]
     );
     assert!(records(&out, Split::Validation).is_empty());
 }
@@ -137,8 +150,10 @@ fn the_record_with_more_labels_stays() {
         "1. e4 { [%eval 0.2] } *\n\n[Event \"2\"]\n\n1. e4 { [%eval 0.3] } e5 { [%eval 0.1] } *\n\n\
          [Event \"3\"]\n\n1. e4 { [%eval 0.4] } e5 { [%eval 0.5] } *\n",
     );
-    let manifest = import(&[file], &out, &ImportOptions { validation: 0.0, ..options() }, &mut ()).unwrap();
-    let after_e4: Vec<_> = records(&out, Split::Train).into_iter().filter(|record| record.ply == 1).collect();
+    let manifest =
+        import(&[file], &out, &ImportOptions { validation: 0.0, ..options() }, &mut ()).unwrap();
+    let after_e4: Vec<_> =
+        records(&out, Split::Train).into_iter().filter(|record| record.ply == 1).collect();
     assert_eq!(after_e4.len(), 1);
     assert_eq!((after_e4[0].value, after_e4[0].played_value, after_e4[0].game), (-30, -10, 1));
     assert_eq!(manifest.sources[0].skipped.count(SkipKind::Duplicate), 2 + 2 + 1);
@@ -154,10 +169,15 @@ fn lines_are_split_by_position_and_options_hold() {
         squares[0] = 'k';
         squares[3] = 'R';
         let ranks: Vec<String> = squares.chunks(8).map(|rank| rank.iter().collect()).collect();
-        let value =
-            if number.is_multiple_of(2) { "\"mate\":5".to_owned() } else { format!("\"cp\":{number}") };
-        lines +=
-            &format!("{{\"fen\":\"{} b - -\",\"evals\":[{{\"pvs\":[{{{value}}}]}}]}}\n", ranks.join("/"));
+        let value = if number.is_multiple_of(2) {
+            "\"mate\":5".to_owned()
+        } else {
+            format!("\"cp\":{number}")
+        };
+        lines += &format!(
+            "{{\"fen\":\"{} b - -\",\"evals\":[{{\"pvs\":[{{{value}}}]}}]}}\n",
+            ranks.join("/")
+        );
     }
     let file = write(dir.path(), "a.jsonl", &lines);
     let run = |name: &str, options: &ImportOptions| {
@@ -209,9 +229,14 @@ fn games_are_chosen_and_equal_positions_stay_on_request() {
         game("2300", "2300", "0-1", "1. e4 e5 2. Nf3 Nf6"),
     ];
     let file = write(dir.path(), "a.pgn", &text.concat());
-    let games =
-        GameFilter { min_elo: Some(2000), results: Results::Decisive, min_plies: Some(4), max_plies: None };
-    let options = ImportOptions { unlabelled: true, duplicates: true, validation: 0.0, games, ..options() };
+    let games = GameFilter {
+        min_elo: Some(2000),
+        results: Results::Decisive,
+        min_plies: Some(4),
+        max_plies: None,
+    };
+    let options =
+        ImportOptions { unlabelled: true, duplicates: true, validation: 0.0, games, ..options() };
     let out = dir.path().join("out");
     let manifest = import(std::slice::from_ref(&file), &out, &options, &mut ()).unwrap();
     assert_eq!(manifest.statistics(Split::Train).records, 8);
@@ -231,7 +256,10 @@ fn a_folder_with_shards_is_not_overwritten_unasked_and_nothing_is_left_behind() 
     let file = write(dir.path(), "a.pgn", &random_games(50, 20, 4));
     import(std::slice::from_ref(&file), &out, &options(), &mut ()).unwrap();
     let error = import(std::slice::from_ref(&file), &out, &options(), &mut ()).unwrap_err();
-    assert!(matches!(error, DataError::Options(_)) && error.to_string().contains("--overwrite"), "{error}");
+    assert!(
+        matches!(error, DataError::Options(_)) && error.to_string().contains("--overwrite"),
+        "{error}"
+    );
     let again = ImportOptions { overwrite: true, ..options() };
     import(&[file], &out, &again, &mut ()).unwrap();
     let mut names: Vec<_> = std::fs::read_dir(&out)
@@ -241,7 +269,8 @@ fn a_folder_with_shards_is_not_overwritten_unasked_and_nothing_is_left_behind() 
     names.sort();
     assert_eq!(names, ["manifest.json", "train-000.bfs", "validation-000.bfs"]);
 
-    let missing = import(&[dir.path().join("none.pgn")], &dir.path().join("other"), &options(), &mut ());
+    let missing =
+        import(&[dir.path().join("none.pgn")], &dir.path().join("other"), &options(), &mut ());
     assert!(missing.unwrap_err().to_string().contains("none.pgn"));
     for validation in [-0.1, 1.0, f64::NAN] {
         let bad = ImportOptions { validation, ..options() };
@@ -258,15 +287,19 @@ fn inspection_verifies_the_shards() {
     let inspection = inspect(&out, true).unwrap();
     let json = |manifest: &Manifest| serde_json::to_string(manifest).unwrap();
     assert!(json(&inspection.manifest) == json(&manifest));
-    let counted: HashMap<_, _> =
-        Split::ALL.into_iter().map(|split| (split.name(), records(&out, split).len() as u64)).collect();
+    let counted: HashMap<_, _> = Split::ALL
+        .into_iter()
+        .map(|split| (split.name(), records(&out, split).len() as u64))
+        .collect();
     assert_eq!(inspection.train.records, counted["train"]);
     assert_eq!(inspection.validation.records, counted["validation"]);
     assert_eq!(inspection.train.labels.iter().sum::<u64>(), inspection.train.values);
     assert_eq!(inspection.train.plies.iter().sum::<u64>(), inspection.train.records);
     let text = inspection.to_string();
     assert!(
-        text.contains("a.pgn") && text.contains(&manifest.data_hash) && text.contains("duplicate positions")
+        text.contains("a.pgn")
+            && text.contains(&manifest.data_hash)
+            && text.contains("duplicate positions")
     );
     assert_eq!(inspection.label_classes.len(), inspection.train.labels.len());
 

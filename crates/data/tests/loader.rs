@@ -1,11 +1,14 @@
-//! The order of batches follows from the seed alone, every epoch visits everything once, and a run can be taken up.
+//! The order of batches follows from the seed alone, every epoch visits everything once, and a run
+//! can be taken up.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::HashMap;
 use std::path::Path;
 
-use data::{GameResult, LoadedBatch, Loader, LoaderOptions, NO_LABEL, Record, ShardWriter, Split, Target};
+use data::{
+    GameResult, LoadedBatch, Loader, LoaderOptions, NO_LABEL, Record, ShardWriter, Split, Target,
+};
 use nets::{HeadKind, PolicyIndex, Squares, mirror_index};
 
 /// Enough blocks for several groups: distinct records with and without labels, from two sources.
@@ -25,7 +28,11 @@ fn shards(dir: &Path) -> Vec<Record> {
                 squares: Squares(squares),
                 white_to_move: id.is_multiple_of(2),
                 value: if id.is_multiple_of(7) { NO_LABEL } else { id as i32 },
-                played: if id.is_multiple_of(3) { PolicyIndex::MAX } else { (id % 4672) as PolicyIndex },
+                played: if id.is_multiple_of(3) {
+                    PolicyIndex::MAX
+                } else {
+                    (id % 4672) as PolicyIndex
+                },
                 played_value: if id.is_multiple_of(11) { NO_LABEL } else { -(id as i32) },
                 result: GameResult::Draw,
                 ply: (id % 300) as u16,
@@ -42,7 +49,11 @@ fn shards(dir: &Path) -> Vec<Record> {
 }
 
 fn take(dir: &Path, options: &LoaderOptions, count: usize) -> Vec<LoadedBatch> {
-    Loader::open(dir, Split::Train, options.clone()).unwrap().take(count).map(Result::unwrap).collect()
+    Loader::open(dir, Split::Train, options.clone())
+        .unwrap()
+        .take(count)
+        .map(Result::unwrap)
+        .collect()
 }
 
 #[test]
@@ -55,7 +66,9 @@ fn batches() {
     // The same seed, the same batches; another seed, others.
     let batches = take(dir, &options, 700);
     assert!(take(dir, &options, 5) == batches[..5]);
-    assert!(take(dir, &LoaderOptions { seed: 4, ..options.clone() }, 1)[0].labels != batches[0].labels);
+    assert!(
+        take(dir, &LoaderOptions { seed: 4, ..options.clone() }, 1)[0].labels != batches[0].labels
+    );
 
     // A run taken up at any batch, also in a later epoch, sees the same.
     for first in [1, 37, 307, 308, 309, 310, 650] {
@@ -74,7 +87,10 @@ fn batches() {
         seen.sort_unstable();
         assert!(seen == expected);
     }
-    assert!(stream[..1000] != stream[expected.len()..expected.len() + 1000], "a new order each epoch");
+    assert!(
+        stream[..1000] != stream[expected.len()..expected.len() + 1000],
+        "a new order each epoch"
+    );
     for (number, batch) in batches.iter().enumerate() {
         assert_eq!(batch.number, number as u64);
         assert_eq!(batch.epoch, (number * 1000 / expected.len()) as u64);
@@ -87,7 +103,9 @@ fn batches() {
     // About half is mirrored, never with castling rights, and as the seed says.
     let of_label: HashMap<i32, &Record> = all.iter().map(|record| (record.value, record)).collect();
     let (mut mirrored, mut plain) = (0, 0);
-    for (squares, label) in batches[..300].iter().flat_map(|batch| batch.squares.iter().zip(&batch.labels)) {
+    for (squares, label) in
+        batches[..300].iter().flat_map(|batch| batch.squares.iter().zip(&batch.labels))
+    {
         let record = of_label[label];
         if *squares == record.squares {
             plain += usize::from(record.squares.can_mirror());
@@ -106,7 +124,8 @@ fn batches() {
 }
 
 fn moves_and_sources(dir: &Path, all: &[Record], options: &LoaderOptions) {
-    let of_game: HashMap<i32, &Record> = all.iter().map(|record| (record.played_value, record)).collect();
+    let of_game: HashMap<i32, &Record> =
+        all.iter().map(|record| (record.played_value, record)).collect();
     for (target, fits) in [
         (
             Target::Moves,
@@ -137,10 +156,13 @@ fn moves_and_sources(dir: &Path, all: &[Record], options: &LoaderOptions) {
 fn selectors(dir: &Path, all: &[Record], options: &LoaderOptions) {
     let mut sum = 0;
     for head in HeadKind::SELECTORS {
-        let options = LoaderOptions { target: Target::Played, selector: Some(head), ..options.clone() };
+        let options =
+            LoaderOptions { target: Target::Played, selector: Some(head), ..options.clone() };
         let loader = Loader::open(dir, Split::Train, options);
-        let wanted =
-            all.iter().filter(|record| head.target(&record.squares, record.played).is_some()).count();
+        let wanted = all
+            .iter()
+            .filter(|record| head.target(&record.squares, record.played).is_some())
+            .count();
         sum += if head == HeadKind::From { 0 } else { wanted };
         if wanted == 0 {
             assert!(loader.is_err());
@@ -161,7 +183,9 @@ fn selectors(dir: &Path, all: &[Record], options: &LoaderOptions) {
 fn nothing_to_load_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     assert!(Loader::open(dir.path(), Split::Train, LoaderOptions::default()).is_err());
-    assert!(Loader::open(&dir.path().join("none"), Split::Train, LoaderOptions::default()).is_err());
+    assert!(
+        Loader::open(&dir.path().join("none"), Split::Train, LoaderOptions::default()).is_err()
+    );
     shards(dir.path());
     let none = LoaderOptions { sources: vec![7], ..LoaderOptions::default() };
     let error = Loader::open(dir.path(), Split::Train, none).unwrap_err().to_string();
@@ -202,8 +226,11 @@ fn few_records_fill_large_batches() {
 fn a_damaged_block_ends_the_batches_with_an_error() {
     let dir = tempfile::tempdir().unwrap();
     shards(dir.path());
-    let loader =
-        Loader::open(dir.path(), Split::Train, LoaderOptions { batch: 20_000, ..LoaderOptions::default() });
+    let loader = Loader::open(
+        dir.path(),
+        Split::Train,
+        LoaderOptions { batch: 20_000, ..LoaderOptions::default() },
+    );
     let mut loader = loader.unwrap();
     assert!(loader.next().unwrap().is_ok());
     for shard in 0..3 {

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use board::{Color, to_uci};
 use data::{
-    DataError, Format, GameFilter, GameResult, MATE_LABEL, NO_LABEL, Parsed, Record, SkipKind, mate_label,
-    read_file,
+    DataError, Format, GameFilter, GameResult, MATE_LABEL, NO_LABEL, Parsed, Record, SkipKind,
+    mate_label, read_file,
 };
 use proptest::prelude::*;
 
@@ -17,8 +17,9 @@ use proptest::prelude::*;
 fn read(path: &Path, threads: usize) -> Result<(Parsed, Option<Format>), DataError> {
     let mut all = Parsed::default();
     let facts = read_file(path, threads, &GameFilter::default(), |piece, _| {
-        all.records
-            .extend(piece.records.iter().map(|record| Record { game: record.game + all.games, ..*record }));
+        all.records.extend(
+            piece.records.iter().map(|record| Record { game: record.game + all.games, ..*record }),
+        );
         all.games += piece.games;
         all.positions += piece.positions;
         all.skipped.merge(&piece.skipped);
@@ -71,7 +72,8 @@ fn black_may_begin_and_mates_are_ordered() {
         "game.pgn",
         "[FEN \"7k/8/5K2/6Q1/8/8/8/8 b - - 12 40\"]\n\n{ [%eval #2] } 40... Kh7 { [%eval #1] } 41. Qg7# 1-0\n",
     );
-    let values: Vec<_> = parsed.records.iter().map(|record| (record.value, record.played_value)).collect();
+    let values: Vec<_> =
+        parsed.records.iter().map(|record| (record.value, record.played_value)).collect();
     assert_eq!(values, [(mate_label(-2), mate_label(-1)), (mate_label(1), -mate_label(0))]);
     assert!(mate_label(-2) > mate_label(-1) && mate_label(1) > mate_label(2));
     assert!(!parsed.records[0].white_to_move);
@@ -84,7 +86,10 @@ fn black_may_begin_and_mates_are_ordered() {
 fn black_mates_are_negative_for_white() {
     let parsed = read_text("game.pgn", "1. f3 e5 2. g4 { [%eval #-1] } Qh4# 0-1\n");
     let last = parsed.records.last().unwrap();
-    assert_eq!((last.white_to_move, last.value, last.played_value), (false, mate_label(1), -mate_label(0)));
+    assert_eq!(
+        (last.white_to_move, last.value, last.played_value),
+        (false, mate_label(1), -mate_label(0))
+    );
     assert_eq!(last.result, GameResult::Win);
     // The move before it allows the mate.
     assert_eq!(parsed.records[2].played_value, mate_label(-1));
@@ -107,7 +112,8 @@ fn variations_glyphs_and_other_comments_do_not_confuse() {
         "1. e4 $1 { best by test } { [%eval 0.20,18] [%clk 0:10:00] } (1. d4 { [%eval -9.00] } d5 (1... f5 {[%eval 3]})) \
          1... e5! {[%clk 1:00]} 2. Nf3!? {[%csl Ga1] [%eval -0.07]} ; [%eval 8.00]\n2... Nc6 *\n",
     );
-    let values: Vec<_> = parsed.records.iter().map(|record| (record.value, record.played_value)).collect();
+    let values: Vec<_> =
+        parsed.records.iter().map(|record| (record.value, record.played_value)).collect();
     assert_eq!(
         values,
         [(NO_LABEL, 20), (-20, NO_LABEL), (NO_LABEL, -7), (7, NO_LABEL), (NO_LABEL, NO_LABEL)]
@@ -117,8 +123,10 @@ fn variations_glyphs_and_other_comments_do_not_confuse() {
 
 #[test]
 fn an_unreadable_evaluation_is_counted_and_others_stay() {
-    let parsed =
-        read_text("game.pgn", "1. e4 { [%eval oops] } e5 { [%eval 1e400] } 2. f4 { [%eval -0.5] } *\n");
+    let parsed = read_text(
+        "game.pgn",
+        "1. e4 { [%eval oops] } e5 { [%eval 1e400] } 2. f4 { [%eval -0.5] } *\n",
+    );
     assert_eq!(parsed.skipped.count(SkipKind::BadEvaluation), 2);
     assert_eq!(parsed.records[3].value, 50);
     // Out of range, but a number.
@@ -176,7 +184,12 @@ fn evaluations_of_the_players_own_side_are_dropped() {
     assert_eq!(whites.skipped.count(SkipKind::PlayersSide), 0);
     let players = read_text("game.pgn", game(["", "-"]) + "*\n");
     assert_eq!(players.skipped.count(SkipKind::PlayersSide), 1);
-    assert!(players.records.iter().all(|record| record.value == NO_LABEL && record.played_value == NO_LABEL));
+    assert!(
+        players
+            .records
+            .iter()
+            .all(|record| record.value == NO_LABEL && record.played_value == NO_LABEL)
+    );
 }
 
 #[test]
@@ -243,7 +256,10 @@ fn bad_lichess_lines_are_counted_by_kind() {
         ]
     );
     assert_eq!(parsed.games, 9);
-    assert_eq!(parsed.records.iter().map(|record| record.value).collect::<Vec<_>>(), [1 - MATE_LABEL, 7]);
+    assert_eq!(
+        parsed.records.iter().map(|record| record.value).collect::<Vec<_>>(),
+        [1 - MATE_LABEL, 7]
+    );
     assert_eq!(parsed.records[1].played_value, NO_LABEL);
 }
 
@@ -259,8 +275,11 @@ fn epd_operations_are_the_movers() {
          7k/6Q1/5K2/8/8/8/8/8 b - -\n\
          not a position\n",
     );
-    let found: Vec<_> =
-        parsed.records.iter().map(|record| (record.value, record.played_value, played(record))).collect();
+    let found: Vec<_> = parsed
+        .records
+        .iter()
+        .map(|record| (record.value, record.played_value, played(record)))
+        .collect();
     assert_eq!(
         found,
         [
@@ -285,12 +304,16 @@ fn epd_operations_are_the_movers() {
 
 /// Games that differ, with a few lines of comment each.
 fn many_games(count: usize) -> String {
-    let openings =
-        ["e4 {P} e5 {Q} Nf3 {R} Nc6 {S}", "d4 {P} d5 {Q} c4 {R} e6 {S}", "c4 {P} Nf6 {Q} Nc3 {R} g6 {S}"];
+    let openings = [
+        "e4 {P} e5 {Q} Nf3 {R} Nc6 {S}",
+        "d4 {P} d5 {Q} c4 {R} e6 {S}",
+        "c4 {P} Nf6 {Q} Nc3 {R} g6 {S}",
+    ];
     (0..count).fold(String::new(), |mut text, number| {
         let mut moves = openings[number % 3].to_owned();
         for (mark, offset) in [("{P}", 0), ("{Q}", 1), ("{R}", 2), ("{S}", 3)] {
-            let value = format!("{{ [%eval {:.2}]\n[%emt 1.0] }}", (number % 50 + offset) as f64 / 100.0);
+            let value =
+                format!("{{ [%eval {:.2}]\n[%emt 1.0] }}", (number % 50 + offset) as f64 / 100.0);
             moves = moves.replace(mark, &value);
         }
         text += &format!("[Event \"{number}\"]\n[Result \"1/2-1/2\"]\n\n{moves} 1/2-1/2\n\n");
@@ -361,7 +384,8 @@ fn text_without_any_boundary_is_read_too() {
     // No blank line, no tag: one endless game, and a comment that is never closed.
     let endless = "Nf3 Nf6 Ng1 Ng8 ".repeat(40_000);
     assert_eq!(read_text("game.pgn", &endless).records.len(), 160_001);
-    let parsed = read_text("game.pgn", format!("1. e4 {{ [%eval 0.2] }} e5 {{ {}", "a ".repeat(400_000)));
+    let parsed =
+        read_text("game.pgn", format!("1. e4 {{ [%eval 0.2] }} e5 {{ {}", "a ".repeat(400_000)));
     assert_eq!(parsed.skipped.count(SkipKind::BadSyntax), 1);
     assert_eq!(parsed.records[1].value, -20);
 }
@@ -371,7 +395,8 @@ fn a_reader_may_stop_early() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("games.pgn");
     std::fs::write(&path, many_games(8000)).unwrap();
-    let all = read_file(&path, 2, &GameFilter::default(), |_, _| Ok(ControlFlow::Continue(()))).unwrap();
+    let all =
+        read_file(&path, 2, &GameFilter::default(), |_, _| Ok(ControlFlow::Continue(()))).unwrap();
     let mut pieces = 0;
     let some = read_file(&path, 2, &GameFilter::default(), |_, _| {
         pieces += 1;

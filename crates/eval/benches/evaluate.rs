@@ -44,7 +44,8 @@ fn run(bencher: Bencher, evaluator: &mut dyn Evaluator, size: usize) {
 #[divan::bench(args = [1, 32, 256], consts = [0, 1, 2, 3])]
 fn path<const PATH: usize>(bencher: Bencher, size: usize) {
     let path = CpuPath::ALL[PATH];
-    if [Precision::Bf16, Precision::F32].iter().all(|&precision| path.obstacle(precision).is_some()) {
+    if [Precision::Bf16, Precision::F32].iter().all(|&precision| path.obstacle(precision).is_some())
+    {
         return;
     }
     let network = Network::random(Description::batch_first(&[HeadKind::Value]), 1).unwrap();

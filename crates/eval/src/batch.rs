@@ -57,7 +57,8 @@ impl Batch {
         self.moves.clear();
     }
 
-    /// Asks for the value of `position` if `value`, and for the score of each of `moves` (legal there).
+    /// Asks for the value of `position` if `value`, and for the score of each of `moves` (legal
+    /// there).
     pub fn push(&mut self, position: &Position, value: bool, moves: &[Move]) {
         let first_move = self.moves.len() as u32;
         let turn = position.turn();
@@ -72,8 +73,8 @@ impl Batch {
         });
     }
 
-    /// Checks what [`Batch::push`] and [`Batch::push_query`] ensure: moves in the order of the queries, and squares and
-    /// move indices in their ranges.
+    /// Checks what [`Batch::push`] and [`Batch::push_query`] ensure: moves in the order of the
+    /// queries, and squares and move indices in their ranges.
     pub(crate) fn check(&self) -> Result<(), EvalError> {
         let malformed = |what: &str| Err(EvalError::Device(format!("a malformed batch: {what}")));
         let mut next_move = 0;
@@ -108,8 +109,9 @@ impl Batch {
 pub struct Scores {
     /// One a query: centipawns for the side to move; 0.0 where no value was asked for.
     pub values: Vec<f32>,
-    /// One a move of [`Batch::moves`]: centipawns for the side that plays it, after the move, or the natural logarithm of the move's chance, up to a
-    /// number that is the same for all moves of the query (`nets::MoveScores`).
+    /// One a move of [`Batch::moves`]: centipawns for the side that plays it, after the move, or
+    /// the natural logarithm of the move's chance, up to a number that is the same for all moves of
+    /// the query (`nets::MoveScores`).
     pub moves: Vec<f32>,
 }
 

@@ -1,4 +1,5 @@
-//! A decorator that remembers: scores by position, in fixed memory, and each position of a batch evaluated once.
+//! A decorator that remembers: scores by position, in fixed memory, and each position of a batch
+//! evaluated once.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -25,21 +26,22 @@ pub struct CacheCounts {
 
 /// An evaluator with a memory of its scores.
 ///
-/// What it answers is bit for bit what the inner evaluator answered before; positions are told apart by 64 bits of a
-/// hash over their key and squares.
+/// What it answers is bit for bit what the inner evaluator answered before; positions are told
+/// apart by 64 bits of a hash over their key and squares.
 #[derive(Debug)]
 pub struct Cached<E> {
     inner: E,
     memory: ScoreMemory,
     pending: VecDeque<Pending>,
-    /// Where in the inner batch a hash was asked for first, and last with moves; only used within `submit`.
+    /// Where in the inner batch a hash was asked for first, and last with moves; only used within
+    /// `submit`.
     asked: HashMap<u64, (usize, usize)>,
     /// Batches whose memory can be used again.
     spare: Vec<Batch>,
 }
 
-/// Scores in fixed memory, which evaluators of one network and number format can have together: a clone is the same
-/// memory.
+/// Scores in fixed memory, which evaluators of one network and number format can have together: a
+/// clone is the same memory.
 #[derive(Clone, Debug)]
 pub struct ScoreMemory(Arc<Mutex<Tables>>);
 
@@ -74,7 +76,8 @@ struct Open {
 const MEBIBYTE: usize = 1 << 20;
 
 impl ScoreMemory {
-    /// At most `mebibytes`, of which one third holds values, two thirds move scores; 0 remembers nothing beyond a batch.
+    /// At most `mebibytes`, of which one third holds values, two thirds move scores; 0 remembers
+    /// nothing beyond a batch.
     #[must_use]
     pub fn new(mebibytes: usize) -> Self {
         let bytes = mebibytes.saturating_mul(MEBIBYTE);
@@ -104,7 +107,8 @@ impl<E: Evaluator> Cached<E> {
         Self::over(inner, &ScoreMemory::new(mebibytes))
     }
 
-    /// A cache over `inner` with a memory that others of its network and number format may have too.
+    /// A cache over `inner` with a memory that others of its network and number format may have
+    /// too.
     #[must_use]
     pub fn over(inner: E, memory: &ScoreMemory) -> Self {
         Self {
@@ -164,12 +168,17 @@ impl<E: Evaluator> Cached<E> {
         };
         tables.counts.duplicates += u64::from(index.is_some());
         let index = index.unwrap_or_else(|| {
-            inner.push_query(&Query { value: false, ..*asked }, if needs_moves { moves } else { &[] });
+            inner.push_query(
+                &Query { value: false, ..*asked },
+                if needs_moves { moves } else { &[] },
+            );
             inner.len() - 1
         });
         let first = known.map_or(index, |(first, _)| first);
-        asked_before
-            .insert(hash, (first, if needs_moves { index } else { known.map_or(index, |known| known.1) }));
+        asked_before.insert(
+            hash,
+            (first, if needs_moves { index } else { known.map_or(index, |known| known.1) }),
+        );
         let value = needs_value.then(|| {
             inner.queries[first].value = true;
             first
@@ -210,7 +219,8 @@ fn hash(query: &Query) -> u64 {
 impl<E: Evaluator> Evaluator for Cached<E> {
     fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
         batch.check()?;
-        let mut scores = Scores { values: vec![0.0; batch.len()], moves: vec![0.0; batch.moves.len()] };
+        let mut scores =
+            Scores { values: vec![0.0; batch.len()], moves: vec![0.0; batch.moves.len()] };
         let mut inner = self.spare.pop().unwrap_or_default();
         inner.clear();
         self.asked.clear();
@@ -352,7 +362,8 @@ mod tests {
                     for index in 0..number * 3 % 50 {
                         let position = &positions[(index * 7 + number * 13) % positions.len()];
                         let moves = position.legal_moves();
-                        let count = if index % 3 == 0 { 0 } else { moves.len().saturating_sub(index % 4) };
+                        let count =
+                            if index % 3 == 0 { 0 } else { moves.len().saturating_sub(index % 4) };
                         batch.push(position, index % 2 == 0, &moves[..count]);
                     }
                     batch
@@ -365,7 +376,9 @@ mod tests {
                 assert_eq!(cached.in_flight(), pair.len());
                 for batch in pair {
                     let answered = cached.wait().unwrap();
-                    assert!(answered.scores == Mock::new(1).evaluate(batch.clone()).unwrap().scores);
+                    assert!(
+                        answered.scores == Mock::new(1).evaluate(batch.clone()).unwrap().scores
+                    );
                     assert!(answered.batch.moves == batch.moves);
                 }
             }

@@ -19,7 +19,8 @@ pub enum DeviceName {
     Cpu,
     /// An NVIDIA GPU, by its number.
     Cuda(usize),
-    /// A device that wgpu reaches through Vulkan, Metal or DirectX 12, by its place in `doctor`'s list.
+    /// A device that wgpu reaches through Vulkan, Metal or DirectX 12, by its place in `doctor`'s
+    /// list.
     Wgpu(usize),
 }
 
@@ -48,7 +49,8 @@ impl fmt::Display for DeviceName {
 impl FromStr for DeviceName {
     type Err = String;
 
-    /// `auto`, `cpu`, `cuda`, `cuda:1`, `vulkan:0`; `wgpu`, `metal` and `dx12` are other names of `vulkan`.
+    /// `auto`, `cpu`, `cuda`, `cuda:1`, `vulkan:0`; `wgpu`, `metal` and `dx12` are other names of
+    /// `vulkan`.
     fn from_str(text: &str) -> Result<Self, String> {
         let unknown = || format!("`{text}` is no device; there are auto, cpu, cuda:N and vulkan:N");
         let lower = text.to_ascii_lowercase();
@@ -110,7 +112,8 @@ impl Devices {
         self.cards().is_empty()
     }
 
-    /// Evaluates `network` on these devices; on the processor as `cpu` says, which names the number format in any case.
+    /// Evaluates `network` on these devices; on the processor as `cpu` says, which names the number
+    /// format in any case.
     ///
     /// # Errors
     /// A device is not there, cannot run the network, or not in this number format.
@@ -203,7 +206,8 @@ mod tests {
 
     #[test]
     fn the_processor_answers_where_nothing_else_is_asked_for() {
-        let network = Network::random(nets::Description::batch_first(&[nets::HeadKind::Value]), 1).unwrap();
+        let network =
+            Network::random(nets::Description::batch_first(&[nets::HeadKind::Value]), 1).unwrap();
         let on = |names: &str| {
             let devices: Devices = names.parse().unwrap();
             devices.evaluator(&Arc::new(network.clone()), CpuOptions::default())

@@ -1,4 +1,5 @@
-//! Batch norm as a factor and a bias: what a layer's norm (or bias) amounts to once training is over.
+//! Batch norm as a factor and a bias: what a layer's norm (or bias) amounts to once training is
+//! over.
 
 use nets::{NORM_EPSILON, Network};
 
@@ -15,20 +16,24 @@ pub(crate) fn fold(
         return Ok((vec![1.0; channels], tensor(network, &format!("{name}.bias"))?.to_vec()));
     }
     let part = |part: &str| tensor(network, &format!("{name}.norm.{part}"));
-    let (scale, shift, mean, variance) = (part("scale")?, part("shift")?, part("mean")?, part("variance")?);
+    let (scale, shift, mean, variance) =
+        (part("scale")?, part("shift")?, part("mean")?, part("variance")?);
     let factors: Vec<f32> = scale
         .iter()
         .zip(variance)
         .map(|(&scale, &variance)| scale / (variance + NORM_EPSILON).sqrt())
         .collect();
-    let bias = (0..channels).map(|channel| shift[channel] - mean[channel] * factors[channel]).collect();
+    let bias =
+        (0..channels).map(|channel| shift[channel] - mean[channel] * factors[channel]).collect();
     Ok((factors, bias))
 }
 
 /// The values of a tensor, row-major.
 pub(crate) fn tensor<'a>(network: &'a Network, name: &str) -> Result<&'a [f32], EvalError> {
-    network.tensor(name).map(|tensor| tensor.data.as_slice()).ok_or_else(|| EvalError::Unsupported {
-        network: network.name.clone(),
-        reason: format!("tensor `{name}` is missing"),
+    network.tensor(name).map(|tensor| tensor.data.as_slice()).ok_or_else(|| {
+        EvalError::Unsupported {
+            network: network.name.clone(),
+            reason: format!("tensor `{name}` is missing"),
+        }
     })
 }

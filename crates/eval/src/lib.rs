@@ -1,9 +1,10 @@
 //! Batches of positions in, scores out.
 //!
-//! An [`Evaluator`] knows nothing of searches: it takes a [`Batch`] of questions (what is this position worth? what is
-//! each of these moves worth?), answers in centipawns (moves, where the network has a policy, in logarithms of chances),
-//! and lets several batches be in flight so that the asking side works while the device does. [`Cached`] remembers,
-//! [`Shared`] lets many searches use the same evaluators; [`Mock`] answers from a hash of the position.
+//! An [`Evaluator`] knows nothing of searches: it takes a [`Batch`] of questions (what is this
+//! position worth? what is each of these moves worth?), answers in centipawns (moves, where the
+//! network has a policy, in logarithms of chances), and lets several batches be in flight so that
+//! the asking side works while the device does. [`Cached`] remembers, [`Shared`] lets many searches
+//! use the same evaluators; [`Mock`] answers from a hash of the position.
 
 mod batch;
 mod cache;
@@ -44,8 +45,8 @@ pub trait Evaluator: Send {
     /// The batch asks for a head that the network does not have, or the device failed.
     fn submit(&mut self, batch: Batch) -> Result<(), EvalError>;
 
-    /// The oldest submitted batch with its scores; waits for it. The batch comes back so that its memory can be
-    /// used again.
+    /// The oldest submitted batch with its scores; waits for it. The batch comes back so that its
+    /// memory can be used again.
     ///
     /// # Errors
     /// Nothing was submitted, or the device failed.
@@ -54,13 +55,15 @@ pub trait Evaluator: Send {
     /// Batches submitted and not yet waited for.
     fn in_flight(&self) -> usize;
 
-    /// The number of queries from which more bring no more speed, where one batch is waited for before the next is made.
+    /// The number of queries from which more bring no more speed, where one batch is waited for
+    /// before the next is made.
     fn preferred_batch(&self) -> usize;
 
     /// The largest number of queries that one batch may hold.
     fn largest_batch(&self) -> usize;
 
-    /// What it likes from somebody who works while batches are evaluated, and sends the next before the last is back.
+    /// What it likes from somebody who works while batches are evaluated, and sends the next before
+    /// the last is back.
     fn preferred_stream(&self) -> Stream {
         Stream { batch: self.preferred_batch(), in_flight: 1 }
     }

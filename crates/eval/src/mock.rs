@@ -1,10 +1,12 @@
-//! An evaluator for tests and signatures: scores are a hash of the position, so they are the same everywhere.
+//! An evaluator for tests and signatures: scores are a hash of the position, so they are the same
+//! everywhere.
 
 use std::collections::VecDeque;
 
 use crate::{Answered, Batch, EvalError, Evaluator, Scores, Stream};
 
-/// Answers from a hash of each query's squares: values and move scores spread over ±`spread` centipawns, the latter times `moves`.
+/// Answers from a hash of each query's squares: values and move scores spread over ±`spread`
+/// centipawns, the latter times `moves`.
 #[derive(Clone, Debug)]
 pub struct Mock {
     seed: u64,
@@ -19,7 +21,14 @@ impl Mock {
     /// Different seeds are different "networks".
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { seed, spread: 500.0, moves: 1.0, preferred: 64, in_flight: 1, waiting: VecDeque::new() }
+        Self {
+            seed,
+            spread: 500.0,
+            moves: 1.0,
+            preferred: 64,
+            in_flight: 1,
+            waiting: VecDeque::new(),
+        }
     }
 
     /// Its move scores are a policy's logits, as far apart as those of a trained network.

@@ -10,8 +10,8 @@ pub enum Precision {
     /// The upper half of an `f32`, eight significant bits.
     Bf16,
     F32,
-    /// Eight-bit integers, with a scale for each layer. Processors only. Less exact, so unasked only for networks whose file
-    /// says that it costs next to nothing.
+    /// Eight-bit integers, with a scale for each layer. Processors only. Less exact, so unasked
+    /// only for networks whose file says that it costs next to nothing.
     Int8,
 }
 
@@ -47,9 +47,14 @@ impl FromStr for Precision {
         match text {
             "fp16" => Ok(Self::F16),
             "fp32" => Ok(Self::F32),
-            _ => Self::ALL.into_iter().find(|precision| precision.name() == text).ok_or_else(|| {
-                format!("`{text}` is no precision; there are {}", Self::ALL.map(Self::name).join(", "))
-            }),
+            _ => {
+                Self::ALL.into_iter().find(|precision| precision.name() == text).ok_or_else(|| {
+                    format!(
+                        "`{text}` is no precision; there are {}",
+                        Self::ALL.map(Self::name).join(", ")
+                    )
+                })
+            }
         }
     }
 }

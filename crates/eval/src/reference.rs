@@ -1,11 +1,13 @@
-//! The plain executor: every layer straight from its definition, in `f32`, slow and obviously right. The kernels and
-//! the training code are checked against it.
+//! The plain executor: every layer straight from its definition, in `f32`, slow and obviously
+//! right. The kernels and the training code are checked against it.
 //!
 //! Conventions that all executors share:
 //! * a board is `[64][channels]`, square `rank * 8 + file`;
-//! * a convolution is a cross-correlation, as in PyTorch and Burn: weight `[out][in][row][column]` multiplies the input
-//!   at `rank + start + row * dilation`, `file + start + column * dilation`, zero outside the board;
-//! * `start` is `-(dilation * (kernel - 1)) / 2` (3x3: one step back; 2x2 with dilation 2: -1 and +1);
+//! * a convolution is a cross-correlation, as in PyTorch and Burn: weight `[out][in][row][column]`
+//!   multiplies the input at `rank + start + row * dilation`, `file + start + column * dilation`,
+//!   zero outside the board;
+//! * `start` is `-(dilation * (kernel - 1)) / 2` (3x3: one step back; 2x2 with dilation 2: -1 and
+//!   +1);
 //! * a `valid` convolution, as large as the board, multiplies every cell once and leaves one;
 //! * batch norm uses the running statistics: `(x - mean) / sqrt(variance + 1e-5) * scale + shift`.
 
@@ -15,7 +17,9 @@ use std::{
 };
 
 use board::Color;
-use nets::{Activation, HeadKind, LEAKY_SLOPE, Layer, NORM_EPSILON, Network, Padding, Pooling, Squares};
+use nets::{
+    Activation, HeadKind, LEAKY_SLOPE, Layer, NORM_EPSILON, Network, Padding, Pooling, Squares,
+};
 
 use crate::{Answered, Batch, EvalError, Evaluator, Scores, folded::tensor};
 
@@ -55,7 +59,8 @@ pub fn run_heads(
     turn: Color,
     kinds: &[HeadKind],
 ) -> Result<Logits, EvalError> {
-    let unsupported = |reason: String| EvalError::Unsupported { network: network.name.clone(), reason };
+    let unsupported =
+        |reason: String| EvalError::Unsupported { network: network.name.clone(), reason };
     let description = &network.description;
     description.check().map_err(unsupported)?;
     let mut input = Cells::zeros(64, description.encoding.planes());
@@ -73,7 +78,12 @@ pub fn run_heads(
     Ok(logits)
 }
 
-fn layers(network: &Network, prefix: &str, layers: &[Layer], mut cells: Cells) -> Result<Cells, EvalError> {
+fn layers(
+    network: &Network,
+    prefix: &str,
+    layers: &[Layer],
+    mut cells: Cells,
+) -> Result<Cells, EvalError> {
     for (index, layer) in layers.iter().enumerate() {
         cells = self::layer(network, &format!("{prefix}.{index}"), layer, &cells)?;
     }
@@ -123,7 +133,8 @@ fn layer(network: &Network, name: &str, layer: &Layer, input: &Cells) -> Result<
             (output, norm, activation)
         }
         Layer::Residual { layers, activation } => {
-            let mut output = self::layers(network, &format!("{name}.layers"), layers, input.clone())?;
+            let mut output =
+                self::layers(network, &format!("{name}.layers"), layers, input.clone())?;
             output.data.iter_mut().zip(&input.data).for_each(|(value, input)| *value += input);
             activate(&mut output, *activation);
             return Ok(output);
@@ -231,7 +242,8 @@ impl Convolution<'_> {
             for file in 0..side {
                 for row in 0..self.kernel[0] {
                     for column in 0..self.kernel[1] {
-                        let (Some(from_rank), Some(from_file)) = (at(rank, 0, row), at(file, 1, column))
+                        let (Some(from_rank), Some(from_file)) =
+                            (at(rank, 0, row), at(file, 1, column))
                         else {
                             continue;
                         };
@@ -299,12 +311,16 @@ impl Evaluator for Reference {
             kinds.extend(query.value.then_some(HeadKind::Value));
             kinds.extend((query.move_count > 0).then_some(HeadKind::Moves));
             let logits = run_heads(&self.network, &query.squares, query.turn, &kinds)?;
-            let value = logits.get(&HeadKind::Value).map_or(0.0, |logits| calibration.value.apply(logits[0]));
-            let turned = self.network.description.encoding.is_whites_view() && query.turn.is_black();
+            let value = logits
+                .get(&HeadKind::Value)
+                .map_or(0.0, |logits| calibration.value.apply(logits[0]));
+            let turned =
+                self.network.description.encoding.is_whites_view() && query.turn.is_black();
             scores.values.push(if turned { -value } else { value });
             if let Some(moves) = logits.get(&HeadKind::Moves) {
                 for place in query.move_range() {
-                    scores.moves[place] = calibration.moves.apply(moves[usize::from(batch.moves[place])]);
+                    scores.moves[place] =
+                        calibration.moves.apply(moves[usize::from(batch.moves[place])]);
                 }
             }
         }
@@ -355,7 +371,8 @@ mod tests {
             },
         ];
         let heads = vec![Head { kind: HeadKind::Value, layers }];
-        let description = Description { encoding: Encoding::BatchFirst15, trunk: Vec::new(), heads };
+        let description =
+            Description { encoding: Encoding::BatchFirst15, trunk: Vec::new(), heads };
         let mut network = Network::random(description, 0).unwrap();
         set(&mut network, "value.0.branches.0.weight", |data| data.fill(0.0));
         set(&mut network, "value.0.norm.variance", |data| data.fill(1.0 - NORM_EPSILON));
@@ -387,7 +404,10 @@ mod tests {
                 let (to_rank, to_file) = (active / 8 - rank, active % 8 - file);
                 let on_board = (0..8).contains(&to_rank) && (0..8).contains(&to_file);
                 let expected = if on_board { (to_rank * 8 + to_file) as f32 } else { 0.0 };
-                assert_eq!(run(&network, &squares, Color::White).unwrap()[&HeadKind::Value], [expected]);
+                assert_eq!(
+                    run(&network, &squares, Color::White).unwrap()[&HeadKind::Value],
+                    [expected]
+                );
             }
         }
     }
@@ -412,7 +432,8 @@ mod tests {
     #[test]
     fn outputs_have_the_promised_sizes() {
         let network = Network::random(Description::batch_first(&[HeadKind::Moves]), 3).unwrap();
-        let logits = run(&network, &Squares::of(&board::Position::default()), Color::White).unwrap();
+        let logits =
+            run(&network, &Squares::of(&board::Position::default()), Color::White).unwrap();
         assert_eq!(logits.len(), 1);
         assert_eq!(logits[&HeadKind::Moves].len(), nets::POLICY_SIZE);
     }

@@ -1,8 +1,9 @@
 //! Evaluators that many searches use at once: what they ask meanwhile is evaluated together.
 //!
-//! No thread stands between a search and its answers. Who waits while an evaluator is free takes it, and evaluates in
-//! one batch everything that waits, in the order in which it came, its own part and that of others. So a single search
-//! loses nothing, and as soon as there are more searches than evaluators their questions meet in larger batches.
+//! No thread stands between a search and its answers. Who waits while an evaluator is free takes
+//! it, and evaluates in one batch everything that waits, in the order in which it came, its own
+//! part and that of others. So a single search loses nothing, and as soon as there are more
+//! searches than evaluators their questions meet in larger batches.
 
 use std::{
     collections::VecDeque,
@@ -48,7 +49,8 @@ struct Seat {
 }
 
 impl Shared {
-    /// For an evaluator and perhaps more of the same network and format: which of them answers makes no difference.
+    /// For an evaluator and perhaps more of the same network and format: which of them answers
+    /// makes no difference.
     #[must_use]
     pub fn new(evaluator: Box<dyn Evaluator>, more: Vec<Box<dyn Evaluator>>) -> Self {
         let (preferred, largest) = (evaluator.preferred_batch(), evaluator.largest_batch());
@@ -68,7 +70,10 @@ impl Shared {
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Shared").field("evaluators", &self.house.description).finish_non_exhaustive()
+        formatter
+            .debug_struct("Shared")
+            .field("evaluators", &self.house.description)
+            .finish_non_exhaustive()
     }
 }
 
@@ -78,14 +83,15 @@ impl House {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An evaluator's fair share of what waits or one good batch, at least one request, and no more than `largest`
-    /// queries with more than one.
+    /// An evaluator's fair share of what waits or one good batch, at least one request, and no more
+    /// than `largest` queries with more than one.
     fn take(&self, waiting: &mut VecDeque<Request>) -> Vec<Request> {
         let all: usize = waiting.iter().map(|request| request.batch.len()).sum();
         let enough = all.div_ceil(self.evaluators).max(self.preferred);
         let (mut taken, mut queries) = (Vec::new(), 0);
         while let Some(next) = waiting.front() {
-            if !taken.is_empty() && (queries >= enough || queries + next.batch.len() > self.largest) {
+            if !taken.is_empty() && (queries >= enough || queries + next.batch.len() > self.largest)
+            {
                 break;
             }
             queries += next.batch.len();
@@ -102,7 +108,8 @@ impl State {
         place.map(|place| self.free.swap_remove(place)).or_else(|| self.free.pop())
     }
 
-    /// An evaluator is free: wakes whoever waits. The first in the queue alone would not do: its client may be busy.
+    /// An evaluator is free: wakes whoever waits. The first in the queue alone would not do: its
+    /// client may be busy.
     fn call(&self) {
         self.waiting.iter().for_each(|request| request.seat.called.notify_one());
     }
@@ -125,7 +132,10 @@ pub struct Client {
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Client").field("in_flight", &self.seats.len()).finish_non_exhaustive()
+        formatter
+            .debug_struct("Client")
+            .field("in_flight", &self.seats.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -158,7 +168,8 @@ impl Evaluator for Client {
             self.last = number;
             let requests = self.house.take(&mut state.waiting);
             drop(state);
-            let seats: Vec<Arc<Seat>> = requests.iter().map(|request| Arc::clone(&request.seat)).collect();
+            let seats: Vec<Arc<Seat>> =
+                requests.iter().map(|request| Arc::clone(&request.seat)).collect();
             // A panic is the end of this evaluator, not of everybody who waits for it.
             let answers = catch_unwind(AssertUnwindSafe(|| evaluate(evaluator.as_mut(), requests)));
             state = self.house.lock();
@@ -201,7 +212,9 @@ impl Evaluator for Client {
 impl Drop for Client {
     fn drop(&mut self) {
         let mut state = self.house.lock();
-        state.waiting.retain(|request| !self.seats.iter().any(|seat| Arc::ptr_eq(seat, &request.seat)));
+        state
+            .waiting
+            .retain(|request| !self.seats.iter().any(|seat| Arc::ptr_eq(seat, &request.seat)));
         // This client may have been called to take an evaluator.
         state.call();
     }
@@ -285,8 +298,10 @@ mod tests {
 
     fn shared(evaluators: usize) -> (Shared, Arc<AtomicUsize>) {
         let batches = Arc::new(AtomicUsize::new(0));
-        let slow =
-            |_| Box::new(Slow { mock: Mock::new(1), batches: Arc::clone(&batches) }) as Box<dyn Evaluator>;
+        let slow = |_| {
+            Box::new(Slow { mock: Mock::new(1), batches: Arc::clone(&batches) })
+                as Box<dyn Evaluator>
+        };
         (Shared::new(slow(0), (1..evaluators).map(slow).collect()), Arc::clone(&batches))
     }
 
@@ -320,7 +335,10 @@ mod tests {
                             for batch in asked {
                                 let expected = Mock::new(1).evaluate(batch.clone()).unwrap().scores;
                                 let answered = one.wait().unwrap();
-                                assert!(answered.scores == expected && answered.batch.moves == batch.moves);
+                                assert!(
+                                    answered.scores == expected
+                                        && answered.batch.moves == batch.moves
+                                );
                             }
                         }
                         assert!(matches!(one.wait(), Err(EvalError::NothingInFlight)));

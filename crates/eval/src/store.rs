@@ -33,8 +33,9 @@ impl ValueTable {
 
     pub fn get(&self, hash: u64) -> Option<f32> {
         let first = bucket(hash, self.entries.len() / WAYS)? * WAYS;
-        let found =
-            self.entries[first..first + WAYS].iter().find(|entry| entry.hash == hash && entry.stamp != 0);
+        let found = self.entries[first..first + WAYS]
+            .iter()
+            .find(|entry| entry.hash == hash && entry.stamp != 0);
         found.map(|entry| entry.value)
     }
 
@@ -44,7 +45,8 @@ impl ValueTable {
         self.stamp = self.stamp.wrapping_add(1).max(1);
         let ways = &mut self.entries[first * WAYS..(first + 1) * WAYS];
         let same = ways.iter().position(|entry| entry.hash == hash && entry.stamp != 0);
-        let oldest = ways.iter().enumerate().min_by_key(|(_, entry)| entry.stamp).map_or(0, |(way, _)| way);
+        let oldest =
+            ways.iter().enumerate().min_by_key(|(_, entry)| entry.stamp).map_or(0, |(way, _)| way);
         let way = &mut ways[same.unwrap_or(oldest)];
         *way = Entry { hash, value, stamp: self.stamp };
     }
@@ -75,8 +77,9 @@ const POSITION_BITS: u32 = 48;
 
 /// Move scores by position hash, in a ring of words that overwrites its oldest entries.
 ///
-/// An entry is [`HEADER`] words, then a word a move (its index), then a word a score. Positions count words since the
-/// beginning and never turn back; an entry is alive while less than the ring's length has been written since it began.
+/// An entry is [`HEADER`] words, then a word a move (its index), then a word a score. Positions
+/// count words since the beginning and never turn back; an entry is alive while less than the
+/// ring's length has been written since it began.
 pub(crate) struct MoveTable {
     ring: Vec<u32>,
     /// Buckets of [`WAYS`] slots: position plus one, and the low bits of the hash above it.
@@ -88,7 +91,8 @@ pub(crate) struct MoveTable {
 impl MoveTable {
     /// A table of at most `bytes`.
     pub fn new(bytes: usize) -> Self {
-        // Positions have some 35 moves: an entry of 73 words, 292 bytes, to an 8-byte slot; two slots an entry.
+        // Positions have some 35 moves: an entry of 73 words, 292 bytes, to an 8-byte slot; two
+        // slots an entry.
         let slots = bytes / 16 / size_of::<u64>() / WAYS * WAYS;
         let words = (bytes - slots * size_of::<u64>()) / size_of::<u32>();
         Self { ring: vec![0; words], index: vec![0; slots], end: 0 }
@@ -132,7 +136,8 @@ impl MoveTable {
         for (number, &mv) in moves.iter().enumerate() {
             // Usually the same moves are asked for in the same order.
             let known = |place: &u64| *place < count && self.word(first + place) == u32::from(mv);
-            let Some(place) = Some(number as u64).filter(known).or_else(|| (0..count).find(known)) else {
+            let Some(place) = Some(number as u64).filter(known).or_else(|| (0..count).find(known))
+            else {
                 return false;
             };
             see(number, f32::from_bits(self.word(first_score + place)));
@@ -163,8 +168,11 @@ impl MoveTable {
         self.end += size as u64;
         let mask = (1 << POSITION_BITS) - 1;
         let ways = &mut self.index[slots];
-        let same = ways.iter().position(|&slot| slot & mask != 0 && slot >> POSITION_BITS == hash & 0xffff);
-        let oldest = ways.iter().enumerate().min_by_key(|&(_, &slot)| slot & mask).map_or(0, |(way, _)| way);
+        let same = ways
+            .iter()
+            .position(|&slot| slot & mask != 0 && slot >> POSITION_BITS == hash & 0xffff);
+        let oldest =
+            ways.iter().enumerate().min_by_key(|&(_, &slot)| slot & mask).map_or(0, |(way, _)| way);
         ways[same.unwrap_or(oldest)] = (hash & 0xffff) << POSITION_BITS | (position + 1);
     }
 }
@@ -192,7 +200,8 @@ mod tests {
         let mut table = MoveTable::new(32 * 1024);
         assert!(table.bytes() <= 32 * 1024);
         let hash = |n: u64| (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let moves = |n: u64| -> Vec<u16> { (0..n as u16 % 40).map(|mv| mv * 7 + n as u16 % 5).collect() };
+        let moves =
+            |n: u64| -> Vec<u16> { (0..n as u16 % 40).map(|mv| mv * 7 + n as u16 % 5).collect() };
         let scores = |n: u64| -> Vec<f32> { (0..n % 40).map(|mv| (n * 100 + mv) as f32).collect() };
         for n in 0..5_000 {
             table.insert(hash(n), &moves(n), &scores(n));

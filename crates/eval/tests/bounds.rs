@@ -1,8 +1,9 @@
 //! No kernel reads or writes outside its memory, for any batch size.
 //!
-//! Inline assembly and wide vectors are out of reach for Miri and (AVX-512, tiles) for valgrind. So every block of
-//! kernel memory, which is aligned to a cache line, is allocated here so that it ends where a forbidden page begins; a
-//! second run has the forbidden page just before it. A single byte outside ends the test with a fault.
+//! Inline assembly and wide vectors are out of reach for Miri and (AVX-512, tiles) for valgrind. So
+//! every block of kernel memory, which is aligned to a cache line, is allocated here so that it
+//! ends where a forbidden page begins; a second run has the forbidden page just before it. A single
+//! byte outside ends the test with a fault.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
@@ -33,8 +34,8 @@ fn mapped(size: usize) -> usize {
     size.next_multiple_of(PAGE)
 }
 
-// SAFETY: fenced blocks are fresh private mappings, aligned as asked for (64 bytes, sizes are multiples of it), and are
-// never given back, so nothing can be freed wrongly.
+// SAFETY: fenced blocks are fresh private mappings, aligned as asked for (64 bytes, sizes are
+// multiples of it), and are never given back, so nothing can be freed wrongly.
 unsafe impl GlobalAlloc for Fenced {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.align() != 64 || !layout.size().is_multiple_of(64) {
@@ -46,16 +47,25 @@ unsafe impl GlobalAlloc for Fenced {
         // SAFETY: a new anonymous mapping; its first and last page are then forbidden.
         unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            let base =
-                libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+            let base = libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                flags,
+                -1,
+                0,
+            );
             if base == libc::MAP_FAILED {
                 return std::ptr::null_mut();
             }
             let base: *mut u8 = base.cast();
             libc::mprotect(base.cast(), PAGE, libc::PROT_NONE);
             libc::mprotect(base.add(length - PAGE).cast(), PAGE, libc::PROT_NONE);
-            let gap =
-                if FENCE_BEFORE.load(Ordering::Relaxed) { 0 } else { mapped(layout.size()) - layout.size() };
+            let gap = if FENCE_BEFORE.load(Ordering::Relaxed) {
+                0
+            } else {
+                mapped(layout.size()) - layout.size()
+            };
             base.add(PAGE + gap)
         }
     }
@@ -79,8 +89,8 @@ fn dense(channels: usize) -> Layer {
     Layer::Dense { channels, norm: false, activation: Activation::Relu }
 }
 
-/// Every kind of layer, boards of all sizes, odd widths, a shared trunk, and a move head that ends in a 3x3
-/// convolution.
+/// Every kind of layer, boards of all sizes, odd widths, a shared trunk, and a move head that ends
+/// in a 3x3 convolution.
 fn network() -> Arc<Network> {
     let branches = [([3, 3], [1, 1], 20), ([2, 2], [2, 4], 9), ([3, 3], [7, 7], 40)];
     let branches =
@@ -95,7 +105,10 @@ fn network() -> Arc<Network> {
     let trunk = vec![
         Layer::Branches { branches, norm: true, activation: Activation::Relu },
         conv(3, 17, Padding::Same),
-        Layer::Residual { layers: vec![conv(3, 35, Padding::Same), reduced], activation: Activation::Relu },
+        Layer::Residual {
+            layers: vec![conv(3, 35, Padding::Same), reduced],
+            activation: Activation::Relu,
+        },
         Layer::Residual { layers: vec![conv(1, 17, Padding::Same)], activation: Activation::Relu },
         Layer::AppendMean,
     ];
@@ -136,13 +149,15 @@ fn kernels_stay_in_their_memory() {
                     continue;
                 }
                 let fenced = FENCED.load(Ordering::Relaxed);
-                let options = CpuOptions { threads: 1, path: Some(path), precision: Some(precision) };
+                let options =
+                    CpuOptions { threads: 1, path: Some(path), precision: Some(precision) };
                 let mut evaluator = CpuEvaluator::new(Arc::clone(&network), options).unwrap();
                 assert!(FENCED.load(Ordering::Relaxed) > fenced, "kernel memory is fenced");
                 // Plain Rust checks its own bounds for the most part, and takes its time.
                 let scattered = if path == CpuPath::Portable { 0 } else { 5 };
                 let scattered = (0..scattered).map(|index| (index + 1) * 7919 % 2001);
-                for size in (0..=40).chain([63, 64, 65, 255, 256, 257, 1023, 2000]).chain(scattered) {
+                for size in (0..=40).chain([63, 64, 65, 255, 256, 257, 1023, 2000]).chain(scattered)
+                {
                     let mut batch = Batch::default();
                     for index in 0..size {
                         let position = &positions[index % positions.len()];
@@ -152,7 +167,9 @@ fn kernels_stay_in_their_memory() {
                     }
                     let scores = evaluator.evaluate(batch).unwrap().scores;
                     assert_eq!(scores.values.len(), size);
-                    assert!(scores.values.iter().chain(&scores.moves).all(|score| score.is_finite()));
+                    assert!(
+                        scores.values.iter().chain(&scores.moves).all(|score| score.is_finite())
+                    );
                 }
             }
         }

@@ -10,7 +10,8 @@ use std::{
 
 use crossbeam_channel::RecvTimeoutError;
 
-/// So many items a thread may be begun before the first of them is done: results that wait for it take memory.
+/// So many items a thread may be begun before the first of them is done: results that wait for it
+/// take memory.
 const WINDOW: usize = 16;
 
 /// After so long at the end of the window the reader looks whether the run was ended.
@@ -32,9 +33,10 @@ pub trait Worker<I, T, E> {
     }
 }
 
-/// Lets `jobs` threads work on the items from number `first` on, and hands their results to `done` one after the other.
-/// At most a window of items is under way, so a slow one does not pile up the results behind it. Nothing new is begun once `interrupted`; results that wait for an earlier one are then lost. An error among the items
-/// ends the run after what came before it.
+/// Lets `jobs` threads work on the items from number `first` on, and hands their results to `done`
+/// one after the other. At most a window of items is under way, so a slow one does not pile up the
+/// results behind it. Nothing new is begun once `interrupted`; results that wait for an earlier one
+/// are then lost. An error among the items ends the run after what came before it.
 ///
 /// # Errors
 /// The first error of `done`, a worker, the items, or of starting a thread.
@@ -110,7 +112,10 @@ where
                 }
             }
         };
-        thread::Builder::new().name("games-input".to_owned()).spawn_scoped(scope, read).map_err(no_thread)?;
+        thread::Builder::new()
+            .name("games-input".to_owned())
+            .spawn_scoped(scope, read)
+            .map_err(no_thread)?;
         let mut next = first;
         let mut waiting = BTreeMap::new();
         let (mut result, mut input) = (Ok(()), Ok(()));
@@ -205,10 +210,11 @@ mod tests {
     fn run(first: u64, items: Vec<Result<u64, FileError>>) -> (Vec<u64>, Result<(), FileError>) {
         let (stop, mut found) = (AtomicBool::new(false), Vec::new());
         let interrupted = || stop.load(Ordering::Relaxed);
-        let result = in_order(3, first, items.into_iter(), &interrupted, || Uneven(&stop), &mut |done| {
-            found.push(done);
-            Ok(())
-        });
+        let result =
+            in_order(3, first, items.into_iter(), &interrupted, || Uneven(&stop), &mut |done| {
+                found.push(done);
+                Ok(())
+            });
         (found, result)
     }
 

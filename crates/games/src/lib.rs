@@ -1,5 +1,5 @@
-//! Files of games: PGN and EPD read as streams, PGN written, and long runs over them that several threads share, that
-//! keep the order, and that go on where they were interrupted.
+//! Files of games: PGN and EPD read as streams, PGN written, and long runs over them that several
+//! threads share, that keep the order, and that go on where they were interrupted.
 
 mod error;
 mod in_order;

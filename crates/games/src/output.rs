@@ -1,4 +1,5 @@
-//! The output: a PGN that only grows, and a progress file beside it that says how much of it is complete.
+//! The output: a PGN that only grows, and a progress file beside it that says how much of it is
+//! complete.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -36,8 +37,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// Begins an output, or goes on with one of the same run. What is beyond its last complete game (an unfinished one, or
-    /// games that another program added) moves to a file beside it, `.cut`.
+    /// Begins an output, or goes on with one of the same run. What is beyond its last complete game
+    /// (an unfinished one, or games that another program added) moves to a file beside it, `.cut`.
     ///
     /// # Errors
     /// The files cannot be used or belong to another run.
@@ -67,7 +68,8 @@ impl Output {
             Err(error) => return Err(failed(error)),
         };
         let open = || {
-            let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+            let mut file =
+                OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
             file.try_lock().map_err(|error| match error {
                 TryLockError::WouldBlock => io::Error::other("another run is writing it"),
                 TryLockError::Error(error) => error,

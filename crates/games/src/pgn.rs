@@ -61,12 +61,14 @@ impl PgnText {
         self.position.play(mv);
     }
 
-    /// Adds a numeric annotation glyph to the last move: 1 to 6 are `!`, `?`, `!!`, `??`, `!?` and `?!`.
+    /// Adds a numeric annotation glyph to the last move: 1 to 6 are `!`, `?`, `!!`, `??`, `!?` and
+    /// `?!`.
     pub fn glyph(&mut self, glyph: u8) {
         self.word(&format!("${glyph}"));
     }
 
-    /// Adds what could have been played instead of the last move, from the position `before` it; `moves` are not empty.
+    /// Adds what could have been played instead of the last move, from the position `before` it;
+    /// `moves` are not empty.
     pub fn variation(&mut self, before: &Position, moves: &[Move], comment: Option<&str>) {
         let main_line = std::mem::replace(&mut self.position, before.clone());
         self.opens = true;
@@ -124,7 +126,12 @@ pub fn white_score(score: Score, mover: Color) -> String {
     match score {
         Score::Centipawns(value) => {
             let value = i64::from(value) * sign;
-            format!("{}{}.{:02}", if value < 0 { "-" } else { "" }, value.abs() / 100, value.abs() % 100)
+            format!(
+                "{}{}.{:02}",
+                if value < 0 { "-" } else { "" },
+                value.abs() / 100,
+                value.abs() % 100
+            )
         }
         // Mated now: the sign is all there is.
         Score::Mate(0) => if sign > 0 { "#-0" } else { "#0" }.to_owned(),
@@ -148,7 +155,8 @@ mod tests {
 
     #[test]
     fn a_game_reads_back() {
-        let start = Position::from_fen("4k3/8/8/8/8/8/4P3/4K3 b - - 0 7", CastlingMode::Standard).unwrap();
+        let start =
+            Position::from_fen("4k3/8/8/8/8/8/4P3/4K3 b - - 0 7", CastlingMode::Standard).unwrap();
         let mut text = PgnText::new(&start, &[("White", "a \"b\"\\".to_owned())], Some(None));
         let mut position = start.clone();
         for word in ["Kd7", "e4", "Ke6"] {

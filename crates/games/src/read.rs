@@ -19,7 +19,8 @@ pub struct PgnGame {
     pub evaluations: Vec<(usize, Score)>,
     /// Comments beside evaluations: plies played before, text.
     pub comments: Vec<(usize, String)>,
-    /// Numeric annotation glyphs: plies played before, glyph (1 to 6: `!`, `?`, `!!`, `??`, `!?`, `?!`).
+    /// Numeric annotation glyphs: plies played before, glyph (1 to 6: `!`, `?`, `!!`, `??`, `!?`,
+    /// `?!`).
     pub glyphs: Vec<(usize, u8)>,
     /// The first move that is not legal; what comes after it is not read.
     pub illegal: Option<String>,
@@ -33,8 +34,8 @@ impl PgnGame {
     }
 }
 
-/// The games of a PGN one by one, each up to its first move that is not legal. Games of other variants and from positions
-/// that cannot be played are named in the log and left out.
+/// The games of a PGN one by one, each up to its first move that is not legal. Games of other
+/// variants and from positions that cannot be played are named in the log and left out.
 pub fn read<R: Read>(input: R) -> impl Iterator<Item = io::Result<PgnGame>> {
     let mut reader = Reader::new(input);
     let mut number = 0_u64;
@@ -85,7 +86,12 @@ impl Visitor for Moves {
         ControlFlow::Continue(Tags::default())
     }
 
-    fn tag(&mut self, tags: &mut Tags, name: &[u8], value: RawTag<'_>) -> ControlFlow<Self::Output> {
+    fn tag(
+        &mut self,
+        tags: &mut Tags,
+        name: &[u8],
+        value: RawTag<'_>,
+    ) -> ControlFlow<Self::Output> {
         let value = text(&value.decode());
         match name {
             b"FEN" => tags.fen = Some(value),
@@ -103,7 +109,9 @@ impl Visitor for Moves {
             Some(variant) if STANDARD.contains(&variant.as_str()) => false,
             Some(variant) => {
                 let variant: String = variant.chars().take(40).collect();
-                return ControlFlow::Break(Err(format!("the variant `{variant}` is not played here")));
+                return ControlFlow::Break(Err(format!(
+                    "the variant `{variant}` is not played here"
+                )));
             }
         };
         let start = match tags.fen {
@@ -144,7 +152,11 @@ impl Visitor for Moves {
         ControlFlow::Continue(())
     }
 
-    fn comment(&mut self, movetext: &mut Movetext, comment: RawComment<'_>) -> ControlFlow<Self::Output> {
+    fn comment(
+        &mut self,
+        movetext: &mut Movetext,
+        comment: RawComment<'_>,
+    ) -> ControlFlow<Self::Output> {
         let mut whole = std::mem::take(&mut movetext.comment);
         whole.extend_from_slice(comment.as_bytes());
         if movetext.illegal.is_some() {
@@ -199,7 +211,9 @@ fn text(bytes: &[u8]) -> String {
 
 /// White's score in a comment with `[%eval 0.31]` or `[%eval #3]`, and the comment without it.
 fn split_evaluation(comment: &str) -> (Option<Score>, String) {
-    let Some((before, rest)) = comment.split_once("[%eval ") else { return (None, comment.to_owned()) };
+    let Some((before, rest)) = comment.split_once("[%eval ") else {
+        return (None, comment.to_owned());
+    };
     let Some((inside, after)) = rest.split_once(']') else { return (None, comment.to_owned()) };
     let number = inside.split(',').next().unwrap_or_default().trim();
     let score = match number.strip_prefix('#') {
@@ -220,16 +234,21 @@ mod tests {
     #[test]
     fn odd_games_do_no_harm() {
         let pgn = b"[FEN \"nonsense\"]\n\n1. e4 *\n\n1. e4 e5 2. Ke7 Nf6 *\n\n[FEN \"4k3/8/8/8/8/8/8/4K2R w K - 0 1\"]\n\n1. O-O *\n";
-        let lengths: Vec<usize> = read(&pgn[..]).map(|game| game.unwrap().game.moves().len()).collect();
+        let lengths: Vec<usize> =
+            read(&pgn[..]).map(|game| game.unwrap().game.moves().len()).collect();
         assert_eq!(lengths, [2, 1]);
     }
 
     #[test]
     fn games_of_other_variants_are_left_out() {
-        let of = |variant: &str| format!("[Event \"{variant}\"]\n[Variant \"{variant}\"]\n\n1. e4 e5 *\n\n");
-        let pgn = ["Standard", "Crazyhouse", "From Position", "Chess960", "Antichess"].map(of).concat();
-        let kept: Vec<_> =
-            read(pgn.as_bytes()).map(|game| game.unwrap().tag("Event").unwrap().to_owned()).collect();
+        let of = |variant: &str| {
+            format!("[Event \"{variant}\"]\n[Variant \"{variant}\"]\n\n1. e4 e5 *\n\n")
+        };
+        let pgn =
+            ["Standard", "Crazyhouse", "From Position", "Chess960", "Antichess"].map(of).concat();
+        let kept: Vec<_> = read(pgn.as_bytes())
+            .map(|game| game.unwrap().tag("Event").unwrap().to_owned())
+            .collect();
         assert_eq!(kept, ["Standard", "From Position", "Chess960"]);
     }
 
@@ -253,7 +272,10 @@ mod tests {
     fn names_in_latin_1_are_read() {
         let pgn = b"[White \"M\xfcller\"]\n[Black \"M\xc3\xb6ller\"]\n\n1. e4 { sch\xf6n } *";
         let game = read(&pgn[..]).next().unwrap().unwrap();
-        assert_eq!((game.tag("White"), game.tag("Black")), (Some("M\u{fc}ller"), Some("M\u{f6}ller")));
+        assert_eq!(
+            (game.tag("White"), game.tag("Black")),
+            (Some("M\u{fc}ller"), Some("M\u{f6}ller"))
+        );
         assert_eq!(game.comments, [(1, "sch\u{f6}n".to_owned())]);
     }
 

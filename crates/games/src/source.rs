@@ -37,8 +37,11 @@ fn open(path: &Path) -> Result<Items<'_>, FileError> {
         Some(format) => format,
         None => {
             let mut begin = Vec::new();
-            std::io::Read::read_to_end(&mut std::io::Read::take(plain().map_err(error)?, 4096), &mut begin)
-                .map_err(error)?;
+            std::io::Read::read_to_end(
+                &mut std::io::Read::take(plain().map_err(error)?, 4096),
+                &mut begin,
+            )
+            .map_err(error)?;
             Format::of_text(&begin)
         }
     };
@@ -59,7 +62,9 @@ fn open(path: &Path) -> Result<Items<'_>, FileError> {
 }
 
 fn is_empty(game: &PgnGame) -> bool {
-    game.game.moves().is_empty() && game.tags.is_empty() && *game.game.start() == Position::default()
+    game.game.moves().is_empty()
+        && game.tags.is_empty()
+        && *game.game.start() == Position::default()
 }
 
 /// The position of a line; a bad line is named in the log and skipped.
@@ -77,7 +82,8 @@ fn position(line: &str, path: &Path, number: u64) -> Option<Result<Item, FileErr
     }
 }
 
-/// The position of an EPD or FEN line: four fields, two counters where they are there, operations ignored.
+/// The position of an EPD or FEN line: four fields, two counters where they are there, operations
+/// ignored.
 ///
 /// # Errors
 /// The line is no position.
@@ -89,7 +95,8 @@ pub fn position_of_epd(line: &str) -> Result<Position, BoardError> {
     Position::from_fen(&fen, CastlingMode::Standard)
 }
 
-/// A file's plain text, decompressed on a thread of its own (decoders cannot change threads, and need not).
+/// A file's plain text, decompressed on a thread of its own (decoders cannot change threads, and
+/// need not).
 struct Streamed {
     pieces: crossbeam_channel::Receiver<std::io::Result<Vec<u8>>>,
     piece: Vec<u8>,

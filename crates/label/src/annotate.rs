@@ -14,7 +14,8 @@ use uci::client::{ClientError, Engine, Task};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SelfPlay {
     pub seed: u64,
-    /// A game begins with so many random legal moves, from the start position or from a line of the built-in book.
+    /// A game begins with so many random legal moves, from the start position or from a line of the
+    /// built-in book.
     pub random_plies: (usize, usize),
     /// Share of games that begin with a line of the book.
     pub book_share: f64,
@@ -147,7 +148,10 @@ impl Labeller<'_> {
             let (score, best) = self.look(&game)?;
             labels.push(score);
             let over = game.end().is_some() || game.moves().len() >= settings.max_plies;
-            let Some(best) = best.filter(|_| !over && !is_decided(&labels, settings.decided)) else { break };
+            let Some(best) = best.filter(|_| !over && !is_decided(&labels, settings.decided))
+            else {
+                break;
+            };
             let mv = if random.random_bool(settings.random_moves) {
                 random_move(&game, &mut random).unwrap_or(best)
             } else {
@@ -206,16 +210,17 @@ fn to_pgn(
     annotator: &str,
     player: &str,
 ) -> String {
-    let winner = match tags.iter().find(|(name, _)| name == "Result").map(|(_, value)| value.as_str()) {
-        Some("1-0") => Some(Some(Color::White)),
-        Some("0-1") => Some(Some(Color::Black)),
-        Some("1/2-1/2") => Some(None),
-        Some(_) => None,
-        None => game.end().map(|end| match end {
-            GameEnd::Checkmate { winner } => Some(winner),
-            _ => None,
-        }),
-    };
+    let winner =
+        match tags.iter().find(|(name, _)| name == "Result").map(|(_, value)| value.as_str()) {
+            Some("1-0") => Some(Some(Color::White)),
+            Some("0-1") => Some(Some(Color::Black)),
+            Some("1/2-1/2") => Some(None),
+            Some(_) => None,
+            None => game.end().map(|end| match end {
+                GameEnd::Checkmate { winner } => Some(winner),
+                _ => None,
+            }),
+        };
     tags.retain(|(name, _)| name != "Result" && name != "Annotator");
     if tags.is_empty() {
         let add = [
@@ -227,11 +232,13 @@ fn to_pgn(
         tags.extend(add.map(|(name, value)| (name.to_owned(), value)));
     }
     tags.push(("Annotator".to_owned(), annotator.to_owned()));
-    let tags: Vec<(&str, String)> = tags.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+    let tags: Vec<(&str, String)> =
+        tags.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
     let mut text = PgnText::new(game.start(), &tags, winner);
     let mut turn = game.start().turn();
-    let comment =
-        |label: Option<Score>, turn| label.map(|score| format!("[%eval {}]", white_score(score, turn)));
+    let comment = |label: Option<Score>, turn| {
+        label.map(|score| format!("[%eval {}]", white_score(score, turn)))
+    };
     let mut labels = labels.iter().copied();
     if let Some(comment) = comment(labels.next().flatten(), turn) {
         text.comment(&comment);
@@ -249,11 +256,15 @@ mod tests {
 
     #[test]
     fn a_game_is_decided_when_one_side_stays_far_ahead() {
-        let labels = |values: [i32; 10]| values.map(|value| Some(Score::Centipawns(value))).to_vec();
+        let labels =
+            |values: [i32; 10]| values.map(|value| Some(Score::Centipawns(value))).to_vec();
         assert!(is_decided(&labels([0, 0, 600, 600, 600, 600, 600, 600, 600, 900]), 600));
         assert!(is_decided(&labels([0, 0, -600, -600, -600, -600, -600, -600, -600, -900]), 600));
         assert!(!is_decided(&labels([600, 600, 600, 600, 600, 599, 600, 600, 600, 600]), 600));
-        assert!(!is_decided(&labels([0, 0, 600, 600, 600, -600, 600, 600, 600, 600]), 600), "another side");
+        assert!(
+            !is_decided(&labels([0, 0, 600, 600, 600, -600, 600, 600, 600, 600]), 600),
+            "another side"
+        );
         assert!(!is_decided(&vec![Some(Score::Mate(3)); 10], 600));
     }
 }

@@ -27,7 +27,9 @@ impl Source {
     /// The work of this source in order.
     fn work(&self) -> Box<dyn Iterator<Item = Result<Work, LabelError>> + Send + '_> {
         match self {
-            Self::SelfPlay { games, .. } => Box::new((0..*games).map(|number| Ok(Work::SelfPlay { number }))),
+            Self::SelfPlay { games, .. } => {
+                Box::new((0..*games).map(|number| Ok(Work::SelfPlay { number })))
+            }
             Self::Files(files) => Box::new(items(files).map(|item| {
                 Ok(match item? {
                     Item::Game(game) => Work::Game(game),
@@ -74,7 +76,8 @@ impl LabelSettings {
         ];
         run.push(match &self.source {
             Source::Files(files) => {
-                let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+                let files: Vec<String> =
+                    files.iter().map(|file| file.display().to_string()).collect();
                 format!("files {}", files.join(", "))
             }
             // More games may be added later.
@@ -169,10 +172,14 @@ fn label_one(
             /// Longest wait for an engine to get ready.
             const START: Duration = Duration::from_secs(20);
             let mut fresh = Engine::start(&settings.engine, START)?;
-            // Without the first two the same nodes need not give the same move; the last asks for what a position is worth, whoever
-            // errs.
+            // Without the first two the same nodes need not give the same move; the last asks for
+            // what a position is worth, whoever errs.
             for (option, value) in [("Threads", "1"), ("Hash", "16"), ("UCI_AnalyseMode", "true")] {
-                let given = settings.engine.options.iter().any(|(name, _)| name.eq_ignore_ascii_case(option));
+                let given = settings
+                    .engine
+                    .options
+                    .iter()
+                    .any(|(name, _)| name.eq_ignore_ascii_case(option));
                 if !given && fresh.has_option(option) {
                     fresh.set_option(option, value)?;
                 }

@@ -45,21 +45,24 @@ pub struct ConvChess {
     pub convolutions: usize,
     /// Channels of each.
     pub filters: usize,
-    /// How many of them, counted from the first, a 2x2 max-pooling follows; at most three fit on the board.
+    /// How many of them, counted from the first, a 2x2 max-pooling follows; at most three fit on
+    /// the board.
     pub pools: usize,
     /// Outputs of the dense layer before the last.
     pub dense: usize,
 }
 
 impl Default for ConvChess {
-    /// As published: three convolutions of 32 channels, each followed by pooling, and 128 dense outputs.
+    /// As published: three convolutions of 32 channels, each followed by pooling, and 128 dense
+    /// outputs.
     fn default() -> Self {
         Self { convolutions: 3, filters: 32, pools: 3, dense: 128 }
     }
 }
 
 impl Description {
-    /// A value head and a move head on one trunk (which may be empty), for positions encoded as in Batch First.
+    /// A value head and a move head on one trunk (which may be empty), for positions encoded as in
+    /// Batch First.
     #[must_use]
     pub fn value_and_moves(trunk: Vec<Layer>, value: Vec<Layer>, moves: Vec<Layer>) -> Self {
         let heads = vec![
@@ -69,7 +72,8 @@ impl Description {
         Self { encoding: Encoding::BatchFirst15, trunk, heads }
     }
 
-    /// The nine input convolutions of Batch First: the squares from which some piece could reach the centre.
+    /// The nine input convolutions of Batch First: the squares from which some piece could reach
+    /// the centre.
     fn batch_first_input() -> Layer {
         let widths = [64, 32, 20, 20, 18, 18, 16];
         let mut branches: Vec<Branch> = (1..)
@@ -124,8 +128,8 @@ impl Description {
         Self { encoding: Encoding::BatchFirst15, trunk: Vec::new(), heads }
     }
 
-    /// Value and move head of Batch First on one trunk: the layers up to the last 3x3 convolution are computed once for
-    /// both.
+    /// Value and move head of Batch First on one trunk: the layers up to the last 3x3 convolution
+    /// are computed once for both.
     #[must_use]
     pub fn batch_first_shared() -> Self {
         let conv = |kernel, channels, padding| Layer::Conv {
@@ -148,9 +152,10 @@ impl Description {
         Self::value_and_moves(Self::batch_first_body(), value, moves)
     }
 
-    /// Batch First's input layer before residual blocks, as Cockfish has them: each is two 3x3 convolutions whose output is
-    /// added to their input. Then each square learns the average of the board: the averages are appended and mixed in
-    /// by a 1x1 convolution. Value and move head share all of it.
+    /// Batch First's input layer before residual blocks, as Cockfish has them: each is two 3x3
+    /// convolutions whose output is added to their input. Then each square learns the average of
+    /// the board: the averages are appended and mixed in by a 1x1 convolution. Value and move head
+    /// share all of it.
     #[must_use]
     pub fn batch_first_residual(choice: &BatchFirstResidual) -> Self {
         let &BatchFirstResidual { filters, blocks } = choice;
@@ -207,8 +212,9 @@ impl Description {
         Self { encoding: Encoding::Cockfish13, trunk: Vec::new(), heads }
     }
 
-    /// ConvChess's networks (2015) for the heads in `kinds`, side by side: [`HeadKind::From`] and the six move
-    /// selectors. Their outputs are logits; the published softmax is left to whoever asks.
+    /// ConvChess's networks (2015) for the heads in `kinds`, side by side: [`HeadKind::From`] and
+    /// the six move selectors. Their outputs are logits; the published softmax is left to whoever
+    /// asks.
     #[must_use]
     pub fn convchess(choice: &ConvChess, kinds: &[HeadKind]) -> Self {
         let relu = Activation::Relu;

@@ -1,19 +1,21 @@
-//! Who attacks each square, for networks that are told rather than have to find out: three 3x3 convolutions see a rook's
-//! move of four squares badly, and what hangs decides most moves between weak players.
+//! Who attacks each square, for networks that are told rather than have to find out: three 3x3
+//! convolutions see a rook's move of four squares badly, and what hangs decides most moves between
+//! weak players.
 
 use board::{Bitboard, Color, attacks};
 
 use crate::{Squares, squares::class_piece};
 
-/// The cheapest attacker of a square: 0 none, 1 a pawn, 2 a knight or bishop, 3 a rook, queen or king. Pins and whose turn it is do not
-/// matter, occupied squares count whoever holds them.
+/// The cheapest attacker of a square: 0 none, 1 a pawn, 2 a knight or bishop, 3 a rook, queen or
+/// king. Pins and whose turn it is do not matter, occupied squares count whoever holds them.
 pub(crate) type Attacker = u8;
 
 /// The cheapest attacker of every square by the mover, and by the opponent.
 pub(crate) fn cheapest(squares: &Squares) -> [[Attacker; 64]; 2] {
     // [mover or opponent][attacker - 1]
     let mut reached = [[Bitboard::EMPTY; 3]; 2];
-    let occupied = (0_u32..).zip(squares.0).fold(0, |bits, (at, class)| bits | u64::from(class > 1) << at);
+    let occupied =
+        (0_u32..).zip(squares.0).fold(0, |bits, (at, class)| bits | u64::from(class > 1) << at);
     let occupied = Bitboard(occupied);
     for square in occupied {
         let Some((role, own)) = class_piece(squares.0[usize::from(square)]) else { continue };
@@ -32,7 +34,8 @@ pub(crate) fn cheapest(squares: &Squares) -> [[Attacker; 64]; 2] {
         // The attacker's number in binary, a rank at a time.
         let minors = minors & !pawns;
         let majors = majors & !pawns & !minors;
-        let (low, high) = (u64::from(pawns | majors).to_le_bytes(), u64::from(minors | majors).to_le_bytes());
+        let (low, high) =
+            (u64::from(pawns | majors).to_le_bytes(), u64::from(minors | majors).to_le_bytes());
         let mut cheapest = [0; 64];
         for ((rank, low), high) in cheapest.as_chunks_mut::<8>().0.iter_mut().zip(low).zip(high) {
             *rank = (spread(low) | spread(high) << 1).to_le_bytes();

@@ -1,11 +1,13 @@
 //! From a network's raw outputs to units that people and searches use.
 //!
-//! A network trained by ranking has neither a zero nor a scale. Its file carries one monotone map a head from logit
-//! to centipawns, fitted on validation data, and a two-parameter model from centipawns to win, draw and loss.
+//! A network trained by ranking has neither a zero nor a scale. Its file carries one monotone map a
+//! head from logit to centipawns, fitted on validation data, and a two-parameter model from
+//! centipawns to win, draw and loss.
 
 use serde::{Deserialize, Serialize};
 
-/// A strictly increasing piecewise linear function; outside its knots the end segments go on, up to `±limit`.
+/// A strictly increasing piecewise linear function; outside its knots the end segments go on, up to
+/// `±limit`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MonotoneMap {
     /// Knot positions, strictly increasing, at least two.
@@ -77,7 +79,8 @@ pub struct Wdl {
     pub loss: u16,
 }
 
-/// Win chance `1 / (1 + exp((offset - centipawns) / scale))`, loss chance the same for the other side.
+/// Win chance `1 / (1 + exp((offset - centipawns) / scale))`, loss chance the same for the other
+/// side.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WdlModel {
     /// Centipawns at which the mover wins half of the games.
@@ -107,11 +110,13 @@ impl WdlModel {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MoveScores {
-    /// Centipawns for the mover after the move; comparable between positions and with the value head.
+    /// Centipawns for the mover after the move; comparable between positions and with the value
+    /// head.
     #[default]
     Centipawns,
-    /// Natural logarithms of chances, up to a number that is the same for all moves of one position: a softmax over a
-    /// position's legal moves gives the chance of each to be the move that a strong player makes.
+    /// Natural logarithms of chances, up to a number that is the same for all moves of one
+    /// position: a softmax over a position's legal moves gives the chance of each to be the move
+    /// that a strong player makes.
     Policy,
 }
 
@@ -121,8 +126,8 @@ impl MoveScores {
     }
 }
 
-/// Everything that turns raw outputs into scores. The zero shift is folded into the maps: a logit that positions
-/// labelled 0.00 average to maps to 0.
+/// Everything that turns raw outputs into scores. The zero shift is folded into the maps: a logit
+/// that positions labelled 0.00 average to maps to 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// Value logit to centipawns for the side to move.
@@ -133,8 +138,8 @@ pub struct Calibration {
     pub move_scores: MoveScores,
     /// Centipawns to win, draw and loss.
     pub wdl: WdlModel,
-    /// Upper boundaries of the priority bins: percentiles of |move score − mean of the position's move scores|, in the
-    /// unit of the move scores, ascending.
+    /// Upper boundaries of the priority bins: percentiles of |move score − mean of the position's
+    /// move scores|, in the unit of the move scores, ascending.
     pub bins: Vec<f32>,
 }
 

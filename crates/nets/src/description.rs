@@ -1,4 +1,5 @@
-//! An architecture as data: the layers that every executor (CPU kernels, plain reference, training) runs.
+//! An architecture as data: the layers that every executor (CPU kernels, plain reference, training)
+//! runs.
 
 use board::Role;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,8 @@ pub enum HeadKind {
     Moves,
     /// 64 logits: the square from which the mover moves (ConvChess's piece selector).
     From,
-    /// 64 logits each: the square to which the mover's pawn, knight, … moves (ConvChess's move selectors).
+    /// 64 logits each: the square to which the mover's pawn, knight, … moves (ConvChess's move
+    /// selectors).
     PawnTo,
     KnightTo,
     BishopTo,
@@ -72,8 +74,8 @@ pub struct Head {
     pub layers: Vec<Layer>,
 }
 
-/// A whole network: a trunk (may be empty) and its heads. Tensors of the trunk are named `trunk.{n}.…`, those of a
-/// head `value.{n}.…` or `moves.{n}.…`, n counting from 0 in each list.
+/// A whole network: a trunk (may be empty) and its heads. Tensors of the trunk are named
+/// `trunk.{n}.…`, those of a head `value.{n}.…` or `moves.{n}.…`, n counting from 0 in each list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
     pub encoding: Encoding,
@@ -136,8 +138,8 @@ impl Description {
         self.heads.iter().find(|head| head.kind == kind)
     }
 
-    /// Checks that every layer can follow the one before, that every head ends in its outputs, and that the whole is
-    /// no larger than a network can reasonably be.
+    /// Checks that every layer can follow the one before, that every head ends in its outputs, and
+    /// that the whole is no larger than a network can reasonably be.
     ///
     /// # Errors
     /// A sentence that names the layer.
@@ -153,8 +155,9 @@ impl Description {
                     ));
                 }
                 parameters = parameters.saturating_add(layer.parameters(shape));
-                shape =
-                    layer.output_shape(shape).map_err(|reason| format!("{list} layer {index}: {reason}"))?;
+                shape = layer
+                    .output_shape(shape)
+                    .map_err(|reason| format!("{list} layer {index}: {reason}"))?;
             }
             Ok(shape)
         };
@@ -178,7 +181,9 @@ impl Description {
             }
         }
         if parameters > MAX_PARAMETERS {
-            return Err(format!("{parameters} parameters, more than the largest supported {MAX_PARAMETERS}"));
+            return Err(format!(
+                "{parameters} parameters, more than the largest supported {MAX_PARAMETERS}"
+            ));
         }
         Ok(())
     }

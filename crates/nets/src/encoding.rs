@@ -1,5 +1,5 @@
-//! How a position becomes input planes, as data: every square is in one of a few states, and each state sets a few
-//! planes. An executor that keeps a table of weights by state never sees a plane.
+//! How a position becomes input planes, as data: every square is in one of a few states, and each
+//! state sets a few planes. An executor that keeps a table of weights by state never sees a plane.
 
 use board::Color;
 use serde::{Deserialize, Serialize};
@@ -12,15 +12,16 @@ pub enum Encoding {
     /// [`Squares`]: 15 one-hot planes from the mover's side.
     #[serde(rename = "batch-first-15")]
     BatchFirst15,
-    /// Cockfish's: White's pawn, knight, bishop, rook, queen, king, then Black's, each one-hot on White's board, and a
-    /// plane of ones when White moves. Outputs are meant from White's side.
+    /// Cockfish's: White's pawn, knight, bishop, rook, queen, king, then Black's, each one-hot on
+    /// White's board, and a plane of ones when White moves. Outputs are meant from White's side.
     #[serde(rename = "cockfish-13")]
     Cockfish13,
-    /// ConvChess's: one plane a piece type from the mover's side, 1 for the mover's and -1 for the opponent's pieces.
+    /// ConvChess's: one plane a piece type from the mover's side, 1 for the mover's and -1 for the
+    /// opponent's pieces.
     #[serde(rename = "convchess-6")]
     ConvChess6,
-    /// [`Squares`], then for the mover and for the opponent three planes: the square's cheapest attacker is a pawn, a knight or
-    /// bishop, a rook, queen or king.
+    /// [`Squares`], then for the mover and for the opponent three planes: the square's cheapest
+    /// attacker is a pawn, a knight or bishop, a rook, queen or king.
     #[serde(rename = "attacks-21")]
     Attacks21,
 }
@@ -72,7 +73,9 @@ impl Encoding {
             // The class, 16 times the mover's attacker, 64 times the opponent's.
             Self::Attacks21 => {
                 let [own, other] = attacks::cheapest(squares);
-                std::array::from_fn(|square| squares.0[square] | own[square] << 4 | other[square] << 6)
+                std::array::from_fn(|square| {
+                    squares.0[square] | own[square] << 4 | other[square] << 6
+                })
             }
         }
     }

@@ -18,7 +18,9 @@ pub enum NetError {
     #[error("`{name}` is damaged: tensor `{tensor}` {reason}")]
     Tensor { name: String, tensor: String, reason: String },
     /// The checksum does not fit: some bytes changed after the file was made.
-    #[error("`{name}` is damaged: its checksum does not fit its content (download or copy it again)")]
+    #[error(
+        "`{name}` is damaged: its checksum does not fit its content (download or copy it again)"
+    )]
     Damaged { name: String },
     /// A description that no executor can run.
     #[error("the network description of `{name}` cannot be run: {reason}")]

@@ -1,7 +1,7 @@
 //! The layers of an architecture: their shapes, and the names and shapes of their tensors.
 //!
-//! Boards are channels-last: `[batch, cells, channels]`. A board of side `s` has `s * s` cells, cell `rank * s + file`,
-//! rank 0 the mover's first (White's in an encoding of White's view).
+//! Boards are channels-last: `[batch, cells, channels]`. A board of side `s` has `s * s` cells,
+//! cell `rank * s + file`, rank 0 the mover's first (White's in an encoding of White's view).
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,8 @@ pub enum Activation {
     Relu,
     /// `x` above zero, `0.01 x` below.
     LeakyRelu,
-    /// `x * P(X <= x)` for a standard normal X (Hendrycks and Gimpel, 2016), not its tanh approximation.
+    /// `x * P(X <= x)` for a standard normal X (Hendrycks and Gimpel, 2016), not its tanh
+    /// approximation.
     Gelu,
     /// `x / (1 + exp(-x))`
     Silu,
@@ -49,8 +50,9 @@ pub enum Pooling {
 
 /// One of the parallel convolutions of the input layer: `same` padding, no bias.
 ///
-/// A kernel of even size `k` and dilation `d` reaches from `-(d*(k-1))/2` to `+(d*(k-1) - d*(k-1)/2)` around its
-/// centre: 2x2 with dilation 2 touches -1 and +1, dilation 4 touches -2 and +2.
+/// A kernel of even size `k` and dilation `d` reaches from `-(d*(k-1))/2` to `+(d*(k-1) -
+/// d*(k-1)/2)` around its centre: 2x2 with dilation 2 touches -1 and +1, dilation 4 touches -2 and
+/// +2.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Branch {
     /// Rows (ranks) and columns (files).
@@ -64,28 +66,31 @@ pub struct Branch {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "layer", rename_all = "kebab-case")]
 pub enum Layer {
-    /// The input layer: parallel convolutions over the input planes, concatenated, batch norm or bias, activation.
-    /// Tensors `{n}.branches.{i}.weight` `[channels, planes, rows, columns]`, and `{n}.norm.*` or `{n}.bias` `[total
-    /// channels]`.
+    /// The input layer: parallel convolutions over the input planes, concatenated, batch norm or
+    /// bias, activation. Tensors `{n}.branches.{i}.weight` `[channels, planes, rows, columns]`, and
+    /// `{n}.norm.*` or `{n}.bias` `[total channels]`.
     Branches {
         branches: Vec<Branch>,
         #[serde(default = "yes", skip_serializing_if = "is_yes")]
         norm: bool,
         activation: Activation,
     },
-    /// A square convolution, then batch norm or bias, then activation.
-    /// Tensors `{n}.weight` `[channels, inputs, kernel, kernel]`; `{n}.norm.{scale,shift,mean,variance}` with
-    /// `norm`, `{n}.bias` without.
+    /// A square convolution, then batch norm or bias, then activation. Tensors `{n}.weight`
+    /// `[channels, inputs, kernel, kernel]`; `{n}.norm.{scale,shift,mean,variance}` with `norm`,
+    /// `{n}.bias` without.
     Conv { kernel: usize, channels: usize, padding: Padding, norm: bool, activation: Activation },
-    /// Every output from every input of the board, then batch norm or bias, then activation; one cell is left.
-    /// Tensors as `Conv`'s, but `{n}.weight` is `[channels, inputs * cells]`, the cells of an input one after another.
+    /// Every output from every input of the board, then batch norm or bias, then activation; one
+    /// cell is left. Tensors as `Conv`'s, but `{n}.weight` is `[channels, inputs * cells]`, the
+    /// cells of an input one after another.
     Dense { channels: usize, norm: bool, activation: Activation },
     /// Adds its input to the output of its layers, which keep the shape, then activation.
     /// Tensors `{n}.layers.{i}.…`.
     Residual { layers: Vec<Layer>, activation: Activation },
-    /// Pooling over windows of `size` x `size` cells, side by side; the board's side shrinks by that factor.
+    /// Pooling over windows of `size` x `size` cells, side by side; the board's side shrinks by
+    /// that factor.
     Pool { pooling: Pooling, size: usize },
-    /// Appends to the channels of every cell each channel's average over the board: twice the channels.
+    /// Appends to the channels of every cell each channel's average over the board: twice the
+    /// channels.
     AppendMean,
 }
 
@@ -130,13 +135,18 @@ impl Layer {
                     return Err(format!("a convolution of {channels} channels"));
                 }
                 match padding {
-                    Padding::Same if kernel == 1 || (side > 1 && kernel % 2 == 1 && kernel <= 7) => {
+                    Padding::Same
+                        if kernel == 1 || (side > 1 && kernel % 2 == 1 && kernel <= 7) =>
+                    {
                         Ok(Shape { cells: input.cells, channels })
                     }
-                    Padding::Valid if kernel == side && side > 1 => Ok(Shape { cells: 1, channels }),
-                    _ => {
-                        Err(format!("a {kernel}x{kernel} {padding:?} convolution over {} cells", input.cells))
+                    Padding::Valid if kernel == side && side > 1 => {
+                        Ok(Shape { cells: 1, channels })
                     }
+                    _ => Err(format!(
+                        "a {kernel}x{kernel} {padding:?} convolution over {} cells",
+                        input.cells
+                    )),
                 }
             }
             &Self::Dense { channels, .. } => {
@@ -149,10 +159,13 @@ impl Layer {
                 let mut shape = input;
                 for (index, layer) in layers.iter().enumerate() {
                     if matches!(layer, Self::Branches { .. }) {
-                        return Err(format!("residual layer {index}: an input layer must come first"));
+                        return Err(format!(
+                            "residual layer {index}: an input layer must come first"
+                        ));
                     }
-                    shape =
-                        layer.output_shape(shape).map_err(|why| format!("residual layer {index}: {why}"))?;
+                    shape = layer
+                        .output_shape(shape)
+                        .map_err(|why| format!("residual layer {index}: {why}"))?;
                 }
                 if layers.is_empty() || shape != input {
                     return Err(format!(
@@ -182,8 +195,9 @@ impl Layer {
     pub(crate) fn weighted(&self) -> Option<(usize, bool)> {
         match self {
             Self::Branches { branches, norm, .. } => {
-                let channels =
-                    branches.iter().fold(0_usize, |sum, branch| sum.saturating_add(branch.channels));
+                let channels = branches
+                    .iter()
+                    .fold(0_usize, |sum, branch| sum.saturating_add(branch.channels));
                 Some((channels, *norm))
             }
             &Self::Conv { channels, norm, .. } | &Self::Dense { channels, norm, .. } => {
@@ -195,7 +209,8 @@ impl Layer {
 
     /// Adds the tensors of this layer, which must be able to follow `input`.
     pub(crate) fn tensors(&self, prefix: &str, mut input: Shape, specs: &mut Vec<TensorSpec>) {
-        let mut add = |name: String, shape: Vec<usize>, kind| specs.push(TensorSpec { name, shape, kind });
+        let mut add =
+            |name: String, shape: Vec<usize>, kind| specs.push(TensorSpec { name, shape, kind });
         let weight = format!("{prefix}.weight");
         match self {
             Self::Branches { branches, .. } => {

@@ -1,5 +1,6 @@
-//! What a Batch First network is, without running one: how a position becomes input planes, which output belongs to
-//! which move, the architecture as a plain list of layers, the calibration of its scores, and the weight file.
+//! What a Batch First network is, without running one: how a position becomes input planes, which
+//! output belongs to which move, the architecture as a plain list of layers, the calibration of its
+//! scores, and the weight file.
 
 mod architectures;
 mod attacks;

@@ -1,8 +1,10 @@
-//! Which output of a move head belongs to which move: 73 move planes on 64 from-squares, from the mover's side.
+//! Which output of a move head belongs to which move: 73 move planes on 64 from-squares, from the
+//! mover's side.
 
 use board::{Color, Move, Role, Square};
 
-/// Move planes: 56 queen moves (8 directions x 7 distances), 8 knight moves, 9 under-promotions (3 pieces x 3 files).
+/// Move planes: 56 queen moves (8 directions x 7 distances), 8 knight moves, 9 under-promotions (3
+/// pieces x 3 files).
 pub const MOVE_PLANES: usize = 73;
 
 /// Outputs of a move head: `from_square * 73 + plane`, as a channels-last board lies in memory.
@@ -12,15 +14,18 @@ pub const POLICY_SIZE: usize = 64 * MOVE_PLANES;
 pub type PolicyIndex = u16;
 
 /// Directions in plane order: north, north-east, … clockwise, as (file step, rank step).
-const DIRECTIONS: [(i32, i32); 8] = [(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1)];
-const KNIGHT: [(i32, i32); 8] = [(1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2)];
+const DIRECTIONS: [(i32, i32); 8] =
+    [(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1)];
+const KNIGHT: [(i32, i32); 8] =
+    [(1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2)];
 const FIRST_KNIGHT: usize = 56;
 const FIRST_UNDERPROMOTION: usize = 64;
 
 /// The output that scores `mv` for the side `turn` that plays it.
 ///
-/// Promotion to a queen is the plain queen move; castling is the king moving onto its own rook (so that it stays
-/// apart from other king moves in Chess960 too). Different legal moves of a position have different indices.
+/// Promotion to a queen is the plain queen move; castling is the king moving onto its own rook (so
+/// that it stays apart from other king moves in Chess960 too). Different legal moves of a position
+/// have different indices.
 #[must_use]
 pub fn policy_index(mv: Move, turn: Color) -> PolicyIndex {
     let flip = if turn.is_white() { 0 } else { 56 };
@@ -56,7 +61,8 @@ pub(crate) fn step_of_plane(plane: usize) -> (i32, i32) {
     }
 }
 
-/// Plane of a move by 64 times its first square plus its last; what no piece makes is plane 0 and never occurs.
+/// Plane of a move by 64 times its first square plus its last; what no piece makes is plane 0 and
+/// never occurs.
 static PLANE_OF_MOVE: [u8; 64 * 64] = plane_of_move();
 
 const fn plane_of_move() -> [u8; 64 * 64] {
@@ -97,7 +103,8 @@ pub fn mirror_index(index: PolicyIndex) -> PolicyIndex {
         0..FIRST_KNIGHT => (8 - plane / 7) % 8 * 7 + plane % 7,
         FIRST_KNIGHT..FIRST_UNDERPROMOTION => FIRST_KNIGHT + 7 - (plane - FIRST_KNIGHT),
         _ => {
-            let (piece, file) = ((plane - FIRST_UNDERPROMOTION) / 3, (plane - FIRST_UNDERPROMOTION) % 3);
+            let (piece, file) =
+                ((plane - FIRST_UNDERPROMOTION) / 3, (plane - FIRST_UNDERPROMOTION) % 3);
             FIRST_UNDERPROMOTION + 3 * piece + 2 - file
         }
     };

@@ -1,4 +1,5 @@
-//! A network in memory and its file: safetensors with the description, calibration and origin in the metadata.
+//! A network in memory and its file: safetensors with the description, calibration and origin in
+//! the metadata.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -35,8 +36,9 @@ pub struct Network {
     pub description: Description,
     pub tensors: BTreeMap<String, Tensor>,
     pub calibration: Calibration,
-    /// The largest output of each step of the computation, the trunk's first, then the heads': only where eight-bit integers,
-    /// which need these, were measured to cost next to nothing. Gone with any change of the weights.
+    /// The largest output of each step of the computation, the trunk's first, then the heads': only
+    /// where eight-bit integers, which need these, were measured to cost next to nothing. Gone with
+    /// any change of the weights.
     pub int8_ranges: Option<Vec<f32>>,
     pub provenance: Provenance,
 }
@@ -63,7 +65,8 @@ struct Format {
 }
 
 impl Network {
-    /// A network with seeded random weights (He-normal), unit norms: for tests and as a start for training.
+    /// A network with seeded random weights (He-normal), unit norms: for tests and as a start for
+    /// training.
     ///
     /// # Errors
     /// The description cannot be run.
@@ -116,7 +119,8 @@ impl Network {
     /// # Errors
     /// The file cannot be read, is no safetensors file, or does not hold what its description says.
     pub fn load(path: &Path) -> Result<Self, NetError> {
-        let bytes = std::fs::read(path).map_err(|source| NetError::Io { path: path.to_owned(), source })?;
+        let bytes =
+            std::fs::read(path).map_err(|source| NetError::Io { path: path.to_owned(), source })?;
         Self::from_bytes(&bytes, &path.display().to_string())
     }
 
@@ -130,13 +134,17 @@ impl Network {
             reason: error.to_string(),
         };
         let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(not_safetensors)?;
-        let bad = |reason: String| NetError::Metadata { name: name.to_owned(), field: METADATA, reason };
+        let bad =
+            |reason: String| NetError::Metadata { name: name.to_owned(), field: METADATA, reason };
         let fields = metadata.metadata().clone().unwrap_or_default();
         let text = fields.get(METADATA).ok_or_else(|| bad("is missing".to_owned()))?;
         let format: Format =
             serde_json::from_str(text).map_err(|error| bad(format!("is unreadable: {error}")))?;
         if format.format != FORMAT {
-            return Err(bad(format!("has format {}; this version reads format {FORMAT}", format.format)));
+            return Err(bad(format!(
+                "has format {}; this version reads format {FORMAT}",
+                format.format
+            )));
         }
         let header: Header =
             serde_json::from_str(text).map_err(|error| bad(format!("is unreadable: {error}")))?;
@@ -227,9 +235,11 @@ impl Network {
             provenance: self.provenance.clone(),
             checksum: String::new(),
         };
-        let text =
-            |header: &Header| serde_json::to_string(header).map_err(|error| invalid(error.to_string()));
-        let written = self.tensors.iter().filter(|(name, _)| bytes.iter().any(|(other, ..)| other == *name));
+        let text = |header: &Header| {
+            serde_json::to_string(header).map_err(|error| invalid(error.to_string()))
+        };
+        let written =
+            self.tensors.iter().filter(|(name, _)| bytes.iter().any(|(other, ..)| other == *name));
         header.checksum = checksum(&text(&header)?, written);
         let header = text(&header)?;
         // One field only: the order of several would differ from run to run.
@@ -242,10 +252,12 @@ impl Network {
     /// # Errors
     /// As [`Network::to_bytes`], and when the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), NetError> {
-        write_whole(path, &self.to_bytes()?).map_err(|source| NetError::Io { path: path.to_owned(), source })
+        write_whole(path, &self.to_bytes()?)
+            .map_err(|source| NetError::Io { path: path.to_owned(), source })
     }
 
-    /// The first 12 hexadecimal digits of the SHA-256 of description and weights: what a network is called in logs.
+    /// The first 12 hexadecimal digits of the SHA-256 of description and weights: what a network is
+    /// called in logs.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
@@ -261,7 +273,8 @@ impl Network {
     }
 }
 
-/// SHA-256 over the metadata with an empty checksum and over every tensor, names in order, in hexadecimal.
+/// SHA-256 over the metadata with an empty checksum and over every tensor, names in order, in
+/// hexadecimal.
 fn checksum<'a>(unsigned: &str, tensors: impl Iterator<Item = (&'a String, &'a Tensor)>) -> String {
     let mut hash = Sha256::new();
     hash.update(unsigned);
@@ -293,7 +306,8 @@ mod tests {
     #[test]
     fn a_network_survives_its_file() {
         let network =
-            Network::random(Description::batch_first(&[HeadKind::Value, HeadKind::Moves]), 1).unwrap();
+            Network::random(Description::batch_first(&[HeadKind::Value, HeadKind::Moves]), 1)
+                .unwrap();
         let bytes = network.to_bytes().unwrap();
         let back = Network::from_bytes(&bytes, "test").unwrap();
         assert!(network == back);
@@ -308,7 +322,8 @@ mod tests {
         assert!(ranged == Network::from_bytes(&ranged.to_bytes().unwrap(), "test").unwrap());
         assert_eq!(ranged.fingerprint(), network.fingerprint(), "the weights are the same");
         for wrong in [-1.0, 1e-43, 1e30] {
-            let error = Network::from_bytes(&with(vec![3.5, wrong]).to_bytes().unwrap(), "test").unwrap_err();
+            let error = Network::from_bytes(&with(vec![3.5, wrong]).to_bytes().unwrap(), "test")
+                .unwrap_err();
             assert!(error.to_string().contains("range"), "{error}");
         }
     }

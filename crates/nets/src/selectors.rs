@@ -1,5 +1,5 @@
-//! Which square a selector head should choose for a move: where the move begins, or where it ends if its piece is the
-//! head's.
+//! Which square a selector head should choose for a move: where the move begins, or where it ends
+//! if its piece is the head's.
 
 use board::Role;
 
@@ -24,8 +24,15 @@ impl HeadKind {
     ];
 
     /// The piece selector and the six move selectors.
-    pub const SELECTORS: [Self; 7] =
-        [Self::From, Self::PawnTo, Self::KnightTo, Self::BishopTo, Self::RookTo, Self::QueenTo, Self::KingTo];
+    pub const SELECTORS: [Self; 7] = [
+        Self::From,
+        Self::PawnTo,
+        Self::KnightTo,
+        Self::BishopTo,
+        Self::RookTo,
+        Self::QueenTo,
+        Self::KingTo,
+    ];
 
     /// Is its output a softmax over the 64 squares?
     #[must_use]
@@ -39,8 +46,9 @@ impl HeadKind {
         Role::ALL.into_iter().find(|&role| Self::to(role) == self)
     }
 
-    /// The square, from the mover's side, that a selector should choose where this move was played; none where the
-    /// move is no business of this head. A castling king goes two squares towards its rook.
+    /// The square, from the mover's side, that a selector should choose where this move was played;
+    /// none where the move is no business of this head. A castling king goes two squares towards
+    /// its rook.
     #[must_use]
     pub fn target(self, squares: &Squares, played: PolicyIndex) -> Option<u8> {
         let (from, to) = move_squares(squares, played)?;
@@ -62,7 +70,8 @@ fn own_role(class: u8) -> Option<Role> {
     }
 }
 
-/// Where a move begins and ends, from the mover's side; none where its number is none or leads off the board.
+/// Where a move begins and ends, from the mover's side; none where its number is none or leads off
+/// the board.
 #[must_use]
 pub fn move_squares(squares: &Squares, index: PolicyIndex) -> Option<(u8, u8)> {
     let (from, plane) = (usize::from(index) / MOVE_PLANES, usize::from(index) % MOVE_PLANES);

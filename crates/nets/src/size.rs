@@ -2,27 +2,32 @@
 
 use crate::{Description, HeadKind, Layer, Shape};
 
-/// Descriptions of more trained numbers are refused: nobody means a network of half a gigabyte here, and a damaged
-/// file must not make us ask for the memory.
+/// Descriptions of more trained numbers are refused: nobody means a network of half a gigabyte
+/// here, and a damaged file must not make us ask for the memory.
 pub(crate) const MAX_PARAMETERS: u64 = 1 << 27;
 
 impl Layer {
-    /// Trained numbers of this layer after `input`: weights and biases, or weights and the two of each norm
-    /// channel. Running statistics are not counted.
+    /// Trained numbers of this layer after `input`: weights and biases, or weights and the two of
+    /// each norm channel. Running statistics are not counted.
     #[must_use]
     pub fn parameters(&self, input: Shape) -> u64 {
         let own = self.weighted().map_or(0, |(channels, norm)| {
-            (channels as u64).saturating_mul(if norm { 2 } else { 1 }).saturating_add(self.weights(input))
+            (channels as u64)
+                .saturating_mul(if norm { 2 } else { 1 })
+                .saturating_add(self.weights(input))
         });
         own.saturating_add(self.inner(input, Self::parameters))
     }
 
-    /// Multiplications that a dense execution of this layer does for one position, edges included. (The input
-    /// layer has few ones, 33 in most encodings, so an executor that knows it does far fewer there.)
+    /// Multiplications that a dense execution of this layer does for one position, edges included.
+    /// (The input layer has few ones, 33 in most encodings, so an executor that knows it does far
+    /// fewer there.)
     #[must_use]
     pub fn multiply_adds(&self, input: Shape) -> u64 {
         let cells = self.output_shape(input).map_or(0, |shape| shape.cells as u64);
-        self.weights(input).saturating_mul(cells).saturating_add(self.inner(input, Self::multiply_adds))
+        self.weights(input)
+            .saturating_mul(cells)
+            .saturating_add(self.inner(input, Self::multiply_adds))
     }
 
     /// Weights of this layer itself.
@@ -35,7 +40,9 @@ impl Layer {
                 let size = [branch.channels, input.channels, branch.kernel[0], branch.kernel[1]];
                 sum.saturating_add(product(&size))
             }),
-            Self::Conv { kernel, channels, .. } => product(&[*channels, input.channels, *kernel, *kernel]),
+            Self::Conv { kernel, channels, .. } => {
+                product(&[*channels, input.channels, *kernel, *kernel])
+            }
             Self::Dense { channels, .. } => product(&[*channels, input.channels, input.cells]),
             Self::Residual { .. } | Self::Pool { .. } | Self::AppendMean => 0,
         }

@@ -7,12 +7,13 @@ use board::{CastlingMode, Color, Position, Role, Square};
 /// Number of input planes.
 pub const PLANES: usize = 15;
 
-/// A board from the mover's side: for each square (a1 = 0 … h8 = 63, ranks mirrored when Black moves) the input
-/// plane that is set there plus one, or 0 for none.
+/// A board from the mover's side: for each square (a1 = 0 … h8 = 63, ranks mirrored when Black
+/// moves) the input plane that is set there plus one, or 0 for none.
 ///
-/// Classes: 0 nothing; 1 en-passant target (only where a capture is legal); 2–7 own pawn, knight, bishop, rook,
-/// queen, king; 8 own rook that may still castle; 9–14 and 15 the same for the opponent. Every square is set in at
-/// most one plane, so these 64 numbers are the whole network input.
+/// Classes: 0 nothing; 1 en-passant target (only where a capture is legal); 2–7 own pawn, knight,
+/// bishop, rook, queen, king; 8 own rook that may still castle; 9–14 and 15 the same for the
+/// opponent. Every square is set in at most one plane, so these 64 numbers are the whole network
+/// input.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Squares(pub [u8; 64]);
 
@@ -25,7 +26,8 @@ impl Default for Squares {
 const OWN_PAWN: u8 = 2;
 const OWN_CASTLING_ROOK: u8 = 8;
 const OPPONENT: u8 = 7;
-const ROLES: [Role; 6] = [Role::Pawn, Role::Knight, Role::Bishop, Role::Rook, Role::Queen, Role::King];
+const ROLES: [Role; 6] =
+    [Role::Pawn, Role::Knight, Role::Bishop, Role::Rook, Role::Queen, Role::King];
 
 /// The piece of a class: 0 to 5 for pawn to king, and whether it is the mover's. `None`: no piece.
 pub(crate) fn class_piece(class: u8) -> Option<(usize, bool)> {
@@ -76,7 +78,8 @@ impl Squares {
         Self(std::array::from_fn(|index| packed[index / 2] >> (4 * (index % 2)) & 15))
     }
 
-    /// Left-right mirror image. Only meaningful where no castling right is left: see [`Squares::can_mirror`].
+    /// Left-right mirror image. Only meaningful where no castling right is left: see
+    /// [`Squares::can_mirror`].
     #[must_use]
     pub fn mirror(&self) -> Self {
         Self(std::array::from_fn(|index| self.0[index ^ 7]))
@@ -85,7 +88,10 @@ impl Squares {
     /// True when the mirror image is a position of equal value (no castling right would be lost).
     #[must_use]
     pub fn can_mirror(&self) -> bool {
-        !self.0.iter().any(|&class| class == OWN_CASTLING_ROOK || class == OWN_CASTLING_ROOK + OPPONENT)
+        !self
+            .0
+            .iter()
+            .any(|&class| class == OWN_CASTLING_ROOK || class == OWN_CASTLING_ROOK + OPPONENT)
     }
 
     /// The set planes as `(square, plane)`, squares ascending, planes 0..15.
@@ -97,7 +103,8 @@ impl Squares {
             .map(|(square, &class)| (square, usize::from(class) - 1))
     }
 
-    /// The pieces: square, role from 0 for pawn to 5 for king, and whether it is the mover's; squares ascending.
+    /// The pieces: square, role from 0 for pawn to 5 for king, and whether it is the mover's;
+    /// squares ascending.
     pub fn pieces(&self) -> impl Iterator<Item = (usize, usize, bool)> + '_ {
         let piece = |(square, &class)| class_piece(class).map(|(role, own)| (square, role, own));
         self.0.iter().enumerate().filter_map(piece)
@@ -106,14 +113,18 @@ impl Squares {
     /// How many men the mover has, and the other side, kings included.
     #[must_use]
     pub fn men(&self) -> [usize; 2] {
-        let count =
-            |classes: RangeInclusive<u8>| self.0.iter().filter(|class| classes.contains(class)).count();
-        [count(OWN_PAWN..=OWN_CASTLING_ROOK), count(OWN_PAWN + OPPONENT..=OWN_CASTLING_ROOK + OPPONENT)]
+        let count = |classes: RangeInclusive<u8>| {
+            self.0.iter().filter(|class| classes.contains(class)).count()
+        };
+        [
+            count(OWN_PAWN..=OWN_CASTLING_ROOK),
+            count(OWN_PAWN + OPPONENT..=OWN_CASTLING_ROOK + OPPONENT),
+        ]
     }
 
-    /// Rebuilds the position with the given side to move, or `None` if these squares are no legal position. Move
-    /// counters start at zero and one; castling is read as Chess960 when a rook stands where it would not in
-    /// standard chess.
+    /// Rebuilds the position with the given side to move, or `None` if these squares are no legal
+    /// position. Move counters start at zero and one; castling is read as Chess960 when a rook
+    /// stands where it would not in standard chess.
     #[must_use]
     pub fn position(&self, turn: Color) -> Option<Position> {
         let flip = if turn.is_white() { 0 } else { 56 };

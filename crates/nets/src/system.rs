@@ -1,4 +1,5 @@
-//! The published systems that a network can belong to: which one decides how moves are chosen with it.
+//! The published systems that a network can belong to: which one decides how moves are chosen with
+//! it.
 
 use std::str::FromStr;
 
@@ -29,8 +30,8 @@ impl System {
         }
     }
 
-    /// The system that a network is made for: its heads tell ConvChess's selectors, and a move head alone, which can only
-    /// choose; else its input does.
+    /// The system that a network is made for: its heads tell ConvChess's selectors, and a move head
+    /// alone, which can only choose; else its input does.
     #[must_use]
     pub fn of(description: &Description) -> Self {
         let selects = description.heads.iter().all(|head| head.kind != HeadKind::Value);
@@ -66,8 +67,11 @@ mod tests {
 
     #[test]
     fn every_published_description_has_its_system() {
-        let batch_first = [Description::batch_first(&[HeadKind::Value]), Description::batch_first_shared()];
-        assert!(batch_first.iter().all(|description| System::of(description) == System::BatchFirst));
+        let batch_first =
+            [Description::batch_first(&[HeadKind::Value]), Description::batch_first_shared()];
+        assert!(
+            batch_first.iter().all(|description| System::of(description) == System::BatchFirst)
+        );
         assert_eq!(System::of(&Description::cockfish(&Cockfish::default())), System::Cockfish);
         for head in [HeadKind::From, HeadKind::QueenTo] {
             let description = Description::convchess(&ConvChess::default(), &[head]);

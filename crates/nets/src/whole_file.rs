@@ -6,8 +6,8 @@ use std::{
     path::Path,
 };
 
-/// Writes a file under a temporary name (its own with `.tmp` behind it), then renames it. That nobody else writes the
-/// same file meanwhile is for the caller to see to.
+/// Writes a file under a temporary name (its own with `.tmp` behind it), then renames it. That
+/// nobody else writes the same file meanwhile is for the caller to see to.
 ///
 /// # Errors
 /// It cannot be written; then a file that was there before is as it was.
@@ -46,6 +46,8 @@ mod tests {
         // Its name is.
         let other = folder.path().join("other");
         std::fs::create_dir(&other).unwrap();
-        assert!(write_whole(&other, b"three").is_err() && !folder.path().join("other.tmp").exists());
+        assert!(
+            write_whole(&other, b"three").is_err() && !folder.path().join("other.tmp").exists()
+        );
     }
 }

@@ -8,14 +8,19 @@ fn both() -> Description {
 
 #[test]
 fn batch_first_is_what_was_published() {
-    insta::assert_snapshot!("batch_first", serde_json::to_string_pretty(&both()).expect("serializable"));
+    insta::assert_snapshot!(
+        "batch_first",
+        serde_json::to_string_pretty(&both()).expect("serializable")
+    );
 }
 
 #[test]
 fn its_tensors_keep_their_names_and_shapes() {
     let tensors = both().tensors().expect("can run");
-    let lines: Vec<String> =
-        tensors.iter().map(|spec| format!("{} {:?} {:?}", spec.name, spec.shape, spec.kind)).collect();
+    let lines: Vec<String> = tensors
+        .iter()
+        .map(|spec| format!("{} {:?} {:?}", spec.name, spec.shape, spec.kind))
+        .collect();
     insta::assert_snapshot!("batch_first_tensors", lines.join("\n"));
 }
 
@@ -38,7 +43,9 @@ fn sizes_are_those_of_the_definition() {
         .tensors()
         .expect("can run")
         .iter()
-        .filter(|spec| !matches!(spec.kind, nets::TensorKind::NormMean | nets::TensorKind::NormVariance))
+        .filter(|spec| {
+            !matches!(spec.kind, nets::TensorKind::NormMean | nets::TensorKind::NormVariance)
+        })
         .map(|spec| spec.shape.iter().product::<usize>())
         .sum();
     assert_eq!(both().parameters().expect("can run"), stored as u64);
@@ -89,7 +96,9 @@ fn what_cannot_run_is_refused() {
         with([vec![input(vec![branch(4)])], vec![conv(7, 8192, Padding::Same); 3]].concat()),
     ] {
         assert!(bad.check().is_err(), "{bad:?}");
-        assert!(bad.tensors().is_err() && bad.parameters().is_err() && bad.multiply_adds().is_err());
+        assert!(
+            bad.tensors().is_err() && bad.parameters().is_err() && bad.multiply_adds().is_err()
+        );
         assert!(Network::random(bad, 1).is_err());
     }
 }

@@ -5,7 +5,9 @@ mod positions;
 use std::collections::{BTreeMap, BTreeSet};
 
 use board::{CastlingMode, Color, Position, Square, to_uci};
-use nets::{Encoding, PLANES, POLICY_SIZE, PolicyIndex, Squares, mirror_index, move_of_index, policy_index};
+use nets::{
+    Encoding, PLANES, POLICY_SIZE, PolicyIndex, Squares, mirror_index, move_of_index, policy_index,
+};
 use positions::position;
 use proptest::prelude::*;
 
@@ -15,7 +17,9 @@ fn colours_swapped(position: &Position) -> Position {
     let fields: Vec<&str> = fen.split(' ').collect();
     let swap_case = |text: &str| -> String {
         text.chars()
-            .map(|c| if c.is_ascii_uppercase() { c.to_ascii_lowercase() } else { c.to_ascii_uppercase() })
+            .map(|c| {
+                if c.is_ascii_uppercase() { c.to_ascii_lowercase() } else { c.to_ascii_uppercase() }
+            })
             .collect()
     };
     let ranks: Vec<String> = fields[0].split('/').rev().map(swap_case).collect();
@@ -27,7 +31,9 @@ fn colours_swapped(position: &Position) -> Position {
 
 /// A square or move text with rank 1 for rank 8 and so on.
 fn ranks_mirrored(text: &str) -> String {
-    text.chars().map(|c| if c.is_ascii_digit() { char::from(b'9' - (c as u8 - b'0')) } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_ascii_digit() { char::from(b'9' - (c as u8 - b'0')) } else { c })
+        .collect()
 }
 
 /// The left-right mirror image of a position without castling rights, made from the FEN alone.
@@ -37,21 +43,27 @@ fn files_mirrored(position: &Position) -> Option<Position> {
     if fields[2] != "-" {
         return None;
     }
-    let ranks: Vec<String> = fields[0].split('/').map(|rank| rank.chars().rev().collect()).collect();
+    let ranks: Vec<String> =
+        fields[0].split('/').map(|rank| rank.chars().rev().collect()).collect();
     let fen = format!("{} {} - {} 0 1", ranks.join("/"), fields[1], text_mirrored(fields[3]));
     Some(Position::from_fen(&fen, position.castling_mode()).expect(&fen))
 }
 
 /// A square or move text with file a for file h and so on; the promotion letter stays.
 fn text_mirrored(text: &str) -> String {
-    let mirror = |c: char| if ('a'..='h').contains(&c) { char::from(b'a' + b'h' - c as u8) } else { c };
+    let mirror =
+        |c: char| if ('a'..='h').contains(&c) { char::from(b'a' + b'h' - c as u8) } else { c };
     text.char_indices().map(|(index, c)| if index < 4 { mirror(c) } else { c }).collect()
 }
 
 /// Policy index of every legal move by its UCI text.
 fn indices(position: &Position) -> BTreeMap<String, PolicyIndex> {
     let turn = position.turn();
-    position.legal_moves().into_iter().map(|mv| (to_uci(position, mv), policy_index(mv, turn))).collect()
+    position
+        .legal_moves()
+        .into_iter()
+        .map(|mv| (to_uci(position, mv), policy_index(mv, turn)))
+        .collect()
 }
 
 proptest! {

@@ -1,7 +1,8 @@
 //! Network files from outside: whole, damaged, or made to do harm.
 
 use nets::{
-    Activation, Branch, Calibration, Description, Encoding, Head, HeadKind, Layer, NetError, Network, Padding,
+    Activation, Branch, Calibration, Description, Encoding, Head, HeadKind, Layer, NetError,
+    Network, Padding,
 };
 use proptest::prelude::*;
 
@@ -44,7 +45,8 @@ fn read(bytes: &[u8]) -> Result<Network, NetError> {
 fn with_metadata(network: &Network, change: impl FnOnce(&mut serde_json::Value)) -> Vec<u8> {
     let bytes = network.to_bytes().expect("writable");
     let length = u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes")) as usize;
-    let mut header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).expect("JSON");
+    let mut header: serde_json::Value =
+        serde_json::from_slice(&bytes[8..8 + length]).expect("JSON");
     let text = header["__metadata__"]["batch-first"].as_str().expect("text").to_owned();
     let mut metadata: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     change(&mut metadata);
@@ -148,7 +150,9 @@ fn what_the_metadata_may_not_say() {
         |metadata| metadata["description"]["heads"] = serde_json::json!([]),
         |metadata| metadata["description"]["encoding"] = "another".into(),
         |metadata| metadata["description"]["heads"][0]["layers"][1]["layer"] = "dense".into(),
-        |metadata| metadata["description"]["heads"][0]["layers"][0]["branches"][0]["channels"] = 4.into(),
+        |metadata| {
+            metadata["description"]["heads"][0]["layers"][0]["branches"][0]["channels"] = 4.into()
+        },
         |metadata| *metadata = serde_json::Value::Null,
     ] {
         assert!(read(&without_checksum(&network, change)).is_err());
@@ -175,7 +179,10 @@ fn values_that_are_no_weights() {
         network.tensors.get_mut(tensor).expect(tensor).data[0] = value;
         let bytes = network.to_bytes().expect("writable");
         let error = read(&bytes).expect_err(tensor);
-        assert!(matches!(&error, NetError::Tensor { tensor: named, .. } if named == tensor), "{error}");
+        assert!(
+            matches!(&error, NetError::Tensor { tensor: named, .. } if named == tensor),
+            "{error}"
+        );
     }
 }
 

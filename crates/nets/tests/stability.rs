@@ -6,13 +6,15 @@ use nets::{Encoding, Squares, policy_index};
 #[test]
 fn the_encoding_is_what_it_was() {
     let mut positions = 0;
-    for line in include_str!("fixtures/encoding.txt").lines().filter(|line| !line.starts_with('#')) {
+    for line in include_str!("fixtures/encoding.txt").lines().filter(|line| !line.starts_with('#'))
+    {
         let [name, mode, fen, packed, moves] = line.split(" | ").collect::<Vec<_>>()[..] else {
             panic!("five fields: {line}")
         };
         let mode = if mode == "chess960" { CastlingMode::Chess960 } else { CastlingMode::Standard };
         let position = Position::from_fen(fen, mode).expect(fen);
-        let hex: String = Squares::of(&position).pack().iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex: String =
+            Squares::of(&position).pack().iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex, packed, "{name}");
         assert_eq!(moves.split(',').count(), position.legal_moves().len(), "{name}");
         for pair in moves.split(',') {

@@ -1,10 +1,12 @@
-//! Alpha-beta, the search that most engines have, on the same network: what the K-best-first search is measured against.
+//! Alpha-beta, the search that most engines have, on the same network: what the K-best-first search
+//! is measured against.
 //!
-//! Iterative deepening, principal variation search (Marsland 1982) with a transposition table, quiescence by the leaf
-//! rule of [`crate::quiet`], and the reductions, values first and skipped moves of the default search. What came there later is
-//! not here: known cutoffs first, captures that are not enough, limits that rise with the value, half plies, errors of the
-//! opponent. One position is evaluated at a time. For a network that scores no moves they are ordered by exchanges
-//! and by the history of cutoffs (Schaeffer 1983).
+//! Iterative deepening, principal variation search (Marsland 1982) with a transposition table,
+//! quiescence by the leaf rule of [`crate::quiet`], and the reductions, values first and skipped
+//! moves of the default search. What came there later is not here: known cutoffs first, captures
+//! that are not enough, limits that rise with the value, half plies, errors of the opponent. One
+//! position is evaluated at a time. For a network that scores no moves they are ordered by
+//! exchanges and by the history of cutoffs (Schaeffer 1983).
 
 mod history;
 
@@ -47,9 +49,14 @@ fn shares(settings: &Settings) -> (usize, usize) {
 }
 
 impl AlphaBeta {
-    /// A search over an evaluator; `calibration` says what move scores mean and gives win, draw and loss.
+    /// A search over an evaluator; `calibration` says what move scores mean and gives win, draw and
+    /// loss.
     #[must_use]
-    pub fn new(evaluator: Box<dyn Evaluator>, calibration: &Calibration, settings: &Settings) -> Self {
+    pub fn new(
+        evaluator: Box<dyn Evaluator>,
+        calibration: &Calibration,
+        settings: &Settings,
+    ) -> Self {
         let (bytes, entries) = shares(settings);
         let evaluations = Evaluations::new(evaluator, calibration, bytes);
         Self {
@@ -61,7 +68,11 @@ impl AlphaBeta {
 
     /// A search over an evaluator without move scores.
     #[must_use]
-    pub fn of_values(evaluator: Box<dyn Evaluator>, calibration: &Calibration, settings: &Settings) -> Self {
+    pub fn of_values(
+        evaluator: Box<dyn Evaluator>,
+        calibration: &Calibration,
+        settings: &Settings,
+    ) -> Self {
         let (bytes, entries) = shares(settings);
         let evaluations = Evaluations::of_values(evaluator, bytes);
         Self {
@@ -71,7 +82,8 @@ impl AlphaBeta {
         }
     }
 
-    /// What orders the legal moves, in generation order: what the network says of them, or exchanges and history.
+    /// What orders the legal moves, in generation order: what the network says of them, or
+    /// exchanges and history.
     fn scores(&mut self, position: &Position, watch: &mut Watch<'_>) -> Result<Vec<i16>, Stop> {
         match &self.history {
             None => self.walk.evaluations.scores(position, watch),
@@ -136,8 +148,8 @@ impl AlphaBeta {
         let check = position.is_check();
         for (place, &index) in order.iter().enumerate() {
             let after = position.after(moves[index]);
-            let late =
-                self.selectivity.is_late(position, check, moves[index], place, false) && !after.is_check();
+            let late = self.selectivity.is_late(position, check, moves[index], place, false)
+                && !after.is_check();
             let separator = raised + 1;
             if late
                 && self.history.is_none()
@@ -154,7 +166,8 @@ impl AlphaBeta {
                 continue;
             }
             let reduction = if late { self.selectivity.reduction(depth, place) } else { 0 };
-            let value = self.child(&after, depth - PLY, reduction, (raised, beta), place == 0, ply, watch)?;
+            let value =
+                self.child(&after, depth - PLY, reduction, (raised, beta), place == 0, ply, watch)?;
             if value > best {
                 best = value;
                 if value > raised {
@@ -179,7 +192,8 @@ impl AlphaBeta {
         Ok(best)
     }
 
-    /// What a move is worth to its mover: zero window and reduced first, then as far as that makes doubtful.
+    /// What a move is worth to its mover: zero window and reduced first, then as far as that makes
+    /// doubtful.
     #[allow(clippy::too_many_arguments)]
     fn child(
         &mut self,
@@ -191,7 +205,8 @@ impl AlphaBeta {
         ply: usize,
         watch: &mut Watch<'_>,
     ) -> Result<Value, Stop> {
-        let window = |low: Value, high: Value| (child_separator(high) - 1, child_separator(low + 1));
+        let window =
+            |low: Value, high: Value| (child_separator(high) - 1, child_separator(low + 1));
         let mut search = |depth: i16, low, high| {
             self.value(after, depth.max(0), window(low, high), ply + 1, watch).map(from_child)
         };
@@ -221,7 +236,15 @@ impl AlphaBeta {
         self.walk.step_to(position);
         for mv in forcing_moves_and_checks(position) {
             let window = (alpha.max(best), beta);
-            best = best.max(self.child(&position.after(mv), depth - PLY, 0, window, true, ply, watch)?);
+            best = best.max(self.child(
+                &position.after(mv),
+                depth - PLY,
+                0,
+                window,
+                true,
+                ply,
+                watch,
+            )?);
             if best >= beta {
                 break;
             }
@@ -242,8 +265,11 @@ impl AlphaBeta {
         if let Some(value) = self.walk.ended(position) {
             return Ok(value);
         }
-        let mut best =
-            if position.is_check() { -INFINITY } else { self.walk.evaluations.value(position, watch)? };
+        let mut best = if position.is_check() {
+            -INFINITY
+        } else {
+            self.walk.evaluations.value(position, watch)?
+        };
         for mv in forcing_moves(position) {
             if best >= beta {
                 break;
@@ -255,7 +281,8 @@ impl AlphaBeta {
         Ok(best)
     }
 
-    /// The root at one depth: the value of the best of `moves` within a window. The best move so far stands in front.
+    /// The root at one depth: the value of the best of `moves` within a window. The best move so
+    /// far stands in front.
     fn root(
         &mut self,
         position: &Position,
@@ -268,8 +295,8 @@ impl AlphaBeta {
         let check = position.is_check();
         for place in 0..moves.len() {
             let after = position.after(moves[place]);
-            let late =
-                self.selectivity.is_late(position, check, moves[place], place, true) && !after.is_check();
+            let late = self.selectivity.is_late(position, check, moves[place], place, true)
+                && !after.is_check();
             let reduction = if late { self.selectivity.reduction(depth, place) } else { 0 };
             match self.child(&after, depth - PLY, reduction, (raised, beta), place == 0, 0, watch) {
                 Ok(value) => {
@@ -353,7 +380,8 @@ impl Search for AlphaBeta {
         }
         match self.scores(position, &mut watch) {
             Ok(scores) if !all.is_empty() => {
-                let score = |mv: &Move| all.iter().position(|other| other == mv).map(|index| scores[index]);
+                let score =
+                    |mv: &Move| all.iter().position(|other| other == mv).map(|index| scores[index]);
                 moves.sort_by_key(|mv| Reverse(score(mv)));
             }
             Err(Stop::Failed(error)) => return Err(error),

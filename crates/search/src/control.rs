@@ -1,4 +1,5 @@
-//! The handle by which another thread ends a search, turns pondering into thinking, or looks inside.
+//! The handle by which another thread ends a search, turns pondering into thinking, or looks
+//! inside.
 
 use std::{
     sync::{

@@ -1,5 +1,6 @@
-//! ConvChess (2015): no search at all. The chance of a move is that of its square of origin times that of its target given
-//! the piece that moves there, with nothing for squares that no legal move has.
+//! ConvChess (2015): no search at all. The chance of a move is that of its square of origin times
+//! that of its target given the piece that moves there, with nothing for squares that no legal move
+//! has.
 
 use std::{
     collections::hash_map::RandomState,
@@ -16,7 +17,8 @@ use nets::{HeadKind, MoveScores, Network, Squares, policy_index};
 
 use crate::{Control, Limits, Outcome, Search, SearchInfo, Settings};
 
-/// Chooses moves by chance: with the seven networks of ConvChess, or with one policy over all moves.
+/// Chooses moves by chance: with the seven networks of ConvChess, or with one policy over all
+/// moves.
 #[derive(Debug)]
 pub struct ConvChess {
     network: Arc<Network>,
@@ -32,11 +34,19 @@ impl ConvChess {
     ///
     /// # Errors
     /// The network has neither all seven selectors nor a policy, or cannot be run here.
-    pub fn new(network: Arc<Network>, options: CpuOptions, settings: &Settings) -> Result<Self, EvalError> {
+    pub fn new(
+        network: Arc<Network>,
+        options: CpuOptions,
+        settings: &Settings,
+    ) -> Result<Self, EvalError> {
         Self::check(&network)?;
         let logits = CpuLogits::new(Arc::clone(&network), options)?;
-        let mut chooser =
-            Self { network, logits, temperature: 0.0, dice: RandomState::new().build_hasher().finish() };
+        let mut chooser = Self {
+            network,
+            logits,
+            temperature: 0.0,
+            dice: RandomState::new().build_hasher().finish(),
+        };
         chooser.configure(settings);
         Ok(chooser)
     }
@@ -47,7 +57,8 @@ impl ConvChess {
     /// It has neither all seven selectors nor a policy.
     pub fn check(network: &Network) -> Result<(), EvalError> {
         let has = |kind: &HeadKind| network.description.head(*kind).is_some();
-        let refuse = |reason: String| Err(EvalError::Unsupported { network: network.name.clone(), reason });
+        let refuse =
+            |reason: String| Err(EvalError::Unsupported { network: network.name.clone(), reason });
         if has(&HeadKind::Moves) {
             return match network.calibration.move_scores {
                 MoveScores::Policy => Ok(()),
@@ -66,8 +77,8 @@ impl ConvChess {
         refuse(format!("it lacks the selector{s} {}", missing.join(", ")))
     }
 
-    /// Every legal move with its chance at temperature 1, the likeliest first; chances add up to 1. A promotion to another
-    /// piece than a queen has none.
+    /// Every legal move with its chance at temperature 1, the likeliest first; chances add up to 1.
+    /// A promotion to another piece than a queen has none.
     ///
     /// # Errors
     /// The device failed.
@@ -129,7 +140,8 @@ impl ConvChess {
 
     /// The move to play, among those that are allowed.
     fn choose(&mut self, all: &[(Move, f32)], limits: &Limits) -> Option<Move> {
-        let allowed: Vec<(Move, f32)> = all.iter().copied().filter(|&(mv, _)| limits.allows(mv)).collect();
+        let allowed: Vec<(Move, f32)> =
+            all.iter().copied().filter(|&(mv, _)| limits.allows(mv)).collect();
         let &(first, highest) = allowed.first()?;
         if self.temperature <= 0.0 || highest <= 0.0 {
             return Some(first);
@@ -157,7 +169,8 @@ impl ConvChess {
 
 fn softmax(logits: &[f32]) -> Vec<f64> {
     let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let mut chances: Vec<f64> = logits.iter().map(|&logit| f64::from(logit - highest).exp()).collect();
+    let mut chances: Vec<f64> =
+        logits.iter().map(|&logit| f64::from(logit - highest).exp()).collect();
     let sum: f64 = chances.iter().sum();
     chances.iter_mut().for_each(|chance| *chance /= sum);
     chances
@@ -202,12 +215,18 @@ mod tests {
     use super::*;
 
     fn selectors() -> Arc<Network> {
-        let choice = nets::ConvChess { filters: 6, dense: 8, pools: 0, ..nets::ConvChess::default() };
-        let mut network = Network::random(Description::convchess(&choice, &HeadKind::SELECTORS), 3).unwrap();
+        let choice =
+            nets::ConvChess { filters: 6, dense: 8, pools: 0, ..nets::ConvChess::default() };
+        let mut network =
+            Network::random(Description::convchess(&choice, &HeadKind::SELECTORS), 3).unwrap();
         // Only the piece selector knows where to begin: biases that differ.
         for (name, tensor) in &mut network.tensors {
             if name.ends_with(".bias") {
-                tensor.data.iter_mut().enumerate().for_each(|(i, value)| *value = (i * 7 % 13) as f32 / 9.0);
+                tensor
+                    .data
+                    .iter_mut()
+                    .enumerate()
+                    .for_each(|(i, value)| *value = (i * 7 % 13) as f32 / 9.0);
             }
         }
         Arc::new(network)
@@ -237,7 +256,8 @@ mod tests {
         let mut chooser = chooser(Arc::clone(&network), 0);
         for fen in FENS {
             let position = position(fen);
-            let outputs = reference::run(&network, &Squares::of(&position), position.turn()).unwrap();
+            let outputs =
+                reference::run(&network, &Squares::of(&position), position.turn()).unwrap();
             let flip = if position.turn().is_white() { 0 } else { 56 };
             let mut expected: HashMap<String, f64> = HashMap::new();
             for &mv in &position.legal_moves() {
@@ -248,7 +268,8 @@ mod tests {
                     }
                     _ => usize::from(mv.to()) ^ flip,
                 };
-                let under = matches!(mv.promotion(), Some(Role::Knight | Role::Bishop | Role::Rook));
+                let under =
+                    matches!(mv.promotion(), Some(Role::Knight | Role::Bishop | Role::Rook));
                 let chance = softmax(&outputs[&HeadKind::From])[from]
                     * softmax(&outputs[&HeadKind::to(mv.role())])[to];
                 expected.insert(to_uci(&position, mv), if under { 0.0 } else { chance });
@@ -257,7 +278,9 @@ mod tests {
             let all = chooser.distribution(&position).unwrap();
             assert_eq!(all.len(), expected.len());
             assert!((all.iter().map(|(_, chance)| chance).sum::<f32>() - 1.0).abs() < 1e-5);
-            assert!(all.is_sorted_by(|one, other| one.1 >= other.1) && all[0].1 > all[all.len() - 1].1);
+            assert!(
+                all.is_sorted_by(|one, other| one.1 >= other.1) && all[0].1 > all[all.len() - 1].1
+            );
             for (mv, chance) in &all {
                 let expected = expected[&to_uci(&position, *mv)] / sum;
                 // The fastest path here may compute with few digits.
@@ -277,14 +300,18 @@ mod tests {
     fn promotions_are_to_queens_unless_told_otherwise() {
         let position = position(FENS[2]);
         let mut chooser = chooser(selectors(), 0);
-        let knight =
-            position.legal_moves().into_iter().find(|mv| mv.promotion() == Some(Role::Knight)).unwrap();
+        let knight = position
+            .legal_moves()
+            .into_iter()
+            .find(|mv| mv.promotion() == Some(Role::Knight))
+            .unwrap();
         let all = chooser.distribution(&position).unwrap();
         let chance = |role| all.iter().find(|(mv, _)| mv.promotion() == Some(role)).unwrap().1;
         assert!(chance(Role::Queen) > 0.0 && chance(Role::Knight) == 0.0);
         let limits = Limits { search_moves: vec![knight], ..Limits::default() };
-        let outcome =
-            chooser.search(&Game::new(position), &limits, &Control::default(), &mut |_| {}).unwrap();
+        let outcome = chooser
+            .search(&Game::new(position), &limits, &Control::default(), &mut |_| {})
+            .unwrap();
         assert_eq!(outcome.best, Some(knight));
     }
 
@@ -337,7 +364,8 @@ mod tests {
             .into_iter()
             .filter(|kind| !matches!(kind, HeadKind::KnightTo | HeadKind::KingTo))
             .collect();
-        let some = Network::random(Description::convchess(&nets::ConvChess::default(), &kinds), 1).unwrap();
+        let some = Network::random(Description::convchess(&nets::ConvChess::default(), &kinds), 1)
+            .unwrap();
         assert!(refused(some).ends_with("it lacks the selectors knight-to, king-to"));
         let value = Network::random(Description::batch_first(&[HeadKind::Value]), 1).unwrap();
         assert!(refused(value).contains("lacks the selectors from, pawn-to"));

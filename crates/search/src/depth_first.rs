@@ -1,5 +1,5 @@
-//! What the depth-first searches share: the way from the root, bounds in a table, and iterative deepening that
-//! reports lines. How a node is searched is each one's own.
+//! What the depth-first searches share: the way from the root, bounds in a table, and iterative
+//! deepening that reports lines. How a node is searched is each one's own.
 
 use board::{Game, Move, Position};
 use eval::EvalError;
@@ -14,7 +14,8 @@ use crate::{
     time::{TO_BEGIN_A_PLY, Watch},
 };
 
-/// Where evaluations are limited, so many positions may be looked at for each: what is known costs none.
+/// Where evaluations are limited, so many positions may be looked at for each: what is known costs
+/// none.
 const VISITS: u64 = 100;
 
 /// The memory of a depth-first search, and where it stands.
@@ -95,21 +96,24 @@ impl Walk {
         self.path.pop();
     }
 
-    /// Counts a position `ply` plies below the root. Looks at the limits now and then: what is known costs no
-    /// evaluation, and can still go on for ever.
+    /// Counts a position `ply` plies below the root. Looks at the limits now and then: what is
+    /// known costs no evaluation, and can still go on for ever.
     pub(crate) fn visit(&mut self, ply: usize, watch: &mut Watch<'_>) -> Result<(), Stop> {
         self.deepest = self.deepest.max(ply as u32);
         self.visits += 1;
-        let is_over = self.visits > self.most_visits || self.visits.is_multiple_of(64) && watch.is_over();
+        let is_over =
+            self.visits > self.most_visits || self.visits.is_multiple_of(64) && watch.is_over();
         if is_over { Err(Stop::Over) } else { Ok(()) }
     }
 
-    /// The value without an evaluation, where the rules or the endgame tables give it, repetitions apart.
+    /// The value without an evaluation, where the rules or the endgame tables give it, repetitions
+    /// apart.
     pub(crate) fn ended(&self, position: &Position) -> Option<Value> {
         rules::ended(position, self.settings.tables.as_deref())
     }
 
-    /// The same, repetitions included: one of a position since the root, or the second one of the game before it.
+    /// The same, repetitions included: one of a position since the root, or the second one of the
+    /// game before it.
     pub(crate) fn ruled(&self, position: &Position) -> Option<Value> {
         self.ended(position).or_else(|| self.is_repeated(position).then_some(0))
     }
@@ -120,7 +124,8 @@ impl Walk {
         rules::is_repetition(position, way.iter().rev().copied(), game)
     }
 
-    /// What the table has on a position. Near the fifty-move limit a position is another one at each clock.
+    /// What the table has on a position. Near the fifty-move limit a position is another one at
+    /// each clock.
     pub(crate) fn known(&self, position: &Position) -> Option<Entry> {
         self.table.probe(position.key()).filter(|_| is_kept(position))
     }
@@ -137,8 +142,8 @@ impl Walk {
         settles.then_some(value)
     }
 
-    /// Keeps what a search of a position within a window has found; `depth` in parts of a ply, `chosen` in generation
-    /// order.
+    /// Keeps what a search of a position within a window has found; `depth` in parts of a ply,
+    /// `chosen` in generation order.
     pub(crate) fn keep(
         &mut self,
         position: &Position,
@@ -181,8 +186,9 @@ fn is_kept(position: &Position) -> bool {
 pub(crate) trait DepthFirst {
     fn walk(&mut self) -> &mut Walk;
 
-    /// The value of the best of `moves` at a depth in plies, near `guess` if there is one; that move then stands in
-    /// front. If it has to stop, the value of what was found better than the move in front, if anything was.
+    /// The value of the best of `moves` at a depth in plies, near `guess` if there is one; that
+    /// move then stands in front. If it has to stop, the value of what was found better than the
+    /// move in front, if anything was.
     fn resolve(
         &mut self,
         root: &Position,
@@ -215,13 +221,17 @@ pub(crate) trait DepthFirst {
                     Score::Mate(_) => None,
                 });
                 self.walk().return_to(root);
-                let (value, bound) = match self.resolve(root, &mut moves[rank..], depth, guess, watch) {
-                    Ok(value) => (value, Bound::Exact),
-                    Err((Stop::Failed(error), _)) => return Err(error),
-                    // What an interrupted depth has proven better than the last one's move stands in front.
-                    Err((Stop::Over, Some(value))) if rank == 0 && wanted == 1 => (value, Bound::Lower),
-                    Err((Stop::Over, _)) => break 'depths,
-                };
+                let (value, bound) =
+                    match self.resolve(root, &mut moves[rank..], depth, guess, watch) {
+                        Ok(value) => (value, Bound::Exact),
+                        Err((Stop::Failed(error), _)) => return Err(error),
+                        // What an interrupted depth has proven better than the last one's move
+                        // stands in front.
+                        Err((Stop::Over, Some(value))) if rank == 0 && wanted == 1 => {
+                            (value, Bound::Lower)
+                        }
+                        Err((Stop::Over, _)) => break 'depths,
+                    };
                 let walk = self.walk();
                 found.push(SearchInfo {
                     depth,
@@ -248,7 +258,8 @@ pub(crate) trait DepthFirst {
             if let Some(SearchInfo { score: Score::Centipawns(value), pv, .. }) = lines.first() {
                 watch.note_depth(pv[0], *value, None);
             }
-            let only_move = root.legal_moves().len() == 1 && limits.clock.is_some() && !watch.must_wait();
+            let only_move =
+                root.legal_moves().len() == 1 && limits.clock.is_some() && !watch.must_wait();
             if interrupted || only_move || is_decided(&lines, wanted, depth, limits) {
                 break;
             }
@@ -308,7 +319,8 @@ mod tests {
             let limits = Limits { depth: Some(2 * moves - 1), ..Limits::default() };
             let game = Game::new(position.clone());
             for mut search in both(&Settings::default()) {
-                let outcome = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
+                let outcome =
+                    search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
                 assert_eq!(outcome.lines[0].score, Score::Mate(moves as i32), "{}", position.fen());
             }
         }
@@ -318,7 +330,8 @@ mod tests {
     fn lines_are_several_different_and_in_order() {
         for mut search in both(&Settings { multipv: 3, ..Settings::default() }) {
             let limits = Limits { depth: Some(3), ..Limits::default() };
-            let outcome = search.search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
+            let outcome =
+                search.search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
             let firsts: Vec<Move> = outcome.lines.iter().map(|line| line.pv[0]).collect();
             assert!(firsts.len() == 3 && firsts[0] != firsts[1]);
             assert!(firsts[1] != firsts[2] && firsts[0] != firsts[2]);

@@ -1,5 +1,5 @@
-//! Endgame tables at the root: whatever the search, it chooses among the moves that keep the result, and the score is that
-//! result.
+//! Endgame tables at the root: whatever the search, it chooses among the moves that keep the
+//! result, and the score is that result.
 
 use std::time::Instant;
 
@@ -34,25 +34,29 @@ impl Search for Endgame {
         report: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Outcome, EvalError> {
         if limits.mate.is_some() && self.settings.tables.is_some() {
-            // A mate in so many moves may lie beside the way that the tables know, and beyond what they decide.
+            // A mate in so many moves may lie beside the way that the tables know, and beyond what
+            // they decide.
             self.search.configure(&Settings { tables: None, ..self.settings.clone() });
             let outcome = self.search.search(game, limits, control, report);
             self.search.configure(&self.settings);
             return outcome;
         }
         let probing = Instant::now();
-        let known = self.settings.tables.as_ref().and_then(|tables| tables.root(game)).and_then(|known| {
-            let moves: Vec<Move> = known.moves.into_iter().filter(|&mv| limits.allows(mv)).collect();
-            (!moves.is_empty()).then_some((moves, known.winner))
-        });
+        let known =
+            self.settings.tables.as_ref().and_then(|tables| tables.root(game)).and_then(|known| {
+                let moves: Vec<Move> =
+                    known.moves.into_iter().filter(|&mv| limits.allows(mv)).collect();
+                (!moves.is_empty()).then_some((moves, known.winner))
+            });
         let Some((search_moves, winner)) = known else {
             return self.search.search(game, &limits.less(probing.elapsed()), control, report);
         };
         // Tables may lie on a slow disk.
         let limits = Limits { search_moves, ..limits.less(probing.elapsed()) };
         let turn = game.position().turn();
-        let mut outcome =
-            self.search.search(game, &limits, control, &mut |info| report(&certain(info, winner, turn)))?;
+        let mut outcome = self
+            .search
+            .search(game, &limits, control, &mut |info| report(&certain(info, winner, turn)))?;
         outcome.lines = outcome.lines.iter().map(|info| certain(info, winner, turn)).collect();
         Ok(outcome)
     }
@@ -71,7 +75,8 @@ impl Search for Endgame {
     }
 }
 
-/// The line with the score that the tables give, unless it leads to a mate or a nearer table itself.
+/// The line with the score that the tables give, unless it leads to a mate or a nearer table
+/// itself.
 fn certain(info: &SearchInfo, winner: Option<Color>, turn: Color) -> SearchInfo {
     let value = from_winner(winner, turn);
     let agrees = match info.score {

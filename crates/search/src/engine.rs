@@ -7,8 +7,8 @@ use eval::Evaluator;
 use nets::{Calibration, HeadKind, Network};
 
 use crate::{
-    AlphaBeta, Control, KBest, Limits, Minimax, Outcome, Puct, SearchInfo, Settings, endgame::Endgame,
-    lone_king::LoneKing,
+    AlphaBeta, Control, KBest, Limits, Minimax, Outcome, Puct, SearchInfo, Settings,
+    endgame::Endgame, lone_king::LoneKing,
 };
 
 /// Which search.
@@ -26,7 +26,8 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::KBest, Self::KBestClassic, Self::AlphaBeta, Self::Puct, Self::Minimax];
+    pub const ALL: [Self; 5] =
+        [Self::KBest, Self::KBestClassic, Self::AlphaBeta, Self::Puct, Self::Minimax];
 
     /// Name in options and messages.
     #[must_use]
@@ -40,7 +41,8 @@ impl Algorithm {
         }
     }
 
-    /// The search that a network is played with unless another is asked for: Cockfish's where no head scores moves.
+    /// The search that a network is played with unless another is asked for: Cockfish's where no
+    /// head scores moves.
     #[must_use]
     pub fn of(network: &Network) -> Self {
         if has_move_scores(network) { Self::KBest } else { Self::Minimax }
@@ -63,8 +65,8 @@ impl Algorithm {
         self.over(evaluator, &network.calibration, has_move_scores(network), settings)
     }
 
-    /// As [`build`](Self::build), without a network at hand: `calibration` is what it would have, `scores_moves` says whether
-    /// the evaluator does.
+    /// As [`build`](Self::build), without a network at hand: `calibration` is what it would have,
+    /// `scores_moves` says whether the evaluator does.
     #[must_use]
     pub fn over(
         self,
@@ -108,7 +110,8 @@ impl FromStr for Algorithm {
 
 /// A search that keeps what it learned from move to move.
 pub trait Search: Send {
-    /// Thinks about the current position of `game`. `report` gets every new line; it is called on this thread.
+    /// Thinks about the current position of `game`. `report` gets every new line; it is called on
+    /// this thread.
     ///
     /// # Errors
     /// The evaluator failed.
@@ -127,7 +130,10 @@ pub trait Search: Send {
     fn clear(&mut self);
 
     /// For a search that chooses by chance: every legal move with its chance, the likeliest first.
-    fn chances(&mut self, _position: &Position) -> Option<Result<Vec<(Move, f32)>, eval::EvalError>> {
+    fn chances(
+        &mut self,
+        _position: &Position,
+    ) -> Option<Result<Vec<(Move, f32)>, eval::EvalError>> {
         None
     }
 }

@@ -1,4 +1,5 @@
-//! What the network says of positions, each evaluated once: the searches beside the K-best one ask here.
+//! What the network says of positions, each evaluated once: the searches beside the K-best one ask
+//! here.
 
 use std::collections::HashSet;
 
@@ -35,7 +36,11 @@ impl std::fmt::Debug for Evaluations {
 
 impl Evaluations {
     /// Remembers in at most so many bytes.
-    pub(crate) fn new(evaluator: Box<dyn Evaluator>, calibration: &Calibration, bytes: usize) -> Self {
+    pub(crate) fn new(
+        evaluator: Box<dyn Evaluator>,
+        calibration: &Calibration,
+        bytes: usize,
+    ) -> Self {
         Self {
             evaluator,
             memory: Memory::of_evaluations(bytes),
@@ -112,7 +117,11 @@ impl Evaluations {
     }
 
     /// The value of a position for its mover.
-    pub(crate) fn value(&mut self, position: &Position, watch: &mut Watch<'_>) -> Result<Value, Stop> {
+    pub(crate) fn value(
+        &mut self,
+        position: &Position,
+        watch: &mut Watch<'_>,
+    ) -> Result<Value, Stop> {
         if let Some(value) = self.memory.value(position.key()) {
             return Ok(value);
         }
@@ -120,8 +129,13 @@ impl Evaluations {
         self.memory.value(position.key()).ok_or(Stop::Over)
     }
 
-    /// The scores of a position's legal moves in generation order: centipawns, or hundredths of the logarithm of chances.
-    pub(crate) fn scores(&mut self, position: &Position, watch: &mut Watch<'_>) -> Result<Vec<i16>, Stop> {
+    /// The scores of a position's legal moves in generation order: centipawns, or hundredths of the
+    /// logarithm of chances.
+    pub(crate) fn scores(
+        &mut self,
+        position: &Position,
+        watch: &mut Watch<'_>,
+    ) -> Result<Vec<i16>, Stop> {
         let moves = position.legal_moves().len();
         if let Some(scores) = self.memory.scores(position.key(), moves) {
             return Ok(scores.to_vec());
@@ -131,7 +145,11 @@ impl Evaluations {
     }
 
     /// Both for several positions at once, each once and as far as they are not known.
-    pub(crate) fn learn(&mut self, positions: &[&Position], watch: &mut Watch<'_>) -> Result<(), Stop> {
+    pub(crate) fn learn(
+        &mut self,
+        positions: &[&Position],
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Stop> {
         let memory = &self.memory;
         let mut seen = HashSet::with_capacity(positions.len());
         let positions: Vec<&Position> =

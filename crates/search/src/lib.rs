@@ -1,4 +1,5 @@
-//! Searches over an [`eval::Evaluator`]: a game and limits in, a stream of [`SearchInfo`] and a best move out.
+//! Searches over an [`eval::Evaluator`]: a game and limits in, a stream of [`SearchInfo`] and a
+//! best move out.
 
 mod alphabeta;
 mod control;

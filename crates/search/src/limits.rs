@@ -45,8 +45,9 @@ impl Limits {
         self.search_moves.is_empty() || self.search_moves.contains(&mv)
     }
 
-    /// Is this a move of a game (a clock, a time or a number of evaluations, thinking in the opponent's time included), rather
-    /// than an analysis (by depth alone, without an end, for a mate, or of some moves only)?
+    /// Is this a move of a game (a clock, a time or a number of evaluations, thinking in the
+    /// opponent's time included), rather than an analysis (by depth alone, without an end, for a
+    /// mate, or of some moves only)?
     #[must_use]
     pub fn is_move_to_play(&self) -> bool {
         let is_limited = self.clock.is_some() || self.movetime.is_some() || self.nodes.is_some();

@@ -1,9 +1,10 @@
-//! A king alone against men that can mate it. To a network all such positions are won alike, and a search that does not
-//! see the mate yet walks in circles until the game is drawn; here it is told which way leads there: the king to an edge
-//! or, with bishop and knight, to a corner of the bishop's colour, and the other king after it.
+//! A king alone against men that can mate it. To a network all such positions are won alike, and a
+//! search that does not see the mate yet walks in circles until the game is drawn; here it is told
+//! which way leads there: the king to an edge or, with bishop and knight, to a corner of the
+//! bishop's colour, and the other king after it.
 //!
-//! Which positions, and the two ways, are those of Stockfish's classical endgames (`KXK` and `KBNK`); the numbers are
-//! ours.
+//! Which positions, and the two ways, are those of Stockfish's classical endgames (`KXK` and
+//! `KBNK`); the numbers are ours.
 
 use eval::{Answered, Batch, EvalError, Evaluator, Stream};
 use nets::Squares;
@@ -50,15 +51,15 @@ impl<E: Evaluator> Evaluator for LoneKing<E> {
     }
 }
 
-/// Centipawns of such a position, besides what men are worth: more than networks say where a pawn is left, too little to
-/// give a queen for the last one.
+/// Centipawns of such a position, besides what men are worth: more than networks say where a pawn
+/// is left, too little to give a queen for the last one.
 const WON: i32 = 300;
 
 /// Centipawns of a pawn, knight, bishop, rook and queen.
 const WORTH: [i32; 5] = [60, 150, 160, 300, 600];
 
-/// Centipawns of a step towards the edge or between the kings, and of one towards the right corner: more than what a
-/// search takes for equal.
+/// Centipawns of a step towards the edge or between the kings, and of one towards the right corner:
+/// more than what a search takes for equal.
 const STEP: i32 = 20;
 const CORNER_STEP: i32 = 40;
 
@@ -129,10 +130,17 @@ fn won(strong: &Men, weak: &Men) -> Option<i32> {
         STEP * (from_centre(rank) + from_centre(file))
     } else {
         // From the diagonal between the wrong corners: 7 in a1 and h8, or in a8 and h1.
-        CORNER_STEP * if strong.mating_corner()? == 0 { (7 - rank - file).abs() } else { (rank - file).abs() }
+        CORNER_STEP
+            * if strong.mating_corner()? == 0 {
+                (7 - rank - file).abs()
+            } else {
+                (rank - file).abs()
+            }
     };
-    let apart = (strong.king / 8).abs_diff(weak.king / 8).max((strong.king % 8).abs_diff(weak.king % 8));
-    let material: i32 = strong.counts.iter().zip(WORTH).map(|(&count, worth)| i32::from(count) * worth).sum();
+    let apart =
+        (strong.king / 8).abs_diff(weak.king / 8).max((strong.king % 8).abs_diff(weak.king % 8));
+    let material: i32 =
+        strong.counts.iter().zip(WORTH).map(|(&count, worth)| i32::from(count) * worth).sum();
     Some(WON + material + way + STEP * (7 - apart as i32))
 }
 
@@ -160,7 +168,11 @@ mod tests {
         ] {
             let mine = value(fen).unwrap();
             assert!(mine > WON, "{fen}");
-            assert_eq!(value(&fen.replace(" w Q ", " b Q ").replace(" w ", " b ")), Some(-mine), "{fen}");
+            assert_eq!(
+                value(&fen.replace(" w Q ", " b Q ").replace(" w ", " b ")),
+                Some(-mine),
+                "{fen}"
+            );
         }
         for fen in [
             "8/8/8/3k4/8/8/8/KN6 w - - 0 1",

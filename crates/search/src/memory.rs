@@ -1,4 +1,5 @@
-//! What a search remembers, in memory of a fixed size: evaluations (never computed twice while they fit) and bounds.
+//! What a search remembers, in memory of a fixed size: evaluations (never computed twice while they
+//! fit) and bounds.
 
 use bytemuck::{Pod, Zeroable};
 use nets::MoveScores;
@@ -8,7 +9,8 @@ use crate::{
     score::{INFINITY, Value, from_evaluation, log_chances},
 };
 
-/// Lower and upper bound on a position's value at one depth, and the move that gave the lower one or came closest to more.
+/// Lower and upper bound on a position's value at one depth, and the move that gave the lower one
+/// or came closest to more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub lower: Value,
@@ -33,7 +35,8 @@ struct BoundsEntry {
     lower: i16,
     upper: i16,
     depth: i16,
-    /// Root number, from 1; bounds of earlier roots only order moves, since repetitions may have changed.
+    /// Root number, from 1; bounds of earlier roots only order moves, since repetitions may have
+    /// changed.
     age: u8,
     best: u8,
 }
@@ -116,7 +119,8 @@ impl Memory {
         }
     }
 
-    /// Forgets everything, in place: whoever does so before a game has all pages from the system before the clock runs.
+    /// Forgets everything, in place: whoever does so before a game has all pages from the system
+    /// before the clock runs.
     pub(crate) fn clear(&mut self) {
         self.bounds.fill(Bucket::zeroed());
         self.values.fill(ValueEntry::zeroed());
@@ -169,8 +173,9 @@ impl Memory {
         self.answer(key, depth, None, |_| true)
     }
 
-    /// Bounds that answer a question: at this depth or, where `deeper` says from which on, at a larger one, the deepest of them.
-    /// They hold for the current root, those of leaves for every one.
+    /// Bounds that answer a question: at this depth or, where `deeper` says from which on, at a
+    /// larger one, the deepest of them. They hold for the current root, those of leaves for every
+    /// one.
     pub(crate) fn answer(
         &self,
         key: u64,
@@ -182,18 +187,23 @@ impl Memory {
             .iter()
             .filter(|entry| entry.key == key && (entry.age == self.age || entry.depth == 0))
             .filter(|entry| entry.is_used())
-            .filter(|entry| entry.depth == depth || deeper.is_some_and(|least| entry.depth >= least))
+            .filter(|entry| {
+                entry.depth == depth || deeper.is_some_and(|least| entry.depth >= least)
+            })
             .map(|entry| (entry.depth, entry.bounds()))
             .filter(|(_, bounds)| answers(bounds))
             .max_by_key(|&(depth, _)| depth)
             .map(|(_, bounds)| bounds)
     }
 
-    /// Did the position reach the separator when it was last searched to a smaller depth? `None` if nobody knows.
+    /// Did the position reach the separator when it was last searched to a smaller depth? `None` if
+    /// nobody knows.
     pub(crate) fn reached_before(&self, key: u64, depth: i16, separator: Value) -> Option<bool> {
         let entries = self.bounds[self.bucket(key)].iter();
         let known = entries
-            .filter(|entry| entry.key == key && entry.is_used() && (1..depth).contains(&entry.depth))
+            .filter(|entry| {
+                entry.key == key && entry.is_used() && (1..depth).contains(&entry.depth)
+            })
             .max_by_key(|entry| entry.depth)?
             .bounds();
         let reaches = known.lower >= separator;
@@ -209,13 +219,15 @@ impl Memory {
             .map_or(NO_MOVE, |entry| entry.best)
     }
 
-    /// Narrows what is known at this depth. Where that contradicts what was found before, by another way to the position or with more
-    /// knowledge, the latest word counts.
+    /// Narrows what is known at this depth. Where that contradicts what was found before, by
+    /// another way to the position or with more knowledge, the latest word counts.
     pub(crate) fn store_bounds(&mut self, key: u64, depth: i16, found: Bounds) {
         let age = self.age;
         let bucket = self.bucket(key);
         let ways = &mut self.bounds[bucket];
-        let same = ways.iter().position(|entry| entry.key == key && entry.depth == depth && entry.is_used());
+        let same = ways
+            .iter()
+            .position(|entry| entry.key == key && entry.depth == depth && entry.is_used());
         let slot = same.unwrap_or_else(|| {
             // The least worth keeping: an empty slot, then another root's, then the shallowest.
             let worst = ways
@@ -262,9 +274,15 @@ impl Memory {
         self.values[slot] = ValueEntry { key, value, is_used: 1 };
     }
 
-    /// Remembers what the network said of a position: its value if that was asked, and the scores of all its legal moves
-    /// or of none.
-    pub(crate) fn store_answer(&mut self, key: u64, value: Option<f32>, moves: &[f32], meaning: MoveScores) {
+    /// Remembers what the network said of a position: its value if that was asked, and the scores
+    /// of all its legal moves or of none.
+    pub(crate) fn store_answer(
+        &mut self,
+        key: u64,
+        value: Option<f32>,
+        moves: &[f32],
+        meaning: MoveScores,
+    ) {
         if let Some(value) = value {
             self.store_value(key, from_evaluation(value));
         }
@@ -382,7 +400,9 @@ mod tests {
         memory.store_bounds(5, 4, at_least(30));
         memory.store_bounds(5, 0, at_least(20));
         let answer = |memory: &Memory, depth, deeper, separator| {
-            memory.answer(5, depth, deeper, |known| known.lower >= separator).map(|known| known.lower)
+            memory
+                .answer(5, depth, deeper, |known| known.lower >= separator)
+                .map(|known| known.lower)
         };
         assert_eq!(answer(&memory, 2, None, 10), Some(10));
         assert_eq!(answer(&memory, 2, None, 20), None);
@@ -395,6 +415,9 @@ mod tests {
         assert_eq!(answer(&memory, 0, None, 10), Some(20), "leaves know no root");
         // The latest word counts.
         memory.store_bounds(5, 0, Bounds { lower: -INFINITY, upper: 15, best: NO_MOVE });
-        assert_eq!(memory.bounds(5, 0), Some(Bounds { lower: -INFINITY, upper: 15, best: NO_MOVE }));
+        assert_eq!(
+            memory.bounds(5, 0),
+            Some(Bounds { lower: -INFINITY, upper: 15, best: NO_MOVE })
+        );
     }
 }

@@ -1,8 +1,10 @@
-//! Cockfish's search (2026): minimax to a fixed depth with alpha-beta, over a value network, and one cache of positions
-//! that lasts from move to move. The leaves below a position are evaluated together, in one batch of siblings.
+//! Cockfish's search (2026): minimax to a fixed depth with alpha-beta, over a value network, and
+//! one cache of positions that lasts from move to move. The leaves below a position are evaluated
+//! together, in one batch of siblings.
 //!
-//! The value at depth d is exactly that of plain minimax at depth d; time and node limits are met by deepening step by
-//! step. Published are leaves that are taken at the network's word; `quiet_leaves` adds the leaf rule of [`crate::quiet`].
+//! The value at depth d is exactly that of plain minimax at depth d; time and node limits are met
+//! by deepening step by step. Published are leaves that are taken at the network's word;
+//! `quiet_leaves` adds the leaf rule of [`crate::quiet`].
 
 use std::cmp::Reverse;
 
@@ -22,14 +24,15 @@ use crate::{
     time::Watch,
 };
 
-/// Minimax over the value head of an evaluator. The walk's evaluations and table are the cache of positions.
+/// Minimax over the value head of an evaluator. The walk's evaluations and table are the cache of
+/// positions.
 #[derive(Debug)]
 pub struct Minimax {
     walk: Walk,
 }
 
-/// So many siblings at least are evaluated together where no size is asked for: the megabytes of a dense layer are read
-/// once for all of them.
+/// So many siblings at least are evaluated together where no size is asked for: the megabytes of a
+/// dense layer are read once for all of them.
 const SIBLINGS: usize = 8;
 
 /// A window for the mover seen by the other side.
@@ -46,7 +49,11 @@ fn shares(settings: &Settings) -> (usize, usize) {
 impl Minimax {
     /// A search over an evaluator with a value head; `calibration` gives win, draw and loss.
     #[must_use]
-    pub fn new(evaluator: Box<dyn Evaluator>, calibration: &Calibration, settings: &Settings) -> Self {
+    pub fn new(
+        evaluator: Box<dyn Evaluator>,
+        calibration: &Calibration,
+        settings: &Settings,
+    ) -> Self {
         let (bytes, entries) = shares(settings);
         let evaluations = Evaluations::of_values(evaluator, bytes);
         Self { walk: Walk::new(evaluations, calibration, settings, entries) }
@@ -102,12 +109,14 @@ impl Minimax {
     fn hope(&self, position: &Position, mv: Move, after: &Position) -> Value {
         match self.walk.evaluations.known_value(after) {
             Some(value) => -value,
-            None => exchange(position, mv) - 1000 * i32::from(!mv.is_capture() && !mv.is_promotion()),
+            None => {
+                exchange(position, mv) - 1000 * i32::from(!mv.is_capture() && !mv.is_promotion())
+            }
         }
     }
 
-    /// The largest value of a position's children in this order, and which one it is if it is above the window's
-    /// lower end. The position itself is the last of the path.
+    /// The largest value of a position's children in this order, and which one it is if it is above
+    /// the window's lower end. The position itself is the last of the path.
     fn best_of(
         &mut self,
         children: &[(usize, Position)],
@@ -146,8 +155,9 @@ impl Minimax {
         watch: &mut Watch<'_>,
     ) -> Result<(), Stop> {
         let quiet = self.walk.settings.quiet_leaves;
-        let needy: Vec<&Position> =
-            siblings.filter(|at| !(quiet && at.is_check()) && self.walk.ruled(at).is_none()).collect();
+        let needy: Vec<&Position> = siblings
+            .filter(|at| !(quiet && at.is_check()) && self.walk.ruled(at).is_none())
+            .collect();
         self.walk.evaluations.learn_values(&needy, watch)
     }
 
@@ -162,12 +172,16 @@ impl Minimax {
         if !self.walk.settings.quiet_leaves {
             return self.walk.evaluations.value(position, watch);
         }
-        let mut best =
-            if position.is_check() { -INFINITY } else { self.walk.evaluations.value(position, watch)? };
+        let mut best = if position.is_check() {
+            -INFINITY
+        } else {
+            self.walk.evaluations.value(position, watch)?
+        };
         if best >= beta {
             return Ok(best);
         }
-        let children: Vec<Position> = forcing_moves(position).iter().map(|&mv| position.after(mv)).collect();
+        let children: Vec<Position> =
+            forcing_moves(position).iter().map(|&mv| position.after(mv)).collect();
         let width = self.width();
         for siblings in children.chunks(width) {
             let open: Vec<&Position> =
@@ -206,7 +220,8 @@ impl DepthFirst for Minimax {
         if depth == 1 {
             let width = self.width();
             for siblings in moves.chunks(width) {
-                let siblings: Vec<Position> = siblings.iter().map(|&mv| position.after(mv)).collect();
+                let siblings: Vec<Position> =
+                    siblings.iter().map(|&mv| position.after(mv)).collect();
                 self.learn(siblings.iter(), watch).map_err(|stop| (stop, None))?;
             }
         }

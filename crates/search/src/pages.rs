@@ -1,5 +1,6 @@
-//! Large tables in pages straight from the system: zeros that cost nothing before somebody looks at them. Where Linux has
-//! large pages they are of those, because a lookup anywhere in a large table otherwise waits for the page tables too.
+//! Large tables in pages straight from the system: zeros that cost nothing before somebody looks at
+//! them. Where Linux has large pages they are of those, because a lookup anywhere in a large table
+//! otherwise waits for the page tables too.
 
 use std::{
     alloc::{Layout, handle_alloc_error},
@@ -17,9 +18,12 @@ pub(crate) struct Pages<T> {
 }
 
 impl<T: Pod> Pages<T> {
-    /// At least one element. The program ends if the system has no room for them, as with any memory.
+    /// At least one element. The program ends if the system has no room for them, as with any
+    /// memory.
     pub(crate) fn zeroed(count: usize) -> Self {
-        let Ok(layout) = Layout::array::<T>(count.max(1)) else { handle_alloc_error(Layout::new::<T>()) };
+        let Ok(layout) = Layout::array::<T>(count.max(1)) else {
+            handle_alloc_error(Layout::new::<T>())
+        };
         let Ok(map) = MmapMut::map_anon(layout.size()) else { handle_alloc_error(layout) };
         // A wish: without it everything is only slower.
         #[cfg(target_os = "linux")]

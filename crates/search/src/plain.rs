@@ -35,8 +35,15 @@ pub(crate) fn small_position(dice: &mut Dice, pieces: usize) -> Position {
             setup.board.set_piece_at(square, role.of(color));
         };
         for _ in 0..1 + dice.roll(pieces) {
-            let roles =
-                [Role::Pawn, Role::Pawn, Role::Pawn, Role::Knight, Role::Bishop, Role::Rook, Role::Queen];
+            let roles = [
+                Role::Pawn,
+                Role::Pawn,
+                Role::Pawn,
+                Role::Knight,
+                Role::Bishop,
+                Role::Rook,
+                Role::Queen,
+            ];
             let color = if dice.roll(2) == 0 { Color::White } else { Color::Black };
             let role = roles[dice.roll(roles.len())];
             place(dice, role, color);
@@ -95,7 +102,10 @@ impl Plain {
         } else {
             let declined = if position.is_check() { -INFINITY } else { self.evaluation(position) };
             let moves = forcing_moves(position);
-            moves.iter().map(|&mv| from_child(self.leaf(&position.after(mv)))).fold(declined, Value::max)
+            moves
+                .iter()
+                .map(|&mv| from_child(self.leaf(&position.after(mv))))
+                .fold(declined, Value::max)
         };
         self.leaves.insert(position.key(), value);
         value
@@ -123,7 +133,9 @@ impl Plain {
         let value = moves
             .iter()
             .zip(costs)
-            .map(|(&mv, cost)| from_child_less(self.value(&position.after(mv), depth - 1, path), cost))
+            .map(|(&mv, cost)| {
+                from_child_less(self.value(&position.after(mv), depth - 1, path), cost)
+            })
             .fold(-INFINITY, Value::max);
         path.pop();
         value
@@ -150,15 +162,19 @@ pub(crate) fn plain_without_quiet(evaluator: &mut Mock, position: &Position, dep
     if depth == 0 {
         let mut batch = Batch::default();
         batch.push(position, true, &[]);
-        return evaluator.evaluate(batch).map_or(0, |answered| from_evaluation(answered.scores.values[0]));
+        return evaluator
+            .evaluate(batch)
+            .map_or(0, |answered| from_evaluation(answered.scores.values[0]));
     }
     let moves = position.legal_moves();
-    let values =
-        moves.iter().map(|&mv| from_child(plain_without_quiet(evaluator, &position.after(mv), depth - 1)));
+    let values = moves
+        .iter()
+        .map(|&mv| from_child(plain_without_quiet(evaluator, &position.after(mv), depth - 1)));
     values.fold(-INFINITY, Value::max)
 }
 
-/// An evaluator to which everything looks alike: with random priors and values some moves would hardly ever be tried.
+/// An evaluator to which everything looks alike: with random priors and values some moves would
+/// hardly ever be tried.
 pub(crate) struct Impartial(pub Mock);
 
 impl Evaluator for Impartial {

@@ -1,10 +1,11 @@
-//! PUCT, the tree search of AlphaZero and Lc0, on the same network: what the K-best-first search is measured against.
+//! PUCT, the tree search of AlphaZero and Lc0, on the same network: what the K-best-first search is
+//! measured against.
 //!
-//! Each playout goes down from the root by value, prior and visits, ends at a position that is new, and averages its
-//! value into all positions above (Rosin 2011; Silver et al. 2017). Constants and the first value of a move that was not
-//! visited are Lc0's. For batches of K, playouts that wait for their evaluation count as visits without a value, as in Lc0, so
-//! that the next one looks elsewhere. Proven mates and draws are taken up exactly,
-//! and so is what endgame tables decide.
+//! Each playout goes down from the root by value, prior and visits, ends at a position that is new,
+//! and averages its value into all positions above (Rosin 2011; Silver et al. 2017). Constants and
+//! the first value of a move that was not visited are Lc0's. For batches of K, playouts that wait
+//! for their evaluation count as visits without a value, as in Lc0, so that the next one looks
+//! elsewhere. Proven mates and draws are taken up exactly, and so is what endgame tables decide.
 
 mod tree;
 
@@ -60,9 +61,14 @@ fn shares(settings: &Settings) -> (usize, usize) {
 }
 
 impl Puct {
-    /// A search over an evaluator; `calibration` says what move scores mean and turns values into chances.
+    /// A search over an evaluator; `calibration` says what move scores mean and turns values into
+    /// chances.
     #[must_use]
-    pub fn new(evaluator: Box<dyn Evaluator>, calibration: &Calibration, settings: &Settings) -> Self {
+    pub fn new(
+        evaluator: Box<dyn Evaluator>,
+        calibration: &Calibration,
+        settings: &Settings,
+    ) -> Self {
         Self {
             evaluations: Evaluations::new(evaluator, calibration, shares(settings).0),
             calibration: calibration.clone(),
@@ -98,14 +104,21 @@ impl Puct {
             MoveScores::Centipawns => CENTIPAWNS_A_NAT * POLICY_TEMPERATURE,
         };
         let most = scores.iter().copied().max().unwrap_or(0);
-        let weights: Vec<f32> =
-            scores.iter().map(|&score| ((f32::from(score) - f32::from(most)) / unit).exp()).collect();
+        let weights: Vec<f32> = scores
+            .iter()
+            .map(|&score| ((f32::from(score) - f32::from(most)) / unit).exp())
+            .collect();
         let sum: f32 = weights.iter().sum();
         weights.iter().map(|weight| weight / sum).collect()
     }
 
     /// Opens a leaf whose evaluation is known or can be had, and backs it up.
-    fn open(&mut self, tree: &mut Tree, waiting: &Waiting, watch: &mut Watch<'_>) -> Result<(), Stop> {
+    fn open(
+        &mut self,
+        tree: &mut Tree,
+        waiting: &Waiting,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Stop> {
         let scores = self.evaluations.scores(&waiting.position, watch)?;
         let value = self.evaluations.value(&waiting.position, watch)?;
         let priors = self.priors(&scores);
@@ -113,7 +126,8 @@ impl Puct {
         Ok(())
     }
 
-    /// Goes down until `width` leaves wait for the network, then evaluates and backs them up. False when the tree is full.
+    /// Goes down until `width` leaves wait for the network, then evaluates and backs them up. False
+    /// when the tree is full.
     fn step(
         &mut self,
         tree: &mut Tree,
@@ -123,7 +137,8 @@ impl Puct {
         watch: &mut Watch<'_>,
     ) -> Result<bool, Stop> {
         let mut waiting: Vec<Waiting> = Vec::new();
-        // Playouts that met a waiting leaf stay in flight until the batch is sent, so that the next one goes elsewhere.
+        // Playouts that met a waiting leaf stay in flight until the batch is sent, so that the next
+        // one goes elsewhere.
         let mut collisions: Vec<Descent> = Vec::new();
         while waiting.len() < width {
             if *idle > MOST_IDLE || tree.is_full() || tree.is_decided() {
@@ -162,7 +177,8 @@ impl Puct {
         if waiting.is_empty() {
             return Ok(!(*idle > MOST_IDLE || tree.is_full() || tree.is_decided()));
         }
-        let most = (watch.evaluations_left() / self.evaluations.each()).min(watch.affordable()).max(1);
+        let most =
+            (watch.evaluations_left() / self.evaluations.each()).min(watch.affordable()).max(1);
         for late in waiting.drain(most.min(waiting.len() as u64) as usize..) {
             tree.give_back(&late.descent);
         }

@@ -1,9 +1,9 @@
 //! The leaf rule: captures and promotions are resolved before the value of a leaf is trusted.
 //!
-//! A leaf's value is the larger of its evaluation (the mover may decline every capture) and the best outcome of its
-//! forcing moves: captures and queen promotions that do not lose material on their square by exchange. In check
-//! there is no evaluation to fall back on and every legal move counts. A search may leave out captures that cannot lift the
-//! evaluation far enough.
+//! A leaf's value is the larger of its evaluation (the mover may decline every capture) and the
+//! best outcome of its forcing moves: captures and queen promotions that do not lose material on
+//! their square by exchange. In check there is no evaluation to fall back on and every legal move
+//! counts. A search may leave out captures that cannot lift the evaluation far enough.
 
 use board::{Checks, Move, Position, Role, Square};
 use shakmaty::{Color, attacks};
@@ -20,7 +20,8 @@ pub(crate) fn worth(role: Role) -> i32 {
     }
 }
 
-/// The moves that a leaf looks at, most valuable capture by the least valuable piece first; all legal moves in check.
+/// The moves that a leaf looks at, most valuable capture by the least valuable piece first; all
+/// legal moves in check.
 pub(crate) fn forcing_moves(position: &Position) -> Vec<Move> {
     let (legal, mut places) = (position.legal_moves(), Vec::new());
     forcing_among(position, position.is_check(), &legal, &mut places);
@@ -35,18 +36,26 @@ pub(crate) fn forcing_moves_and_checks(position: &Position) -> Vec<Move> {
     places.into_iter().map(|place| legal[usize::from(place)]).collect()
 }
 
-/// Replaces `places` by the places of the [`forcing_moves`] among all `legal` moves. `check`: is the mover in check?
-pub(crate) fn forcing_among(position: &Position, check: bool, legal: &[Move], places: &mut Vec<u8>) {
+/// Replaces `places` by the places of the [`forcing_moves`] among all `legal` moves. `check`: is
+/// the mover in check?
+pub(crate) fn forcing_among(
+    position: &Position,
+    check: bool,
+    legal: &[Move],
+    places: &mut Vec<u8>,
+) {
     places.clear();
     let all = (0_u8..).zip(legal);
     if check {
         places.extend(all.map(|(place, _)| place));
     } else {
-        let counts =
-            |mv: Move| matches!(mv.promotion(), None | Some(Role::Queen)) && exchange(position, mv) >= 0;
+        let counts = |mv: Move| {
+            matches!(mv.promotion(), None | Some(Role::Queen)) && exchange(position, mv) >= 0
+        };
         let captures = all.clone().filter(|(_, mv)| mv.is_capture() && counts(**mv));
         places.extend(captures.map(|(place, _)| place));
-        let promotions = all.filter(|(_, mv)| mv.is_promotion() && !mv.is_capture() && counts(**mv));
+        let promotions =
+            all.filter(|(_, mv)| mv.is_promotion() && !mv.is_capture() && counts(**mv));
         places.extend(promotions.map(|(place, _)| place));
     }
     places.sort_by_key(|&place| {
@@ -66,8 +75,9 @@ pub(crate) fn add_checks(position: &Position, legal: &[Move], places: &mut Vec<u
     }
 }
 
-/// Material won or lost, in centipawns, if both sides go on capturing on the target square with their least valuable
-/// piece, each stopping when that is better (static exchange evaluation). Pins are not looked at.
+/// Material won or lost, in centipawns, if both sides go on capturing on the target square with
+/// their least valuable piece, each stopping when that is better (static exchange evaluation). Pins
+/// are not looked at.
 pub(crate) fn exchange(position: &Position, mv: Move) -> i32 {
     let board = position.board();
     let Some(from) = mv.from() else { return 0 };
@@ -108,7 +118,11 @@ pub(crate) fn exchange(position: &Position, mv: Move) -> i32 {
     gains[0]
 }
 
-fn attackers_to(board: &board::Board, square: Square, occupied: board::Bitboard) -> board::Bitboard {
+fn attackers_to(
+    board: &board::Board,
+    square: Square,
+    occupied: board::Bitboard,
+) -> board::Bitboard {
     let diagonal = board.bishops() | board.queens();
     let straight = board.rooks() | board.queens();
     (attacks::knight_attacks(square) & board.knights())
@@ -146,13 +160,15 @@ mod tests {
         let in_check = names(fen, forcing_moves);
         assert_eq!(in_check, ["e1d2", "e1e2", "e1f2"]);
         // A pawn may take and become a queen; whatever was there before is gone.
-        let position = Position::from_fen("1n4k1/P7/8/8/8/8/8/K7 w - - 0 1", CastlingMode::Standard).unwrap();
+        let position =
+            Position::from_fen("1n4k1/P7/8/8/8/8/8/K7 w - - 0 1", CastlingMode::Standard).unwrap();
         let (legal, mut places) = (position.legal_moves(), vec![9]);
         forcing_among(&position, false, &legal, &mut places);
         let found: Vec<String> =
             places.iter().map(|&at| board::to_uci(&position, legal[usize::from(at)])).collect();
         assert_eq!(found, ["a7b8q", "a7a8q"]);
-        // Of the captures the queen's of the defended pawn loses, but gives check, as do a rook on a8 and the queen on b8.
+        // Of the captures the queen's of the defended pawn loses, but gives check, as do a rook on
+        // a8 and the queen on b8.
         let fen = "6k1/P4p2/4n1p1/3P4/8/r5Q1/8/R3K3 w Q - 0 1";
         assert_eq!(names(fen, forcing_moves), ["a7a8q", "a1a3", "g3a3", "d5e6"]);
         let (forcing, all) = (names(fen, forcing_moves), names(fen, forcing_moves_and_checks));
@@ -164,10 +180,14 @@ mod tests {
 
     #[test]
     fn exchanges_known_by_hand() {
-        // A free pawn; a defended pawn taken by a rook; x-rays behind the rook; en passant; promotion.
+        // A free pawn; a defended pawn taken by a rook; x-rays behind the rook; en passant;
+        // promotion.
         assert_eq!(gain("1k1r4/1pp4p/p7/4p3/8/P5P1/1PP4P/2K1R3 w - - 0 1", "e1e5"), 100);
         assert_eq!(gain("1k1r4/1pp4p/p2p4/4p3/8/P5P1/1PP4P/2K1R3 w - - 0 1", "e1e5"), 100 - 500);
-        assert_eq!(gain("1k1r3q/1ppn3p/p4b2/4p3/8/P2N2P1/1PP1R1BP/2K1Q3 w - - 0 1", "d3e5"), 100 - 310);
+        assert_eq!(
+            gain("1k1r3q/1ppn3p/p4b2/4p3/8/P2N2P1/1PP1R1BP/2K1Q3 w - - 0 1", "d3e5"),
+            100 - 310
+        );
         assert_eq!(gain("4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1", "e5d6"), 100);
         assert_eq!(gain("4k3/P7/8/8/8/8/8/4K3 w - - 0 1", "a7a8q"), 850);
         // Castling with an attacked rook.

@@ -4,8 +4,8 @@ use board::{Position, Tablebases};
 
 use crate::score::{MATE, Value, from_winner};
 
-/// The value of a position whose game is over, repetitions apart: mate, stalemate, fifty moves, too few men, or because
-/// the endgame tables decide it.
+/// The value of a position whose game is over, repetitions apart: mate, stalemate, fifty moves, too
+/// few men, or because the endgame tables decide it.
 pub(crate) fn ended(position: &Position, tables: Option<&Tablebases>) -> Option<Value> {
     if position.legal_moves().is_empty() {
         return Some(if position.is_check() { -MATE } else { 0 });
@@ -17,9 +17,14 @@ pub(crate) fn ended(position: &Position, tables: Option<&Tablebases>) -> Option<
     Some(from_winner(winner, position.turn()))
 }
 
-/// Has a position occurred on the way from the root, or twice with the root and the game before it? `way`: keys from the
-/// position's parent up to the root; `game`: those before the root, oldest first.
-pub(crate) fn is_repetition(position: &Position, way: impl Iterator<Item = u64>, game: &[u64]) -> bool {
+/// Has a position occurred on the way from the root, or twice with the root and the game before it?
+/// `way`: keys from the position's parent up to the root; `game`: those before the root, oldest
+/// first.
+pub(crate) fn is_repetition(
+    position: &Position,
+    way: impl Iterator<Item = u64>,
+    game: &[u64],
+) -> bool {
     let key = position.key();
     let mut left = position.halfmove_clock() as usize;
     let mut earlier = 0;
@@ -55,13 +60,17 @@ mod tests {
             position.play(mv);
             keys.push(position.key());
         }
-        // The start again. Of the four positions before it, so many belong to the tree, the root among them.
+        // The start again. Of the four positions before it, so many belong to the tree, the root
+        // among them.
         keys.pop();
         let is_repeated = |tree: usize, earlier: &[u64]| {
             let (game, way) = keys.split_at(4 - tree);
             is_repetition(&position, way.iter().rev().copied(), &[earlier, game].concat())
         };
-        assert!(!is_repeated(3, &[]) && !is_repeated(4, &[]), "once, before the tree or at its root");
+        assert!(
+            !is_repeated(3, &[]) && !is_repeated(4, &[]),
+            "once, before the tree or at its root"
+        );
         let twice = [position.key(), 1, 2, 3];
         assert!(!is_repeated(4, &twice), "the clock has run for four plies only");
         let inside = [1, 2].into_iter().chain([position.key(), 3, 4]);

@@ -1,18 +1,20 @@
-//! Integer scores inside a search: centipawns, wins by endgame tables above them and mates above those, always for the
-//! side to move.
+//! Integer scores inside a search: centipawns, wins by endgame tables above them and mates above
+//! those, always for the side to move.
 
 use board::Color;
 use nets::{Calibration, Wdl};
 
 use crate::info::Score;
 
-/// Internal score: centipawns within ±[`LARGEST_VALUE`], wins by tables near ±[`TABLE_WIN`], mates near ±[`MATE`].
+/// Internal score: centipawns within ±[`LARGEST_VALUE`], wins by tables near ±[`TABLE_WIN`], mates
+/// near ±[`MATE`].
 pub(crate) type Value = i32;
 
 /// More than any score.
 pub(crate) const INFINITY: Value = 32_000;
 
-/// Giving mate on the board would be worth this; being mated now is worth `-MATE`. Each ply away costs one.
+/// Giving mate on the board would be worth this; being mated now is worth `-MATE`. Each ply away
+/// costs one.
 pub(crate) const MATE: Value = 31_000;
 
 /// Scores beyond ±this are mates.
@@ -24,7 +26,8 @@ pub(crate) const TABLE_WIN: Value = 25_000;
 /// Evaluations are clamped to ±this; what lies beyond is certain.
 pub(crate) const LARGEST_VALUE: Value = 20_000;
 
-/// What a child's value is worth to its parent: negated, mates and wins by tables one ply further away.
+/// What a child's value is worth to its parent: negated, mates and wins by tables one ply further
+/// away.
 pub(crate) fn from_child(child: Value) -> Value {
     let value = -child;
     if value > LARGEST_VALUE {
@@ -36,8 +39,8 @@ pub(crate) fn from_child(child: Value) -> Value {
     }
 }
 
-/// The child's separator: the parent's value through this child is `>= separator` exactly when the child's value is
-/// *not* `>=` the result. (Inverse of [`from_child`] on thresholds.)
+/// The child's separator: the parent's value through this child is `>= separator` exactly when the
+/// child's value is *not* `>=` the result. (Inverse of [`from_child`] on thresholds.)
 pub(crate) fn child_separator(separator: Value) -> Value {
     let smallest = if separator > LARGEST_VALUE {
         separator + 1
@@ -49,7 +52,8 @@ pub(crate) fn child_separator(separator: Value) -> Value {
     1 - smallest
 }
 
-/// As [`from_child`], for a move that counts `cost` centipawns less than it is worth; what is certain counts in full.
+/// As [`from_child`], for a move that counts `cost` centipawns less than it is worth; what is
+/// certain counts in full.
 pub(crate) fn from_child_less(child: Value, cost: Value) -> Value {
     let value = from_child(child);
     if value.abs() > LARGEST_VALUE { value } else { (value - cost).max(-LARGEST_VALUE) }
@@ -72,7 +76,8 @@ pub(crate) fn from_winner(winner: Option<Color>, turn: Color) -> Value {
 
 /// Rounds an evaluator's answer into the range of evaluations.
 pub(crate) fn from_evaluation(centipawns: f32) -> Value {
-    // To the nearest, without a call of the mathematical library; `as` saturates and turns NaN into 0.
+    // To the nearest, without a call of the mathematical library; `as` saturates and turns NaN into
+    // 0.
     ((centipawns + 0.5_f32.copysign(centipawns)) as Value).clamp(-LARGEST_VALUE, LARGEST_VALUE)
 }
 
@@ -108,15 +113,17 @@ pub(crate) fn log_chances(logits: &[f32]) -> impl ExactSizeIterator<Item = Value
 /// Added to a small number, leaves the nearest integer in the low bits.
 const NEAREST: f32 = 12_582_912.0;
 
-/// e^x for x up to 0, within four millionths of it: there is one for each legal move of each position, and this one the compiler turns
-/// into vector instructions. Above 0, and for what is no number, it is 1.
+/// e^x for x up to 0, within four millionths of it: there is one for each legal move of each
+/// position, and this one the compiler turns into vector instructions. Above 0, and for what is no
+/// number, it is 1.
 pub(crate) fn exp_of_negative(x: f32) -> f32 {
     let x = if x < 0.0 { x.max(-80.0) } else { 0.0 };
     let power = x * std::f32::consts::LOG2_E;
     let shifted = power + NEAREST;
     let rest = (power - (shifted - NEAREST)) * std::f32::consts::LN_2;
     let series = 1.0 / 120.0 + rest * (1.0 / 720.0);
-    let series = 1.0 + rest * (1.0 + rest * (0.5 + rest * (1.0 / 6.0 + rest * (1.0 / 24.0 + rest * series))));
+    let series = 1.0
+        + rest * (1.0 + rest * (0.5 + rest * (1.0 / 6.0 + rest * (1.0 / 24.0 + rest * series))));
     f32::from_bits(series.to_bits().wrapping_add(shifted.to_bits() << 23))
 }
 
@@ -153,8 +160,10 @@ mod tests {
 
     #[test]
     fn separators_split_where_values_do() {
-        let edges = [500, LARGEST_VALUE, LARGEST_VALUE + 2, TABLE_WIN, MATE_BOUND + 2, MATE - 1, MATE];
-        let edges: Vec<Value> = edges.into_iter().flat_map(|edge| [-edge, edge]).chain([-1, 0, 1]).collect();
+        let edges =
+            [500, LARGEST_VALUE, LARGEST_VALUE + 2, TABLE_WIN, MATE_BOUND + 2, MATE - 1, MATE];
+        let edges: Vec<Value> =
+            edges.into_iter().flat_map(|edge| [-edge, edge]).chain([-1, 0, 1]).collect();
         for child in edges.iter().flat_map(|edge| edge - 3..=edge + 3) {
             for separator in edges.iter().flat_map(|edge| edge - 3..=edge + 3) {
                 assert_eq!(
@@ -183,7 +192,8 @@ mod tests {
 
     #[test]
     fn nearer_wins_by_tables_are_better_and_all_lie_between_evaluations_and_mates() {
-        let plies_away = |plies: usize| (0..plies).fold(TABLE_WIN, |value, _| -from_child(value)).abs();
+        let plies_away =
+            |plies: usize| (0..plies).fold(TABLE_WIN, |value, _| -from_child(value)).abs();
         assert!(plies_away(1) < TABLE_WIN && plies_away(3) < plies_away(1));
         assert!(plies_away(1000) > LARGEST_VALUE && plies_away(0) < MATE_BOUND);
     }
@@ -210,12 +220,14 @@ mod tests {
         let least = -LARGEST_VALUE;
         assert_eq!(log_chances(&[f32::INFINITY, 0.0]).collect::<Vec<_>>(), [0, least]);
         assert_eq!(log_chances(&[0.0, f32::NEG_INFINITY]).collect::<Vec<_>>(), [0, least]);
-        // The largest first, in the middle, last: of enough that several are looked at side by side.
+        // The largest first, in the middle, last: of enough that several are looked at side by
+        // side.
         for largest in [0, 11, 19] {
             let mut logits = [-2.0; 20];
             logits[largest] = 2.0;
             let shift = (4_f64.exp() + 19.0).ln();
-            let exact = [-100.0 * shift, 100.0 * (4.0 - shift)].map(|chance| chance.round() as Value);
+            let exact =
+                [-100.0 * shift, 100.0 * (4.0 - shift)].map(|chance| chance.round() as Value);
             let chances: Vec<Value> = log_chances(&logits).collect();
             assert!(
                 (0..20).all(|place| chances[place] == exact[usize::from(place == largest)]),

@@ -1,15 +1,17 @@
 //! What is searched less deeply, or not at all.
 //!
-//! Moves are ordered by their scores. A late quiet move that gives no check is first searched to a smaller depth,
-//! the smaller the later it comes (logarithmically, as late-move reductions in alpha-beta engines); if it still reaches
-//! the separator it is searched again to its full depth before that is believed. A late quiet move whose chance in the
-//! policy is small is not searched, the smaller the deeper; without a policy, next to the leaves, one whose score lies
-//! far below the separator. The K-best-first search skips more of them the further the position's own value lies below the
-//! separator, and captures that cannot lift it so far (delta pruning).
+//! Moves are ordered by their scores. A late quiet move that gives no check is first searched to a
+//! smaller depth, the smaller the later it comes (logarithmically, as late-move reductions in
+//! alpha-beta engines); if it still reaches the separator it is searched again to its full depth
+//! before that is believed. A late quiet move whose chance in the policy is small is not searched,
+//! the smaller the deeper; without a policy, next to the leaves, one whose score lies far below the
+//! separator. The K-best-first search skips more of them the further the position's own value lies
+//! below the separator, and captures that cannot lift it so far (delta pruning).
 //!
-//! Within two plies of the leaves a position is first asked for its value. Far above the separator, that settles it
-//! (reverse futility); far below, only forcing moves are looked at (razoring). Only in between its moves are scored. How far is in
-//! proportion to the depth, which grows by half a ply at a time: half a ply more looks further at the leaves in doubt only.
+//! Within two plies of the leaves a position is first asked for its value. Far above the separator,
+//! that settles it (reverse futility); far below, only forcing moves are looked at (razoring). Only
+//! in between its moves are scored. How far is in proportion to the depth, which grows by half a
+//! ply at a time: half a ply more looks further at the leaves in doubt only.
 
 use board::{Move, Position, Role};
 use nets::MoveScores;
@@ -38,20 +40,23 @@ pub(crate) enum Verdict {
 pub(crate) struct Selectivity {
     /// Divides ln(depth) x ln(rank) into plies of reduction.
     pub reduction_divisor: Option<f32>,
-    /// At depth 1 a late quiet move is skipped when its score plus this is below the separator, centipawns.
+    /// At depth 1 a late quiet move is skipped when its score plus this is below the separator,
+    /// centipawns.
     pub skip_margin: Option<Value>,
-    /// With a policy, a late quiet move is skipped when its chance is below this, in hundredths of the natural
-    /// logarithm: at depth 1, and how much less for each further ply.
+    /// With a policy, a late quiet move is skipped when its chance is below this, in hundredths of
+    /// the natural logarithm: at depth 1, and how much less for each further ply.
     pub skip_chance: Option<(Value, Value)>,
-    /// By how much more of the same, for each centipawn by which the position's value is below the separator.
+    /// By how much more of the same, for each centipawn by which the position's value is below the
+    /// separator.
     pub skip_below: Option<Value>,
-    /// Where only forcing moves are looked at, a capture counts when the value, what it wins by exchange and this reach the
-    /// separator, centipawns.
+    /// Where only forcing moves are looked at, a capture counts when the value, what it wins by
+    /// exchange and this reach the separator, centipawns.
     pub capture_margin: Option<Value>,
-    /// How far from the separator a value must lie to settle a position, in centipawns a ply of depth.
+    /// How far from the separator a value must lie to settle a position, in centipawns a ply of
+    /// depth.
     pub value_margin: Option<Value>,
-    /// By how much deeper the root is searched each time, in parts of a ply. At half a ply a position asks its moves only where its
-    /// value lies within half the margin of a ply.
+    /// By how much deeper the root is searched each time, in parts of a ply. At half a ply a
+    /// position asks its moves only where its value lies within half the margin of a ply.
     pub deepening: i16,
 }
 
@@ -90,15 +95,23 @@ impl Selectivity {
         deepening: PLY,
     };
 
-    /// Is a position of this depth asked for its value before its moves? All leaves are, unless in check.
+    /// Is a position of this depth asked for its value before its moves? All leaves are, unless in
+    /// check.
     pub(crate) fn asks_value(&self, depth: i16, separator: Value, check: bool) -> bool {
-        let near =
-            self.value_margin.is_some() && depth <= VALUE_PLIES * PLY && separator.abs() <= LARGEST_VALUE;
+        let near = self.value_margin.is_some()
+            && depth <= VALUE_PLIES * PLY
+            && separator.abs() <= LARGEST_VALUE;
         !check && (depth == 0 || near)
     }
 
     /// What a position's value says.
-    pub(crate) fn verdict(&self, depth: i16, separator: Value, check: bool, value: Value) -> Verdict {
+    pub(crate) fn verdict(
+        &self,
+        depth: i16,
+        separator: Value,
+        check: bool,
+        value: Value,
+    ) -> Verdict {
         if !self.asks_value(depth, separator, check) {
             return Verdict::Open;
         }
@@ -112,7 +125,8 @@ impl Selectivity {
         }
     }
 
-    /// Is the move at this place of the order late and quiet, unless it gives check? `check`: is its side in check?
+    /// Is the move at this place of the order late and quiet, unless it gives check? `check`: is
+    /// its side in check?
     pub(crate) fn is_late(
         &self,
         position: &Position,
@@ -125,8 +139,8 @@ impl Selectivity {
         place >= first && !check && !is_forcing(position, mv)
     }
 
-    /// Is a late quiet move with this score not worth a search? `value` is the position's own, if that counts. Where the
-    /// question is a mate, every move is: it may be the only defence.
+    /// Is a late quiet move with this score not worth a search? `value` is the position's own, if
+    /// that counts. Where the question is a mate, every move is: it may be the only defence.
     pub(crate) fn is_hopeless(
         &self,
         score: i16,
@@ -140,19 +154,22 @@ impl Selectivity {
         separator.abs() <= LARGEST_VALUE
             && match scores {
                 MoveScores::Centipawns => {
-                    further <= 0 && self.skip_margin.is_some_and(|margin| score + margin < separator)
+                    further <= 0
+                        && self.skip_margin.is_some_and(|margin| score + margin < separator)
                 }
                 MoveScores::Policy => {
                     let below = value.map_or(0, |value| (separator - value).clamp(0, MOST_BELOW));
                     let more = self.skip_below.unwrap_or(0) * below;
-                    self.skip_chance
-                        .is_some_and(|(least, each)| score < least + each * further / i32::from(PLY) + more)
+                    self.skip_chance.is_some_and(|(least, each)| {
+                        score < least + each * further / i32::from(PLY) + more
+                    })
                 }
             }
     }
 
-    /// What a capture that wins `gain` by exchange may lift a position to that is worth `value` without it, where that is below
-    /// the separator: it need not be searched, unless it decides the game.
+    /// What a capture that wins `gain` by exchange may lift a position to that is worth `value`
+    /// without it, where that is below the separator: it need not be searched, unless it decides
+    /// the game.
     pub(crate) fn too_little(&self, value: Value, gain: Value, separator: Value) -> Option<Value> {
         let reach = value + gain + self.capture_margin?;
         (separator.abs() <= LARGEST_VALUE && reach < separator).then_some(reach)
@@ -178,7 +195,8 @@ mod tests {
     #[test]
     fn far_below_the_separator_more_moves_are_hopeless() {
         let rules = Selectivity::default();
-        let is_hopeless = |score, value| rules.is_hopeless(score, PLY, 100, value, MoveScores::Policy);
+        let is_hopeless =
+            |score, value| rules.is_hopeless(score, PLY, 100, value, MoveScores::Policy);
         assert!(is_hopeless(-310, None) && !is_hopeless(-290, None));
         assert!(!is_hopeless(-290, Some(150)), "above the separator nothing changes");
         assert!(is_hopeless(-290, Some(80)) && !is_hopeless(-270, Some(80)));
@@ -194,7 +212,10 @@ mod tests {
         assert_eq!(verdict(PLY / 2, 50), Verdict::Reaches(0));
         assert_eq!([verdict(PLY / 2, 49), verdict(PLY / 2, -50)], [Verdict::Open; 2]);
         assert_eq!(verdict(PLY / 2, -51), Verdict::Misses(-1));
-        assert_eq!([verdict(PLY, 99), verdict(PLY * 3 / 2, 149), verdict(PLY * 2, 199)], [Verdict::Open; 3]);
+        assert_eq!(
+            [verdict(PLY, 99), verdict(PLY * 3 / 2, 149), verdict(PLY * 2, 199)],
+            [Verdict::Open; 3]
+        );
         assert_eq!(verdict(0, 0), Verdict::Reaches(0));
     }
 

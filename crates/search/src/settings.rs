@@ -7,21 +7,24 @@ use board::Tablebases;
 /// Options that stay from search to search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Positions evaluated together (K); 0: the evaluator's preferred batch, for the K-best-first search that of its stream.
+    /// Positions evaluated together (K); 0: the evaluator's preferred batch, for the K-best-first
+    /// search that of its stream.
     pub batch: usize,
-    /// For the K-best-first search: up to so many positions a batch is filled with whatever is next, needed or not; beyond, with what
-    /// most likely is. 0: the batch of the evaluator's preferred stream.
+    /// For the K-best-first search: up to so many positions a batch is filled with whatever is
+    /// next, needed or not; beyond, with what most likely is. 0: the batch of the evaluator's
+    /// preferred stream.
     pub fill: usize,
     /// Memory for the tree, in MiB (2^20 bytes); never passed.
     pub hash_mib: usize,
     /// For minimax: leaves answer captures before their value is trusted (see [`crate::Minimax`]).
     pub quiet_leaves: bool,
-    /// For systems that choose by chance, in hundredths: 0 for always the likeliest move, 100 for each as often as its
-    /// chance says.
+    /// For systems that choose by chance, in hundredths: 0 for always the likeliest move, 100 for
+    /// each as often as its chance says.
     pub temperature: u32,
-    /// How far the opponent is from perfect, for the K-best-first search of a move that is to be played
-    /// ([`crate::Limits::is_move_to_play`]) on a network with a policy: centipawns by which a reply counts less for each unit of the
-    /// natural logarithm by which its chance is below that of the likeliest reply, 80 at most. 0: every reply is found.
+    /// How far the opponent is from perfect, for the K-best-first search of a move that is to be
+    /// played ([`crate::Limits::is_move_to_play`]) on a network with a policy: centipawns by which
+    /// a reply counts less for each unit of the natural logarithm by which its chance is below that
+    /// of the likeliest reply, 80 at most. 0: every reply is found.
     pub opponent_errors: i32,
     /// Number of lines.
     pub multipv: usize,
@@ -47,8 +50,8 @@ impl Default for Settings {
     }
 }
 
-/// The machine's memory in MiB if a tree of so many has no room in it: the system would end the program. `None` also where the
-/// memory cannot be read (other systems than Linux).
+/// The machine's memory in MiB if a tree of so many has no room in it: the system would end the
+/// program. `None` also where the memory cannot be read (other systems than Linux).
 #[must_use]
 pub fn memory_without_room_for(mib: u64) -> Option<u64> {
     machine_memory_mib().filter(|machine| mib >= *machine)
@@ -71,8 +74,13 @@ mod tests {
 
     #[test]
     fn memory_is_read_from_its_line() {
-        assert_eq!(total_mib("MemTotal:       24037812 kB\nMemFree:         1024 kB\n"), Some(23_474));
-        for other in ["", "MemFree: 1024 kB", "MemTotal: 24037812", "MemTotal: much kB", "MemTotal: -1 kB"] {
+        assert_eq!(
+            total_mib("MemTotal:       24037812 kB\nMemFree:         1024 kB\n"),
+            Some(23_474)
+        );
+        for other in
+            ["", "MemFree: 1024 kB", "MemTotal: 24037812", "MemTotal: much kB", "MemTotal: -1 kB"]
+        {
             assert_eq!(total_mib(other), None, "{other}");
         }
         // Tests allocate more than this.

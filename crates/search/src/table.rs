@@ -1,5 +1,5 @@
-//! The transposition table of depth-first searches: bounds by position. The latest is kept, unless the same search has found
-//! one more than two plies deeper.
+//! The transposition table of depth-first searches: bounds by position. The latest is kept, unless
+//! the same search has found one more than two plies deeper.
 
 use crate::{Bound, memory::NO_MOVE, score::Value, selectivity::PLY};
 
@@ -17,7 +17,8 @@ pub(crate) struct Entry {
     age: u8,
 }
 
-const EMPTY: Entry = Entry { key: 0, value: 0, depth: -1, bound: Bound::Exact, best: NO_MOVE, age: 0 };
+const EMPTY: Entry =
+    Entry { key: 0, value: 0, depth: -1, bound: Bound::Exact, best: NO_MOVE, age: 0 };
 
 /// Entries by the high bits of the key.
 #[derive(Debug)]

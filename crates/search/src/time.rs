@@ -38,8 +38,8 @@ fn shares(clock: Clock, overhead: Duration) -> (Duration, Duration) {
     let usable = clock.remaining.saturating_sub(overhead);
     let spare = clock.remaining.saturating_sub(overhead * (moves + 1));
     // Where the overhead would eat the whole clock, some of what is there is used all the same.
-    let share =
-        (spare / moves).max(usable / (2 * moves)) + clock.increment.saturating_sub(overhead).mul_f64(0.75);
+    let share = (spare / moves).max(usable / (2 * moves))
+        + clock.increment.saturating_sub(overhead).mul_f64(0.75);
     let most = if moves == 1 { usable.mul_f64(0.9) } else { usable.mul_f64(0.4) };
     let soft = share.min(most);
     (soft, (share * 4).min(most))
@@ -51,17 +51,19 @@ const BY_STABILITY: [f64; 5] = [1.5, 1.2, 1.0, 0.85, 0.75];
 /// What it is multiplied by where none and where all of the evaluations went into the best move.
 const BY_SHARE: [f64; 2] = [1.4, 0.8];
 
-/// Centipawns that the root has to lose from one whole depth to the next to be worth a third more time.
+/// Centipawns that the root has to lose from one whole depth to the next to be worth a third more
+/// time.
 const TROUBLE: Value = 30;
 
-/// The share of the usual time in which another depth is begun. The next one takes longer than this one did, the more the deeper
-/// it goes at once.
+/// The share of the usual time in which another depth is begun. The next one takes longer than this
+/// one did, the more the deeper it goes at once.
 pub(crate) const TO_BEGIN_A_PLY: f64 = 0.6;
 
 /// As [`TO_BEGIN_A_PLY`], half a ply deeper.
 pub(crate) const TO_BEGIN_HALF_A_PLY: f64 = 0.75;
 
-/// What the depths of a search have shown so far, as far as it says how much more time is well spent.
+/// What the depths of a search have shown so far, as far as it says how much more time is well
+/// spent.
 #[derive(Clone, Copy, Debug, Default)]
 struct Course {
     last: Option<(Move, Value)>,
@@ -130,8 +132,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// A depth has come to its end: its best move and value, and the part of all evaluations that went into this move, if
-    /// that was counted.
+    /// A depth has come to its end: its best move and value, and the part of all evaluations that
+    /// went into this move, if that was counted.
     pub(crate) fn note_depth(&mut self, best: Move, value: Value, share: Option<f64>) {
         self.course.note(best, value, share);
     }
@@ -169,7 +171,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// True when no further depth should be begun: this share of the usual time, as it is to be multiplied, is over.
+    /// True when no further depth should be begun: this share of the usual time, as it is to be
+    /// multiplied, is over.
     pub(crate) fn is_late(&mut self, share: f64) -> bool {
         let soft = self.budget.soft.map(|soft| soft.mul_f64(share * self.course.factor()));
         self.is_over() || self.past(soft)
@@ -290,7 +293,10 @@ mod tests {
                     };
                     let (soft, hard) = shares(clock, overhead);
                     assert!(soft <= hard || hard.is_zero(), "{clock:?}: {soft:?} {hard:?}");
-                    assert!(hard + overhead <= clock.remaining || hard.is_zero(), "{clock:?}: {hard:?}");
+                    assert!(
+                        hard + overhead <= clock.remaining || hard.is_zero(),
+                        "{clock:?}: {hard:?}"
+                    );
                     assert!(
                         soft > Duration::ZERO || clock.remaining <= overhead,
                         "{clock:?}: no time at all"

@@ -1,5 +1,6 @@
-//! The inside of a running K-best search, for those who watch: what its pool holds, how full its batches are, and between
-//! which bounds the value lies. A view is made when somebody asks for one ([`crate::Control::ask_for_view`]).
+//! The inside of a running K-best search, for those who watch: what its pool holds, how full its
+//! batches are, and between which bounds the value lies. A view is made when somebody asks for one
+//! ([`crate::Control::ask_for_view`]).
 
 use std::time::Duration;
 
@@ -16,7 +17,8 @@ pub struct View {
     pub depth: u32,
     /// Rank of the line that is being searched, from 1.
     pub line: usize,
-    /// Between these the value of the line lies at this depth, for the side to move: centipawns, mates beyond ±30,000.
+    /// Between these the value of the line lies at this depth, for the side to move: centipawns,
+    /// mates beyond ±30,000.
     pub lower: i32,
     pub upper: i32,
     /// The question of this pass: is the value at least this?

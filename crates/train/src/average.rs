@@ -1,4 +1,5 @@
-//! An exponential average of a network's weights over the steps of a run: it ranks better than the last weights.
+//! An exponential average of a network's weights over the steps of a run: it ranks better than the
+//! last weights.
 
 use nets::Network;
 
@@ -27,7 +28,8 @@ impl Average {
         1.0 - self.decay.min((1.0 + age) / (10.0 + age))
     }
 
-    /// Takes in the weights after one more step; a tensor that the average does not know is left out.
+    /// Takes in the weights after one more step; a tensor that the average does not know is left
+    /// out.
     pub fn update(&mut self, network: &Network) {
         let share = self.next_share();
         for (name, average) in &mut self.network.tensors {
@@ -55,7 +57,10 @@ mod tests {
         }
         for (name, tensor) in &target.tensors {
             let other = &average.network.tensors[name];
-            assert!(tensor.data.iter().zip(&other.data).all(|(a, b)| (a - b).abs() < 1e-4), "{name}");
+            assert!(
+                tensor.data.iter().zip(&other.data).all(|(a, b)| (a - b).abs() < 1e-4),
+                "{name}"
+            );
         }
     }
 }

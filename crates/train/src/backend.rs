@@ -11,20 +11,23 @@ use crate::Average;
 /// One batch for one head or several; what no trained head needs stays empty.
 #[derive(Clone, Debug, Default)]
 pub struct Examples {
-    /// Seen from the mover's side, whatever the network's encoding; labels and outputs are the mover's too.
+    /// Seen from the mover's side, whatever the network's encoding; labels and outputs are the
+    /// mover's too.
     pub squares: Vec<Squares>,
     /// For an encoding that tells who moves: the mover. Empty: White everywhere.
     pub turns: Vec<Color>,
     /// For a value head: values for the side to move, ordered as `data::Record::value`.
     pub values: Vec<i32>,
-    /// For a move head: moves of each position, position after position, equally many of each unless `ends` says
-    /// otherwise.
+    /// For a move head: moves of each position, position after position, equally many of each
+    /// unless `ends` says otherwise.
     pub moves: Vec<PolicyIndex>,
     /// For the ordinal loss of a move head: the value for the mover after each of `moves`.
     pub move_values: Vec<i32>,
-    /// For a selector head, which is trained by itself: the square it should choose, of each position.
+    /// For a selector head, which is trained by itself: the square it should choose, of each
+    /// position.
     pub targets: Vec<u8>,
-    /// For cross entropy: where the moves of each position end. They are its legal moves, the played one first.
+    /// For cross entropy: where the moves of each position end. They are its legal moves, the
+    /// played one first.
     pub ends: Vec<usize>,
     /// For cross entropy: how much each position counts.
     pub weights: Vec<f32>,
@@ -80,14 +83,16 @@ impl Examples {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
-    /// The order of all pairs of labels in the batch, and of the moves of one position among themselves.
+    /// The order of all pairs of labels in the batch, and of the moves of one position among
+    /// themselves.
     Ordinal,
     /// Squared distance of `tanh(output)` and `tanh(label / scale)`; for a value head.
     Tanh {
         /// Centipawns.
         scale: f32,
     },
-    /// For a move head: the played move among the legal ones. For a selector head: the square among all 64.
+    /// For a move head: the played move among the legal ones. For a selector head: the square among
+    /// all 64.
     CrossEntropy,
 }
 
@@ -161,14 +166,15 @@ pub struct OptimizerSettings {
     pub epsilon: f32,
     /// Decoupled; weights only, neither biases nor batch norm.
     pub weight_decay: f32,
-    /// Half the sum of squared weights, times this, is added to the loss: unlike `weight_decay` it goes through the rule.
+    /// Half the sum of squared weights, times this, is added to the loss: unlike `weight_decay` it
+    /// goes through the rule.
     pub l2: f32,
     /// Bound on the norm of the whole gradient; 0: none.
     pub clip: f32,
     /// How much of the old running mean and variance a step keeps.
     pub norm_momentum: f32,
-    /// Part of the outputs of dense layers (but a head's last) that a step leaves out; the others are raised to make up
-    /// for it (Srivastava et al., 2014, inverted).
+    /// Part of the outputs of dense layers (but a head's last) that a step leaves out; the others
+    /// are raised to make up for it (Srivastava et al., 2014, inverted).
     pub dropout: f32,
     /// Which ones are left out; a run takes its own seed.
     #[serde(skip)]
@@ -224,9 +230,10 @@ pub(crate) fn check_together(objectives: &[Objective]) -> Result<(), String> {
         objective.check()?;
     }
     match objectives.iter().find(|objective| objective.head.is_selector()) {
-        Some(selector) if objectives.len() > 1 => {
-            Err(format!("the {} head learns by itself, from the moves of its piece", selector.head.name()))
-        }
+        Some(selector) if objectives.len() > 1 => Err(format!(
+            "the {} head learns by itself, from the moves of its piece",
+            selector.head.name()
+        )),
         _ => Ok(()),
     }
 }
@@ -242,7 +249,8 @@ pub struct Step {
     pub logits: Vec<Vec<f32>>,
 }
 
-/// The optimizer's moments by tensor name (`first.{name}`, `second.{name}`) and the number of steps taken.
+/// The optimizer's moments by tensor name (`first.{name}`, `second.{name}`) and the number of steps
+/// taken.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OptimizerState {
     pub steps: u64,
@@ -286,7 +294,8 @@ pub trait Backend {
     /// The device failed.
     fn network(&self) -> Result<Network, TrainError>;
 
-    /// Takes the weights of now into `average`. A device may keep the outcome to itself until it is fetched.
+    /// Takes the weights of now into `average`. A device may keep the outcome to itself until it is
+    /// fetched.
     ///
     /// # Errors
     /// The device failed.
@@ -295,7 +304,8 @@ pub trait Backend {
         Ok(())
     }
 
-    /// Completes `average`, the one that [`Backend::mix_into`] was given, with what the device kept of it.
+    /// Completes `average`, the one that [`Backend::mix_into`] was given, with what the device kept
+    /// of it.
     ///
     /// # Errors
     /// The device failed.
@@ -335,7 +345,10 @@ mod tests {
         };
         let (first, rest) = (ragged.part(0..1), ragged.part(1..3));
         assert_eq!((first.moves, first.ends, first.weights), (vec![10, 11], vec![2], vec![0.5]));
-        assert_eq!((rest.moves, rest.ends, rest.weights), (vec![20, 30, 31, 32], vec![1, 4], vec![1.0, 2.0]));
+        assert_eq!(
+            (rest.moves, rest.ends, rest.weights),
+            (vec![20, 30, 31, 32], vec![1, 4], vec![1.0, 2.0])
+        );
         let even = Examples {
             squares,
             values: vec![1, 2, 3],
@@ -344,7 +357,10 @@ mod tests {
             ..Examples::default()
         };
         let middle = even.part(1..2);
-        assert_eq!((middle.values, middle.moves, middle.move_values), (vec![2], vec![20, 21], vec![3, 4]));
+        assert_eq!(
+            (middle.values, middle.moves, middle.move_values),
+            (vec![2], vec![20, 21], vec![3, 4])
+        );
         assert!(middle.turns.is_empty() && middle.ends.is_empty());
     }
 }

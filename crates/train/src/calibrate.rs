@@ -1,11 +1,13 @@
-//! From an ordinal network's logits to centipawns, chances and priority bins: fitted on held-out positions.
+//! From an ordinal network's logits to centipawns, chances and priority bins: fitted on held-out
+//! positions.
 
 use data::GameResult;
 use nets::{Calibration, HeadKind, MonotoneMap, MoveScores, WdlModel};
 
 use crate::{HeldOut, Scorer, TrainError, legal_moves, validate::cross_entropy};
 
-/// Labels beyond this, mates among them, count as this: the mean of a few huge labels would say nothing.
+/// Labels beyond this, mates among them, count as this: the mean of a few huge labels would say
+/// nothing.
 pub const LABEL_LIMIT: f32 = 3_000.0;
 
 /// Bound on a static score: well above every label, well below what a search takes for a mate.
@@ -17,9 +19,10 @@ const SEGMENTS: usize = 32;
 /// Priority bins of the search.
 pub const BINS: usize = 16;
 
-/// Fits centipawns to logits: means of label and logit over [`SEGMENTS`] groups of neighbouring logits (smaller
-/// toward both ends), made increasing by pooling adjacent violators, then shifted so that the mean logit of the
-/// positions labelled 0 maps to 0. `None` where the logits do not rank the labels at all.
+/// Fits centipawns to logits: means of label and logit over [`SEGMENTS`] groups of neighbouring
+/// logits (smaller toward both ends), made increasing by pooling adjacent violators, then shifted
+/// so that the mean logit of the positions labelled 0 maps to 0. `None` where the logits do not
+/// rank the labels at all.
 #[must_use]
 pub fn fit_map(logits: &[f32], labels: &[i32]) -> Option<MonotoneMap> {
     let mut pairs: Vec<(f32, f32)> = logits
@@ -62,7 +65,9 @@ pub fn fit_map(logits: &[f32], labels: &[i32]) -> Option<MonotoneMap> {
 /// Moves the map up or down so that the mean logit of the positions labelled 0 becomes 0 exactly.
 fn shift_zero(map: &mut MonotoneMap, logits: &[f32], labels: &[i32]) {
     let (mut sum, mut count) = (0.0_f64, 0_u32);
-    for (logit, _) in logits.iter().zip(labels).filter(|(logit, label)| **label == 0 && logit.is_finite()) {
+    for (logit, _) in
+        logits.iter().zip(labels).filter(|(logit, label)| **label == 0 && logit.is_finite())
+    {
         sum += f64::from(*logit);
         count += 1;
     }
@@ -107,7 +112,8 @@ fn segments(count: usize) -> Vec<std::ops::Range<usize>> {
     ranges
 }
 
-/// Fits win and loss chances to game results by maximum likelihood; `None` with fewer than 100 known results.
+/// Fits win and loss chances to game results by maximum likelihood; `None` with fewer than 100
+/// known results.
 #[must_use]
 pub fn fit_wdl(centipawns: &[f32], results: &[GameResult]) -> Option<WdlModel> {
     const WIDTH: f32 = 10.0;
@@ -150,8 +156,10 @@ pub fn fit_wdl(centipawns: &[f32], results: &[GameResult]) -> Option<WdlModel> {
         let mut best = (f64::NEG_INFINITY, centre);
         for row in -8..=8 {
             for column in -8..=8 {
-                let point =
-                    [centre[0] + reach * f64::from(row) / 8.0, centre[1] + reach * f64::from(column) / 8.0];
+                let point = [
+                    centre[0] + reach * f64::from(row) / 8.0,
+                    centre[1] + reach * f64::from(column) / 8.0,
+                ];
                 let value = likelihood(point[0].exp(), point[1].exp());
                 if value > best.0 {
                     best = (value, point);
@@ -164,8 +172,8 @@ pub fn fit_wdl(centipawns: &[f32], results: &[GameResult]) -> Option<WdlModel> {
     Some(WdlModel { offset: centre[0].exp() as f32, scale: centre[1].exp() as f32 })
 }
 
-/// Boundaries of the priority bins: percentiles of |score − mean of the position's scores|, one fewer than
-/// [`BINS`]. Empty where no position has two moves.
+/// Boundaries of the priority bins: percentiles of |score − mean of the position's scores|, one
+/// fewer than [`BINS`]. Empty where no position has two moves.
 #[must_use]
 pub fn bin_boundaries(scores: &[Vec<f32>]) -> Vec<f32> {
     let mut distances: Vec<f32> = Vec::new();
@@ -186,12 +194,16 @@ const BIN_POSITIONS: usize = 2_000;
 /// Positions whose legal moves are all scored for the temperature of a policy.
 const TEMPERATURE_POSITIONS: usize = 10_000;
 
-/// The factor on a policy's logits that makes the played moves likeliest, from (logits of the legal moves, place of the
-/// played one): one over the temperature of its softmax. By golden-section search, as the likelihood has one peak.
+/// The factor on a policy's logits that makes the played moves likeliest, from (logits of the legal
+/// moves, place of the played one): one over the temperature of its softmax. By golden-section
+/// search, as the likelihood has one peak.
 #[must_use]
 pub fn fit_policy_scale(positions: &[(Vec<f32>, usize)]) -> f32 {
     let loss = |log_scale: f64| -> f64 {
-        positions.iter().map(|(logits, played)| cross_entropy(logits, *played, log_scale.exp())).sum()
+        positions
+            .iter()
+            .map(|(logits, played)| cross_entropy(logits, *played, log_scale.exp()))
+            .sum()
     };
     let part = 0.5 * (5.0_f64.sqrt() - 1.0);
     let (mut low, mut high) = (-2.0, 2.0);
@@ -228,8 +240,8 @@ fn policy_map(scorer: &mut dyn Scorer, held_out: &[HeldOut]) -> Result<MonotoneM
 /// Bound on a policy's score: chances below one in 10^40 are all the same.
 const POLICY_LIMIT: f32 = 100.0;
 
-/// Fits what belongs to one head into `calibration`: the value head's map and chances, or the move head's map and
-/// bins. What the move head's scores are, `calibration` says already.
+/// Fits what belongs to one head into `calibration`: the value head's map and chances, or the move
+/// head's map and bins. What the move head's scores are, `calibration` says already.
 ///
 /// # Errors
 /// The device failed, there are no held-out positions, or the outputs do not rank them.
@@ -249,7 +261,8 @@ pub fn calibrate_head(
             let sample = source.sample((BIN_POSITIONS / held_out.len()).max(1));
             let moves = legal_moves(&sample);
             let logits = scorer.move_logits(&sample.examples.squares, &moves)?;
-            let mapped = |logits: Vec<f32>| logits.into_iter().map(|logit| map.apply(logit)).collect();
+            let mapped =
+                |logits: Vec<f32>| logits.into_iter().map(|logit| map.apply(logit)).collect();
             scores.extend(logits.into_iter().map(mapped));
         }
         calibration.bins = bin_boundaries(&scores);
@@ -309,13 +322,21 @@ mod tests {
         }
         let map = fit_map(&logits, &labels).unwrap();
         assert!(map.is_valid() && map.inputs.len() > 15, "{} knots", map.inputs.len());
-        let zeros: Vec<f32> =
-            logits.iter().zip(&labels).filter(|(_, label)| **label == 0).map(|(logit, _)| *logit).collect();
+        let zeros: Vec<f32> = logits
+            .iter()
+            .zip(&labels)
+            .filter(|(_, label)| **label == 0)
+            .map(|(logit, _)| *logit)
+            .collect();
         let zero = zeros.iter().sum::<f32>() / zeros.len() as f32;
         assert!(map.apply(zero).abs() < 0.01);
         for logit in [-6.0_f32, -3.0, 0.0, 2.0, 5.0] {
             let truth = 100.0 * (logit - 1.0) + 3.0 * (logit - 1.0).powi(3);
-            assert!((map.apply(logit) - truth).abs() < 60.0, "{} instead of {truth}", map.apply(logit));
+            assert!(
+                (map.apply(logit) - truth).abs() < 60.0,
+                "{} instead of {truth}",
+                map.apply(logit)
+            );
         }
         assert!(map.apply(100.0) <= SCORE_LIMIT && map.apply(-100.0) >= -SCORE_LIMIT);
     }
@@ -376,7 +397,8 @@ mod tests {
 
     #[test]
     fn bins_are_percentiles() {
-        let scores: Vec<Vec<f32>> = vec![(-800..=800).map(|score| score as f32).collect(), vec![5.0]];
+        let scores: Vec<Vec<f32>> =
+            vec![(-800..=800).map(|score| score as f32).collect(), vec![5.0]];
         let bins = bin_boundaries(&scores);
         assert_eq!(bins.len(), BINS - 1);
         for (index, bin) in bins.iter().enumerate() {

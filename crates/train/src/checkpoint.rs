@@ -26,8 +26,8 @@ pub struct State {
     pub average: Option<(f32, u64)>,
     /// Training time so far.
     pub seconds: f64,
-    /// Sums of loss and tau (not a number for a policy) over the steps since the last line of the journal, and their
-    /// number.
+    /// Sums of loss and tau (not a number for a policy) over the steps since the last line of the
+    /// journal, and their number.
     #[serde(deserialize_with = "sums")]
     pub pending: (f64, f64, u64),
     /// As `pending`, the sums of each head's loss, where there are several.
@@ -81,7 +81,8 @@ fn io(path: &Path) -> impl FnOnce(std::io::Error) -> TrainError {
 }
 
 impl Checkpoint {
-    /// Writes `checkpoints/step-…` under a temporary name, renames it, and removes all but the newest `keep`.
+    /// Writes `checkpoints/step-…` under a temporary name, renames it, and removes all but the
+    /// newest `keep`.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -103,7 +104,8 @@ impl Checkpoint {
         let text = serde_json::to_string_pretty(&self.state)
             .map_err(|error| TrainError::Config(error.to_string()))?;
         std::fs::write(&path, text).map_err(io(&path))?;
-        // On the disk before it takes its name: a machine that crashes leaves this checkpoint whole, or the one before.
+        // On the disk before it takes its name: a machine that crashes leaves this checkpoint
+        // whole, or the one before.
         for entry in std::fs::read_dir(&temporary).map_err(io(&temporary))? {
             let path = entry.map_err(io(&temporary))?.path();
             std::fs::File::open(&path).and_then(|file| file.sync_all()).map_err(io(&path))?;
@@ -163,19 +165,23 @@ impl Checkpoint {
     pub fn load(folder: &Path) -> Result<Self, TrainError> {
         let path = folder.join("state.json");
         let text = std::fs::read_to_string(&path).map_err(io(&path))?;
-        let state: State = serde_json::from_str(&text)
-            .map_err(|error| TrainError::Config(format!("`{}` is damaged: {error}", path.display())))?;
+        let state: State = serde_json::from_str(&text).map_err(|error| {
+            TrainError::Config(format!("`{}` is damaged: {error}", path.display()))
+        })?;
         let network = Network::load(&folder.join("network.safetensors"))?;
         let average = match state.average {
-            Some((decay, steps)) => {
-                Some(Average { decay, steps, network: Network::load(&folder.join("average.safetensors"))? })
-            }
+            Some((decay, steps)) => Some(Average {
+                decay,
+                steps,
+                network: Network::load(&folder.join("average.safetensors"))?,
+            }),
             None => None,
         };
         let path = folder.join("optimizer.safetensors");
         let bytes = std::fs::read(&path).map_err(io(&path))?;
-        let tensors = tensors_from_bytes(&bytes)
-            .map_err(|reason| TrainError::Config(format!("`{}` is damaged: {reason}", path.display())))?;
+        let tensors = tensors_from_bytes(&bytes).map_err(|reason| {
+            TrainError::Config(format!("`{}` is damaged: {reason}", path.display()))
+        })?;
         let optimizer = OptimizerState { steps: state.optimizer_steps, tensors };
         Ok(Self { state, network, optimizer, average })
     }
@@ -191,7 +197,10 @@ fn tensors_to_bytes(tensors: &BTreeMap<String, Tensor>) -> Result<Vec<u8>, Train
         .collect();
     let mut views = Vec::with_capacity(bytes.len());
     for (name, tensor, bytes) in &bytes {
-        views.push((name.as_str(), TensorView::new(Dtype::F32, tensor.shape.clone(), bytes).map_err(bad)?));
+        views.push((
+            name.as_str(),
+            TensorView::new(Dtype::F32, tensor.shape.clone(), bytes).map_err(bad)?,
+        ));
     }
     safetensors::serialize(views, None).map_err(bad)
 }
@@ -204,7 +213,9 @@ fn tensors_from_bytes(bytes: &[u8]) -> Result<BTreeMap<String, Tensor>, String> 
             return Err(format!("tensor `{name}` is {:?}", view.dtype()));
         }
         let values = view.data().chunks_exact(4);
-        let data = values.map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])).collect();
+        let data = values
+            .map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+            .collect();
         tensors.insert(name, Tensor { shape: view.shape().to_vec(), data });
     }
     Ok(tensors)

@@ -1,4 +1,5 @@
-//! The settings of a training run: a TOML file, changed by `key=value` overrides, checked and saved with the run.
+//! The settings of a training run: a TOML file, changed by `key=value` overrides, checked and saved
+//! with the run.
 
 mod check;
 mod sections;
@@ -10,8 +11,8 @@ use std::{
 
 use nets::HeadKind;
 pub use sections::{
-    BackendKind, CheckpointSection, DataSection, GridSection, LossSection, ModelSection, RunSection,
-    TrainingSection, ValidationSection,
+    BackendKind, CheckpointSection, DataSection, GridSection, LossSection, ModelSection,
+    RunSection, TrainingSection, ValidationSection,
 };
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +48,8 @@ impl Config {
     /// Reads a configuration file and applies overrides such as `training.batch=512`.
     ///
     /// # Errors
-    /// The file cannot be read, is no TOML, has an unknown or missing key, or a setting is impossible.
+    /// The file cannot be read, is no TOML, has an unknown or missing key, or a setting is
+    /// impossible.
     pub fn load(path: &Path, overrides: &[String]) -> Result<Self, TrainError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| TrainError::Io { path: path.to_owned(), source })?;
@@ -122,7 +124,9 @@ impl Config {
         let steps = match (self.training.steps, self.training.samples, self.training.epochs) {
             (Some(steps), _, _) => steps,
             (_, Some(samples), _) => samples / batch,
-            (_, _, epochs) => (epochs.unwrap_or(1.0) * positions as f64 / batch as f64).round() as u64,
+            (_, _, epochs) => {
+                (epochs.unwrap_or(1.0) * positions as f64 / batch as f64).round() as u64
+            }
         };
         steps.max(1)
     }
@@ -136,17 +140,24 @@ impl Config {
         }
     }
 
-    /// The settings of the training that a resumed run may change although they decide what becomes of it: how fast it
-    /// learns, and how long. Names and values as in the file.
+    /// The settings of the training that a resumed run may change although they decide what becomes
+    /// of it: how fast it learns, and how long. Names and values as in the file.
     ///
     /// # Errors
     /// As [`Config::to_toml`].
     pub fn pace(&self) -> Result<BTreeMap<String, String>, TrainError> {
         // Through text: there numbers are as short as they were written.
-        let table: toml::Table =
-            toml::from_str(&self.to_toml()?).map_err(|error| TrainError::Config(error.to_string()))?;
-        let keys =
-            ["learning_rate", "schedule", "steps", "samples", "epochs", "max_minutes", "mixed_precision"];
+        let table: toml::Table = toml::from_str(&self.to_toml()?)
+            .map_err(|error| TrainError::Config(error.to_string()))?;
+        let keys = [
+            "learning_rate",
+            "schedule",
+            "steps",
+            "samples",
+            "epochs",
+            "max_minutes",
+            "mixed_precision",
+        ];
         let value = |key: &&str| table.get("training")?.get(*key).map(ToString::to_string);
         let set = keys.iter().filter_map(|key| Some((format!("training.{key}"), value(key)?)));
         Ok(set.collect())
@@ -180,7 +191,8 @@ impl Config {
 
 /// Sets one dotted key; the value is read as TOML, or as text where it is no TOML.
 fn apply(table: &mut toml::Table, change: &str) -> Result<(), String> {
-    let hint = || format!("`{change}` is no setting; write key=value, for example training.batch=512");
+    let hint =
+        || format!("`{change}` is no setting; write key=value, for example training.batch=512");
     let (key, value) = change.split_once('=').ok_or_else(hint)?;
     let value = toml::from_str::<toml::Table>(&format!("value = {value}"))
         .ok()
@@ -237,8 +249,11 @@ mod tests {
         assert_eq!(config.steps(0), 100);
         assert_eq!(config.folder(), PathBuf::from("runs/test"));
         assert_eq!(Config::parse(&config.to_toml().unwrap(), &[]).unwrap(), config);
-        let changes =
-            ["training.steps=7", "data.directory=/some/where", "training.schedule={kind='constant'}"];
+        let changes = [
+            "training.steps=7",
+            "data.directory=/some/where",
+            "training.schedule={kind='constant'}",
+        ];
         let changed = Config::parse(TEXT, &changes.map(str::to_owned)).unwrap();
         assert_eq!(changed.steps(0), 7);
         assert_eq!(changed.data.directory, PathBuf::from("/some/where"));
@@ -275,8 +290,7 @@ mod tests {
         ];
         let cockfish = Config::parse(TEXT, &cockfish.map(str::to_owned)).unwrap();
         assert_eq!(Config::parse(&cockfish.to_toml().unwrap(), &[]).unwrap(), cockfish);
-        let seven =
-            "model.head=['from', 'pawn-to', 'knight-to', 'bishop-to', 'rook-to', 'queen-to', 'king-to']";
+        let seven = "model.head=['from', 'pawn-to', 'knight-to', 'bishop-to', 'rook-to', 'queen-to', 'king-to']";
         let seven = ["model.start=convchess", "model.pools=1", "grid.l2=[0.0, 1e-4]", seven];
         let seven = Config::parse(TEXT, &seven.map(str::to_owned)).unwrap();
         assert_eq!(Config::parse(&seven.to_toml().unwrap(), &[]).unwrap(), seven);

@@ -1,9 +1,12 @@
-//! The folder of shards as a run sees it: sources by name, batches from any step on, held-out positions by source.
+//! The folder of shards as a run sees it: sources by name, batches from any step on, held-out
+//! positions by source.
 
 use std::{collections::HashSet, path::Path};
 
 use board::Color;
-use data::{ExampleInfo, Loader, LoaderOptions, Manifest, NO_LABEL, Record, Split, Target, read_split};
+use data::{
+    ExampleInfo, Loader, LoaderOptions, Manifest, NO_LABEL, Record, Split, Target, read_split,
+};
 use nets::{HeadKind, POLICY_SIZE, Squares};
 
 use crate::{
@@ -14,7 +17,8 @@ use crate::{
 /// Names and hash of a folder of shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dataset {
-    /// Source names (file names up to the first dot, where that tells them apart); their places are [`Record::source`].
+    /// Source names (file names up to the first dot, where that tells them apart); their places are
+    /// [`Record::source`].
     pub sources: Vec<String>,
     /// Changes when any record does.
     pub hash: String,
@@ -40,12 +44,15 @@ pub(crate) fn turn(white_to_move: bool) -> Color {
     if white_to_move { Color::White } else { Color::Black }
 }
 
-/// The label of a record for a head, if it has one; a move that is learned from without its value has [`NO_LABEL`].
+/// The label of a record for a head, if it has one; a move that is learned from without its value
+/// has [`NO_LABEL`].
 fn label(record: &Record, head: HeadKind, loss: Loss) -> Option<i32> {
     let is_played = usize::from(record.played) < POLICY_SIZE;
     let label = match head {
         HeadKind::Value => record.value,
-        HeadKind::Moves if is_played && loss == Loss::CrossEntropy => return Some(record.played_value),
+        HeadKind::Moves if is_played && loss == Loss::CrossEntropy => {
+            return Some(record.played_value);
+        }
         HeadKind::Moves if is_played => record.played_value,
         HeadKind::Moves => NO_LABEL,
         _ => return head.target(&record.squares, record.played).map(i32::from),
@@ -61,7 +68,8 @@ impl Dataset {
     pub fn open(directory: &Path) -> Result<Self, TrainError> {
         let manifest = Manifest::load(directory).map_err(data_error)?;
         let short = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
-        let mut sources: Vec<String> = manifest.sources.iter().map(|source| short(&source.name)).collect();
+        let mut sources: Vec<String> =
+            manifest.sources.iter().map(|source| short(&source.name)).collect();
         let mut sorted = sources.clone();
         sorted.sort();
         if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
@@ -100,7 +108,8 @@ impl Dataset {
     ) -> Result<(impl Iterator<Item = Result<Examples, TrainError>> + use<>, u64), TrainError> {
         let objectives = config.objectives();
         let target = target(&objectives);
-        let selector = objectives.iter().map(|objective| objective.head).find(|head| head.is_selector());
+        let selector =
+            objectives.iter().map(|objective| objective.head).find(|head| head.is_selector());
         let options = LoaderOptions {
             batch: config.training.batch,
             seed: config.training.seed,
@@ -110,7 +119,8 @@ impl Dataset {
             sources: self.numbers(&config.data.sources)?,
             first_batch,
         };
-        let loader = Loader::open(&config.data.directory, Split::Train, options).map_err(data_error)?;
+        let loader =
+            Loader::open(&config.data.directory, Split::Train, options).map_err(data_error)?;
         let examples = loader.examples();
         let mut explorer = match &config.data.teacher {
             Some(teacher) if config.data.explored > 0 => {
@@ -135,7 +145,8 @@ impl Dataset {
             if let Some(head) = selector {
                 let chosen = examples.squares.iter().zip(&examples.moves);
                 // The loader gives this head's moves only.
-                examples.targets = chosen.filter_map(|(squares, &mv)| head.target(squares, mv)).collect();
+                examples.targets =
+                    chosen.filter_map(|(squares, &mv)| head.target(squares, mv)).collect();
                 return Ok(examples);
             }
             match &mut explorer {
@@ -147,8 +158,9 @@ impl Dataset {
         Ok((batches, examples))
     }
 
-    /// The held-out positions that have a label for `head` with this loss, by source (`names`; all for none), sources without any
-    /// left out. `margin`: see [`crate::DataSection::blunder_margin`].
+    /// The held-out positions that have a label for `head` with this loss, by source (`names`; all
+    /// for none), sources without any left out. `margin`: see
+    /// [`crate::DataSection::blunder_margin`].
     ///
     /// # Errors
     /// A shard cannot be read or is damaged.
@@ -160,10 +172,16 @@ impl Dataset {
         margin: i32,
     ) -> Result<Vec<HeldOut>, TrainError> {
         let wanted = self.numbers(names)?;
-        let trained =
-            if head.is_selector() { positions_of(directory, Split::Train, &wanted)? } else { HashSet::new() };
-        let mut sources: Vec<HeldOut> =
-            self.sources.iter().map(|name| HeldOut { source: name.clone(), ..HeldOut::default() }).collect();
+        let trained = if head.is_selector() {
+            positions_of(directory, Split::Train, &wanted)?
+        } else {
+            HashSet::new()
+        };
+        let mut sources: Vec<HeldOut> = self
+            .sources
+            .iter()
+            .map(|name| HeldOut { source: name.clone(), ..HeldOut::default() })
+            .collect();
         for record in read_split(directory, Split::Validation).map_err(data_error)? {
             let record = record.map_err(data_error)?;
             let Some(label) = label(&record, head, loss) else { continue };
@@ -186,7 +204,11 @@ impl Dataset {
 }
 
 /// Every position of one half in the sources with these numbers, in all for none.
-fn positions_of(directory: &Path, split: Split, wanted: &[u8]) -> Result<HashSet<Squares>, TrainError> {
+fn positions_of(
+    directory: &Path,
+    split: Split,
+    wanted: &[u8],
+) -> Result<HashSet<Squares>, TrainError> {
     let mut positions = HashSet::new();
     for record in read_split(directory, split).map_err(data_error)? {
         let record = record.map_err(data_error)?;

@@ -1,5 +1,6 @@
-//! Dropout behind dense layers (Srivastava et al. 2014): which outputs a step leaves out follows from the seed, the step, the
-//! layer's name and the position's place in the batch, so both backends leave out the same, on any number of threads or devices.
+//! Dropout behind dense layers (Srivastava et al. 2014): which outputs a step leaves out follows
+//! from the seed, the step, the layer's name and the position's place in the batch, so both
+//! backends leave out the same, on any number of threads or devices.
 
 /// What dropout does in one step.
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +13,8 @@ pub(crate) struct Dropout {
 }
 
 impl Dropout {
-    /// What the outputs of a layer are multiplied with, channel after channel, for one position of the batch.
+    /// What the outputs of a layer are multiplied with, channel after channel, for one position of
+    /// the batch.
     pub fn factors(self, layer: u64, position: usize) -> impl Iterator<Item = f32> {
         let place = self.step << 32 ^ position as u64;
         let mut state = mix(self.seed ^ mix(place ^ mix(layer)));
@@ -47,10 +49,13 @@ mod tests {
     fn the_part_that_is_asked_for_is_left_out_and_the_mean_kept() {
         let dropout = Dropout { rate: 0.3, seed: 5, step: 9 };
         let of = |layer: &str| -> Vec<f32> {
-            (0..200).flat_map(|position| dropout.factors(layer_number(layer), position).take(100)).collect()
+            (0..200)
+                .flat_map(|position| dropout.factors(layer_number(layer), position).take(100))
+                .collect()
         };
         let factors = of("value.4");
-        let dropped = factors.iter().filter(|&&factor| factor == 0.0).count() as f32 / factors.len() as f32;
+        let dropped =
+            factors.iter().filter(|&&factor| factor == 0.0).count() as f32 / factors.len() as f32;
         let mean = factors.iter().sum::<f32>() / factors.len() as f32;
         assert!((dropped - 0.3).abs() < 0.015 && (mean - 1.0).abs() < 0.02, "{dropped} {mean}");
         assert_ne!(factors, of("value.5"));

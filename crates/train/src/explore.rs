@@ -1,5 +1,5 @@
-//! Moves that nobody played, labelled by a value network: games show a move head good moves only, and a search asks it
-//! about all of them.
+//! Moves that nobody played, labelled by a value network: games show a move head good moves only,
+//! and a search asks it about all of them.
 
 use std::path::Path;
 
@@ -37,7 +37,10 @@ impl Explorer {
         // Labels are not for eight-bit integers.
         let network = Network { int8_ranges: None, ..Network::load(file)? };
         if network.description.head(HeadKind::Value).is_none() {
-            return Err(TrainError::Config(format!("the teacher `{}` has no value head", file.display())));
+            return Err(TrainError::Config(format!(
+                "the teacher `{}` has no value head",
+                file.display()
+            )));
         }
         let options = CpuOptions { threads: threads.max(1), ..CpuOptions::default() };
         let teacher = CpuEvaluator::new(network.into(), options)
@@ -45,14 +48,15 @@ impl Explorer {
         Ok(Self { teacher: Box::new(teacher), extra, seed })
     }
 
-    /// Turns a batch with one move a position into one with `1 + extra`: the played move first, then random others,
-    /// none twice. A position with too few moves repeats its played one, which makes no pair. The choice depends on
-    /// the seed and the batch's number only.
+    /// Turns a batch with one move a position into one with `1 + extra`: the played move first,
+    /// then random others, none twice. A position with too few moves repeats its played one, which
+    /// makes no pair. The choice depends on the seed and the batch's number only.
     ///
     /// # Errors
     /// The teacher failed.
     pub fn explore(&mut self, number: u64, examples: Examples) -> Result<Examples, TrainError> {
-        let mut random = ChaCha8Rng::seed_from_u64(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
+        let mut random =
+            ChaCha8Rng::seed_from_u64(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
         let each = 1 + self.extra;
         let mut wider = Examples {
             squares: examples.squares,
@@ -87,7 +91,8 @@ impl Explorer {
         }
         if !batch.is_empty() {
             let answered = self.teacher.evaluate(batch);
-            let scores = answered.map_err(|error| TrainError::Backend(error.to_string()))?.scores.values;
+            let scores =
+                answered.map_err(|error| TrainError::Backend(error.to_string()))?.scores.values;
             for (index, score) in asked.into_iter().zip(scores) {
                 // The score is the opponent's.
                 wider.move_values[index] = -score.round() as i32;
@@ -144,7 +149,8 @@ mod tests {
             assert!((1..4).all(|place| !moves[..place].contains(&moves[place])), "none twice");
         }
         let mut mates = 0;
-        for (mv, label) in ours.moves.iter().zip(&ours.move_values).filter(|(mv, _)| **mv != played) {
+        for (mv, label) in ours.moves.iter().zip(&ours.move_values).filter(|(mv, _)| **mv != played)
+        {
             let played = nets::move_of_index(&position, *mv).expect("legal");
             let after = position.after(played);
             if outcome(&after).is_some() {
@@ -153,10 +159,14 @@ mod tests {
                 mates += 1;
                 continue;
             }
-            let logits = eval::reference::run(&network, &Squares::of(&after), after.turn()).unwrap();
+            let logits =
+                eval::reference::run(&network, &Squares::of(&after), after.turn()).unwrap();
             let logit = logits[&HeadKind::Value][0];
             let expected = -network.calibration.value.apply(logit);
-            assert!((*label as f32 - expected).abs() < 0.05 * expected.abs() + 15.0, "{label} {expected}");
+            assert!(
+                (*label as f32 - expected).abs() < 0.05 * expected.abs() + 15.0,
+                "{label} {expected}"
+            );
         }
         assert!(mates > 0);
     }

@@ -1,10 +1,11 @@
-//! The network that a run starts from: a known architecture, a description of one's own, or what another run has learned.
+//! The network that a run starts from: a known architecture, a description of one's own, or what
+//! another run has learned.
 
 use std::path::Path;
 
 use nets::{
-    BatchFirstResidual, Cockfish, ConvChess, Description, Encoding, HeadKind, Layer, MoveScores, Network,
-    TensorKind,
+    BatchFirstResidual, Cockfish, ConvChess, Description, Encoding, HeadKind, Layer, MoveScores,
+    Network, TensorKind,
 };
 
 use crate::{
@@ -20,8 +21,9 @@ pub(crate) fn first_network(config: &Config) -> Result<Network, TrainError> {
     let model = &config.model;
     let (start, heads) = (model.start.as_str(), model.heads.as_slice());
     let seed = config.training.seed;
-    let lacks =
-        |network: &Network| heads.iter().copied().find(|&head| network.description.head(head).is_none());
+    let lacks = |network: &Network| {
+        heads.iter().copied().find(|&head| network.description.head(head).is_none())
+    };
     // Of what is random, only what is trained.
     let random = |mut description: Description| {
         if heads.iter().all(|&head| description.head(head).is_some()) {
@@ -102,14 +104,20 @@ pub(crate) fn first_network(config: &Config) -> Result<Network, TrainError> {
             ));
         }
         for spec in network.description.tensors().map_err(TrainError::Config)? {
-            let tensor = network.tensors.get_mut(&spec.name).filter(|_| spec.kind == TensorKind::Weight);
-            tensor.into_iter().flat_map(|tensor| &mut tensor.data).for_each(|value| *value *= scale);
+            let tensor =
+                network.tensors.get_mut(&spec.name).filter(|_| spec.kind == TensorKind::Weight);
+            tensor
+                .into_iter()
+                .flat_map(|tensor| &mut tensor.data)
+                .for_each(|value| *value *= scale);
         }
     }
     if let Some(body) = &model.body {
         take_layers(&mut network, &Network::load(body)?)?;
     }
-    for objective in config.objectives().iter().filter(|objective| objective.head == HeadKind::Moves) {
+    for objective in
+        config.objectives().iter().filter(|objective| objective.head == HeadKind::Moves)
+    {
         network.calibration.move_scores = match objective.loss {
             Loss::CrossEntropy => MoveScores::Policy,
             Loss::Ordinal | Loss::Tanh { .. } => MoveScores::Centipawns,
@@ -121,13 +129,15 @@ pub(crate) fn first_network(config: &Config) -> Result<Network, TrainError> {
 /// The layers from the input to the end of a head, with the prefix of their tensors.
 fn way(description: &Description, head: HeadKind) -> Vec<(String, &Layer)> {
     let own = description.head(head).map_or(&[][..], |head| &head.layers);
-    let own = own.iter().enumerate().map(|(index, layer)| (format!("{}.{index}.", head.name()), layer));
+    let own =
+        own.iter().enumerate().map(|(index, layer)| (format!("{}.{index}.", head.name()), layer));
     let trunk = description.trunk.iter().enumerate();
     trunk.map(|(index, layer)| (format!("trunk.{index}."), layer)).chain(own).collect()
 }
 
-/// Gives a fresh network the layers of another, from the input to where they differ: what one has learned to see, the
-/// other can use. A head takes from its like if there is one; a trunk from what its first head takes from.
+/// Gives a fresh network the layers of another, from the input to where they differ: what one has
+/// learned to see, the other can use. A head takes from its like if there is one; a trunk from what
+/// its first head takes from.
 fn take_layers(network: &mut Network, other: &Network) -> Result<(), TrainError> {
     let description = network.description.clone();
     let [own, from] = [description.encoding, other.description.encoding].map(Encoding::name);
@@ -138,13 +148,15 @@ fn take_layers(network: &mut Network, other: &Network) -> Result<(), TrainError>
         )));
     }
     for head in description.heads.iter().rev() {
-        let mut lenders: Vec<HeadKind> = other.description.heads.iter().map(|head| head.kind).collect();
+        let mut lenders: Vec<HeadKind> =
+            other.description.heads.iter().map(|head| head.kind).collect();
         lenders.sort_by_key(|&kind| kind != head.kind);
         let Some(&lender) = lenders.first() else { break };
         let pairs = way(&description, head.kind).into_iter().zip(way(&other.description, lender));
         for ((own, _), (from, _)) in pairs.take_while(|((_, own), (_, from))| own == from) {
             for (name, tensor) in &mut network.tensors {
-                let known = name.strip_prefix(&own).and_then(|rest| other.tensor(&format!("{from}{rest}")));
+                let known =
+                    name.strip_prefix(&own).and_then(|rest| other.tensor(&format!("{from}{rest}")));
                 if let Some(known) = known.filter(|known| known.shape == tensor.shape) {
                     tensor.data.clone_from(&known.data);
                 }
@@ -165,7 +177,8 @@ mod tests {
             [("batch-first-attacks", "batch-first"), ("convchess-attacks", "convchess-attacks")]
         {
             let config = Config::load(&root.join(format!("configs/{config}.toml")), &[]).unwrap();
-            let shipped = Network::load(&root.join(format!("networks/{shipped}.safetensors"))).unwrap();
+            let shipped =
+                Network::load(&root.join(format!("networks/{shipped}.safetensors"))).unwrap();
             assert_eq!(first_network(&config).unwrap().description, shipped.description);
         }
     }
@@ -176,7 +189,10 @@ mod tests {
         let mut moves = Network::random(Description::batch_first(&[HeadKind::Moves]), 2).unwrap();
         let fresh = moves.clone();
         take_layers(&mut moves, &value).unwrap();
-        assert!(moves.tensors["moves.0.branches.3.weight"] == value.tensors["value.0.branches.3.weight"]);
+        assert!(
+            moves.tensors["moves.0.branches.3.weight"]
+                == value.tensors["value.0.branches.3.weight"]
+        );
         assert!(moves.tensors["moves.8.weight"] == value.tensors["value.8.weight"]);
         // The last layers differ in shape.
         assert!(moves.tensors["moves.9.weight"] == fresh.tensors["moves.9.weight"]);
@@ -190,7 +206,8 @@ mod tests {
         assert!(shared.tensors["moves.0.weight"].data.len() == 9 * 32 * 64);
 
         // What one has learned to see in fifteen planes, another does not see in twenty-one.
-        let description = Description { encoding: Encoding::Attacks21, ..Description::batch_first_shared() };
+        let description =
+            Description { encoding: Encoding::Attacks21, ..Description::batch_first_shared() };
         let mut told = Network::random(description, 3).unwrap();
         let before = told.clone();
         let error = take_layers(&mut told, &both).unwrap_err().to_string();

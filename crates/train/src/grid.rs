@@ -1,4 +1,5 @@
-//! Grid search: every combination of a few settings is a run of its own, several at a time, and the best come first.
+//! Grid search: every combination of a few settings is a run of its own, several at a time, and the
+//! best come first.
 
 use std::sync::{
     Mutex,
@@ -7,7 +8,9 @@ use std::sync::{
 
 use nets::HeadKind;
 
-use crate::{Config, GridSection, Outcome, Progress, RunSection, Silent, TrainError, parts::finished, train};
+use crate::{
+    Config, GridSection, Outcome, Progress, RunSection, Silent, TrainError, parts::finished, train,
+};
 
 /// A combination, and how the network was judged at the end.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,10 +19,11 @@ pub struct Trial {
     pub learning_rate: f32,
     pub l2: f32,
     pub weight_scale: f32,
-    /// Cross entropy, or the loss of the ranking, on the held-out positions of all sources; not a number for a run that
-    /// diverged.
+    /// Cross entropy, or the loss of the ranking, on the held-out positions of all sources; not a
+    /// number for a run that diverged.
     pub loss: f64,
-    /// Share of the held-out positions whose played move or square came first, where the head chooses.
+    /// Share of the held-out positions whose played move or square came first, where the head
+    /// chooses.
     pub accuracy: Option<f64>,
 }
 
@@ -57,12 +61,12 @@ fn combinations(config: &Config) -> Result<Vec<Config>, TrainError> {
     Ok(all)
 }
 
-/// Trains every combination of the grid, as many at a time as it says, and ranks them: the first of each head is the
-/// best. With `resume` finished runs are taken as they are and others go on.
+/// Trains every combination of the grid, as many at a time as it says, and ranks them: the first of
+/// each head is the best. With `resume` finished runs are taken as they are and others go on.
 ///
 /// # Errors
-/// A setting is impossible, a run exists already, data or files cannot be used, or it was interrupted. A run that diverges
-/// is no error: it comes last.
+/// A setting is impossible, a run exists already, data or files cannot be used, or it was
+/// interrupted. A run that diverges is no error: it comes last.
 pub fn search_grid(
     config: &Config,
     resume: bool,
@@ -107,7 +111,8 @@ pub fn search_grid(
         }
         work();
     });
-    let (mut trials, error, _) = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (mut trials, error, _) =
+        results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(error) = error {
         return Err(error);
     }
@@ -119,9 +124,10 @@ pub fn search_grid(
         one.head.cmp(&other.head).then(rank(one).total_cmp(&rank(other)))
     });
     let path = config.folder().join("grid.tsv");
-    let text: String = std::iter::once("head\tlearning_rate\tl2\tweight_scale\tloss\taccuracy\n".to_owned())
-        .chain(trials.iter().map(Trial::row))
-        .collect();
+    let text: String =
+        std::iter::once("head\tlearning_rate\tl2\tweight_scale\tloss\taccuracy\n".to_owned())
+            .chain(trials.iter().map(Trial::row))
+            .collect();
     nets::write_whole(&path, text.as_bytes()).map_err(|source| TrainError::Io { path, source })?;
     Ok(trials)
 }
@@ -162,8 +168,13 @@ impl Trial {
     #[must_use]
     pub fn describe(&self) -> String {
         let Self { learning_rate, l2, weight_scale, .. } = self;
-        let accuracy = self.accuracy.map_or(String::new(), |share| format!(", {:.2} %", 100.0 * share));
-        let loss = if self.loss.is_nan() { "diverged".to_owned() } else { format!("loss {:.4}", self.loss) };
+        let accuracy =
+            self.accuracy.map_or(String::new(), |share| format!(", {:.2} %", 100.0 * share));
+        let loss = if self.loss.is_nan() {
+            "diverged".to_owned()
+        } else {
+            format!("loss {:.4}", self.loss)
+        };
         format!(
             "{}: learning rate {learning_rate}, l2 {l2}, weight scale {weight_scale}: {loss}{accuracy}",
             self.head.name()

@@ -4,8 +4,8 @@ use nets::{Calibration, Description, Head, HeadKind, Network, Provenance};
 
 use crate::TrainError;
 
-/// Puts the value head of one network and the move head of another side by side, with what belongs to each of their
-/// calibrations and origins.
+/// Puts the value head of one network and the move head of another side by side, with what belongs
+/// to each of their calibrations and origins.
 ///
 /// # Errors
 /// As [`join_heads`].
@@ -16,8 +16,8 @@ pub fn join(value: &Network, moves: &Network, name: &str) -> Result<Network, Tra
 /// Puts one head of each network side by side, with what belongs to it of calibration and origin.
 ///
 /// # Errors
-/// A head is missing or there twice, a network shares a trunk between its heads, or the networks see the board in different
-/// ways.
+/// A head is missing or there twice, a network shares a trunk between its heads, or the networks
+/// see the board in different ways.
 pub fn join_heads(parts: &[(&Network, HeadKind)], name: &str) -> Result<Network, TrainError> {
     let mut heads: Vec<Head> = Vec::new();
     let mut tensors = std::collections::BTreeMap::new();
@@ -36,7 +36,9 @@ pub fn join_heads(parts: &[(&Network, HeadKind)], name: &str) -> Result<Network,
         }
         if network.description.encoding != first.description.encoding {
             let (one, other) = (&first.name, &network.name);
-            return bad(format!("the networks `{one}` and `{other}` see the board in different ways"));
+            return bad(format!(
+                "the networks `{one}` and `{other}` see the board in different ways"
+            ));
         }
         if heads.iter().any(|other| other.kind == kind) {
             return bad(format!("there are two {} heads", kind.name()));
@@ -62,7 +64,9 @@ pub fn join_heads(parts: &[(&Network, HeadKind)], name: &str) -> Result<Network,
             // A run's lines begin with the name of the head it trained.
             let of_head = |head: &str| HeadKind::ALL.iter().any(|other| other.name() == head);
             match key.split_once(": ") {
-                Some((head, _)) if head == kind.name() => provenance.insert(key.clone(), line.clone()),
+                Some((head, _)) if head == kind.name() => {
+                    provenance.insert(key.clone(), line.clone())
+                }
                 Some((head, _)) if of_head(head) => None,
                 _ => provenance.insert(format!("{}: {key}", kind.name()), line.clone()),
             };
@@ -93,11 +97,17 @@ mod tests {
         let joined = join(&value, &moves, "both").unwrap();
         let back = Network::from_bytes(&joined.to_bytes().unwrap(), "both").unwrap();
         assert!(back == joined);
-        assert!(back.calibration.value == value.calibration.value && back.calibration.bins == [1.0, 2.0]);
+        assert!(
+            back.calibration.value == value.calibration.value
+                && back.calibration.bins == [1.0, 2.0]
+        );
         assert_eq!(back.provenance.len(), 2);
         assert!(back.tensors.len() == value.tensors.len() + moves.tensors.len());
         assert!(value.tensors.iter().all(|(name, tensor)| back.tensors[name] == *tensor));
         assert!(join(&moves, &value, "swapped").is_err());
-        assert!(join(&joined, &joined, "again").unwrap() == Network { name: "again".to_owned(), ..joined });
+        assert!(
+            join(&joined, &joined, "again").unwrap()
+                == Network { name: "again".to_owned(), ..joined }
+        );
     }
 }

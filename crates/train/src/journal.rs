@@ -77,8 +77,8 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal of a run folder at `step`: lines of later steps, written before an interruption and about
-    /// to be written again, are dropped.
+    /// Opens the journal of a run folder at `step`: lines of later steps, written before an
+    /// interruption and about to be written again, are dropped.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -86,8 +86,10 @@ impl Journal {
         let path = folder.join("metrics.jsonl");
         let io = |source| TrainError::Io { path: path.clone(), source };
         if path.exists() {
-            let kept: Vec<Event> =
-                read(folder)?.into_iter().filter(|event| step > 0 && event.step() <= step).collect();
+            let kept: Vec<Event> = read(folder)?
+                .into_iter()
+                .filter(|event| step > 0 && event.step() <= step)
+                .collect();
             let mut text = String::new();
             for event in kept {
                 text.push_str(&line(&event)?);
@@ -111,7 +113,8 @@ impl Journal {
 }
 
 fn line(event: &Event) -> Result<String, TrainError> {
-    let mut line = serde_json::to_string(event).map_err(|error| TrainError::Config(error.to_string()))?;
+    let mut line =
+        serde_json::to_string(event).map_err(|error| TrainError::Config(error.to_string()))?;
     line.push('\n');
     Ok(line)
 }

@@ -33,14 +33,15 @@ mod validate;
 
 pub use average::Average;
 pub use backend::{
-    Backend, Examples, Loss, Objective, OptimizerKind, OptimizerSettings, OptimizerState, Step, TrainError,
+    Backend, Examples, Loss, Objective, OptimizerKind, OptimizerSettings, OptimizerState, Step,
+    TrainError,
 };
 #[cfg(feature = "burn-backend")]
 pub use burn_backend::{BurnBackend, BurnDevices};
 pub use checkpoint::{Checkpoint, State};
 pub use config::{
-    BackendKind, CheckpointSection, Config, DataSection, GridSection, LossSection, ModelSection, RunSection,
-    TrainingSection, ValidationSection,
+    BackendKind, CheckpointSection, Config, DataSection, GridSection, LossSection, ModelSection,
+    RunSection, TrainingSection, ValidationSection,
 };
 pub use dataset::Dataset;
 pub use explore::Explorer;

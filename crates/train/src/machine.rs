@@ -14,14 +14,17 @@ pub fn machine() -> String {
     format!("{processor}, {cores} cores, {}", std::env::consts::OS)
 }
 
-/// The git revision of the working folder, `-dirty` where tracked files have changed; `unknown` outside of git.
+/// The git revision of the working folder, `-dirty` where tracked files have changed; `unknown`
+/// outside of git.
 #[must_use]
 pub fn revision() -> String {
     let run = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
-    let Some(revision) = run(&["rev-parse", "--short=12", "HEAD"]) else { return "unknown".to_owned() };
+    let Some(revision) = run(&["rev-parse", "--short=12", "HEAD"]) else {
+        return "unknown".to_owned();
+    };
     match run(&["status", "--porcelain", "--untracked-files=no"]) {
         Some(changes) if changes.is_empty() => revision,
         _ => format!("{revision}-dirty"),

@@ -1,7 +1,9 @@
-//! Rank correlations between a network's outputs and the labels: Kendall's tau-a and tau-b (Knight's O(n log n)
-//! algorithm), weighted tau (Vigna 2015, as `scipy.stats.weightedtau`), Spearman's rho with averaged ties.
+//! Rank correlations between a network's outputs and the labels: Kendall's tau-a and tau-b
+//! (Knight's O(n log n) algorithm), weighted tau (Vigna 2015, as `scipy.stats.weightedtau`),
+//! Spearman's rho with averaged ties.
 //!
-//! All return NaN where they are undefined (fewer than two values, or one side constant). Inputs must be finite.
+//! All return NaN where they are undefined (fewer than two values, or one side constant). Inputs
+//! must be finite.
 
 use std::cmp::Ordering;
 
@@ -147,8 +149,9 @@ pub fn spearman(x: &[f64], y: &[f64]) -> f64 {
     if xx == 0.0 || yy == 0.0 { f64::NAN } else { (xy / (xx * yy).sqrt()).clamp(-1.0, 1.0) }
 }
 
-/// Weighted tau with additive hyperbolic weights: exchanges among the highest values count most. The mean of the
-/// rankings by (x, y) and by (y, x), both from the highest down, as scipy does by default.
+/// Weighted tau with additive hyperbolic weights: exchanges among the highest values count most.
+/// The mean of the rankings by (x, y) and by (y, x), both from the highest down, as scipy does by
+/// default.
 #[must_use]
 pub fn weighted_tau(x: &[f64], y: &[f64]) -> f64 {
     if x.len() < 2 || x.len() != y.len() {
@@ -194,15 +197,18 @@ fn weighted_tau_one_way(x: &[f64], y: &[f64]) -> f64 {
     (difference / free_x.sqrt() / free_y.sqrt()).clamp(-1.0, 1.0)
 }
 
-/// Sorts by value; gives the weight of all items and of the exchanges: each exchanged pair counts both weights.
+/// Sorts by value; gives the weight of all items and of the exchanges: each exchanged pair counts
+/// both weights.
 fn weighted_exchanges(items: &mut [(f64, f64)], spare: &mut [(f64, f64)]) -> (f64, f64) {
     let count = items.len();
     if count < 2 {
         return (items.iter().map(|item| item.1).sum(), 0.0);
     }
     let middle = count / 2;
-    let (mut residual, left_exchanged) = weighted_exchanges(&mut items[..middle], &mut spare[..middle]);
-    let (right_weight, right_exchanged) = weighted_exchanges(&mut items[middle..], &mut spare[middle..]);
+    let (mut residual, left_exchanged) =
+        weighted_exchanges(&mut items[..middle], &mut spare[..middle]);
+    let (right_weight, right_exchanged) =
+        weighted_exchanges(&mut items[middle..], &mut spare[middle..]);
     let weight = residual + right_weight;
     let mut exchanged = left_exchanged + right_exchanged;
     let (mut left, mut right) = (0, middle);
@@ -244,11 +250,16 @@ mod tests {
 
     #[test]
     fn equal_to_scipy() {
-        let cases: Vec<Case> = serde_json::from_str(include_str!("../tests/rank_metrics.json")).unwrap();
+        let cases: Vec<Case> =
+            serde_json::from_str(include_str!("../tests/rank_metrics.json")).unwrap();
         assert!(cases.len() >= 5);
         for case in cases {
             let close = |ours: f64, theirs: f64, what: &str| {
-                assert!((ours - theirs).abs() < 1e-9, "{} {what}: {ours} instead of {theirs}", case.name);
+                assert!(
+                    (ours - theirs).abs() < 1e-9,
+                    "{} {what}: {ours} instead of {theirs}",
+                    case.name
+                );
             };
             close(tau_a(&case.x, &case.y), case.tau_a, "tau-a");
             close(tau_b(&case.x, &case.y), case.tau_b, "tau-b");

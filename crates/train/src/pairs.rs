@@ -1,7 +1,8 @@
-//! The pairwise ordinal loss, in plain Rust: what both backends compute, and what validation reports.
+//! The pairwise ordinal loss, in plain Rust: what both backends compute, and what validation
+//! reports.
 
-/// Mean binary cross entropy over all pairs with different labels, with logit `outputs[i] - outputs[j]` against
-/// `labels[i] > labels[j]`; 0 where there is no such pair.
+/// Mean binary cross entropy over all pairs with different labels, with logit `outputs[i] -
+/// outputs[j]` against `labels[i] > labels[j]`; 0 where there is no such pair.
 #[must_use]
 pub fn ordinal_loss(labels: &[i32], outputs: &[f32]) -> f64 {
     let (mut total, mut pairs) = (0.0_f64, 0_u64);
@@ -26,7 +27,8 @@ pub fn ordinal_gradient(labels: &[i32], outputs: &[f32]) -> (f64, Vec<f32>) {
     let mut gradient = vec![0.0_f32; outputs.len()];
     let mut pairs = 0_u64;
     for (index, (label, output)) in labels.iter().zip(outputs).enumerate() {
-        for (other, (other_label, other_output)) in labels[..index].iter().zip(outputs).enumerate() {
+        for (other, (other_label, other_output)) in labels[..index].iter().zip(outputs).enumerate()
+        {
             if label == other_label {
                 continue;
             }
@@ -57,7 +59,9 @@ mod tests {
         // One ordered pair, margin 0: ln 2. Equal labels do not count.
         assert!((ordinal_loss(&[1, 0], &[0.0, 0.0]) - std::f64::consts::LN_2).abs() < 1e-6);
         assert!(
-            (ordinal_loss(&[1, 1, 0], &[5.0, -5.0, -5.0]) - (4.54e-5 + std::f64::consts::LN_2) / 2.0).abs()
+            (ordinal_loss(&[1, 1, 0], &[5.0, -5.0, -5.0])
+                - (4.54e-5 + std::f64::consts::LN_2) / 2.0)
+                .abs()
                 < 1e-6
         );
         assert!(ordinal_loss(&[3, 3], &[1.0, 2.0]) == 0.0);
@@ -74,7 +78,11 @@ mod tests {
             up[index] += 1e-2;
             down[index] -= 1e-2;
             let slope = (ordinal_loss(&labels, &up) - ordinal_loss(&labels, &down)) / 2e-2;
-            assert!((slope - f64::from(gradient[index])).abs() < 1e-4, "{slope} {}", gradient[index]);
+            assert!(
+                (slope - f64::from(gradient[index])).abs() < 1e-4,
+                "{slope} {}",
+                gradient[index]
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Heads that learn by themselves: one run after the other, and one network of all of them at the end.
+//! Heads that learn by themselves: one run after the other, and one network of all of them at the
+//! end.
 
 use std::sync::atomic::AtomicBool;
 
@@ -11,8 +12,9 @@ use crate::{
     run::{check_folder, train, write_config},
 };
 
-/// Trains what a configuration asks for: one run, or one for each selector head in a folder of its own, whose networks are
-/// then joined in the folder above. With `resume` finished runs are taken as they are.
+/// Trains what a configuration asks for: one run, or one for each selector head in a folder of its
+/// own, whose networks are then joined in the folder above. With `resume` finished runs are taken
+/// as they are.
 ///
 /// # Errors
 /// As [`train`].

@@ -6,7 +6,8 @@ use nets::{PolicyIndex, Squares, policy_index};
 
 use crate::Examples;
 
-/// The legal moves of a position by output index, for the side to move; empty where the position cannot be rebuilt.
+/// The legal moves of a position by output index, for the side to move; empty where the position
+/// cannot be rebuilt.
 #[must_use]
 pub(crate) fn legal_indices(squares: &Squares) -> Vec<PolicyIndex> {
     // Squares are seen from the mover's side, so the mover may as well be White.
@@ -16,9 +17,10 @@ pub(crate) fn legal_indices(squares: &Squares) -> Vec<PolicyIndex> {
     })
 }
 
-/// Turns a batch with the played move of each position, the value before it and the value after it (for the mover) into
-/// one with all legal moves, the played one first. A position counts unless its move gave away more than `margin`: such
-/// a move was random or a mistake, and nobody wants it predicted. A position whose played move is not legal has no moves.
+/// Turns a batch with the played move of each position, the value before it and the value after it
+/// (for the mover) into one with all legal moves, the played one first. A position counts unless
+/// its move gave away more than `margin`: such a move was random or a mistake, and nobody wants it
+/// predicted. A position whose played move is not legal has no moves.
 pub(crate) fn spread(examples: Examples, margin: i32) -> Examples {
     let count = examples.squares.len();
     let mut moves = Vec::with_capacity(40 * count);
@@ -29,7 +31,8 @@ pub(crate) fn spread(examples: Examples, margin: i32) -> Examples {
             Some(place) => legal.swap(0, place),
             None => legal.clear(),
         }
-        let kept = !legal.is_empty() && keeps(examples.values[index], examples.move_values[index], margin);
+        let kept =
+            !legal.is_empty() && keeps(examples.values[index], examples.move_values[index], margin);
         moves.append(&mut legal);
         ends.push(moves.len());
         weights.push(f32::from(u8::from(kept)));
@@ -37,7 +40,8 @@ pub(crate) fn spread(examples: Examples, margin: i32) -> Examples {
     Examples { moves, ends, weights, move_values: Vec::new(), ..examples }
 }
 
-/// Does a move keep the mover's value up to `margin`, as far as one knows? Both values are for the mover.
+/// Does a move keep the mover's value up to `margin`, as far as one knows? Both values are for the
+/// mover.
 pub(crate) fn keeps(before: i32, after: i32, margin: i32) -> bool {
     before == NO_LABEL || after == NO_LABEL || after.saturating_add(margin) >= before
 }
@@ -65,7 +69,8 @@ mod tests {
         let spread = spread(examples, 100);
         assert_eq!(spread.ends, [legal.len(), 2 * legal.len(), 3 * legal.len(), 3 * legal.len()]);
         assert_eq!(spread.weights, [1.0, 0.0, 0.0, 0.0]);
-        for (moves, played) in spread.moves.chunks(legal.len()).zip([legal[7], legal[3], legal[0]]) {
+        for (moves, played) in spread.moves.chunks(legal.len()).zip([legal[7], legal[3], legal[0]])
+        {
             assert_eq!(moves[0], played);
             let (mut moves, mut legal) = (moves.to_vec(), legal.clone());
             moves.sort_unstable();

@@ -1,4 +1,5 @@
-//! What a run tells whoever watches: one trait, so that terminal bars, plain lines and JSON lines are one call each.
+//! What a run tells whoever watches: one trait, so that terminal bars, plain lines and JSON lines
+//! are one call each.
 
 use crate::Measures;
 

@@ -1,12 +1,14 @@
-//! May a network be computed in eight-bit integers? They are two to four times as fast as `f32` where vectors multiply, and
-//! cost some networks next to nothing, others too much: measured once, on held-out positions, and kept in the network's file.
+//! May a network be computed in eight-bit integers? They are two to four times as fast as `f32`
+//! where vectors multiply, and cost some networks next to nothing, others too much: measured once,
+//! on held-out positions, and kept in the network's file.
 
 use eval::cpu;
 use nets::{HeadKind, MoveScores, Network};
 
 use crate::{EvaluatorScorer, HeldOut, Measures, TrainError, validate};
 
-/// By how much tau-b against labels may fall on the way to the format that a machine computes in unasked.
+/// By how much tau-b against labels may fall on the way to the format that a machine computes in
+/// unasked.
 pub const LARGEST_FALL: f64 = 0.002;
 
 /// By how much the cross entropy of a policy may rise.
@@ -35,7 +37,9 @@ impl Cost {
 impl std::fmt::Display for Cost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Ranking(head, fall) => write!(f, "tau-b of the {} head falls by {fall:.5}", head.name()),
+            Self::Ranking(head, fall) => {
+                write!(f, "tau-b of the {} head falls by {fall:.5}", head.name())
+            }
             Self::Policy(head, rise) => {
                 write!(f, "cross entropy of the {} head rises by {rise:.5}", head.name())
             }
@@ -43,13 +47,13 @@ impl std::fmt::Display for Cost {
     }
 }
 
-/// Observes the ranges of the network's layers and measures what eight-bit integers cost each head on its held-out
-/// positions, by the least exact code path that runs here. Where every cost is small, the network gets its ranges, and a line
-/// of provenance; otherwise it has none afterwards.
+/// Observes the ranges of the network's layers and measures what eight-bit integers cost each head
+/// on its held-out positions, by the least exact code path that runs here. Where every cost is
+/// small, the network gets its ranges, and a line of provenance; otherwise it has none afterwards.
 ///
 /// # Errors
-/// The network cannot be run in eight-bit integers: another number format, layers whose outputs may be negative, selectors,
-/// a processor without such a path.
+/// The network cannot be run in eight-bit integers: another number format, layers whose outputs may
+/// be negative, selectors, a processor without such a path.
 pub fn quantise(
     network: &mut Network,
     held_out: &[(HeadKind, Vec<HeldOut>)],
@@ -64,11 +68,14 @@ pub fn quantise(
         return Err(TrainError::Config(reason));
     }
     if let Some((head, _)) = held_out.iter().find(|(head, _)| head.is_selector()) {
-        let reason =
-            format!("the {} head chooses squares, and what int8 costs it is not measured", head.name());
+        let reason = format!(
+            "the {} head chooses squares, and what int8 costs it is not measured",
+            head.name()
+        );
         return Err(TrainError::Config(reason));
     }
-    let ranges = cpu::observe_ranges(network).map_err(|error| TrainError::Backend(error.to_string()))?;
+    let ranges =
+        cpu::observe_ranges(network).map_err(|error| TrainError::Backend(error.to_string()))?;
     let ranged = Network { int8_ranges: Some(ranges), ..network.clone() };
     let scores = network.calibration.move_scores;
     let mut costs = Vec::with_capacity(held_out.len());
@@ -90,7 +97,9 @@ pub fn quantise(
     }
     if costs.iter().all(|cost| cost.is_small()) {
         let words: Vec<String> = costs.iter().map(ToString::to_string).collect();
-        network.provenance.insert("int8".to_owned(), format!("{} ({positions} positions)", words.join("; ")));
+        network
+            .provenance
+            .insert("int8".to_owned(), format!("{} ({positions} positions)", words.join("; ")));
         network.int8_ranges = ranged.int8_ranges;
     }
     Ok(costs)
@@ -99,7 +108,8 @@ pub fn quantise(
 /// The mean over the sources by their positions; no number without positions.
 fn mean(all: &[Measures], sources: &[HeldOut], figure: impl Fn(&Measures) -> f64) -> f64 {
     let count: usize = sources.iter().map(HeldOut::len).sum();
-    let sum: f64 = all.iter().zip(sources).map(|(one, source)| figure(one) * source.len() as f64).sum();
+    let sum: f64 =
+        all.iter().zip(sources).map(|(one, source)| figure(one) * source.len() as f64).sum();
     sum / count as f64
 }
 
@@ -141,26 +151,34 @@ mod tests {
         }
         let mut network = Network::random(Description::batch_first(&[HeadKind::Value]), 5).unwrap();
         // Labels of the integers themselves: exact numbers rank them worse.
-        let held_out = labelled(&network, &mut EvaluatorScorer::int8(&network, HeadKind::Value, 1).unwrap());
+        let held_out =
+            labelled(&network, &mut EvaluatorScorer::int8(&network, HeadKind::Value, 1).unwrap());
         let costs = quantise(&mut network, &held_out, 1).unwrap();
-        assert!(matches!(costs[..], [Cost::Ranking(HeadKind::Value, fall)] if fall < 0.0), "{costs:?}");
+        assert!(
+            matches!(costs[..], [Cost::Ranking(HeadKind::Value, fall)] if fall < 0.0),
+            "{costs:?}"
+        );
         assert!(
             network.int8_ranges.is_some() && network.provenance["int8"].contains("200 positions"),
             "{:?}",
             network.provenance
         );
 
-        // One channel a thousand times as large, which the next layer ignores, leaves nothing of the others; then what was known
-        // before is gone, too.
+        // One channel a thousand times as large, which the next layer ignores, leaves nothing of
+        // the others; then what was known before is gone, too.
         let weights = network.tensors.get_mut("value.0.branches.0.weight").unwrap();
         let channel = weights.data.len() / weights.shape[0];
         weights.data[..channel].iter_mut().for_each(|weight| *weight *= 1000.0);
         let next = network.tensors.get_mut("value.1.weight").unwrap();
         let inputs = next.shape[1];
         next.data.iter_mut().step_by(inputs).for_each(|weight| *weight = 0.0);
-        let held_out = labelled(&network, &mut EvaluatorScorer::f32(&network, HeadKind::Value, 1).unwrap());
+        let held_out =
+            labelled(&network, &mut EvaluatorScorer::f32(&network, HeadKind::Value, 1).unwrap());
         let costs = quantise(&mut network, &held_out, 1).unwrap();
-        assert!(costs.iter().any(|cost| !cost.is_small()) && network.int8_ranges.is_none(), "{costs:?}");
+        assert!(
+            costs.iter().any(|cost| !cost.is_small()) && network.int8_ranges.is_none(),
+            "{costs:?}"
+        );
         assert!(!network.provenance.contains_key("int8"));
 
         // A head that nobody measured is not allowed what others are.

@@ -1,5 +1,5 @@
-//! `report.html`: one self-contained page with the curves and tables of a run, drawn from its journal. The curves
-//! are also written as SVG files beside it.
+//! `report.html`: one self-contained page with the curves and tables of a run, drawn from its
+//! journal. The curves are also written as SVG files beside it.
 
 use std::{
     collections::BTreeMap,
@@ -58,7 +58,12 @@ pub fn write(folder: &Path) -> Result<(), TrainError> {
     let config = std::fs::read_to_string(folder.join("config.toml")).unwrap_or_default();
     save(
         &folder.join("report.html"),
-        &page(folder, &events, &charts.into_iter().map(|chart| chart.1).collect::<Vec<_>>(), &config),
+        &page(
+            folder,
+            &events,
+            &charts.into_iter().map(|chart| chart.1).collect::<Vec<_>>(),
+            &config,
+        ),
     )
 }
 
@@ -69,7 +74,8 @@ fn top_1(measures: &Measures) -> f64 {
     measures.agreement.as_ref().map_or(f64::NAN, |agreement| 100.0 * agreement.top_1)
 }
 
-/// Draws the losses and accuracies of several runs, each with its name, into two charts in `folder`.
+/// Draws the losses and accuracies of several runs, each with its name, into two charts in
+/// `folder`.
 ///
 /// # Errors
 /// As [`write`].
@@ -116,7 +122,8 @@ fn curves(
             Event::Start { .. } | Event::End { .. } => {}
         }
     }
-    let mut curves = vec![Curve { name: "training".to_owned(), points: train, color: TRAINING, dots: false }];
+    let mut curves =
+        vec![Curve { name: "training".to_owned(), points: train, color: TRAINING, dots: false }];
     for (index, (name, points)) in sources.into_iter().enumerate() {
         let color = SOURCES[index % SOURCES.len()];
         curves.push(Curve { name, points, color, dots: true });
@@ -176,7 +183,9 @@ fn draw(svg: &mut String, title: &str, curves: &[Curve]) -> Result<(), Box<dyn s
             .label(curve.name.clone())
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], color.stroke_width(2)));
         if curve.dots {
-            chart.draw_series(curve.points.iter().map(|&point| Circle::new(point, 3, color.filled())))?;
+            chart.draw_series(
+                curve.points.iter().map(|&point| Circle::new(point, 3, color.filled())),
+            )?;
         }
     }
     if curves.len() > 1 {
@@ -197,7 +206,8 @@ fn escape(text: &str) -> String {
 }
 
 fn page(folder: &Path, events: &[Event], charts: &[String], config: &str) -> String {
-    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name =
+        folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let name = escape(&name);
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{name}</title>\n<style>\
@@ -228,15 +238,17 @@ fn page(folder: &Path, events: &[Event], charts: &[String], config: &str) -> Str
 fn facts(page: &mut String, events: &[Event]) {
     for event in events {
         let _ = match event {
-            Event::Start { step, steps, positions, backend, machine, revision, data, seed } => writeln!(
-                page,
-                "<p>From step {step} of {steps}: {positions} training positions, {}; {}; revision {}; data {}; \
+            Event::Start { step, steps, positions, backend, machine, revision, data, seed } => {
+                writeln!(
+                    page,
+                    "<p>From step {step} of {steps}: {positions} training positions, {}; {}; revision {}; data {}; \
                  seed {seed}.</p>",
-                escape(backend),
-                escape(machine),
-                escape(revision),
-                escape(data.get(..12).unwrap_or(data)),
-            ),
+                    escape(backend),
+                    escape(machine),
+                    escape(revision),
+                    escape(data.get(..12).unwrap_or(data)),
+                )
+            }
             Event::End { step, reason, seconds } => writeln!(
                 page,
                 "<p>Ended at step {step}: {}, after {:.1} minutes in all.</p>",
@@ -276,6 +288,7 @@ fn table(page: &mut String, sources: &[Measures]) {
     }
     page.push_str("</table>\n");
     for measures in sources.iter().filter(|measures| measures.agreement.is_some()) {
-        let _ = writeln!(page, "<p>{}: {}</p>", escape(&measures.source), escape(&summary(measures)));
+        let _ =
+            writeln!(page, "<p>{}: {}</p>", escape(&measures.source), escape(&summary(measures)));
     }
 }

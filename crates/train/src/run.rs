@@ -9,9 +9,9 @@ use eval::Devices;
 use nets::{HeadKind, Network, Provenance};
 
 use crate::{
-    Average, Backend, BackendKind, BackendScorer, Checkpoint, Config, Ending, EvaluatorScorer, Event,
-    HeldOut, Journal, Measures, Objective, OptimizerSettings, Plan, Progress, Scorer, SelectorScorer, State,
-    TrainError, Trainer, TrainingSection, calibrate,
+    Average, Backend, BackendKind, BackendScorer, Checkpoint, Config, Ending, EvaluatorScorer,
+    Event, HeldOut, Journal, Measures, Objective, OptimizerSettings, Plan, Progress, Scorer,
+    SelectorScorer, State, TrainError, Trainer, TrainingSection, calibrate,
     first_network::first_network,
     machine,
     native::NativeBackend,
@@ -33,8 +33,8 @@ pub struct Outcome {
     pub folder: PathBuf,
     /// The exported network; none for an interrupted run.
     pub network: Option<PathBuf>,
-    /// The last validation, on as many held-out positions as `validation.final_positions` says; empty for an interrupted
-    /// run.
+    /// The last validation, on as many held-out positions as `validation.final_positions` says;
+    /// empty for an interrupted run.
     pub measures: Vec<Measures>,
 }
 
@@ -50,9 +50,12 @@ pub fn make_backend(
     threads: usize,
 ) -> Result<Box<dyn Backend>, TrainError> {
     match training.backend {
-        BackendKind::Cpu => {
-            Ok(Box::new(NativeBackend::new(network.clone(), objectives, settings.clone(), threads)?))
-        }
+        BackendKind::Cpu => Ok(Box::new(NativeBackend::new(
+            network.clone(),
+            objectives,
+            settings.clone(),
+            threads,
+        )?)),
         BackendKind::Burn => {
             let devices = training.device.parse().map_err(TrainError::Config)?;
             burn(&devices, training.mixed_precision, network, objectives, settings)
@@ -116,7 +119,9 @@ fn find_checkpoint(config: &Config, resume: bool) -> Result<Option<Checkpoint>, 
     if path.exists() {
         let saved = Config::load(&path, &[])?;
         checkpoint = Checkpoint::newest(&folder)?;
-        if let Some(checkpoint) = checkpoint.as_mut().filter(|checkpoint| checkpoint.state.pace.is_empty()) {
+        if let Some(checkpoint) =
+            checkpoint.as_mut().filter(|checkpoint| checkpoint.state.pace.is_empty())
+        {
             // Written by a program that did not keep it there.
             checkpoint.state.pace = saved.pace()?;
         }
@@ -134,8 +139,10 @@ fn find_checkpoint(config: &Config, resume: bool) -> Result<Option<Checkpoint>, 
 pub(crate) fn write_config(config: &Config) -> Result<(), TrainError> {
     let folder = config.folder();
     let path = folder.join("config.toml");
-    std::fs::create_dir_all(&folder).map_err(|source| TrainError::Io { path: folder.clone(), source })?;
-    nets::write_whole(&path, config.to_toml()?.as_bytes()).map_err(|source| TrainError::Io { path, source })
+    std::fs::create_dir_all(&folder)
+        .map_err(|source| TrainError::Io { path: folder.clone(), source })?;
+    nets::write_whole(&path, config.to_toml()?.as_bytes())
+        .map_err(|source| TrainError::Io { path, source })
 }
 
 /// Trains, or goes on training; at the end validates, calibrates and exports `network.safetensors`.
@@ -152,7 +159,8 @@ pub fn train(
     let network = first_network(config)?;
     let checkpoint = find_checkpoint(config, resume)?;
     let folder = config.folder();
-    if let Some(checkpoint) = checkpoint.as_ref().filter(|checkpoint| checkpoint.state.data != source.hash())
+    if let Some(checkpoint) =
+        checkpoint.as_ref().filter(|checkpoint| checkpoint.state.data != source.hash())
     {
         return Err(TrainError::Config(format!(
             "the data has changed since step {} of the run `{}`",
@@ -182,9 +190,11 @@ pub fn train(
     }
     // Only now: a run that is refused leaves no trace.
     write_config(config)?;
-    let settings = OptimizerSettings { dropout_seed: config.training.seed, ..config.optimizer.clone() };
-    let backend =
-        |network: &Network| make_backend(&config.training, network, &objectives, &settings, config.threads());
+    let settings =
+        OptimizerSettings { dropout_seed: config.training.seed, ..config.optimizer.clone() };
+    let backend = |network: &Network| {
+        make_backend(&config.training, network, &objectives, &settings, config.threads())
+    };
     let mut own = backend(&network)?;
     let average = match &checkpoint {
         Some(checkpoint) => {
@@ -228,7 +238,8 @@ pub fn train(
             ));
         }
     }
-    for head in objectives.iter().map(|objective| objective.head).filter(|head| !head.is_selector()) {
+    for head in objectives.iter().map(|objective| objective.head).filter(|head| !head.is_selector())
+    {
         if let Err(error) = EvaluatorScorer::new(&network, head, config.threads()) {
             progress.note(&format!("{error}: what trains the {} head also judges it", head.name()));
         }
@@ -262,7 +273,8 @@ pub fn train(
         stop,
     };
     let ending = trainer.run(progress)?;
-    let seen = counts.map(|counts| counts.lock().unwrap_or_else(PoisonError::into_inner).to_string());
+    let seen =
+        counts.map(|counts| counts.lock().unwrap_or_else(PoisonError::into_inner).to_string());
     if let Some(seen) = &seen {
         progress.note(seen);
     }
@@ -303,7 +315,12 @@ fn finish(
         let mut scorer = (trainer.scorer)(&network, objective.head)?;
         let sample = |source: &HeldOut| source.sample(config.validation.final_positions);
         let held_out: Vec<HeldOut> = held_out.iter().map(sample).collect();
-        calibrate::calibrate_head(&mut network.calibration, scorer.as_mut(), objective.head, &held_out)?;
+        calibrate::calibrate_head(
+            &mut network.calibration,
+            scorer.as_mut(),
+            objective.head,
+            &held_out,
+        )?;
         let sample = |source: &HeldOut| source.sample(QUANTISED_POSITIONS);
         judged.push((objective.head, held_out.iter().map(sample).collect()));
     }
@@ -311,8 +328,11 @@ fn finish(
     if !judged.is_empty() {
         match quantise(&mut network, &judged, config.threads()) {
             Ok(costs) => {
-                let verdict = if network.int8_ranges.is_some() { "will be used" } else { "will not be used" };
-                costs.iter().for_each(|cost| progress.note(&format!("int8 {verdict} unasked: {cost}")));
+                let verdict =
+                    if network.int8_ranges.is_some() { "will be used" } else { "will not be used" };
+                costs
+                    .iter()
+                    .for_each(|cost| progress.note(&format!("int8 {verdict} unasked: {cost}")));
             }
             Err(error) => progress.note(&format!("int8 will not be used unasked: {error}")),
         }
@@ -386,8 +406,10 @@ pub fn summary(measures: &Measures) -> String {
             line += &format!("; {:.1} % among squares of legal moves", 100.0 * legal);
         }
         if let Some((positions, share)) = agreement.unseen {
-            line +=
-                &format!("; {:.1} % in the {positions} positions that no training game holds", 100.0 * share);
+            line += &format!(
+                "; {:.1} % in the {positions} positions that no training game holds",
+                100.0 * share
+            );
         }
         for (head, positions, share) in &agreement.choices {
             line += &format!("; {} {:.1} % of {positions}", head.name(), 100.0 * share);

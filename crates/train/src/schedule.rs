@@ -1,4 +1,5 @@
-//! How the learning rate moves over a run: a pure function of the step, so that a resumed run sees the same rates.
+//! How the learning rate moves over a run: a pure function of the step, so that a resumed run sees
+//! the same rates.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,8 @@ pub enum Schedule {
     Constant,
     /// Multiplied by `factor` after each epoch (smoothly, step by step).
     Decay { factor: f32 },
-    /// Rises linearly over `warm_up` steps, then falls along half a cosine to `floor` times the rate.
+    /// Rises linearly over `warm_up` steps, then falls along half a cosine to `floor` times the
+    /// rate.
     Cosine { warm_up: u64, floor: f32 },
 }
 
@@ -26,7 +28,9 @@ impl Schedule {
     pub fn factor(&self, step: u64, steps: u64, steps_an_epoch: f64) -> f32 {
         match *self {
             Self::Constant => 1.0,
-            Self::Decay { factor } => f64::from(factor).powf(step as f64 / steps_an_epoch.max(1.0)) as f32,
+            Self::Decay { factor } => {
+                f64::from(factor).powf(step as f64 / steps_an_epoch.max(1.0)) as f32
+            }
             Self::Cosine { warm_up, floor } => {
                 let warm_up = warm_up.min(steps);
                 if step < warm_up {
@@ -45,9 +49,9 @@ impl Schedule {
     /// A sentence that names the setting.
     pub fn check(&self) -> Result<(), String> {
         match *self {
-            Self::Decay { factor } if !(factor > 0.0 && factor <= 1.0) => {
-                Err(format!("training.schedule.factor is {factor}; it must be above 0 and at most 1"))
-            }
+            Self::Decay { factor } if !(factor > 0.0 && factor <= 1.0) => Err(format!(
+                "training.schedule.factor is {factor}; it must be above 0 and at most 1"
+            )),
             Self::Cosine { floor, .. } if !(0.0..=1.0).contains(&floor) => {
                 Err(format!("training.schedule.floor is {floor}; it must be between 0 and 1"))
             }

@@ -1,4 +1,5 @@
-//! Raw outputs of a network for judging and calibrating it: from a training backend, or from the evaluator that plays.
+//! Raw outputs of a network for judging and calibrating it: from a training backend, or from the
+//! evaluator that plays.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use crate::{Backend, Examples, TrainError};
 
 /// Raw outputs of one head, for judging and calibrating.
 pub trait Scorer {
-    /// One output a position; of a move head, that of the position's one move in `examples`; of a selector all 64.
+    /// One output a position; of a move head, that of the position's one move in `examples`; of a
+    /// selector all 64.
     ///
     /// # Errors
     /// The device failed.
@@ -78,8 +80,8 @@ impl Scorer for BackendScorer {
     }
 }
 
-/// The evaluator that plays, made to answer with bare logits: the arithmetic whose scores are calibrated, and much
-/// faster than a training backend.
+/// The evaluator that plays, made to answer with bare logits: the arithmetic whose scores are
+/// calibrated, and much faster than a training backend.
 pub struct EvaluatorScorer {
     evaluator: Box<dyn Evaluator>,
 }
@@ -95,7 +97,8 @@ fn device(error: impl std::fmt::Display) -> TrainError {
 }
 
 impl EvaluatorScorer {
-    /// A scorer for this head of `network` on the CPU, in the processor's fastest format that is as good as exact.
+    /// A scorer for this head of `network` on the CPU, in the processor's fastest format that is as
+    /// good as exact.
     ///
     /// # Errors
     /// The network has no such head, or the evaluator cannot run it.
@@ -108,17 +111,25 @@ impl EvaluatorScorer {
     ///
     /// # Errors
     /// As [`EvaluatorScorer::new`].
-    pub(crate) fn f32(network: &Network, head: HeadKind, threads: usize) -> Result<Self, TrainError> {
+    pub(crate) fn f32(
+        network: &Network,
+        head: HeadKind,
+        threads: usize,
+    ) -> Result<Self, TrainError> {
         let (path, precision) = (None, Some(Precision::F32));
         Self::with(network.clone(), head, CpuOptions { threads: threads.max(1), path, precision })
     }
 
-    /// A scorer in eight-bit integers, on the code path where they are least exact: AVX2 has fewer than eight bits for
-    /// weights.
+    /// A scorer in eight-bit integers, on the code path where they are least exact: AVX2 has fewer
+    /// than eight bits for weights.
     ///
     /// # Errors
     /// As [`EvaluatorScorer::new`].
-    pub(crate) fn int8(network: &Network, head: HeadKind, threads: usize) -> Result<Self, TrainError> {
+    pub(crate) fn int8(
+        network: &Network,
+        head: HeadKind,
+        threads: usize,
+    ) -> Result<Self, TrainError> {
         let (path, precision) = (Some(CpuPath::Avx2), Some(Precision::Int8));
         Self::with(network.clone(), head, CpuOptions { threads: threads.max(1), path, precision })
     }
@@ -158,7 +169,8 @@ impl EvaluatorScorer {
             let answered = self.evaluator.evaluate(batch).map_err(device)?;
             for (index, query) in answered.batch.queries.iter().enumerate() {
                 let values = answered.scores.values.get(index).copied().into_iter().collect();
-                let moves = answered.scores.moves.get(query.move_range()).unwrap_or_default().to_vec();
+                let moves =
+                    answered.scores.moves.get(query.move_range()).unwrap_or_default().to_vec();
                 answer(query, &Scores { values, moves });
             }
         }
@@ -171,7 +183,8 @@ impl Scorer for EvaluatorScorer {
         let mut logits = Vec::with_capacity(examples.squares.len());
         let moves = examples.moves.chunks(1).chain(std::iter::repeat(&[][..]));
         let positions = examples.squares.iter().enumerate().zip(moves);
-        let questions = positions.map(|((index, squares), moves)| (squares, examples.turn(index), moves));
+        let questions =
+            positions.map(|((index, squares), moves)| (squares, examples.turn(index), moves));
         self.ask(questions, |query, scores| {
             let scores = if query.value { &scores.values } else { &scores.moves };
             logits.extend(scores.first());
@@ -194,7 +207,11 @@ impl Scorer for EvaluatorScorer {
         let mut answers = logits.into_iter();
         Ok(moves
             .iter()
-            .map(|moves| if moves.is_empty() { Vec::new() } else { answers.next().unwrap_or_default() })
+            .map(
+                |moves| {
+                    if moves.is_empty() { Vec::new() } else { answers.next().unwrap_or_default() }
+                },
+            )
             .collect())
     }
 }
@@ -212,7 +229,8 @@ impl SelectorScorer {
     /// # Errors
     /// The evaluator cannot run the network.
     pub fn new(network: &Network, head: HeadKind) -> Result<Self, TrainError> {
-        let logits = CpuLogits::new(Arc::new(network.clone()), CpuOptions::default()).map_err(device)?;
+        let logits =
+            CpuLogits::new(Arc::new(network.clone()), CpuOptions::default()).map_err(device)?;
         Ok(Self { logits, head })
     }
 }
@@ -221,7 +239,8 @@ impl Scorer for SelectorScorer {
     fn logits(&mut self, examples: &Examples) -> Result<Vec<f32>, TrainError> {
         let mut logits = Vec::with_capacity(examples.squares.len() * self.head.outputs());
         let boards = examples.squares.iter().enumerate();
-        let boards: Vec<_> = boards.map(|(index, squares)| (*squares, examples.turn(index))).collect();
+        let boards: Vec<_> =
+            boards.map(|(index, squares)| (*squares, examples.turn(index))).collect();
         for boards in boards.chunks(1024) {
             logits.extend(self.logits.logits(boards, self.head).map_err(device)?);
         }
@@ -240,7 +259,8 @@ mod tests {
         let start = "r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq - 2 3";
         let position = board::Position::from_fen(start, board::CastlingMode::Standard).unwrap();
         let network =
-            Network::random(Description::batch_first(&[HeadKind::Value, HeadKind::Moves]), 4).unwrap();
+            Network::random(Description::batch_first(&[HeadKind::Value, HeadKind::Moves]), 4)
+                .unwrap();
         let squares = Squares::of(&position);
         let truth = eval::reference::run(&network, &squares, Color::White).unwrap();
         let near = |ours: f32, theirs: f32| {
@@ -254,8 +274,11 @@ mod tests {
         near(values[2], truth[&HeadKind::Value][0]);
 
         let mut scorer = EvaluatorScorer::new(&network, HeadKind::Moves, 1).unwrap();
-        let legal: Vec<PolicyIndex> =
-            position.legal_moves().into_iter().map(|mv| nets::policy_index(mv, position.turn())).collect();
+        let legal: Vec<PolicyIndex> = position
+            .legal_moves()
+            .into_iter()
+            .map(|mv| nets::policy_index(mv, position.turn()))
+            .collect();
         let all = &truth[&HeadKind::Moves];
         let lists = [legal.clone(), Vec::new(), legal[..2].to_vec()];
         let answers = scorer.move_logits(&[squares; 3], &lists).unwrap();
@@ -263,8 +286,11 @@ mod tests {
         for (answer, index) in answers[0].iter().zip(&legal) {
             near(*answer, all[usize::from(*index)]);
         }
-        let examples =
-            Examples { squares: vec![squares; 2], moves: legal[3..5].to_vec(), ..Examples::default() };
+        let examples = Examples {
+            squares: vec![squares; 2],
+            moves: legal[3..5].to_vec(),
+            ..Examples::default()
+        };
         let played = scorer.logits(&examples).unwrap();
         assert!(played == answers[0][3..5]);
         assert!(

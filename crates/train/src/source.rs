@@ -1,4 +1,5 @@
-//! What a run learns from: a folder of shards, or a file of evaluations that is read while training.
+//! What a run learns from: a folder of shards, or a file of evaluations that is read while
+//! training.
 
 use std::{
     path::PathBuf,
@@ -78,19 +79,26 @@ impl Source {
             }
             Self::Stream { path, .. } => path,
         };
-        let stream = EvaluationStream::open(path, options(config, first_batch)).map_err(data_error)?;
+        let stream =
+            EvaluationStream::open(path, options(config, first_batch)).map_err(data_error)?;
         let counts = stream.counts();
         let batches = stream.map(|batch| {
             let batch = batch.map_err(data_error)?;
             let turns = batch.infos.iter().map(|info| turn(info.white_to_move)).collect();
-            Ok(Examples { squares: batch.squares, turns, values: batch.labels, ..Examples::default() })
+            Ok(Examples {
+                squares: batch.squares,
+                turns,
+                values: batch.labels,
+                ..Examples::default()
+            })
         });
         let whole_run = config.steps(0) * config.training.batch as u64;
         let positions = config.data.max_positions.unwrap_or(whole_run);
         Ok(Batches { batches: Box::new(batches), positions, counts: Some(counts) })
     }
 
-    /// The held-out positions with a label for `head` with this loss, by source; of a stream the first [`HELD_OUT`].
+    /// The held-out positions with a label for `head` with this loss, by source; of a stream the
+    /// first [`HELD_OUT`].
     ///
     /// # Errors
     /// The data cannot be read.
@@ -102,12 +110,19 @@ impl Source {
         let margin = config.data.blunder_margin;
         let path = match self {
             Self::Shards(dataset) => {
-                return dataset.held_out(&config.data.directory, (head, loss), &config.data.sources, margin);
+                return dataset.held_out(
+                    &config.data.directory,
+                    (head, loss),
+                    &config.data.sources,
+                    margin,
+                );
             }
             Self::Stream { path, .. } => path,
         };
-        let records = EvaluationStream::held_out(path, &options(config, 0), HELD_OUT).map_err(data_error)?;
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let records =
+            EvaluationStream::held_out(path, &options(config, 0), HELD_OUT).map_err(data_error)?;
+        let name =
+            path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let short = name.split('.').next().unwrap_or(&name).to_owned();
         let mut held_out = HeldOut { source: short, ..HeldOut::default() };
         for record in records {

@@ -36,7 +36,8 @@ impl Speed {
 /// User and system time of this process so far, where `/proc` tells it.
 fn cpu_time() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // Fields count from behind the command's closing bracket; clock ticks are 1/100 s on every Linux.
+    // Fields count from behind the command's closing bracket; clock ticks are 1/100 s on every
+    // Linux.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let ticks: u64 = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
     Some(Duration::from_millis(10 * ticks))
@@ -45,12 +46,14 @@ fn cpu_time() -> Option<Duration> {
 /// Moves of a position to choose from, about as many as in a game.
 const LEGAL: usize = 30;
 
-/// Boards of about 21 pieces spread without sense, labels in an order of their own, and for cross entropy some moves.
+/// Boards of about 21 pieces spread without sense, labels in an order of their own, and for cross
+/// entropy some moves.
 fn examples(count: usize, objectives: &[Objective]) -> Examples {
     let mut state = 1_u64;
     let mut below = move |bound: u64| {
         // Numerical Recipes' 64-bit generator.
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % bound
     };
     let policy = objectives.iter().any(|objective| objective.loss == Loss::CrossEntropy);
@@ -76,7 +79,8 @@ fn examples(count: usize, objectives: &[Objective]) -> Examples {
     batch
 }
 
-/// Steps before those that are timed: a GPU compiles kernels in the first ones, and fuses some only once it has seen them twice.
+/// Steps before those that are timed: a GPU compiles kernels in the first ones, and fuses some only
+/// once it has seen them twice.
 const WARM_UP: usize = 3;
 
 /// Trains for `steps` steps (after a few to warm up) on positions without sense.

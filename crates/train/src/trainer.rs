@@ -1,4 +1,5 @@
-//! The training loop: batches into a backend, with the journal, validations and checkpoints that fall due.
+//! The training loop: batches into a backend, with the journal, validations and checkpoints that
+//! fall due.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,11 +10,12 @@ use std::{
 use nets::{HeadKind, Network};
 
 use crate::{
-    Average, Backend, Checkpoint, Config, Event, Examples, HeldOut, Journal, Loss, Measures, Objective,
-    Progress, Scorer, State, StepReport, TrainError, metrics::tau_a, validate,
+    Average, Backend, Checkpoint, Config, Event, Examples, HeldOut, Journal, Loss, Measures,
+    Objective, Progress, Scorer, State, StepReport, TrainError, metrics::tau_a, validate,
 };
 
-/// Makes a scorer for a head of a network: validation asks the averaged weights while the backend keeps its own.
+/// Makes a scorer for a head of a network: validation asks the averaged weights while the backend
+/// keeps its own.
 pub type MakeScorer<'a> = dyn Fn(&Network, HeadKind) -> Result<Box<dyn Scorer>, TrainError> + 'a;
 
 /// What the loop works with. `batches` stands at the batch of the state's step.
@@ -40,7 +42,13 @@ pub struct Trainer<'a> {
 
 impl std::fmt::Debug for Trainer<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "Trainer(step {} of {}, {})", self.state.step, self.steps, self.backend.describe())
+        write!(
+            formatter,
+            "Trainer(step {} of {}, {})",
+            self.state.step,
+            self.steps,
+            self.backend.describe()
+        )
     }
 }
 
@@ -84,13 +92,16 @@ impl Speed {
 }
 
 impl Trainer<'_> {
-    /// Trains to the end of the run, the end of its time or an interruption; leaves a checkpoint unless it fails.
+    /// Trains to the end of the run, the end of its time or an interruption; leaves a checkpoint
+    /// unless it fails.
     ///
     /// # Errors
-    /// Loss, outputs or weights are no longer finite, data or device fail, or a file cannot be written.
+    /// Loss, outputs or weights are no longer finite, data or device fail, or a file cannot be
+    /// written.
     pub fn run(&mut self, progress: &mut dyn Progress) -> Result<Ending, TrainError> {
         let (started, before) = (Instant::now(), self.state.seconds);
-        let limit = self.config.training.max_minutes.map_or(f64::INFINITY, |minutes| minutes * 60.0);
+        let limit =
+            self.config.training.max_minutes.map_or(f64::INFINITY, |minutes| minutes * 60.0);
         let mut speed = Speed::default();
         let ending = loop {
             self.state.seconds = before + started.elapsed().as_secs_f64();
@@ -125,7 +136,12 @@ impl Trainer<'_> {
             reason: ending.reason().to_owned(),
             seconds: self.state.seconds,
         })?;
-        progress.note(&format!("{} at step {}; saved {}", ending.reason(), self.state.step, path.display()));
+        progress.note(&format!(
+            "{} at step {}; saved {}",
+            ending.reason(),
+            self.state.step,
+            path.display()
+        ));
         Ok(ending)
     }
 
@@ -161,7 +177,8 @@ impl Trainer<'_> {
             let sums = self.state.pending_losses.iter_mut().zip(&result.losses);
             sums.for_each(|(sum, loss)| *sum += f64::from(*loss));
         }
-        let positions_per_second = speed.update(batch.squares.len(), started.elapsed().as_secs_f64());
+        let positions_per_second =
+            speed.update(batch.squares.len(), started.elapsed().as_secs_f64());
         let left = (self.steps - self.state.step) * self.config.training.batch as u64;
         Ok(StepReport {
             step: self.state.step,
@@ -197,7 +214,9 @@ impl Trainer<'_> {
     }
 
     fn log(&mut self, report: &StepReport) -> Result<(), TrainError> {
-        if !self.state.step.is_multiple_of(self.config.training.log_every) && self.state.step != self.steps {
+        if !self.state.step.is_multiple_of(self.config.training.log_every)
+            && self.state.step != self.steps
+        {
             return Ok(());
         }
         let (loss, tau, count) = std::mem::take(&mut self.state.pending);
@@ -244,7 +263,8 @@ impl Trainer<'_> {
         for (objective, held_out) in self.held_out {
             let mut scorer = (self.scorer)(&network, objective.head)?;
             let scores = network.calibration.move_scores;
-            let held_out: Vec<HeldOut> = held_out.iter().map(|source| source.sample(positions)).collect();
+            let held_out: Vec<HeldOut> =
+                held_out.iter().map(|source| source.sample(positions)).collect();
             sources.extend(validate::validate(
                 scorer.as_mut(),
                 objective.head,
@@ -271,7 +291,8 @@ impl Trainer<'_> {
         }
     }
 
-    /// A checkpoint of this step, unless there is one. Weights that are no numbers are not worth one.
+    /// A checkpoint of this step, unless there is one. Weights that are no numbers are not worth
+    /// one.
     fn save(&mut self) -> Result<PathBuf, TrainError> {
         if let Some((step, path)) = &self.saved
             && *step == self.state.step
@@ -279,7 +300,8 @@ impl Trainer<'_> {
             return Ok(path.clone());
         }
         let network = self.backend.network()?;
-        if network.tensors.values().flat_map(|tensor| &tensor.data).any(|value| !value.is_finite()) {
+        if network.tensors.values().flat_map(|tensor| &tensor.data).any(|value| !value.is_finite())
+        {
             return Err(self.diverged("weights are no longer numbers".to_owned()));
         }
         let optimizer = self.backend.optimizer()?;
@@ -288,8 +310,12 @@ impl Trainer<'_> {
             self.backend.fetch_average(average)?;
         }
         self.state.average = self.average.as_ref().map(|average| (average.decay, average.steps));
-        let checkpoint =
-            Checkpoint { state: self.state.clone(), network, optimizer, average: self.average.clone() };
+        let checkpoint = Checkpoint {
+            state: self.state.clone(),
+            network,
+            optimizer,
+            average: self.average.clone(),
+        };
         let path = checkpoint.save(self.folder, self.config.checkpoints.keep)?;
         self.saved = Some((self.state.step, path.clone()));
         Ok(path)

@@ -1,4 +1,5 @@
-//! Judging a network on held-out positions: rank correlations by source, with and without mates, and by game phase.
+//! Judging a network on held-out positions: rank correlations by source, with and without mates,
+//! and by game phase.
 
 use data::{GameResult, MATE_LABEL};
 use nets::{HeadKind, MoveScores, PolicyIndex, Squares};
@@ -52,8 +53,8 @@ impl Phase {
 #[derive(Clone, Debug, Default)]
 pub struct HeldOut {
     pub source: String,
-    /// With one move a position for a move head; its weight is 0 where it was a mistake. With the square to choose for a
-    /// selector.
+    /// With one move a position for a move head; its weight is 0 where it was a mistake. With the
+    /// square to choose for a selector.
     pub examples: Examples,
     /// For a selector: does a training game hold the position?
     pub seen: Vec<bool>,
@@ -85,7 +86,11 @@ impl HeldOut {
         }
         let picks: Vec<usize> = (0..count).map(|index| index * self.len() / count).collect();
         fn pick<T: Copy>(from: &[T], picks: &[usize]) -> Vec<T> {
-            if from.is_empty() { Vec::new() } else { picks.iter().map(|&index| from[index]).collect() }
+            if from.is_empty() {
+                Vec::new()
+            } else {
+                picks.iter().map(|&index| from[index]).collect()
+            }
         }
         Self {
             source: self.source.clone(),
@@ -120,7 +125,9 @@ pub struct Ranking {
 }
 
 /// JSON has no NaN: an undefined metric is written as null.
-pub(crate) fn number_or_nan<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+pub(crate) fn number_or_nan<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<f64, D::Error> {
     Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
@@ -135,8 +142,8 @@ impl Ranking {
     }
 }
 
-/// How a move head ranks the legal moves of a position against the played one, or a selector all squares against the
-/// chosen one.
+/// How a move head ranks the legal moves of a position against the played one, or a selector all
+/// squares against the chosen one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Agreement {
     pub positions: usize,
@@ -147,14 +154,17 @@ pub struct Agreement {
     /// For a policy: mean negative logarithm of the played move's chance, mistakes left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cross_entropy: Option<f64>,
-    /// For a selector: share of positions where the chosen square is first among those of legal moves of its piece.
+    /// For a selector: share of positions where the chosen square is first among those of legal
+    /// moves of its piece.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub legal: Option<f64>,
-    /// For a selector: positions that no training game holds, and the share of them whose chosen square is first.
+    /// For a selector: positions that no training game holds, and the share of them whose chosen
+    /// square is first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unseen: Option<(usize, f64)>,
-    /// For a policy: what the seven selectors of ConvChess would be asked, answered by its likeliest squares of legal
-    /// moves: the head, positions, and the share of them whose chosen square is first.
+    /// For a policy: what the seven selectors of ConvChess would be asked, answered by its
+    /// likeliest squares of legal moves: the head, positions, and the share of them whose chosen
+    /// square is first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<(HeadKind, usize, f64)>,
 }
@@ -169,8 +179,8 @@ pub struct Measures {
     /// Mean pairwise loss in batches of 1024; of a policy the cross entropy.
     #[serde(deserialize_with = "number_or_nan")]
     pub loss: f64,
-    /// Without positions labelled as mates: the figure to quote. A policy is not comparable between positions, so it has
-    /// no rankings.
+    /// Without positions labelled as mates: the figure to quote. A policy is not comparable between
+    /// positions, so it has no rankings.
     pub ranking: Ranking,
     pub with_mates: Ranking,
     /// Without mates, in the order of [`Phase::ALL`].
@@ -209,8 +219,8 @@ pub fn measure(held_out: &HeldOut, head: HeadKind, logits: &[f32]) -> Measures {
     }
 }
 
-/// Scores and measures every source; with `agreement` positions (a source) for the choice of a move head that scores in
-/// centipawns. A policy is judged by its choice on all positions.
+/// Scores and measures every source; with `agreement` positions (a source) for the choice of a move
+/// head that scores in centipawns. A policy is judged by its choice on all positions.
 ///
 /// # Errors
 /// The device failed.
@@ -249,9 +259,13 @@ pub fn legal_moves(held_out: &HeldOut) -> Vec<Vec<PolicyIndex>> {
     held_out.examples.squares.iter().map(legal_indices).collect()
 }
 
-/// Ranks all legal moves of each position and looks where the played one stands. Positions with fewer than two
-/// legal moves are left out.
-fn agree(scorer: &mut dyn Scorer, held_out: &HeldOut, scores: MoveScores) -> Result<Agreement, TrainError> {
+/// Ranks all legal moves of each position and looks where the played one stands. Positions with
+/// fewer than two legal moves are left out.
+fn agree(
+    scorer: &mut dyn Scorer,
+    held_out: &HeldOut,
+    scores: MoveScores,
+) -> Result<Agreement, TrainError> {
     let moves = legal_moves(held_out);
     let logits = scorer.move_logits(&held_out.examples.squares, &moves)?;
     let (mut positions, mut first, mut third) = (0_usize, 0_usize, 0_usize);
@@ -285,12 +299,13 @@ fn agree(scorer: &mut dyn Scorer, held_out: &HeldOut, scores: MoveScores) -> Res
     let cross_entropy = (scores == MoveScores::Policy && weights > 0.0).then(|| sum / weights);
     let (top_1, top_3) = (share(first), share(third));
     let choices = choices.into_iter().filter(|(_, asked, _)| *asked > 0);
-    let choices = choices.map(|(head, asked, right)| (head, asked, right as f64 / asked as f64)).collect();
+    let choices =
+        choices.map(|(head, asked, right)| (head, asked, right as f64 / asked as f64)).collect();
     Ok(Agreement { positions, top_1, top_3, cross_entropy, choices, ..Agreement::default() })
 }
 
-/// Does a policy give the square that this selector should choose the highest sum of chances? None where the played move
-/// is no business of the selector.
+/// Does a policy give the square that this selector should choose the highest sum of chances? None
+/// where the played move is no business of the selector.
 fn chooses(
     head: HeadKind,
     squares: &Squares,
@@ -309,12 +324,19 @@ fn chooses(
     Some(chances.iter().all(|&chance| chance <= chances[target]))
 }
 
-/// Looks where the chosen square stands among all 64, and among those that legal moves of the piece have.
-fn select(scorer: &mut dyn Scorer, held_out: &HeldOut, head: HeadKind) -> Result<Agreement, TrainError> {
+/// Looks where the chosen square stands among all 64, and among those that legal moves of the piece
+/// have.
+fn select(
+    scorer: &mut dyn Scorer,
+    held_out: &HeldOut,
+    head: HeadKind,
+) -> Result<Agreement, TrainError> {
     let (positions, examples) = (held_out.len(), &held_out.examples);
     let logits = scorer.logits(examples)?;
     if logits.len() != 64 * positions || examples.targets.len() != positions {
-        return Err(TrainError::Backend("a selector needs 64 outputs and a square a position".to_owned()));
+        return Err(TrainError::Backend(
+            "a selector needs 64 outputs and a square a position".to_owned(),
+        ));
     }
     let (mut first, mut third, mut legal, mut unseen, mut unseen_first) = (0, 0, 0, 0, 0);
     let mut sum = 0.0;
@@ -350,7 +372,8 @@ fn select(scorer: &mut dyn Scorer, held_out: &HeldOut, head: HeadKind) -> Result
     })
 }
 
-/// Negative logarithm of the chance that a softmax over `logits` times `scale` gives to number `index`.
+/// Negative logarithm of the chance that a softmax over `logits` times `scale` gives to number
+/// `index`.
 pub(crate) fn cross_entropy(logits: &[f32], index: usize, scale: f64) -> f64 {
     let own = f64::from(logits[index]);
     logits.iter().map(|&logit| (scale * (f64::from(logit) - own)).exp()).sum::<f64>().ln()
@@ -399,8 +422,11 @@ mod tests {
     fn agreement_counts_legal_moves_only() {
         let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR b KQkq - 0 1";
         let position = board::Position::from_fen(start, board::CastlingMode::Standard).unwrap();
-        let mut indices: Vec<PolicyIndex> =
-            position.legal_moves().into_iter().map(|mv| nets::policy_index(mv, position.turn())).collect();
+        let mut indices: Vec<PolicyIndex> = position
+            .legal_moves()
+            .into_iter()
+            .map(|mv| nets::policy_index(mv, position.turn()))
+            .collect();
         indices.sort_unstable();
         let mut held_out = HeldOut::default();
         for played in [indices[19], indices[18], indices[0], u16::MAX] {
@@ -413,6 +439,9 @@ mod tests {
         }
         let agreement = agree(&mut ByIndex, &held_out, MoveScores::Policy).unwrap();
         assert_eq!(agreement.positions, 3);
-        assert!((agreement.top_1 - 1.0 / 3.0).abs() < 1e-12 && (agreement.top_3 - 2.0 / 3.0).abs() < 1e-12);
+        assert!(
+            (agreement.top_1 - 1.0 / 3.0).abs() < 1e-12
+                && (agreement.top_3 - 2.0 / 3.0).abs() < 1e-12
+        );
     }
 }

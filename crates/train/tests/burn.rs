@@ -1,17 +1,18 @@
-//! Burn against the plain reference and against our own training kernels. `BATCH_FIRST_TRAIN_ON` names the device, for
-//! example `cuda:0`; without it, it is the processor.
+//! Burn against the plain reference and against our own training kernels. `BATCH_FIRST_TRAIN_ON`
+//! names the device, for example `cuda:0`; without it, it is the processor.
 #![cfg(feature = "burn-backend")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use board::{CastlingMode, Color, Position};
 use nets::{
-    Activation, BatchFirstResidual, Cockfish, ConvChess, Description, Encoding, HeadKind, Layer, Network,
-    PolicyIndex, Pooling, Squares, Tensor, TensorKind,
+    Activation, BatchFirstResidual, Cockfish, ConvChess, Description, Encoding, HeadKind, Layer,
+    Network, PolicyIndex, Pooling, Squares, Tensor, TensorKind,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use train::{
-    Average, Backend, BurnBackend, BurnDevices, Examples, Loss, Objective, OptimizerKind, OptimizerSettings,
+    Average, Backend, BurnBackend, BurnDevices, Examples, Loss, Objective, OptimizerKind,
+    OptimizerSettings,
     native::{NativeBackend, Precision},
     ordinal_loss,
 };
@@ -56,7 +57,8 @@ fn policy_examples(count: usize, seed: u64) -> Examples {
     examples.moves.clear();
     for (index, squares) in examples.squares.iter().enumerate() {
         let position = squares.position(Color::White).unwrap();
-        let legal = position.legal_moves().into_iter().map(|mv| nets::policy_index(mv, Color::White));
+        let legal =
+            position.legal_moves().into_iter().map(|mv| nets::policy_index(mv, Color::White));
         examples.moves.extend(legal);
         examples.ends.push(examples.moves.len());
         examples.weights.push([1.0, 0.0, 0.5][index % 3]);
@@ -96,8 +98,9 @@ fn furthest(ours: &[f32], theirs: &[f32]) -> f32 {
 /// Length of the difference over the length of `theirs`.
 fn distance(ours: &[f32], theirs: &[f32]) -> f32 {
     assert_eq!(ours.len(), theirs.len());
-    let length =
-        |values: &mut dyn Iterator<Item = f32>| values.map(|value| value * value).sum::<f32>().sqrt();
+    let length = |values: &mut dyn Iterator<Item = f32>| {
+        values.map(|value| value * value).sum::<f32>().sqrt()
+    };
     let difference = length(&mut ours.iter().zip(theirs).map(|(a, b)| a - b));
     difference / length(&mut theirs.iter().copied()).max(1e-9)
 }
@@ -107,9 +110,13 @@ fn outputs_equal_the_reference() {
     for (head, seed) in [(HeadKind::Value, 1), (HeadKind::Moves, 2)] {
         let network = network(Description::batch_first(&[head]), seed);
         let batch = examples(6, seed);
-        let mut backend =
-            BurnBackend::new(network.clone(), &[head.into()], OptimizerSettings::default(), device())
-                .unwrap();
+        let mut backend = BurnBackend::new(
+            network.clone(),
+            &[head.into()],
+            OptimizerSettings::default(),
+            device(),
+        )
+        .unwrap();
         let ours = backend.logits(head, &batch).unwrap();
         let theirs: Vec<f32> = batch
             .squares
@@ -194,12 +201,23 @@ fn steps_equal_our_own_backend() {
             dropout_seed: 7,
             ..OptimizerSettings::default()
         };
-        let mut burn = BurnBackend::new(network.clone(), &objectives, settings.clone(), device()).unwrap();
-        let native =
-            NativeBackend::with_precision(network.clone(), &objectives, settings, 2, Precision::Single);
+        let mut burn =
+            BurnBackend::new(network.clone(), &objectives, settings.clone(), device()).unwrap();
+        let native = NativeBackend::with_precision(
+            network.clone(),
+            &objectives,
+            settings,
+            2,
+            Precision::Single,
+        );
         let mut native = native.unwrap();
         let (ours, theirs) = (native.step(&batch, 1e-3).unwrap(), burn.step(&batch, 1e-3).unwrap());
-        assert!((ours.loss - theirs.loss).abs() < 1e-4, "{objectives:?}: {} {}", ours.loss, theirs.loss);
+        assert!(
+            (ours.loss - theirs.loss).abs() < 1e-4,
+            "{objectives:?}: {} {}",
+            ours.loss,
+            theirs.loss
+        );
         for (ours, theirs) in ours.losses.iter().zip(&theirs.losses) {
             assert!((ours - theirs).abs() < 1e-4, "{objectives:?}: {ours} {theirs}");
         }
@@ -211,7 +229,8 @@ fn steps_equal_our_own_backend() {
             let error = furthest(ours, theirs);
             assert!(error < 1e-3, "{objectives:?}: logits differ by {error}");
         }
-        // After one step the first moment is a tenth of the (clipped) gradient, with RMSprop the whole.
+        // After one step the first moment is a tenth of the (clipped) gradient, with RMSprop the
+        // whole.
         let (ours, theirs) = (native.optimizer().unwrap(), burn.optimizer().unwrap());
         assert_eq!(ours.steps, theirs.steps);
         assert!(ours.tensors.keys().eq(theirs.tensors.keys()), "other tensors are trained");
@@ -222,7 +241,8 @@ fn steps_equal_our_own_backend() {
                 assert!(gradient.data.iter().all(|value| value.abs() < 1e-6));
                 continue;
             }
-            // A sum rounded the other way may open or close a rectifier, so single elements may differ more.
+            // A sum rounded the other way may open or close a rectifier, so single elements may
+            // differ more.
             let error = distance(&ours.tensors[name].data, &gradient.data);
             assert!(error < 5e-3, "{name}: differs by {error} of its length");
         }
@@ -245,12 +265,14 @@ fn one_batch_is_learned_by_heart_and_a_saved_state_goes_on_the_same() {
     let batch = examples(16, 5);
     let start = Network::random(Description::batch_first(&[head]), 5).unwrap();
     let mut backend =
-        BurnBackend::new(start.clone(), &[head.into()], OptimizerSettings::default(), device()).unwrap();
+        BurnBackend::new(start.clone(), &[head.into()], OptimizerSettings::default(), device())
+            .unwrap();
     let first = backend.step(&batch, 3e-3).unwrap().loss;
     for _ in 0..100 {
         backend.step(&batch, 3e-3).unwrap();
     }
-    let mut other = BurnBackend::new(start, &[head.into()], OptimizerSettings::default(), device()).unwrap();
+    let mut other =
+        BurnBackend::new(start, &[head.into()], OptimizerSettings::default(), device()).unwrap();
     other.restore(&backend.network().unwrap(), &backend.optimizer().unwrap()).unwrap();
     let (one, two) = (backend.step(&batch, 3e-3).unwrap(), other.step(&batch, 3e-3).unwrap());
     assert!(first > 0.5 && one.loss < 0.05, "{first} {}", one.loss);
@@ -263,8 +285,10 @@ fn one_batch_is_learned_by_heart_and_a_saved_state_goes_on_the_same() {
 #[test]
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 fn half_precision_learns_one_batch_by_heart() {
-    let objectives: [Objective; 2] =
-        [HeadKind::Value.into(), Objective { head: HeadKind::Moves, loss: Loss::CrossEntropy, weight: 0.5 }];
+    let objectives: [Objective; 2] = [
+        HeadKind::Value.into(),
+        Objective { head: HeadKind::Moves, loss: Loss::CrossEntropy, weight: 0.5 },
+    ];
     let choice = BatchFirstResidual { filters: 16, blocks: 1 };
     let start = network(Description::batch_first_residual(&choice), 8);
     let batch = policy_examples(16, 12);
@@ -304,8 +328,11 @@ fn indices_reach_the_right_square() {
     let squares = examples(1, 6).squares[0];
     let all = eval::reference::run(&network, &squares, Color::White).unwrap()[&head].clone();
     let indices: Vec<PolicyIndex> = (0..nets::POLICY_SIZE as PolicyIndex).step_by(311).collect();
-    let batch =
-        Examples { squares: vec![squares; indices.len()], moves: indices.clone(), ..Examples::default() };
+    let batch = Examples {
+        squares: vec![squares; indices.len()],
+        moves: indices.clone(),
+        ..Examples::default()
+    };
     let mut backend =
         BurnBackend::new(network, &[head.into()], OptimizerSettings::default(), device()).unwrap();
     let logits = backend.logits(head, &batch).unwrap();
@@ -339,7 +366,8 @@ fn the_average_that_the_device_keeps_is_that_of_the_weights() {
     go_on(&mut kept, &mut backend);
 }
 
-/// Without batch norm and with a loss that is a mean over positions, shared batches teach what whole ones do.
+/// Without batch norm and with a loss that is a mean over positions, shared batches teach what
+/// whole ones do.
 #[cfg(feature = "wgpu")]
 #[test]
 fn devices_that_share_a_batch_learn_what_one_learns() {
@@ -354,12 +382,14 @@ fn devices_that_share_a_batch_learn_what_one_learns() {
     let heads = vec![nets::Head { kind: HeadKind::Value, layers }];
     let description = Description { encoding: Encoding::BatchFirst15, trunk: Vec::new(), heads };
     let start = Network::random(description, 3).unwrap();
-    let objective = Objective { head: HeadKind::Value, loss: Loss::Tanh { scale: 400.0 }, weight: 1.0 };
+    let objective =
+        Objective { head: HeadKind::Value, loss: Loss::Tanh { scale: 400.0 }, weight: 1.0 };
     let settings = OptimizerSettings { clip: 1.0, ..OptimizerSettings::default() };
     let batch = examples(31, 9);
     let learned = ["vulkan:0", "vulkan:0,vulkan:0"].map(|names| {
         let devices = BurnDevices::open(&names.parse().unwrap(), false).unwrap();
-        let mut backend = BurnBackend::new(start.clone(), &[objective], settings.clone(), devices).unwrap();
+        let mut backend =
+            BurnBackend::new(start.clone(), &[objective], settings.clone(), devices).unwrap();
         let step = backend.step(&batch, 1e-2).unwrap();
         assert_eq!(step.logits[0].len(), 31);
         (step.loss, backend.network().unwrap())

@@ -1,4 +1,5 @@
-//! Whole runs on data made here: random games whose positions are labelled with their material balance.
+//! Whole runs on data made here: random games whose positions are labelled with their material
+//! balance.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,15 +15,16 @@ use nets::{Activation, Branch, Description, Encoding, Head, HeadKind, Layer, Net
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use train::{
-    Config, Dataset, Ending, Event, Progress, Silent, StepReport, TrainError, read_journal, search_grid,
-    train, train_all,
+    Config, Dataset, Ending, Event, Progress, Silent, StepReport, TrainError, read_journal,
+    search_grid, train, train_all,
 };
 
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
 
 /// White's material balance in pawns.
 fn material(position: &Position) -> i32 {
-    let worth = [(Role::Pawn, 1), (Role::Knight, 3), (Role::Bishop, 3), (Role::Rook, 5), (Role::Queen, 9)];
+    let worth =
+        [(Role::Pawn, 1), (Role::Knight, 3), (Role::Bishop, 3), (Role::Rook, 5), (Role::Queen, 9)];
     let board = position.board();
     worth
         .iter()
@@ -46,7 +48,8 @@ fn games(count: usize) -> String {
                 break;
             }
             let captures: Vec<_> = legal.iter().copied().filter(|mv| mv.is_capture()).collect();
-            let from = if captures.is_empty() || random.random_bool(0.5) { &legal[..] } else { &captures };
+            let from =
+                if captures.is_empty() || random.random_bool(0.5) { &legal[..] } else { &captures };
             let mv = from[random.random_range(0..from.len())];
             if ply % 2 == 0 {
                 write!(moves, "{}. ", ply / 2 + 1).unwrap();
@@ -60,7 +63,8 @@ fn games(count: usize) -> String {
             ..=-3 => "0-1",
             _ => "1/2-1/2",
         };
-        writeln!(text, "[Event \"Random {game}\"]\n[Result \"{result}\"]\n\n{moves}{result}\n").unwrap();
+        writeln!(text, "[Event \"Random {game}\"]\n[Result \"{result}\"]\n\n{moves}{result}\n")
+            .unwrap();
     }
     text
 }
@@ -98,7 +102,11 @@ fn description(kind: HeadKind) -> Description {
         norm: false,
         activation: Activation::Identity,
     });
-    Description { encoding: Encoding::BatchFirst15, trunk: Vec::new(), heads: vec![Head { kind, layers }] }
+    Description {
+        encoding: Encoding::BatchFirst15,
+        trunk: Vec::new(),
+        heads: vec![Head { kind, layers }],
+    }
 }
 
 /// A folder with data, a description and a configuration for `head`.
@@ -127,7 +135,8 @@ fn prepare(folder: &Path, head: HeadKind) -> PathBuf {
 }
 
 fn load(config: &Path, changes: &[&str]) -> Config {
-    Config::load(config, &changes.iter().map(|&change| change.to_owned()).collect::<Vec<_>>()).unwrap()
+    Config::load(config, &changes.iter().map(|&change| change.to_owned()).collect::<Vec<_>>())
+        .unwrap()
 }
 
 /// Interrupts a run after a step: politely, or as a crash would.
@@ -178,8 +187,10 @@ fn an_interrupted_run_equals_an_uninterrupted_one_and_learns() {
     // Labels are centipawns: the calibrated network knows what a rook is worth.
     let score = |fen: &str| {
         let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
-        let examples =
-            train::Examples { squares: vec![nets::Squares::of(&position)], ..train::Examples::default() };
+        let examples = train::Examples {
+            squares: vec![nets::Squares::of(&position)],
+            ..train::Examples::default()
+        };
         let mut backend = train::make_backend(
             &whole.training,
             &network,
@@ -190,7 +201,8 @@ fn an_interrupted_run_equals_an_uninterrupted_one_and_learns() {
         .unwrap();
         network.calibration.value.apply(backend.logits(HeadKind::Value, &examples).unwrap()[0])
     };
-    let (level, up) = (score(START), score("1nbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQk - 0 1"));
+    let (level, up) =
+        (score(START), score("1nbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQk - 0 1"));
     assert!(up > level, "{level} {up}");
     assert!(network.calibration.is_valid() && network.calibration.value.inputs.len() > 3);
     assert!(network.provenance.contains_key("value: validation random"));
@@ -201,7 +213,8 @@ fn an_interrupted_run_equals_an_uninterrupted_one_and_learns() {
     // Ctrl-C between two lines of the journal.
     let polite = load(&config, &["run.name=polite"]);
     let stop = AtomicBool::new(false);
-    let left = train(&polite, false, &stop, &mut Interrupt { after: 23, stop: Some(&stop) }).unwrap();
+    let left =
+        train(&polite, false, &stop, &mut Interrupt { after: 23, stop: Some(&stop) }).unwrap();
     assert_eq!((left.ending, left.step, left.network), (Ending::Interrupted, 23, None));
     assert!(train(&polite, false, &never, &mut Silent).is_err(), "a run is not begun twice");
     let resumed = train(&polite, true, &never, &mut Silent).unwrap();
@@ -244,12 +257,15 @@ fn an_interrupted_run_equals_an_uninterrupted_one_and_learns() {
 fn move_heads_rank_the_played_moves() {
     let folder = tempfile::tempdir().unwrap();
     let config = prepare(folder.path(), HeadKind::Moves);
-    let outcome = train(&load(&config, &["training.steps=400"]), false, &AtomicBool::new(false), &mut Silent);
+    let outcome =
+        train(&load(&config, &["training.steps=400"]), false, &AtomicBool::new(false), &mut Silent);
     let outcome = outcome.unwrap();
     let measures = &outcome.measures[0];
     assert!(measures.ranking.tau_b > 0.25, "{:?}", measures.ranking);
     let agreement = measures.agreement.as_ref().unwrap();
-    assert!(agreement.positions > 100 && agreement.top_1 <= agreement.top_3 && agreement.top_3 > 0.0);
+    assert!(
+        agreement.positions > 100 && agreement.top_1 <= agreement.top_3 && agreement.top_3 > 0.0
+    );
     let network = Network::load(outcome.network.as_ref().unwrap()).unwrap();
     assert_eq!(network.calibration.bins.len(), train::calibrate::BINS - 1);
 }
@@ -285,11 +301,16 @@ fn two_heads_learn_over_one_trunk() {
     assert!(policy.loss < 3.0 && agreement.top_1 > 0.08, "{policy:?}");
     let network = Network::load(outcome.network.as_ref().unwrap()).unwrap();
     assert_eq!(network.calibration.move_scores, nets::MoveScores::Policy);
-    assert!(network.calibration.moves.outputs[1] > 0.3 && network.calibration.value.inputs.len() > 3);
-    assert!(["value: loss", "moves: loss"].iter().all(|line| network.provenance.contains_key(*line)));
+    assert!(
+        network.calibration.moves.outputs[1] > 0.3 && network.calibration.value.inputs.len() > 3
+    );
+    assert!(
+        ["value: loss", "moves: loss"].iter().all(|line| network.provenance.contains_key(*line))
+    );
     let lines = read_journal(&outcome.folder).unwrap();
-    let parts =
-        lines.iter().filter(|event| matches!(event, Event::Train { losses, .. } if losses.len() == 2));
+    let parts = lines
+        .iter()
+        .filter(|event| matches!(event, Event::Train { losses, .. } if losses.len() == 2));
     assert!(parts.count() == 60);
 
     let stop = AtomicBool::new(false);
@@ -321,10 +342,11 @@ fn prepare_selectors(folder: &Path) -> PathBuf {
     let config = prepare(folder, HeadKind::Value);
     let pgn = folder.join("bare.pgn");
     let text = games(150);
-    let bare: String = text.split("{ [%eval").enumerate().fold(String::new(), |mut bare, (index, part)| {
-        bare += if index == 0 { part } else { part.split_once("] }").unwrap().1 };
-        bare
-    });
+    let bare: String =
+        text.split("{ [%eval").enumerate().fold(String::new(), |mut bare, (index, part)| {
+            bare += if index == 0 { part } else { part.split_once("] }").unwrap().1 };
+            bare
+        });
     std::fs::write(&pgn, bare).unwrap();
     let options = data::ImportOptions {
         validation: 0.2,
@@ -363,10 +385,14 @@ fn selectors_learn_by_themselves_and_are_joined() {
     let outcome = train_all(&whole, false, &never, &mut Silent).unwrap();
     let [from, rook] = outcome.measures.as_slice() else { panic!("{:?}", outcome.measures) };
     assert_eq!((from.head, rook.head), (Some(HeadKind::From), Some(HeadKind::RookTo)));
-    // Of 64 squares: knowing nothing has a cross entropy of 4.16 and is right in 1.6 %. The moves were random.
+    // Of 64 squares: knowing nothing has a cross entropy of 4.16 and is right in 1.6 %. The moves
+    // were random.
     let agreement = from.agreement.as_ref().unwrap();
     assert!(from.loss < 4.0 && agreement.top_1 > 0.035, "{from:?}");
-    assert!(agreement.legal.unwrap() >= agreement.top_1 && agreement.unseen.unwrap().0 < agreement.positions);
+    assert!(
+        agreement.legal.unwrap() >= agreement.top_1
+            && agreement.unseen.unwrap().0 < agreement.positions
+    );
     let dataset = Dataset::open(&folder.path().join("bare")).unwrap();
     let (_, examples) = dataset.batches(&whole.parts()[1], 0).unwrap();
     let (_, all) = dataset.batches(&whole.parts()[0], 0).unwrap();
@@ -435,15 +461,23 @@ fn a_grid_ranks_its_runs_and_goes_on_where_it_was_left() {
     let table = std::fs::read_to_string(config.folder().join("grid.tsv")).unwrap();
     assert_eq!(table.lines().count(), 5);
     let again = search_grid(&config, true, &stop, &mut Silent).unwrap();
-    assert!((again[0].loss - best.loss).abs() < 1e-9 && again[0].learning_rate == best.learning_rate);
+    assert!(
+        (again[0].loss - best.loss).abs() < 1e-9 && again[0].learning_rate == best.learning_rate
+    );
     assert!(search_grid(&config, false, &stop, &mut Silent).is_err(), "runs are not begun twice");
 
     // From a trained network on, whose weights nobody scales.
     let trained = config.folder().join("grid-rate-0.002-l2-0.0001-scale-1/network.safetensors");
     let data = format!("data.directory={}", folder.path().join("bare").display());
     let start = format!("model.start={}", trained.display());
-    let on =
-        ["model.head=from", "training.steps=2", "grid.learning_rate=[1e-3]", "run.name=on", &data, &start];
+    let on = [
+        "model.head=from",
+        "training.steps=2",
+        "grid.learning_rate=[1e-3]",
+        "run.name=on",
+        &data,
+        &start,
+    ];
     let config = Config::load(&file, &on.map(str::to_owned)).unwrap();
     assert_eq!(search_grid(&config, false, &stop, &mut Silent).unwrap().len(), 1);
 }
@@ -455,13 +489,16 @@ fn a_policy_is_learned_from_games_without_evaluations() {
     let data = format!("data.directory={}", folder.path().join("bare").display());
     let model = folder.path().join("description.json");
     std::fs::write(&model, serde_json::to_string(&description(HeadKind::Moves)).unwrap()).unwrap();
-    let config =
-        load(&config, &[&data, "model.head=moves", "loss.moves=cross-entropy", "training.steps=200"]);
+    let config = load(
+        &config,
+        &[&data, "model.head=moves", "loss.moves=cross-entropy", "training.steps=200"],
+    );
     let outcome = train(&config, false, &AtomicBool::new(false), &mut Silent).unwrap();
     let measures = &outcome.measures[0];
     let agreement = measures.agreement.as_ref().unwrap();
     assert!(measures.loss < 3.2 && agreement.top_1 > 0.05, "{measures:?}");
-    let asked = |head| agreement.choices.iter().find(|choice| choice.0 == head).map(|choice| choice.1);
+    let asked =
+        |head| agreement.choices.iter().find(|choice| choice.0 == head).map(|choice| choice.1);
     assert_eq!(asked(HeadKind::From), Some(agreement.positions));
     let pieces: usize = HeadKind::SELECTORS[1..].iter().filter_map(|&head| asked(head)).sum();
     assert_eq!(pieces, agreement.positions);
@@ -472,21 +509,27 @@ fn bad_runs_end_with_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let config = prepare(folder.path(), HeadKind::Value);
     let never = AtomicBool::new(false);
-    let wild =
-        load(&config, &["run.name=wild", "training.learning_rate=1e30", "training.schedule.kind=constant"]);
+    let wild = load(
+        &config,
+        &["run.name=wild", "training.learning_rate=1e30", "training.schedule.kind=constant"],
+    );
     match train(&wild, false, &never, &mut Silent) {
         Err(TrainError::Diverged { step, .. }) => assert!(step < 300),
         other => panic!("{other:?}"),
     }
     let last = read_journal(&wild.folder()).unwrap().pop();
-    assert!(matches!(&last, Some(Event::End { reason, .. }) if reason.starts_with("diverged")), "{last:?}");
+    assert!(
+        matches!(&last, Some(Event::End { reason, .. }) if reason.starts_with("diverged")),
+        "{last:?}"
+    );
     for (change, word) in [
         ("data.directory=/nowhere", "nowhere"),
         ("data.sources=['selfplay']", "selfplay"),
         ("model.head=moves", "moves"),
         ("model.start=batch-last", "batch-last"),
     ] {
-        let error = train(&load(&config, &[change]), false, &never, &mut Silent).unwrap_err().to_string();
+        let error =
+            train(&load(&config, &[change]), false, &never, &mut Silent).unwrap_err().to_string();
         assert!(error.contains(word) && !error.contains('\n'), "{error}");
     }
     // No game of the one source is held out: known before the training, not after it.
@@ -501,16 +544,20 @@ fn bad_runs_end_with_a_sentence() {
     assert!(error.contains("held-out") && !only.folder().exists(), "{error}");
     let short = load(&config, &["run.name=short", "training.max_minutes=1e-9"]);
     let outcome = train(&short, false, &never, &mut Silent);
-    // No step was done, or one where the clock stood still: random weights need not be calibratable, but nothing else may be wrong.
+    // No step was done, or one where the clock stood still: random weights need not be
+    // calibratable, but nothing else may be wrong.
     match outcome {
-        Ok(outcome) => assert!(outcome.ending == Ending::OutOfTime && outcome.step <= 1, "{outcome:?}"),
+        Ok(outcome) => {
+            assert!(outcome.ending == Ending::OutOfTime && outcome.step <= 1, "{outcome:?}")
+        }
         Err(error) => assert!(error.to_string().contains("cannot be calibrated"), "{error}"),
     }
     let dataset = Dataset::open(&folder.path().join("shards")).unwrap();
     assert_eq!(dataset.sources, ["random"]);
 }
 
-/// Positions of random games as lines of Lichess's evaluation database, with the material balance as their value.
+/// Positions of random games as lines of Lichess's evaluation database, with the material balance
+/// as their value.
 fn evaluations(count: usize) -> String {
     let mut random = ChaCha8Rng::seed_from_u64(12);
     let mut position = Position::default();
@@ -522,13 +569,19 @@ fn evaluations(count: usize) -> String {
             continue;
         }
         let captures: Vec<_> = legal.iter().copied().filter(|mv| mv.is_capture()).collect();
-        let from = if captures.is_empty() || random.random_bool(0.5) { &legal[..] } else { &captures };
+        let from =
+            if captures.is_empty() || random.random_bool(0.5) { &legal[..] } else { &captures };
         let mv = from[random.random_range(0..from.len())];
-        let (fen, cp, line) = (position.fen(), 100 * material(&position), board::to_uci(&position, mv));
+        let (fen, cp, line) =
+            (position.fen(), 100 * material(&position), board::to_uci(&position, mv));
         let four: Vec<&str> = fen.split(' ').take(4).collect();
         let pv = format!(r#"{{"cp":{cp},"line":"{line}"}}"#);
-        writeln!(text, r#"{{"fen":"{}","evals":[{{"pvs":[{pv}],"knodes":1,"depth":9}}]}}"#, four.join(" "))
-            .unwrap();
+        writeln!(
+            text,
+            r#"{{"fen":"{}","evals":[{{"pvs":[{pv}],"knodes":1,"depth":9}}]}}"#,
+            four.join(" ")
+        )
+        .unwrap();
         position.play(mv);
     }
     text
@@ -552,7 +605,8 @@ fn cockfish_learns_from_a_streamed_file() {
     let whole = load(&config, &changes);
     let outcome = train(&whole, false, &never, &mut Silent).unwrap();
     let network = Network::load(outcome.network.as_ref().unwrap()).unwrap();
-    let choice = nets::Cockfish { filters: 8, blocks: 1, activation: Activation::Silu, global_mean: false };
+    let choice =
+        nets::Cockfish { filters: 8, blocks: 1, activation: Activation::Silu, global_mean: false };
     assert_eq!(network.description, Description::cockfish(&choice));
     let measures = &outcome.measures[0];
     assert_eq!(measures.source, "lichess");

@@ -1,5 +1,5 @@
-//! What a user interface may say to an engine: one line of text into a typed command. Any text is answered with a
-//! command or a sentence, never with a panic.
+//! What a user interface may say to an engine: one line of text into a typed command. Any text is
+//! answered with a command or a sentence, never with a panic.
 
 use crate::go::{self, Go};
 
@@ -62,7 +62,8 @@ const KNOWN: [&str; 12] = [
 ];
 
 impl Command {
-    /// Reads a line; `None` for an empty one. As the protocol asks, unknown words before a command are skipped.
+    /// Reads a line; `None` for an empty one. As the protocol asks, unknown words before a command
+    /// are skipped.
     ///
     /// # Errors
     /// No word of the line is a command, or the command lacks what it needs.
@@ -166,14 +167,17 @@ mod tests {
                 moves: vec![]
             })))
         );
-        for bad in ["position", "position fen", "position fen moves e2e4", "position startpos e2e4"] {
+        for bad in ["position", "position fen", "position fen moves e2e4", "position startpos e2e4"]
+        {
             assert_eq!(parse(bad), Err(CommandError::Position), "{bad}");
         }
         for bad in ["setoption", "setoption name", "setoption value 3", "setoption name value 3"] {
             assert_eq!(parse(bad), Err(CommandError::SetOption), "{bad}");
         }
         assert_eq!(parse("hello there"), Err(CommandError::Unknown("hello there".into())));
-        assert!(matches!(parse(&"x".repeat(1 << 20)), Err(CommandError::Unknown(text)) if text.len() < 100));
+        assert!(
+            matches!(parse(&"x".repeat(1 << 20)), Err(CommandError::Unknown(text)) if text.len() < 100)
+        );
     }
 
     proptest! {

@@ -1,4 +1,5 @@
-//! The arguments of `go`: every number is taken as given, so that 0 ms means "now" and never "for ever".
+//! The arguments of `go`: every number is taken as given, so that 0 ms means "now" and never "for
+//! ever".
 
 use std::time::Duration;
 
@@ -92,9 +93,9 @@ fn number(text: &str) -> Option<i64> {
     if whole.is_empty() || !whole.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let value = whole
-        .bytes()
-        .fold(0_i64, |value, digit| value.saturating_mul(10).saturating_add(i64::from(digit - b'0')));
+    let value = whole.bytes().fold(0_i64, |value, digit| {
+        value.saturating_mul(10).saturating_add(i64::from(digit - b'0'))
+    });
     Some(if negative { -value } else { value })
 }
 
@@ -151,8 +152,9 @@ impl Go {
         let remaining = match (own.0, other.0) {
             (Some(own), _) => own,
             (None, Some(other)) => {
-                complaints
-                    .push("the time of the side to move is missing: taking the other side's".to_owned());
+                complaints.push(
+                    "the time of the side to move is missing: taking the other side's".to_owned(),
+                );
                 other
             }
             // An increment alone is a clock that has run out.
@@ -182,7 +184,8 @@ fn search_moves(position: &Position, texts: &[String], complaints: &mut Vec<Stri
             Ok(mv) if moves.contains(&mv) => {}
             Ok(mv) => moves.push(mv),
             Err(_) => {
-                complaints.push(format!("searchmoves: `{}` is not a legal move here", shortened(text)));
+                complaints
+                    .push(format!("searchmoves: `{}` is not a legal move here", shortened(text)));
             }
         }
     }
@@ -218,7 +221,8 @@ mod tests {
         assert_eq!(limits("nodes 99999999999999999999").0.nodes, Some(i64::MAX as u64));
         assert_eq!(limits("movetime 1500.7").0.movetime, Some(Duration::from_millis(1500)));
         assert!(
-            limits("movetime 99999999999999999999").0.movetime.unwrap() < Duration::from_secs(2_000_000_000)
+            limits("movetime 99999999999999999999").0.movetime.unwrap()
+                < Duration::from_secs(2_000_000_000)
         );
     }
 

@@ -1,5 +1,5 @@
-//! UCI, the protocol between chess engines and the programs that use them, in both directions: [`run`] offers our
-//! search as an engine, [`client`] drives other engines as child processes.
+//! UCI, the protocol between chess engines and the programs that use them, in both directions:
+//! [`run`] offers our search as an engine, [`client`] drives other engines as child processes.
 
 pub mod client;
 mod command;

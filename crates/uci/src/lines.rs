@@ -1,4 +1,5 @@
-//! Lines from a stream of any bytes: bounded in length, never a panic, whatever the other side writes.
+//! Lines from a stream of any bytes: bounded in length, never a panic, whatever the other side
+//! writes.
 
 use std::io::{self, BufRead};
 
@@ -14,7 +15,8 @@ pub(crate) enum Line {
     TooLong,
 }
 
-/// Reads the next line of at most `limit` bytes; `None` at the end. A last line without a line feed counts.
+/// Reads the next line of at most `limit` bytes; `None` at the end. A last line without a line feed
+/// counts.
 ///
 /// # Errors
 /// The stream failed.

@@ -1,4 +1,5 @@
-//! The options of our engine: their names, ranges and values, and what to answer to a value that does not fit.
+//! The options of our engine: their names, ranges and values, and what to answer to a value that
+//! does not fit.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,7 +20,8 @@ pub const EMBEDDED: &str = "<embedded>";
 /// Shown for a file or folder that is not set.
 pub const EMPTY: &str = "<empty>";
 
-/// Of [`Settings`], unless set: what won games against a search that expects every reply to be found.
+/// Of [`Settings`], unless set: what won games against a search that expects every reply to be
+/// found.
 const OPPONENT_ERRORS: i32 = 15;
 
 /// Every option with its value.
@@ -44,7 +46,8 @@ pub struct Options {
     pub book: Option<Arc<Book>>,
     pub own_book: bool,
     pub ponder: bool,
-    /// Every search is an analysis, however it is limited: no book, and no errors of the opponent are expected.
+    /// Every search is an analysis, however it is limited: no book, and no errors of the opponent
+    /// are expected.
     pub analyse_mode: bool,
     pub chess960: bool,
     pub show_wdl: bool,
@@ -157,7 +160,9 @@ pub enum Change {
 pub enum OptionError {
     #[error("there is no option `{0}`")]
     Unknown(String),
-    #[error("option {name} wants a whole number from {least} to {most}, not `{value}`; it stays {kept}")]
+    #[error(
+        "option {name} wants a whole number from {least} to {most}, not `{value}`; it stays {kept}"
+    )]
     Number { name: &'static str, least: u64, most: u64, value: String, kept: String },
     #[error(
         "option {name} wants less than the {machine} MiB of memory that this machine has; it stays {kept}"
@@ -184,20 +189,25 @@ impl Options {
         let value = value.unwrap_or_default();
         match kind {
             Kind::Spin { least, most } => {
-                let number =
-                    value.parse::<u64>().ok().filter(|number| (least..=most).contains(number)).ok_or_else(
-                        || OptionError::Number {
-                            name: label,
-                            least,
-                            most,
-                            value: shortened(value),
-                            kept: self.value(option),
-                        },
-                    )?;
+                let number = value
+                    .parse::<u64>()
+                    .ok()
+                    .filter(|number| (least..=most).contains(number))
+                    .ok_or_else(|| OptionError::Number {
+                        name: label,
+                        least,
+                        most,
+                        value: shortened(value),
+                        kept: self.value(option),
+                    })?;
                 if option == Name::Hash
                     && let Some(machine) = memory_without_room_for(number)
                 {
-                    return Err(OptionError::Memory { name: label, machine, kept: self.value(option) });
+                    return Err(OptionError::Memory {
+                        name: label,
+                        machine,
+                        kept: self.value(option),
+                    });
                 }
                 self.set_number(option, number);
             }
@@ -225,11 +235,12 @@ impl Options {
             Kind::Text => {
                 let given = !value.is_empty() && value != EMBEDDED && value != EMPTY;
                 let path = given.then(|| Path::new(value));
-                let refuse = |reason: String, kept: String| OptionError::File { name: label, reason, kept };
+                let refuse =
+                    |reason: String, kept: String| OptionError::File { name: label, reason, kept };
                 match option {
                     // Set anew before every game, the same tables stay, and what they have read.
-                    Name::SyzygyPath if path == self.settings.tables.as_ref().map(|tables| tables.path()) => {
-                    }
+                    Name::SyzygyPath
+                        if path == self.settings.tables.as_ref().map(|tables| tables.path()) => {}
                     Name::SyzygyPath => match path.map(Tablebases::open).transpose() {
                         Ok(tables) => self.settings.tables = tables.map(Arc::new),
                         Err(error) => return Err(refuse(error.to_string(), self.value(option))),
@@ -337,12 +348,15 @@ impl Options {
                 let value = self.value(option);
                 match kind {
                     Kind::Spin { least, most } => {
-                        format!("option name {label} type spin default {value} min {least} max {most}")
+                        format!(
+                            "option name {label} type spin default {value} min {least} max {most}"
+                        )
                     }
                     Kind::Check => format!("option name {label} type check default {value}"),
                     Kind::Text => format!("option name {label} type string default {value}"),
                     Kind::Combo(values) => {
-                        let values: String = values.iter().map(|value| format!(" var {value}")).collect();
+                        let values: String =
+                            values.iter().map(|value| format!(" var {value}")).collect();
                         format!("option name {label} type combo default {value}{values}")
                     }
                     Kind::Button => format!("option name {label} type button"),
@@ -362,7 +376,10 @@ mod tests {
         assert_eq!(options.set("hash", Some("64")), Ok(Change::Value));
         assert_eq!(options.settings.hash_mib, 64);
         for bad in ["0", "-1", "65537", "99999999999999999999", "many", "", "1.5"] {
-            assert!(matches!(options.set("Hash", Some(bad)), Err(OptionError::Number { .. })), "{bad}");
+            assert!(
+                matches!(options.set("Hash", Some(bad)), Err(OptionError::Number { .. })),
+                "{bad}"
+            );
         }
         if memory_without_room_for(65_536).is_some() {
             assert!(matches!(options.set("Hash", Some("65536")), Err(OptionError::Memory { .. })));

@@ -17,9 +17,15 @@ impl fmt::Display for ScoreText {
     }
 }
 
-/// The `info` line of a line of thought from `position`; `tbhits`: positions found in endgame tables, where there are any.
+/// The `info` line of a line of thought from `position`; `tbhits`: positions found in endgame
+/// tables, where there are any.
 #[must_use]
-pub fn info_line(position: &Position, info: &SearchInfo, show_wdl: bool, tbhits: Option<u64>) -> String {
+pub fn info_line(
+    position: &Position,
+    info: &SearchInfo,
+    show_wdl: bool,
+    tbhits: Option<u64>,
+) -> String {
     let mut line = format!(
         "info depth {} seldepth {} multipv {} score {}",
         info.depth,

@@ -21,7 +21,11 @@ fn scripted(on_go: &str) -> EngineSpec {
             esac
         done"#
     );
-    EngineSpec { program: "/bin/sh".into(), arguments: vec!["-c".into(), script], ..EngineSpec::default() }
+    EngineSpec {
+        program: "/bin/sh".into(),
+        arguments: vec!["-c".into(), script],
+        ..EngineSpec::default()
+    }
 }
 
 fn think(on_go: &str) -> Result<uci::client::Answer, ClientError> {
@@ -55,8 +59,11 @@ fn a_missing_program() {
 
 #[test]
 fn a_program_that_is_no_engine() {
-    let silent =
-        EngineSpec { program: "/bin/sleep".into(), arguments: vec!["20".into()], ..EngineSpec::default() };
+    let silent = EngineSpec {
+        program: "/bin/sleep".into(),
+        arguments: vec!["20".into()],
+        ..EngineSpec::default()
+    };
     let started = Instant::now();
     assert!(matches!(
         Engine::start(&silent, PATIENCE),
@@ -72,7 +79,10 @@ fn a_crash() {
     let error = think("exit 3").unwrap_err();
     assert!(matches!(&error, ClientError::Crashed { how, .. } if how.contains('3')), "{error}");
     let error = think("kill -SEGV $$").unwrap_err();
-    assert!(matches!(&error, ClientError::Crashed { how, .. } if how.contains("signal")), "{error}");
+    assert!(
+        matches!(&error, ClientError::Crashed { how, .. } if how.contains("signal")),
+        "{error}"
+    );
 }
 
 #[test]
@@ -90,7 +100,8 @@ fn a_stall() {
 fn a_flood() {
     for flood in ["exec yes info depth 1 score cp 1", "yes | tr -d '\\n'"] {
         let mut engine = Engine::start(&scripted(flood), Duration::from_secs(5)).unwrap();
-        let error = engine.think(&Game::default(), &Task::Nodes(1), Duration::from_secs(300)).unwrap_err();
+        let error =
+            engine.think(&Game::default(), &Task::Nodes(1), Duration::from_secs(300)).unwrap_err();
         assert!(matches!(error, ClientError::Flooded { .. }), "{flood}: {error}");
     }
 }

@@ -78,7 +78,10 @@ fn another_device_is_taken_up_and_one_that_is_not_here_refused() {
         answers.contains("there is no device cuda:0") && answers.contains("of its own choice"),
         "{answers}"
     );
-    assert!(engine.ask("setoption name Device value vulkan:0").len() == 1, "it still can be chosen");
+    assert!(
+        engine.ask("setoption name Device value vulkan:0").len() == 1,
+        "it still can be chosen"
+    );
     engine.close();
 
     // Nor does it leave the engine without a search when it is asked for first.
@@ -174,7 +177,9 @@ fn an_illegal_move_keeps_the_last_legal_position() {
     let mut engine = Conversation::start();
     engine.ask("position startpos moves e2e4 e7e5 e4e5 g8f6");
     let shown = engine.ask("d");
-    assert!(shown.iter().any(|line| line.contains("rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w")));
+    assert!(
+        shown.iter().any(|line| line.contains("rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w"))
+    );
     engine.ask("position fen 8/8/8 w");
     assert!(engine.ask("d") == shown, "a bad FEN changes nothing");
 }
@@ -316,9 +321,12 @@ fn a_book_plays_where_a_move_is_wanted() {
     };
     assert!(!plays(&mut engine, "go nodes 40"), "not asked for");
     assert_eq!(engine.ask("setoption name OwnBook value true").len(), 0);
-    for go in
-        ["go nodes 40", "go movetime 50", "go wtime 1000 btime 1000", "go wtime 1000 btime 1000 depth 3"]
-    {
+    for go in [
+        "go nodes 40",
+        "go movetime 50",
+        "go wtime 1000 btime 1000",
+        "go wtime 1000 btime 1000 depth 3",
+    ] {
         assert!(plays(&mut engine, go), "{go}");
     }
     for go in [

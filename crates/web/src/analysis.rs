@@ -1,5 +1,5 @@
-//! Looking at a position: lines of thought and the inside of the search, several times a second, until the visitor has
-//! seen enough.
+//! Looking at a position: lines of thought and the inside of the search, several times a second,
+//! until the visitor has seen enough.
 
 use std::{
     sync::{
@@ -194,7 +194,9 @@ async fn answer(
         answers.send_replace(Arc::from(value.to_string()));
     };
     if let Err(refusal) = look(subject, &engines, &resting, &searches, &control, &send).await {
-        send(json!({ "type": "analysis", "tag": tag, "state": "failed", "error": refusal.to_string() }));
+        send(
+            json!({ "type": "analysis", "tag": tag, "state": "failed", "error": refusal.to_string() }),
+        );
     }
 }
 
@@ -207,7 +209,11 @@ async fn look(
     control: &Control,
     send: &impl Fn(Value),
 ) -> Result<(), Refusal> {
-    let shown = Shown { tag: subject.tag, position: subject.game.position().clone(), lines: Arc::default() };
+    let shown = Shown {
+        tag: subject.tag,
+        position: subject.game.position().clone(),
+        lines: Arc::default(),
+    };
     if subject.game.position().legal_moves().is_empty() {
         send(shown.value("done", None));
         return Ok(());

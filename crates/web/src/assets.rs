@@ -1,4 +1,5 @@
-//! The page's own files, embedded in the program. Only these names exist; there is no way from a path to the disk.
+//! The page's own files, embedded in the program. Only these names exist; there is no way from a
+//! path to the disk.
 
 use axum::{
     body::Body,
@@ -27,9 +28,11 @@ fn file(path: &str, headers: &HeaderMap) -> Response {
     let Some(file) = Files::get(path) else {
         return plain(StatusCode::NOT_FOUND, "There is no such file.");
     };
-    let digest: String = file.metadata.sha256_hash()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest: String =
+        file.metadata.sha256_hash()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     let tag = format!("\"{digest}\"");
-    let is_known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let is_known =
+        headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     let mut response = Response::new(if is_known { Body::empty() } else { Body::from(file.data) });
     if is_known {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -43,7 +46,8 @@ fn file(path: &str, headers: &HeaderMap) -> Response {
     };
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    // Asked for anew each time, answered with "not modified": a new version is never mixed with an old one.
+    // Asked for anew each time, answered with "not modified": a new version is never mixed with an
+    // old one.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         headers.insert(header::ETAG, tag);

@@ -17,7 +17,8 @@ use tokio::{
 /// Connections at once, besides those of open pages; more wait until one ends.
 const MOST: usize = 256;
 
-/// How long the head of a request may take, or the next one be awaited; and all that is asked for on one connection.
+/// How long the head of a request may take, or the next one be awaited; and all that is asked for
+/// on one connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(600);
 

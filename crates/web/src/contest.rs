@@ -1,4 +1,5 @@
-//! A visitor's game against an engine: what was agreed, the moves and clocks, and how it is written down and shown.
+//! A visitor's game against an engine: what was agreed, the moves and clocks, and how it is written
+//! down and shown.
 
 use board::{CastlingMode, Color, Game, GameEnd, Move, Position, parse_uci, to_san, to_uci};
 use games::PgnText;
@@ -79,7 +80,10 @@ pub fn position_of(fen: &str, chess960: bool) -> Result<Position, Refusal> {
 ///
 /// # Errors
 /// A move is not legal, or there are too many.
-pub fn game_of<'a>(start: Position, moves: impl IntoIterator<Item = &'a str>) -> Result<Game, Refusal> {
+pub fn game_of<'a>(
+    start: Position,
+    moves: impl IntoIterator<Item = &'a str>,
+) -> Result<Game, Refusal> {
     let mut game = Game::new(start);
     for uci in moves {
         if game.moves().len() >= MOST_PLIES {
@@ -122,15 +126,17 @@ impl Proposal {
         engine_name: impl Fn(System) -> Option<String>,
     ) -> Result<Contest, Refusal> {
         let system: System = self.system.parse().map_err(Refusal)?;
-        let engine_name =
-            engine_name(system).ok_or_else(|| Refusal::new(format!("{system} does not play here")))?;
+        let engine_name = engine_name(system)
+            .ok_or_else(|| Refusal::new(format!("{system} does not play here")))?;
         if !self.level.is_allowed(self.clock.is_some()) {
             return Err(Refusal::new("that level is beyond what an engine may spend here"));
         }
         if let Some((initial, increment)) = self.clock
             && !((1_000..=MOST_INITIAL).contains(&initial) && increment <= MOST_INCREMENT)
         {
-            return Err(Refusal::new("a clock has 1 second to 3 hours, and at most a minute a move"));
+            return Err(Refusal::new(
+                "a clock has 1 second to 3 hours, and at most a minute a move",
+            ));
         }
         let engine = match self.side.as_str() {
             "white" => Color::Black,
@@ -147,8 +153,8 @@ impl Proposal {
             Game::new(position_of(self.fen.trim(), self.chess960)?)
         } else if self.chess960 {
             let array = self.array.unwrap_or((chance >> 1) as u16 % 960);
-            let start =
-                Position::chess960(array).ok_or_else(|| Refusal::new("Chess960 has the arrays 0 to 959"))?;
+            let start = Position::chess960(array)
+                .ok_or_else(|| Refusal::new("Chess960 has the arrays 0 to 959"))?;
             Game::new(start)
         } else {
             Game::default()
@@ -184,7 +190,8 @@ impl Contest {
         Ok(Self {
             system: stored.system.parse().map_err(damaged)?,
             engine_name: stored.engine.clone(),
-            level: serde_json::from_str(&stored.level).map_err(|error| damaged(error.to_string()))?,
+            level: serde_json::from_str(&stored.level)
+                .map_err(|error| damaged(error.to_string()))?,
             engine: Color::from_white(stored.engine_white),
             clock: stored.clock,
             spent: stored.spent,
@@ -241,8 +248,8 @@ impl Contest {
         Some(if side.is_white() { white } else { black })
     }
 
-    /// What the position after `mv` would be stored as: the move after `used` milliseconds, and the result if it ends the
-    /// game.
+    /// What the position after `mv` would be stored as: the move after `used` milliseconds, and the
+    /// result if it ends the game.
     #[must_use]
     pub fn prepare(&self, mv: Move, used: u64) -> (StoredMove, Option<(String, String)>) {
         let mover = self.game.position().turn();
@@ -264,11 +271,13 @@ impl Contest {
         self.result = result;
     }
 
-    /// The ply to which a take-back leads: before the visitor's last move; `None` where there is none.
+    /// The ply to which a take-back leads: before the visitor's last move; `None` where there is
+    /// none.
     #[must_use]
     pub fn ply_to_take_back(&self) -> Option<usize> {
         let first = self.game.start().turn();
-        let is_visitors = |ply: &usize| (if ply.is_multiple_of(2) { first } else { !first }) != self.engine;
+        let is_visitors =
+            |ply: &usize| (if ply.is_multiple_of(2) { first } else { !first }) != self.engine;
         (0..self.game.moves().len()).rev().find(is_visitors)
     }
 
@@ -297,9 +306,16 @@ impl Contest {
         (win(self.engine).to_owned(), format!("{} resigned", name(!self.engine)))
     }
 
-    /// For the page; `running`: milliseconds that the side to move has used already, where its clock runs.
+    /// For the page; `running`: milliseconds that the side to move has used already, where its
+    /// clock runs.
     #[must_use]
-    pub fn show(&self, id: i64, running: Option<u64>, thinking: &str, notice: Option<&str>) -> Value {
+    pub fn show(
+        &self,
+        id: i64,
+        running: Option<u64>,
+        thinking: &str,
+        notice: Option<&str>,
+    ) -> Value {
         let position = self.game.position();
         let mover = position.turn();
         let used = running.unwrap_or(self.spent);
@@ -351,8 +367,12 @@ impl Contest {
     /// As PGN.
     #[must_use]
     pub fn pgn(&self) -> String {
-        let engine =
-            format!("Batch First ({}, {}, {})", self.system, self.engine_name, self.level.describe());
+        let engine = format!(
+            "Batch First ({}, {}, {})",
+            self.system,
+            self.engine_name,
+            self.level.describe()
+        );
         let (white, black) = if self.engine.is_white() {
             (engine, "Visitor".to_owned())
         } else {
@@ -404,7 +424,8 @@ fn win(winner: Color) -> &'static str {
     if winner.is_white() { "1-0" } else { "0-1" }
 }
 
-/// Result and reason where the rules end a game; repetitions and fifty moves are claimed for the players.
+/// Result and reason where the rules end a game; repetitions and fifty moves are claimed for the
+/// players.
 fn result_of(game: &Game) -> Option<(String, String)> {
     let draw = |why: &str| ("1/2-1/2".to_owned(), why.to_owned());
     Some(match game.end() {
@@ -418,7 +439,8 @@ fn result_of(game: &Game) -> Option<(String, String)> {
     })
 }
 
-/// From-square to its target squares. A castling king may be put on its rook and, in standard chess, two squares on.
+/// From-square to its target squares. A castling king may be put on its rook and, in standard
+/// chess, two squares on.
 pub fn destinations(position: &Position) -> Value {
     let mut all: Map<String, Value> = Map::new();
     for mv in position.legal_moves() {

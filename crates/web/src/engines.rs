@@ -1,5 +1,5 @@
-//! Searches for many visitors on one machine: one evaluator a system, asked by all searches together, and a fair queue
-//! for a fixed number of places, first come, first served.
+//! Searches for many visitors on one machine: one evaluator a system, asked by all searches
+//! together, and a fair queue for a fixed number of places, first come, first served.
 
 use std::sync::{
     Arc,
@@ -88,7 +88,12 @@ impl Engines {
     ///
     /// # Errors
     /// The system has no network here, or it cannot be run.
-    pub fn build(&self, system: System, multipv: usize, batch: usize) -> Result<Box<dyn Search>, EvalError> {
+    pub fn build(
+        &self,
+        system: System,
+        multipv: usize,
+        batch: usize,
+    ) -> Result<Box<dyn Search>, EvalError> {
         let Some(player) = self.players.iter().find(|player| player.system == system) else {
             let reason = "it was not given to the page".to_owned();
             return Err(EvalError::Unsupported { network: system.name().to_owned(), reason });
@@ -108,7 +113,9 @@ impl Engines {
     pub async fn place(&self) -> Result<Place, Refusal> {
         let _waiting = Waiting::new(&self.waiting);
         let permit = Arc::clone(&self.places).acquire_owned().await;
-        permit.map(|permit| Place { _permit: permit }).map_err(|_| Refusal::new("the server is closing"))
+        permit
+            .map(|permit| Place { _permit: permit })
+            .map_err(|_| Refusal::new("the server is closing"))
     }
 
     /// Does somebody wait for a place?
@@ -143,7 +150,8 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Thinks on a thread of its own; the search comes back with what it remembers. It ends, too, when this future is dropped.
+/// Thinks on a thread of its own; the search comes back with what it remembers. It ends, too, when
+/// this future is dropped.
 ///
 /// # Errors
 /// The evaluator failed.
@@ -161,6 +169,7 @@ pub async fn think(
     });
     let (search, outcome) =
         thinking.await.map_err(|_| Refusal::new("the search broke off; please report this"))?;
-    let outcome = outcome.map_err(|error| Refusal::new(format!("the evaluator failed: {error}")))?;
+    let outcome =
+        outcome.map_err(|error| Refusal::new(format!("the evaluator failed: {error}")))?;
     Ok((search, outcome))
 }

@@ -9,7 +9,9 @@ pub enum WebError {
     Listen { address: SocketAddr, source: std::io::Error },
     #[error("cannot use the games in `{path}`: {source}")]
     Store { path: PathBuf, source: rusqlite::Error },
-    #[error("the games in `{path}` were written by a newer version (format {found}, known is {known})")]
+    #[error(
+        "the games in `{path}` were written by a newer version (format {found}, known is {known})"
+    )]
     Newer { path: PathBuf, found: i64, known: i64 },
     #[error("serving failed: {0}")]
     Serve(std::io::Error),

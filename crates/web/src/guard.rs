@@ -1,6 +1,6 @@
-//! Who may come in: requests from other sites, for other hosts (DNS rebinding), without the token or with another method
-//! than GET and HEAD are refused before anything else sees them. Nothing here is changed by a plain request; whatever
-//! changes something goes over the web socket.
+//! Who may come in: requests from other sites, for other hosts (DNS rebinding), without the token
+//! or with another method than GET and HEAD are refused before anything else sees them. Nothing
+//! here is changed by a plain request; whatever changes something goes over the web socket.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -26,7 +26,8 @@ const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src '
     img-src 'self' data:; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; \
     frame-ancestors 'none'";
 
-/// A report is a whole page with its styles inside; it may not run anything. Whatever serves one says so.
+/// A report is a whole page with its styles inside; it may not run anything. Whatever serves one
+/// says so.
 pub const REPORT_POLICY: &str =
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'";
 
@@ -44,13 +45,15 @@ pub struct Guard {
 pub struct Visitor(pub String);
 
 impl Guard {
-    /// `names`: host names under which the server is reached, besides `localhost` and plain addresses.
+    /// `names`: host names under which the server is reached, besides `localhost` and plain
+    /// addresses.
     #[must_use]
     pub fn new(token: Option<String>, names: Vec<String>) -> Self {
         Self { token: token.map(Arc::from), names: names.into() }
     }
 
-    /// A name is only believed if it was announced: a hostile page may give its own name this machine's address.
+    /// A name is only believed if it was announced: a hostile page may give its own name this
+    /// machine's address.
     fn is_own_host(&self, host: &str) -> bool {
         let name = match host.strip_prefix('[') {
             Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -80,7 +83,9 @@ impl Guard {
         let origin = text(headers, header::ORIGIN.as_str());
         let is_own = |origin: &str| {
             let authority = origin.split_once("://").map(|(_, authority)| authority);
-            authority.zip(host).is_some_and(|(authority, host)| authority.eq_ignore_ascii_case(host))
+            authority
+                .zip(host)
+                .is_some_and(|(authority, host)| authority.eq_ignore_ascii_case(host))
         };
         let is_foreign = origin.is_some_and(|origin| !is_own(origin))
             || (path != "/" && text(headers, "sec-fetch-site") == Some("cross-site"));
@@ -106,7 +111,8 @@ impl Guard {
 
 /// Equal? Takes as long wherever the difference is.
 fn same(one: &str, other: &str) -> bool {
-    let difference = one.bytes().zip(other.bytes()).fold(0, |sum, (one, other)| sum | (one ^ other));
+    let difference =
+        one.bytes().zip(other.bytes()).fold(0, |sum, (one, other)| sum | (one ^ other));
     one.len() == other.len() && difference == 0
 }
 
@@ -115,7 +121,8 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let mut cookies = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+    let mut cookies =
+        headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
     cookies.find_map(|cookies| {
         cookies.split(';').find_map(|pair| {
             let (found, value) = pair.trim().split_once('=')?;
@@ -156,8 +163,11 @@ pub async fn stand(State(guard): State<Guard>, mut request: Request, next: Next)
             "A token is needed: open the link that `batch-first serve` printed.",
         ),
         Ok(()) => {
-            let known = cookie(request.headers(), VISITOR).filter(|text| is_secret(text)).map(str::to_owned);
-            // Given at the first visit and again at every other one: whoever comes back keeps what is theirs.
+            let known = cookie(request.headers(), VISITOR)
+                .filter(|text| is_secret(text))
+                .map(str::to_owned);
+            // Given at the first visit and again at every other one: whoever comes back keeps what
+            // is theirs.
             let given = if is_front { known.clone().or_else(|| secret().ok()) } else { None };
             if let Some(visitor) = known {
                 request.extensions_mut().insert(Visitor(visitor));
@@ -189,7 +199,8 @@ fn set(response: &mut Response, name: &'static str, value: &'static str) {
 }
 
 fn add_cookie(response: &mut Response, name: &str, value: &str) {
-    // Lax: with Strict, whoever follows a link from elsewhere would come without a cookie and get a fresh one over it.
+    // Lax: with Strict, whoever follows a link from elsewhere would come without a cookie and get a
+    // fresh one over it.
     let text = format!("{name}={value}; Path=/; Max-Age={KEEP}; HttpOnly; SameSite=Lax");
     // A token from the command line may hold what a header cannot; then there is no cookie.
     if let Ok(value) = HeaderValue::from_str(&text) {

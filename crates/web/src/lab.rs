@@ -1,5 +1,6 @@
-//! What the lab is doing: curves of training runs and tables of matches, read from their journals while they are written.
-//! Only folders that hold a journal are listed, and only listed names are answered for.
+//! What the lab is doing: curves of training runs and tables of matches, read from their journals
+//! while they are written. Only folders that hold a journal are listed, and only listed names are
+//! answered for.
 
 use std::{
     collections::BTreeMap,
@@ -82,7 +83,8 @@ impl Lab {
     }
 }
 
-/// Folders with a journal in a folder, or in folders of that, by their names. Links are not followed.
+/// Folders with a journal in a folder, or in folders of that, by their names. Links are not
+/// followed.
 fn folders(root: &Path, journal: &str) -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
     let mut look = |folder: &Path, prefix: &str| {
@@ -129,7 +131,8 @@ fn list(root: Option<&Path>, journal: &str) -> Value {
         .into_iter()
         .filter_map(|(name, folder)| {
             let facts = fs::metadata(folder.join(journal)).ok()?;
-            let changed = facts.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_millis() as u64;
+            let changed =
+                facts.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_millis() as u64;
             let report = is_file(&folder.join("report.html"));
             Some((
                 changed,
@@ -179,8 +182,9 @@ fn run_value(name: &str, journal: &str) -> Value {
     let means: Vec<[f64; 4]> = training
         .chunks(stride)
         .map(|chunk| {
-            let mut mean = [0, 1, 2, 3]
-                .map(|column| chunk.iter().map(|point| point[column]).sum::<f64>() / chunk.len() as f64);
+            let mut mean = [0, 1, 2, 3].map(|column| {
+                chunk.iter().map(|point| point[column]).sum::<f64>() / chunk.len() as f64
+            });
             mean[0] = chunk[chunk.len() - 1][0];
             mean
         })
@@ -266,8 +270,11 @@ mod tests {
             fs::write(root.path().join(run).join(RUN_JOURNAL), "{}\n").unwrap();
         }
         std::os::unix::fs::symlink(outside.path(), root.path().join("link")).unwrap();
-        std::os::unix::fs::symlink(outside.path().join("secret"), root.path().join("one/report.html"))
-            .unwrap();
+        std::os::unix::fs::symlink(
+            outside.path().join("secret"),
+            root.path().join("one/report.html"),
+        )
+        .unwrap();
         let names: Vec<String> = folders(root.path(), RUN_JOURNAL).into_keys().collect();
         assert_eq!(names, ["group/part", "one"]);
         let lab = Lab { runs: Some(root.path().to_owned()), matches: None };
@@ -307,14 +314,17 @@ mod tests {
             .to_string()
         };
         let journal = [game(0, 0, 2), game(1, 1, 1), "{\"number\"".to_owned()].join("\n");
-        let head =
-            json!({ "settings": ["Gauntlet", "2 openings", "Rules", "One: internal", "Two: internal"] });
+        let head = json!({ "settings": ["Gauntlet", "2 openings", "Rules", "One: internal", "Two: internal"] });
         let table = match_value("m", &head.to_string(), &journal);
         assert_eq!(table["games"], json!(2));
         assert_eq!(table["players"][0]["name"], json!("One"));
-        assert_eq!((&table["players"][0]["wins"], &table["players"][1]["draws"]), (&json!(1), &json!(1)));
+        assert_eq!(
+            (&table["players"][0]["wins"], &table["players"][1]["draws"]),
+            (&json!(1), &json!(1))
+        );
         assert_eq!(table["latest"][0]["number"], json!(2));
-        let damaged = match_value("m", "", &game(0, 0, 2).replace("\"black\":1", "\"black\":99999999"));
+        let damaged =
+            match_value("m", "", &game(0, 0, 2).replace("\"black\":1", "\"black\":99999999"));
         assert!(damaged["error"].is_string());
     }
 }

@@ -72,7 +72,8 @@ pub struct Measured {
     #[serde(serialize_with = "as_name")]
     pub system: System,
     pub level: Level,
-    /// On the ladder's scale (Stockfish 15.1 at level 2000 and 20,000 nodes = 2000), with half of its 95 % interval.
+    /// On the ladder's scale (Stockfish 15.1 at level 2000 and 20,000 nodes = 2000), with half of
+    /// its 95 % interval.
     pub elo: i32,
     pub interval: i32,
     pub games: u32,
@@ -82,14 +83,56 @@ fn as_name<S: serde::Serializer>(system: &System, serializer: S) -> Result<S::Ok
     serializer.serialize_str(system.name())
 }
 
-/// Every level that was measured, the weakest of each system first. Those in evaluations do not depend on the machine; the one in
-/// seconds was played by one thread of a processor with AVX2.
+/// Every level that was measured, the weakest of each system first. Those in evaluations do not
+/// depend on the machine; the one in seconds was played by one thread of a processor with AVX2.
 pub const MEASURED: [Measured; 7] = [
-    Measured { system: System::BatchFirst, level: Level::Nodes(30), elo: 999, interval: 69, games: 100 },
-    Measured { system: System::BatchFirst, level: Level::Nodes(100), elo: 1339, interval: 49, games: 100 },
-    Measured { system: System::BatchFirst, level: Level::Nodes(300), elo: 1615, interval: 79, games: 100 },
-    Measured { system: System::BatchFirst, level: Level::Nodes(1_000), elo: 1910, interval: 72, games: 100 },
-    Measured { system: System::BatchFirst, level: Level::Time(1_000), elo: 2039, interval: 84, games: 65 },
-    Measured { system: System::BatchFirst, level: Level::Nodes(3_000), elo: 2060, interval: 69, games: 78 },
-    Measured { system: System::Cockfish, level: Level::Depth(3), elo: 1296, interval: 106, games: 34 },
+    Measured {
+        system: System::BatchFirst,
+        level: Level::Nodes(30),
+        elo: 999,
+        interval: 69,
+        games: 100,
+    },
+    Measured {
+        system: System::BatchFirst,
+        level: Level::Nodes(100),
+        elo: 1339,
+        interval: 49,
+        games: 100,
+    },
+    Measured {
+        system: System::BatchFirst,
+        level: Level::Nodes(300),
+        elo: 1615,
+        interval: 79,
+        games: 100,
+    },
+    Measured {
+        system: System::BatchFirst,
+        level: Level::Nodes(1_000),
+        elo: 1910,
+        interval: 72,
+        games: 100,
+    },
+    Measured {
+        system: System::BatchFirst,
+        level: Level::Time(1_000),
+        elo: 2039,
+        interval: 84,
+        games: 65,
+    },
+    Measured {
+        system: System::BatchFirst,
+        level: Level::Nodes(3_000),
+        elo: 2060,
+        interval: 69,
+        games: 78,
+    },
+    Measured {
+        system: System::Cockfish,
+        level: Level::Depth(3),
+        elo: 1296,
+        interval: 106,
+        games: 34,
+    },
 ];

@@ -1,7 +1,9 @@
-//! The page: games against the engine, analysis with a view into the search, training runs and matches, in a browser.
+//! The page: games against the engine, analysis with a view into the search, training runs and
+//! matches, in a browser.
 //!
-//! One server ([`Server`]) with its files inside. Each open page is a web socket; each open game is a task that keeps its
-//! moves in a SQLite file before it answers; searches share an evaluator and wait in a fair queue.
+//! One server ([`Server`]) with its files inside. Each open page is a web socket; each open game is
+//! a task that keeps its moves in a SQLite file before it answers; searches share an evaluator and
+//! wait in a fair queue.
 
 mod analysis;
 mod assets;

@@ -129,8 +129,12 @@ impl Server {
     /// # Errors
     /// The address, the games or a network cannot be used.
     pub async fn bind(options: Options) -> Result<Self, WebError> {
-        let engines =
-            Arc::new(Engines::new(options.networks, &options.devices, options.cpu, options.places)?);
+        let engines = Arc::new(Engines::new(
+            options.networks,
+            &options.devices,
+            options.cpu,
+            options.places,
+        )?);
         let store = Store::open(options.games.as_deref())?;
         let tables = Arc::new(Tables::new(Arc::clone(&engines), store.clone()));
         let app = Arc::new(App {
@@ -206,11 +210,14 @@ async fn game_file(
         Err(refusal) => return plain(StatusCode::INTERNAL_SERVER_ERROR, &refusal.to_string()),
     };
     let mut response = typed("application/x-chess-pgn; charset=utf-8", text);
-    response.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     response
 }
 
-/// Every game of a visitor that can be read; one that cannot does not keep the others from being saved.
+/// Every game of a visitor that can be read; one that cannot does not keep the others from being
+/// saved.
 async fn all_games(store: &Store, visitor: &str) -> Result<String, Refusal> {
     let mut text = String::new();
     for id in store.ids(visitor.to_owned()).await? {
@@ -245,7 +252,10 @@ async fn a_match(State(app): State<Arc<App>>, Query(named): Query<Named>) -> Res
     json(look(&app, move |lab| lab.a_match(&named.name)).await)
 }
 
-async fn report(State(app): State<Arc<App>>, Path((kind, path)): Path<(String, String)>) -> Response {
+async fn report(
+    State(app): State<Arc<App>>,
+    Path((kind, path)): Path<(String, String)>,
+) -> Response {
     let name = path.strip_suffix("/report.html").unwrap_or_default().to_owned();
     let found = match kind.as_str() {
         "run" => look(&app, move |lab| lab.report(false, &name)).await,

@@ -36,8 +36,8 @@ const LONGEST_MESSAGE: usize = 64 * 1024;
 const BURST: f64 = 60.0;
 const RATE: f64 = 20.0;
 
-/// How often a page is asked whether it is still there, and how long it may be silent or not read before it counts as gone:
-/// its seats and its memory are for others then.
+/// How often a page is asked whether it is still there, and how long it may be silent or not read
+/// before it counts as gone: its seats and its memory are for others then.
 const BEAT: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(90);
 /// How long the other side has to answer a farewell.
@@ -75,7 +75,8 @@ enum Ask {
 }
 
 impl Ask {
-    /// The number of a question; a refusal carries it, so that the page can tell an old question's from the latest one's.
+    /// The number of a question; a refusal carries it, so that the page can tell an old question's
+    /// from the latest one's.
     fn tag(&self) -> Option<u32> {
         match self {
             Self::Look(question) | Self::Analyse(question) => Some(question.tag),
@@ -95,7 +96,9 @@ pub async fn connect(
     };
     let upgrade = upgrade.max_message_size(LONGEST_MESSAGE).max_frame_size(LONGEST_MESSAGE);
     let why = match app.seats.take(&visitor) {
-        Ok(seats) => return upgrade.on_upgrade(|socket| Page::new(app, visitor, seats).serve(socket)),
+        Ok(seats) => {
+            return upgrade.on_upgrade(|socket| Page::new(app, visitor, seats).serve(socket));
+        }
         Err(why) => why,
     };
     // Only of a connection that was opened do browsers tell the page why it was closed.
@@ -323,7 +326,9 @@ async fn changed(seat: &mut Option<Seat>) -> Option<Arc<str>> {
 /// The page is gone, or does not read.
 struct Gone;
 
-async fn within_patience<T>(sending: impl Future<Output = Result<T, axum::Error>>) -> Result<T, Gone> {
+async fn within_patience<T>(
+    sending: impl Future<Output = Result<T, axum::Error>>,
+) -> Result<T, Gone> {
     time::timeout(SILENCE, sending).await.map_err(|_| Gone)?.map_err(|_| Gone)
 }
 
@@ -333,9 +338,10 @@ async fn send(socket: &mut WebSocket, text: &str) -> Result<(), Gone> {
 
 async fn close(mut socket: WebSocket, code: u16, reason: &'static str) {
     let frame = CloseFrame { code, reason: reason.into() };
-    // The other side may be gone already. Were it not heard to the end, the system would reset the connection, and the
-    // reason would be lost.
+    // The other side may be gone already. Were it not heard to the end, the system would reset the
+    // connection, and the reason would be lost.
     if within_patience(socket.send(Message::Close(Some(frame)))).await.is_ok() {
-        let _ = time::timeout(FAREWELL, async { while let Some(Ok(_)) = socket.recv().await {} }).await;
+        let _ =
+            time::timeout(FAREWELL, async { while let Some(Ok(_)) = socket.recv().await {} }).await;
     }
 }

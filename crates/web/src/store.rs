@@ -113,9 +113,12 @@ impl Store {
         .map_err(failed)?;
         // FULL: what was answered survives a loss of power, too.
         connection
-            .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;")
+            .execute_batch(
+                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;",
+            )
             .map_err(failed)?;
-        let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
+        let found: i64 =
+            connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
         match found {
             0 => connection
                 .execute_batch(&format!("BEGIN; {TABLES} PRAGMA user_version = {FORMAT}; COMMIT;"))
@@ -263,10 +266,14 @@ impl Store {
     pub async fn take_back(&self, id: i64, ply: usize) -> Result<(), Refusal> {
         self.with(move |connection| {
             let transaction = connection.transaction()?;
-            transaction
-                .execute("DELETE FROM moves WHERE game = ?1 AND ply >= ?2", params![id, ply as i64])?;
-            transaction
-                .execute("UPDATE games SET spent_ms = 0, result = NULL, ending = NULL WHERE id = ?1", [id])?;
+            transaction.execute(
+                "DELETE FROM moves WHERE game = ?1 AND ply >= ?2",
+                params![id, ply as i64],
+            )?;
+            transaction.execute(
+                "UPDATE games SET spent_ms = 0, result = NULL, ending = NULL WHERE id = ?1",
+                [id],
+            )?;
             Ok(transaction.commit()?)
         })
         .await
@@ -300,7 +307,8 @@ impl Store {
     /// The disk failed.
     pub async fn ids(&self, visitor: String) -> Result<Vec<i64>, Refusal> {
         self.with(move |connection| {
-            let mut statement = connection.prepare("SELECT id FROM games WHERE visitor = ?1 ORDER BY id")?;
+            let mut statement =
+                connection.prepare("SELECT id FROM games WHERE visitor = ?1 ORDER BY id")?;
             let ids = statement.query_map([visitor], |row| row.get(0))?;
             Ok(ids.collect::<Result<_, _>>()?)
         })
@@ -342,8 +350,10 @@ impl Store {
     /// The visitor has no such game, or the disk failed.
     pub async fn delete(&self, visitor: String, id: i64) -> Result<(), Refusal> {
         self.with(move |connection| {
-            let count = connection
-                .execute("DELETE FROM games WHERE id = ?1 AND visitor = ?2", params![id, visitor])?;
+            let count = connection.execute(
+                "DELETE FROM games WHERE id = ?1 AND visitor = ?2",
+                params![id, visitor],
+            )?;
             if count == 0 {
                 return Err(Refusal::new(format!("you have no game {id}")));
             }
@@ -353,16 +363,27 @@ impl Store {
     }
 }
 
-fn insert_move(connection: &Connection, id: i64, ply: usize, mv: &StoredMove) -> rusqlite::Result<()> {
-    let (white, black) = (mv.clocks.map(|clocks| clocks.0 as i64), mv.clocks.map(|clocks| clocks.1 as i64));
+fn insert_move(
+    connection: &Connection,
+    id: i64,
+    ply: usize,
+    mv: &StoredMove,
+) -> rusqlite::Result<()> {
+    let (white, black) =
+        (mv.clocks.map(|clocks| clocks.0 as i64), mv.clocks.map(|clocks| clocks.1 as i64));
     connection
-        .prepare("INSERT INTO moves (game, ply, uci, white_ms, black_ms) VALUES (?1, ?2, ?3, ?4, ?5)")?
+        .prepare(
+            "INSERT INTO moves (game, ply, uci, white_ms, black_ms) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
         .execute(params![id, ply as i64, mv.uci, white, black])?;
     Ok(())
 }
 
 fn set_spent(connection: &Connection, id: i64, milliseconds: u64) -> rusqlite::Result<()> {
-    connection.execute("UPDATE games SET spent_ms = ?2 WHERE id = ?1", params![id, milliseconds as i64])?;
+    connection.execute(
+        "UPDATE games SET spent_ms = ?2 WHERE id = ?1",
+        params![id, milliseconds as i64],
+    )?;
     Ok(())
 }
 

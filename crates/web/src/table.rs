@@ -1,5 +1,5 @@
-//! Open games: each is a task of its own that takes its visitor's wishes, asks its engine, keeps the clocks, and writes
-//! every move to the store before anybody hears of it.
+//! Open games: each is a task of its own that takes its visitor's wishes, asks its engine, keeps
+//! the clocks, and writes every move to the store before anybody hears of it.
 
 use std::{
     collections::HashMap,
@@ -161,7 +161,8 @@ impl Tables {
     }
 }
 
-/// Positions that a game's search evaluates together: Batch First one after the other, as its levels were measured.
+/// Positions that a game's search evaluates together: Batch First one after the other, as its
+/// levels were measured.
 fn batch_of(system: System) -> usize {
     usize::from(system == System::BatchFirst)
 }

@@ -23,8 +23,8 @@ use crate::{
 /// Games in the queue at most, beyond those written: memory stays bounded, and no worker waits.
 const WINDOW: u64 = 512;
 
-/// Has the files analysed by the workers of a queue: as [`crate::annotate`], with the same output. Workers that are
-/// another `engine` leave the games to others.
+/// Has the files analysed by the workers of a queue: as [`crate::annotate`], with the same output.
+/// Workers that are another `engine` leave the games to others.
 ///
 /// # Errors
 /// Input, output or queue cannot be used, or a game could not be analysed.
@@ -123,13 +123,18 @@ impl<'a> Run<'a> {
         };
         let bytes = pack(&job).map_err(|error| self.queue.failed(error))?;
         let sent = self.context.publish(subject("work", &self.id), bytes.into()).await;
-        sent.map_err(|error| self.queue.failed(error))?.await.map_err(|error| self.queue.failed(error))?;
+        sent.map_err(|error| self.queue.failed(error))?
+            .await
+            .map_err(|error| self.queue.failed(error))?;
         self.sent += 1;
         Ok(())
     }
 
     /// Waits a moment for results, and writes what is next in order.
-    async fn receive(&mut self, report: &mut dyn FnMut(&AnnotateProgress)) -> Result<(), AnnotateError> {
+    async fn receive(
+        &mut self,
+        report: &mut dyn FnMut(&AnnotateProgress),
+    ) -> Result<(), AnnotateError> {
         const WAIT: Duration = Duration::from_millis(500);
         let failed = |error: &dyn std::fmt::Display| self.queue.failed(error);
         let mut messages = self
@@ -164,7 +169,11 @@ impl<'a> Run<'a> {
         work.purge().filter(subject("work", &self.id)).await.map_err(|error| failed(&error))?;
         if whole {
             let results = self.queue.results(&self.context).await?;
-            results.purge().filter(subject("result", &self.id)).await.map_err(|error| failed(&error))?;
+            results
+                .purge()
+                .filter(subject("result", &self.id))
+                .await
+                .map_err(|error| failed(&error))?;
         }
         Ok(())
     }

@@ -1,9 +1,9 @@
-//! The same analysis by many hosts: a coordinator puts games into a NATS JetStream work queue, workers take them and
-//! give texts back, the coordinator writes them in order.
+//! The same analysis by many hosts: a coordinator puts games into a NATS JetStream work queue,
+//! workers take them and give texts back, the coordinator writes them in order.
 //!
-//! A game that a worker took belongs to it as long as it says now and then that it is alive; otherwise another one gets
-//! it. A result may therefore come twice; it is written once. What a coordinator that died left in the queue is taken up
-//! by the same command started again.
+//! A game that a worker took belongs to it as long as it says now and then that it is alive;
+//! otherwise another one gets it. A result may therefore come twice; it is written once. What a
+//! coordinator that died left in the queue is taken up by the same command started again.
 
 mod coordinator;
 mod worker;
@@ -147,7 +147,14 @@ impl SentGame {
             moves.push(board::to_uci(&position, mv));
             position.play(mv);
         }
-        Self { tags: game.tags, fen, chess960, moves, comments: game.comments, illegal: game.illegal }
+        Self {
+            tags: game.tags,
+            fen,
+            chess960,
+            moves,
+            comments: game.comments,
+            illegal: game.illegal,
+        }
     }
 
     fn open(self) -> Result<PgnGame, board::BoardError> {

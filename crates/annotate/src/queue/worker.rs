@@ -13,7 +13,8 @@ use crate::{AnnotateError, run::Annotated};
 /// A game that a worker cannot have waits so long for another one.
 const LATER: Duration = Duration::from_secs(2);
 
-/// A worker says so often that it is alive; whoever hands out games decides how long to wait for that.
+/// A worker says so often that it is alive; whoever hands out games decides how long to wait for
+/// that.
 const BEAT: Duration = Duration::from_secs(1);
 
 /// What a worker has done.
@@ -23,8 +24,8 @@ pub struct WorkerProgress {
     pub positions: u64,
 }
 
-/// Takes games from a queue, `jobs` at once, until `control` stops it. Games for another engine than `engine` are left to
-/// others. `report` is called after each game.
+/// Takes games from a queue, `jobs` at once, until `control` stops it. Games for another engine
+/// than `engine` are left to others. `report` is called after each game.
 ///
 /// # Errors
 /// The queue cannot be reached at the beginning. What goes wrong later is logged and tried again.
@@ -150,14 +151,17 @@ impl Hand<'_> {
         let (_, mut search) = held.unwrap_or_else(|| (settings.clone(), (self.search)(&settings)));
         let (control, analysis) = (self.control.clone(), job.analysis);
         let mut task = tokio::task::spawn_blocking(move || {
-            let outcome = Annotated::of(game, job.number, search.as_mut(), &analysis, job.json, &control);
+            let outcome =
+                Annotated::of(game, job.number, search.as_mut(), &analysis, job.json, &control);
             (search, outcome)
         });
         let (search, outcome) = loop {
             match tokio::time::timeout(BEAT, &mut task).await {
                 Ok(Ok(done)) => break done,
                 // Nor would it be analysed elsewhere: whoever sent it is told.
-                Ok(Err(_)) => return Ok(Some(Err(format!("game {}: the search failed", number + 1)))),
+                Ok(Err(_)) => {
+                    return Ok(Some(Err(format!("game {}: the search failed", number + 1))));
+                }
                 Err(_) => message.ack_with(AckKind::Progress).await.map_err(text)?,
             }
         };
@@ -173,7 +177,8 @@ impl Hand<'_> {
 /// The next game, if one comes within a second.
 async fn next(games: &PullConsumer) -> Result<Option<Message>, String> {
     const WAIT: Duration = Duration::from_secs(1);
-    let mut messages = games.fetch().max_messages(1).expires(WAIT).messages().await.map_err(text)?;
+    let mut messages =
+        games.fetch().max_messages(1).expires(WAIT).messages().await.map_err(text)?;
     messages.next().await.transpose().map_err(text)
 }
 

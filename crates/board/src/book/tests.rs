@@ -91,7 +91,8 @@ fn moves_are_chosen_as_often_as_their_weights_say() {
         *counts.entry(to_uci(&start, mv)).or_insert(0) += 1;
     }
     // Weights 30, 20, 10, and 0 for a2a3.
-    let expected = [("c2c4", 100), ("d2d4", 200), ("e2e4", 300)].map(|(mv, count)| (mv.to_owned(), count));
+    let expected =
+        [("c2c4", 100), ("d2d4", 200), ("e2e4", 300)].map(|(mv, count)| (mv.to_owned(), count));
     assert_eq!(counts.into_iter().collect::<Vec<_>>(), expected);
     let first = book.moves(&start).unwrap()[0].0;
     assert_eq!(book.choose(&start, 0).unwrap(), Some(first));
@@ -130,13 +131,21 @@ fn a_large_book_out_of_order_is_noticed_where_it_is_read() {
     // Only the ends of a book of this size are looked at when it is opened.
     let mut bytes = small();
     bytes.rotate_left(16 * 5);
-    let damaged =
-        Book { name: "x.bin".to_owned(), entries: 11, source: Mutex::new(Box::new(Cursor::new(bytes))) };
-    let found: Vec<_> =
-        (0..=255_u64).map(|high| damaged.first(high << 56)).filter(|first| first.is_err()).collect();
+    let damaged = Book {
+        name: "x.bin".to_owned(),
+        entries: 11,
+        source: Mutex::new(Box::new(Cursor::new(bytes))),
+    };
+    let found: Vec<_> = (0..=255_u64)
+        .map(|high| damaged.first(high << 56))
+        .filter(|first| first.is_err())
+        .collect();
     assert!(!found.is_empty());
-    let shortened =
-        Book { name: "x.bin".to_owned(), entries: 11, source: Mutex::new(Box::new(Cursor::new(Vec::new()))) };
+    let shortened = Book {
+        name: "x.bin".to_owned(),
+        entries: 11,
+        source: Mutex::new(Box::new(Cursor::new(Vec::new()))),
+    };
     assert!(matches!(shortened.moves(&Position::default()), Err(BookError::Read { .. })));
 }
 

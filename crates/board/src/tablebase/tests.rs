@@ -91,7 +91,11 @@ fn moves_that_keep_the_result_are_left() {
     let mate = root("7k/8/6K1/8/8/8/8/1R6 w - - 99 90");
     assert_eq!((mate.moves.len(), mate.winner), (1, Some(Color::White)));
     assert_eq!(tables().root(&Game::new(position("8/8/8/4k3/8/8/8/4K2R w K - 0 1"))), None);
-    assert_eq!(tables().root(&Game::new(position("7k/6Q1/6K1/8/8/8/8/8 b - - 0 1"))), None, "no move");
+    assert_eq!(
+        tables().root(&Game::new(position("7k/6Q1/6K1/8/8/8/8/8 b - - 0 1"))),
+        None,
+        "no move"
+    );
 }
 
 #[test]
@@ -117,7 +121,9 @@ fn patience_has_an_end() {
 fn won(tables: &Tablebases, role: Role, dice: &mut ChaCha8Rng) -> Position {
     loop {
         let mut setup = Setup::empty();
-        for piece in [Role::King.of(Color::White), role.of(Color::White), Role::King.of(Color::Black)] {
+        for piece in
+            [Role::King.of(Color::White), role.of(Color::White), Role::King.of(Color::Black)]
+        {
             setup.board.set_piece_at(Square::new(dice.random_range(0..64)), piece);
         }
         if let Ok(position) = Position::from_setup(setup, CastlingMode::Standard)

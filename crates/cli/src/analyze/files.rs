@@ -56,7 +56,8 @@ pub(super) struct FileArgs {
     /// Last move to judge, in plies from 1 (default: the last of the game).
     #[arg(long, value_name = "PLY", requires = "games", help_heading = "Files of games")]
     to: Option<usize>,
-    /// Comment marked moves that lost at least so many percent of winning chances; those that lose 5 or more are marked.
+    /// Comment marked moves that lost at least so many percent of winning chances; those that lose
+    /// 5 or more are marked.
     #[arg(
         long,
         value_name = "PERCENT",
@@ -65,7 +66,8 @@ pub(super) struct FileArgs {
         help_heading = "Files of games"
     )]
     threshold: f64,
-    /// Let `batch-first worker` processes do it, through a NATS JetStream server as in nats://host:4222.
+    /// Let `batch-first worker` processes do it, through a NATS JetStream server as in
+    /// nats://host:4222.
     #[arg(long, value_name = "URL", requires = "games", help_heading = "Files of games")]
     queue: Option<String>,
     /// With --queue: after so long without a sign of life a worker's game goes to another.
@@ -90,7 +92,10 @@ pub(super) fn run(args: super::Args) -> anyhow::Result<()> {
         );
     }
     ensure!(own.from >= 1, "--from counts plies from 1");
-    ensure!(own.threshold.is_finite() && own.threshold >= 0.0, "--threshold wants a percentage, 0 or more");
+    ensure!(
+        own.threshold.is_finite() && own.threshold >= 0.0,
+        "--threshold wants a percentage, 0 or more"
+    );
     if let Some(to) = own.to.filter(|&to| to < own.from) {
         bail!("--to {to} comes before --from {}", own.from);
     }
@@ -129,7 +134,9 @@ pub(super) fn run(args: super::Args) -> anyhow::Result<()> {
             annotate::queue::coordinate(&settings, &queue, &control, report)?
         }
         #[cfg(not(feature = "queue"))]
-        Some(_) => bail!("this program was built without the work queue; build it with `--features queue`"),
+        Some(_) => {
+            bail!("this program was built without the work queue; build it with `--features queue`")
+        }
         None => annotate::annotate(&settings, &|wanted| engine.search(wanted), &control, report)?,
     };
     let interrupted = control.is_stopped();
@@ -144,7 +151,8 @@ fn write_report(annotated: &Path, report: &Path) -> anyhow::Result<()> {
     let failed = || format!("cannot read `{}`", annotated.display());
     let file = File::open(annotated).with_context(failed)?;
     let summary = Summary::read(io::BufReader::new(file)).with_context(failed)?;
-    let title = annotated.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let title =
+        annotated.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     nets::write_whole(report, annotate::html(&summary, &title).as_bytes())
         .with_context(|| format!("cannot write `{}`", report.display()))
 }
@@ -156,8 +164,9 @@ fn count(files: Vec<PathBuf>) -> Arc<AtomicU64> {
     thread::spawn(move || {
         // Unreadable files and games are the run's to name.
         let silent = tracing::subscriber::NoSubscriber::default();
-        let games =
-            tracing::subscriber::with_default(silent, || games::items(&files).map_while(Result::ok).count());
+        let games = tracing::subscriber::with_default(silent, || {
+            games::items(&files).map_while(Result::ok).count()
+        });
         counted.store(games as u64, Ordering::Relaxed);
     });
     total
@@ -204,7 +213,12 @@ impl Watch {
         });
     }
 
-    fn finish(&self, end: &AnnotateProgress, interrupted: bool, output: &Path) -> anyhow::Result<()> {
+    fn finish(
+        &self,
+        end: &AnnotateProgress,
+        interrupted: bool,
+        output: &Path,
+    ) -> anyhow::Result<()> {
         self.line.finish();
         let (_, positions) = self.rates(end);
         writeln!(

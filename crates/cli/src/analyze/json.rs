@@ -34,7 +34,8 @@ impl View for Json {
     fn end(&mut self, out: &mut dyn Write, game: &Game, outcome: &Outcome) -> io::Result<()> {
         let position = game.position();
         let uci = |position: &Position, mv: Move| board::to_uci(position, mv);
-        let reply = outcome.best.zip(outcome.ponder).map(|(best, reply)| uci(&position.after(best), reply));
+        let reply =
+            outcome.best.zip(outcome.ponder).map(|(best, reply)| uci(&position.after(best), reply));
         let object = json!({
             "type": "result",
             "best": outcome.best.map(|best| uci(position, best)),

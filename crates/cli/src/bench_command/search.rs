@@ -1,5 +1,6 @@
-//! `batch-first bench search`: what a search makes of its evaluator. How fast it goes, how much of the time is the network's, how
-//! full its batches are, and whether it asks twice; and a number that only a change of the search can change.
+//! `batch-first bench search`: what a search makes of its evaluator. How fast it goes, how much of
+//! the time is the network's, how full its batches are, and whether it asks twice; and a number
+//! that only a change of the search can change.
 
 use std::{
     collections::HashSet,
@@ -120,7 +121,8 @@ struct Line {
     /// Seconds of wall and of processor time.
     wall: f64,
     cpu: f64,
-    /// When the first search began and the last one ended, for whoever watches the device meanwhile.
+    /// When the first search began and the last one ended, for whoever watches the device
+    /// meanwhile.
     from: SystemTime,
     to: SystemTime,
     /// Mean depth that was reached, plies.
@@ -182,7 +184,10 @@ impl Line {
 /// # Errors
 /// The network cannot be used.
 pub(super) fn run(args: &SearchArgs) -> anyhow::Result<()> {
-    ensure!(args.engine.batch.is_none(), "here the flag for positions evaluated together is --width");
+    ensure!(
+        args.engine.batch.is_none(),
+        "here the flag for positions evaluated together is --width"
+    );
     let options = args.engine.options(1)?;
     let (network, system) = engine::choose(&options)?;
     ensure!(system != System::ConvChess, "{system} has no search to measure");
@@ -203,7 +208,10 @@ pub(super) fn run(args: &SearchArgs) -> anyhow::Result<()> {
             options.threads,
             if options.threads == 1 { "" } else { "s" }
         )?;
-        writeln!(out, "search         K    eval/s eval/cpu-s  in network  batch fill  asked again  depth")?;
+        writeln!(
+            out,
+            "search         K    eval/s eval/cpu-s  in network  batch fill  asked again  depth"
+        )?;
     }
     for &algorithm in &algorithms {
         for &width in &args.widths {
@@ -229,7 +237,11 @@ pub(super) fn run(args: &SearchArgs) -> anyhow::Result<()> {
     } else {
         let list: Vec<String> =
             signatures.iter().map(|(name, number)| format!("{name} {number:016x}")).collect();
-        writeln!(out, "\nsignature (mock evaluator, {SIGNATURE_NODES} evaluations): {}", list.join(", "))?;
+        writeln!(
+            out,
+            "\nsignature (mock evaluator, {SIGNATURE_NODES} evaluations): {}",
+            list.join(", ")
+        )?;
     }
     Ok(())
 }
@@ -273,7 +285,8 @@ fn measure(
     Ok(Line { algorithm, width, traffic, wall, cpu, from, to, depth: depth / games.len() as f64 })
 }
 
-/// Every line that a search reports on the positions, on an evaluator that is the same on every machine, in one number.
+/// Every line that a search reports on the positions, on an evaluator that is the same on every
+/// machine, in one number.
 fn signature(algorithm: Algorithm) -> anyhow::Result<u64> {
     let settings = Settings { batch: 8, hash_mib: 16, ..Settings::default() };
     let calibration = Calibration { move_scores: MoveScores::Policy, ..Calibration::default() };
@@ -310,7 +323,8 @@ mod tests {
         let games: Vec<Game> = games().into_iter().take(2).collect();
         let of = |seed, batch| {
             let settings = Settings { batch, hash_mib: 16, ..Settings::default() };
-            let mut search = KBest::new(Box::new(Mock::new(seed)), &Calibration::default(), &settings);
+            let mut search =
+                KBest::new(Box::new(Mock::new(seed)), &Calibration::default(), &settings);
             signature_of(&mut search, &games).unwrap()
         };
         assert_eq!(of(1, 8), of(1, 8));

@@ -54,7 +54,8 @@ pub(super) struct TrainArgs {
     /// Number format (default: bf16 where a tile unit makes it fast).
     #[arg(long, value_enum)]
     precision: Option<Format>,
-    /// With Burn on these GPUs: cuda:N or vulkan:N, several with commas; `bf16` then means half-precision convolutions.
+    /// With Burn on these GPUs: cuda:N or vulkan:N, several with commas; `bf16` then means
+    /// half-precision convolutions.
     #[arg(long, value_name = "NAME", conflicts_with = "threads")]
     device: Option<Devices>,
     /// One JSON object a line instead of a table.
@@ -74,7 +75,8 @@ impl Model {
     }
 
     fn parts(self, args: &TrainArgs) -> (Description, Vec<Objective>) {
-        let (value, moves): (Objective, Objective) = (HeadKind::Value.into(), HeadKind::Moves.into());
+        let (value, moves): (Objective, Objective) =
+            (HeadKind::Value.into(), HeadKind::Moves.into());
         let policy = Objective { loss: Loss::CrossEntropy, ..moves };
         match self {
             Self::Value => (Description::batch_first(&[HeadKind::Value]), vec![value]),
@@ -121,9 +123,13 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<()> {
                 let mixed = args.precision == Some(Format::Bf16);
                 ::train::burn(devices, mixed, &network, &objectives, &settings)?
             }
-            None => {
-                Box::new(NativeBackend::with_precision(network, &objectives, settings, threads, precision)?)
-            }
+            None => Box::new(NativeBackend::with_precision(
+                network,
+                &objectives,
+                settings,
+                threads,
+                precision,
+            )?),
         };
         let speed = measure_speed(backend.as_mut(), &objectives, batch, steps)?;
         let cpu = speed.per_cpu_second();

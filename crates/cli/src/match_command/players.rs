@@ -1,4 +1,5 @@
-//! Players from text: another program, this program, or a network searched inside this process; and limits.
+//! Players from text: another program, this program, or a network searched inside this process; and
+//! limits.
 
 use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 
@@ -17,7 +18,8 @@ use crate::{
 /// The network in the program that fits the device, searched in this process.
 const INTERNAL: &str = "internal";
 
-/// Memory of a search in this process, in MiB, unless its `Hash` says otherwise: there may be two for each game at once.
+/// Memory of a search in this process, in MiB, unless its `Hash` says otherwise: there may be two
+/// for each game at once.
 const HASH: u64 = 64;
 
 /// How long every player may think that has no limit of its own.
@@ -75,9 +77,9 @@ fn parts(text: &str) -> anyhow::Result<Described<'_>> {
     let program = program.trim();
     ensure!(!program.is_empty(), "`{text}` names no engine");
     let options = options.split(';').map(str::trim).filter(|part| !part.is_empty()).map(|part| {
-        let (option, value) = part
-            .split_once('=')
-            .with_context(|| format!("`{part}` in `{text}` is no option (expected OPTION=VALUE)"))?;
+        let (option, value) = part.split_once('=').with_context(|| {
+            format!("`{part}` in `{text}` is no option (expected OPTION=VALUE)")
+        })?;
         Ok((option.trim(), value.trim()))
     });
     Ok((program, options.collect::<anyhow::Result<_>>()?))
@@ -89,7 +91,8 @@ fn parts(text: &str) -> anyhow::Result<Described<'_>> {
 /// The text names no program, or an option is malformed.
 pub fn engine(text: &str) -> anyhow::Result<EngineSpec> {
     let (program, mut options) = parts(text)?;
-    let name = options.iter().rfind(|(option, _)| *option == "name").map(|(_, name)| (*name).to_owned());
+    let name =
+        options.iter().rfind(|(option, _)| *option == "name").map(|(_, name)| (*name).to_owned());
     options.retain(|(option, _)| *option != "name");
     Ok(EngineSpec { name, ..program_with(program, owned(&options))? })
 }
@@ -100,8 +103,9 @@ fn owned(options: &[(&str, &str)]) -> Vec<(String, String)> {
 
 /// What the searches in this process have evaluated, by network, device and number format.
 ///
-/// Opponents look at much the same positions. Where a search is limited by what it counts, one that is known already
-/// counts as well, so the games are the same and only take less time; where it is limited by time, nobody is given any.
+/// Opponents look at much the same positions. Where a search is limited by what it counts, one that
+/// is known already counts as well, so the games are the same and only take less time; where it is
+/// limited by time, nobody is given any.
 #[derive(Debug, Default)]
 pub struct Memories(HashMap<String, ScoreMemory>);
 
@@ -117,8 +121,8 @@ impl Memories {
     }
 }
 
-/// Reads `PLAYER[; OPTION=VALUE]...`; `limit` is for players that name none, `system` for searches in this process that
-/// name none. Players that share `memories` share what they have evaluated.
+/// Reads `PLAYER[; OPTION=VALUE]...`; `limit` is for players that name none, `system` for searches
+/// in this process that name none. Players that share `memories` share what they have evaluated.
 ///
 /// # Errors
 /// The text names no player or no limit, an option is malformed, or a network cannot be used.
@@ -132,7 +136,9 @@ pub fn player(
     let (mut name, mut control) = (None, limit);
     let mut options: Vec<(&str, &str)> = Vec::new();
     for (option, value) in described {
-        let bad = |reason: String| anyhow::anyhow!("`{option}={value}` in `{text}` is no limit: {reason}");
+        let bad = |reason: String| {
+            anyhow::anyhow!("`{option}={value}` in `{text}` is no limit: {reason}")
+        };
         let number = |least: u64| match value.parse::<u64>() {
             Ok(number) if number >= least => Ok(number),
             _ => Err(bad(format!("expected a whole number from {least}"))),
@@ -159,16 +165,23 @@ pub fn player(
     if let Some(system) = system.filter(|_| is_internal(network) && !own) {
         options.push(("System", system.name()));
     }
-    let shown: Vec<String> = options.iter().map(|(option, value)| format!("{option}={value}")).collect();
+    let shown: Vec<String> =
+        options.iter().map(|(option, value)| format!("{option}={value}")).collect();
     let shown = shown.join(" ");
     let (kind, called, identity) = if is_internal(network) {
-        let memories = memories.filter(|_| matches!(control, TimeControl::Nodes(_) | TimeControl::Depth(_)));
+        let memories =
+            memories.filter(|_| matches!(control, TimeControl::Nodes(_) | TimeControl::Depth(_)));
         let (factory, found) =
             in_process(network, &options, memories).with_context(|| format!("`{text}`"))?;
-        let stem = Path::new(network).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let stem =
+            Path::new(network).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let called = format!("{stem} {shown}").trim().to_owned();
         let ours = program::contents(&program::own()?);
-        (PlayerKind::Search(factory), Some(called), format!("{network} {found}, this program ({ours})"))
+        (
+            PlayerKind::Search(factory),
+            Some(called),
+            format!("{network} {found}, this program ({ours})"),
+        )
     } else {
         let spec = program_with(program, owned(&options))?;
         let identity = format!("{program} ({})", program::contents(&spec.program));
@@ -186,7 +199,9 @@ pub fn player(
 #[must_use]
 pub fn is_internal(program: &str) -> bool {
     program == INTERNAL
-        || Path::new(program).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("safetensors"))
+        || Path::new(program)
+            .extension()
+            .is_some_and(|ending| ending.eq_ignore_ascii_case("safetensors"))
 }
 
 fn program_with(program: &str, options: Vec<(String, String)>) -> anyhow::Result<EngineSpec> {
@@ -194,8 +209,8 @@ fn program_with(program: &str, options: Vec<(String, String)>) -> anyhow::Result
     Ok(EngineSpec { program, arguments, options, name: None })
 }
 
-/// A search over a network with the options of our UCI engine, and what tells the network from others: its fingerprint,
-/// and for calibration and ranges its file.
+/// A search over a network with the options of our UCI engine, and what tells the network from
+/// others: its fingerprint, and for calibration and ranges its file.
 fn in_process(
     program: &str,
     options: &[(&str, &str)],
@@ -220,7 +235,8 @@ fn in_process(
     let file = file.map(|path| format!(", {}", program::file_contents(path)));
     let found = network.fingerprint() + &file.unwrap_or_default();
     let searches = system != System::ConvChess;
-    let memory = memories.filter(|_| searches).map(|memories| memories.of(&found, &settings).clone());
+    let memory =
+        memories.filter(|_| searches).map(|memories| memories.of(&found, &settings).clone());
     let factory: SearchFactory =
         Arc::new(move || match build_over(&network, system, &settings, memory.as_ref()) {
             Ok(built) => Ok(built.search),
@@ -238,7 +254,11 @@ mod tests {
 
     use super::*;
 
-    fn player(text: &str, limit: Option<TimeControl>, system: Option<System>) -> anyhow::Result<PlayerSpec> {
+    fn player(
+        text: &str,
+        limit: Option<TimeControl>,
+        system: Option<System>,
+    ) -> anyhow::Result<PlayerSpec> {
         super::player(text, limit, system, None)
     }
 
@@ -250,10 +270,12 @@ mod tests {
         assert_eq!(spec.options, [("UCI_Elo".to_owned(), "1350".to_owned())]);
         assert_eq!(spec.name.as_deref(), Some("level 1350"));
         assert!(engine("self").unwrap().program.is_absolute());
-        let named = player("stockfish; name=level 1350", Some(TimeControl::Depth(1)), None).unwrap();
+        let named =
+            player("stockfish; name=level 1350", Some(TimeControl::Depth(1)), None).unwrap();
         assert_eq!(named.name.as_deref(), Some("level 1350"));
         assert!(matches!(named.kind, PlayerKind::Engine(spec) if spec.options.is_empty()));
-        let network = concat!(env!("CARGO_MANIFEST_DIR"), "/../../networks/batch-first.safetensors");
+        let network =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../../networks/batch-first.safetensors");
         let quoted = player(&format!("\"{network}\""), Some(TimeControl::Depth(1)), None).unwrap();
         assert!(matches!(quoted.kind, PlayerKind::Search(_)));
         for bad in [
@@ -272,7 +294,8 @@ mod tests {
 
     #[test]
     fn a_players_own_limit_comes_first() {
-        let control = |text| player(text, Some(TimeControl::Depth(1)), None).map(|spec| spec.control).ok();
+        let control =
+            |text| player(text, Some(TimeControl::Depth(1)), None).map(|spec| spec.control).ok();
         assert_eq!(control("x"), Some(TimeControl::Depth(1)));
         assert_eq!(control("x; nodes=500"), Some(TimeControl::Nodes(500)));
         assert_eq!(control("x; movetime=2s"), Some(TimeControl::MoveTime(Duration::from_secs(2))));
@@ -282,18 +305,31 @@ mod tests {
 
     #[test]
     fn searches_in_this_process() {
-        let spec = player("internal; Batch=8; Hash=16", Some(TimeControl::Nodes(10)), None).unwrap();
+        let spec =
+            player("internal; Batch=8; Hash=16", Some(TimeControl::Nodes(10)), None).unwrap();
         assert_eq!(spec.name.as_deref(), Some("internal Batch=8 Hash=16"));
         assert!(matches!(spec.kind, PlayerKind::Search(_)));
-        let other = concat!(env!("CARGO_MANIFEST_DIR"), "/../../networks/batch-first-residual.safetensors");
-        let other = player(&format!("internal; WeightsFile={other}"), Some(TimeControl::Nodes(10)), None);
+        let other =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../../networks/batch-first-residual.safetensors");
+        let other =
+            player(&format!("internal; WeightsFile={other}"), Some(TimeControl::Nodes(10)), None);
         let networks = [player("internal", Some(TimeControl::Nodes(10)), None), other];
         let [embedded, other] = networks.map(|spec| spec.unwrap().identity);
         let network = |identity: &str| identity.split(';').next().map(str::to_owned);
-        assert_ne!(network(&embedded), network(&other), "a match goes on with the same networks only");
-        let named = player("internal; WeightsFile=fast", Some(TimeControl::Nodes(10)), None).unwrap();
-        let of_network = network(&named.identity).unwrap().split(", this program").next().map(str::to_owned);
-        assert!(!of_network.unwrap().contains("file"), "whatever file has that name: {}", named.identity);
+        assert_ne!(
+            network(&embedded),
+            network(&other),
+            "a match goes on with the same networks only"
+        );
+        let named =
+            player("internal; WeightsFile=fast", Some(TimeControl::Nodes(10)), None).unwrap();
+        let of_network =
+            network(&named.identity).unwrap().split(", this program").next().map(str::to_owned);
+        assert!(
+            !of_network.unwrap().contains("file"),
+            "whatever file has that name: {}",
+            named.identity
+        );
         assert!(player("internal; Batch=x", Some(TimeControl::Nodes(10)), None).is_err());
         assert!(player("internal; Contempt=1", Some(TimeControl::Nodes(10)), None).is_err());
     }
@@ -333,7 +369,10 @@ mod tests {
             let spec = super::player(text, Some(TimeControl::Nodes(300)), None, memories).unwrap();
             let PlayerKind::Search(factory) = spec.kind else { panic!("a search in this process") };
             let limits = Limits { nodes: Some(300), ..Limits::default() };
-            factory().unwrap().search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap()
+            factory()
+                .unwrap()
+                .search(&Game::default(), &limits, &Control::default(), &mut |_| {})
+                .unwrap()
         };
         let misses = |memories: &Memories| -> u64 {
             memories.0.values().map(|memory| memory.counts().value_misses).sum()
@@ -361,7 +400,10 @@ mod tests {
     #[test]
     fn clocks_from_text() {
         let second = Duration::from_secs(1);
-        assert_eq!(clock("10+0.1"), Ok(TimeControl::Clock { base: 10 * second, increment: second / 10 }));
+        assert_eq!(
+            clock("10+0.1"),
+            Ok(TimeControl::Clock { base: 10 * second, increment: second / 10 })
+        );
         assert_eq!(clock("1"), Ok(TimeControl::Clock { base: second, increment: Duration::ZERO }));
         assert!(clock("x+1").is_err() && clock("1+").is_err() && clock("-1+0").is_err());
     }

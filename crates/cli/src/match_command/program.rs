@@ -1,5 +1,5 @@
-//! The program of a player: its words as they are written on a command line, and the file behind them, which decides how
-//! it plays as much as its options do.
+//! The program of a player: its words as they are written on a command line, and the file behind
+//! them, which decides how it plays as much as its options do.
 
 use std::{
     env,
@@ -58,8 +58,10 @@ fn words(text: &str) -> anyhow::Result<Vec<String>> {
 /// A quote does not end, or there is no program.
 pub fn command(text: &str) -> anyhow::Result<(PathBuf, Vec<String>)> {
     let mut words = words(text)?.into_iter();
-    let program =
-        words.next().filter(|word| !word.is_empty()).with_context(|| format!("`{text}` names no engine"))?;
+    let program = words
+        .next()
+        .filter(|word| !word.is_empty())
+        .with_context(|| format!("`{text}` names no engine"))?;
     let program = if program == SELF { own()? } else { program.into() };
     Ok((program, words.collect()))
 }
@@ -69,8 +71,9 @@ pub fn own() -> anyhow::Result<PathBuf> {
     env::current_exe().context("this program cannot find itself")
 }
 
-/// What tells one build of a program from another: the beginning of the SHA-256 of its file, which is looked for as the
-/// system does. Not what the program starts or reads. Of no file it says so: starting it will tell why.
+/// What tells one build of a program from another: the beginning of the SHA-256 of its file, which
+/// is looked for as the system does. Not what the program starts or reads. Of no file it says so:
+/// starting it will tell why.
 pub fn contents(program: &Path) -> String {
     let bare = program.components().count() == 1;
     let path = if bare { on_path(program, &[]) } else { None };
@@ -89,7 +92,8 @@ pub fn file_contents(path: &Path) -> String {
 pub fn on_path(name: &Path, more: &[&str]) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain(more.iter().map(PathBuf::from));
-    let mut files = folders.map(|folder| folder.join(name)).flat_map(|file| [with_suffix(&file), file]);
+    let mut files =
+        folders.map(|folder| folder.join(name)).flat_map(|file| [with_suffix(&file), file]);
     files.find(|file| file.is_file())
 }
 
@@ -107,13 +111,21 @@ mod tests {
     #[test]
     fn quotes_hold_words_together() {
         let read = |text: &str| {
-            command(text).map(|(program, arguments)| (program.display().to_string(), arguments)).unwrap()
+            command(text)
+                .map(|(program, arguments)| (program.display().to_string(), arguments))
+                .unwrap()
         };
         let split = |program: &str, arguments: &[&str]| {
-            (program.to_owned(), arguments.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+            (
+                program.to_owned(),
+                arguments.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>(),
+            )
         };
         assert_eq!(read("sf --x  y"), split("sf", &["--x", "y"]));
-        assert_eq!(read(r#""/my engines/sf" "a b" c"d e""#), split("/my engines/sf", &["a b", "cd e"]));
+        assert_eq!(
+            read(r#""/my engines/sf" "a b" c"d e""#),
+            split("/my engines/sf", &["a b", "cd e"])
+        );
         assert_eq!(read(r#"C:\x\sf.exe """#), split(r"C:\x\sf.exe", &[""]));
         for bad in ["", "  ", r#""""#, r#""sf"#] {
             assert!(command(bad).is_err(), "{bad}");

@@ -1,4 +1,5 @@
-//! A match on the terminal: a line for each finished game, a live table below them, a summary at the end.
+//! A match on the terminal: a line for each finished game, a live table below them, a summary at
+//! the end.
 
 use std::{
     fmt::Write as _,
@@ -88,7 +89,12 @@ impl View {
     ///
     /// # Errors
     /// The output is closed.
-    pub fn end(self, out: &mut impl Write, results: &Results, sprt: Option<&SprtRun>) -> io::Result<()> {
+    pub fn end(
+        self,
+        out: &mut impl Write,
+        results: &Results,
+        sprt: Option<&SprtRun>,
+    ) -> io::Result<()> {
         self.clear();
         if let [first, second] = self.names.as_slice() {
             writeln!(out, "{}", duel(first, second, results))?;
@@ -96,7 +102,11 @@ impl View {
                 writeln!(out, "{sprt}")?;
             }
             let faults = [0, 1].map(|player| results.faults(player).values().sum::<usize>());
-            writeln!(out, "faults: {} by the first engine, {} by the second", faults[0], faults[1])?;
+            writeln!(
+                out,
+                "faults: {} by the first engine, {} by the second",
+                faults[0], faults[1]
+            )?;
         } else {
             write!(out, "{}", standings(&self.names, results))?;
         }
@@ -109,7 +119,8 @@ fn duel(first: &str, second: &str, results: &Results) -> String {
     let duel = results.duel(0, 1);
     let tally = duel.tally;
     let percent = 100.0 * tally.points() / f64::from(tally.games().max(1));
-    let mut text = format!("result: {tally}, {:.1} of {} ({percent:.1} %)", tally.points(), tally.games());
+    let mut text =
+        format!("result: {tally}, {:.1} of {} ({percent:.1} %)", tally.points(), tally.games());
     if let Some(estimate) = duel.estimate() {
         let _ = write!(
             text,
@@ -151,8 +162,12 @@ fn standings(names: &[String], results: &Results) -> String {
                 100.0 * score
             );
             if let Some(estimate) = duel.estimate() {
-                let _ =
-                    write!(row, "  {:<22}  {:>5.1} %", estimate.to_string(), 100.0 * estimate.superiority);
+                let _ = write!(
+                    row,
+                    "  {:<22}  {:>5.1} %",
+                    estimate.to_string(),
+                    100.0 * estimate.superiority
+                );
             }
             for (kind, count) in results.faults(player) {
                 let _ = write!(row, "  {count} × {kind}");

@@ -17,7 +17,10 @@ pub fn run(network: &mut Network, data: &Data) -> anyhow::Result<bool> {
         .map(|head| Ok((head, data.held_out(network, head)?)))
         .collect::<anyhow::Result<Vec<_>>>()?;
     for cost in train::quantise(network, &judged, data.threads())? {
-        print(&format!("in int8 {cost}: {}", if cost.is_small() { "next to nothing" } else { "too much" }))?;
+        print(&format!(
+            "in int8 {cost}: {}",
+            if cost.is_small() { "next to nothing" } else { "too much" }
+        ))?;
     }
     Ok(network.int8_ranges.is_some())
 }

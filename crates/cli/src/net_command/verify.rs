@@ -1,4 +1,5 @@
-//! `batch-first net verify`: what each code path and number format costs in exactness, against `f32`.
+//! `batch-first net verify`: what each code path and number format costs in exactness, against
+//! `f32`.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -17,10 +18,12 @@ use crate::{Found, bench_command, engine, place::Place};
 /// By how much a GPU may.
 const LARGEST_FALL_OF_GPU: f64 = 0.001;
 
-/// Centipawns by which a score of a GPU may be off in single precision, and 99 of 100 in its own number format.
+/// Centipawns by which a score of a GPU may be off in single precision, and 99 of 100 in its own
+/// number format.
 const LARGEST_DIFFERENCE: f32 = 2.0;
 
-/// The same for what a policy says of moves, natural logarithms: in single precision, and 99 of 100 in its own number format.
+/// The same for what a policy says of moves, natural logarithms: in single precision, and 99 of 100
+/// in its own number format.
 const LARGEST_DIFFERENCES_OF_POLICY: [f32; 2] = [0.01, 0.05];
 
 /// What `net verify` is asked.
@@ -28,8 +31,8 @@ const LARGEST_DIFFERENCES_OF_POLICY: [f32; 2] = [0.01, 0.05];
 pub struct Args {
     /// Network file, or `large` or `fast` (default: the large network in the program).
     file: Option<PathBuf>,
-    /// Folder that `batch-first data import` wrote: its held-out positions are evaluated, and ranked against their
-    /// labels. Without it, positions of random games are evaluated.
+    /// Folder that `batch-first data import` wrote: its held-out positions are evaluated, and
+    /// ranked against their labels. Without it, positions of random games are evaluated.
     #[arg(long)]
     data: Option<PathBuf>,
     /// Use only this source of the data; may be repeated.
@@ -68,7 +71,8 @@ impl Questions {
             let turns = source.white_to_move.iter().map(|&white| Color::from_white(white));
             all.squares.extend(source.examples.squares.iter().copied().zip(turns));
             all.moves.extend(&source.examples.moves);
-            let labels = source.examples.labels(kind).iter().map(|&label| f64::from(label)).collect();
+            let labels =
+                source.examples.labels(kind).iter().map(|&label| f64::from(label)).collect();
             all.sources.push((source.source.clone(), labels));
         }
         all
@@ -108,7 +112,8 @@ impl Questions {
                 let (squares, turn) = self.squares[index];
                 let moves = self.moves.get(index..=index).unwrap_or_default();
                 let value = moves.is_empty();
-                let query = Query { key: index as u64, squares, turn, value, first_move: 0, move_count: 0 };
+                let query =
+                    Query { key: index as u64, squares, turn, value, first_move: 0, move_count: 0 };
                 batch.push_query(&query, moves);
             }
             let scores = evaluator.evaluate(batch)?.scores;
@@ -117,19 +122,27 @@ impl Questions {
         Ok(logits)
     }
 
-    /// tau-b against the labels, averaged over the sources by their positions; `None` without labels.
+    /// tau-b against the labels, averaged over the sources by their positions; `None` without
+    /// labels.
     fn tau_b(&self, logits: &[f32]) -> Option<f64> {
         let logits: Vec<f64> = logits.iter().map(|&logit| f64::from(logit)).collect();
         let (mut sum, mut start) = (0.0, 0);
         for (_, labels) in &self.sources {
-            sum += metrics::tau_b(&logits[start..start + labels.len()], labels) * labels.len() as f64;
+            sum +=
+                metrics::tau_b(&logits[start..start + labels.len()], labels) * labels.len() as f64;
             start += labels.len();
         }
         (start > 0).then(|| sum / start as f64)
     }
 
     /// Sizes of the differences in centipawns (of a policy in natural logarithms), ascending.
-    fn differences(&self, network: &Network, kind: HeadKind, exact: &[f32], found: &[f32]) -> Vec<f32> {
+    fn differences(
+        &self,
+        network: &Network,
+        kind: HeadKind,
+        exact: &[f32],
+        found: &[f32],
+    ) -> Vec<f32> {
         let calibration = &network.calibration;
         let map = if kind == HeadKind::Value { &calibration.value } else { &calibration.moves };
         let whites = network.description.encoding.is_whites_view();
@@ -147,7 +160,8 @@ impl Questions {
 
 /// Everything that can be compared with `exact`.
 fn others(exact: CpuPath, questions: usize, device: Option<&Devices>) -> Vec<Place> {
-    let paths = CpuPath::ALL.into_iter().filter(|&path| path != CpuPath::Portable || questions <= 20_000);
+    let paths =
+        CpuPath::ALL.into_iter().filter(|&path| path != CpuPath::Portable || questions <= 20_000);
     let all = paths.flat_map(|path| Precision::OF_PROCESSORS.map(|precision| (path, precision)));
     let gpus = device.into_iter().flat_map(|devices| {
         [None, Some(Precision::F32)].map(|precision| Place::Gpus(devices.clone(), precision))
@@ -175,7 +189,8 @@ struct Line {
 
 impl Line {
     fn breaks_the_limit(&self) -> bool {
-        let most = if matches!(self.place, Place::Path(..)) { LARGEST_FALL } else { LARGEST_FALL_OF_GPU };
+        let most =
+            if matches!(self.place, Place::Path(..)) { LARGEST_FALL } else { LARGEST_FALL_OF_GPU };
         let [exact, own] = match self.unit {
             "cp" => [LARGEST_DIFFERENCE; 2],
             _ => LARGEST_DIFFERENCES_OF_POLICY,
@@ -191,7 +206,8 @@ impl Line {
     }
 
     fn text(&self) -> String {
-        let mut tau = self.tau_b.map_or(String::new(), |(tau, fall)| format!(" {tau:>9.5} {fall:>9.5}"));
+        let mut tau =
+            self.tau_b.map_or(String::new(), |(tau, fall)| format!(" {tau:>9.5} {fall:>9.5}"));
         if !tau.is_empty() || matches!(self.place, Place::Gpus(..)) {
             tau += if self.breaks_the_limit() { "  above the limit" } else { "  within the limit" };
         }
@@ -235,26 +251,34 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let network = engine::network(args.file.as_deref())?;
     let threads = if args.threads == 0 { engine::processors() } else { args.threads };
     let default = cpu::choose(None, None, network.int8_ranges.is_some())?;
-    // The fastest exact path stands for f32: all of them agree to a ten-thousandth of the largest score.
+    // The fastest exact path stands for f32: all of them agree to a ten-thousandth of the largest
+    // score.
     let exact = CpuPath::ALL.into_iter().find(|path| path.obstacle(Precision::F32).is_none());
     let exact = exact.context("no path computes in f32 here")?;
     let (mut object, mut broken, mut far_off) = (serde_json::Map::new(), Vec::new(), Vec::new());
     for head in &network.description.heads {
         let kind = head.kind;
         if !matches!(kind, HeadKind::Value | HeadKind::Moves) {
-            print(&format!("{} head: its outputs are no scores and are not compared", kind.name()))?;
+            print(&format!(
+                "{} head: its outputs are no scores and are not compared",
+                kind.name()
+            ))?;
             continue;
         }
         let questions = match &args.data {
             Some(data) => {
                 let wanted = (kind, loss(&network, kind));
-                Questions::of_data(kind, &held_out(data, wanted, &args.sources, args.positions, i32::MAX)?)
+                Questions::of_data(
+                    kind,
+                    &held_out(data, wanted, &args.sources, args.positions, i32::MAX)?,
+                )
             }
             None => Questions::of_games(kind),
         };
         let expected = questions.logits(&network, &Place::Path(exact, Precision::F32), threads)?;
         // A policy is not comparable between positions: against labels it has no rank.
-        let policy = kind == HeadKind::Moves && network.calibration.move_scores == MoveScores::Policy;
+        let policy =
+            kind == HeadKind::Moves && network.calibration.move_scores == MoveScores::Policy;
         let tau = if policy { None } else { questions.tau_b(&expected) };
         let unit = if policy { "ln" } else { "cp" };
         if !args.json {
@@ -289,7 +313,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             let differences = questions.differences(&network, kind, &expected, &found);
             let at = |share: f64| {
                 let index = (share * differences.len() as f64) as usize;
-                differences.get(index.min(differences.len().saturating_sub(1))).copied().unwrap_or(0.0)
+                differences
+                    .get(index.min(differences.len().saturating_sub(1)))
+                    .copied()
+                    .unwrap_or(0.0)
             };
             let line = Line {
                 is_default: place == Place::Path(default.path, default.precision),
@@ -298,7 +325,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
                 mean: differences.iter().sum::<f32>() / differences.len().max(1) as f32,
                 percentile_99: at(0.99),
                 largest: at(1.0),
-                tau_b: tau.and_then(|tau| questions.tau_b(&found).map(|found| (found, tau - found))),
+                tau_b: tau
+                    .and_then(|tau| questions.tau_b(&found).map(|found| (found, tau - found))),
             };
             if !args.json {
                 print(&line.text())?;
@@ -340,7 +368,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if !args.json && !args.only_device {
         print(&match (&args.data, default.precision) {
             (None, _) => "tau-b was not measured: give labelled positions with --data".to_owned(),
-            (Some(_), Precision::F32) => format!("the default path, {}, computes in f32", default.path),
+            (Some(_), Precision::F32) => {
+                format!("the default path, {}, computes in f32", default.path)
+            }
             (Some(_), precision) => {
                 format!(
                     "the default path, {} in {precision}, lowers tau-b by at most {LARGEST_FALL}",
@@ -360,8 +390,15 @@ mod tests {
     fn differences_beyond_the_limits_are_found_for_scores_and_for_chances() {
         let gpu = |precision| Place::Gpus(Devices::default(), precision);
         let breaks = |place: Place, unit, percentile_99, largest| {
-            let line =
-                Line { place, is_default: false, unit, mean: 0.0, percentile_99, largest, tau_b: None };
+            let line = Line {
+                place,
+                is_default: false,
+                unit,
+                mean: 0.0,
+                percentile_99,
+                largest,
+                tau_b: None,
+            };
             line.breaks_the_limit()
         };
         for (unit, exact, own) in [("cp", 2.0, 2.0), ("ln", 0.01, 0.05)] {

@@ -129,7 +129,8 @@ impl Progress for Lines {
         let parts = match self.losses.as_slice() {
             [] | [_] => String::new(),
             losses => {
-                let means = losses.iter().map(|loss| format!("{:.4}", loss / f64::from(self.steps)));
+                let means =
+                    losses.iter().map(|loss| format!("{:.4}", loss / f64::from(self.steps)));
                 format!(" ({})", means.collect::<Vec<_>>().join(", "))
             }
         };

@@ -1,5 +1,5 @@
-//! Activations in single precision, in forms that compilers turn into vectors: polynomials and no branches. Inlined into
-//! the code of each path. Errors against the definitions stay below 1e-6.
+//! Activations in single precision, in forms that compilers turn into vectors: polynomials and no
+//! branches. Inlined into the code of each path. Errors against the definitions stay below 1e-6.
 
 use nets::{Activation, LEAKY_SLOPE};
 
@@ -12,7 +12,9 @@ pub(crate) fn activate(activation: Activation, values: &mut [f32; BLOCK]) {
         Activation::Identity => {}
         Activation::Relu => values.iter_mut().for_each(|value| *value = value.max(0.0)),
         Activation::LeakyRelu => {
-            values.iter_mut().for_each(|value| *value = value.max(0.0) + LEAKY_SLOPE * value.min(0.0));
+            values
+                .iter_mut()
+                .for_each(|value| *value = value.max(0.0) + LEAKY_SLOPE * value.min(0.0));
         }
         Activation::Gelu => values.iter_mut().for_each(|value| *value = gelu(*value)),
         Activation::Silu => values.iter_mut().for_each(|value| *value /= 1.0 + exp(-*value)),
@@ -20,11 +22,13 @@ pub(crate) fn activate(activation: Activation, values: &mut [f32; BLOCK]) {
     }
 }
 
-/// e to the `x`: two to a whole power by the exponent bits, a polynomial (Taylor's, degree 6) for the rest.
+/// e to the `x`: two to a whole power by the exponent bits, a polynomial (Taylor's, degree 6) for
+/// the rest.
 #[inline(always)]
 #[must_use]
 pub fn exp(x: f32) -> f32 {
-    /// Added and subtracted again, it rounds to whole numbers, and leaves them in the low bits meanwhile.
+    /// Added and subtracted again, it rounds to whole numbers, and leaves them in the low bits
+    /// meanwhile.
     const WHOLE: f32 = 12_582_912.0;
     /// ln 2 in two parts, so that the difference stays exact.
     const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
@@ -33,7 +37,9 @@ pub fn exp(x: f32) -> f32 {
     let whole = shifted - WHOLE;
     let r = x - whole * LN_2[0] - whole * LN_2[1];
     let polynomial = 1.0
-        + r * (1.0 + r * (0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * (1.0 / 120.0 + r * (1.0 / 720.0))))));
+        + r * (1.0
+            + r * (0.5
+                + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * (1.0 / 120.0 + r * (1.0 / 720.0))))));
     polynomial * f32::from_bits(shifted.to_bits().wrapping_add(127) << 23)
 }
 
@@ -44,15 +50,16 @@ pub fn tanh(x: f32) -> f32 {
     1.0 - 2.0 / (1.0 + exp(2.0 * x))
 }
 
-/// How likely a standard normal number is further from 0 than `x`: erfc(|x| / sqrt 2), by the approximation 7.1.26 of
-/// Abramowitz and Stegun, good to 1.5e-7.
+/// How likely a standard normal number is further from 0 than `x`: erfc(|x| / sqrt 2), by the
+/// approximation 7.1.26 of Abramowitz and Stegun, good to 1.5e-7.
 #[inline(always)]
 #[must_use]
 pub fn normal_tails(x: f32) -> f32 {
     let z = x.abs() * std::f32::consts::FRAC_1_SQRT_2;
     let t = 1.0 / (1.0 + 0.327_591_1 * z);
-    let polynomial =
-        t * (0.254_829_6 + t * (-0.284_496_74 + t * (1.421_413_7 + t * (-1.453_152 + t * 1.061_405_4))));
+    let polynomial = t
+        * (0.254_829_6
+            + t * (-0.284_496_74 + t * (1.421_413_7 + t * (-1.453_152 + t * 1.061_405_4))));
     polynomial * exp(-z * z)
 }
 

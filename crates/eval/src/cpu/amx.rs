@@ -1,13 +1,16 @@
-//! The tile unit (Intel AMX): detection, the kernel's permission, tile configuration and the 32x32 block product.
+//! The tile unit (Intel AMX): detection, the kernel's permission, tile configuration and the 32x32
+//! block product.
 //!
-//! Stable Rust has no tile intrinsics, so the instructions are written as inline assembly. Three facts rule their use:
-//! the *process* must ask Linux once for permission to use tile data ([`status`]), every *thread* must load a tile
-//! configuration before its first tile instruction ([`Tiles::configure`]), and the compiler knows nothing of tile
-//! registers, so no value may be kept in one between two `asm!` blocks. The block products here therefore zero (or
-//! load), accumulate and store inside one block.
+//! Stable Rust has no tile intrinsics, so the instructions are written as inline assembly. Three
+//! facts rule their use: the *process* must ask Linux once for permission to use tile data
+//! ([`status`]), every *thread* must load a tile configuration before its first tile instruction
+//! ([`Tiles::configure`]), and the compiler knows nothing of tile registers, so no value may be
+//! kept in one between two `asm!` blocks. The block products here therefore zero (or load),
+//! accumulate and store inside one block.
 //!
-//! All eight tiles are configured as 16 rows of 64 bytes. Tiles 0-3 accumulate 16x16 `f32`, 4-5 hold A (16 rows of 32
-//! bf16), 6-7 hold B in pair order: row `p` holds, for each of 16 columns, the elements `k = 2p` and `k = 2p + 1`.
+//! All eight tiles are configured as 16 rows of 64 bytes. Tiles 0-3 accumulate 16x16 `f32`, 4-5
+//! hold A (16 rows of 32 bf16), 6-7 hold B in pair order: row `p` holds, for each of 16 columns,
+//! the elements `k = 2p` and `k = 2p + 1`.
 
 use std::{marker::PhantomData, sync::OnceLock};
 
@@ -48,7 +51,9 @@ impl std::fmt::Display for Status {
             Self::Ready { int8: false } => f.write_str("bf16 tiles, permission granted"),
             Self::Missing => f.write_str("the processor has no bf16 tile unit"),
             Self::NotEnabled => f.write_str("the operating system does not enable the tile state"),
-            Self::Refused(error) => write!(f, "the kernel refused the tile permission (error {error})"),
+            Self::Refused(error) => {
+                write!(f, "the kernel refused the tile permission (error {error})")
+            }
         }
     }
 }
@@ -91,7 +96,8 @@ fn detect() -> Status {
         return Status::NotEnabled;
     }
     // SAFETY: this request takes no pointers; it only widens what the process may use.
-    let answer = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) };
+    let answer =
+        unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) };
     if answer == 0 {
         Status::Ready { int8 }
     } else {
@@ -104,11 +110,12 @@ fn detect() -> Status {
     Status::Missing
 }
 
-/// Proof that this thread has a tile configuration; tiles go back to their idle state when it is dropped.
+/// Proof that this thread has a tile configuration; tiles go back to their idle state when it is
+/// dropped.
 ///
-/// Holding idle-but-configured tiles costs the operating system 8 KiB a context switch and nothing else, so a worker
-/// keeps one for as long as it works. It cannot leave its thread; the last one of a thread that is dropped releases
-/// the tiles.
+/// Holding idle-but-configured tiles costs the operating system 8 KiB a context switch and nothing
+/// else, so a worker keeps one for as long as it works. It cannot leave its thread; the last one of
+/// a thread that is dropped releases the tiles.
 #[derive(Debug)]
 pub struct Tiles {
     /// Neither `Send` nor `Sync`: the configuration belongs to the thread.
@@ -133,8 +140,13 @@ mod x86 {
 
     /// Tiles 0-5 with as many rows as the place says, from 1 on; 6 and 7 always have 16.
     static CONFIGURATIONS: [Configuration; 17] = {
-        const NONE: Configuration =
-            Configuration { palette: 1, start_row: 0, reserved: [0; 14], row_bytes: [0; 16], rows: [0; 16] };
+        const NONE: Configuration = Configuration {
+            palette: 1,
+            start_row: 0,
+            reserved: [0; 14],
+            row_bytes: [0; 16],
+            rows: [0; 16],
+        };
         let mut configurations = [NONE; 17];
         let mut rows = 1;
         while rows <= 16 {
@@ -185,15 +197,16 @@ mod x86 {
 
         /// `C = A x B` (or `C += A x B` with `accumulate`) for one 32x32 block.
         ///
-        /// A has 32 rows, `a_stride` bytes apart; its step `s` begins `s * a_step` bytes after `a` and is 32 bf16 long.
-        /// B is `steps` consecutive steps of [`super::B_STEP`] bf16: tile of columns 0-15, then of 16-31, each 16 rows
-        /// (pairs of k) of 32 elements. C has 32 rows of 32 `f32`, `c_stride` bytes apart. Aligning all addresses and
-        /// strides to 64 bytes is not needed but much faster. Inner sums are in `f32`, in no stated order within a pair;
+        /// A has 32 rows, `a_stride` bytes apart; its step `s` begins `s * a_step` bytes after `a`
+        /// and is 32 bf16 long. B is `steps` consecutive steps of [`super::B_STEP`] bf16: tile of
+        /// columns 0-15, then of 16-31, each 16 rows (pairs of k) of 32 elements. C has 32 rows of
+        /// 32 `f32`, `c_stride` bytes apart. Aligning all addresses and strides to 64 bytes is not
+        /// needed but much faster. Inner sums are in `f32`, in no stated order within a pair;
         /// denormals count as zero.
         ///
         /// # Safety
-        /// All of A (32 rows, every step), B and C as described must be valid for reads, C also for writes, and
-        /// nothing else may use C meanwhile.
+        /// All of A (32 rows, every step), B and C as described must be valid for reads, C also for
+        /// writes, and nothing else may use C meanwhile.
         #[inline]
         #[expect(clippy::too_many_arguments, reason = "it is one machine operation")]
         pub unsafe fn product(
@@ -209,7 +222,8 @@ mod x86 {
         ) {
             let a_low = a.wrapping_byte_add(16 * a_stride);
             let c_low = c.wrapping_byte_add(16 * c_stride);
-            // SAFETY: the caller vouches for the memory; `self` proves the configuration; the tiles are clobbered.
+            // SAFETY: the caller vouches for the memory; `self` proves the configuration; the tiles
+            // are clobbered.
             unsafe {
                 std::arch::asm!(
                     "test {accumulate:e}, {accumulate:e}",
@@ -268,7 +282,8 @@ mod x86 {
     impl Tiles {
         /// `4 * rounds` tile products of zeros, from registers: to measure the unit's best.
         pub(crate) fn spin(&self, rounds: usize) {
-            // SAFETY: `self` proves the configuration; the tiles are clobbered and no memory is touched.
+            // SAFETY: `self` proves the configuration; the tiles are clobbered and no memory is
+            // touched.
             unsafe {
                 std::arch::asm!(
                     "tilezero tmm0",
@@ -294,15 +309,23 @@ mod x86 {
             }
         }
 
-        /// `C = A x B` for one 32x32 block whose steps of A lie anywhere: step `s` begins `offsets[s]` bytes behind
-        /// `a`, its 32 rows of 32 bf16 follow one another. B as in [`Tiles::product`]; C is 32 rows of 32 `f32`.
+        /// `C = A x B` for one 32x32 block whose steps of A lie anywhere: step `s` begins
+        /// `offsets[s]` bytes behind `a`, its 32 rows of 32 bf16 follow one another. B as in
+        /// [`Tiles::product`]; C is 32 rows of 32 `f32`.
         ///
         /// # Safety
         /// As [`Tiles::product`].
         #[inline]
-        pub unsafe fn product_at(&self, a: *const u16, offsets: &[u32], b: *const u16, c: *mut f32) {
+        pub unsafe fn product_at(
+            &self,
+            a: *const u16,
+            offsets: &[u32],
+            b: *const u16,
+            c: *mut f32,
+        ) {
             let (next, end) = (offsets.as_ptr(), offsets.as_ptr_range().end);
-            // SAFETY: the caller vouches for the memory; `self` proves the configuration; the tiles are clobbered.
+            // SAFETY: the caller vouches for the memory; `self` proves the configuration; the tiles
+            // are clobbered.
             unsafe {
                 std::arch::asm!(
                     "tilezero tmm0",
@@ -347,8 +370,8 @@ mod x86 {
     }
 
     impl Tiles {
-        /// As [`Tiles::product_at`], but A has 1 to 32 rows, `a_stride` bytes apart; from 17 on, 32 are read. C gets no
-        /// more rows than that, and with `narrow` zeros in columns 16-31.
+        /// As [`Tiles::product_at`], but A has 1 to 32 rows, `a_stride` bytes apart; from 17 on, 32
+        /// are read. C gets no more rows than that, and with `narrow` zeros in columns 16-31.
         ///
         /// # Safety
         /// As [`Tiles::product`], for these rows.
@@ -366,8 +389,8 @@ mod x86 {
             let (next, end) = (offsets.as_ptr(), offsets.as_ptr_range().end);
             // Rows that nobody wants are not worth their memory traffic.
             let short = (1..16).contains(&rows);
-            // SAFETY: the caller vouches for the memory; `self` proves that there are tiles; the tiles are clobbered, and
-            // their configuration is put back.
+            // SAFETY: the caller vouches for the memory; `self` proves that there are tiles; the
+            // tiles are clobbered, and their configuration is put back.
             unsafe {
                 if short {
                     load(rows);
@@ -491,7 +514,8 @@ pub fn from_bf16(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
 
-/// Position of element (`k`, `column`) of a 32-column panel of B in the order that [`Tiles::product`] reads.
+/// Position of element (`k`, `column`) of a 32-column panel of B in the order that
+/// [`Tiles::product`] reads.
 #[inline]
 #[must_use]
 pub const fn b_index(k: usize, column: usize) -> usize {
@@ -544,7 +568,8 @@ mod tests {
                 }
                 for row in 0..BLOCK {
                     for column in 0..BLOCK {
-                        let sum: f32 = (0..k_size).map(|k| element(row, k) * weight(k, column)).sum();
+                        let sum: f32 =
+                            (0..k_size).map(|k| element(row, k) * weight(k, column)).sum();
                         assert_eq!(c[row * BLOCK + column], sum * (round + 1) as f32);
                     }
                 }

@@ -18,7 +18,13 @@ pub(crate) struct Avx2;
 /// # Safety
 /// As [`Kernels::tall_product`] for these rows and columns.
 #[target_feature(enable = "avx2,fma")]
-unsafe fn rows<const ROWS: usize>(a: *const f32, stride: usize, offsets: &[u32], b: *const f32, c: *mut f32) {
+unsafe fn rows<const ROWS: usize>(
+    a: *const f32,
+    stride: usize,
+    offsets: &[u32],
+    b: *const f32,
+    c: *mut f32,
+) {
     let mut sums = [[_mm256_setzero_ps(); 2]; ROWS];
     for (step, &offset) in offsets.iter().enumerate() {
         // SAFETY: the caller vouches for A's rows, the panel and C.
@@ -62,8 +68,10 @@ unsafe fn finish(
         for part in (0..BLOCK).step_by(8) {
             // SAFETY: 32 biases, `rows` rows of C, and target rows, as the caller promises.
             unsafe {
-                let sum =
-                    _mm256_add_ps(_mm256_load_ps(c.add(row * BLOCK + part)), _mm256_load_ps(bias.add(part)));
+                let sum = _mm256_add_ps(
+                    _mm256_load_ps(c.add(row * BLOCK + part)),
+                    _mm256_load_ps(bias.add(part)),
+                );
                 let value = _mm256_max_ps(sum, floor);
                 for &target in targets {
                     _mm256_store_ps(out.add(target as usize + part), value);
@@ -77,7 +85,8 @@ unsafe fn finish(
 macro_rules! input_kernel {
     ($name:ident, $dispatch:ident, $element:ty, $put:expr) => {
         /// # Safety
-        /// As [`Kernels::input`], for jobs of `UNITS` vectors of 8 lanes; `TOGETHER` is [`together`] of them.
+        /// As [`Kernels::input`], for jobs of `UNITS` vectors of 8 lanes; `TOGETHER` is
+        /// [`together`] of them.
         #[target_feature(enable = "avx2")]
         unsafe fn $name<const UNITS: usize, const TOGETHER: usize>(
             job: &Job,
@@ -89,7 +98,8 @@ macro_rules! input_kernel {
             let floor = _mm256_set1_ps(if relu { 0.0 } else { f32::NEG_INFINITY });
             let (table, bias) = (job.table.as_ptr(), job.bias.as_ptr());
             let at: [usize; UNITS] = std::array::from_fn(|unit| {
-                let position = if unit < 2 * job.full { job.full_at + 8 * unit } else { job.half_at };
+                let position =
+                    if unit < 2 * job.full { job.full_at + 8 * unit } else { job.half_at };
                 position / BLOCK * store.block_stride + position % BLOCK
             });
             // Where each square's state is in the table, whose last one is none.
@@ -104,9 +114,9 @@ macro_rules! input_kernel {
             });
             for group in 0..64 / TOGETHER {
                 let mut sums = [bias; TOGETHER];
-                // SAFETY: rows of `8 * UNITS` weights for each tap and state (a state of the table), and for none; `TOGETHER`
-                // squares from each tap's place on lie on the wide board; the caller owns the target rows and no vector
-                // straddles a block.
+                // SAFETY: rows of `8 * UNITS` weights for each tap and state (a state of the
+                // table), and for none; `TOGETHER` squares from each tap's place on lie on the wide
+                // board; the caller owns the target rows and no vector straddles a block.
                 unsafe {
                     for &(place, cell) in job.groups.of(group) {
                         let cell = table.add(cell as usize);
@@ -119,7 +129,9 @@ macro_rules! input_kernel {
                     }
                     for (n, sums) in sums.iter().enumerate() {
                         let square = group * TOGETHER + n;
-                        for &target in &store.targets[square * store.copies..(square + 1) * store.copies] {
+                        for &target in
+                            &store.targets[square * store.copies..(square + 1) * store.copies]
+                        {
                             for (sum, at) in sums.iter().zip(at) {
                                 $put(out.add(target as usize + at), _mm256_max_ps(*sum, floor));
                             }
@@ -132,7 +144,13 @@ macro_rules! input_kernel {
         /// # Safety
         /// As [`Kernels::input`].
         #[target_feature(enable = "avx2")]
-        unsafe fn $dispatch(job: &Job, relu: bool, states: &[u8; 64], out: *mut $element, store: &Store) {
+        unsafe fn $dispatch(
+            job: &Job,
+            relu: bool,
+            states: &[u8; 64],
+            out: *mut $element,
+            store: &Store,
+        ) {
             // SAFETY: the caller's promise.
             unsafe {
                 match job.lanes() / 8 {
@@ -152,7 +170,9 @@ macro_rules! input_kernel {
 
 pub(crate) use input_kernel;
 
-input_kernel!(input_job, input, f32, |place: *mut f32, value: __m256| _mm256_storeu_ps(place, value));
+input_kernel!(input_job, input, f32, |place: *mut f32, value: __m256| _mm256_storeu_ps(
+    place, value
+));
 
 /// # Safety
 /// As [`Kernels::dot`].
@@ -164,7 +184,11 @@ unsafe fn dot(a: *const f32, stride: usize, blocks: usize, weights: *const f32) 
             // SAFETY: blocks of 32 elements and weights, as the caller promises.
             unsafe {
                 let values = _mm256_loadu_ps(a.add(block * stride + part));
-                sum = _mm256_fmadd_ps(values, _mm256_loadu_ps(weights.add(block * BLOCK + part)), sum);
+                sum = _mm256_fmadd_ps(
+                    values,
+                    _mm256_loadu_ps(weights.add(block * BLOCK + part)),
+                    sum,
+                );
             }
         }
     }
@@ -208,7 +232,13 @@ unsafe impl Kernels for Avx2 {
             unsafe {
                 let (b, c) = (b.add(column), c.add(column));
                 by_rows!([6, 2, 1], rows, |first, COUNT| {
-                    self::rows::<COUNT>(a.add(first * stride), stride, offsets, b, c.add(first * BLOCK));
+                    self::rows::<COUNT>(
+                        a.add(first * stride),
+                        stride,
+                        offsets,
+                        b,
+                        c.add(first * BLOCK),
+                    );
                 });
             }
         }

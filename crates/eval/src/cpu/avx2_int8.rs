@@ -1,7 +1,9 @@
-//! The int8 path of AVX2: products of unsigned and signed bytes, added in eights as 16 bits and in sixteens as 32.
+//! The int8 path of AVX2: products of unsigned and signed bytes, added in eights as 16 bits and in
+//! sixteens as 32.
 //!
-//! AVX2 multiplies bytes to 16 bits, and once more to get to 32. Two products of 255 and 127 would not fit 16 bits; where
-//! weights are as small as [`SmallByte`] has them eight do, and the second multiplication comes once for four of the first.
+//! AVX2 multiplies bytes to 16 bits, and once more to get to 32. Two products of 255 and 127 would
+//! not fit 16 bits; where weights are as small as [`SmallByte`] has them eight do, and the second
+//! multiplication comes once for four of the first.
 
 use std::arch::x86_64::*;
 
@@ -18,7 +20,8 @@ use super::{
 #[derive(Debug)]
 pub(crate) struct Avx2Int8;
 
-/// `ROWS` rows of A times 16 columns of a panel in groups of four; sums are `i32`, stored as their bits.
+/// `ROWS` rows of A times 16 columns of a panel in groups of four; sums are `i32`, stored as their
+/// bits.
 ///
 /// # Safety
 /// As [`Kernels::tall_product`] for these rows and columns.
@@ -40,7 +43,8 @@ unsafe fn rows<const ROWS: usize, const GROUPS: usize>(
             for part in 0..BLOCK / 4 / GROUPS {
                 let mut words = [[_mm256_setzero_si256(); 2]; ROWS];
                 for group in part * GROUPS..(part + 1) * GROUPS {
-                    let weights = [0, 32].map(|half| _mm256_load_si256(b.add(group * 64 + half).cast()));
+                    let weights =
+                        [0, 32].map(|half| _mm256_load_si256(b.add(group * 64 + half).cast()));
                     for (row, words) in words.iter_mut().enumerate() {
                         let four = a.add(row * stride + 4 * group).cast::<i32>().read_unaligned();
                         let four = _mm256_set1_epi32(four);
@@ -83,7 +87,13 @@ unsafe fn all_rows<const GROUPS: usize>(
         unsafe {
             let (b, c) = (b.add(half * 512), c.add(half * 16));
             by_rows!([4, 2, 1], rows, |first, COUNT| {
-                self::rows::<COUNT, GROUPS>(a.add(first * stride), stride, offsets, b, c.add(first * BLOCK));
+                self::rows::<COUNT, GROUPS>(
+                    a.add(first * stride),
+                    stride,
+                    offsets,
+                    b,
+                    c.add(first * BLOCK),
+                );
             });
         }
     }
@@ -96,7 +106,8 @@ const PARTS: [usize; 4] = [0, 8, 16, 24];
 #[target_feature(enable = "avx2")]
 fn bytes(value: __m256) -> __m128i {
     let whole = _mm256_cvtps_epi32(value);
-    let words = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256::<1>(whole));
+    let words =
+        _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256::<1>(whole));
     _mm_packus_epi16(words, words)
 }
 
@@ -113,16 +124,22 @@ unsafe fn finish(
     copies: usize,
 ) {
     // SAFETY: 32 scales and biases, as the caller promises.
-    let [scale, bias] = [scale, bias].map(|list| PARTS.map(|part| unsafe { _mm256_load_ps(list.add(part)) }));
+    let [scale, bias] =
+        [scale, bias].map(|list| PARTS.map(|part| unsafe { _mm256_load_ps(list.add(part)) }));
     // Packing works on each half of a vector by itself.
     let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     for (row, targets) in targets.chunks_exact(copies).take(rows).enumerate() {
         let whole: [__m256i; 4] = std::array::from_fn(|quarter| {
             // SAFETY: `rows` rows of C, as the caller promises.
             let sum = unsafe { _mm256_load_si256(c.add(row * BLOCK + PARTS[quarter]).cast()) };
-            _mm256_cvtps_epi32(_mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), scale[quarter], bias[quarter]))
+            _mm256_cvtps_epi32(_mm256_fmadd_ps(
+                _mm256_cvtepi32_ps(sum),
+                scale[quarter],
+                bias[quarter],
+            ))
         });
-        let words = [_mm256_packs_epi32(whole[0], whole[1]), _mm256_packs_epi32(whole[2], whole[3])];
+        let words =
+            [_mm256_packs_epi32(whole[0], whole[1]), _mm256_packs_epi32(whole[2], whole[3])];
         let bytes = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(words[0], words[1]), order);
         for &target in targets {
             // SAFETY: target rows of 32, as the caller promises.
@@ -142,7 +159,11 @@ unsafe fn dot(a: *const SmallByte, stride: usize, blocks: usize, weights: *const
             unsafe {
                 let bytes = _mm_loadl_epi64(a.add(block * stride + part).cast());
                 let values = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
-                sum = _mm256_fmadd_ps(values, _mm256_loadu_ps(weights.add(block * BLOCK + part)), sum);
+                sum = _mm256_fmadd_ps(
+                    values,
+                    _mm256_loadu_ps(weights.add(block * BLOCK + part)),
+                    sum,
+                );
             }
         }
     }
@@ -151,10 +172,12 @@ unsafe fn dot(a: *const SmallByte, stride: usize, blocks: usize, weights: *const
     _mm_cvtss_f32(_mm_add_ss(quarter, _mm_movehdup_ps(quarter)))
 }
 
-input_kernel!(input_job, input, SmallByte, |place: *mut SmallByte, value: __m256| _mm_storel_epi64(
-    place.cast(),
-    bytes(value)
-));
+input_kernel!(
+    input_job,
+    input,
+    SmallByte,
+    |place: *mut SmallByte, value: __m256| _mm_storel_epi64(place.cast(), bytes(value))
+);
 
 // SAFETY: `choose` lets only machines with AVX2 and FMA get here.
 unsafe impl Kernels for Avx2Int8 {
@@ -165,7 +188,13 @@ unsafe impl Kernels for Avx2Int8 {
         Some(())
     }
 
-    unsafe fn product(_: &(), a: *const SmallByte, offsets: &[u32], b: *const SmallByte, c: *mut f32) {
+    unsafe fn product(
+        _: &(),
+        a: *const SmallByte,
+        offsets: &[u32],
+        b: *const SmallByte,
+        c: *mut f32,
+    ) {
         // SAFETY: the caller's promise.
         unsafe { all_rows::<{ SmallByte::GROUPS }>(a, BLOCK, BLOCK, offsets, b, c) }
     }
@@ -244,7 +273,8 @@ mod tests {
         // Two copies of each row, the second one in the order of the rows turned round.
         let targets: Vec<u32> = (0..32_u32).flat_map(|row| [row * 32, (63 - row) * 32]).collect();
         let mut out = Lines::<SmallByte>::zeroed(64 * BLOCK);
-        // SAFETY: the machine has the instructions; 32 rows, scales and biases, and targets within `out`.
+        // SAFETY: the machine has the instructions; 32 rows, scales and biases, and targets within
+        // `out`.
         unsafe {
             let (c, scale, bias) = (c.as_ptr(), scale.as_ptr(), bias.as_ptr());
             Avx2Int8::finish(c, BLOCK, scale, bias, true, out.as_mut_ptr(), &targets, 2);

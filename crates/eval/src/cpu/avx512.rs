@@ -1,4 +1,5 @@
-//! The AVX-512 paths (`f32`, and bf16 with its pair products) and the tile path, which shares their vector code.
+//! The AVX-512 paths (`f32`, and bf16 with its pair products) and the tile path, which shares their
+//! vector code.
 
 use std::arch::x86_64::*;
 
@@ -80,8 +81,9 @@ unsafe fn rows_bf16<const ROWS: usize, const NARROW: bool>(
             let a = a.byte_add(offset as usize);
             let b = b.add(step * BLOCK * BLOCK);
             for pair in 0..BLOCK / 2 {
-                let load =
-                    |at: usize| -> __m512bh { std::mem::transmute(_mm512_load_si512(b.add(at).cast())) };
+                let load = |at: usize| -> __m512bh {
+                    std::mem::transmute(_mm512_load_si512(b.add(at).cast()))
+                };
                 let low = load(pair * BLOCK);
                 for (row, sums) in sums.iter_mut().enumerate() {
                     let two = a.add(row * stride + 2 * pair).cast::<i32>().read_unaligned();
@@ -116,7 +118,8 @@ unsafe fn finish_f32(
     copies: usize,
 ) {
     let floor = _mm512_set1_ps(if relu { 0.0 } else { f32::NEG_INFINITY });
-    // SAFETY: 32 biases, `rows` rows of C, and target rows, as the caller promises; all begin on cache lines.
+    // SAFETY: 32 biases, `rows` rows of C, and target rows, as the caller promises; all begin on
+    // cache lines.
     unsafe {
         let bias = [_mm512_load_ps(bias), _mm512_load_ps(bias.add(16))];
         for (row, targets) in targets.chunks_exact(copies).take(rows).enumerate() {
@@ -177,18 +180,23 @@ macro_rules! input_kernel {
             let floor = _mm512_set1_ps(if relu { 0.0 } else { f32::NEG_INFINITY });
             let (table, bias) = (job.table.as_ptr(), job.bias.as_ptr());
             let place = |position: usize| position / BLOCK * store.block_stride + position % BLOCK;
-            let full_at: [usize; FULL] = std::array::from_fn(|vector| place(job.full_at + 16 * vector));
+            let full_at: [usize; FULL] =
+                std::array::from_fn(|vector| place(job.full_at + 16 * vector));
             let half_at = place(job.half_at);
             for square in 0..64 {
-                // SAFETY: rows of `16 * FULL` weights, and 8 more if `HALF`, for each tap and state (a state of the table),
-                // as many biases; the caller owns the target rows and no vector straddles a block.
+                // SAFETY: rows of `16 * FULL` weights, and 8 more if `HALF`, for each tap and state
+                // (a state of the table), as many biases; the caller owns the target rows and no
+                // vector straddles a block.
                 unsafe {
                     let mut sums = [_mm512_setzero_ps(); FULL];
                     for (vector, sum) in sums.iter_mut().enumerate() {
                         *sum = _mm512_loadu_ps(bias.add(16 * vector));
                     }
-                    let mut half =
-                        if HALF { _mm256_loadu_ps(bias.add(16 * FULL)) } else { _mm256_setzero_ps() };
+                    let mut half = if HALF {
+                        _mm256_loadu_ps(bias.add(16 * FULL))
+                    } else {
+                        _mm256_setzero_ps()
+                    };
                     for &(neighbour, cell) in job.squares.of(square) {
                         let state = usize::from(*states.get_unchecked(neighbour as usize));
                         let row = table.add(cell as usize + state * job.state_stride);
@@ -199,7 +207,8 @@ macro_rules! input_kernel {
                             half = _mm256_add_ps(half, _mm256_loadu_ps(row.add(16 * FULL)));
                         }
                     }
-                    let targets = &store.targets[square * store.copies..(square + 1) * store.copies];
+                    let targets =
+                        &store.targets[square * store.copies..(square + 1) * store.copies];
                     for &target in targets {
                         let out = out.add(target as usize);
                         for (sum, at) in sums.iter().zip(full_at) {
@@ -217,7 +226,13 @@ macro_rules! input_kernel {
         /// # Safety
         /// As [`Kernels::input`].
         #[target_feature(enable = $features)]
-        unsafe fn $dispatch(job: &Job, relu: bool, states: &[u8; 64], out: *mut $element, store: &Store) {
+        unsafe fn $dispatch(
+            job: &Job,
+            relu: bool,
+            states: &[u8; 64],
+            out: *mut $element,
+            store: &Store,
+        ) {
             // SAFETY: the caller's promise.
             unsafe {
                 match (job.full, job.half) {
@@ -259,7 +274,10 @@ input_kernel!(
         );
     },
     |place: *mut Bf16, value: __m256| {
-        _mm_storeu_si128(place.cast(), std::mem::transmute::<__m128bh, __m128i>(_mm256_cvtneps_pbh(value)));
+        _mm_storeu_si128(
+            place.cast(),
+            std::mem::transmute::<__m128bh, __m128i>(_mm256_cvtneps_pbh(value)),
+        );
     }
 );
 
@@ -273,7 +291,11 @@ unsafe fn dot_f32(a: *const f32, stride: usize, blocks: usize, weights: *const f
             // SAFETY: blocks of 32 elements and weights, as the caller promises.
             unsafe {
                 let values = _mm512_loadu_ps(a.add(block * stride + half));
-                sum = _mm512_fmadd_ps(values, _mm512_loadu_ps(weights.add(block * BLOCK + half)), sum);
+                sum = _mm512_fmadd_ps(
+                    values,
+                    _mm512_loadu_ps(weights.add(block * BLOCK + half)),
+                    sum,
+                );
             }
         }
     }
@@ -290,8 +312,13 @@ unsafe fn dot_bf16(a: *const Bf16, stride: usize, blocks: usize, weights: *const
             // SAFETY: blocks of 32 elements and weights, as the caller promises.
             unsafe {
                 let bits = _mm256_loadu_si256(a.add(block * stride + half).cast());
-                let values = _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(bits)));
-                sum = _mm512_fmadd_ps(values, _mm512_loadu_ps(weights.add(block * BLOCK + half)), sum);
+                let values =
+                    _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(bits)));
+                sum = _mm512_fmadd_ps(
+                    values,
+                    _mm512_loadu_ps(weights.add(block * BLOCK + half)),
+                    sum,
+                );
             }
         }
     }
@@ -347,7 +374,9 @@ unsafe impl Kernels for Avx512 {
     ) {
         by_rows!([11, 10, 8, 4, 2, 1], rows, |first, COUNT| {
             // SAFETY: the caller's promise, for these rows.
-            unsafe { rows_f32::<COUNT>(a.add(first * stride), stride, offsets, b, c.add(first * BLOCK)) }
+            unsafe {
+                rows_f32::<COUNT>(a.add(first * stride), stride, offsets, b, c.add(first * BLOCK))
+            }
         });
     }
 

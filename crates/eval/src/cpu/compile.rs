@@ -42,14 +42,19 @@ struct Compiler<'a> {
 }
 
 impl<E: Element> Plan<E> {
-    /// Compiles `network`. Quantised formats need the largest output of each step, in the order of [`Plan::steps`].
+    /// Compiles `network`. Quantised formats need the largest output of each step, in the order of
+    /// [`Plan::steps`].
     pub fn compile(network: &Network, ranges: &[f32]) -> Result<Self, EvalError> {
-        let unsupported = |reason: String| EvalError::Unsupported { network: network.name.clone(), reason };
+        let unsupported =
+            |reason: String| EvalError::Unsupported { network: network.name.clone(), reason };
         let description = &network.description;
         description.check().map_err(unsupported)?;
-        let mut compiler = Compiler { network, buffers: Vec::new(), pinned: Vec::new(), ranges, compiled: 0 };
-        let heads_reach = description.heads.iter().map(|head| reach(&head.layers)).max().unwrap_or(0);
-        let (trunk, trunk_place) = compiler.steps("trunk", &description.trunk, None, heads_reach)?;
+        let mut compiler =
+            Compiler { network, buffers: Vec::new(), pinned: Vec::new(), ranges, compiled: 0 };
+        let heads_reach =
+            description.heads.iter().map(|head| reach(&head.layers)).max().unwrap_or(0);
+        let (trunk, trunk_place) =
+            compiler.steps("trunk", &description.trunk, None, heads_reach)?;
         let trunk = Steps::cut(trunk, false);
         compiler.pinned.extend(trunk_place.as_ref().map(|place| place.buffer));
         let mut heads = Vec::new();
@@ -62,21 +67,26 @@ impl<E: Element> Plan<E> {
             let name = head.kind.name();
             let (steps, place) = compiler.steps(name, body, trunk_place.clone(), reach(end))?;
             let steps = Steps::cut(steps, !trunk.tail.is_empty());
-            let place = place.ok_or_else(|| unsupported(format!("the {name} head has no input layer")))?;
+            let place =
+                place.ok_or_else(|| unsupported(format!("the {name} head has no input layer")))?;
             let last = match end.first() {
-                Some(layer) => compiler.sampled(&format!("{name}.{}", body.len()), layer, &place)?,
+                Some(layer) => {
+                    compiler.sampled(&format!("{name}.{}", body.len()), layer, &place)?
+                }
                 None if E::QUANTISED => {
                     return Err(unsupported(format!("int8 would round the {name} head's outputs")));
                 }
                 None => {
                     let cells = 0..place.layout.cells();
-                    let places = cells.flat_map(|cell| place.positions.iter().map(move |&at| (cell, at)));
-                    let places = places.map(|(cell, at)| place.layout.element(cell, at) as u32).collect();
+                    let places =
+                        cells.flat_map(|cell| place.positions.iter().map(move |&at| (cell, at)));
+                    let places =
+                        places.map(|(cell, at)| place.layout.element(cell, at) as u32).collect();
                     Last::Stored { input: place.buffer, places }
                 }
             };
-            // With a common trunk, the bodies of all heads run before the tails: what any step of a tail reads or writes
-            // must not be what the body of a later head has left.
+            // With a common trunk, the bodies of all heads run before the tails: what any step of a
+            // tail reads or writes must not be what the body of a later head has left.
             if !description.trunk.is_empty() {
                 compiler.pinned.extend(steps.tail.iter().flat_map(Step::buffers));
             }
@@ -125,9 +135,13 @@ impl Convolution {
             Layer::Conv { kernel, channels, padding, norm, activation } => {
                 Some(Self { kernel, channels, padding, norm, activation })
             }
-            Layer::Dense { channels, norm, activation } => {
-                Some(Self { kernel: input.side, channels, padding: Padding::Valid, norm, activation })
-            }
+            Layer::Dense { channels, norm, activation } => Some(Self {
+                kernel: input.side,
+                channels,
+                padding: Padding::Valid,
+                norm,
+                activation,
+            }),
             _ => None,
         }
     }
@@ -157,7 +171,9 @@ impl Compiler<'_> {
             return Ok(1.0);
         }
         if activation != Activation::Relu {
-            return Err(self.unsupported(format!("layer {name} may be negative, which int8 does not hold")));
+            return Err(
+                self.unsupported(format!("layer {name} may be negative, which int8 does not hold"))
+            );
         }
         let largest = *self
             .ranges
@@ -178,11 +194,13 @@ impl Compiler<'_> {
         }
         let part = |part: &str| tensor(self.network, &format!("{name}.norm.{part}"));
         let (scale, shift, variance) = (part("scale")?, part("shift")?, part("variance")?);
-        let of_channel = |channel: usize| Moments::of_norm(scale[channel], shift[channel], variance[channel]);
+        let of_channel =
+            |channel: usize| Moments::of_norm(scale[channel], shift[channel], variance[channel]);
         Ok(Some((0..channels).map(of_channel).collect()))
     }
 
-    /// Compiles layers that run one after the other. `last_reach`: what the layer after them looks at.
+    /// Compiles layers that run one after the other. `last_reach`: what the layer after them looks
+    /// at.
     fn steps<E: Element>(
         &mut self,
         prefix: &str,
@@ -234,7 +252,8 @@ impl Compiler<'_> {
                 let blocks = input.layout.blocks;
                 let layout = Layout::new(input.layout.side, 2 * blocks * BLOCK, reach);
                 let mut place = self.same_unit(Operation::AppendMean, input, layout, steps);
-                let averages: Vec<usize> = place.positions.iter().map(|at| at + blocks * BLOCK).collect();
+                let averages: Vec<usize> =
+                    place.positions.iter().map(|at| at + blocks * BLOCK).collect();
                 place.positions.extend(averages);
                 place.moments.iter_mut().for_each(|list| list.extend_from_within(..));
                 Ok(place)
@@ -279,11 +298,12 @@ impl Compiler<'_> {
             .map(|index| tensor(self.network, &format!("{name}.branches.{index}.weight")))
             .collect::<Result<_, _>>()?;
         let unit = self.unit::<E>(name, *activation)?;
-        let [factors, bias] =
-            [factors, bias].map(|list: Vec<f32>| list.iter().map(|value| value / unit).collect::<Vec<f32>>());
+        let [factors, bias] = [factors, bias]
+            .map(|list: Vec<f32>| list.iter().map(|value| value / unit).collect::<Vec<f32>>());
         let encoding = self.network.description.encoding;
         let relu = *activation == Activation::Relu;
-        let (table, positions) = InputTable::new(encoding, branches, &weights, &factors, &bias, relu);
+        let (table, positions) =
+            InputTable::new(encoding, branches, &weights, &factors, &bias, relu);
         let layout = Layout::new(8, table.width(), reach);
         let output = self.buffer(&layout, None);
         steps.push(Step::Input { table, output, store: layout.store() });
@@ -304,7 +324,8 @@ impl Compiler<'_> {
         Ok(place)
     }
 
-    /// A residual layer. Where the last inner layer is a convolution without activation, the sum is part of it.
+    /// A residual layer. Where the last inner layer is a convolution without activation, the sum is
+    /// part of it.
     fn residual<E: Element>(
         &mut self,
         name: &str,
@@ -329,7 +350,8 @@ impl Compiler<'_> {
             // The sum may overwrite the input, which it reads row by row before it writes.
             self.pinned.pop();
             let last = Convolution { activation, ..last };
-            let (step, place) = self.product(&last_name, &last, &place, Beside::Sum(input), reach_after)?;
+            let (step, place) =
+                self.product(&last_name, &last, &place, Beside::Sum(input), reach_after)?;
             steps.push(step);
             return Ok(place);
         }
@@ -358,7 +380,8 @@ impl Compiler<'_> {
             store: layout.store(),
             to: layout.clone(),
         }));
-        let moments = moments::sum(place.moments, input.moments.as_deref()).map(moments::above_zero);
+        let moments =
+            moments::sum(place.moments, input.moments.as_deref()).map(moments::above_zero);
         Ok(Place { buffer: output, layout, positions: place.positions, unit, moments })
     }
 
@@ -408,8 +431,8 @@ impl Compiler<'_> {
             known
         });
         let mut of_sums = known.is_some().then(Vec::new);
-        // What is added beside the products is counted in their units, in 32 bits: where all weights are next to nothing
-        // these must not be so small that it is cut off.
+        // What is added beside the products is counted in their units, in 32 bits: where all
+        // weights are next to nothing these must not be so small that it is cut off.
         let smallest = match beside {
             Beside::Sum(other) => other.unit / input.unit / (1 << 22) as f32,
             Beside::Nothing | Beside::Order(_) => 0.0,
@@ -447,7 +470,8 @@ impl Compiler<'_> {
             scale.as_mut_slice()[place] = step * input.unit / unit;
             padded.as_mut_slice()[place] = (bias[channel] + lost) / unit;
             for (k, &weight) in packable.iter().enumerate() {
-                packed[place / BLOCK * panel + E::panel_index(k, place % BLOCK)] = E::from_f32(weight);
+                packed[place / BLOCK * panel + E::panel_index(k, place % BLOCK)] =
+                    E::from_f32(weight);
             }
         }
         let own = self.moments_of_norm(name, norm, channels)?.or(of_sums);
@@ -455,7 +479,8 @@ impl Compiler<'_> {
             Beside::Sum(other) => moments::sum(own, other.moments.as_deref()),
             Beside::Nothing | Beside::Order(_) => own,
         };
-        let moments = if activation == Activation::Relu { before.map(moments::above_zero) } else { before };
+        let moments =
+            if activation == Activation::Relu { before.map(moments::above_zero) } else { before };
         let residual = match beside {
             Beside::Sum(other) => Some(Residual {
                 buffer: other.buffer,
@@ -483,10 +508,12 @@ impl Compiler<'_> {
         Ok((Step::Product(product), Place { buffer: output, layout, positions, unit, moments }))
     }
 
-    /// A buffer of this layout that holds neither the step's input nor anything that is still to be read.
+    /// A buffer of this layout that holds neither the step's input nor anything that is still to be
+    /// read.
     fn buffer(&mut self, layout: &Layout, input: Option<usize>) -> usize {
         let free = |&index: &usize| Some(index) != input && !self.pinned.contains(&index);
-        let known = (0..self.buffers.len()).filter(free).find(|&index| self.buffers[index] == *layout);
+        let known =
+            (0..self.buffers.len()).filter(free).find(|&index| self.buffers[index] == *layout);
         known.unwrap_or_else(|| {
             self.buffers.push(layout.clone());
             self.buffers.len() - 1
@@ -508,9 +535,11 @@ impl Compiler<'_> {
         for cell in 0..side * side {
             for tap in &all {
                 // Whole-board kernels address the input directly.
-                let on_board =
-                    |place: usize, step: isize| (0..side as isize).contains(&(place as isize + step));
-                if side == 1 || (on_board(cell / side, tap.rank) && on_board(cell % side, tap.file)) {
+                let on_board = |place: usize, step: isize| {
+                    (0..side as isize).contains(&(place as isize + step))
+                };
+                if side == 1 || (on_board(cell / side, tap.rank) && on_board(cell % side, tap.file))
+                {
                     list.push((tap.kernel_cell, layout.tap(cell + tap.cell, tap.rank, tap.file)));
                 }
             }
@@ -523,8 +552,10 @@ impl Compiler<'_> {
         for channel in 0..channels {
             for (at, &position) in input.positions.iter().enumerate() {
                 for cell in 0..kernel_cells {
-                    packed[(channel * kernel_cells + cell) * depth + position] =
-                        weight[(channel * inputs + at) * kernel_cells + cell] * factors[channel] * input.unit;
+                    packed[(channel * kernel_cells + cell) * depth + position] = weight
+                        [(channel * inputs + at) * kernel_cells + cell]
+                        * factors[channel]
+                        * input.unit;
                 }
             }
         }

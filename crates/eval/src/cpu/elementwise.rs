@@ -1,5 +1,5 @@
-//! Steps without weights: adding, pooling, averaging, activating. One plain routine for all paths, inlined into each
-//! and turned into its vectors by the compiler.
+//! Steps without weights: adding, pooling, averaging, activating. One plain routine for all paths,
+//! inlined into each and turned into its vectors by the compiler.
 
 use nets::{Activation, Pooling};
 
@@ -12,8 +12,8 @@ use super::{
 /// What a step does to each element.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation {
-    /// The activation of the sum of the two inputs, each times its factor (what a unit of it is worth in units of the
-    /// output).
+    /// The activation of the sum of the two inputs, each times its factor (what a unit of it is
+    /// worth in units of the output).
     Add {
         factors: [f32; 2],
         activation: Activation,
@@ -24,7 +24,8 @@ pub(crate) enum Operation {
         pooling: Pooling,
         size: usize,
     },
-    /// The input, and behind it each channel's average. `positions` of the averages begin at the input's blocks.
+    /// The input, and behind it each channel's average. `positions` of the averages begin at the
+    /// input's blocks.
     AppendMean,
 }
 
@@ -44,7 +45,8 @@ impl Elementwise {
     /// Runs the step for one board.
     ///
     /// # Safety
-    /// The pointers are to boards of the layouts `from[0]`, `from[1]` and `to`, the last for the caller alone.
+    /// The pointers are to boards of the layouts `from[0]`, `from[1]` and `to`, the last for the
+    /// caller alone.
     #[inline(always)]
     pub unsafe fn run<E: Element>(&self, inputs: [*const E; 2], out: *mut E) {
         // SAFETY: cells and blocks below are those of the layouts.
@@ -118,12 +120,21 @@ impl Elementwise {
     }
 
     #[inline(always)]
-    unsafe fn write<E: Element>(&self, out: *mut E, cell: usize, block: usize, values: &[f32; BLOCK]) {
+    unsafe fn write<E: Element>(
+        &self,
+        out: *mut E,
+        cell: usize,
+        block: usize,
+        values: &[f32; BLOCK],
+    ) {
         let values: [E; BLOCK] = std::array::from_fn(|index| E::stored(values[index]));
-        for &target in &self.store.targets[cell * self.store.copies..(cell + 1) * self.store.copies] {
+        for &target in &self.store.targets[cell * self.store.copies..(cell + 1) * self.store.copies]
+        {
             // SAFETY: targets and blocks are those of the output's layout.
             unsafe {
-                out.add(block * self.store.block_stride + target as usize).cast::<[E; BLOCK]>().write(values);
+                out.add(block * self.store.block_stride + target as usize)
+                    .cast::<[E; BLOCK]>()
+                    .write(values);
             }
         }
     }
@@ -155,8 +166,8 @@ pub(crate) struct Adjust<E> {
 }
 
 impl<E: Element> Adjust<E> {
-    /// Adds the bias and the residual to `rows` rows of `c` and applies the activation, in place. Sums of a quantised
-    /// format stay integers, and get the residual only.
+    /// Adds the bias and the residual to `rows` rows of `c` and applies the activation, in place.
+    /// Sums of a quantised format stay integers, and get the residual only.
     ///
     /// # Safety
     /// `c` is `rows` rows of 32 for the caller alone, and the residual has as many.

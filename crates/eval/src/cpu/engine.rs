@@ -1,5 +1,5 @@
-//! One worker's machinery: takes boards through a compiled network in small groups, so that activations stay in the
-//! cache between layers, and reads the asked outputs.
+//! One worker's machinery: takes boards through a compiled network in small groups, so that
+//! activations stay in the cache between layers, and reads the asked outputs.
 
 use std::{marker::PhantomData, ops::Range, sync::Arc};
 
@@ -30,7 +30,11 @@ pub(crate) trait Run: Send {
     fn run(&mut self, batch: &Batch, range: Range<usize>) -> Result<Part, EvalError>;
 
     /// Every output of a head that the network has, board after board, before calibration.
-    fn logits(&mut self, boards: &[(Squares, Color)], kind: HeadKind) -> Result<Vec<f32>, EvalError>;
+    fn logits(
+        &mut self,
+        boards: &[(Squares, Color)],
+        kind: HeadKind,
+    ) -> Result<Vec<f32>, EvalError>;
 }
 
 /// [`Run`] for one code path.
@@ -67,8 +71,11 @@ impl Slots {
 impl<K: Kernels> Engine<K> {
     /// An engine with its own scratch memory. The machine must have the path's instructions.
     pub fn new(plan: Arc<Plan<K::Element>>, calibration: Arc<Calibration>) -> Self {
-        let buffers =
-            plan.buffers.iter().map(|buffer| Lines::zeroed(buffer.stride * buffer.boards)).collect();
+        let buffers = plan
+            .buffers
+            .iter()
+            .map(|buffer| Lines::zeroed(buffer.stride * buffer.boards))
+            .collect();
         Self {
             plan,
             calibration,
@@ -88,11 +95,14 @@ impl<K: Kernels> Engine<K> {
         let mut largest = Vec::new();
         for group in positions.chunks(GROUP) {
             self.states.clear();
-            self.states.extend(group.iter().map(|(squares, turn)| plan.encoding.states_of(squares, *turn)));
+            self.states.extend(
+                group.iter().map(|(squares, turn)| plan.encoding.states_of(squares, *turn)),
+            );
             for (index, step) in plan.steps().enumerate() {
                 self.steps(&guard, std::slice::from_ref(step), Slots::all(0, group.len()));
                 let output = step.output();
-                let stored = &self.buffers[output].as_slice()[..plan.buffers[output].stride * group.len()];
+                let stored =
+                    &self.buffers[output].as_slice()[..plan.buffers[output].stride * group.len()];
                 let most = stored.iter().fold(0.0_f32, |most, value| most.max(value.to_f32()));
                 largest.resize(largest.len().max(index + 1), 0.0);
                 largest[index] = most.max(largest[index]);
@@ -115,8 +125,8 @@ impl<K: Kernels> Engine<K> {
                         for board in 0..slots.count {
                             let place = self.place(*output, slots, board);
                             let states = &self.states[slots.first + board];
-                            // SAFETY: the buffer holds the board in this layout; states are those of the table's
-                            // encoding; the instructions were checked.
+                            // SAFETY: the buffer holds the board in this layout; states are those
+                            // of the table's encoding; the instructions were checked.
                             unsafe {
                                 let out = self.buffers[*output].as_mut_ptr().add(place);
                                 K::input(job, table.relu, states, out, store);
@@ -138,7 +148,11 @@ impl<K: Kernels> Engine<K> {
                                 self.buffers[step.inputs[0]].as_ptr().add(first),
                                 self.buffers[step.inputs[1]].as_ptr().add(second),
                             ];
-                            K::elementwise(step, inputs, self.buffers[step.output].as_mut_ptr().add(output));
+                            K::elementwise(
+                                step,
+                                inputs,
+                                self.buffers[step.output].as_mut_ptr().add(output),
+                            );
                         }
                     }
                 }
@@ -147,7 +161,13 @@ impl<K: Kernels> Engine<K> {
     }
 
     /// A layer whose output is a board: blocks of up to 32 cells, for each active board.
-    fn by_board(&mut self, guard: &K::Guard, product: &Product<K::Element>, cells: usize, slots: Slots) {
+    fn by_board(
+        &mut self,
+        guard: &K::Guard,
+        product: &Product<K::Element>,
+        cells: usize,
+        slots: Slots,
+    ) {
         let rows = cells.min(BLOCK);
         for panel in 0..product.panels {
             let mut boards = slots.active;
@@ -156,11 +176,13 @@ impl<K: Kernels> Engine<K> {
                 boards &= boards - 1;
                 let [input, output] =
                     [product.input, product.output].map(|buffer| self.place(buffer, slots, board));
-                let residual = product.residual.map_or(0, |from| self.place(from.buffer, slots, board));
+                let residual =
+                    product.residual.map_or(0, |from| self.place(from.buffer, slots, board));
                 for part in 0..cells / rows {
                     let first = part * rows;
-                    // SAFETY: the buffers hold the boards in the layouts that the offsets and targets were made for,
-                    // and input and output are different buffers; panels and sums have their sizes.
+                    // SAFETY: the buffers hold the boards in the layouts that the offsets and
+                    // targets were made for, and input and output are different buffers; panels and
+                    // sums have their sizes.
                     unsafe {
                         let a = self.buffers[product.input].as_ptr().add(input + first * BLOCK);
                         let b = weights(product, panel);
@@ -170,7 +192,13 @@ impl<K: Kernels> Engine<K> {
                         } else {
                             K::tall_product(guard, a, rows, BLOCK, &product.offsets, b, false, c);
                         }
-                        self.finish(product, panel, rows, (residual + first * BLOCK, BLOCK), (output, first));
+                        self.finish(
+                            product,
+                            panel,
+                            rows,
+                            (residual + first * BLOCK, BLOCK),
+                            (output, first),
+                        );
                     }
                 }
             }
@@ -193,8 +221,8 @@ impl<K: Kernels> Engine<K> {
         }
     }
 
-    /// Stores the sums of a panel as activations. `residual`: where its board begins, and elements between rows;
-    /// `output`: where the board begins, and the first row that is stored.
+    /// Stores the sums of a panel as activations. `residual`: where its board begins, and elements
+    /// between rows; `output`: where the board begins, and the first row that is stored.
     ///
     /// # Safety
     /// The buffers hold what the product's layouts say at these places.
@@ -234,7 +262,9 @@ impl<K: Kernels> Engine<K> {
                 }
             }
             let relu = product.activation == Activation::Relu;
-            let out = self.buffers[product.output].as_mut_ptr().add(output.0 + panel * store.block_stride);
+            let out = self.buffers[product.output]
+                .as_mut_ptr()
+                .add(output.0 + panel * store.block_stride);
             K::finish(c, rows, scale, bias, relu, out, targets, store.copies);
         }
     }
@@ -255,7 +285,8 @@ impl<K: Kernels> Engine<K> {
         let depth = last.blocks * BLOCK;
         let mut sum = last.bias[channel];
         for &(kernel_cell, row) in &last.taps[last.starts[cell]..last.starts[cell + 1]] {
-            // SAFETY: place, row and blocks lie in the buffer of this layout; the weights are `depth` a kernel cell.
+            // SAFETY: place, row and blocks lie in the buffer of this layout; the weights are
+            // `depth` a kernel cell.
             sum += unsafe {
                 K::dot(
                     self.buffers[last.input].as_ptr().add(place + row),
@@ -294,8 +325,8 @@ impl<K: Kernels> Ready<'_, K> {
 }
 
 impl<K: Kernels> Engine<K> {
-    /// Takes `count` boards through the trunk and `heads`. `states` gives the squares' states of the n-th, `asks` whether
-    /// it wants a head, and `read` is called for each that does.
+    /// Takes `count` boards through the trunk and `heads`. `states` gives the squares' states of
+    /// the n-th, `asks` whether it wants a head, and `read` is called for each that does.
     fn through(
         &mut self,
         guard: &K::Guard,
@@ -320,8 +351,9 @@ impl<K: Kernels> Engine<K> {
                     read(start + slots.first + board, &Ready { engine, head, slots, board });
                 }
             };
-            let late =
-                |head: &HeadPlan<K::Element>| !plan.trunk.tail.is_empty() || !head.steps.tail.is_empty();
+            let late = |head: &HeadPlan<K::Element>| {
+                !plan.trunk.tail.is_empty() || !head.steps.tail.is_empty()
+            };
             for first in (0..chunk.count).step_by(GROUP) {
                 let group = Slots::all(first, GROUP.min(chunk.count - first));
                 self.steps(guard, &plan.trunk.body, group);
@@ -360,12 +392,16 @@ impl<K: Kernels> Run for Engine<K> {
             _ => false,
         };
         let mut asked = std::mem::take(&mut self.asked);
-        // Heads that share a trunk see the same groups; without a trunk each head has groups of its own.
+        // Heads that share a trunk see the same groups; without a trunk each head has groups of its
+        // own.
         let whole = plan.trunk.body.is_empty() && plan.trunk.tail.is_empty();
-        let passes: Vec<&[_]> = if whole { plan.heads.chunks(1).collect() } else { vec![&plan.heads] };
+        let passes: Vec<&[_]> =
+            if whole { plan.heads.chunks(1).collect() } else { vec![&plan.heads] };
         for heads in passes {
             asked.clear();
-            asked.extend(range.clone().filter(|&query| heads.iter().any(|head| asks(head.kind, query))));
+            asked.extend(
+                range.clone().filter(|&query| heads.iter().any(|head| asks(head.kind, query))),
+            );
             let states = |index: usize| {
                 let query = &batch.queries[asked[index]];
                 plan.encoding.states_of(&query.squares, query.turn)
@@ -379,7 +415,8 @@ impl<K: Kernels> Run for Engine<K> {
                     part.values[asked[index] - range.start] = if turned { -value } else { value };
                 } else {
                     let indices = &batch.moves[query.move_range()];
-                    let scores = &mut part.moves[query.move_range().start - moves.start..][..indices.len()];
+                    let scores =
+                        &mut part.moves[query.move_range().start - moves.start..][..indices.len()];
                     for (score, &index) in scores.iter_mut().zip(indices) {
                         *score = ready.output(usize::from(index));
                     }
@@ -391,7 +428,11 @@ impl<K: Kernels> Run for Engine<K> {
         Ok(part)
     }
 
-    fn logits(&mut self, boards: &[(Squares, Color)], kind: HeadKind) -> Result<Vec<f32>, EvalError> {
+    fn logits(
+        &mut self,
+        boards: &[(Squares, Color)],
+        kind: HeadKind,
+    ) -> Result<Vec<f32>, EvalError> {
         let guard = guard::<K>()?;
         let plan = Arc::clone(&self.plan);
         let mut logits = Vec::with_capacity(boards.len() * kind.outputs());

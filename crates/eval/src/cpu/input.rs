@@ -1,6 +1,6 @@
-//! The input layer as data: for each branch, a row of folded weights for every state that a square can be in and every
-//! kernel cell (the sum over the planes that the state sets; zeros where it sets none), so that a kernel adds one
-//! row a neighbour without a branch.
+//! The input layer as data: for each branch, a row of folded weights for every state that a square
+//! can be in and every kernel cell (the sum over the planes that the state sets; zeros where it
+//! sets none), so that a kernel adds one row a neighbour without a branch.
 
 use nets::{Branch, Encoding};
 
@@ -13,7 +13,8 @@ const MOST_LANES: usize = 64;
 /// Most squares of a rank that are computed together.
 const MOST_TOGETHER: usize = 4;
 
-/// Squares beside the board on either side: where one of a group's neighbours lies on the board, the others are no further out.
+/// Squares beside the board on either side: where one of a group's neighbours lies on the board,
+/// the others are no further out.
 const BESIDE: usize = MOST_TOGETHER - 1;
 
 /// Squares of a rank with those beside it.
@@ -38,15 +39,21 @@ pub(crate) const fn together(units: usize) -> usize {
 pub(crate) struct Taps {
     /// Where in `list` each group begins; one more at the end.
     starts: Vec<u16>,
-    /// The place that the group's first square reads, the others those after it, and the element offset of the kernel cell
-    /// from its state in [`Job::table`].
+    /// The place that the group's first square reads, the others those after it, and the element
+    /// offset of the kernel cell from its state in [`Job::table`].
     list: Vec<(u32, u32)>,
 }
 
 impl Taps {
-    /// For `together` squares at a time, some of which may find no board at a place that others read; `place` says where on the
-    /// board that is read a square stands. Without a branch nothing is read.
-    fn new(branch: Option<&Branch>, together: usize, lanes: usize, place: fn(usize) -> usize) -> Self {
+    /// For `together` squares at a time, some of which may find no board at a place that others
+    /// read; `place` says where on the board that is read a square stands. Without a branch nothing
+    /// is read.
+    fn new(
+        branch: Option<&Branch>,
+        together: usize,
+        lanes: usize,
+        place: fn(usize) -> usize,
+    ) -> Self {
         let mut taps = Self { starts: vec![0; 64 / together + 1], list: Vec::new() };
         let Some(branch) = branch else { return taps };
         for group in 0..64 / together {
@@ -70,22 +77,26 @@ impl Taps {
     }
 }
 
-/// Channels of one branch that are computed together: some full vectors of 16 lanes and perhaps a half one.
+/// Channels of one branch that are computed together: some full vectors of 16 lanes and perhaps a
+/// half one.
 #[derive(Debug)]
 pub(crate) struct Job {
     /// Full vectors of 16 lanes; they come first in a row.
     pub full: usize,
     /// Is there a vector of 8 lanes behind them?
     pub half: bool,
-    /// First output channel of the full vectors and of the half one. Neither straddles a block of 32.
+    /// First output channel of the full vectors and of the half one. Neither straddles a block of
+    /// 32.
     pub full_at: usize,
     pub half_at: usize,
     /// What each square reads.
     pub squares: Taps,
-    /// What each [`together`] squares read on the wide board, where those beside the board have the state that is none.
+    /// What each [`together`] squares read on the wide board, where those beside the board have the
+    /// state that is none.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub groups: Taps,
-    /// `[state, and one that is none: zeros][kernel cell][lanes]`; a board has few states, whose cells share cache lines.
+    /// `[state, and one that is none: zeros][kernel cell][lanes]`; a board has few states, whose
+    /// cells share cache lines.
     pub table: Lines<f32>,
     /// Elements from one state to the next.
     pub state_stride: usize,
@@ -111,7 +122,8 @@ pub(crate) struct InputTable {
 impl InputTable {
     /// Builds the table; also gives the position of each channel among the padded ones.
     ///
-    /// `weights[branch]` is `[channels][planes][rows][columns]`; `factors` and `bias` are the folded norm.
+    /// `weights[branch]` is `[channels][planes][rows][columns]`; `factors` and `bias` are the
+    /// folded norm.
     pub fn new(
         encoding: Encoding,
         branches: &[Branch],
@@ -133,7 +145,8 @@ impl InputTable {
                     jobs.push(job(None, 8, next, &states));
                     next += 8;
                 }
-                let part = Part { branch, weight, planes, first: done, count, channel, factors, bias };
+                let part =
+                    Part { branch, weight, planes, first: done, count, channel, factors, bias };
                 jobs.push(job(Some(&part), count.next_multiple_of(8), next, &states));
                 positions.extend(next..next + count);
                 next += count.next_multiple_of(8);
@@ -183,7 +196,8 @@ fn job(part: Option<&Part>, lanes: usize, at: usize, states: &[Vec<(usize, f32)>
     let mut table = Lines::zeroed((states.len() + 1) * state_stride);
     let mut padded_bias = Lines::zeroed(lanes);
     if let Some(part) = part {
-        // Row place of the part's n-th channel: the full vectors come first in a row, whatever their position.
+        // Row place of the part's n-th channel: the full vectors come first in a row, whatever
+        // their position.
         let place = |n: usize| match (half && half_first, n < 8) {
             (true, true) => full * 16 + n,
             (true, false) => n - 8,
@@ -209,7 +223,8 @@ fn job(part: Option<&Part>, lanes: usize, at: usize, states: &[Vec<(usize, f32)>
     Job { full, half, full_at, half_at, squares, groups, table, state_stride, bias: padded_bias }
 }
 
-/// The kernel cells of a branch that fall on the board around `square`, and the squares they fall on.
+/// The kernel cells of a branch that fall on the board around `square`, and the squares they fall
+/// on.
 fn neighbours(branch: &Branch, square: usize) -> Vec<(usize, usize)> {
     let step = |axis: usize, place: usize, index: usize| {
         let start = kernel_start(branch.kernel[axis], branch.dilation[axis]);
@@ -220,7 +235,9 @@ fn neighbours(branch: &Branch, square: usize) -> Vec<(usize, usize)> {
     let mut list = Vec::new();
     for row in 0..branch.kernel[0] {
         for column in 0..branch.kernel[1] {
-            if let (Some(rank), Some(file)) = (step(0, square / 8, row), step(1, square % 8, column)) {
+            if let (Some(rank), Some(file)) =
+                (step(0, square / 8, row), step(1, square % 8, column))
+            {
                 list.push((row * branch.kernel[1] + column, rank * 8 + file));
             }
         }
@@ -232,8 +249,8 @@ fn neighbours(branch: &Branch, square: usize) -> Vec<(usize, usize)> {
 mod tests {
     use super::*;
 
-    /// What a group reads for one of its squares is what that square reads by itself, in the same order, and nothing else
-    /// but zeros.
+    /// What a group reads for one of its squares is what that square reads by itself, in the same
+    /// order, and nothing else but zeros.
     #[test]
     fn groups_of_squares_read_what_each_square_reads() {
         let states: Vec<Vec<(usize, f32)>> = vec![vec![(0, 1.0)]; 3];
@@ -264,9 +281,15 @@ mod tests {
             for square in 0..64 {
                 let group = job.groups.of(square / together).iter();
                 let read: Vec<(u32, u32)> = group
-                    .filter_map(|&(place, cell)| Some((on_board[place as usize + square % together]?, cell)))
+                    .filter_map(|&(place, cell)| {
+                        Some((on_board[place as usize + square % together]?, cell))
+                    })
                     .collect();
-                assert_eq!(read, job.squares.of(square), "{kernel:?}, {dilation:?}, square {square}");
+                assert_eq!(
+                    read,
+                    job.squares.of(square),
+                    "{kernel:?}, {dilation:?}, square {square}"
+                );
                 let expected: Vec<_> = neighbours(&branch, square)
                     .into_iter()
                     .map(|(cell, neighbour)| (neighbour as u32, (cell * job.lanes()) as u32))
@@ -274,7 +297,9 @@ mod tests {
                 assert_eq!(read, expected);
             }
             let nothing = &job.table.as_slice()[states.len() * job.state_stride..];
-            assert!(nothing.len() == job.state_stride && nothing.iter().all(|&weight| weight == 0.0));
+            assert!(
+                nothing.len() == job.state_stride && nothing.iter().all(|&weight| weight == 0.0)
+            );
         }
     }
 }

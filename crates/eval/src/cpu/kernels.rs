@@ -1,4 +1,5 @@
-//! What a code path must be able to do, and the portable path, which says in plain Rust what the others do faster.
+//! What a code path must be able to do, and the portable path, which says in plain Rust what the
+//! others do faster.
 
 use std::marker::PhantomData;
 
@@ -22,8 +23,9 @@ pub(crate) unsafe trait Kernels {
     /// Prepares the thread; `None` if the machine refuses.
     fn guard() -> Option<Self::Guard>;
 
-    /// `c = A x B`: 32 rows of A one after the other (32 elements apart), step `s` of them `offsets[s]` bytes behind
-    /// `a`; B is a packed panel of `offsets.len()` steps; `c` is 32 rows of 32 `f32`.
+    /// `c = A x B`: 32 rows of A one after the other (32 elements apart), step `s` of them
+    /// `offsets[s]` bytes behind `a`; B is a packed panel of `offsets.len()` steps; `c` is 32 rows
+    /// of 32 `f32`.
     ///
     /// # Safety
     /// The path's instructions exist; all memory named is valid; `c` is for the caller alone.
@@ -35,9 +37,10 @@ pub(crate) unsafe trait Kernels {
         c: *mut f32,
     );
 
-    /// The same for `rows` rows of A that are `stride` elements apart; from 17 rows on, 32 are readable. Only the first 16
-    /// columns are needed if `narrow`. A row's result does not depend on the number of rows. Weights are packed for the one
-    /// or for the other ([`Element::largest_sum`](super::memory::Element::largest_sum)).
+    /// The same for `rows` rows of A that are `stride` elements apart; from 17 rows on, 32 are
+    /// readable. Only the first 16 columns are needed if `narrow`. A row's result does not depend
+    /// on the number of rows. Weights are packed for the one or for the other
+    /// ([`Element::largest_sum`](super::memory::Element::largest_sum)).
     ///
     /// # Safety
     /// As [`Kernels::product`].
@@ -63,10 +66,15 @@ pub(crate) unsafe trait Kernels {
     ///
     /// # Safety
     /// As there, and the path's instructions exist.
-    unsafe fn elementwise(step: &Elementwise, inputs: [*const Self::Element; 2], out: *mut Self::Element);
+    unsafe fn elementwise(
+        step: &Elementwise,
+        inputs: [*const Self::Element; 2],
+        out: *mut Self::Element,
+    );
 
-    /// Adds 32 biases to `rows` rows of `c` (quantised formats first multiply by `scale`), applies ReLU if asked, and
-    /// stores row `r` at `out` plus each of `targets[r * copies..(r + 1) * copies]` elements.
+    /// Adds 32 biases to `rows` rows of `c` (quantised formats first multiply by `scale`), applies
+    /// ReLU if asked, and stores row `r` at `out` plus each of `targets[r * copies..(r + 1) *
+    /// copies]` elements.
     ///
     /// # Safety
     /// As [`Kernels::product`]; every target row of 32 elements is the caller's alone.
@@ -82,21 +90,34 @@ pub(crate) unsafe trait Kernels {
         copies: usize,
     );
 
-    /// One job of the input layer for one board: 64 squares, each the bias and a row of the table for every tap.
-    /// Stores as [`Kernels::finish`] does, channel blocks `store.block_stride` apart.
+    /// One job of the input layer for one board: 64 squares, each the bias and a row of the table
+    /// for every tap. Stores as [`Kernels::finish`] does, channel blocks `store.block_stride`
+    /// apart.
     ///
     /// # Safety
     /// As [`Kernels::finish`]; every entry of `states` is a state of the table's encoding.
-    unsafe fn input(job: &Job, relu: bool, states: &[u8; 64], out: *mut Self::Element, store: &Store);
+    unsafe fn input(
+        job: &Job,
+        relu: bool,
+        states: &[u8; 64],
+        out: *mut Self::Element,
+        store: &Store,
+    );
 
     /// Sum over `blocks` blocks of 32 elements (`stride` elements apart) times consecutive weights.
     ///
     /// # Safety
     /// As [`Kernels::product`].
-    unsafe fn dot(a: *const Self::Element, stride: usize, blocks: usize, weights: *const f32) -> f32;
+    unsafe fn dot(
+        a: *const Self::Element,
+        stride: usize,
+        blocks: usize,
+        weights: *const f32,
+    ) -> f32;
 }
 
-/// [`Kernels::adjust`] and [`Kernels::elementwise`]: the plain code made into vectors of some instructions.
+/// [`Kernels::adjust`] and [`Kernels::elementwise`]: the plain code made into vectors of some
+/// instructions.
 #[cfg(target_arch = "x86_64")]
 macro_rules! vectorised {
     ($element:ty, $features:literal) => {
@@ -110,7 +131,11 @@ macro_rules! vectorised {
             unsafe { run(adjust, c, rows) }
         }
 
-        unsafe fn elementwise(step: &Elementwise, inputs: [*const $element; 2], out: *mut $element) {
+        unsafe fn elementwise(
+            step: &Elementwise,
+            inputs: [*const $element; 2],
+            out: *mut $element,
+        ) {
             #[target_feature(enable = $features)]
             unsafe fn run(step: &Elementwise, inputs: [*const $element; 2], out: *mut $element) {
                 // SAFETY: the caller's promise.
@@ -122,8 +147,8 @@ macro_rules! vectorised {
     };
 }
 
-/// Runs `$call` over all rows, as many at a time as the list allows (a block of 32 is 11, 11 and 10 for a list from 11
-/// on); a row's arithmetic is the same in each.
+/// Runs `$call` over all rows, as many at a time as the list allows (a block of 32 is 11, 11 and 10
+/// for a list from 11 on); a row's arithmetic is the same in each.
 #[cfg(target_arch = "x86_64")]
 macro_rules! by_rows {
     ([$($n:literal),+], $rows:expr, |$first:ident, $count:ident| $call:expr) => {
@@ -143,8 +168,9 @@ macro_rules! by_rows {
 #[cfg(target_arch = "x86_64")]
 pub(crate) use {by_rows, vectorised};
 
-/// Plain Rust over activations and weights of a format that is not quantised. In bf16 it is slower than in `f32`, and there
-/// to say what the others must: sums in `f32`, rounded once, when a layer's output is stored.
+/// Plain Rust over activations and weights of a format that is not quantised. In bf16 it is slower
+/// than in `f32`, and there to say what the others must: sums in `f32`, rounded once, when a
+/// layer's output is stored.
 #[derive(Debug)]
 pub(crate) struct Portable<E = f32>(PhantomData<E>);
 
@@ -176,7 +202,8 @@ unsafe impl<E: Element> Kernels for Portable<E> {
         let mut panel = [[0.0_f32; BLOCK]; BLOCK];
         for (step, &offset) in offsets.iter().enumerate() {
             // SAFETY: the caller vouches for the panel's `32 x 32` numbers of this step.
-            let packed = unsafe { std::slice::from_raw_parts(b.add(step * BLOCK * BLOCK), BLOCK * BLOCK) };
+            let packed =
+                unsafe { std::slice::from_raw_parts(b.add(step * BLOCK * BLOCK), BLOCK * BLOCK) };
             for (k, weights) in panel.iter_mut().enumerate() {
                 *weights = std::array::from_fn(|column| packed[E::panel_index(k, column)].to_f32());
             }
@@ -184,7 +211,10 @@ unsafe impl<E: Element> Kernels for Portable<E> {
                 // SAFETY: the caller vouches for A's rows; `c` has 32 rows of 32.
                 let (values, place) = unsafe {
                     let values = a.add(row * stride).byte_add(offset as usize);
-                    (std::slice::from_raw_parts(values, BLOCK), c.add(row * BLOCK).cast::<[f32; BLOCK]>())
+                    (
+                        std::slice::from_raw_parts(values, BLOCK),
+                        c.add(row * BLOCK).cast::<[f32; BLOCK]>(),
+                    )
                 };
                 // SAFETY: as above; from the second step on there are sums.
                 let mut sums = if step == 0 { [0.0; BLOCK] } else { unsafe { place.read() } };

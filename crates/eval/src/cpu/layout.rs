@@ -1,19 +1,22 @@
 //! Where activations lie in memory.
 //!
-//! Activations lie in blocks of 32 channels, board after board: `[board][channel block][copy][rank][file][32]`. A layer
-//! that a 3x3 convolution follows is stored in three copies, shifted one file left, not at all, and one file right, with
-//! an empty rank below and above: then each of the nine taps reads consecutive cells at one constant step, and no tile
-//! row is wasted on padding. (5x5 and 7x7: five and seven copies.) Cells outside the board are zeroed once, at
-//! allocation, and never written; a store that would leave the board repeats the middle copy instead.
+//! Activations lie in blocks of 32 channels, board after board: `[board][channel
+//! block][copy][rank][file][32]`. A layer that a 3x3 convolution follows is stored in three copies,
+//! shifted one file left, not at all, and one file right, with an empty rank below and above: then
+//! each of the nine taps reads consecutive cells at one constant step, and no tile row is wasted on
+//! padding. (5x5 and 7x7: five and seven copies.) Cells outside the board are zeroed once, at
+//! allocation, and never written; a store that would leave the board repeats the middle copy
+//! instead.
 
 /// Channels in a block: the width of a panel and the depth of a step.
 pub(crate) const BLOCK: usize = 32;
 
-/// Boards that go through the layers of whole boards together, so that activations stay in the cache.
+/// Boards that go through the layers of whole boards together, so that activations stay in the
+/// cache.
 pub(crate) const GROUP: usize = 8;
 
-/// Boards that go through the layers of single cells together, so that large dense weights are read less often. Also
-/// the most rows of a product.
+/// Boards that go through the layers of single cells together, so that large dense weights are read
+/// less often. Also the most rows of a product.
 pub(crate) const CHUNK: usize = 32;
 
 /// Where the activations of one tensor lie.
@@ -28,7 +31,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The layout of `channels` on a board, for a following layer that looks `reach` cells to each side.
+    /// The layout of `channels` on a board, for a following layer that looks `reach` cells to each
+    /// side.
     pub fn new(side: usize, channels: usize, reach: usize) -> Self {
         // A single cell has no neighbours to look at.
         Self { side, blocks: channels.div_ceil(BLOCK), reach: if side == 1 { 0 } else { reach } }
@@ -54,8 +58,8 @@ impl Layout {
         self.blocks * self.block_stride()
     }
 
-    /// Element offset, in the first block, of the row that a tap reads for output cell `cell`; the rows for the
-    /// following cells follow it.
+    /// Element offset, in the first block, of the row that a tap reads for output cell `cell`; the
+    /// rows for the following cells follow it.
     pub fn tap(&self, cell: usize, rank_step: isize, file_step: isize) -> usize {
         let copy = (file_step + self.reach as isize) as usize;
         let rank = ((cell / self.side + self.reach) as isize + rank_step) as usize;
@@ -123,8 +127,10 @@ mod tests {
                 {
                     let rank = (cell / side) as isize + rank_step;
                     let file = (cell % side) as isize + file_step;
-                    let inside = (0..side as isize).contains(&rank) && (0..side as isize).contains(&file);
-                    let expected = if inside { rank as usize * side + file as usize + 1 } else { 0 };
+                    let inside =
+                        (0..side as isize).contains(&rank) && (0..side as isize).contains(&file);
+                    let expected =
+                        if inside { rank as usize * side + file as usize + 1 } else { 0 };
                     assert_eq!(memory[layout.tap(cell, rank_step, file_step) / BLOCK], expected);
                 }
             }

@@ -1,8 +1,9 @@
-//! Matrix products of any size, forward and for weight gradients, in bf16 on the tile unit and in `f32` anywhere:
-//! what training needs beyond the fixed shapes of play.
+//! Matrix products of any size, forward and for weight gradients, in bf16 on the tile unit and in
+//! `f32` anywhere: what training needs beyond the fixed shapes of play.
 //!
-//! Sizes of columns and inner dimensions are multiples of [`BLOCK`]; callers pad with zeros. A convolution is a
-//! product whose inner dimension is cut into *taps*: tap `t` reads the rows `t * tap_rows` further down.
+//! Sizes of columns and inner dimensions are multiples of [`BLOCK`]; callers pad with zeros. A
+//! convolution is a product whose inner dimension is cut into *taps*: tap `t` reads the rows `t *
+//! tap_rows` further down.
 
 mod single;
 mod tiled;
@@ -53,7 +54,8 @@ impl<E: Copy + Default> Buffer<E> {
     }
 }
 
-/// Asks for large pages where much memory is about to be touched: four times as fast to walk through.
+/// Asks for large pages where much memory is about to be touched: four times as fast to walk
+/// through.
 fn use_large_pages<E>(data: &[E]) {
     #[cfg(target_os = "linux")]
     {
@@ -61,7 +63,8 @@ fn use_large_pages<E>(data: &[E]) {
         let begin = (data.as_ptr() as usize).next_multiple_of(LARGE);
         let end = (data.as_ptr() as usize + size_of_val(data)) / LARGE * LARGE;
         if begin + LARGE <= end {
-            // SAFETY: advice on pages that lie wholly inside this allocation; it changes no content. A refusal is no loss.
+            // SAFETY: advice on pages that lie wholly inside this allocation; it changes no
+            // content. A refusal is no loss.
             unsafe { libc::madvise(begin as *mut libc::c_void, end - begin, libc::MADV_HUGEPAGE) };
         }
     }
@@ -95,8 +98,8 @@ pub struct Taps {
     pub inner: usize,
 }
 
-/// The sum over rows of a weight gradient: `groups` of `rows` rows on the left; on the right each group has
-/// `(taps - 1) * tap_rows` rows more, and tap `t` begins `t * tap_rows` rows down.
+/// The sum over rows of a weight gradient: `groups` of `rows` rows on the left; on the right each
+/// group has `(taps - 1) * tap_rows` rows more, and tap `t` begins `t * tap_rows` rows down.
 #[derive(Clone, Copy, Debug)]
 pub struct Gathering {
     pub groups: usize,
@@ -128,9 +131,15 @@ pub trait Element: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 
     /// Packs a row-major `[k, n]` matrix for the right side of [`Element::product`].
     fn pack_weights(source: &[f32], k: usize, n: usize, packed: &mut [Self]);
 
-    /// `c[m, n] = sum over taps and inner elements of a x b`, `c` row-major. `a` and `c` must hold `padded(m)` rows;
-    /// what they hold in rows `m..` does not matter and is overwritten.
-    fn product(unit: &Self::Unit, operands: (&[Self], Taps, &[Self]), m: usize, n: usize, c: &mut [f32]);
+    /// `c[m, n] = sum over taps and inner elements of a x b`, `c` row-major. `a` and `c` must hold
+    /// `padded(m)` rows; what they hold in rows `m..` does not matter and is overwritten.
+    fn product(
+        unit: &Self::Unit,
+        operands: (&[Self], Taps, &[Self]),
+        m: usize,
+        n: usize,
+        c: &mut [f32],
+    );
 
     /// Packs row-major `[rows, columns]` for the left side of [`Element::gather`].
     fn pack_left(source: &[Self], rows: usize, columns: usize, packed: &mut [Self]);
@@ -160,7 +169,9 @@ fn check_product(a: usize, taps: Taps, b: usize, m: usize, n: usize, c: usize) {
 fn check_gather(left: usize, right: usize, shape: Gathering, m: usize, n: usize, c: usize) {
     assert!(shape.rows.is_multiple_of(BLOCK) && shape.tap_rows.is_multiple_of(2) && shape.taps > 0);
     assert!(m.is_multiple_of(BLOCK) && n.is_multiple_of(BLOCK));
-    assert!(left >= shape.groups * shape.rows * m && right >= shape.groups * shape.right_rows() * n);
+    assert!(
+        left >= shape.groups * shape.rows * m && right >= shape.groups * shape.right_rows() * n
+    );
     assert!(c >= shape.taps * m * n);
 }
 
@@ -183,9 +194,12 @@ mod tests {
 
     fn products_agree<E: Element>() {
         let unit = E::unit();
-        for (m, n, inner, count, rows, stride) in
-            [(32, 32, 32, 1, 0, 32), (64, 96, 64, 3, 8, 96), (5, 32, 160, 1, 0, 160), (33, 64, 32, 2, 3, 64)]
-        {
+        for (m, n, inner, count, rows, stride) in [
+            (32, 32, 32, 1, 0, 32),
+            (64, 96, 64, 3, 8, 96),
+            (5, 32, 160, 1, 0, 160),
+            (33, 64, 32, 2, 3, 64),
+        ] {
             let a = numbers((padded(m) + (count - 1) * rows) * stride, 1);
             let k = count * inner;
             let b = numbers(k * n, 2);
@@ -197,8 +211,9 @@ mod tests {
             E::product(&unit, (&a_stored, taps, &packed), m, n, &mut c);
             for i in 0..m {
                 for j in 0..n {
-                    let sum: f32 =
-                        (0..k).map(|x| a[(i + x / inner * rows) * stride + x % inner] * b[x * n + j]).sum();
+                    let sum: f32 = (0..k)
+                        .map(|x| a[(i + x / inner * rows) * stride + x % inner] * b[x * n + j])
+                        .sum();
                     assert_eq!(c[i * n + j], sum, "m {m} n {n} at {i}, {j}");
                 }
             }
@@ -230,7 +245,11 @@ mod tests {
                                 left[k * m + i] * right[(group + tap * shape.tap_rows) * n + j]
                             })
                             .sum();
-                        assert_eq!(c[(tap * m + i) * n + j], sum + 1.0, "m {m} n {n} at {tap}, {i}, {j}");
+                        assert_eq!(
+                            c[(tap * m + i) * n + j],
+                            sum + 1.0,
+                            "m {m} n {n} at {tap}, {i}, {j}"
+                        );
                     }
                 }
             }

@@ -21,9 +21,10 @@ pub fn process_seconds() -> f64 {
     START.get_or_init(Instant::now).elapsed().as_secs_f64()
 }
 
-/// The most floating-point operations a core and second that the path's multiply-add reaches from registers, measured
-/// now over about 50 milliseconds of processor time. A multiply-add counts as two. `None` where there is no such
-/// measurement: the portable path, and paths that cannot run here.
+/// The most floating-point operations a core and second that the path's multiply-add reaches from
+/// registers, measured now over about 50 milliseconds of processor time. A multiply-add counts as
+/// two. `None` where there is no such measurement: the portable path, and paths that cannot run
+/// here.
 #[must_use]
 pub fn peak_flops(path: CpuPath, precision: Precision) -> Option<f64> {
     if path.obstacle(precision).is_some() {

@@ -45,7 +45,8 @@ impl<T: Plain> Lines<T> {
     }
 
     pub fn as_mut_slice(&mut self) -> &mut [T] {
-        // SAFETY: the lines are that many valid, initialised `T` (see `Plain`), borrowed exclusively.
+        // SAFETY: the lines are that many valid, initialised `T` (see `Plain`), borrowed
+        // exclusively.
         unsafe {
             std::slice::from_raw_parts_mut(
                 self.lines.as_mut_ptr().cast(),
@@ -57,7 +58,10 @@ impl<T: Plain> Lines<T> {
     pub fn as_slice(&self) -> &[T] {
         // SAFETY: as in `as_mut_slice`, shared.
         unsafe {
-            std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.lines.len() * 64 / size_of::<T>())
+            std::slice::from_raw_parts(
+                self.lines.as_ptr().cast(),
+                self.lines.len() * 64 / size_of::<T>(),
+            )
         }
     }
 }
@@ -90,9 +94,9 @@ pub(crate) trait Element: Plain + std::fmt::Debug {
     const QUANTISED: bool = false;
     /// The largest activation of a quantised format.
     const LARGEST: f32 = f32::INFINITY;
-    /// The largest sum, in magnitude, of weights of one sign whose products are added in 16 bits; 0 where none are. The
-    /// weights are those of an output channel, in whole blocks of 32; `tall`: they are for
-    /// [`Kernels::tall_product`](super::kernels::Kernels::tall_product).
+    /// The largest sum, in magnitude, of weights of one sign whose products are added in 16 bits; 0
+    /// where none are. The weights are those of an output channel, in whole blocks of 32; `tall`:
+    /// they are for [`Kernels::tall_product`](super::kernels::Kernels::tall_product).
     fn largest_sum(_weights: &[f32], _tall: bool) -> f32 {
         0.0
     }

@@ -1,4 +1,5 @@
-//! Kernels that evaluate our networks on a CPU, chosen at run time for the instructions that the machine has.
+//! Kernels that evaluate our networks on a CPU, chosen at run time for the instructions that the
+//! machine has.
 
 pub mod activation;
 pub mod amx;
@@ -48,7 +49,8 @@ pub struct CpuOptions {
     pub threads: usize,
     /// Forces a path; otherwise the environment variable or the fastest.
     pub path: Option<CpuPath>,
-    /// Forces a precision; otherwise the fastest of the path, eight-bit integers only where the network's file has their ranges.
+    /// Forces a precision; otherwise the fastest of the path, eight-bit integers only where the
+    /// network's file has their ranges.
     pub precision: Option<Precision>,
 }
 
@@ -61,8 +63,8 @@ impl Default for CpuOptions {
 
 /// Scores positions on the CPU.
 ///
-/// A position's scores depend on the network, the path and the precision only: neither on the batch nor on the number
-/// of threads.
+/// A position's scores depend on the network, the path and the precision only: neither on the batch
+/// nor on the number of threads.
 #[derive(Debug)]
 pub struct CpuEvaluator {
     network: Arc<Network>,
@@ -96,7 +98,8 @@ impl std::fmt::Debug for Backend {
 }
 
 impl CpuEvaluator {
-    /// Compiles `network` for the path that `options` and the machine allow, and starts the workers.
+    /// Compiles `network` for the path that `options` and the machine allow, and starts the
+    /// workers.
     ///
     /// # Errors
     /// The network cannot be run, the wished path cannot run here, or a thread cannot be started.
@@ -106,7 +109,9 @@ impl CpuEvaluator {
         let mut engines = engines_of(&network, &choice, threads)?;
         tracing::debug!(path = %choice.path, precision = %choice.precision, threads, "CPU evaluator ready");
         let backend = match engines.pop() {
-            Some(engine) if engines.is_empty() => Backend::Inline { engine, waiting: VecDeque::new() },
+            Some(engine) if engines.is_empty() => {
+                Backend::Inline { engine, waiting: VecDeque::new() }
+            }
             Some(own) => Backend::Threads(Workers::start(own, engines)?),
             None => return Err(EvalError::Device("no worker".to_owned())),
         };
@@ -119,7 +124,8 @@ impl CpuEvaluator {
         &self.choice
     }
 
-    /// Multiply-adds of one position through the trunk and this head, counted densely; 0 without the head.
+    /// Multiply-adds of one position through the trunk and this head, counted densely; 0 without
+    /// the head.
     #[must_use]
     pub fn macs(&self, kind: HeadKind) -> u64 {
         self.network.description.multiply_adds_of(kind).unwrap_or(0)
@@ -150,29 +156,41 @@ impl CpuLogits {
         Ok(Self { network, engine })
     }
 
-    /// Every output of a head, board after board ([`HeadKind::outputs`] each). Boards are given from their mover's side,
-    /// with the mover.
+    /// Every output of a head, board after board ([`HeadKind::outputs`] each). Boards are given
+    /// from their mover's side, with the mover.
     ///
     /// # Errors
     /// The network has no such head, a square has an unknown class, or the device failed.
-    pub fn logits(&mut self, boards: &[(Squares, Color)], kind: HeadKind) -> Result<Vec<f32>, EvalError> {
+    pub fn logits(
+        &mut self,
+        boards: &[(Squares, Color)],
+        kind: HeadKind,
+    ) -> Result<Vec<f32>, EvalError> {
         if self.network.description.head(kind).is_none() {
-            return Err(EvalError::NoHead { network: self.network.name.clone(), head: kind.name() });
+            return Err(EvalError::NoHead {
+                network: self.network.name.clone(),
+                head: kind.name(),
+            });
         }
-        if boards.iter().any(|(squares, _)| squares.0.iter().any(|&class| usize::from(class) > PLANES)) {
+        if boards
+            .iter()
+            .any(|(squares, _)| squares.0.iter().any(|&class| usize::from(class) > PLANES))
+        {
             return Err(EvalError::Device("a square has an unknown class".to_owned()));
         }
         self.engine.logits(boards, kind)
     }
 }
 
-/// What eight-bit integers need to know of the network: what its file says, or what is observed now.
+/// What eight-bit integers need to know of the network: what its file says, or what is observed
+/// now.
 #[cfg(target_arch = "x86_64")]
 fn ranges_of<K: Kernels>(network: &Network) -> Result<Vec<f32>, EvalError> {
     network.int8_ranges.clone().map_or_else(|| quantise::ranges::<K>(network), Ok)
 }
 
-/// The largest output of each layer of the network over the positions of some games, as [`Network::int8_ranges`] holds them.
+/// The largest output of each layer of the network over the positions of some games, as
+/// [`Network::int8_ranges`] holds them.
 ///
 /// # Errors
 /// No path of this machine computes in eight-bit integers.
@@ -186,7 +204,11 @@ pub fn observe_ranges(network: &Network) -> Result<Vec<f32>, EvalError> {
 }
 
 /// Engines for the chosen path, one a thread.
-fn engines_of(network: &Network, choice: &Choice, threads: usize) -> Result<Vec<Box<dyn Run>>, EvalError> {
+fn engines_of(
+    network: &Network,
+    choice: &Choice,
+    threads: usize,
+) -> Result<Vec<Box<dyn Run>>, EvalError> {
     match (choice.path, choice.precision) {
         #[cfg(target_arch = "x86_64")]
         (CpuPath::Avx2, Precision::Int8) => {
@@ -221,16 +243,19 @@ where
 {
     let plan = Arc::new(Plan::compile(network, ranges)?);
     let calibration = Arc::new(network.calibration.clone());
-    let engine =
-        |_| -> Box<dyn Run> { Box::new(Engine::<K>::new(Arc::clone(&plan), Arc::clone(&calibration))) };
+    let engine = |_| -> Box<dyn Run> {
+        Box::new(Engine::<K>::new(Arc::clone(&plan), Arc::clone(&calibration)))
+    };
     Ok((0..threads).map(engine).collect())
 }
 
-/// Checks that `network` has the heads that `batch` asks for, and that squares and moves are in their ranges.
+/// Checks that `network` has the heads that `batch` asks for, and that squares and moves are in
+/// their ranges.
 pub(crate) fn check_heads(network: &Network, batch: &Batch) -> Result<(), EvalError> {
     let has = |kind| network.description.head(kind).is_some();
     let (has_value, has_moves) = (has(HeadKind::Value), has(HeadKind::Moves));
-    let lacks = |kind: HeadKind| EvalError::NoHead { network: network.name.clone(), head: kind.name() };
+    let lacks =
+        |kind: HeadKind| EvalError::NoHead { network: network.name.clone(), head: kind.name() };
     for query in &batch.queries {
         if query.value && !has_value {
             return Err(lacks(HeadKind::Value));
@@ -277,8 +302,8 @@ impl Evaluator for CpuEvaluator {
         self.threads
     }
 
-    /// Positions one by one. Each further thread has one, another waits for the first of them to be free, and the thread that asks
-    /// may take the last.
+    /// Positions one by one. Each further thread has one, another waits for the first of them to be
+    /// free, and the thread that asks may take the last.
     fn preferred_stream(&self) -> Stream {
         Stream { batch: 1, in_flight: if self.threads == 1 { 1 } else { self.threads + 1 } }
     }

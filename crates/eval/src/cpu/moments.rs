@@ -1,6 +1,7 @@
-//! What the activations of a layer are on average, from the network's file alone: its norms hold the mean and the deviation
-//! of what they normed in training, and a normal distribution says what ReLU makes of it (as in Nagel et al. 2019,
-//! "Data-Free Quantization Through Weight Equalization and Bias Correction").
+//! What the activations of a layer are on average, from the network's file alone: its norms hold
+//! the mean and the deviation of what they normed in training, and a normal distribution says what
+//! ReLU makes of it (as in Nagel et al. 2019, "Data-Free Quantization Through Weight Equalization
+//! and Bias Correction").
 
 use nets::NORM_EPSILON;
 
@@ -17,7 +18,8 @@ impl Moments {
         Self { mean: shift, variance: scale * scale * variance / (variance + NORM_EPSILON) }
     }
 
-    /// Where it is read off the board, as nothing, but for this share of the cells. The variance is left as it is.
+    /// Where it is read off the board, as nothing, but for this share of the cells. The variance is
+    /// left as it is.
     pub fn for_share(self, share: f32) -> Self {
         Self { mean: self.mean * share, ..self }
     }
@@ -39,9 +41,11 @@ impl Moments {
             return Self { mean: self.mean.max(0.0), variance: 0.0 };
         }
         let at = self.mean / deviation;
-        let (share, density) = (normal_below(at), (-at * at / 2.0).exp() / std::f32::consts::TAU.sqrt());
+        let (share, density) =
+            (normal_below(at), (-at * at / 2.0).exp() / std::f32::consts::TAU.sqrt());
         let mean = self.mean * share + deviation * density;
-        let square = (self.mean * self.mean + self.variance) * share + self.mean * deviation * density;
+        let square =
+            (self.mean * self.mean + self.variance) * share + self.mean * deviation * density;
         Self { mean: mean.max(0.0), variance: (square - mean * mean).max(0.0) }
     }
 }
@@ -56,11 +60,13 @@ pub(crate) fn above_zero(list: Vec<Moments>) -> Vec<Moments> {
     list.into_iter().map(Moments::above_zero).collect()
 }
 
-/// Share of a standard normal distribution below a value, to seven digits (Abramowitz and Stegun 26.2.17).
+/// Share of a standard normal distribution below a value, to seven digits (Abramowitz and Stegun
+/// 26.2.17).
 fn normal_below(value: f32) -> f32 {
     let t = 1.0 / (1.0 + 0.231_641_9 * value.abs());
-    let sum =
-        t * (0.319_381_53 + t * (-0.356_563_78 + t * (1.781_477_9 + t * (-1.821_256 + t * 1.330_274_4))));
+    let sum = t
+        * (0.319_381_53
+            + t * (-0.356_563_78 + t * (1.781_477_9 + t * (-1.821_256 + t * 1.330_274_4))));
     let above = (-value * value / 2.0).exp() / std::f32::consts::TAU.sqrt() * sum;
     if value >= 0.0 { 1.0 - above } else { above }
 }
@@ -74,16 +80,21 @@ mod tests {
         // Knuth's MMIX generator; its high bits are the good ones.
         let mut state = 1_u64;
         let mut dice = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 40) as f32 / (1 << 24) as f32
         };
         // Box and Muller's normal numbers.
         let sample: Vec<f32> = (0..200_000)
             .map(|_| (-2.0 * (1.0 - dice()).ln()).sqrt() * (std::f32::consts::TAU * dice()).cos())
             .collect();
-        for (mean, deviation) in [(0.0, 1.0), (-1.0, 0.5), (2.0, 1.0), (-0.3, 2.0), (1.0, 0.0), (-1.0, 0.0)] {
+        for (mean, deviation) in
+            [(0.0, 1.0), (-1.0, 0.5), (2.0, 1.0), (-0.3, 2.0), (1.0, 0.0), (-1.0, 0.0)]
+        {
             let count = sample.len() as f32;
-            let left: Vec<f32> = sample.iter().map(|value| (mean + deviation * value).max(0.0)).collect();
+            let left: Vec<f32> =
+                sample.iter().map(|value| (mean + deviation * value).max(0.0)).collect();
             let expected = left.iter().sum::<f32>() / count;
             let spread = left.iter().map(|value| (value - expected).powi(2)).sum::<f32>() / count;
             let found = Moments { mean, variance: deviation * deviation }.above_zero();

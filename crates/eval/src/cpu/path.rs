@@ -1,4 +1,5 @@
-//! Which instructions to use: what the machine has, what the user asks for, and the choice between them.
+//! Which instructions to use: what the machine has, what the user asks for, and the choice between
+//! them.
 
 use std::{fmt, str::FromStr, sync::OnceLock};
 
@@ -40,8 +41,8 @@ impl CpuPath {
     fn exact(self) -> &'static [Precision] {
         match self {
             Self::Amx => &[Precision::Bf16],
-            // The vector pair products of Intel's processors are slower than their f32 multiply-adds; AMD's are twice
-            // as fast.
+            // The vector pair products of Intel's processors are slower than their f32
+            // multiply-adds; AMD's are twice as fast.
             Self::Avx512 if is_intel() => &[Precision::F32, Precision::Bf16],
             Self::Avx512 => &[Precision::Bf16, Precision::F32],
             Self::Avx2 | Self::Portable => &[Precision::F32],
@@ -52,7 +53,8 @@ impl CpuPath {
     #[must_use]
     pub fn obstacle(self, precision: Precision) -> Option<String> {
         let need = |features: &[&str]| {
-            let missing: Vec<&str> = features.iter().copied().filter(|name| !has_feature(name)).collect();
+            let missing: Vec<&str> =
+                features.iter().copied().filter(|name| !has_feature(name)).collect();
             (!missing.is_empty()).then(|| format!("the processor lacks {}", missing.join(", ")))
         };
         match (self, precision) {
@@ -62,15 +64,23 @@ impl CpuPath {
                     .then(|| status.to_string())
                     .or_else(|| need(&["avx512f", "avx512bw", "avx512vl", "avx512bf16"]))
             }
-            (Self::Avx512, Precision::Bf16) => need(&["avx512f", "avx512bw", "avx512vl", "avx512bf16"]),
-            (Self::Avx512, Precision::Int8) => need(&["avx512f", "avx512bw", "avx512vl", "avx512vnni"]),
+            (Self::Avx512, Precision::Bf16) => {
+                need(&["avx512f", "avx512bw", "avx512vl", "avx512bf16"])
+            }
+            (Self::Avx512, Precision::Int8) => {
+                need(&["avx512f", "avx512bw", "avx512vl", "avx512vnni"])
+            }
             (Self::Avx512, Precision::F32) => need(&["avx512f", "avx512bw", "avx512vl"]),
             (Self::Avx2, Precision::F32 | Precision::Int8) => need(&["avx2", "fma"]),
             (Self::Portable, Precision::F32 | Precision::Bf16) => None,
             (_, Precision::F16) => Some("processors do not compute in f16".to_owned()),
-            (Self::Amx, Precision::F32 | Precision::Int8) => Some("it computes in bf16 only".to_owned()),
+            (Self::Amx, Precision::F32 | Precision::Int8) => {
+                Some("it computes in bf16 only".to_owned())
+            }
             (Self::Avx2, Precision::Bf16) => Some("it computes in f32 and int8 only".to_owned()),
-            (Self::Portable, Precision::Int8) => Some("it computes in f32 and bf16 only".to_owned()),
+            (Self::Portable, Precision::Int8) => {
+                Some("it computes in f32 and bf16 only".to_owned())
+            }
         }
     }
 }
@@ -139,8 +149,8 @@ pub struct Choice {
     pub reason: String,
 }
 
-/// May the instructions of `path` be used, as far as [`PATH_VARIABLE`] goes? It forbids all that are faster than what it
-/// names. For products outside an evaluator, which cannot be told.
+/// May the instructions of `path` be used, as far as [`PATH_VARIABLE`] goes? It forbids all that
+/// are faster than what it names. For products outside an evaluator, which cannot be told.
 #[must_use]
 pub fn is_permitted(path: CpuPath) -> bool {
     static FASTEST: OnceLock<Option<CpuPath>> = OnceLock::new();
@@ -149,8 +159,9 @@ pub fn is_permitted(path: CpuPath) -> bool {
     fastest.is_none_or(|fastest| rank(path) >= rank(fastest))
 }
 
-/// The fastest path that fits the wishes. Without a wished `path` the environment variable [`PATH_VARIABLE`] decides,
-/// if set; without a wished `precision` eight-bit integers are used only where the network `allows_int8`.
+/// The fastest path that fits the wishes. Without a wished `path` the environment variable
+/// [`PATH_VARIABLE`] decides, if set; without a wished `precision` eight-bit integers are used only
+/// where the network `allows_int8`.
 ///
 /// # Errors
 /// The wished path cannot run here, or the variable names none.
@@ -163,17 +174,21 @@ pub fn choose(
     let (path, origin) = match (path, std::env::var(PATH_VARIABLE)) {
         (Some(path), _) => (Some(path), "an option asks for it"),
         (None, Ok(text)) if !text.is_empty() => {
-            let path = text.parse().map_err(|error| impossible(format!("{PATH_VARIABLE}: {error}")))?;
+            let path =
+                text.parse().map_err(|error| impossible(format!("{PATH_VARIABLE}: {error}")))?;
             (Some(path), "BATCH_FIRST_CPU asks for it")
         }
         _ => (None, "it is the fastest that runs here"),
     };
     let paths = path.map_or(CpuPath::ALL.to_vec(), |path| vec![path]);
     let wished = |path: CpuPath| precision.map_or(path.exact().to_vec(), |one| vec![one]);
-    let mut candidates: Vec<(CpuPath, Precision)> =
-        paths.iter().flat_map(|&path| wished(path).into_iter().map(move |one| (path, one))).collect();
+    let mut candidates: Vec<(CpuPath, Precision)> = paths
+        .iter()
+        .flat_map(|&path| wished(path).into_iter().map(move |one| (path, one)))
+        .collect();
     if allows_int8 && precision.is_none() {
-        // Two to five times as fast as what vectors do in other formats; tiles in bf16 are faster still.
+        // Two to five times as fast as what vectors do in other formats; tiles in bf16 are faster
+        // still.
         let int8 = paths.iter().filter(|path| matches!(path, CpuPath::Avx512 | CpuPath::Avx2));
         let behind_tiles = candidates.iter().take_while(|(path, _)| *path == CpuPath::Amx).count();
         candidates.splice(behind_tiles..behind_tiles, int8.map(|&path| (path, Precision::Int8)));

@@ -11,7 +11,8 @@ use super::{
 pub(crate) fn dice() -> impl FnMut() -> u8 {
     let mut state = 1_u64;
     move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 56) as u8
     }
 }
@@ -45,10 +46,12 @@ pub(crate) fn check_sums<K: Kernels<Guard = ()>>() {
             }
         }
         // Rows one after the other in each block, as boards have them.
-        let offsets: Vec<u32> = (0..blocks as u32).map(|block| block * (BLOCK * BLOCK) as u32).collect();
+        let offsets: Vec<u32> =
+            (0..blocks as u32).map(|block| block * (BLOCK * BLOCK) as u32).collect();
         for rows in [1, 2, 3, 4, 5, 31, 32].into_iter().filter(|&rows| tall || rows == BLOCK) {
             let mut c = Lines::<f32>::zeroed(BLOCK * BLOCK);
-            // SAFETY: the machine has the instructions, and all sizes are those of `rows` rows of `blocks` blocks.
+            // SAFETY: the machine has the instructions, and all sizes are those of `rows` rows of
+            // `blocks` blocks.
             unsafe {
                 let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
                 if tall {
@@ -64,7 +67,11 @@ pub(crate) fn check_sums<K: Kernels<Guard = ()>>() {
                         a.as_slice()[place].to_f32() as i32 * weights[k * BLOCK + column]
                     });
                     let found = c.as_slice()[row * BLOCK + column].to_bits().cast_signed();
-                    assert_eq!(found, products.sum::<i32>(), "{blocks} blocks, row {row}, column {column}");
+                    assert_eq!(
+                        found,
+                        products.sum::<i32>(),
+                        "{blocks} blocks, row {row}, column {column}"
+                    );
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! A network compiled for a kernel family: batch norm folded, weights packed in panels, every address precomputed.
+//! A network compiled for a kernel family: batch norm folded, weights packed in panels, every
+//! address precomputed.
 
 use nets::{Activation, Encoding, HeadKind};
 
@@ -19,7 +20,8 @@ pub(crate) struct Product<E> {
     pub offsets: Vec<u32>,
     /// Panel after panel, each `offsets.len() * 32 x 32`.
     pub weights: Lines<E>,
-    /// 32 a panel: what a unit of a quantised sum is worth in units of the output; 1 in other formats.
+    /// 32 a panel: what a unit of a quantised sum is worth in units of the output; 1 in other
+    /// formats.
     pub scale: Lines<f32>,
     /// 32 a panel, in units of the output.
     pub bias: Lines<f32>,
@@ -174,7 +176,9 @@ impl<E> Plan<E> {
     /// All steps in the order in which they were compiled.
     pub fn steps(&self) -> impl Iterator<Item = &Step<E>> {
         let heads = self.heads.iter().map(|head| &head.steps);
-        std::iter::once(&self.trunk).chain(heads).flat_map(|steps| steps.body.iter().chain(&steps.tail))
+        std::iter::once(&self.trunk)
+            .chain(heads)
+            .flat_map(|steps| steps.body.iter().chain(&steps.tail))
     }
 
     /// Finds out which buffers must hold a whole chunk, from their sizes a board.

@@ -1,4 +1,5 @@
-//! Ranges for int8: the largest output of each layer over the positions of some games, seen in `f32` at load.
+//! Ranges for int8: the largest output of each layer over the positions of some games, seen in
+//! `f32` at load.
 
 use board::{Color, Position};
 use nets::{Network, Squares};
@@ -31,7 +32,8 @@ fn games() -> Vec<(Squares, Color)> {
             continue;
         }
         // Knuth's MMIX generator; its high bits are the good ones.
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         position.play(moves[(state >> 33) as usize % moves.len()]);
         list.push((Squares::of(&position), position.turn()));
     }

@@ -5,12 +5,12 @@ use super::memory::Element;
 /// The largest weight, in units.
 const LARGEST: f32 = 127.0;
 
-/// What the weights of one sign may add up to, in units, where a format adds their products in 16 bits: `128 * 255` is
-/// below 32,768.
+/// What the weights of one sign may add up to, in units, where a format adds their products in 16
+/// bits: `128 * 255` is below 32,768.
 const LARGEST_SUM: f32 = 128.0;
 
-/// The weights of an output channel in units, and what a unit is worth: at least `least`, and as little as the format
-/// allows. `tall`: as in [`Element::largest_sum`].
+/// The weights of an output channel in units, and what a unit is worth: at least `least`, and as
+/// little as the format allows. `tall`: as in [`Element::largest_sum`].
 pub(crate) fn in_units<E: Element>(column: &[f32], least: f32, tall: bool) -> (f32, Vec<f32>) {
     let largest = column.iter().fold(0.0_f32, |most, weight| most.max(weight.abs()));
     let mut unit = (largest / LARGEST).max(E::largest_sum(column, tall) / LARGEST_SUM).max(least);

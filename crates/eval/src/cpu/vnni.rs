@@ -1,4 +1,5 @@
-//! The int8 path of AVX-512: four-element products of unsigned activations and signed weights (VNNI).
+//! The int8 path of AVX-512: four-element products of unsigned activations and signed weights
+//! (VNNI).
 
 use std::arch::x86_64::*;
 
@@ -79,7 +80,8 @@ unsafe fn finish(
         let bias = [_mm512_load_ps(bias), _mm512_load_ps(bias.add(16))];
         for (row, targets) in targets.chunks_exact(copies).take(rows).enumerate() {
             let value = |half: usize| {
-                let sum = _mm512_cvtepi32_ps(_mm512_load_si512(c.add(row * BLOCK + half * 16).cast()));
+                let sum =
+                    _mm512_cvtepi32_ps(_mm512_load_si512(c.add(row * BLOCK + half * 16).cast()));
                 bytes(_mm512_fmadd_ps(sum, scale[half], bias[half]))
             };
             let both = _mm256_set_m128i(value(1), value(0));
@@ -101,7 +103,11 @@ unsafe fn dot(a: *const Byte, stride: usize, blocks: usize, weights: *const f32)
             unsafe {
                 let bits = _mm_loadu_si128(a.add(block * stride + half).cast());
                 let values = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bits));
-                sum = _mm512_fmadd_ps(values, _mm512_loadu_ps(weights.add(block * BLOCK + half)), sum);
+                sum = _mm512_fmadd_ps(
+                    values,
+                    _mm512_loadu_ps(weights.add(block * BLOCK + half)),
+                    sum,
+                );
             }
         }
     }
@@ -114,7 +120,10 @@ input_kernel!(
     Byte,
     "avx512f,avx512vl",
     |place: *mut Byte, value: __m512| _mm_storeu_si128(place.cast(), bytes(value)),
-    |place: *mut Byte, value: __m256| _mm_storel_epi64(place.cast(), bytes(_mm512_castps256_ps512(value)))
+    |place: *mut Byte, value: __m256| _mm_storel_epi64(
+        place.cast(),
+        bytes(_mm512_castps256_ps512(value))
+    )
 );
 
 // SAFETY: `choose` lets only machines with AVX-512 F, BW, VL and VNNI get here.
@@ -144,7 +153,13 @@ unsafe impl Kernels for Avx512Int8 {
         // SAFETY: the caller's promise, for the rows of each call.
         unsafe {
             by_rows!([11, 10, 8, 4, 2, 1], rows, |first, COUNT| {
-                self::rows::<COUNT>(a.add(first * stride), stride, offsets, b, c.add(first * BLOCK));
+                self::rows::<COUNT>(
+                    a.add(first * stride),
+                    stride,
+                    offsets,
+                    b,
+                    c.add(first * BLOCK),
+                );
             });
         }
     }

@@ -1,6 +1,7 @@
-//! Worker threads. They take batches from one queue, and parts of a batch by counting up one atomic number, so that whoever is
-//! faster does more and nobody waits for a lock. The thread that waits for a batch takes parts, too, unless a search needs it more. To
-//! wake another one takes as long as a small network, so between two batches of a search they stay awake. Scores come back once a
+//! Worker threads. They take batches from one queue, and parts of a batch by counting up one atomic
+//! number, so that whoever is faster does more and nobody waits for a lock. The thread that waits
+//! for a batch takes parts, too, unless a search needs it more. To wake another one takes as long
+//! as a small network, so between two batches of a search they stay awake. Scores come back once a
 //! worker and batch, and batches are put together again in the order in which they were submitted.
 
 use std::{
@@ -20,7 +21,8 @@ use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 use super::engine::{Part, Run, move_range};
 use crate::{Answered, Batch, EvalError, Scores};
 
-/// Most queries in a part: enough to read large dense weights seldom, few enough to share a batch out evenly.
+/// Most queries in a part: enough to read large dense weights seldom, few enough to share a batch
+/// out evenly.
 const PART: usize = super::layout::CHUNK;
 
 /// A batch whose parts wait to be taken.
@@ -64,7 +66,8 @@ struct Pending {
 impl Pending {
     /// Is there a part that nobody has begun?
     fn has_parts(&self) -> bool {
-        self.task.next.load(Ordering::Relaxed).saturating_mul(self.task.size) < self.task.batch.len()
+        self.task.next.load(Ordering::Relaxed).saturating_mul(self.task.size)
+            < self.task.batch.len()
     }
 
     /// Takes up what somebody did for it.
@@ -73,8 +76,10 @@ impl Pending {
             Ok(parts) => {
                 self.parts_left -= parts.len();
                 for Scored { first_query, first_move, part } in parts {
-                    self.scores.values[first_query..][..part.values.len()].copy_from_slice(&part.values);
-                    self.scores.moves[first_move..][..part.moves.len()].copy_from_slice(&part.moves);
+                    self.scores.values[first_query..][..part.values.len()]
+                        .copy_from_slice(&part.values);
+                    self.scores.moves[first_move..][..part.moves.len()]
+                        .copy_from_slice(&part.moves);
                 }
             }
             Err(error) => self.failure = Some(error),
@@ -82,7 +87,8 @@ impl Pending {
     }
 }
 
-/// What takes how long, in seconds a part, the last times counting most: is the waiting thread needed more by whoever it works for?
+/// What takes how long, in seconds a part, the last times counting most: is the waiting thread
+/// needed more by whoever it works for?
 #[derive(Debug, Default)]
 struct Pace {
     /// Between two batches.
@@ -127,7 +133,8 @@ pub(crate) struct Workers {
     pace: Pace,
 }
 
-/// Takes so many parts of a task at most, until none is left. A panic is an error: nobody must wait for ever for what had been taken.
+/// Takes so many parts of a task at most, until none is left. A panic is an error: nobody must wait
+/// for ever for what had been taken.
 fn work(engine: &mut dyn Run, task: &Task, most: usize) -> Result<Vec<Scored>, EvalError> {
     catch_unwind(AssertUnwindSafe(|| work_through(engine, task, most)))
         .unwrap_or_else(|_| Err(EvalError::Device("a worker panicked".to_owned())))
@@ -149,11 +156,12 @@ fn work_through(engine: &mut dyn Run, task: &Task, most: usize) -> Result<Vec<Sc
     Ok(parts)
 }
 
-/// How long a thread looks for what comes next before it sleeps. A search with a small network asks again within some ten
-/// microseconds, and only where much is in memory later than this.
+/// How long a thread looks for what comes next before it sleeps. A search with a small network asks
+/// again within some ten microseconds, and only where much is in memory later than this.
 const AWAKE: Duration = Duration::from_micros(200);
 
-/// What comes next; `None` once nothing can come any more. A thread that stays awake gives way to others that could run.
+/// What comes next; `None` once nothing can come any more. A thread that stays awake gives way to
+/// others that could run.
 fn receive<T>(inbox: &Receiver<T>) -> Option<T> {
     let until = Instant::now() + AWAKE;
     loop {
@@ -205,7 +213,8 @@ impl Workers {
         self.pending.len()
     }
 
-    /// Hands the batch to as many threads as it has parts, less the one that will wait for it if nothing else is waited for first.
+    /// Hands the batch to as many threads as it has parts, less the one that will wait for it if
+    /// nothing else is waited for first.
     pub fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
         let (queries, threads) = (batch.len(), self.threads.len());
         let size = queries.div_ceil(threads + 1).clamp(1, PART);
@@ -224,8 +233,8 @@ impl Workers {
         Ok(())
     }
 
-    /// The oldest batch. Meanwhile the calling thread evaluates what nobody has begun of it, then a part of the last batch that waits
-    /// at a time: the others come to that one last.
+    /// The oldest batch. Meanwhile the calling thread evaluates what nobody has begun of it, then a
+    /// part of the last batch that waits at a time: the others come to that one last.
     pub fn wait(&mut self) -> Result<Answered, EvalError> {
         self.pace.resume();
         loop {
@@ -243,7 +252,8 @@ impl Workers {
                 Err(_) => receive(&self.done).ok_or_else(gone)?,
             };
             // Not there: it failed, and its other parts come too late.
-            if let Some(pending) = self.pending.iter_mut().find(|other| other.task.sequence == done.sequence)
+            if let Some(pending) =
+                self.pending.iter_mut().find(|other| other.task.sequence == done.sequence)
             {
                 pending.take(done.parts);
             }
@@ -253,7 +263,8 @@ impl Workers {
         if let Some(error) = pending.failure {
             return Err(error);
         }
-        // A worker that will find nothing left to do may still hold the batch, or it lies in the queue for one; then this is a copy.
+        // A worker that will find nothing left to do may still hold the batch, or it lies in the
+        // queue for one; then this is a copy.
         let batch = Arc::try_unwrap(pending.task.batch).unwrap_or_else(|shared| (*shared).clone());
         Ok(Answered { batch, scores: pending.scores })
     }
@@ -340,7 +351,8 @@ mod tests {
     /// The values of batches of these sizes that are in flight together; none for one that failed.
     fn answers(workers: &mut Workers, sizes: &[usize]) -> Vec<Option<Vec<f32>>> {
         sizes.iter().for_each(|&size| workers.submit(batch(size)).unwrap());
-        let answers = sizes.iter().map(|_| workers.wait().ok().map(|answered| answered.scores.values));
+        let answers =
+            sizes.iter().map(|_| workers.wait().ok().map(|answered| answered.scores.values));
         let answers = answers.collect();
         assert!(matches!(workers.wait(), Err(EvalError::NothingInFlight)));
         answers
@@ -349,17 +361,20 @@ mod tests {
     #[test]
     fn every_part_is_evaluated_once_whoever_is_faster() {
         let sizes = [1, 0, 2, 300, 3];
-        let expected: Vec<_> =
-            sizes.map(|size| Some((0..size).map(|query| query as f32).collect::<Vec<f32>>())).to_vec();
-        for (own, other) in
-            [(Fake::Scores, Fake::Scores), (Fake::IsLate, Fake::Scores), (Fake::Scores, Fake::IsLate)]
-        {
+        let expected: Vec<_> = sizes
+            .map(|size| Some((0..size).map(|query| query as f32).collect::<Vec<f32>>()))
+            .to_vec();
+        for (own, other) in [
+            (Fake::Scores, Fake::Scores),
+            (Fake::IsLate, Fake::Scores),
+            (Fake::Scores, Fake::IsLate),
+        ] {
             assert_eq!(answers(&mut workers(own, &[other; 2]), &sizes), expected);
         }
     }
 
-    /// A tree that takes 6 microseconds a position, a network that takes 16: with one other thread the tree's has time to evaluate,
-    /// with three it is what they wait for.
+    /// A tree that takes 6 microseconds a position, a network that takes 16: with one other thread
+    /// the tree's has time to evaluate, with three it is what they wait for.
     #[test]
     fn who_is_waited_for_does_not_help() {
         let mut pace = Pace::default();
@@ -368,7 +383,8 @@ mod tests {
             Pace::note(&mut pace.here, 32e-6, 2);
         }
         assert_eq!([1, 2, 3].map(|others| pace.has_time(others)), [true, true, false]);
-        // The first batch is the waiting thread's, the other thread is at the second one for long, and the third is left.
+        // The first batch is the waiting thread's, the other thread is at the second one for long,
+        // and the third is left.
         let mut workers = workers(Fake::Scores, &[Fake::IsLate]);
         (0..3).for_each(|_| workers.submit(batch(1)).unwrap());
         workers.pace.elsewhere = 1.0;
@@ -380,12 +396,16 @@ mod tests {
     #[test]
     fn a_failure_is_an_answer_too() {
         for broken in [Fake::Fails, Fake::Panics] {
-            // The waiting thread's own engine, which has the first batch for itself: every batch that it has to do with fails, and
-            // none is waited for for ever.
+            // The waiting thread's own engine, which has the first batch for itself: every batch
+            // that it has to do with fails, and none is waited for for ever.
             let mut workers = workers(broken, &[Fake::IsLate]);
             let found = answers(&mut workers, &[1, 1, 1]);
-            assert!(found[0].is_none() && found.iter().flatten().all(|found| *found == [0.0]), "{found:?}");
-            // Another's: it may have been too late to take anything, else its batch fails. The others are whole.
+            assert!(
+                found[0].is_none() && found.iter().flatten().all(|found| *found == [0.0]),
+                "{found:?}"
+            );
+            // Another's: it may have been too late to take anything, else its batch fails. The
+            // others are whole.
             let mut workers = super::tests::workers(Fake::IsLate, &[broken]);
             for found in answers(&mut workers, &[2, 1, 2]).into_iter().flatten() {
                 assert!(found == [0.0] || found == [0.0, 1.0], "{found:?}");

@@ -1,12 +1,13 @@
-//! Who attacks a square, found on the device: what `nets` does with bitboards, for one square and without tables.
+//! Who attacks a square, found on the device: what `nets` does with bitboards, for one square and
+//! without tables.
 
 use cubecl::prelude::*;
 
 /// What is left of a cheapest attacker that does not exist: any that does is less.
 const NONE: u32 = 4;
 
-/// What the cheapest attackers of a square add to its state (`nets::Encoding::Attacks21`): 16 times the mover's and 64 times the
-/// opponent's. `held` are the classes of `nets::Squares`.
+/// What the cheapest attackers of a square add to its state (`nets::Encoding::Attacks21`): 16 times
+/// the mover's and 64 times the opponent's. `held` are the classes of `nets::Squares`.
 #[cube]
 pub(super) fn attackers(held: &Shared<[u32]>, square: i32) -> u32 {
     let mut own = comptime!(NONE).runtime();
@@ -19,8 +20,8 @@ pub(super) fn attackers(held: &Shared<[u32]>, square: i32) -> u32 {
             let mut file = square % 8 + right;
             let mut steps = 0_u32;
             let mut class = 0_u32;
-            // As far as the first man (an en-passant target, class 1, is none) or the edge; what is below zero becomes a very large
-            // number.
+            // As far as the first man (an en-passant target, class 1, is none) or the edge; what is
+            // below zero becomes a very large number.
             while class < 2 && (rank as u32) < 8 && (file as u32) < 8 {
                 class = held[(rank * 8 + file) as usize];
                 rank += up;
@@ -41,7 +42,9 @@ pub(super) fn attackers(held: &Shared<[u32]>, square: i32) -> u32 {
                     attacker = 1;
                 } else if role == 2 && is_diagonal {
                     attacker = 2;
-                } else if role == 4 || (role == 5 && steps == 1) || ((role == 3 || role == 6) && !is_diagonal)
+                } else if role == 4
+                    || (role == 5 && steps == 1)
+                    || ((role == 3 || role == 6) && !is_diagonal)
                 {
                     attacker = 3;
                 }

@@ -33,9 +33,14 @@ fn listed(kind: DeviceType, name: fn(usize) -> DeviceName) -> Vec<Listed> {
     let describe = |(index, device): (usize, Device)| {
         // A driver that cannot be started is no reason not to show the others.
         let identity = caught(|| device.identity()).ok().flatten();
-        let model =
-            identity.as_ref().map_or("a device that cannot be opened".to_owned(), |it| it.name.clone());
-        Listed { name: name(index), model, is_card: identity.is_some_and(|it| it.physical.is_some()) }
+        let model = identity
+            .as_ref()
+            .map_or("a device that cannot be opened".to_owned(), |it| it.name.clone());
+        Listed {
+            name: name(index),
+            model,
+            is_card: identity.is_some_and(|it| it.physical.is_some()),
+        }
     };
     let found = caught(|| Device::enumerate(kind).into_vec()).unwrap_or_default();
     found.into_iter().enumerate().map(describe).collect()
@@ -49,12 +54,15 @@ pub fn first_card() -> Option<DeviceName> {
 
 /// What is missing to use GPUs where these were found, with how to get it; empty where nothing is.
 ///
-/// CUDA's kernels are compiled by the copy of LLVM in the program, so CUDA's own compiler and headers are not needed; the bodies of
-/// functions such as the hyperbolic tangent and the exponential come from its toolkit all the same.
+/// CUDA's kernels are compiled by the copy of LLVM in the program, so CUDA's own compiler and
+/// headers are not needed; the bodies of functions such as the hyperbolic tangent and the
+/// exponential come from its toolkit all the same.
 #[must_use]
 pub fn lacks(found: &[Listed]) -> Vec<String> {
     let mut lacks = Vec::new();
-    if cfg!(feature = "wgpu") && !found.iter().any(|device| matches!(device.name, DeviceName::Wgpu(_))) {
+    if cfg!(feature = "wgpu")
+        && !found.iter().any(|device| matches!(device.name, DeviceName::Wgpu(_)))
+    {
         lacks.push(
             "Vulkan, Metal or DirectX 12: no driver answers (Debian: libvulkan1 and the card's driver; mesa-vulkan-drivers for \
              AMD's, Intel's, and for software that plays a card)"
@@ -64,7 +72,8 @@ pub fn lacks(found: &[Listed]) -> Vec<String> {
     if cfg!(feature = "cuda") {
         if !found.iter().any(|device| matches!(device.name, DeviceName::Cuda(_))) {
             lacks.push(
-                "CUDA: no device, or no driver of NVIDIA's (Debian: nvidia-driver, libcuda1)".to_owned(),
+                "CUDA: no device, or no driver of NVIDIA's (Debian: nvidia-driver, libcuda1)"
+                    .to_owned(),
             );
         }
         lacks.extend(toolkit_lacks(&toolkit_folders()));
@@ -72,7 +81,8 @@ pub fn lacks(found: &[Listed]) -> Vec<String> {
     lacks
 }
 
-/// Where CUDA's toolkit is looked for: the compiler takes `CUDA_PATH`, or else the first of these that has the folder.
+/// Where CUDA's toolkit is looked for: the compiler takes `CUDA_PATH`, or else the first of these
+/// that has the folder.
 fn toolkit_folders() -> Vec<String> {
     let usual = ["/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda", "/usr"].map(str::to_owned);
     let has_folder = |root: &&String| std::path::Path::new(root).join("nvvm/libdevice").is_dir();
@@ -82,7 +92,8 @@ fn toolkit_folders() -> Vec<String> {
 
 /// What these folders lack of CUDA's toolkit; only one of them needs to hold it.
 fn toolkit_lacks(roots: &[String]) -> Option<String> {
-    let is_here = |root: &String| std::path::Path::new(root).join("nvvm/libdevice/libdevice.10.bc").is_file();
+    let is_here =
+        |root: &String| std::path::Path::new(root).join("nvvm/libdevice/libdevice.10.bc").is_file();
     (!roots.iter().any(is_here)).then(|| {
         format!(
             "CUDA: nvvm/libdevice/libdevice.10.bc is not below {}: training, and networks with a hyperbolic tangent, SiLU or GELU, want it; it is in \
@@ -114,7 +125,8 @@ pub fn open(name: DeviceName) -> Result<Device, EvalError> {
     })
 }
 
-/// The value of `work`, or what its panic said: drivers and compilers of kernels that fail are reported so.
+/// The value of `work`, or what its panic said: drivers and compilers of kernels that fail are
+/// reported so.
 pub(super) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, EvalError> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);

@@ -1,6 +1,6 @@
-//! The input layer as one kernel: boards are unpacked where they are used, who attacks a square is found there too, and of the
-//! parallel convolutions only the weights of squares in a state other than 0 (which hold something, in most encodings) are
-//! summed. No plane ever exists.
+//! The input layer as one kernel: boards are unpacked where they are used, who attacks a square is
+//! found there too, and of the parallel convolutions only the weights of squares in a state other
+//! than 0 (which hold something, in most encodings) are summed. No plane ever exists.
 
 use burn::{
     backend::{Backend, Dispatch, backend_extension, tensor::FloatTensor, tensor::IntTensor},
@@ -22,8 +22,8 @@ const MIDDLE: i32 = 32;
 /// The layer's tables on a device.
 #[derive(Clone, Debug)]
 pub(crate) struct InputLayer {
-    /// `[slots, channels]`: where each channel's convolution looks, `(rank step + 32) * 64 + file step + 32`; 0 for slots
-    /// that a small convolution leaves over, which is off every board.
+    /// `[slots, channels]`: where each channel's convolution looks, `(rank step + 32) * 64 + file
+    /// step + 32`; 0 for slots that a small convolution leaves over, which is off every board.
     taps: Array<2, Int>,
     /// `[slots, states, channels]`: what a square in this state adds.
     weights: Array<3>,
@@ -35,7 +35,8 @@ pub(crate) struct InputLayer {
 }
 
 impl InputLayer {
-    /// Tables for these convolutions, whose weights `[channels, planes, rows, columns]` are multiplied by `factors`.
+    /// Tables for these convolutions, whose weights `[channels, planes, rows, columns]` are
+    /// multiplied by `factors`.
     pub fn new(
         encoding: Encoding,
         branches: &[Branch],
@@ -44,7 +45,8 @@ impl InputLayer {
         relu: bool,
         device: &Device,
     ) -> Self {
-        let slots = branches.iter().map(|branch| branch.kernel[0] * branch.kernel[1]).max().unwrap_or(1);
+        let slots =
+            branches.iter().map(|branch| branch.kernel[0] * branch.kernel[1]).max().unwrap_or(1);
         let (channels, states, planes) = (bias.len(), encoding.states(), encoding.planes());
         let mut taps = vec![0_i32; slots * channels];
         let mut table = vec![0.0_f32; slots * states * channels];
@@ -92,7 +94,8 @@ impl InputLayer {
         Self { weights: self.weights.cast(dtype), ..self }
     }
 
-    /// Outputs `[boards, 8, 8, channels]` of boards as [`super::packed::pack`] leaves them, four bytes to a number.
+    /// Outputs `[boards, 8, 8, channels]` of boards as [`super::packed::pack`] leaves them, four
+    /// bytes to a number.
     pub fn run(&self, boards: Array<1, Int>, count: usize) -> Array<4> {
         let output = Dispatch::input_layer(
             boards.into_dispatch(),
@@ -142,8 +145,13 @@ impl InputOps for CubeBackend {
         let dtype = weights.dtype;
         let shape = output_shape(weights.meta.shape(), &count);
         let buffer = weights.client.empty(shape.num_elements() * dtype.size());
-        let output =
-            CubeTensor::new_contiguous(weights.client.clone(), weights.device.clone(), shape, buffer, dtype);
+        let output = CubeTensor::new_contiguous(
+            weights.client.clone(),
+            weights.device.clone(),
+            shape,
+            buffer,
+            dtype,
+        );
         input_kernel::launch(
             &output.client,
             CubeCount::Static(count as u32, 1, 1),
@@ -235,7 +243,9 @@ fn input_kernel<F: Float>(
             if (rank as u32) < 8 && (file as u32) < 8 {
                 let state = held[(rank * 8 + file) as usize];
                 if state != 0 {
-                    sum += f32::cast_from(weights[(slot * states + state as usize) * channels + channel]);
+                    sum += f32::cast_from(
+                        weights[(slot * states + state as usize) * channels + channel],
+                    );
                 }
             }
         }

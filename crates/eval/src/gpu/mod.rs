@@ -1,8 +1,10 @@
-//! Networks on GPUs of any vendor, in kernels that [Burn](https://burn.dev) compiles when the program runs.
+//! Networks on GPUs of any vendor, in kernels that [Burn](https://burn.dev) compiles when the
+//! program runs.
 //!
-//! Boards travel packed, moves as indices, and what comes back is one number for each question. Batches are padded to a
-//! few fixed sizes, so that kernels are compiled and tuned once for each; the results are kept on disk. Two threads feed
-//! each device: one prepares and queues while the other waits, so the device need not.
+//! Boards travel packed, moves as indices, and what comes back is one number for each question.
+//! Batches are padded to a few fixed sizes, so that kernels are compiled and tuned once for each;
+//! the results are kept on disk. Two threads feed each device: one prepares and queues while the
+//! other waits, so the device need not.
 
 mod attackers;
 mod devices;
@@ -26,7 +28,8 @@ use nets::{HeadKind, Network};
 use network::DeviceNetwork;
 
 use crate::{
-    Answered, Batch, DeviceName, EvalError, Evaluator, Precision, Query, Scores, Stream, cpu::check_heads,
+    Answered, Batch, DeviceName, EvalError, Evaluator, Precision, Query, Scores, Stream,
+    cpu::check_heads,
 };
 
 /// How a [`GpuEvaluator`] runs.
@@ -43,11 +46,12 @@ pub struct GpuOptions {
 /// The smallest batch that is run; larger ones are padded to this times a power of two.
 const SMALLEST: usize = 128;
 
-/// The largest batch that a device runs at once, if its buffers can hold the activations; more is done in parts.
+/// The largest batch that a device runs at once, if its buffers can hold the activations; more is
+/// done in parts.
 const LARGEST: usize = 8192;
 
-/// Bytes of activations that a device can be trusted to hold in one piece. Software that plays a GPU refuses pages of 256 MiB,
-/// and memory is handed out in pages of several pieces.
+/// Bytes of activations that a device can be trusted to hold in one piece. Software that plays a
+/// GPU refuses pages of 256 MiB, and memory is handed out in pages of several pieces.
 fn buffer_bytes(name: DeviceName, is_card: bool) -> usize {
     match name {
         _ if !is_card => 16 << 20,
@@ -76,7 +80,8 @@ pub struct GpuEvaluator {
 }
 
 impl GpuEvaluator {
-    /// Uploads `network` to the devices, compiles the kernels and, unless told, measures which batch is best.
+    /// Uploads `network` to the devices, compiles the kernels and, unless told, measures which
+    /// batch is best.
     ///
     /// # Errors
     /// A device is not there or cannot run the network.
@@ -103,16 +108,18 @@ impl GpuEvaluator {
             for feeder in 0..FEEDERS {
                 let (runner, work, answers) = (runner.clone(), work.clone(), answers.clone());
                 let start = thread::Builder::new().name(format!("{name} feeder {feeder}"));
-                let feeder = start
-                    .spawn(move || feed(&runner, &work, &answers))
-                    .map_err(|error| EvalError::Device(format!("cannot start a thread: {error}")))?;
+                let feeder =
+                    start.spawn(move || feed(&runner, &work, &answers)).map_err(|error| {
+                        EvalError::Device(format!("cannot start a thread: {error}"))
+                    })?;
                 evaluator.feeders.push(feeder);
             }
         }
         if parts.is_empty() {
             return Err(EvalError::Device("no device was asked for".to_owned()));
         }
-        evaluator.description = format!("network {}, {}", evaluator.network.name, parts.join(" and "));
+        evaluator.description =
+            format!("network {}, {}", evaluator.network.name, parts.join(" and "));
         Ok(evaluator)
     }
 }
@@ -123,7 +130,8 @@ fn dtype(precision: Precision) -> Result<DType, EvalError> {
         Precision::Bf16 => Ok(DType::BF16),
         Precision::F32 => Ok(DType::F32),
         Precision::Int8 => Err(EvalError::Device(
-            "GPUs compute in f16, bf16 or f32, not in int8: choose one of those or `--device cpu`".to_owned(),
+            "GPUs compute in f16, bf16 or f32, not in int8: choose one of those or `--device cpu`"
+                .to_owned(),
         )),
     }
 }
@@ -235,7 +243,9 @@ impl Runner {
         let model = identity.map_or_else(|| name.to_string(), |identity| identity.name);
         let dtype = dtype(precision)?;
         if !caught(|| device.supports_dtype(dtype))? {
-            return Err(EvalError::Device(format!("{name} ({model}) does not compute in {precision}")));
+            return Err(EvalError::Device(format!(
+                "{name} ({model}) does not compute in {precision}"
+            )));
         }
         let layers = caught(|| DeviceNetwork::new(network, &device, dtype))??;
         let most = (buffer_bytes(name, is_card) / layers.widest.max(1)).clamp(SMALLEST, LARGEST);
@@ -243,8 +253,8 @@ impl Runner {
         Ok((Self { network: Arc::clone(network), device, precision, layers, largest }, model))
     }
 
-    /// The batch that suits the device, at most `LARGEST`. Either way it is tried: whatever is wrong with a device or its compiler
-    /// shows now, not in the middle of a game.
+    /// The batch that suits the device, at most `LARGEST`. Either way it is tried: whatever is
+    /// wrong with a device or its compiler shows now, not in the middle of a game.
     fn preferred(&self, model: &str, given: Option<usize>) -> Result<usize, EvalError> {
         let key = format!("{model}, {}, {}", self.precision, self.network.fingerprint());
         let known = given.or_else(|| tuned::known_batch(&key, self.largest));
@@ -260,7 +270,8 @@ impl Runner {
 
     /// Calibrated scores of a checked batch.
     fn scores(&self, batch: &Batch) -> Result<Scores, EvalError> {
-        let mut scores = Scores { values: vec![0.0; batch.len()], moves: vec![0.0; batch.moves.len()] };
+        let mut scores =
+            Scores { values: vec![0.0; batch.len()], moves: vec![0.0; batch.moves.len()] };
         let asks = |query: &Query, kind| match kind {
             HeadKind::Value => query.value,
             _ => query.move_count > 0,
@@ -328,7 +339,9 @@ impl Runner {
         for kind in heads {
             if *kind == HeadKind::Value {
                 let (values, others) = rest.split_at(size);
-                for (&at, &logit) in asked.iter().zip(values).filter(|(at, _)| batch.queries[**at].value) {
+                for (&at, &logit) in
+                    asked.iter().zip(values).filter(|(at, _)| batch.queries[**at].value)
+                {
                     let value = calibration.value.apply(logit);
                     let turned = encoding.is_whites_view() && batch.queries[at].turn.is_black();
                     scores.values[at] = if turned { -value } else { value };
@@ -354,8 +367,8 @@ impl Runner {
         Array::from_data(TensorData::new(numbers, [count]), (&self.device, DType::U32))
     }
 
-    /// Evaluations a second of all heads in batches of `size`, measured over about a fifth of a second once the kernels are
-    /// compiled.
+    /// Evaluations a second of all heads in batches of `size`, measured over about a fifth of a
+    /// second once the kernels are compiled.
     fn rate(&self, size: usize) -> Result<f64, EvalError> {
         let position = board::Position::default();
         let has = |kind| self.network.description.head(kind).is_some();

@@ -1,6 +1,7 @@
-//! What each square of a convolution sees, side by side: the convolution itself is then one product of matrices, whose sums are
-//! kept in single precision whatever the numbers are. (Burn's plainest convolution adds up in the format of its inputs, and
-//! half-precision sums cost more centipawns than half-precision numbers.)
+//! What each square of a convolution sees, side by side: the convolution itself is then one product
+//! of matrices, whose sums are kept in single precision whatever the numbers are. (Burn's plainest
+//! convolution adds up in the format of its inputs, and half-precision sums cost more centipawns
+//! than half-precision numbers.)
 
 use burn::{
     backend::{Backend, Dispatch, backend_extension, tensor::FloatTensor},
@@ -12,8 +13,8 @@ use cubecl::prelude::*;
 /// Threads of a block.
 const UNITS: u32 = 256;
 
-/// The neighbourhoods `[boards * side * side, kernel * kernel * channels]` of boards `[boards, side, side, channels]`, row by
-/// row of the kernel; zero beyond the edge.
+/// The neighbourhoods `[boards * side * side, kernel * kernel * channels]` of boards `[boards,
+/// side, side, channels]`, row by row of the kernel; zero beyond the edge.
 pub(crate) fn neighbours(boards: Array<4>, kernel: usize) -> Array<2> {
     Array::from_dispatch(Dispatch::neighbours(boards.into_dispatch(), kernel))
 }
@@ -37,8 +38,13 @@ impl NeighbourOps for CubeBackend {
         let shape = output_shape(boards.meta.shape(), &kernel);
         let count = shape.num_elements();
         let buffer = boards.client.empty(count * dtype.size());
-        let output =
-            CubeTensor::new_contiguous(boards.client.clone(), boards.device.clone(), shape, buffer, dtype);
+        let output = CubeTensor::new_contiguous(
+            boards.client.clone(),
+            boards.device.clone(),
+            shape,
+            buffer,
+            dtype,
+        );
         let blocks = count.div_ceil(UNITS as usize) as u32;
         // WebGPU promises 65,535 blocks in a row, no more.
         let columns = blocks.min(32_768);

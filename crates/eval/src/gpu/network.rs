@@ -15,12 +15,12 @@ use crate::{
     folded::{fold, tensor},
 };
 
-/// Weights of a layer that sees a whole board up to which it is computed in single precision: it costs next to nothing, and the
-/// value is born there.
+/// Weights of a layer that sees a whole board up to which it is computed in single precision: it
+/// costs next to nothing, and the value is born there.
 const EXACT_BOARD: usize = 1 << 17;
 
-/// The same of a layer that sees each square by itself. Rounding weights is most of what half precision costs, and all that follows
-/// stands on these few.
+/// The same of a layer that sees each square by itself. Rounding weights is most of what half
+/// precision costs, and all that follows stands on these few.
 const EXACT_CELLS: usize = 1 << 14;
 
 /// The layers of a network, ready to run on a device.
@@ -39,7 +39,8 @@ enum Step {
     Cells(Array<2>, Array<2>, Activation),
     /// The whole board at once: as `Cells`, inputs cell by cell.
     Board(Array<2>, Array<2>, Activation),
-    /// A `same` convolution with a kernel of this side: `[kernel * kernel * inputs, outputs]`, `[1, outputs]`.
+    /// A `same` convolution with a kernel of this side: `[kernel * kernel * inputs, outputs]`, `[1,
+    /// outputs]`.
     Convolution(usize, Array<2>, Array<2>, Activation),
     Residual(Vec<Step>, Activation),
     Pool(Pooling, usize),
@@ -90,7 +91,8 @@ impl DeviceNetwork {
     ) -> Result<Vec<Array<1>>, EvalError> {
         let trunk = run(&self.trunk, Flow::Packed(boards, count))?;
         let outputs = heads.iter().map(|kind| {
-            let steps = self.heads.get(kind).ok_or_else(|| failed(format!("no {} head", kind.name())))?;
+            let steps =
+                self.heads.get(kind).ok_or_else(|| failed(format!("no {} head", kind.name())))?;
             let outputs = run(steps, trunk.clone())?.cells()?;
             Ok(outputs.reshape([count * kind.outputs()]).cast(DType::F32))
         });
@@ -117,7 +119,9 @@ fn run(steps: &[Step], mut flow: Flow) -> Result<Flow, EvalError> {
             (Step::Input(layer, activation), Flow::Packed(boards, count)) => {
                 Flow::Cells(activated(layer.run(boards, count), *activation))
             }
-            (Step::Input(..), Flow::Cells(_)) => return Err(failed("an input layer that is not the first")),
+            (Step::Input(..), Flow::Cells(_)) => {
+                return Err(failed("an input layer that is not the first"));
+            }
             (step, flow) => Flow::Cells(apply(step, flow.cells()?)?),
         };
     }
@@ -142,8 +146,8 @@ fn apply(step: &Step, boards: Array<4>) -> Result<Array<4>, EvalError> {
         }
         Step::Convolution(kernel, weight, bias, activation) => {
             let [_, outputs] = weight.dims();
-            let cells =
-                neighbours(boards.cast(weight.dtype()), *kernel).matmul(weight.clone()) + bias.clone();
+            let cells = neighbours(boards.cast(weight.dtype()), *kernel).matmul(weight.clone())
+                + bias.clone();
             activated(cells, *activation).reshape([count, side, side, outputs])
         }
         Step::Residual(steps, activation) => {
@@ -196,7 +200,12 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    fn steps(&self, prefix: &str, layers: &[Layer], shape: &mut Shape) -> Result<Vec<Step>, EvalError> {
+    fn steps(
+        &self,
+        prefix: &str,
+        layers: &[Layer],
+        shape: &mut Shape,
+    ) -> Result<Vec<Step>, EvalError> {
         let mut steps = Vec::with_capacity(layers.len());
         for (index, layer) in layers.iter().enumerate() {
             steps.push(self.step(&format!("{prefix}.{index}"), layer, *shape)?);
@@ -205,9 +214,10 @@ impl Maker<'_> {
                 _ => 1,
             };
             let read = shape.cells * shape.channels * sees;
-            *shape = layer
-                .output_shape(*shape)
-                .map_err(|reason| EvalError::Unsupported { network: self.network.name.clone(), reason })?;
+            *shape = layer.output_shape(*shape).map_err(|reason| EvalError::Unsupported {
+                network: self.network.name.clone(),
+                reason,
+            })?;
             self.widest.set(self.widest.get().max(read).max(shape.cells * shape.channels));
         }
         Ok(steps)
@@ -223,8 +233,14 @@ impl Maker<'_> {
                     .collect::<Result<_, _>>()?;
                 let relu = *activation == Activation::Relu;
                 let encoding = self.network.description.encoding;
-                let layer =
-                    InputLayer::new(encoding, branches, &weights, (&factors, bias), relu, self.device);
+                let layer = InputLayer::new(
+                    encoding,
+                    branches,
+                    &weights,
+                    (&factors, bias),
+                    relu,
+                    self.device,
+                );
                 Step::Input(
                     Box::new(layer.cast(self.dtype)),
                     if relu { Activation::Identity } else { *activation },
@@ -237,7 +253,8 @@ impl Maker<'_> {
             }
             &Layer::Conv { channels, padding: Padding::Valid, norm, activation, .. }
             | &Layer::Dense { channels, norm, activation } => {
-                let (weight, bias) = self.product(name, channels, input.cells, norm, EXACT_BOARD)?;
+                let (weight, bias) =
+                    self.product(name, channels, input.cells, norm, EXACT_BOARD)?;
                 Step::Board(weight, bias, activation)
             }
             &Layer::Conv { kernel, channels, norm, activation, .. } => {
@@ -246,15 +263,19 @@ impl Maker<'_> {
             }
             Layer::Residual { layers, activation } => {
                 let mut shape = input;
-                Step::Residual(self.steps(&format!("{name}.layers"), layers, &mut shape)?, *activation)
+                Step::Residual(
+                    self.steps(&format!("{name}.layers"), layers, &mut shape)?,
+                    *activation,
+                )
             }
             &Layer::Pool { pooling, size } => Step::Pool(pooling, size),
             Layer::AppendMean => Step::AppendMean,
         })
     }
 
-    /// Weight `[cells * inputs, outputs]` and bias of a layer that sees `cells` cells at once, in single precision if it has at most
-    /// `exact` weights; the file has for each output the cells of an input one after another.
+    /// Weight `[cells * inputs, outputs]` and bias of a layer that sees `cells` cells at once, in
+    /// single precision if it has at most `exact` weights; the file has for each output the cells
+    /// of an input one after another.
     fn product(
         &self,
         name: &str,
@@ -273,8 +294,9 @@ impl Maker<'_> {
             weight[(cell * inputs + input) * outputs + output] = value * factors[output];
         }
         let dtype = if own.len() <= exact { DType::F32 } else { self.dtype };
-        let on =
-            |data: Vec<f32>, shape| Array::<2>::from_data(TensorData::new(data, shape), (self.device, dtype));
+        let on = |data: Vec<f32>, shape| {
+            Array::<2>::from_data(TensorData::new(data, shape), (self.device, dtype))
+        };
         Ok((on(weight, [each, outputs]), on(bias, [1, outputs])))
     }
 }

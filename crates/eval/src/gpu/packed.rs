@@ -1,8 +1,8 @@
 //! Boards as they travel to a device: 200 bits each.
 //!
-//! 64 bits tell which squares hold something, then come four bits for each of these, at most 33 (32 men and an
-//! en-passant target), and four that are 1 when every state is to be raised by 16 (Cockfish's plane of ones). Who attacks each
-//! square is found out on the device.
+//! 64 bits tell which squares hold something, then come four bits for each of these, at most 33 (32
+//! men and an en-passant target), and four that are 1 when every state is to be raised by 16
+//! (Cockfish's plane of ones). Who attacks each square is found out on the device.
 
 use board::Color;
 use nets::{Encoding, Squares};
@@ -18,7 +18,8 @@ const MOST: usize = 33;
 /// States of a square without the raise.
 const RAISE: u8 = 16;
 
-/// Appends a board, given from its mover's side, in the states of `encoding`, but without its attackers.
+/// Appends a board, given from its mover's side, in the states of `encoding`, but without its
+/// attackers.
 ///
 /// # Errors
 /// More squares hold something than chess allows.
@@ -90,7 +91,8 @@ mod tests {
                 pack(encoding, &squares, position.turn(), &mut bytes).unwrap();
                 expected.push(encoding.states_of(&squares, position.turn()));
             }
-            pack(Encoding::Attacks21, &Squares::of(&position), position.turn(), &mut bytes).unwrap();
+            pack(Encoding::Attacks21, &Squares::of(&position), position.turn(), &mut bytes)
+                .unwrap();
             expected.push(Squares::of(&position).0);
         }
         let found: Vec<[u8; 64]> = bytes.chunks(BYTES).map(unpack).collect();

@@ -2,7 +2,8 @@
 
 use board::Position;
 use nets::{
-    Activation, BatchFirstResidual, Branch, Cockfish, Description, Encoding, Head, Layer, Padding, Pooling,
+    Activation, BatchFirstResidual, Branch, Cockfish, Description, Encoding, Head, Layer, Padding,
+    Pooling,
 };
 
 use super::*;
@@ -22,7 +23,8 @@ fn evaluator(network: &Arc<Network>, precision: Option<Precision>) -> GpuEvaluat
     GpuEvaluator::new(Arc::clone(network), &options).unwrap()
 }
 
-/// Positions of a game without plan, both sides to move, with targets, promotions and lost castling rights among them.
+/// Positions of a game without plan, both sides to move, with targets, promotions and lost castling
+/// rights among them.
 fn positions(count: usize) -> Vec<Position> {
     let mut list = Vec::new();
     let mut position = Position::default();
@@ -57,25 +59,33 @@ fn agrees(network: Network, tolerance: f32) {
 fn agrees_on(count: usize, network: Network, tolerance: f32) {
     let network = Arc::new(network);
     let mut found = evaluator(&network, Some(Precision::F32));
-    let expected = Reference::new(Arc::clone(&network)).evaluate(batch(&network, count)).unwrap().scores;
+    let expected =
+        Reference::new(Arc::clone(&network)).evaluate(batch(&network, count)).unwrap().scores;
     let found = found.evaluate(batch(&network, count)).unwrap().scores;
     for (expected, found) in [(&expected.values, &found.values), (&expected.moves, &found.moves)] {
         assert_eq!(expected.len(), found.len());
         let largest = expected.iter().fold(1e-3_f32, |most, score| most.max(score.abs()));
         for (expected, found) in expected.iter().zip(found) {
-            assert!((expected - found).abs() <= tolerance * largest, "{found} instead of {expected}");
+            assert!(
+                (expected - found).abs() <= tolerance * largest,
+                "{found} instead of {expected}"
+            );
         }
     }
 }
 
 #[test]
 fn the_networks_of_2018_agree_with_plain_arithmetic() {
-    agrees(Network::random(Description::batch_first(&[HeadKind::Value, HeadKind::Moves]), 1).unwrap(), 1e-4);
+    agrees(
+        Network::random(Description::batch_first(&[HeadKind::Value, HeadKind::Moves]), 1).unwrap(),
+        1e-4,
+    );
 }
 
 #[test]
 fn residual_blocks_and_means_agree_with_plain_arithmetic() {
-    let description = Description::batch_first_residual(&BatchFirstResidual { filters: 32, blocks: 2 });
+    let description =
+        Description::batch_first_residual(&BatchFirstResidual { filters: 32, blocks: 2 });
     agrees(Network::random(description, 2).unwrap(), 1e-4);
 }
 
@@ -87,14 +97,16 @@ fn cockfish_sees_the_board_from_whites_side() {
 
 #[test]
 fn attackers_are_found_on_the_device() {
-    let residual = Description::batch_first_residual(&BatchFirstResidual { filters: 16, blocks: 1 });
+    let residual =
+        Description::batch_first_residual(&BatchFirstResidual { filters: 16, blocks: 1 });
     let description = Description { encoding: Encoding::Attacks21, ..residual };
     agrees_on(300, Network::random(description, 3).unwrap(), 1e-4);
 }
 
 #[test]
 fn every_other_layer_agrees_with_plain_arithmetic() {
-    let branch = |kernel: [usize; 2], dilation: [usize; 2]| Branch { kernel, dilation, channels: 6 };
+    let branch =
+        |kernel: [usize; 2], dilation: [usize; 2]| Branch { kernel, dilation, channels: 6 };
     let conv = |kernel, channels, activation| Layer::Conv {
         kernel,
         channels,
@@ -123,12 +135,17 @@ fn every_other_layer_agrees_with_plain_arithmetic() {
 #[test]
 fn batches_come_back_in_their_order_and_whatever_their_size() {
     let network = Arc::new(
-        Network::random(Description::batch_first_residual(&BatchFirstResidual { filters: 16, blocks: 1 }), 5)
-            .unwrap(),
+        Network::random(
+            Description::batch_first_residual(&BatchFirstResidual { filters: 16, blocks: 1 }),
+            5,
+        )
+        .unwrap(),
     );
     let mut one = evaluator(&network, None);
-    // The same device twice stands for two: each has its feeders, and batches go to whichever is free.
-    let options = GpuOptions { devices: vec![device(); 2], precision: None, preferred_batch: Some(128) };
+    // The same device twice stands for two: each has its feeders, and batches go to whichever is
+    // free.
+    let options =
+        GpuOptions { devices: vec![device(); 2], precision: None, preferred_batch: Some(128) };
     let mut two = GpuEvaluator::new(Arc::clone(&network), &options).unwrap();
     assert_eq!(
         two.preferred_stream(),
@@ -153,21 +170,27 @@ fn batches_come_back_in_their_order_and_whatever_their_size() {
 
 #[test]
 fn a_device_that_is_not_there_is_named() {
-    let network = Arc::new(Network::random(Description::batch_first(&[HeadKind::Value]), 6).unwrap());
-    let options =
-        GpuOptions { devices: vec![DeviceName::Wgpu(99)], precision: None, preferred_batch: Some(128) };
+    let network =
+        Arc::new(Network::random(Description::batch_first(&[HeadKind::Value]), 6).unwrap());
+    let options = GpuOptions {
+        devices: vec![DeviceName::Wgpu(99)],
+        precision: None,
+        preferred_batch: Some(128),
+    };
     let error = GpuEvaluator::new(network, &options).unwrap_err().to_string();
     assert!(error.contains("vulkan:99"), "{error}");
 }
 
-/// The positions of `tests/games/labelled.pgn` with Stockfish's verdict for the side to move in centipawns: self-play of
-/// `batch-first label --games 140 --nodes 200 --max-plies 120`.
+/// The positions of `tests/games/labelled.pgn` with Stockfish's verdict for the side to move in
+/// centipawns: self-play of `batch-first label --games 140 --nodes 200 --max-plies 120`.
 fn labelled() -> (Vec<Position>, Vec<f32>) {
     let (mut positions, mut labels) = (Vec::new(), Vec::new());
     let text = include_str!("../../tests/games/labelled.pgn");
     for moves in text.lines().filter(|line| !line.is_empty() && !line.starts_with('[')) {
         let mut position = Position::default();
-        for word in moves.split(' ').filter(|word| !word.ends_with('.') && !["*", "{[%eval"].contains(word)) {
+        for word in
+            moves.split(' ').filter(|word| !word.ends_with('.') && !["*", "{[%eval"].contains(word))
+        {
             if let Some(pawns) = word.strip_suffix("]}") {
                 let label = 100.0 * pawns.parse::<f32>().unwrap();
                 labels.push(if position.turn().is_white() { label } else { -label });
@@ -218,7 +241,8 @@ fn differences(found: &[f32], exact: &[f32]) -> (f32, f32) {
     (each.sum::<f32>() / exact.len() as f32, largest)
 }
 
-/// A trained network (16 filters, one block) on more than 10,000 positions of games. Its file says how it was trained.
+/// A trained network (16 filters, one block) on more than 10,000 positions of games. Its file says
+/// how it was trained.
 #[test]
 fn scores_and_ranking_of_played_positions_are_the_processors() {
     let network = include_bytes!("../../tests/games/small.safetensors");
@@ -240,12 +264,20 @@ fn scores_and_ranking_of_played_positions_are_the_processors() {
             evaluator.describe()
         );
         assert!(fall.abs() <= 0.001);
-        // Half-precision numbers, of which layers are made, cannot do better: their last bit is worth more.
+        // Half-precision numbers, of which layers are made, cannot do better: their last bit is
+        // worth more.
         let limits = if precision.is_some() { [0.1, 0.001, 0.01] } else { [0.8, 0.002, 0.02] };
-        let differences = [if precision.is_some() { largest } else { mean }, moves_mean, moves_largest];
-        assert!(differences.iter().zip(limits).all(|(found, limit)| *found <= limit), "{differences:?}");
-        let far =
-            found.values.iter().zip(&exact.values).filter(|(found, exact)| (*found - *exact).abs() > 2.0);
+        let differences =
+            [if precision.is_some() { largest } else { mean }, moves_mean, moves_largest];
+        assert!(
+            differences.iter().zip(limits).all(|(found, limit)| *found <= limit),
+            "{differences:?}"
+        );
+        let far = found
+            .values
+            .iter()
+            .zip(&exact.values)
+            .filter(|(found, exact)| (*found - *exact).abs() > 2.0);
         let far = far.count();
         println!("{far} of {} values are off by more than two centipawns", positions.len());
         assert!(far * 100 <= positions.len());

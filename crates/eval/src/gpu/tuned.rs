@@ -14,32 +14,37 @@ use cubecl::config::{
 use super::SMALLEST;
 use crate::EvalError;
 
-/// Share of the best rate that is good enough: half the batch for a few percent is a bargain to a search.
+/// Share of the best rate that is good enough: half the batch for a few percent is a bargain to a
+/// search.
 const GOOD_ENOUGH: f64 = 0.9;
 
 /// The folder for what can be measured again: `batch-first` in the user's cache folder.
 fn folder() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let set =
+        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME")
         .or_else(|| set("LOCALAPPDATA"))
         .or_else(|| Some(set("HOME")?.join(".cache")))?;
     Some(cache.join("batch-first"))
 }
 
-/// Tells the compiler of kernels where to keep them and what it found out about them, unless the user has told it. It listens
-/// only before it first looks at a device.
+/// Tells the compiler of kernels where to keep them and what it found out about them, unless the
+/// user has told it. It listens only before it first looks at a device.
 pub(super) fn keep_kernels() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         let Some(folder) = folder() else { return };
-        let environment =
-            EnvironmentConfig { path: CacheConfig::Directory(folder), ..EnvironmentConfig::default() };
+        let environment = EnvironmentConfig {
+            path: CacheConfig::Directory(folder),
+            ..EnvironmentConfig::default()
+        };
         // What is not tuned has no store of kernels either.
         #[cfg(feature = "autotune")]
         let compilation = CompilationConfig { cache: true, ..CompilationConfig::default() };
         #[cfg(not(feature = "autotune"))]
         let compilation = CompilationConfig::default();
-        let config = CubeClRuntimeConfig { environment, compilation, ..CubeClRuntimeConfig::default() };
+        let config =
+            CubeClRuntimeConfig { environment, compilation, ..CubeClRuntimeConfig::default() };
         if !CubeClRuntimeConfig::try_set(config.override_from_env()) {
             tracing::warn!(
                 "a device was opened before the folder for its kernels was known: they are not kept"
@@ -61,8 +66,8 @@ pub(super) fn known_batch(key: &str, largest: usize) -> Option<usize> {
     read(&file()?)?.get(key).copied().filter(|size| (1..=largest).contains(size))
 }
 
-/// The smallest batch up to `largest` that comes near the best rate, which is written down for `key`; `rate` measures
-/// evaluations a second.
+/// The smallest batch up to `largest` that comes near the best rate, which is written down for
+/// `key`; `rate` measures evaluations a second.
 ///
 /// # Errors
 /// A measurement failed. What cannot be written down is measured again the next time.
@@ -88,7 +93,10 @@ pub(super) fn preferred_batch(
 }
 
 /// Sizes are doubled until the rate no longer grows.
-fn sweep(largest: usize, rate: &mut impl FnMut(usize) -> Result<f64, EvalError>) -> Result<usize, EvalError> {
+fn sweep(
+    largest: usize,
+    rate: &mut impl FnMut(usize) -> Result<f64, EvalError>,
+) -> Result<usize, EvalError> {
     let mut rates = Vec::new();
     let mut size = SMALLEST;
     while size <= largest {

@@ -1,12 +1,20 @@
-//! Networks that nobody would train: descriptions drawn at random, of every kind of layer and of odd widths.
+//! Networks that nobody would train: descriptions drawn at random, of every kind of layer and of
+//! odd widths.
 
-use nets::{Activation, Branch, Description, Encoding, Head, HeadKind, Layer, Padding, Pooling, Shape};
+use nets::{
+    Activation, Branch, Description, Encoding, Head, HeadKind, Layer, Padding, Pooling, Shape,
+};
 use proptest::prelude::*;
 
 use super::{Dice, conv, whole};
 
 /// Layers that can follow one another, drawn at random. Widths are rarely multiples of anything.
-fn any_layers(dice: &mut Dice, mut shape: Shape, count: usize, keep_board: bool) -> (Vec<Layer>, Shape) {
+fn any_layers(
+    dice: &mut Dice,
+    mut shape: Shape,
+    count: usize,
+    keep_board: bool,
+) -> (Vec<Layer>, Shape) {
     let mut layers = Vec::new();
     for _ in 0..count {
         let layer = any_layer_after(dice, shape, keep_board, 2);
@@ -18,8 +26,13 @@ fn any_layers(dice: &mut Dice, mut shape: Shape, count: usize, keep_board: bool)
 
 fn any_activation(dice: &mut Dice) -> Activation {
     // Mostly ReLU, so that int8 has something to do.
-    let all =
-        [Activation::LeakyRelu, Activation::Gelu, Activation::Silu, Activation::Tanh, Activation::Identity];
+    let all = [
+        Activation::LeakyRelu,
+        Activation::Gelu,
+        Activation::Silu,
+        Activation::Tanh,
+        Activation::Identity,
+    ];
     *all.get(dice.below(10)).unwrap_or(&Activation::Relu)
 }
 
@@ -57,8 +70,9 @@ fn any_layer_after(dice: &mut Dice, shape: Shape, keep_board: bool, depth: usize
 /// Any kind of layer in trunk and heads, for a value and perhaps squares or moves.
 pub(super) fn any_architecture(seed: u64) -> Description {
     let mut dice = Dice(seed);
-    let encoding = [Encoding::BatchFirst15, Encoding::Cockfish13, Encoding::ConvChess6, Encoding::Attacks21]
-        [dice.below(4)];
+    let encoding =
+        [Encoding::BatchFirst15, Encoding::Cockfish13, Encoding::ConvChess6, Encoding::Attacks21]
+            [dice.below(4)];
     let branches = (0..1 + dice.below(3))
         .map(|_| Branch {
             kernel: [1 + dice.below(4), 1 + dice.below(4)],
@@ -72,9 +86,11 @@ pub(super) fn any_architecture(seed: u64) -> Description {
     let shape = stem.output_shape(input).unwrap();
     let count = dice.below(4);
     // Values and squares need no board, moves do.
-    let kinds: &[HeadKind] =
-        [&[HeadKind::Value][..], &[HeadKind::Value, HeadKind::From], &[HeadKind::Value, HeadKind::Moves]]
-            [dice.below(3)];
+    let kinds: &[HeadKind] = [
+        &[HeadKind::Value][..],
+        &[HeadKind::Value, HeadKind::From],
+        &[HeadKind::Value, HeadKind::Moves],
+    ][dice.below(3)];
     let (mut trunk, shape) = any_layers(&mut dice, shape, count, kinds.contains(&HeadKind::Moves));
     trunk.insert(0, stem);
     let mut heads: Vec<Head> = kinds
@@ -100,7 +116,12 @@ pub(super) fn any_architecture(seed: u64) -> Description {
 }
 
 fn any_layer() -> impl Strategy<Value = Layer> {
-    (prop_oneof![Just(1_usize), Just(3), Just(5), Just(7)], 1..70_usize, any::<bool>(), any::<bool>())
+    (
+        prop_oneof![Just(1_usize), Just(3), Just(5), Just(7)],
+        1..70_usize,
+        any::<bool>(),
+        any::<bool>(),
+    )
         .prop_map(|(kernel, channels, norm, relu)| conv(kernel, channels, norm, relu))
 }
 
@@ -112,10 +133,12 @@ fn any_branches() -> impl Strategy<Value = Layer> {
             channels,
         },
     );
-    (prop::collection::vec(branch, 1..5), any::<bool>()).prop_map(|(branches, relu)| Layer::Branches {
-        branches,
-        norm: true,
-        activation: if relu { Activation::Relu } else { Activation::Identity },
+    (prop::collection::vec(branch, 1..5), any::<bool>()).prop_map(|(branches, relu)| {
+        Layer::Branches {
+            branches,
+            norm: true,
+            activation: if relu { Activation::Relu } else { Activation::Identity },
+        }
     })
 }
 

@@ -14,8 +14,8 @@ use eval::{
     reference::{self, Reference},
 };
 use nets::{
-    Activation, Branch, Cockfish, ConvChess, Description, Encoding, Head, HeadKind, Layer, Network, Padding,
-    Pooling, Squares,
+    Activation, Branch, Cockfish, ConvChess, Description, Encoding, Head, HeadKind, Layer, Network,
+    Padding, Pooling, Squares,
 };
 use proptest::{
     prelude::*,
@@ -25,15 +25,21 @@ use proptest::{
 
 /// Every (path, precision) that this machine can run.
 fn paths() -> Vec<(CpuPath, Precision)> {
-    let all =
-        CpuPath::ALL.into_iter().flat_map(|path| Precision::OF_PROCESSORS.map(|precision| (path, precision)));
+    let all = CpuPath::ALL
+        .into_iter()
+        .flat_map(|path| Precision::OF_PROCESSORS.map(|precision| (path, precision)));
     // Int8 looks at 256 positions before it begins: too long under Miri.
     all.filter(|&(path, precision)| path.obstacle(precision).is_none())
         .filter(|&(_, precision)| !(cfg!(miri) && precision == Precision::Int8))
         .collect()
 }
 
-fn evaluator(network: &Arc<Network>, path: CpuPath, precision: Precision, threads: usize) -> CpuEvaluator {
+fn evaluator(
+    network: &Arc<Network>,
+    path: CpuPath,
+    precision: Precision,
+    threads: usize,
+) -> CpuEvaluator {
     let options = CpuOptions { threads, path: Some(path), precision: Some(precision) };
     CpuEvaluator::new(Arc::clone(network), options).unwrap()
 }
@@ -110,28 +116,30 @@ fn network(description: Description, seed: u64) -> Arc<Network> {
 enum Difference {
     /// The order of summation, in `f32`.
     Order,
-    /// The same in bf16: where it moves a sum across the middle between two numbers, the other one is stored.
+    /// The same in bf16: where it moves a sum across the middle between two numbers, the other one
+    /// is stored.
     OrderOfBf16,
     /// Eight bits of every activation and weight, against `f32`.
     Bf16,
-    /// The same for random networks: a few in a thousand lose more than 3 %, one whose value passes through a single number
-    /// 5.5 %.
+    /// The same for random networks: a few in a thousand lose more than 3 %, one whose value passes
+    /// through a single number 5.5 %.
     Bf16OfAny,
     /// Activations and weights in 256 steps, against `f32`.
     Int8,
-    /// The same for a random network's value. It is one number of few, narrow layers, whose rounded weights shift it in
-    /// every position alike: of 1,428 networks five are off by 10 to 13.5 % on AVX2, where weights have fewer steps, and two
-    /// by 8 to 9.4 % on AVX-512.
+    /// The same for a random network's value. It is one number of few, narrow layers, whose rounded
+    /// weights shift it in every position alike: of 1,428 networks five are off by 10 to 13.5 % on
+    /// AVX2, where weights have fewer steps, and two by 8 to 9.4 % on AVX-512.
     Int8ValueOfAny,
 }
 
 impl Difference {
-    /// The most that the root mean square of the differences may be, as a share of that of the expected scores, and the
-    /// largest difference as a share of the largest score. Of single outputs near zero bf16 and int8 keep little; the second
-    /// bound only finds scores that are somebody else's.
+    /// The most that the root mean square of the differences may be, as a share of that of the
+    /// expected scores, and the largest difference as a share of the largest score. Of single
+    /// outputs near zero bf16 and int8 keep little; the second bound only finds scores that are
+    /// somebody else's.
     ///
-    /// Seen on hundreds of random networks, but of those that nobody would train: at most 8e-6 and 1.1e-5, 0.0032 and 0.008,
-    /// 0.028 and 0.054, 0.062 and 0.088.
+    /// Seen on hundreds of random networks, but of those that nobody would train: at most 8e-6 and
+    /// 1.1e-5, 0.0032 and 0.008, 0.028 and 0.054, 0.062 and 0.088.
     fn limits(self) -> (f64, f64) {
         match self {
             Self::Order => (3e-5, 1e-4),
@@ -150,7 +158,8 @@ fn assert_close(expected: &[f32], found: &[f32], why: Difference, what: impl Dis
     let root_mean_square =
         |sum: f64| if expected.is_empty() { 0.0 } else { (sum / expected.len() as f64).sqrt() };
     let square = |value: f32| f64::from(value) * f64::from(value);
-    let differences = || expected.iter().zip(found).map(|(expected, found)| (expected - found).abs());
+    let differences =
+        || expected.iter().zip(found).map(|(expected, found)| (expected - found).abs());
     let spread = root_mean_square(expected.iter().copied().map(square).sum()).max(1.0);
     let typical = root_mean_square(differences().map(square).sum()) / spread;
     let largest = f64::from(differences().fold(0.0, f32::max))
@@ -163,8 +172,8 @@ fn assert_close(expected: &[f32], found: &[f32], why: Difference, what: impl Dis
     typical
 }
 
-/// Outputs of every path that can run the network: `f32` and int8 are held to the reference in `f32`, bf16 to plain Rust in bf16
-/// and, as far as `[bf16, int8]` say, to the reference.
+/// Outputs of every path that can run the network: `f32` and int8 are held to the reference in
+/// `f32`, bf16 to plain Rust in bf16 and, as far as `[bf16, int8]` say, to the reference.
 fn compare(
     network: &Network,
     [bf16, int8]: [Difference; 2],
@@ -197,7 +206,9 @@ fn compare_scores(network: &Arc<Network>, count: usize, seed: u64, any: bool) {
     let positions = positions(count, seed);
     let ask = || batch(network, &positions, seed);
     let expected = Reference::new(Arc::clone(network)).evaluate(ask()).unwrap().scores;
-    for (kind, expected) in [(HeadKind::Value, &expected.values), (HeadKind::Moves, &expected.moves)] {
+    for (kind, expected) in
+        [(HeadKind::Value, &expected.values), (HeadKind::Moves, &expected.moves)]
+    {
         let outputs = |path, precision| {
             let options = CpuOptions { threads: 1, path: Some(path), precision: Some(precision) };
             let scores = CpuEvaluator::new(Arc::clone(network), options)?.evaluate(ask())?.scores;
@@ -218,10 +229,12 @@ fn check(network: &Arc<Network>, count: usize, seed: u64) {
 
 /// Raw outputs of every head agree too, those that no search asks for among them.
 fn check_logits(network: &Arc<Network>, count: usize, seed: u64) {
-    let boards: Vec<_> = positions(count, seed).iter().map(|at| (Squares::of(at), at.turn())).collect();
+    let boards: Vec<_> =
+        positions(count, seed).iter().map(|at| (Squares::of(at), at.turn())).collect();
     for kind in network.description.heads.iter().map(|head| head.kind) {
-        let logits =
-            |(squares, turn): &(Squares, _)| reference::run(network, squares, *turn).unwrap()[&kind].clone();
+        let logits = |(squares, turn): &(Squares, _)| {
+            reference::run(network, squares, *turn).unwrap()[&kind].clone()
+        };
         let expected: Vec<f32> = boards.iter().flat_map(logits).collect();
         let outputs = |path, precision| {
             let options = CpuOptions { threads: 1, path: Some(path), precision: Some(precision) };
@@ -263,7 +276,13 @@ fn conv(kernel: usize, channels: usize, norm: bool, relu: bool) -> Layer {
 }
 
 fn whole(channels: usize) -> Layer {
-    Layer::Conv { kernel: 8, channels, padding: Padding::Valid, norm: true, activation: Activation::Relu }
+    Layer::Conv {
+        kernel: 8,
+        channels,
+        padding: Padding::Valid,
+        norm: true,
+        activation: Activation::Relu,
+    }
 }
 
 #[test]
@@ -291,7 +310,8 @@ fn long_tails_of_heads_leave_the_bodies_of_others_alone() {
     };
     let dense = |channels| Layer::Dense { channels, norm: false, activation: Activation::Relu };
     let out = |channels| Layer::Dense { channels, norm: false, activation: Activation::Identity };
-    // The body of the second head, its pool, is as large as what the tail of the first one computes.
+    // The body of the second head, its pool, is as large as what the tail of the first one
+    // computes.
     let pool = Layer::Pool { pooling: Pooling::Average, size: 8 };
     let heads = vec![
         Head { kind: HeadKind::Value, layers: vec![dense(32), dense(32), out(1)] },
@@ -317,10 +337,19 @@ fn what_a_block_adds_is_kept_however_small_its_weights() {
         Description { encoding: Encoding::BatchFirst15, trunk: vec![], heads },
         6,
     ));
-    let last = network.tensors.keys().rfind(|name| name.starts_with("value.2.") && name.ends_with("weight"));
+    let last = network
+        .tensors
+        .keys()
+        .rfind(|name| name.starts_with("value.2.") && name.ends_with("weight"));
     let last = last.cloned().unwrap();
     for factor in [1e-10, 0.0] {
-        network.tensors.get_mut(&last).unwrap().data.iter_mut().for_each(|weight| *weight *= factor);
+        network
+            .tensors
+            .get_mut(&last)
+            .unwrap()
+            .data
+            .iter_mut()
+            .for_each(|weight| *weight *= factor);
         check(&Arc::new(network.clone()), 40, 6);
     }
 }
@@ -332,7 +361,8 @@ fn heads_without_a_plain_last_layer_agree() {
         norm: true,
         activation: Activation::Relu,
     };
-    let description = Description::value_and_moves(Vec::new(), vec![input(40), whole(1)], vec![input(73)]);
+    let description =
+        Description::value_and_moves(Vec::new(), vec![input(40), whole(1)], vec![input(73)]);
     check(&network(description, 8), 9, 12);
 }
 
@@ -358,12 +388,15 @@ fn cockfish_agrees() {
 
 #[test]
 fn values_meant_for_white_are_turned_for_black() {
-    let network =
-        network(Description::cockfish(&Cockfish { filters: 8, blocks: 1, ..Cockfish::default() }), 2);
+    let network = network(
+        Description::cockfish(&Cockfish { filters: 8, blocks: 1, ..Cockfish::default() }),
+        2,
+    );
     let mut batch = Batch::default();
     let positions = positions(20, 3);
     positions.iter().for_each(|position| batch.push(position, true, &[]));
-    let scores = evaluator(&network, CpuPath::Portable, Precision::F32, 1).evaluate(batch).unwrap().scores;
+    let scores =
+        evaluator(&network, CpuPath::Portable, Precision::F32, 1).evaluate(batch).unwrap().scores;
     for (position, value) in positions.iter().zip(scores.values) {
         let whites = reference::run(&network, &Squares::of(position), position.turn()).unwrap();
         let whites = whites[&HeadKind::Value][0];
@@ -375,8 +408,10 @@ fn values_meant_for_white_are_turned_for_black() {
 fn convchess_agrees() {
     let kinds = [HeadKind::From, HeadKind::PawnTo, HeadKind::KingTo];
     for (convolutions, pools) in [(3, 3), (3, 0), (2, 1), (1, 0)] {
-        let description =
-            Description::convchess(&ConvChess { convolutions, pools, ..ConvChess::default() }, &kinds);
+        let description = Description::convchess(
+            &ConvChess { convolutions, pools, ..ConvChess::default() },
+            &kinds,
+        );
         check_logits(&network(description, 41), 40, 42);
     }
 }
@@ -399,8 +434,8 @@ proptest! {
     }
 }
 
-/// The same limit as for everybody, and a mean, for the values of networks that are always the same: what a network drawn
-/// anew may exceed by chance, these do not.
+/// The same limit as for everybody, and a mean, for the values of networks that are always the
+/// same: what a network drawn anew may exceed by chance, these do not.
 #[test]
 fn int8_keeps_the_values_of_random_networks() {
     const NETWORKS: usize = 48;
@@ -428,7 +463,8 @@ fn int8_keeps_the_values_of_random_networks() {
         let expected = Reference::new(Arc::clone(&network)).evaluate(ask()).unwrap().scores.values;
         for (path, precision) in paths() {
             if precision == Precision::Int8 {
-                let found = evaluator(&network, path, precision, 1).evaluate(ask()).unwrap().scores.values;
+                let found =
+                    evaluator(&network, path, precision, 1).evaluate(ask()).unwrap().scores.values;
                 let share = assert_close(&expected, &found, Difference::Int8, path);
                 shares.entry(path).or_default().push(share);
             }
@@ -462,7 +498,9 @@ fn scores_depend_neither_on_the_batch_nor_on_the_threads() {
     let network = small();
     let positions = positions(2000, 4);
     for (path, precision) in paths() {
-        let all = evaluator(&network, path, precision, 1).evaluate(batch(&network, &positions, 1)).unwrap();
+        let all = evaluator(&network, path, precision, 1)
+            .evaluate(batch(&network, &positions, 1))
+            .unwrap();
         for threads in [1, 2, 3] {
             let mut evaluator = evaluator(&network, path, precision, threads);
             for size in [1, 2, 3, 31, 33, 64, 100, 257, 1024, 1999, 2000] {
@@ -485,8 +523,10 @@ fn scores_depend_neither_on_the_batch_nor_on_the_threads() {
 #[test]
 fn a_tiny_network_agrees() {
     let branches = vec![Branch { kernel: [3, 2], dilation: [2, 1], channels: 5 }];
-    let residual = Layer::Residual { layers: vec![conv(3, 5, false, false)], activation: Activation::Relu };
-    let trunk = vec![Layer::Branches { branches, norm: true, activation: Activation::Relu }, residual];
+    let residual =
+        Layer::Residual { layers: vec![conv(3, 5, false, false)], activation: Activation::Relu };
+    let trunk =
+        vec![Layer::Branches { branches, norm: true, activation: Activation::Relu }, residual];
     let pool = |pooling| Layer::Pool { pooling, size: 2 };
     let dense = |channels| Layer::Dense { channels, norm: false, activation: Activation::Relu };
     let value = vec![
@@ -501,8 +541,8 @@ fn a_tiny_network_agrees() {
     check(&network(Description::value_and_moves(trunk, value, moves), 9), 2, 9);
 }
 
-/// Weights are rounded; what that shifts on average, the biases take back. Cockfish's value is White's: for the mover a shift
-/// changes its sign with the side to move.
+/// Weights are rounded; what that shifts on average, the biases take back. Cockfish's value is
+/// White's: for the mover a shift changes its sign with the side to move.
 #[test]
 fn rounded_weights_shift_nothing() {
     if CpuPath::Avx2.obstacle(Precision::Int8).is_some() {
@@ -513,11 +553,18 @@ fn rounded_weights_shift_nothing() {
     let mut asked = Batch::default();
     positions(300, 11).iter().for_each(|position| asked.push(position, true, &[]));
     let [exact, rounded] = [Precision::F32, Precision::Int8].map(|precision| {
-        evaluator(&network, CpuPath::Avx2, precision, 1).evaluate(asked.clone()).unwrap().scores.values
+        evaluator(&network, CpuPath::Avx2, precision, 1)
+            .evaluate(asked.clone())
+            .unwrap()
+            .scores
+            .values
     });
     let shift = |turn: Color| {
-        let of_turn =
-            asked.queries.iter().zip(exact.iter().zip(&rounded)).filter(|(query, _)| query.turn == turn);
+        let of_turn = asked
+            .queries
+            .iter()
+            .zip(exact.iter().zip(&rounded))
+            .filter(|(query, _)| query.turn == turn);
         let shifts: Vec<f32> = of_turn.map(|(_, (exact, rounded))| rounded - exact).collect();
         shifts.iter().sum::<f32>() / shifts.len() as f32
     };
@@ -586,6 +633,7 @@ fn impossible_questions_are_refused() {
     broken.queries[0].squares.0[3] = 16;
     assert!(evaluator.submit(broken).is_err());
     assert_eq!(evaluator.in_flight(), 0);
-    let tiles = CpuOptions { path: Some(CpuPath::Amx), precision: Some(Precision::F32), threads: 1 };
+    let tiles =
+        CpuOptions { path: Some(CpuPath::Amx), precision: Some(Precision::F32), threads: 1 };
     assert!(CpuEvaluator::new(network, tiles).is_err());
 }

@@ -16,16 +16,23 @@ pub fn position() -> impl Strategy<Value = Position> {
     let start = prop_oneof![
         Just(Position::default()),
         (0..960_u16).prop_map(|number| Position::chess960(number).expect("below 960")),
-        prop::sample::select(&ENDGAMES[..])
-            .prop_map(|fen| Position::from_fen(fen, CastlingMode::Standard).expect("legal")),
+        prop::sample::select(&ENDGAMES[..]).prop_map(|fen| Position::from_fen(
+            fen,
+            CastlingMode::Standard
+        )
+        .expect("legal")),
     ];
     let choice = (any::<prop::sample::Index>(), prop::bool::weighted(0.2));
-    let choices =
-        prop_oneof![prop::collection::vec(choice.clone(), 0..12), prop::collection::vec(choice, 0..120),];
+    let choices = prop_oneof![
+        prop::collection::vec(choice.clone(), 0..12),
+        prop::collection::vec(choice, 0..120),
+    ];
     (start, choices, any::<bool>()).prop_map(|(mut position, choices, en_passant)| {
         for (choice, special) in choices {
             let mut moves: Vec<_> = position.legal_moves().into_iter().collect();
-            if special && moves.iter().any(|mv| mv.is_castle() || mv.is_en_passant() || mv.is_promotion()) {
+            if special
+                && moves.iter().any(|mv| mv.is_castle() || mv.is_en_passant() || mv.is_promotion())
+            {
                 moves.retain(|mv| mv.is_castle() || mv.is_en_passant() || mv.is_promotion());
             }
             if moves.is_empty() {

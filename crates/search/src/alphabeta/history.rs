@@ -1,11 +1,13 @@
-//! Which quiet moves have answered threats and refuted moves elsewhere in the tree: a guess at which will here
-//! (Schaeffer 1983, "The history heuristic"), for networks that do not say it themselves.
+//! Which quiet moves have answered threats and refuted moves elsewhere in the tree: a guess at
+//! which will here (Schaeffer 1983, "The history heuristic"), for networks that do not say it
+//! themselves.
 
 use board::{Move, Position};
 
 use crate::{quiet::exchange, selectivity::PLY};
 
-/// History stays within ±this, so that captures that win something come first and those that lose something last.
+/// History stays within ±this, so that captures that win something come first and those that lose
+/// something last.
 const MOST: i32 = 2_000;
 
 /// Above every history.
@@ -92,7 +94,10 @@ mod tests {
             }
             let [other, cut, tried] = quiet.map(|mv| history.score(&position, mv));
             let losing = history.score(&position, mv("d3d6"));
-            assert!(cut > other && other > tried && tried > losing, "{cut} {other} {tried} {losing}");
+            assert!(
+                cut > other && other > tried && tried > losing,
+                "{cut} {other} {tried} {losing}"
+            );
         }
         history.fade();
         assert!(history.score(&position, quiet[1]) <= (MOST / 4) as i16);

@@ -43,7 +43,8 @@ fn evaluations_are_counted_exactly_and_lines_are_several() {
     let settings = Settings { hash_mib: 16, multipv: 3, ..Settings::default() };
     let mut search = AlphaBeta::new(Box::new(Mock::new(3)), &Calibration::default(), &settings);
     let limits = Limits { nodes: Some(3000), ..Limits::default() };
-    let outcome = search.search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
+    let outcome =
+        search.search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
     assert_eq!((outcome.nodes, outcome.lines.len()), (3000, 3));
     let firsts: Vec<Move> = outcome.lines.iter().map(|line| line.pv[0]).collect();
     assert!(firsts[0] != firsts[1] && firsts[1] != firsts[2] && firsts[0] != firsts[2]);

@@ -27,7 +27,8 @@ fn every(settings: &Settings) -> Vec<(String, Box<dyn Search>)> {
     for move_scores in [MoveScores::Centipawns, MoveScores::Policy] {
         let calibration = Calibration { move_scores, ..Calibration::default() };
         for algorithm in Algorithm::ALL {
-            let search = algorithm.over(Box::new(Impartial(Mock::new(1))), &calibration, true, settings);
+            let search =
+                algorithm.over(Box::new(Impartial(Mock::new(1))), &calibration, true, settings);
             all.push((format!("{} {move_scores:?}", algorithm.name()), search));
         }
     }
@@ -58,7 +59,8 @@ fn best(outcome: &Outcome, game: &Game) -> String {
 #[test]
 fn a_table_below_the_root_decides() {
     let settings = settings(tables());
-    // Captures into tables: two that win, one that draws, one that loses. Four men are in none of them.
+    // Captures into tables: two that win, one that draws, one that loses. Four men are in none of
+    // them.
     let cases = [
         ("8/8/2k5/8/8/8/6n1/K5Q1 w - - 0 1", "g1g2", TABLE_WIN - 1),
         ("k7/8/8/8/8/8/3nR3/7K w - - 0 1", "e2d2", TABLE_WIN - 1),
@@ -100,7 +102,8 @@ fn mate_by_the_capture_that_leads_into_a_table_is_mate() {
     }
 }
 
-/// The only mate in two begins with a capture into the tables, which know no more than that it wins.
+/// The only mate in two begins with a capture into the tables, which know no more than that it
+/// wins.
 #[test]
 fn a_mate_that_is_asked_for_is_found_beside_the_tables() {
     let game = game("3R4/5K2/7k/3n4/8/8/8/8 w - - 0 1");
@@ -140,7 +143,9 @@ fn a_known_root_has_its_score_and_its_moves() {
                 let limits = Limits { depth: Some(depth), nodes: Some(200), ..Limits::default() };
                 let mut reported = Vec::new();
                 let outcome = search
-                    .search(&game, &limits, &Control::default(), &mut |info| reported.push(info.score))
+                    .search(&game, &limits, &Control::default(), &mut |info| {
+                        reported.push(info.score)
+                    })
                     .unwrap();
                 let of = |score: &Score| match *score {
                     Score::Centipawns(found) => found,
@@ -151,7 +156,10 @@ fn a_known_root_has_its_score_and_its_moves() {
                     !scores.is_empty() && scores.iter().all(|&found| found == value),
                     "{name} {fen} {scores:?}"
                 );
-                assert!(reported.iter().all(|score| of(score) == value), "{name} {fen} {reported:?}");
+                assert!(
+                    reported.iter().all(|score| of(score) == value),
+                    "{name} {fen} {reported:?}"
+                );
                 if let Some(only) = only {
                     assert_eq!(best(&outcome, &game), only, "{name}");
                 }
@@ -217,7 +225,11 @@ fn every_search_plays_won_endings_to_mate() {
                 };
                 game.play(mv);
             }
-            assert_eq!(game.end(), Some(GameEnd::Checkmate { winner: Color::White }), "{name} {fen}");
+            assert_eq!(
+                game.end(),
+                Some(GameEnd::Checkmate { winner: Color::White }),
+                "{name} {fen}"
+            );
         }
     }
 }

@@ -1,10 +1,11 @@
 //! What a batch holds besides the work that one question makes certain.
 //!
-//! One zero-window question has some ten positions at a time that are likelier than not to be needed, and a device wants
-//! hundreds. But the next questions are known before the answer is: the separators near this one, since the driver closes in on
-//! the value from both sides, at this depth and at the next ones. They are further roots of the same pool, each with a doubt of
-//! its own; what they find out is in memory when they are asked. And doubts change while a pass goes on: what was opened in case
-//! another move fails is certain once it has failed.
+//! One zero-window question has some ten positions at a time that are likelier than not to be
+//! needed, and a device wants hundreds. But the next questions are known before the answer is: the
+//! separators near this one, since the driver closes in on the value from both sides, at this depth
+//! and at the next ones. They are further roots of the same pool, each with a doubt of its own;
+//! what they find out is in memory when they are asked. And doubts change while a pass goes on:
+//! what was opened in case another move fails is certain once it has failed.
 
 use nets::MoveScores;
 
@@ -19,8 +20,8 @@ use crate::score::{LARGEST_VALUE, Value};
 /// How many separators above the one that is asked questions go, and how many below.
 const NEIGHBOURS: Value = 2;
 
-/// Levels of doubt for each separator that a question is away from the one that is asked. This and [`DEEPER`] are by trial
-/// (docs/2-search.md).
+/// Levels of doubt for each separator that a question is away from the one that is asked. This and
+/// [`DEEPER`] are by trial (docs/2-search.md).
 const NEIGHBOUR: u8 = 4;
 
 /// Levels of doubt for each step that a question is deeper than the one that is asked.
@@ -32,10 +33,12 @@ const STEPS: i16 = 4;
 /// Evaluators that like fewer positions at once are filled well enough by one question.
 const FEWEST_AT_ONCE: usize = 4;
 
-/// Evaluations between two looks at all open positions, at least: a look at a few hundred costs the time of one.
+/// Evaluations between two looks at all open positions, at least: a look at a few hundred costs the
+/// time of one.
 const EVALUATIONS_A_LOOK: u64 = 32;
 
-/// Where there is memory for many positions, open or not, all of which a look walks over: so many for each evaluation since the last.
+/// Where there is memory for many positions, open or not, all of which a look walks over: so many
+/// for each evaluation since the last.
 const POSITIONS_AN_EVALUATION: u64 = 8;
 
 impl Searcher {
@@ -48,11 +51,18 @@ impl Searcher {
     /// Has enough happened since the last look at all open positions?
     pub(super) fn is_to_weigh(&self) -> bool {
         let positions = self.frames.slot_count() as u64;
-        self.evaluations >= self.weighed + EVALUATIONS_A_LOOK.max(positions / POSITIONS_AN_EVALUATION)
+        self.evaluations
+            >= self.weighed + EVALUATIONS_A_LOOK.max(positions / POSITIONS_AN_EVALUATION)
     }
 
     /// One more root of the pass.
-    pub(super) fn add_root(&mut self, root: &Root<'_>, depth: i16, separator: Value, level: u8) -> FrameRef {
+    pub(super) fn add_root(
+        &mut self,
+        root: &Root<'_>,
+        depth: i16,
+        separator: Value,
+        level: u8,
+    ) -> FrameRef {
         let check = root.position.is_check();
         let top = self.frames.add(root.position.clone(), check, root.key(), depth, separator, 0);
         if let Some(frame) = self.frames.get_mut(top) {
@@ -64,13 +74,16 @@ impl Searcher {
 
     /// Puts the questions into the pool that will most likely follow the one about this separator.
     pub(super) fn look_ahead(&mut self, root: &Root<'_>, separator: Value, context: &Context<'_>) {
-        // With so few evaluations left nobody will ask them. (A clock's last moment is far off where the usual time is over.)
+        // With so few evaluations left nobody will ask them. (A clock's last moment is far off
+        // where the usual time is over.)
         let left = context.deadline.evaluations_left().min(context.deadline.affordable());
         let steps = if left > self.evaluations / 2 { STEPS } else { 0 };
         let deepening = self.selectivity.deepening;
-        let questions = (0..=steps).flat_map(|step| (-NEIGHBOURS..=NEIGHBOURS).map(move |away| (step, away)));
+        let questions =
+            (0..=steps).flat_map(|step| (-NEIGHBOURS..=NEIGHBOURS).map(move |away| (step, away)));
         for (step, away) in questions.filter(|&question| question != (0, 0)) {
-            let (depth, separator) = (root.depth + step * deepening, separator + away * (TOLERANCE + 1));
+            let (depth, separator) =
+                (root.depth + step * deepening, separator + away * (TOLERANCE + 1));
             let level = DEEPER * step as u8 + NEIGHBOUR * away.unsigned_abs() as u8;
             let is_known = root.complete
                 && context
@@ -106,12 +119,15 @@ impl Searcher {
         }
         while let Some(reference) = work.pop() {
             let Some(frame) = self.frames.get_mut(reference) else { continue };
-            let (state, level, is_verifying) = (frame.state, frame.speculation, !frame.verify.is_empty());
+            let (state, level, is_verifying) =
+                (frame.state, frame.speculation, !frame.verify.is_empty());
             let children = std::mem::take(&mut frame.children);
             let mut doubt = 0.0;
             for &child in &children {
                 let Some(frame) = self.frames.get_mut(child) else { continue };
-                let Some(link) = frame.parents.iter().find(|link| link.frame == reference) else { continue };
+                let Some(link) = frame.parents.iter().find(|link| link.frame == reference) else {
+                    continue;
+                };
                 let here = level.saturating_add(levels(doubt)).min(LAST_LEVEL);
                 doubt += link.doubt;
                 if here < frame.speculation {
@@ -152,12 +168,20 @@ mod tests {
         let calibration = Calibration { move_scores: MoveScores::Policy, ..Calibration::default() };
         let position = Position::default();
         let (depth, last_depth) = (2 * PLY, 3 * PLY);
-        let root = Root { position: &position, moves: &[], complete: true, history: &[], depth, last_depth };
+        let root = Root {
+            position: &position,
+            moves: &[],
+            complete: true,
+            history: &[],
+            depth,
+            last_depth,
+        };
         let mut memory = Memory::new(1);
         let asked = |memory: &mut Memory, nodes: u64| {
             let mut searcher = Searcher::new(&calibration, 1 << 20);
             searcher.evaluations = 100;
-            let (control, limits) = (Control::default(), Limits { nodes: Some(nodes), ..Limits::default() });
+            let (control, limits) =
+                (Control::default(), Limits { nodes: Some(nodes), ..Limits::default() });
             let mut watch = Watch::new(&limits, Duration::ZERO, &control);
             let context = Context { memory, evaluator: &mut Mock::new(1), deadline: &mut watch };
             searcher.look_ahead(&root, 50, &context);
@@ -188,7 +212,14 @@ mod tests {
         let mut searcher = Searcher::new(&calibration, 1 << 20);
         let position = Position::default();
         let (depth, last_depth) = (2 * PLY, 9 * PLY);
-        let root = Root { position: &position, moves: &[], complete: true, history: &[], depth, last_depth };
+        let root = Root {
+            position: &position,
+            moves: &[],
+            complete: true,
+            history: &[],
+            depth,
+            last_depth,
+        };
         let top = searcher.add_root(&root, depth, 0, 6);
         let mut open = |parents: &[(FrameRef, f32)]| {
             let child = searcher.frames.add(position.clone(), false, 1, PLY, 0, 1);
@@ -214,7 +245,10 @@ mod tests {
                 let frame = searcher.frames.get(child)?;
                 // Whoever has a move to open waits in the pool.
                 let extra = levels(frame.children.len() as f32 * 0.5);
-                assert_eq!(frame.ticket_level, frame.speculation.saturating_add(extra).min(LAST_LEVEL));
+                assert_eq!(
+                    frame.ticket_level,
+                    frame.speculation.saturating_add(extra).min(LAST_LEVEL)
+                );
                 Some(frame.speculation)
             })
         };

@@ -1,14 +1,15 @@
 //! Which questions the zero-window passes of one depth ask, and what their answers leave open.
 //!
-//! MTD(f) (Plaat 1996) as a bisection: from the last depth's value in steps that lengthen while all answers point one
-//! way, then halving the interval.
+//! MTD(f) (Plaat 1996) as a bisection: from the last depth's value in steps that lengthen while all
+//! answers point one way, then halving the interval.
 
 use crate::{
     memory::{Bounds, NO_MOVE},
     score::{LARGEST_VALUE, MATE, MATE_BOUND, TABLE_WIN, Value},
 };
 
-/// Passes that one depth may take: an ordinary depth takes a dozen, contradictory bounds could go on for ever.
+/// Passes that one depth may take: an ordinary depth takes a dozen, contradictory bounds could go
+/// on for ever.
 const MOST_PASSES: u32 = 100;
 
 /// The interval in which the root's value lies.
@@ -26,9 +27,11 @@ pub(super) struct Driver {
 impl Driver {
     /// Begins at `guess`, within what is known already.
     pub(super) fn new(known: Option<Bounds>, guess: Value, tolerance: Value) -> Self {
-        // The move that is remembered may be one to try first, not the one behind the lower bound: a pass has to show it.
+        // The move that is remembered may be one to try first, not the one behind the lower bound:
+        // a pass has to show it.
         let known = known.unwrap_or_default();
-        let found = Bounds { lower: known.lower.max(-MATE), upper: known.upper.min(MATE), best: NO_MOVE };
+        let found =
+            Bounds { lower: known.lower.max(-MATE), upper: known.upper.min(MATE), best: NO_MOVE };
         let mut driver = Self { found, tolerance, separator: 0, up: 0, down: 0, passes: 0 };
         driver.separator = driver.within(guess);
         driver
@@ -43,8 +46,9 @@ impl Driver {
         (open && self.passes < MOST_PASSES).then_some(self.separator)
     }
 
-    /// Has a pass shown that the best move is worth its separator? Until then it is only the move with the largest lower
-    /// bound, which may be a draw that is known exactly among better moves that are not.
+    /// Has a pass shown that the best move is worth its separator? Until then it is only the move
+    /// with the largest lower bound, which may be a draw that is known exactly among better moves
+    /// that are not.
     pub(super) fn has_proven_move(&self) -> bool {
         self.up > 0
     }
@@ -67,7 +71,8 @@ impl Driver {
             found.lower = found.lower.max(-TABLE_WIN);
         }
         if found.upper < found.lower {
-            // Repetitions, reduced moves and deeper knowledge can make two passes disagree: the latest word counts.
+            // Repetitions, reduced moves and deeper knowledge can make two passes disagree: the
+            // latest word counts.
             let latest = if reached { answer.lower } else { answer.upper };
             (found.lower, found.upper) = (latest, latest);
         }
@@ -88,7 +93,8 @@ impl Driver {
         self.separator = self.within(next);
     }
 
-    /// The nearest separator that can still teach something: without a best move, also the bound itself.
+    /// The nearest separator that can still teach something: without a best move, also the bound
+    /// itself.
     fn within(&self, separator: Value) -> Value {
         let Bounds { lower, upper, best } = self.found;
         let least = if best == NO_MOVE { lower } else { lower + 1 };
@@ -96,7 +102,8 @@ impl Driver {
     }
 }
 
-/// Steps of the search for the value: 1, then 8, 24, 72 … centipawns; none is taken smaller than the tolerance.
+/// Steps of the search for the value: 1, then 8, 24, 72 … centipawns; none is taken smaller than
+/// the tolerance.
 fn longer(step: Value) -> Value {
     match step {
         0 => 1,
@@ -112,8 +119,8 @@ mod tests {
     use super::*;
     use crate::score::INFINITY;
 
-    /// A draw that is known exactly looks like the best of moves whose values are still open: an interrupted search
-    /// that believed it gave won games away.
+    /// A draw that is known exactly looks like the best of moves whose values are still open: an
+    /// interrupted search that believed it gave won games away.
     #[test]
     fn a_move_is_proven_only_by_reaching_a_separator() {
         let mut driver = Driver::new(None, 300, 0);

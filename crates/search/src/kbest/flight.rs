@@ -1,5 +1,6 @@
-//! A pass's traffic with the evaluator: pending questions go out in batches, answers come back in the same order. Evaluators
-//! that work in the background have several batches in flight, so that the tree works while they do.
+//! A pass's traffic with the evaluator: pending questions go out in batches, answers come back in
+//! the same order. Evaluators that work in the background have several batches in flight, so that
+//! the tree works while they do.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -12,7 +13,8 @@ use nets::MoveScores;
 use super::pass::{Ask, Context, KeyHasher, Pending, Root, Searcher};
 use crate::score::from_evaluation;
 
-/// A question as the evaluator hears it: the position's key, and whether its value and its moves are asked for.
+/// A question as the evaluator hears it: the position's key, and whether its value and its moves
+/// are asked for.
 type Question = (u64, bool, bool);
 
 /// Questions that have been asked and not been answered.
@@ -43,15 +45,21 @@ fn question(move_scores: MoveScores, key: u64, ask: Ask) -> Question {
 }
 
 impl Searcher {
-    /// Sends at most `width` of the pending questions off, each once. How many; none where all of them are in flight already.
-    pub(super) fn send(&mut self, width: usize, context: &mut Context<'_>) -> Result<usize, EvalError> {
+    /// Sends at most `width` of the pending questions off, each once. How many; none where all of
+    /// them are in flight already.
+    pub(super) fn send(
+        &mut self,
+        width: usize,
+        context: &mut Context<'_>,
+    ) -> Result<usize, EvalError> {
         let mut batch = self.flights.spare.pop().unwrap_or_default();
         batch.clear();
         let later = self.pending.split_off(width.min(self.pending.len()));
         let mut asked = std::mem::replace(&mut self.pending, later);
         asked.retain(|pending| {
             let Some(frame) = self.frames.get_mut(pending.frame) else { return false };
-            let question @ (_, value, moves) = question(self.move_scores, frame.position.key(), pending.ask);
+            let question @ (_, value, moves) =
+                question(self.move_scores, frame.position.key(), pending.ask);
             if !self.flights.questions.insert(question) {
                 self.flights.again.push(*pending);
                 return false;
@@ -78,7 +86,11 @@ impl Searcher {
     }
 
     /// Waits for the oldest batch and takes up its answers.
-    pub(super) fn receive(&mut self, root: &Root<'_>, context: &mut Context<'_>) -> Result<(), EvalError> {
+    pub(super) fn receive(
+        &mut self,
+        root: &Root<'_>,
+        context: &mut Context<'_>,
+    ) -> Result<(), EvalError> {
         let (asked, answered) = self.land(context)?;
         let memory = &mut *context.memory;
         for (pending, &value) in asked.iter().zip(&answered.scores.values) {
@@ -87,7 +99,9 @@ impl Searcher {
                 Ask::Moves => self.ask_moves(root, pending.frame, memory),
                 Ask::Value => {
                     let value = from_evaluation(value);
-                    if let Some((lower, upper)) = self.take_value(root, pending.frame, value, memory) {
+                    if let Some((lower, upper)) =
+                        self.take_value(root, pending.frame, value, memory)
+                    {
                         self.close(pending.frame, lower, upper, memory, true);
                     }
                 }
@@ -143,7 +157,12 @@ impl Searcher {
         context.deadline.receive(answered.batch.len() as u64);
         for (query, &value) in answered.batch.queries.iter().zip(&answered.scores.values) {
             let moves = &answered.scores.moves[query.move_range()];
-            context.memory.store_answer(query.key, query.value.then_some(value), moves, self.move_scores);
+            context.memory.store_answer(
+                query.key,
+                query.value.then_some(value),
+                moves,
+                self.move_scores,
+            );
             self.flights.questions.remove(&(query.key, query.value, !moves.is_empty()));
         }
         Ok((asked, answered))

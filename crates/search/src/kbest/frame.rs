@@ -14,8 +14,8 @@ const LEVELS_A_UNIT: f32 = 12.0;
 /// No position is further back: `u8::MAX` says that there is no level.
 pub(super) const LAST_LEVEL: u8 = u8::MAX - 1;
 
-/// A smaller doubt is none: what it leaves at level 0 is evaluated although it costs as much as any other. That wastes 1.3 % of the
-/// evaluations, twice as large a doubt 4.1 % (docs/2-search.md).
+/// A smaller doubt is none: what it leaves at level 0 is evaluated although it costs as much as any
+/// other. That wastes 1.3 % of the evaluations, twice as large a doubt 4.1 % (docs/2-search.md).
 const CERTAIN: f32 = 0.02;
 
 /// Levels of the pool for minus the logarithm of a chance.
@@ -57,15 +57,17 @@ pub(super) struct Edge {
     pub mv: Move,
     /// Place in generation order.
     pub index: u8,
-    /// Centipawns for the mover after the move, as the move head sees it, or hundredths of the logarithm of the move's
-    /// chance (a policy); [`FORCING`] where only forcing moves are looked at.
+    /// Centipawns for the mover after the move, as the move head sees it, or hundredths of the
+    /// logarithm of the move's chance (a policy); [`FORCING`] where only forcing moves are looked
+    /// at.
     pub score: i16,
     /// What the move counts less than it is worth, in centipawns: the opponent may not find it.
     pub cost: u8,
 }
 
-/// A move's score and its place in generation order in one number: the smallest is opened first. There are thirty in a position,
-/// most of which are never opened, so what else an [`Edge`] has is found when somebody wants it.
+/// A move's score and its place in generation order in one number: the smallest is opened first.
+/// There are thirty in a position, most of which are never opened, so what else an [`Edge`] has is
+/// found when somebody wants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ranked(u32);
 
@@ -115,7 +117,8 @@ pub(super) struct Frame {
     pub ply: u16,
     /// The root's move that leads here, in generation order; [`NO_MOVE`] at the root.
     pub root_edge: u8,
-    /// Level of the pool that its first move has, by the doubts on the way from the root; `u8::MAX`: not known yet.
+    /// Level of the pool that its first move has, by the doubts on the way from the root;
+    /// `u8::MAX`: not known yet.
     pub speculation: u8,
     /// Proven: the value is at least this.
     pub lower: Value,
@@ -131,10 +134,11 @@ pub(super) struct Frame {
     pub costs: Costs,
     /// Place in the order of the next move to open.
     pub next: usize,
-    /// Minus the logarithm of the chance that all moves that are being searched miss the separator, and the next is needed;
-    /// without meaning where moves have scores in centipawns.
+    /// Minus the logarithm of the chance that all moves that are being searched miss the separator,
+    /// and the next is needed; without meaning where moves have scores in centipawns.
     pub doubt: f32,
-    /// Places in the order of moves whose reduced search reached the separator: to be searched to full depth.
+    /// Places in the order of moves whose reduced search reached the separator: to be searched to
+    /// full depth.
     pub verify: Vec<u8>,
     /// Open children.
     pub children: Vec<FrameRef>,
@@ -147,7 +151,8 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Finds the position's legal moves, once: a position that is evaluated is asked for them three times.
+    /// Finds the position's legal moves, once: a position that is evaluated is asked for them three
+    /// times.
     pub(super) fn find_legal(&mut self) {
         if self.legal.is_empty() {
             self.legal.extend_from_slice(&self.position.legal_moves());
@@ -184,14 +189,17 @@ impl Frame {
         levels(self.doubt)
     }
 
-    /// What a move adds to the doubt while it is being searched: minus the logarithm of its chance to miss the separator once
-    /// those before it have. `value` is the position's own; `before` is whether the move reached the separator when it was last
-    /// searched to a smaller depth, if it is known.
+    /// What a move adds to the doubt while it is being searched: minus the logarithm of its chance
+    /// to miss the separator once those before it have. `value` is the position's own; `before` is
+    /// whether the move reached the separator when it was last searched to a smaller depth, if it
+    /// is known.
     ///
-    /// Logistic regressions over moves that were searched one at a time in positions of games (docs/2-search.md).
+    /// Logistic regressions over moves that were searched one at a time in positions of games
+    /// (docs/2-search.md).
     pub(super) fn doubt_by(&self, place: usize, value: Option<Value>, before: Option<bool>) -> f32 {
         let Some(score) = self.ranked.get(place).map(|ranked| ranked.score()) else { return 0.0 };
-        let above = value.map_or(0.0, |value| (value - self.separator) as f32 / 100.0).clamp(-5.0, 5.0);
+        let above =
+            value.map_or(0.0, |value| (value - self.separator) as f32 / 100.0).clamp(-5.0, 5.0);
         let first = f32::from(u8::from(place == 0));
         let logit = match (score, self.depth) {
             // A leaf in check has no value of its own.
@@ -210,7 +218,8 @@ impl Frame {
         logit.exp().ln_1p()
     }
 
-    /// The move behind the lower bound where that decides or is exact, else the one that came closest.
+    /// The move behind the lower bound where that decides or is exact, else the one that came
+    /// closest.
     pub(super) fn best_known(&self, lower: Value, upper: Value) -> u8 {
         if self.best != NO_MOVE && (lower >= self.separator || lower == upper) {
             self.best
@@ -229,8 +238,9 @@ pub(super) struct Frames {
 
 impl Frames {
     /// Bytes that one frame takes, moves and links included, for a usual number of moves.
-    pub(super) const TYPICAL_BYTES: usize =
-        size_of::<Frame>() + 40 * (size_of::<Ranked>() + size_of::<Move>()) + 6 * size_of::<FrameRef>();
+    pub(super) const TYPICAL_BYTES: usize = size_of::<Frame>()
+        + 40 * (size_of::<Ranked>() + size_of::<Move>())
+        + 6 * size_of::<FrameRef>();
 
     pub(super) fn open_count(&self) -> usize {
         self.slots.len() - self.free.len()
@@ -366,15 +376,22 @@ mod tests {
         let reference = frames.add(Position::default(), false, 0, 32, 0, 1);
         let frame = frames.get_mut(reference).unwrap();
         // Chances of 60 %, 30 % and 5 %.
-        frame.ranked =
-            (0..).zip([-51, -120, -300]).map(|(index, score)| Ranked::new(index, score, false)).collect();
+        frame.ranked = (0..)
+            .zip([-51, -120, -300])
+            .map(|(index, score)| Ranked::new(index, score, false))
+            .collect();
         assert_eq!(frame.doubt_level(), 0, "the first move is needed");
         let doubts = [-500, 0, 300].map(|value| frame.doubt_by(0, Some(value), None));
         assert!(levels(doubts[0]) == 1 && doubts.is_sorted(), "{doubts:?}");
-        assert_eq!(levels(frame.doubt_by(0, Some(-500), Some(false))), 0, "hopeless, and so it was before");
+        assert_eq!(
+            levels(frame.doubt_by(0, Some(-500), Some(false))),
+            0,
+            "hopeless, and so it was before"
+        );
         let doubts = [0, 1, 2].map(|place| frame.doubt_by(place, Some(0), None));
         assert!(doubts.is_sorted_by(|one, other| one > other), "{doubts:?}");
-        let doubts = [Some(false), None, Some(true)].map(|before| frame.doubt_by(0, Some(0), before));
+        let doubts =
+            [Some(false), None, Some(true)].map(|before| frame.doubt_by(0, Some(0), before));
         assert!(doubts.is_sorted_by(|one, other| one < other), "{doubts:?}");
     }
 
@@ -396,7 +413,8 @@ mod tests {
         assert_eq!(levels(1000.0), u8::MAX);
     }
 
-    /// A leaf that declines captures, one in check, and a razored position, which hardly ever reaches its separator.
+    /// A leaf that declines captures, one in check, and a razored position, which hardly ever
+    /// reaches its separator.
     #[test]
     fn forcing_moves_leave_doubt() {
         let mut frames = Frames::default();

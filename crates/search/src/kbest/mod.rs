@@ -1,7 +1,9 @@
-//! The Batch First search: iterative deepening over zero-window passes, each a best-first search of the whole tree.
+//! The Batch First search: iterative deepening over zero-window passes, each a best-first search of
+//! the whole tree.
 //!
-//! Evaluations and bounds stay in a memory of fixed size, so a new pass, depth or move of the game walks quickly through
-//! what is known and evaluates only what is not. After another move bounds only order moves.
+//! Evaluations and bounds stay in a memory of fixed size, so a new pass, depth or move of the game
+//! walks quickly through what is known and evaluates only what is not. After another move bounds
+//! only order moves.
 
 mod ahead;
 mod driver;
@@ -75,7 +77,10 @@ pub struct KBest {
 
 impl std::fmt::Debug for KBest {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("KBest").field("evaluator", &self.evaluator.describe()).finish_non_exhaustive()
+        formatter
+            .debug_struct("KBest")
+            .field("evaluator", &self.evaluator.describe())
+            .finish_non_exhaustive()
     }
 }
 
@@ -94,7 +99,11 @@ struct Line {
 impl KBest {
     /// A search over an evaluator; `calibration` gives the bins and the win, draw and loss chances.
     #[must_use]
-    pub fn new(evaluator: Box<dyn Evaluator>, calibration: &Calibration, settings: &Settings) -> Self {
+    pub fn new(
+        evaluator: Box<dyn Evaluator>,
+        calibration: &Calibration,
+        settings: &Settings,
+    ) -> Self {
         let (memory, frames) = Self::memory_shares(settings);
         Self {
             searcher: Searcher::new(calibration, frames),
@@ -107,8 +116,8 @@ impl KBest {
         }
     }
 
-    /// For comparison with plain negamax of the same depth: scores are resolved to the centipawn, no move is reduced or
-    /// skipped, and what a deeper search has found is not used.
+    /// For comparison with plain negamax of the same depth: scores are resolved to the centipawn,
+    /// no move is reduced or skipped, and what a deeper search has found is not used.
     #[must_use]
     pub fn exact(mut self) -> Self {
         self.tolerance = 0;
@@ -117,9 +126,9 @@ impl KBest {
         self
     }
 
-    /// The search of 2018: bins by how decisive a move is, every move to full depth, leaves at the network's word. What it
-    /// shares with today's is the memory, so that no evaluation is made twice and what is known to decide comes first, and the
-    /// driver of the passes.
+    /// The search of 2018: bins by how decisive a move is, every move to full depth, leaves at the
+    /// network's word. What it shares with today's is the memory, so that no evaluation is made
+    /// twice and what is known to decide comes first, and the driver of the passes.
     #[must_use]
     pub fn classic(mut self) -> Self {
         self.searcher.order = Order::Decisiveness;
@@ -138,7 +147,8 @@ impl KBest {
 
     fn width(&self) -> usize {
         let Settings { batch, fill, .. } = self.settings;
-        let width = if batch == 0 { self.evaluator.preferred_stream().batch.max(fill) } else { batch };
+        let width =
+            if batch == 0 { self.evaluator.preferred_stream().batch.max(fill) } else { batch };
         width.clamp(1, self.evaluator.largest_batch())
     }
 
@@ -152,24 +162,36 @@ impl KBest {
         }
     }
 
-    /// What the network thinks of the root, before any search; asked if it is not known and an evaluation is left, also
-    /// where no time is: a move by the policy is worth the moment that it takes.
-    fn first_sight(&mut self, root: &Position, watch: &mut Watch<'_>) -> Result<Option<Value>, EvalError> {
+    /// What the network thinks of the root, before any search; asked if it is not known and an
+    /// evaluation is left, also where no time is: a move by the policy is worth the moment that it
+    /// takes.
+    fn first_sight(
+        &mut self,
+        root: &Position,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Value>, EvalError> {
         let known = self.memory.value(root.key());
         if known.is_some() || watch.control().is_stopped() || watch.evaluations_left() == 0 {
             return Ok(known);
         }
         let move_scores = self.calibration.move_scores;
-        let moves = if move_scores == MoveScores::Policy { root.legal_moves() } else { Default::default() };
+        let moves =
+            if move_scores == MoveScores::Policy { root.legal_moves() } else { Default::default() };
         let mut batch = Batch::default();
         batch.push(root, true, &moves);
         let scores = self.evaluator.evaluate(batch)?.scores;
         watch.spend(1);
-        self.memory.store_answer(root.key(), scores.values.first().copied(), &scores.moves, move_scores);
+        self.memory.store_answer(
+            root.key(),
+            scores.values.first().copied(),
+            &scores.moves,
+            move_scores,
+        );
         Ok(self.memory.value(root.key()))
     }
 
-    /// Value and best move of the root at one depth, by zero-window passes around `guess`; `rank` of the line, from 1.
+    /// Value and best move of the root at one depth, by zero-window passes around `guess`; `rank`
+    /// of the line, from 1.
     fn resolve(
         &mut self,
         root: &Root<'_>,
@@ -182,8 +204,11 @@ impl KBest {
         let mut driver = Driver::new(known, guess, self.tolerance);
         while let Some(separator) = driver.separator() {
             self.searcher.line = (rank, driver.found);
-            let mut context =
-                Context { memory: &mut self.memory, evaluator: &mut self.evaluator, deadline: watch };
+            let mut context = Context {
+                memory: &mut self.memory,
+                evaluator: &mut self.evaluator,
+                deadline: watch,
+            };
             let end = self.searcher.pass(root, separator, width, &mut context)?;
             if let PassEnd::Decided(bounds) = end {
                 driver.take(bounds);
@@ -196,9 +221,15 @@ impl KBest {
         Ok((driver.found, driver.found.best != NO_MOVE))
     }
 
-    /// Follows the moves that bear out, by the bounds in memory, that the line is worth at least `lower`. The best move
-    /// that memory names may be another pass's, with another question.
-    fn principal_variation(&self, root: &Position, first: Move, depth: i16, lower: Value) -> Vec<Move> {
+    /// Follows the moves that bear out, by the bounds in memory, that the line is worth at least
+    /// `lower`. The best move that memory names may be another pass's, with another question.
+    fn principal_variation(
+        &self,
+        root: &Position,
+        first: Move,
+        depth: i16,
+        lower: Value,
+    ) -> Vec<Move> {
         let mut line = vec![first];
         let mut position = root.after(first);
         let mut seen = vec![root.key(), position.key()];
@@ -208,7 +239,8 @@ impl KBest {
         while let Some(bounds) = answer
             && line.len() < LARGEST_DEPTH as usize
         {
-            let stands = || !position.is_check() && self.memory.value(position.key()) >= Some(bounds.lower);
+            let stands =
+                || !position.is_check() && self.memory.value(position.key()) >= Some(bounds.lower);
             let leaf = question.depth == 0;
             if leaf && stands() {
                 break; // Declining every capture is best.
@@ -235,7 +267,9 @@ impl KBest {
                     return question.is_borne_out(0, 0).then_some((mv, next, question, None));
                 }
                 if let Some(value) = ended(&next, self.settings.tables.as_deref()) {
-                    return question.is_borne_out(value, value).then_some((mv, next, question, None));
+                    return question
+                        .is_borne_out(value, value)
+                        .then_some((mv, next, question, None));
                 }
                 let bounds = self.answer(&next, question)?;
                 Some((mv, next, question, Some(bounds)))
@@ -282,7 +316,8 @@ impl KBest {
         }
     }
 
-    /// The move to make when nothing was searched: best by known move scores, else the best exchange.
+    /// The move to make when nothing was searched: best by known move scores, else the best
+    /// exchange.
     fn unsearched_move(&self, position: &Position, moves: &[(Move, u8)]) -> Option<(Move, u8)> {
         let all = position.legal_moves();
         let scores = self.memory.scores(position.key(), all.len());
@@ -317,7 +352,8 @@ impl Search for KBest {
         self.take_up(game);
         let selectivity = self.searcher.selectivity;
         if limits.mate.is_some() && selectivity != Selectivity::NONE {
-            // A mate in so many moves is one whatever the values say; bounds that selectivity found do not count.
+            // A mate in so many moves is one whatever the values say; bounds that selectivity found
+            // do not count.
             self.searcher.selectivity = Selectivity::NONE;
             self.memory.new_root();
             self.memory.forget_leaves();
@@ -336,12 +372,14 @@ impl Search for KBest {
             self.memory = Memory::new(memory);
             let Searcher { selectivity, deeper_answers, order, quiet_leaves, .. } = self.searcher;
             self.searcher = Searcher::new(&self.calibration, frames);
-            (self.searcher.selectivity, self.searcher.deeper_answers) = (selectivity, deeper_answers);
+            (self.searcher.selectivity, self.searcher.deeper_answers) =
+                (selectivity, deeper_answers);
             (self.searcher.order, self.searcher.quiet_leaves) = (order, quiet_leaves);
             self.known_game.clear();
         }
         if settings.tables != self.settings.tables {
-            // Bounds found with other tables only order moves, and those of leaves would hold for every root.
+            // Bounds found with other tables only order moves, and those of leaves would hold for
+            // every root.
             self.memory.forget_leaves();
             self.known_game.clear();
         }
@@ -367,7 +405,11 @@ impl Question {
     /// The same question after a move that counts `cost` less than it is worth.
     fn of_child(self, cost: Value) -> Self {
         let depth = (self.depth - PLY).max(0);
-        Self { depth, separator: child_separator_less(self.separator, cost), reaches: !self.reaches }
+        Self {
+            depth,
+            separator: child_separator_less(self.separator, cost),
+            reaches: !self.reaches,
+        }
     }
 
     fn is_borne_out(self, lower: Value, upper: Value) -> bool {
@@ -393,7 +435,8 @@ impl KBest {
         let mut lines: Vec<Line> = Vec::new();
         let mut depth_reached = 0;
         let wanted = self.settings.multipv.clamp(1, allowed.len().max(1));
-        let first_sight = if allowed.is_empty() { None } else { self.first_sight(position, watch)? };
+        let first_sight =
+            if allowed.is_empty() { None } else { self.first_sight(position, watch)? };
         let deepening = self.searcher.selectivity.deepening;
         let to_begin = if deepening < PLY { TO_BEGIN_HALF_A_PLY } else { TO_BEGIN_A_PLY };
         let last_depth = limits.last_depth() as i16 * PLY;
@@ -423,16 +466,25 @@ impl KBest {
                 interrupted |= !complete;
                 if let Some(&(mv, index)) = moves.iter().find(|(_, index)| *index == bounds.best) {
                     let pv = self.principal_variation(position, mv, root.depth, bounds.lower);
-                    found.push(Line { mv, index, lower: bounds.lower, upper: bounds.upper, pv, complete });
+                    found.push(Line {
+                        mv,
+                        index,
+                        lower: bounds.lower,
+                        upper: bounds.upper,
+                        pv,
+                        complete,
+                    });
                 }
                 if interrupted {
                     break;
                 }
             }
             if interrupted {
-                // A move proven good at this depth is the one to play. Among several lines it would stand beside
-                // scores of another depth: there the last whole depth has the word.
-                if let Some(best) = found.into_iter().next().filter(|_| wanted == 1 || lines.is_empty()) {
+                // A move proven good at this depth is the one to play. Among several lines it would
+                // stand beside scores of another depth: there the last whole depth has the word.
+                if let Some(best) =
+                    found.into_iter().next().filter(|_| wanted == 1 || lines.is_empty())
+                {
                     lines.retain(|line| line.index != best.index);
                     lines.insert(0, best);
                     lines.truncate(wanted);
@@ -459,7 +511,10 @@ impl KBest {
             let mate_found = limits.mate.is_some_and(
                 |wanted| matches!(to_score(first.lower), Score::Mate(moves) if moves > 0 && moves as u32 <= wanted),
             );
-            if decided || mate_found || (allowed.len() == 1 && limits.clock.is_some() && !watch.must_wait()) {
+            if decided
+                || mate_found
+                || (allowed.len() == 1 && limits.clock.is_some() && !watch.must_wait())
+            {
                 break;
             }
         }
@@ -468,7 +523,14 @@ impl KBest {
             && let Some(value) = first_sight
         {
             // Better the network's word than none.
-            lines.push(Line { mv, index, lower: value, upper: value, pv: vec![mv], complete: true });
+            lines.push(Line {
+                mv,
+                index,
+                lower: value,
+                upper: value,
+                pv: vec![mv],
+                complete: true,
+            });
             report(&self.info(&lines[0], 1, 0, watch));
         }
         watch.wait();

@@ -1,4 +1,5 @@
-//! How a position comes into a pass: rules and memory first, then its value or its move scores, then its moves.
+//! How a position comes into a pass: rules and memory first, then its value or its move scores,
+//! then its moves.
 
 use board::{Checks, Position};
 use nets::MoveScores;
@@ -17,8 +18,8 @@ use crate::{
     selectivity::{PLY, Selectivity, Verdict},
 };
 
-/// Moves in front of the order whose positions are looked up before one is opened. Making a move costs a hundredth of an
-/// evaluation, and there are thirty.
+/// Moves in front of the order whose positions are looked up before one is opened. Making a move
+/// costs a hundredth of an evaluation, and there are thirty.
 const LOOKED_UP: usize = 6;
 
 /// What is to be done with a move, unless it gives check.
@@ -32,8 +33,8 @@ enum Wish {
     Skip,
 }
 
-/// What is to be done with the move at this place of the frame's order, unless it gives check; `value` is the position's own, if
-/// known.
+/// What is to be done with the move at this place of the frame's order, unless it gives check;
+/// `value` is the position's own, if known.
 fn wish(
     rules: &Selectivity,
     frame: &Frame,
@@ -42,7 +43,9 @@ fn wish(
     value: Option<Value>,
     scores: MoveScores,
 ) -> Wish {
-    if frame.depth == 0 || !rules.is_late(&frame.position, frame.check, edge.mv, place, frame.ply == 0) {
+    if frame.depth == 0
+        || !rules.is_late(&frame.position, frame.check, edge.mv, place, frame.ply == 0)
+    {
         return Wish::Full;
     }
     if frame.ply > 0 && rules.is_hopeless(edge.score, frame.depth, frame.separator, value, scores) {
@@ -54,16 +57,25 @@ fn wish(
     }
 }
 
-/// What is to be done with the frame's next move. Moves that are to be skipped are most of a position's, so they are passed over at
-/// once. Not the last: what becomes of it may close the frame. Nor where a reply may draw by repetition. The frame's lower bound and
-/// best move stay, since a move that misses the separator says nothing of them, and so does its level: nothing new is open.
-fn next_wish(rules: &Selectivity, frame: &mut Frame, value: Option<Value>, scores: MoveScores) -> Wish {
+/// What is to be done with the frame's next move. Moves that are to be skipped are most of a
+/// position's, so they are passed over at once. Not the last: what becomes of it may close the
+/// frame. Nor where a reply may draw by repetition. The frame's lower bound and best move stay,
+/// since a move that misses the separator says nothing of them, and so does its level: nothing new
+/// is open.
+fn next_wish(
+    rules: &Selectivity,
+    frame: &mut Frame,
+    value: Option<Value>,
+    scores: MoveScores,
+) -> Wish {
     let (mut next, mut upper, mut hopeful) = (frame.next, frame.upper, frame.hopeful);
     let mut checks = None;
     let mut found = Wish::Full;
     while let Some(edge) = frame.edge(next) {
         found = wish(rules, frame, next, edge, value, scores);
-        if found != Wish::Full && checks.get_or_insert_with(|| Checks::of(&frame.position)).gives(edge.mv) {
+        if found != Wish::Full
+            && checks.get_or_insert_with(|| Checks::of(&frame.position)).gives(edge.mv)
+        {
             found = Wish::Full;
         }
         if found != Wish::Skip || frame.ply <= 1 || next + 1 == frame.ranked.len() {
@@ -91,9 +103,10 @@ enum Opened {
 }
 
 impl Searcher {
-    /// Orders a position's moves by their scores, or asks for those. The best move of an earlier pass comes first, and
-    /// before it one of the first moves whose position is known to decide the question, but at the root: looking it up costs no
-    /// evaluation (enhanced transposition cutoffs, Plaat 1996).
+    /// Orders a position's moves by their scores, or asks for those. The best move of an earlier
+    /// pass comes first, and before it one of the first moves whose position is known to decide the
+    /// question, but at the root: looking it up costs no evaluation (enhanced transposition
+    /// cutoffs, Plaat 1996).
     pub(super) fn ask_moves(&mut self, root: &Root<'_>, reference: FrameRef, memory: &Memory) {
         let Some(frame) = self.frames.get_mut(reference) else { return };
         frame.find_legal();
@@ -105,11 +118,13 @@ impl Searcher {
         let first = memory.best_move(frame.key);
         frame.costs = Costs::at(frame.ply.into(), frame.depth == 0, self.opponent_errors, scores);
         frame.ranked.clear();
-        frame
-            .ranked
-            .extend((0_u8..).zip(scores).map(|(index, &score)| Ranked::new(index, score, index == first)));
+        frame.ranked.extend(
+            (0_u8..).zip(scores).map(|(index, &score)| Ranked::new(index, score, index == first)),
+        );
         if is_root && !root.complete {
-            frame.ranked.retain(|ranked| root.moves.iter().any(|&(_, allowed)| allowed == ranked.index()));
+            frame
+                .ranked
+                .retain(|ranked| root.moves.iter().any(|&(_, allowed)| allowed == ranked.index()));
         }
         frame.ranked.sort_unstable();
         if !is_root
@@ -121,7 +136,8 @@ impl Searcher {
         self.line_up(reference);
     }
 
-    /// The place of the first of the moves in front whose position is known to make this one reach its separator.
+    /// The place of the first of the moves in front whose position is known to make this one reach
+    /// its separator.
     fn known_cutoff(&self, reference: FrameRef, memory: &Memory) -> Option<usize> {
         let frame = self.frames.get(reference)?;
         let depth = (frame.depth - PLY).max(0);
@@ -135,7 +151,8 @@ impl Searcher {
         if reaches(&first, key_after(&first)) {
             return Some(0);
         }
-        // The others' keys before any of their answers: the processor then waits for all of these at once.
+        // The others' keys before any of their answers: the processor then waits for all of these
+        // at once.
         let mut keys = [0; LOOKED_UP];
         let others = (1..LOOKED_UP).map_while(|place| frame.edge(place));
         keys.iter_mut().zip(others.clone()).for_each(|(key, edge)| *key = key_after(&edge));
@@ -195,12 +212,19 @@ impl Searcher {
         let (opened, reduced) = self.open_move(root, reference, edge, wish, level, memory);
         match opened {
             Opened::Known(lower, upper) => {
-                let parent =
-                    Link { frame: reference, edge: edge.index, reduced, cost: edge.cost, doubt: 0.0 };
+                let parent = Link {
+                    frame: reference,
+                    edge: edge.index,
+                    reduced,
+                    cost: edge.cost,
+                    doubt: 0.0,
+                };
                 self.news.push(News { parent, child: None, lower, upper });
             }
             Opened::Frame(child) => {
-                let (Some(frame), Some(other)) = (self.frames.get(reference), self.frames.get(child)) else {
+                let (Some(frame), Some(other)) =
+                    (self.frames.get(reference), self.frames.get(child))
+                else {
                     return true;
                 };
                 let before = memory.reached_before(other.key, other.depth, other.separator);
@@ -262,9 +286,12 @@ impl Searcher {
         level: u8,
         memory: &Memory,
     ) -> (Opened, bool) {
-        let Some(frame) = self.frames.get(parent) else { return (Opened::Known(-INFINITY, INFINITY), false) };
+        let Some(frame) = self.frames.get(parent) else {
+            return (Opened::Known(-INFINITY, INFINITY), false);
+        };
         let separator = child_separator_less(frame.separator, edge.cost.into());
-        // However unlikely a reply is, the game is drawn if it is the third time; further down that is seen in time.
+        // However unlikely a reply is, the game is drawn if it is the third time; further down that
+        // is seen in time.
         let may_draw = frame.ply == 1;
         if wish == Wish::Skip && !may_draw {
             return (Opened::Known(separator, INFINITY), false);
@@ -279,7 +306,10 @@ impl Searcher {
             Wish::Reduced(plies) => frame.depth - PLY * (1 + plies),
         };
         let reduced = wish != Wish::Full;
-        (self.open_position(root, parent, position, depth.max(0), separator, level, memory), reduced)
+        (
+            self.open_position(root, parent, position, depth.max(0), separator, level, memory),
+            reduced,
+        )
     }
 
     /// As [`Searcher::open_move`], once the move is made.
@@ -294,7 +324,9 @@ impl Searcher {
         level: u8,
         memory: &Memory,
     ) -> Opened {
-        let Some(frame) = self.frames.get(parent) else { return Opened::Known(-INFINITY, INFINITY) };
+        let Some(frame) = self.frames.get(parent) else {
+            return Opened::Known(-INFINITY, INFINITY);
+        };
         let is_leaf = frame.depth == 0;
         let ply = frame.ply + 1;
         self.deepest = self.deepest.max(u32::from(ply));
@@ -316,7 +348,8 @@ impl Searcher {
         // Before the answer: the processor then waits for both at once.
         let value = memory.value(position.key());
         let decides = |known: &Bounds| known.lower >= separator || known.upper < separator;
-        // What a leaf learns holds for every root, so it must not come from a search, which saw one game's repetitions.
+        // What a leaf learns holds for every root, so it must not come from a search, which saw one
+        // game's repetitions.
         let deeper = self.deeper_answers.then_some(if is_leaf { PROVEN } else { depth });
         if let Some(known) = memory.answer(key, depth, deeper, decides) {
             return Opened::Known(known.lower, known.upper);
@@ -333,7 +366,8 @@ impl Searcher {
         let check = position.is_check();
         if position.halfmove_clock() < 100
             && let Some(value) = value
-            && let Verdict::Reaches(lower) = self.selectivity.verdict(depth, separator, check, value)
+            && let Verdict::Reaches(lower) =
+                self.selectivity.verdict(depth, separator, check, value)
         {
             return Opened::Known(lower, INFINITY);
         }
@@ -402,20 +436,26 @@ impl Searcher {
         if frame.depth == 0 && !self.quiet_leaves {
             return Some((value, value));
         }
-        let (lower, upper) = match self.selectivity.verdict(frame.depth, frame.separator, false, value) {
-            Verdict::Reaches(lower) => return Some((lower, INFINITY)),
-            Verdict::Open => {
-                self.ask_moves(root, reference, memory);
-                return None;
-            }
-            // A leaf's mover may decline every capture.
-            Verdict::Misses(upper) => (if frame.depth == 0 { value } else { -INFINITY }, upper),
-        };
+        let (lower, upper) =
+            match self.selectivity.verdict(frame.depth, frame.separator, false, value) {
+                Verdict::Reaches(lower) => return Some((lower, INFINITY)),
+                Verdict::Open => {
+                    self.ask_moves(root, reference, memory);
+                    return None;
+                }
+                // A leaf's mover may decline every capture.
+                Verdict::Misses(upper) => (if frame.depth == 0 { value } else { -INFINITY }, upper),
+            };
         self.set_forcing(reference, (lower, upper))
     }
 
-    /// Lets a position look at its forcing moves only; `bounds` are what declining them is worth. The bounds if there is none.
-    fn set_forcing(&mut self, reference: FrameRef, bounds: (Value, Value)) -> Option<(Value, Value)> {
+    /// Lets a position look at its forcing moves only; `bounds` are what declining them is worth.
+    /// The bounds if there is none.
+    fn set_forcing(
+        &mut self,
+        reference: FrameRef,
+        bounds: (Value, Value),
+    ) -> Option<(Value, Value)> {
         let frame = self.frames.get_mut(reference)?;
         (frame.lower, frame.upper) = bounds;
         frame.find_legal();
@@ -495,9 +535,17 @@ mod tests {
             (wish, frame.next, frame.upper, frame.hopeful == order[from] as u8)
         };
         let unlikely = [-50, -50, -50, -900];
-        assert_eq!(passed(2, &unlikely, 0), (Wish::Full, 0, -INFINITY, false), "the first are searched");
+        assert_eq!(
+            passed(2, &unlikely, 0),
+            (Wish::Full, 0, -INFINITY, false),
+            "the first are searched"
+        );
         let before_the_check = (Wish::Full, 5, -1, true);
-        assert_eq!(passed(2, &unlikely, 3), before_the_check, "what was passed misses the separator");
+        assert_eq!(
+            passed(2, &unlikely, 3),
+            before_the_check,
+            "what was passed misses the separator"
+        );
         assert_eq!(passed(2, &unlikely, 6), (Wish::Skip, legal.len() - 1, -1, true));
         assert_eq!(
             passed(2, &[-50], 3),

@@ -1,10 +1,12 @@
 //! An opponent who may not find the best reply.
 //!
-//! Minimax takes every reply to be found, so between two moves of like worth it does not care which of them is hard to answer; an
-//! average over replies, as in PUCT, does. Here, where a move is to be played, a reply that the policy thinks unlikely counts less for the opponent, in proportion to
-//! the logarithm of how much less likely it is than the likeliest: the largest term of a soft minimum with the policy as its
-//! prior, and so still a question that a zero window can ask. (Models of the opponent in minimax: Carmel and Markovitch 1993, Iida et
-//! al. 1993.) Mates, wins by tables and leaves count in full.
+//! Minimax takes every reply to be found, so between two moves of like worth it does not care which
+//! of them is hard to answer; an average over replies, as in PUCT, does. Here, where a move is to
+//! be played, a reply that the policy thinks unlikely counts less for the opponent, in proportion
+//! to the logarithm of how much less likely it is than the likeliest: the largest term of a soft
+//! minimum with the policy as its prior, and so still a question that a zero window can ask.
+//! (Models of the opponent in minimax: Carmel and Markovitch 1993, Iida et al. 1993.) Mates, wins
+//! by tables and leaves count in full.
 
 use crate::score::Value;
 
@@ -27,8 +29,8 @@ impl Costs {
         Self { errors, likeliest: likeliest.unwrap_or_default() }
     }
 
-    /// Those of a position so many plies from the root: only the opponent errs, and not at leaves, because what these learn holds for
-    /// every root.
+    /// Those of a position so many plies from the root: only the opponent errs, and not at leaves,
+    /// because what these learn holds for every root.
     pub(super) fn at(ply: usize, is_leaf: bool, errors: Value, scores: &[i16]) -> Self {
         let may_err = ply % 2 == 1 && !is_leaf;
         Self::new(if may_err { errors } else { 0 }, scores)
@@ -49,12 +51,19 @@ mod tests {
     fn unlikely_replies_count_less() {
         let scores = [-120, -20, -320, -2000];
         assert_eq!(scores.map(|score| Costs::new(10, &scores).of(score)), [10, 0, 30, MOST]);
-        assert_eq!(scores.map(|score| Costs::new(0, &scores).of(score)), [0; 4], "a perfect opponent");
+        assert_eq!(
+            scores.map(|score| Costs::new(0, &scores).of(score)),
+            [0; 4],
+            "a perfect opponent"
+        );
     }
 
     #[test]
     fn only_the_opponent_errs_and_not_at_leaves() {
         let costs = |ply, is_leaf| Costs::at(ply, is_leaf, 10, &[0, -100]).of(-100);
-        assert_eq!([costs(0, false), costs(1, false), costs(2, false), costs(1, true)], [0, 10, 0, 0]);
+        assert_eq!(
+            [costs(0, false), costs(1, false), costs(2, false), costs(1, true)],
+            [0, 10, 0, 0]
+        );
     }
 }

@@ -1,9 +1,10 @@
 //! One zero-window pass: is the root worth at least the separator?
 //!
-//! A best-first search over the whole tree at once. Open positions (frames) wait in the pool; one step takes the most
-//! urgent one after the other and opens its next move, until K positions need the network, evaluates those together, and
-//! backs the results up. A frame closes when its value reaches its separator or its moves are exhausted; whatever was open
-//! only for its sake is dropped. A position reached by several ways at the same depth and separator is one frame.
+//! A best-first search over the whole tree at once. Open positions (frames) wait in the pool; one
+//! step takes the most urgent one after the other and opens its next move, until K positions need
+//! the network, evaluates those together, and backs the results up. A frame closes when its value
+//! reaches its separator or its moves are exhausted; whatever was open only for its sake is
+//! dropped. A position reached by several ways at the same depth and separator is one frame.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -26,8 +27,8 @@ use crate::{
 /// Depth under which proven mates are stored: they hold at any depth.
 pub(super) const PROVEN: i16 = i16::MAX;
 
-/// Up to this level of the pool work is likely enough to be needed (no doubt on the way from the root above one in 50) to be
-/// worth an evaluation that costs as much as any other.
+/// Up to this level of the pool work is likely enough to be needed (no doubt on the way from the
+/// root above one in 50) to be worth an evaluation that costs as much as any other.
 const SURE: usize = 0;
 
 /// Whether and when a pass must end early.
@@ -60,7 +61,8 @@ pub(super) struct Context<'a> {
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PassEnd {
-    /// Bounds on the root's value, on one side of the separator, and the best move; below it the one that came closest.
+    /// Bounds on the root's value, on one side of the separator, and the best move; below it the
+    /// one that came closest.
     Decided(Bounds),
     /// Time, evaluations or memory ran out.
     Interrupted,
@@ -114,7 +116,8 @@ pub(super) struct Pending {
 /// The working state of passes; memory is used again from one to the next.
 pub(super) struct Searcher {
     pub(super) frames: Frames,
-    /// The roots of the pass and their levels of doubt: first the question that is asked, then those ahead.
+    /// The roots of the pass and their levels of doubt: first the question that is asked, then
+    /// those ahead.
     pub(super) tops: Vec<(FrameRef, u8)>,
     /// Evaluations when [`Searcher::weigh`] was last done.
     pub(super) weighed: u64,
@@ -132,10 +135,11 @@ pub(super) struct Searcher {
     pub(super) frame_limit: usize,
     /// How late moves are treated.
     pub selectivity: Selectivity,
-    /// What unlikely replies count less for the opponent: [`Costs`](super::opponent::Costs); 0 for a perfect one, and without
-    /// a policy.
+    /// What unlikely replies count less for the opponent: [`Costs`](super::opponent::Costs); 0 for
+    /// a perfect one, and without a policy.
     pub opponent_errors: Value,
-    /// Use what was found at a larger depth, proven mates too: more than a search of this depth could see.
+    /// Use what was found at a larger depth, proven mates too: more than a search of this depth
+    /// could see.
     pub deeper_answers: bool,
     /// What the bins of the pool mean.
     pub order: Order,
@@ -162,7 +166,10 @@ pub(super) struct Searcher {
 
 impl std::fmt::Debug for Searcher {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Searcher").field("open", &self.frames.open_count()).finish_non_exhaustive()
+        formatter
+            .debug_struct("Searcher")
+            .field("open", &self.frames.open_count())
+            .finish_non_exhaustive()
     }
 }
 
@@ -189,7 +196,8 @@ pub(super) fn frame_key(key: u64, depth: i16, separator: Value) -> u64 {
     key ^ (question.wrapping_mul(0x9e37_79b9_7f4a_7c15)).rotate_left(17)
 }
 
-/// The key under which bounds are remembered: near the fifty-move limit a position is a different one at each clock.
+/// The key under which bounds are remembered: near the fifty-move limit a position is a different
+/// one at each clock.
 pub(super) fn memory_key(position: &Position) -> u64 {
     let clock = position.halfmove_clock();
     if clock < 70 {
@@ -236,15 +244,16 @@ impl Searcher {
         self.spent.fill(0);
     }
 
-    /// The part of the evaluations below the root since [`Searcher::reset_statistics`] that one of its moves, in generation
-    /// order, has had.
+    /// The part of the evaluations below the root since [`Searcher::reset_statistics`] that one of
+    /// its moves, in generation order, has had.
     pub(super) fn share_of(&self, index: u8) -> Option<f64> {
         let all: u64 = self.spent[..usize::from(NO_MOVE)].iter().sum();
         (all > 0).then(|| self.spent[usize::from(index)] as f64 / all as f64)
     }
 
-    /// Compares the root's value with `separator`, evaluating up to `width` positions together: as many as the evaluator
-    /// likes, whatever they are, and beyond that those that will most likely be needed.
+    /// Compares the root's value with `separator`, evaluating up to `width` positions together: as
+    /// many as the evaluator likes, whatever they are, and beyond that those that will most likely
+    /// be needed.
     pub(super) fn pass(
         &mut self,
         root: &Root<'_>,
@@ -277,7 +286,8 @@ impl Searcher {
         let mut end = None;
         self.ask_moves(root, top, context.memory);
         let mut turns = 0_u32;
-        let Stream { batch: liked, in_flight: most_in_flight } = context.evaluator.preferred_stream();
+        let Stream { batch: liked, in_flight: most_in_flight } =
+            context.evaluator.preferred_stream();
         let free = if self.fill == 0 { liked } else { self.fill };
         let looks_ahead = self.looks_ahead(free.min(width) * most_in_flight);
         if looks_ahead {
@@ -289,7 +299,8 @@ impl Searcher {
                 self.weigh();
             }
             // Collect.
-            let most = context.deadline.evaluations_left().min(context.deadline.affordable()).max(1);
+            let most =
+                context.deadline.evaluations_left().min(context.deadline.affordable()).max(1);
             let width = (width as u64).min(most) as usize;
             while self.pending.len() < width && end.is_none() {
                 turns = turns.wrapping_add(1);
@@ -329,14 +340,18 @@ impl Searcher {
             if is_over && self.flights.len() == 0 {
                 return Ok(PassEnd::Interrupted);
             }
-            // A further batch is for a device that would wait otherwise: half of one would delay the next.
-            let is_worth_it = self.flights.len() == 0 || self.pending.len() >= free.min(width).div_ceil(2);
+            // A further batch is for a device that would wait otherwise: half of one would delay
+            // the next.
+            let is_worth_it =
+                self.flights.len() == 0 || self.pending.len() >= free.min(width).div_ceil(2);
             if !is_over && is_worth_it && !self.pending.is_empty() {
                 let sent = self.send(width, context)?;
                 if sent > 0 && context.deadline.wants_view() {
                     context.deadline.show(self.view(root, separator, width));
                 }
-                if sent == 0 && self.pool.len() > 0 || sent > 0 && self.flights.len() < most_in_flight {
+                if sent == 0 && self.pool.len() > 0
+                    || sent > 0 && self.flights.len() < most_in_flight
+                {
                     continue; // The tree works while the device does; what is in flight already is asked no second time.
                 }
             }
@@ -410,7 +425,8 @@ impl Searcher {
                     self.news.clear();
                     return Some(bounds);
                 }
-                // Not that of the root if it is one of the questions ahead, and not all moves are searched.
+                // Not that of the root if it is one of the questions ahead, and not all moves are
+                // searched.
                 let store = root.complete || frame.ply > 0;
                 self.close(reference, lower, upper, memory, store);
             } else {

@@ -1,12 +1,14 @@
-//! The global pool of open positions: priority bins, most urgent first, last in first out within a bin.
+//! The global pool of open positions: priority bins, most urgent first, last in first out within a
+//! bin.
 //!
-//! Batch First (2018) ordered its bins by decisiveness: how far the next move's score stands out from the mean of its
-//! position. Measured by evaluations to a given depth, another use of the same bins is better: they grade how
-//! speculative a move is. Where a position expects its first move to reach the separator, opening the second before
-//! the first is known is the more wasteful the better that second move looks; where no move is expected to reach it,
-//! all are needed anyway. Where move scores are a policy the level comes from the chance that the move will be needed
-//! (`Frame`). Among equally speculative positions the one furthest from the root goes first, so that what is begun is
-//! finished. (docs/2-search.md has the figures.)
+//! Batch First (2018) ordered its bins by decisiveness: how far the next move's score stands out
+//! from the mean of its position. Measured by evaluations to a given depth, another use of the same
+//! bins is better: they grade how speculative a move is. Where a position expects its first move to
+//! reach the separator, opening the second before the first is known is the more wasteful the
+//! better that second move looks; where no move is expected to reach it, all are needed anyway.
+//! Where move scores are a policy the level comes from the chance that the move will be needed
+//! (`Frame`). Among equally speculative positions the one furthest from the root goes first, so
+//! that what is begun is finished. (docs/2-search.md has the figures.)
 
 use nets::{Calibration, MoveScores};
 
@@ -27,7 +29,8 @@ pub(super) struct Ticket {
 pub(super) enum Order {
     /// What is likeliest to be needed; doubts add up on the way from the root.
     Need,
-    /// As in 2018: the next move that stands out most among those of its position, wherever that is.
+    /// As in 2018: the next move that stands out most among those of its position, wherever that
+    /// is.
     Decisiveness,
 }
 
@@ -35,7 +38,8 @@ pub(super) enum Order {
 #[derive(Debug)]
 pub(super) struct Pool {
     bins: Vec<Vec<Ticket>>,
-    /// Percentiles of |move score − mean of the position|, ascending, in the unit of the search's move scores.
+    /// Percentiles of |move score − mean of the position|, ascending, in the unit of the search's
+    /// move scores.
     boundaries: Vec<f32>,
     /// No bin before this one holds a ticket.
     first: usize,
@@ -79,17 +83,17 @@ impl Pool {
         self.size = 0;
     }
 
-    /// How speculative it is to open a move while earlier ones are undecided: from 0 for a move that is expected to
-    /// miss the separator, since then every move is needed, by as many bins as its score lies above it. `excess`: score −
-    /// separator, centipawns.
+    /// How speculative it is to open a move while earlier ones are undecided: from 0 for a move
+    /// that is expected to miss the separator, since then every move is needed, by as many bins as
+    /// its score lies above it. `excess`: score − separator, centipawns.
     pub(super) fn speculation(&self, excess: f32) -> u8 {
         let bins = self.boundaries.len().max(1);
         let above = self.boundaries.partition_point(|&boundary| boundary < excess);
         (above * LARGEST_STEP / bins) as u8
     }
 
-    /// How little the next move of a frame stands out from the mean of its position: the level under
-    /// [`Order::Decisiveness`].
+    /// How little the next move of a frame stands out from the mean of its position: the level
+    /// under [`Order::Decisiveness`].
     pub(super) fn indecision(&self, frame: &Frame) -> u8 {
         let Some(next) = frame.ranked.get(frame.next) else { return 0 };
         let scores = frame.ranked.iter().map(|ranked| f32::from(ranked.score()));
@@ -127,7 +131,8 @@ impl Pool {
         (self.first < self.bins.len()).then_some(self.first / PLIES)
     }
 
-    /// Drops outdated tickets: the pool holds as much as there are open positions, however long a pass takes.
+    /// Drops outdated tickets: the pool holds as much as there are open positions, however long a
+    /// pass takes.
     pub(super) fn retain(&mut self, mut is_valid: impl FnMut(&Ticket) -> bool) {
         for bin in &mut self.bins {
             bin.retain(&mut is_valid);
@@ -136,11 +141,13 @@ impl Pool {
         self.size = self.bins.iter().map(Vec::len).sum();
     }
 
-    /// Of the tickets on top of the bins the one furthest from the root: keeps the tree small when memory is short.
+    /// Of the tickets on top of the bins the one furthest from the root: keeps the tree small when
+    /// memory is short.
     pub(super) fn pop_deepest(&mut self) -> Option<Ticket> {
-        let bin = (self.first..self.bins.len())
-            .filter(|&bin| !self.bins[bin].is_empty())
-            .max_by_key(|&bin| (self.bins[bin].last().map(|ticket| ticket.ply), usize::MAX - bin))?;
+        let bin =
+            (self.first..self.bins.len()).filter(|&bin| !self.bins[bin].is_empty()).max_by_key(
+                |&bin| (self.bins[bin].last().map(|ticket| ticket.ply), usize::MAX - bin),
+            )?;
         self.size -= 1;
         self.bins[bin].pop()
     }
@@ -166,7 +173,8 @@ mod tests {
         let census = pool.census();
         assert_eq!([census[1][3], census[0][1], census[0][2], census[0][PLIES - 1]], [1, 1, 2, 1]);
         assert_eq!(census.iter().flatten().sum::<u32>(), 5);
-        let order: Vec<u32> = std::iter::from_fn(|| pool.pop()).map(|ticket| ticket.frame).collect();
+        let order: Vec<u32> =
+            std::iter::from_fn(|| pool.pop()).map(|ticket| ticket.frame).collect();
         assert_eq!(order, [4, 5, 3, 2, 1]);
     }
 
@@ -176,7 +184,10 @@ mod tests {
         // The file has logarithms, the search hundredths of them.
         let policy = with_bins(&[0.1, 1.0], MoveScores::Policy);
         for pool in [centipawns, policy] {
-            assert_eq!([-50.0, 0.0, 50.0, 500.0].map(|excess| pool.speculation(excess)), [0, 0, 9, 18]);
+            assert_eq!(
+                [-50.0, 0.0, 50.0, 500.0].map(|excess| pool.speculation(excess)),
+                [0, 0, 9, 18]
+            );
         }
     }
 }

@@ -54,8 +54,8 @@ fn compare(positions: std::ops::Range<u64>, depths: std::ops::RangeInclusive<u32
                     let mut plain = Plain::new(seed);
                     for depth in depths.clone() {
                         let expected = plain.root(&position, depth);
-                        // How much of a batch may be filled with doubtful work is the evaluator's wish, and how many are in
-                        // flight.
+                        // How much of a batch may be filled with doubtful work is the evaluator's
+                        // wish, and how many are in flight.
                         let ways = [
                             (1, 64, 1),
                             (8, 64, 1),
@@ -119,8 +119,8 @@ fn one_line_finds_the_value_and_a_best_move() {
     }
 }
 
-/// Unlikely replies count less where a move is to be played, exactly as in negamax that takes it off; in an analysis they do not, also
-/// right after such a search.
+/// Unlikely replies count less where a move is to be played, exactly as in negamax that takes it
+/// off; in an analysis they do not, also right after such a search.
 #[test]
 fn replies_that_are_easily_missed_count_less() {
     for seed in (1..200).step_by(2) {
@@ -134,11 +134,17 @@ fn replies_that_are_easily_missed_count_less() {
         let analysing = Limits { analysis: true, ..playing.clone() };
         for (limits, errors) in [(playing, 40), (depth, 0), (analysing, 0)] {
             let expected = Plain { errors, ..Plain::new(seed) }.root(&position, 3);
-            let lines = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap().lines;
+            let lines =
+                search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap().lines;
             assert_eq!(lines.len(), expected.len());
             for line in lines {
                 let mv = to_uci(&position, line.pv[0]);
-                assert_eq!(line.score, to_score(expected[&mv]), "{} {mv}, errors {errors}", position.fen());
+                assert_eq!(
+                    line.score,
+                    to_score(expected[&mv]),
+                    "{} {mv}, errors {errors}",
+                    position.fen()
+                );
             }
         }
     }
@@ -172,7 +178,8 @@ fn every_mate_in_one_two_and_three_is_found() {
 
 #[test]
 fn an_unlikely_reply_that_draws_is_seen() {
-    // After the knight has gone back again, the other one has only to do the same for the third time.
+    // After the knight has gone back again, the other one has only to do the same for the third
+    // time.
     let mut game = Game::default();
     for text in ["g1f3", "g8f6", "f3g1", "f6g8", "g1f3", "g8f6"] {
         let mv = board::parse_uci(game.position(), text).unwrap();
@@ -181,14 +188,19 @@ fn an_unlikely_reply_that_draws_is_seen() {
     for seed in (1..40).step_by(2) {
         let lines = lines_of(&mut as_it_plays(seed, 8, 256), &game, 4);
         let back = lines.iter().find(|line| to_uci(game.position(), line.pv[0]) == "f3g1").unwrap();
-        assert!(back.score.order() <= Score::Centipawns(0).order(), "seed {seed}: {:?}", back.score);
+        assert!(
+            back.score.order() <= Score::Centipawns(0).order(),
+            "seed {seed}: {:?}",
+            back.score
+        );
     }
 }
 
 #[test]
 fn a_third_repetition_is_a_draw() {
     // Black can only be saved by repeating; White, a queen up, must not.
-    let position = Position::from_fen("7k/8/8/8/8/8/2Q5/K7 w - - 0 1", CastlingMode::Standard).unwrap();
+    let position =
+        Position::from_fen("7k/8/8/8/8/8/2Q5/K7 w - - 0 1", CastlingMode::Standard).unwrap();
     let mut game = Game::new(position);
     for text in ["c2c1", "h8g8", "c1c2", "g8h8", "c2c1", "h8g8", "c1c2"] {
         let mv = board::parse_uci(game.position(), text).unwrap();
@@ -198,7 +210,8 @@ fn a_third_repetition_is_a_draw() {
     let limits = Limits { depth: Some(1), ..Limits::default() };
     let mut search = kbest(5, 1, usize::MAX);
     let outcome = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
-    let repeated = outcome.lines.iter().find(|line| to_uci(game.position(), line.pv[0]) == "g8h8").unwrap();
+    let repeated =
+        outcome.lines.iter().find(|line| to_uci(game.position(), line.pv[0]) == "g8h8").unwrap();
     assert_eq!(repeated.score, Score::Centipawns(0));
 }
 
@@ -230,14 +243,16 @@ impl Evaluator for ForWhite {
     }
 }
 
-/// Far below the separator captures are skipped that cannot lift the value to it, but not one that mates.
+/// Far below the separator captures are skipped that cannot lift the value to it, but not one that
+/// mates.
 #[test]
 fn a_capture_that_mates_is_never_too_little() {
     let fen = "6k1/1b3ppp/8/6q1/8/8/5PPP/R4RK1 w - - 0 1";
     let game = Game::new(Position::from_fen(fen, CastlingMode::Standard).unwrap());
     for depth in 1..=2 {
         let settings = Settings { multipv: usize::MAX, ..Settings::default() };
-        let mut search = KBest::new(Box::new(ForWhite(Mock::new(1))), &Calibration::default(), &settings);
+        let mut search =
+            KBest::new(Box::new(ForWhite(Mock::new(1))), &Calibration::default(), &settings);
         let lines = lines_of(&mut search, &game, depth);
         let mut mated = 0;
         for line in &lines {
@@ -307,7 +322,8 @@ fn every_bound_in_memory_holds() {
     }
 }
 
-/// The search as it plays, late moves reduced and hopeless ones skipped, sees the same mates, if later; and it always ends.
+/// The search as it plays, late moves reduced and hopeless ones skipped, sees the same mates, if
+/// later; and it always ends.
 #[test]
 fn reductions_hide_no_mate() {
     let mut dice = Dice(2019);
@@ -325,7 +341,11 @@ fn reductions_hide_no_mate() {
             let game = Game::new(position.clone());
             let outcome = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
             let line = &outcome.lines[0];
-            assert!(matches!(line.score, Score::Mate(1..)), "{} seed {seed}: {line:?}", position.fen());
+            assert!(
+                matches!(line.score, Score::Mate(1..)),
+                "{} seed {seed}: {line:?}",
+                position.fen()
+            );
         }
     }
 }
@@ -339,7 +359,9 @@ fn mates_that_are_announced_are_true() {
         let game = Game::new(position.clone());
         for (depth, batch) in [(4, 1), (5, 1)] {
             let mut search = as_it_plays(2 * seed + 1, batch, 1);
-            let Some(line) = lines_of(&mut search, &game, depth).into_iter().next() else { continue };
+            let Some(line) = lines_of(&mut search, &game, depth).into_iter().next() else {
+                continue;
+            };
             let is_true = match line.score {
                 Score::Centipawns(_) => continue,
                 Score::Mate(moves) if moves > 0 => mates_in(&position, moves as u32),
@@ -354,8 +376,8 @@ fn mates_that_are_announced_are_true() {
     assert!(announced > 30, "{announced}");
 }
 
-/// Along every line that is shown, also that of an interrupted depth, each position is worth what the line claims, as
-/// plain negamax sees it.
+/// Along every line that is shown, also that of an interrupted depth, each position is worth what
+/// the line claims, as plain negamax sees it.
 #[test]
 fn lines_are_borne_out() {
     let (mut plies, mut unfinished) = (0, 0);
@@ -390,7 +412,8 @@ fn lines_are_borne_out() {
     assert!(plies > 1_000 && unfinished > 30, "{plies} {unfinished}");
 }
 
-/// A quiet answer to captures can take many evaluations: before it is there, the network's word is the answer.
+/// A quiet answer to captures can take many evaluations: before it is there, the network's word is
+/// the answer.
 #[test]
 fn there_is_a_line_however_few_the_evaluations() {
     let fens = [
@@ -404,7 +427,9 @@ fn there_is_a_line_however_few_the_evaluations() {
                 let limits = Limits { nodes: Some(nodes), ..Limits::default() };
                 let mut reported = Vec::new();
                 let outcome = as_it_plays(seed, 1, multipv)
-                    .search(&game, &limits, &Control::default(), &mut |info| reported.push(info.pv.clone()))
+                    .search(&game, &limits, &Control::default(), &mut |info| {
+                        reported.push(info.pv.clone())
+                    })
                     .unwrap();
                 assert!(!outcome.lines.is_empty(), "{fen} {nodes}");
                 assert_eq!(outcome.best, outcome.lines.first().map(|line| line.pv[0]));
@@ -457,9 +482,15 @@ fn the_search_of_2018_equals_plain_minimax() {
                     search.configure(&Settings { opponent_errors: 40, ..search.settings.clone() });
                     let limits = Limits { depth: Some(depth), nodes, ..Limits::default() };
                     let game = Game::new(position.clone());
-                    let outcome = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
+                    let outcome =
+                        search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
                     let score = outcome.lines[0].score;
-                    assert_eq!(score, to_score(expected), "{} depth {depth}, K = {batch}", position.fen());
+                    assert_eq!(
+                        score,
+                        to_score(expected),
+                        "{} depth {depth}, K = {batch}",
+                        position.fen()
+                    );
                 }
             }
         }

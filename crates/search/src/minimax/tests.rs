@@ -10,7 +10,11 @@ use crate::{
 };
 
 fn minimax(seed: u64, settings: Settings) -> Minimax {
-    Minimax::new(Box::new(Mock::new(seed)), &Calibration::default(), &Settings { hash_mib: 16, ..settings })
+    Minimax::new(
+        Box::new(Mock::new(seed)),
+        &Calibration::default(),
+        &Settings { hash_mib: 16, ..settings },
+    )
 }
 
 fn go(search: &mut Minimax, position: &Position, limits: &Limits) -> Outcome {
@@ -31,9 +35,15 @@ fn value_and_best_move_equal_plain_minimax() {
                 let worth = |mv: Move| {
                     from_child(plain_without_quiet(&mut evaluator, &position.after(mv), depth - 1))
                 };
-                let values: Vec<Value> = position.legal_moves().iter().copied().map(worth).collect();
+                let values: Vec<Value> =
+                    position.legal_moves().iter().copied().map(worth).collect();
                 let best = values.iter().copied().max().unwrap();
-                assert_eq!(outcome.lines[0].score, to_score(best), "{} depth {depth}", position.fen());
+                assert_eq!(
+                    outcome.lines[0].score,
+                    to_score(best),
+                    "{} depth {depth}",
+                    position.fen()
+                );
                 let chosen = position.legal_moves().iter().position(|&mv| Some(mv) == outcome.best);
                 assert_eq!(values[chosen.unwrap()], best, "{} depth {depth}", position.fen());
             }
@@ -71,7 +81,8 @@ fn siblings_are_evaluated_together_and_no_position_twice() {
 
     // With all siblings known, minimax of two plies takes far fewer than 20 x 20 evaluations.
     let limits = Limits { depth: Some(2), ..Limits::default() };
-    let narrow = go(&mut minimax(3, Settings { batch: 1, ..settings.clone() }), &start, &limits).nodes;
+    let narrow =
+        go(&mut minimax(3, Settings { batch: 1, ..settings.clone() }), &start, &limits).nodes;
     let wide = go(&mut minimax(3, Settings { batch: 64, ..settings }), &start, &limits).nodes;
     assert_eq!(wide, 20 + 20 * 20, "a batch of all siblings cannot be cut short");
     assert!(narrow < 200, "{narrow}");

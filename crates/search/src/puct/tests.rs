@@ -42,7 +42,11 @@ fn evaluations_are_counted_exactly_whatever_the_batch() {
             let outcome = puct(batch, move_scores)
                 .search(&Game::default(), &limits, &Control::default(), &mut |_| {})
                 .unwrap();
-            assert!(outcome.nodes <= 3001 && outcome.nodes + each > 3001, "{batch}: {}", outcome.nodes);
+            assert!(
+                outcome.nodes <= 3001 && outcome.nodes + each > 3001,
+                "{batch}: {}",
+                outcome.nodes
+            );
             assert!(outcome.best.is_some());
         }
     }
@@ -68,7 +72,12 @@ fn no_line_is_shown_for_a_move_that_nobody_looked_at() {
     let mut search = Puct::new(Box::new(Impartial(Mock::new(5))), &calibration, &settings);
     for (nodes, most) in [(1, 1), (6, 5)] {
         let limits = Limits { nodes: Some(nodes), ..Limits::default() };
-        let outcome = search.search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
-        assert!((1..=most).contains(&outcome.lines.len()), "{nodes}: {} lines", outcome.lines.len());
+        let outcome =
+            search.search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
+        assert!(
+            (1..=most).contains(&outcome.lines.len()),
+            "{nodes}: {} lines",
+            outcome.lines.len()
+        );
     }
 }

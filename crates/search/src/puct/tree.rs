@@ -92,7 +92,14 @@ pub(super) struct Tree {
 impl Tree {
     /// A root that waits for its expansion, in at most so many bytes.
     pub(super) fn new(most_bytes: usize) -> Self {
-        Self { nodes: vec![Node::default()], bytes: 0, most_bytes, playouts: 0, plies: 0, deepest: 0 }
+        Self {
+            nodes: vec![Node::default()],
+            bytes: 0,
+            most_bytes,
+            playouts: 0,
+            plies: 0,
+            deepest: 0,
+        }
     }
 
     /// While the vector of nodes doubles, the old one is there beside the new one.
@@ -134,8 +141,10 @@ impl Tree {
 
     /// The move to follow from an expanded node.
     fn select(&self, node: &Node) -> usize {
-        let visited = |edge: &Edge| (edge.child != NOBODY).then(|| &self.nodes[edge.child as usize]);
-        let known: f32 = node.edges.iter().filter(|edge| edge.child != NOBODY).map(|edge| edge.prior).sum();
+        let visited =
+            |edge: &Edge| (edge.child != NOBODY).then(|| &self.nodes[edge.child as usize]);
+        let known: f32 =
+            node.edges.iter().filter(|edge| edge.child != NOBODY).map(|edge| edge.prior).sum();
         let first_play = node.average() - FIRST_PLAY_REDUCTION * known.sqrt();
         let total = (node.visits + node.in_flight).max(1) as f32;
         let exploration =
@@ -163,8 +172,8 @@ impl Tree {
         best.0
     }
 
-    /// Goes down to a new position, a proven one, one that waits already, or a draw by repetition; counts the visit as in
-    /// flight. The position comes back where it is new; true for a draw.
+    /// Goes down to a new position, a proven one, one that waits already, or a draw by repetition;
+    /// counts the visit as in flight. The position comes back where it is new; true for a draw.
     pub(super) fn descend(&mut self, game: &Game) -> (Descent, Option<Position>, bool) {
         let mut position = game.position().clone();
         let mut keys = vec![position.key()];
@@ -183,7 +192,9 @@ impl Tree {
                 return (descent, is_new.then_some(position), false);
             }
             let index = self.select(node);
-            let Some(&mv) = position.legal_moves().get(index) else { return (descent, None, false) };
+            let Some(&mv) = position.legal_moves().get(index) else {
+                return (descent, None, false);
+            };
             position.play(mv);
             let child = node.edges[index].child;
             let next = if child == NOBODY { self.add(at, index) } else { child };
@@ -222,7 +233,8 @@ impl Tree {
         self.back_up(descent, expectation);
     }
 
-    /// Averages a result into all positions of a playout; `expectation` is for the mover of its last one.
+    /// Averages a result into all positions of a playout; `expectation` is for the mover of its
+    /// last one.
     pub(super) fn back_up(&mut self, descent: &Descent, expectation: f32) {
         let mut expectation = f64::from(expectation);
         for &node in descent.nodes.iter().rev() {
@@ -244,8 +256,14 @@ impl Tree {
         self.back_up(descent, expectation(value));
     }
 
-    /// The last position of a playout ends the game, with this value for its mover: what that decides above is proven too.
-    pub(super) fn prove(&mut self, descent: &Descent, value: Value, expectation: impl Fn(Value) -> f32) {
+    /// The last position of a playout ends the game, with this value for its mover: what that
+    /// decides above is proven too.
+    pub(super) fn prove(
+        &mut self,
+        descent: &Descent,
+        value: Value,
+        expectation: impl Fn(Value) -> f32,
+    ) {
         let Some((&leaf, above)) = descent.nodes.split_last() else { return };
         self.nodes[leaf as usize].proven = Some(value);
         for &parent in above.iter().rev() {
@@ -260,7 +278,8 @@ impl Tree {
         let mut best = -MATE;
         let mut all = true;
         for edge in node.edges.iter().filter(|edge| edge.allowed) {
-            let proven = (edge.child != NOBODY).then(|| self.nodes[edge.child as usize].proven).flatten();
+            let proven =
+                (edge.child != NOBODY).then(|| self.nodes[edge.child as usize].proven).flatten();
             match proven {
                 Some(value) => best = best.max(from_child(value)),
                 None => all = false,
@@ -289,8 +308,9 @@ impl Tree {
                 }
             })
             .collect();
-        let certain =
-            |candidate: &RootMove| candidate.proven.filter(|value| value.abs() > LARGEST_VALUE).unwrap_or(0);
+        let certain = |candidate: &RootMove| {
+            candidate.proven.filter(|value| value.abs() > LARGEST_VALUE).unwrap_or(0)
+        };
         moves.sort_by(|a, b| {
             (certain(b), b.visits).cmp(&(certain(a), a.visits)).then(b.prior.total_cmp(&a.prior))
         });
@@ -311,8 +331,9 @@ impl Tree {
             if at == NOBODY || self.nodes[at as usize].edges.is_empty() {
                 break;
             }
-            let visits =
-                |edge: &Edge| if edge.child == NOBODY { 0 } else { self.nodes[edge.child as usize].visits };
+            let visits = |edge: &Edge| {
+                if edge.child == NOBODY { 0 } else { self.nodes[edge.child as usize].visits }
+            };
             let worth = |edge: &Edge| match edge.child {
                 NOBODY => Some(0),
                 child => self.nodes[child as usize]
@@ -321,7 +342,8 @@ impl Tree {
                     .filter(|value| value.abs() > LARGEST_VALUE),
             };
             let edges = &self.nodes[at as usize].edges;
-            let best = (0..edges.len()).max_by_key(|&i| (worth(&edges[i]).unwrap_or(0), visits(&edges[i])));
+            let best = (0..edges.len())
+                .max_by_key(|&i| (worth(&edges[i]).unwrap_or(0), visits(&edges[i])));
             match best.filter(|&i| visits(&edges[i]) > 0) {
                 Some(best) => index = best,
                 None => break,

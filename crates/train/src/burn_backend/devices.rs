@@ -18,8 +18,8 @@ pub struct BurnDevices {
 }
 
 impl BurnDevices {
-    /// Opens the devices of `training.device`; the processor is Burn's Flex. With `mixed`, convolutions are done in bf16, or
-    /// fp16 where there is no bf16.
+    /// Opens the devices of `training.device`; the processor is Burn's Flex. With `mixed`,
+    /// convolutions are done in bf16, or fp16 where there is no bf16.
     ///
     /// # Errors
     /// A device is not here or not in this build, or has no half precision.
@@ -34,7 +34,8 @@ impl BurnDevices {
         };
         let mut products = DType::F32;
         if mixed {
-            let has = |dtype: &DType| all.iter().all(|device: &Device| device.supports_dtype(*dtype));
+            let has =
+                |dtype: &DType| all.iter().all(|device: &Device| device.supports_dtype(*dtype));
             products = [DType::BF16, DType::F16].into_iter().find(has).ok_or_else(|| {
                 failed(format!("{names} has no half precision; set training.mixed_precision=false"))
             })?;

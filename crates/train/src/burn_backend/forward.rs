@@ -7,7 +7,9 @@ use burn::tensor::{
     module::{avg_pool2d, conv2d, max_pool2d},
     ops::{AvgPoolOptions, ConvOptions, MaxPoolOptions},
 };
-use nets::{Activation, Encoding, HeadKind, LEAKY_SLOPE, Layer, NORM_EPSILON, Network, Padding, Pooling};
+use nets::{
+    Activation, Encoding, HeadKind, LEAKY_SLOPE, Layer, NORM_EPSILON, Network, Padding, Pooling,
+};
 
 use super::failed;
 use crate::{
@@ -32,8 +34,8 @@ pub(super) struct Graph<'a> {
 }
 
 impl Graph<'_> {
-    /// The asked-for outputs of these heads; in training with batch statistics, which are then handed out, otherwise with the
-    /// running ones among `weights`.
+    /// The asked-for outputs of these heads; in training with batch statistics, which are then
+    /// handed out, otherwise with the running ones among `weights`.
     pub fn forward(
         &self,
         heads: &[HeadKind],
@@ -65,7 +67,8 @@ impl Graph<'_> {
             outputs.push(match kind {
                 HeadKind::Value => {
                     let signs = (0..count).map(|position| {
-                        let turned = description.encoding.is_whites_view() && batch.turn(position).is_black();
+                        let turned = description.encoding.is_whites_view()
+                            && batch.turn(position).is_black();
                         if turned { -1.0_f32 } else { 1.0 }
                     });
                     let signs = TensorData::new(signs.collect::<Vec<_>>(), [count]);
@@ -85,7 +88,8 @@ impl Graph<'_> {
                     let [_, channels, rows, columns] = boards.dims();
                     let cells = rows * columns;
                     let place = |(index, &mv): (usize, &u16)| {
-                        let (cell, channel) = (usize::from(mv) / channels, usize::from(mv) % channels);
+                        let (cell, channel) =
+                            (usize::from(mv) / channels, usize::from(mv) % channels);
                         let board = match batch.ends.as_slice() {
                             [] => index / batch.moves_each().max(1),
                             ends => ends.partition_point(|&end| end <= index),
@@ -127,14 +131,17 @@ impl Graph<'_> {
                         format!("{prefix}.branches.{index}.weight"),
                         [branch.channels, inputs, branch.kernel[0], branch.kernel[1]],
                     )?;
-                    let padding = [0, 1].map(|axis| same(branch.kernel[axis], branch.dilation[axis]));
-                    let options = ConvOptions::new_with_padding([1, 1], padding, branch.dilation, 1);
+                    let padding =
+                        [0, 1].map(|axis| same(branch.kernel[axis], branch.dilation[axis]));
+                    let options =
+                        ConvOptions::new_with_padding([1, 1], padding, branch.dilation, 1);
                     outputs.push(self.product(boards.clone(), kernel, options));
                 }
                 (Array::cat(outputs, 1), *norm, activation)
             }
             Layer::Conv { kernel, channels, padding, norm, activation } => {
-                let weight = weight(format!("{prefix}.weight"), [*channels, inputs, *kernel, *kernel])?;
+                let weight =
+                    weight(format!("{prefix}.weight"), [*channels, inputs, *kernel, *kernel])?;
                 let padding = match padding {
                     Padding::Same => [same(*kernel, 1); 2],
                     Padding::Valid => [(0, 0); 2],
@@ -163,7 +170,8 @@ impl Graph<'_> {
                 });
             }
             Layer::AppendMean => {
-                let mean = boards.clone().mean_dim(2).mean_dim(3).expand([count, inputs, side, side]);
+                let mean =
+                    boards.clone().mean_dim(2).mean_dim(3).expand([count, inputs, side, side]);
                 return Ok(Array::cat(vec![boards, mean], 1));
             }
         };
@@ -178,7 +186,9 @@ impl Graph<'_> {
             Some(dropout) if matches!(layer, Layer::Dense { .. }) => {
                 let number = layer_number(prefix);
                 let factors: Vec<f32> = (0..count)
-                    .flat_map(|position| dropout.factors(number, self.first + position).take(channels))
+                    .flat_map(|position| {
+                        dropout.factors(number, self.first + position).take(channels)
+                    })
                     .collect();
                 let factors = TensorData::new(factors, [count, channels, 1, 1]);
                 Ok(outputs * Array::<4>::from_data(factors, self.device).autodiff())
@@ -187,12 +197,14 @@ impl Graph<'_> {
         }
     }
 
-    /// A convolution in the number format of products; sums between layers stay in single precision.
+    /// A convolution in the number format of products; sums between layers stay in single
+    /// precision.
     fn product(&self, boards: Array<4>, weight: Array<4>, options: ConvOptions<2>) -> Array<4> {
         if self.products == DType::F32 {
             return conv2d(boards, weight, None, options);
         }
-        conv2d(boards.cast(self.products), weight.cast(self.products), None, options).cast(DType::F32)
+        conv2d(boards.cast(self.products), weight.cast(self.products), None, options)
+            .cast(DType::F32)
     }
 
     fn norm(
@@ -244,7 +256,8 @@ fn same(kernel: usize, dilation: usize) -> (usize, usize) {
     (reach / 2, reach - reach / 2)
 }
 
-/// The input planes `[positions, planes, rows, columns]`: the states of the squares are uploaded, the planes made there.
+/// The input planes `[positions, planes, rows, columns]`: the states of the squares are uploaded,
+/// the planes made there.
 fn planes(encoding: Encoding, batch: &Examples, device: &Device) -> Array<4> {
     let (planes, states, count) = (encoding.planes(), encoding.states(), batch.squares.len());
     let mut table = vec![0.0_f32; states * planes];

@@ -8,7 +8,12 @@ use crate::{Examples, Loss, Objective};
 
 impl Graph<'_> {
     /// The loss of one head, before its weight; `None` where the batch teaches it nothing.
-    pub fn loss(&self, objective: &Objective, output: Array<1>, batch: &Examples) -> Option<Array<1>> {
+    pub fn loss(
+        &self,
+        objective: &Objective,
+        output: Array<1>,
+        batch: &Examples,
+    ) -> Option<Array<1>> {
         let device = self.device;
         let labels = batch.labels(objective.head);
         match objective.loss {
@@ -17,9 +22,11 @@ impl Graph<'_> {
                 ordinal_loss(output, labels, each, device)
             }
             Loss::Tanh { scale } => {
-                let targets: Vec<f32> = labels.iter().map(|&label| (label as f32 / scale).tanh()).collect();
+                let targets: Vec<f32> =
+                    labels.iter().map(|&label| (label as f32 / scale).tanh()).collect();
                 let count = targets.len();
-                let targets = Array::<1>::from_data(TensorData::new(targets, [count]), device).autodiff();
+                let targets =
+                    Array::<1>::from_data(TensorData::new(targets, [count]), device).autodiff();
                 let head = self.network.description.head(objective.head);
                 let is_tanh = matches!(
                     head.and_then(|head| head.layers.last()),
@@ -39,9 +46,14 @@ impl Graph<'_> {
     }
 }
 
-/// Mean binary cross entropy over all pairs with different labels, each pair once, plus the mean over those among the
-/// `each` outputs of one position; `None` where all labels are equal.
-fn ordinal_loss(logits: Array<1>, labels: &[i32], each: usize, device: &Device) -> Option<Array<1>> {
+/// Mean binary cross entropy over all pairs with different labels, each pair once, plus the mean
+/// over those among the `each` outputs of one position; `None` where all labels are equal.
+fn ordinal_loss(
+    logits: Array<1>,
+    labels: &[i32],
+    each: usize,
+    device: &Device,
+) -> Option<Array<1>> {
     let count = labels.len();
     let pairs = different_pairs(labels);
     if pairs == 0 {
@@ -50,8 +62,8 @@ fn ordinal_loss(logits: Array<1>, labels: &[i32], each: usize, device: &Device) 
     let siblings: u64 = if each > 1 { labels.chunks(each).map(different_pairs).sum() } else { 0 };
     let values: Vec<f32> = labels.iter().map(|&label| label as f32).collect();
     let values = Array::<1>::from_data(TensorData::new(values, [count]), device);
-    // For each pair: +1 where the row should be above the column, -1 below; 0 for ties, and for pairs above the diagonal,
-    // which have been counted.
+    // For each pair: +1 where the row should be above the column, -1 below; 0 for ties, and for
+    // pairs above the diagonal, which have been counted.
     let signs = (values.clone().reshape([count, 1]) - values.reshape([1, count])).sign().tril(-1);
     let mut weights = signs.clone().abs() * (1.0 / pairs as f32);
     if siblings > 0 {
@@ -71,17 +83,26 @@ fn different_pairs(labels: &[i32]) -> u64 {
     let pairs = |count: usize| (count as u64) * (count as u64).saturating_sub(1) / 2;
     let mut sorted = labels.to_vec();
     sorted.sort_unstable();
-    pairs(labels.len()) - sorted.chunk_by(|a, b| a == b).map(|equal| pairs(equal.len())).sum::<u64>()
+    pairs(labels.len())
+        - sorted.chunk_by(|a, b| a == b).map(|equal| pairs(equal.len())).sum::<u64>()
 }
 
-/// Weighted mean cross entropy of the softmax over each position's outputs against its first; `None` without weight.
-fn cross_entropy(logits: Array<1>, ends: &[usize], weights: &[f32], device: &Device) -> Option<Array<1>> {
+/// Weighted mean cross entropy of the softmax over each position's outputs against its first;
+/// `None` without weight.
+fn cross_entropy(
+    logits: Array<1>,
+    ends: &[usize],
+    weights: &[f32],
+    device: &Device,
+) -> Option<Array<1>> {
     let counted: f32 = weights.iter().sum();
-    let longest = ends.iter().scan(0, |from, &end| Some(end - std::mem::replace(from, end))).max()?;
+    let longest =
+        ends.iter().scan(0, |from, &end| Some(end - std::mem::replace(from, end))).max()?;
     if counted <= 0.0 || longest == 0 {
         return None;
     }
-    // Every position as a row; rows are filled up with a copy of an output that a mask takes out again.
+    // Every position as a row; rows are filled up with a copy of an output that a mask takes out
+    // again.
     let boards = ends.len();
     let mut places = vec![0_i64; boards * longest];
     let mut mask = vec![-1e9_f32; boards * longest];
@@ -108,6 +129,7 @@ fn selector_loss(logits: Array<1>, targets: &[u8], device: &Device) -> Array<1> 
     let boards = targets.len();
     let chances = activation::log_softmax(logits.reshape([boards, 64]), 1);
     let targets: Vec<i64> = targets.iter().map(|&target| i64::from(target)).collect();
-    let targets = Array::<2, Int>::from_data(TensorData::new(targets, [boards, 1]), device).autodiff();
+    let targets =
+        Array::<2, Int>::from_data(TensorData::new(targets, [boards, 1]), device).autodiff();
     chances.gather(1, targets).mean() * -1.0
 }

@@ -1,4 +1,5 @@
-//! The same training in [Burn](https://burn.dev): a second opinion on our own kernels, and the way to other devices.
+//! The same training in [Burn](https://burn.dev): a second opinion on our own kernels, and the way
+//! to other devices.
 
 mod devices;
 mod forward;
@@ -34,9 +35,9 @@ struct Parameter {
 
 /// Trains heads of a network (with the trunk before them) on Burn's devices.
 ///
-/// Several devices share each batch: every one has its part of the positions, its own statistics and, for the ordinal
-/// loss, the pairs among its own; gradients and statistics are averaged by the parts' sizes, the first device keeps the
-/// weights.
+/// Several devices share each batch: every one has its part of the positions, its own statistics
+/// and, for the ordinal loss, the pairs among its own; gradients and statistics are averaged by the
+/// parts' sizes, the first device keeps the weights.
 #[derive(Debug)]
 pub struct BurnBackend {
     /// All that is not trained here; the values of what is may be old.
@@ -104,8 +105,10 @@ impl BurnBackend {
         for (prefix, mean, variance) in statistics {
             for (part, values) in [("mean", mean), ("variance", variance)] {
                 let name = format!("{prefix}.norm.{part}");
-                let running =
-                    self.statistics.get_mut(&name).ok_or_else(|| failed(format!("no tensor `{name}`")))?;
+                let running = self
+                    .statistics
+                    .get_mut(&name)
+                    .ok_or_else(|| failed(format!("no tensor `{name}`")))?;
                 let channels = running.dims();
                 *running = running.clone() * keep + values.reshape(channels) * (1.0 - keep);
             }
@@ -124,10 +127,13 @@ impl BurnBackend {
         let OptimizerSettings { beta2, epsilon, weight_decay, l2, clip, .. } = self.settings;
         if clip > 0.0 {
             let squares = |gradient: &Array<1>| (gradient.clone() * gradient.clone()).sum();
-            if let Some(norm) = gradients.values().map(squares).reduce(|sum, squares| sum + squares) {
+            if let Some(norm) = gradients.values().map(squares).reduce(|sum, squares| sum + squares)
+            {
                 // On the device: reading it would have the host wait. Exactly 1 within the bound.
                 let factor = (norm.sqrt() / clip).clamp_min(1.0).recip();
-                gradients.values_mut().for_each(|gradient| *gradient = gradient.clone() * factor.clone());
+                gradients
+                    .values_mut()
+                    .for_each(|gradient| *gradient = gradient.clone() * factor.clone());
             }
         }
         self.steps += 1;
@@ -139,7 +145,8 @@ impl BurnBackend {
                 gradient = gradient + parameter.value.clone() * l2;
             }
             parameter.first = parameter.first.clone() * beta1 + gradient.clone() * (1.0 - beta1);
-            parameter.second = parameter.second.clone() * beta2 + gradient.clone() * gradient * (1.0 - beta2);
+            parameter.second =
+                parameter.second.clone() * beta2 + gradient.clone() * gradient * (1.0 - beta2);
             let root = (parameter.second.clone() / correct2).sqrt() + epsilon;
             let mut step = parameter.first.clone() / correct1 / root;
             if weight_decay > 0.0 && parameter.spec.kind == TensorKind::Weight {
@@ -150,7 +157,13 @@ impl BurnBackend {
     }
 
     fn graph<'a>(&'a self, device: &'a Device) -> Graph<'a> {
-        Graph { network: &self.network, device, products: self.devices.products, dropout: None, first: 0 }
+        Graph {
+            network: &self.network,
+            device,
+            products: self.devices.products,
+            dropout: None,
+            first: 0,
+        }
     }
 
     /// Loss, logits and gradients of a batch, with the batch statistics of the forward pass.
@@ -168,14 +181,17 @@ impl BurnBackend {
             let threads: Vec<_> = devices
                 .iter()
                 .zip(parts.iter().zip((0..).step_by(each)))
-                .map(|(device, (part, first))| scope.spawn(move || self.learn_on(device, part, first)))
+                .map(|(device, (part, first))| {
+                    scope.spawn(move || self.learn_on(device, part, first))
+                })
                 .collect();
             let join = |thread: thread::ScopedJoinHandle<'_, _>| {
                 thread.join().unwrap_or_else(|_| Err(failed("a device's thread ended")))
             };
             threads.into_iter().map(join).collect::<Result<Vec<_>, _>>()
         })?;
-        let shares = parts.iter().map(|part| part.squares.len() as f32 / batch.squares.len() as f32);
+        let shares =
+            parts.iter().map(|part| part.squares.len() as f32 / batch.squares.len() as f32);
         Ok(self.average(learned.into_iter().zip(shares)))
     }
 
@@ -203,7 +219,8 @@ impl BurnBackend {
             }
             let is_first = sum.statistics.is_empty();
             for (at, (prefix, mean, variance)) in part.statistics.into_iter().enumerate() {
-                let [mean, variance] = [mean, variance].map(|values| values.to_device(home) * share);
+                let [mean, variance] =
+                    [mean, variance].map(|values| values.to_device(home) * share);
                 if is_first {
                     sum.statistics.push((prefix, mean, variance));
                 } else {
@@ -217,13 +234,21 @@ impl BurnBackend {
     }
 
     /// `first`: the place of the part's first position in the whole batch.
-    fn learn_on(&self, device: &Device, batch: &Examples, first: usize) -> Result<Learned, TrainError> {
+    fn learn_on(
+        &self,
+        device: &Device,
+        batch: &Examples,
+        first: usize,
+    ) -> Result<Learned, TrainError> {
         let OptimizerSettings { dropout: rate, dropout_seed: seed, .. } = self.settings;
         let dropout = (rate > 0.0).then_some(Dropout { rate, seed, step: self.steps });
         let graph = Graph { dropout, first, ..self.graph(device) };
         let leaf = |value: &Array<1>| value.clone().to_device(device).autodiff().require_grad();
-        let leaves: BTreeMap<String, Array<1>> =
-            self.parameters.iter().map(|(name, parameter)| (name.clone(), leaf(&parameter.value))).collect();
+        let leaves: BTreeMap<String, Array<1>> = self
+            .parameters
+            .iter()
+            .map(|(name, parameter)| (name.clone(), leaf(&parameter.value)))
+            .collect();
         let mut statistics = Statistics::new();
         let heads: Vec<HeadKind> = self.objectives.iter().map(|objective| objective.head).collect();
         let outputs = graph.forward(&heads, &leaves, batch, Some(&mut statistics))?;
@@ -244,7 +269,8 @@ impl BurnBackend {
         let mut gradients = BTreeMap::new();
         if let Some(total) = &total {
             let mut found = total.backward();
-            let own = |(name, leaf): (String, Array<1>)| Some((name, leaf.grad_remove(&mut found)?));
+            let own =
+                |(name, leaf): (String, Array<1>)| Some((name, leaf.grad_remove(&mut found)?));
             gradients = leaves.into_iter().filter_map(own).collect();
         }
         // Reading waits for the device: last.
@@ -273,7 +299,8 @@ fn fetch<'a>(
     values: impl Iterator<Item = (&'a String, &'a Array<1>)>,
 ) -> Result<(), TrainError> {
     for (name, value) in values {
-        let tensor = network.tensors.get_mut(name).ok_or_else(|| failed(format!("no tensor `{name}`")))?;
+        let tensor =
+            network.tensors.get_mut(name).ok_or_else(|| failed(format!("no tensor `{name}`")))?;
         tensor.data = value.clone().try_into_vec_as::<f32>().map_err(failed)?;
     }
     Ok(())
@@ -292,7 +319,8 @@ impl Backend for BurnBackend {
             return Err(failed(format!("the {} head is not trained here", head.name())));
         }
         let weights = self.values().map(|(name, value)| (name.clone(), value.clone())).collect();
-        let mut outputs = self.graph(self.devices.first()).forward(&[head], &weights, batch, None)?;
+        let mut outputs =
+            self.graph(self.devices.first()).forward(&[head], &weights, batch, None)?;
         let output = outputs.pop().ok_or_else(|| failed("no output"))?;
         output.try_into_vec_as::<f32>().map_err(failed)
     }
@@ -310,7 +338,9 @@ impl Backend for BurnBackend {
             None => {
                 let on_device = |(name, _): (&String, _)| {
                     let known = average.network.tensor(name).is_some();
-                    known.then(|| Ok((name.clone(), array(&average.network, name, self.devices.first())?)))
+                    known.then(|| {
+                        Ok((name.clone(), array(&average.network, name, self.devices.first())?))
+                    })
                 };
                 self.values().filter_map(on_device).collect::<Result<_, TrainError>>()?
             }
@@ -342,13 +372,17 @@ impl Backend for BurnBackend {
 
     fn restore(&mut self, network: &Network, optimizer: &OptimizerState) -> Result<(), TrainError> {
         if network.description != self.network.description {
-            return Err(TrainError::Backend("the saved network has another description".to_owned()));
+            return Err(TrainError::Backend(
+                "the saved network has another description".to_owned(),
+            ));
         }
         let (settings, devices) = (self.settings.clone(), self.devices.clone());
         let mut fresh = Self::new(network.clone(), &self.objectives, settings, devices)?;
         fresh.steps = optimizer.steps;
         for (name, parameter) in &mut fresh.parameters {
-            for (part, moment) in [("first", &mut parameter.first), ("second", &mut parameter.second)] {
+            for (part, moment) in
+                [("first", &mut parameter.first), ("second", &mut parameter.second)]
+            {
                 let name = format!("{part}.{name}");
                 match optimizer.tensors.get(&name) {
                     Some(tensor) if tensor.shape == parameter.spec.shape => {

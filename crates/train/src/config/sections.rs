@@ -43,7 +43,8 @@ pub struct DataSection {
     /// Folder that `data import` wrote; this or `stream`.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub directory: PathBuf,
-    /// Lichess's evaluation database (`lichess_db_eval.jsonl.zst`), read while training and never unpacked to the disk.
+    /// Lichess's evaluation database (`lichess_db_eval.jsonl.zst`), read while training and never
+    /// unpacked to the disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<PathBuf>,
     /// For `stream`: positions that wait in memory to be drawn at random.
@@ -61,15 +62,15 @@ pub struct DataSection {
     /// Show half of the positions without castling rights as their left-right mirror image.
     #[serde(default = "yes")]
     pub mirror: bool,
-    /// For a move head: how many random legal moves of each position are learned beside the played one. Games show
-    /// good moves only, and a search asks about all of them.
+    /// For a move head: how many random legal moves of each position are learned beside the played
+    /// one. Games show good moves only, and a search asks about all of them.
     #[serde(default)]
     pub explored: usize,
     /// The calibrated value network that labels those moves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub teacher: Option<PathBuf>,
-    /// For cross entropy: a played move after which the mover stands more centipawns worse than before it (a random
-    /// one, mostly) is not learned.
+    /// For cross entropy: a played move after which the mover stands more centipawns worse than
+    /// before it (a random one, mostly) is not learned.
     #[serde(default = "blunder_margin")]
     pub blunder_margin: i32,
 }
@@ -94,24 +95,26 @@ fn yes() -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSection {
-    /// `batch-first`, `batch-first-shared`, `batch-first-residual`, `cockfish`, `convchess`, or the path of a description
-    /// (`.json`) or of a network (`.safetensors`) to go on from.
+    /// `batch-first`, `batch-first-shared`, `batch-first-residual`, `cockfish`, `convchess`, or the
+    /// path of a description (`.json`) or of a network (`.safetensors`) to go on from.
     #[serde(default = "batch_first")]
     pub start: String,
-    /// For `batch-first-residual` and `cockfish`: channels of the trunk; for `convchess`: of each convolution.
+    /// For `batch-first-residual` and `cockfish`: channels of the trunk; for `convchess`: of each
+    /// convolution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filters: Option<usize>,
     /// For `batch-first-residual` and `cockfish`: residual blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<usize>,
-    /// For `batch-first`, `batch-first-shared` and `batch-first-residual`: `batch-first-15`, or `attacks-21`, which tells who attacks
-    /// each square.
+    /// For `batch-first`, `batch-first-shared` and `batch-first-residual`: `batch-first-15`, or
+    /// `attacks-21`, which tells who attacks each square.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Encoding>,
     /// For `cockfish`: `relu`, `leaky-relu`, `gelu` or `silu`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activation: Option<Activation>,
-    /// For `cockfish`: append each channel's average over the board to every square before the dense layers?
+    /// For `cockfish`: append each channel's average over the board to every square before the
+    /// dense layers?
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pooling: Option<bool>,
     /// For `convchess`: 3x3 convolutions.
@@ -126,7 +129,8 @@ pub struct ModelSection {
     /// What the first, random weights of a fresh network are multiplied with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight_scale: Option<f32>,
-    /// A network (`.safetensors`) whose layers, as far as they have the same shapes, a fresh network begins with.
+    /// A network (`.safetensors`) whose layers, as far as they have the same shapes, a fresh
+    /// network begins with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<PathBuf>,
     /// The head that is trained, or a list of heads.
@@ -153,7 +157,9 @@ mod one_or_several {
         }
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HeadKind>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<HeadKind>, D::Error> {
         let wrong = || {
             D::Error::custom(
                 "model.head must be `value`, `moves`, `from`, `pawn-to` … `king-to` or a list of them",
@@ -163,8 +169,9 @@ mod one_or_several {
             Names::One(name) => vec![name],
             Names::Several(names) => names,
         };
-        let kind =
-            |name: &String| HeadKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(wrong);
+        let kind = |name: &String| {
+            HeadKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(wrong)
+        };
         names.iter().map(kind).collect()
     }
 }
@@ -235,7 +242,8 @@ pub struct TrainingSection {
     /// Ends the run early after this many minutes of training (counted over resumptions).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_minutes: Option<f64>,
-    /// Decay of the exponential average of the weights; 0: none. The averaged weights are validated and exported.
+    /// Decay of the exponential average of the weights; 0: none. The averaged weights are validated
+    /// and exported.
     #[serde(default = "average")]
     pub average: f32,
     /// Steps between lines in `metrics.jsonl`.

@@ -3,7 +3,8 @@
 use eval::cpu::activation::{exp, gelu, normal_tails, tanh};
 use nets::{Activation, LEAKY_SLOPE};
 
-/// The slope below zero of an activation that is a straight line on either side of it, 1 above; `None` for a curve.
+/// The slope below zero of an activation that is a straight line on either side of it, 1 above;
+/// `None` for a curve.
 #[inline(always)]
 pub(super) fn low_slope(activation: Activation) -> Option<f32> {
     match activation {
@@ -45,8 +46,8 @@ pub(super) fn curve_slope(activation: Activation, values: &mut [f32]) {
 /// Distribution function plus `x` times the density of a standard normal number.
 #[inline(always)]
 fn gelu_slope(x: f32) -> f32 {
-    let density =
-        exp(-0.5 * x * x) * (0.5 * std::f32::consts::FRAC_2_SQRT_PI * std::f32::consts::FRAC_1_SQRT_2);
+    let density = exp(-0.5 * x * x)
+        * (0.5 * std::f32::consts::FRAC_2_SQRT_PI * std::f32::consts::FRAC_1_SQRT_2);
     0.5 + (0.5 - 0.5 * normal_tails(x)).copysign(x) + x * density
 }
 
@@ -89,7 +90,8 @@ mod tests {
                     "{activation:?} {z}"
                 );
                 let h = 4e-3;
-                let found = (activated(z + h, activation) - activated(z - h, activation)) / (2.0 * h);
+                let found =
+                    (activated(z + h, activation) - activated(z - h, activation)) / (2.0 * h);
                 assert!((slope - found).abs() < 1e-3, "{activation:?} {z}: {slope} {found}");
             }
         }

@@ -1,4 +1,5 @@
-//! From the description of a network to the stages that training runs, with its tensors laid out for them.
+//! From the description of a network to the stages that training runs, with its tensors laid out
+//! for them.
 
 use eval::cpu::matmul::{Buffer, Element, padded};
 use nets::{Activation, HeadKind, Layer, Network, Padding, Shape, TensorSpec};
@@ -12,7 +13,8 @@ use super::{
 };
 use crate::{TrainError, dropout::layer_number};
 
-/// The ways from the input to these heads of a network; weights are not packed and the way back is not planned yet.
+/// The ways from the input to these heads of a network; weights are not packed and the way back is
+/// not planned yet.
 ///
 /// # Errors
 /// The network lacks one of the heads, or ends in a layer that cannot be trained here.
@@ -70,7 +72,10 @@ struct Builder<'a, E> {
 }
 
 /// Where the elements of a tensor `[outputs, inputs, kernel, kernel]` lie.
-fn convolution_places(shape: &[usize], index: impl Fn(usize, usize, usize, usize) -> usize) -> Vec<u32> {
+fn convolution_places(
+    shape: &[usize],
+    index: impl Fn(usize, usize, usize, usize) -> usize,
+) -> Vec<u32> {
     let mut places = Vec::with_capacity(shape.iter().product());
     for output in 0..shape[0] {
         for input in 0..shape[1] {
@@ -82,8 +87,9 @@ fn convolution_places(shape: &[usize], index: impl Fn(usize, usize, usize, usize
     places
 }
 
-/// Where the elements of a tensor lie that sees the whole board: `[outputs, inputs, side, side]` or `[outputs, inputs *
-/// cells]`, `cells` rows of `width` channels each; `index` places an element of a board for an output.
+/// Where the elements of a tensor lie that sees the whole board: `[outputs, inputs, side, side]` or
+/// `[outputs, inputs * cells]`, `cells` rows of `width` channels each; `index` places an element of
+/// a board for an output.
 fn board_places(
     shape: &[usize],
     cells: usize,
@@ -108,7 +114,8 @@ impl<E: Element> Builder<'_, E> {
         places: impl FnOnce(&[usize]) -> Vec<u32>,
     ) -> Result<usize, TrainError> {
         let spec = self.specs.iter().find(|spec| spec.name == name);
-        let spec = spec.ok_or_else(|| TrainError::Backend(format!("the network has no tensor `{name}`")))?;
+        let spec =
+            spec.ok_or_else(|| TrainError::Backend(format!("the network has no tensor `{name}`")))?;
         let places = places(&spec.shape);
         self.parameters.push(Parameter::read(self.network, spec, places, size)?);
         Ok(self.parameters.len() - 1)
@@ -136,7 +143,12 @@ impl<E: Element> Builder<'_, E> {
         })
     }
 
-    fn layers(&mut self, prefix: &str, layers: &[Layer], mut place: Place) -> Result<Place, TrainError> {
+    fn layers(
+        &mut self,
+        prefix: &str,
+        layers: &[Layer],
+        mut place: Place,
+    ) -> Result<Place, TrainError> {
         for (index, layer) in layers.iter().enumerate() {
             place = self.layer(&format!("{prefix}.{index}"), layer, place)?;
         }
@@ -148,8 +160,11 @@ impl<E: Element> Builder<'_, E> {
         let mut inputs: Vec<Edge> = place.stage.into_iter().map(Edge::new).collect();
         let (operation, norm, activation, gradient_size) = match layer {
             Layer::Branches { branches, norm, activation } => {
-                let layer =
-                    InputLayer::new(self.network.description.encoding, branches, padded(shape.channels));
+                let layer = InputLayer::new(
+                    self.network.description.encoding,
+                    branches,
+                    padded(shape.channels),
+                );
                 let slots = (0..branches.len())
                     .map(|index| {
                         let name = format!("{prefix}.branches.{index}.weight");
@@ -157,7 +172,8 @@ impl<E: Element> Builder<'_, E> {
                     })
                     .collect::<Result<Vec<_>, _>>()?;
                 let size = layer.size();
-                let operation = Operation::Input { layer, branches: slots, slabs: Buffer::zeros(size) };
+                let operation =
+                    Operation::Input { layer, branches: slots, slabs: Buffer::zeros(size) };
                 (operation, self.norm(prefix, *norm, shape.channels)?, *activation, size)
             }
             &Layer::Conv { kernel, padding: Padding::Same, norm, activation, .. } => {
@@ -194,8 +210,10 @@ impl<E: Element> Builder<'_, E> {
             }
             Layer::AppendMean => (Operation::AppendMean, Norm::Nothing, Activation::Identity, 0),
         };
-        let place =
-            self.push(Stage { inputs, ..Stage::new(operation, norm, activation, shape, gradient_size) });
+        let place = self.push(Stage {
+            inputs,
+            ..Stage::new(operation, norm, activation, shape, gradient_size)
+        });
         if self.has_dropout && matches!(layer, Layer::Dense { .. }) {
             let inputs = place.stage.into_iter().map(Edge::new).collect();
             let dropout = Stage::new(
@@ -226,9 +244,13 @@ impl<E: Element> Builder<'_, E> {
         let stage = place.stage.ok_or_else(|| unsupported_last(kind))?;
         let (cells, width) = (place.shape.cells, padded(place.shape.channels));
         let (channels, cells, activation) = match *layer {
-            Layer::Conv { kernel: 1, channels, padding: Padding::Same, norm: false, activation } => {
-                (channels, 1, activation)
-            }
+            Layer::Conv {
+                kernel: 1,
+                channels,
+                padding: Padding::Same,
+                norm: false,
+                activation,
+            } => (channels, 1, activation),
             Layer::Conv { channels, padding: Padding::Valid, norm: false, activation, .. }
             | Layer::Dense { channels, norm: false, activation } => (channels, cells, activation),
             _ => return Err(unsupported_last(kind)),

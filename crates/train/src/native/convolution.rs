@@ -1,4 +1,5 @@
-//! A convolution as a product over taps: how its weights are packed, and how boards are laid out for it.
+//! A convolution as a product over taps: how its weights are packed, and how boards are laid out
+//! for it.
 
 use eval::cpu::matmul::{Buffer, Element, Taps};
 
@@ -6,9 +7,11 @@ use eval::cpu::matmul::{Buffer, Element, Taps};
 #[derive(Debug)]
 pub(super) struct Convolution<E> {
     pub weight: usize,
-    /// Odd. A dense layer, or a convolution as large as the board, is size 1 over one cell that holds the whole board.
+    /// Odd. A dense layer, or a convolution as large as the board, is size 1 over one cell that
+    /// holds the whole board.
     pub kernel: usize,
-    /// Side of the boards, where `kernel` is above 1. Smaller ones than 8 lie in the corner of an empty board.
+    /// Side of the boards, where `kernel` is above 1. Smaller ones than 8 lie in the corner of an
+    /// empty board.
     pub side: usize,
     /// Rows a board has in the product: 64 where `kernel` is above 1.
     pub cells: usize,
@@ -39,8 +42,8 @@ impl<E> Convolution<E> {
             return 64;
         }
         let outer = self.kernel * width;
-        let board =
-            2 * self.spread_rows() * outer * size_of::<E>() + 64 * self.inner * (2 * size_of::<E>() + 4);
+        let board = 2 * self.spread_rows() * outer * size_of::<E>()
+            + 64 * self.inner * (2 * size_of::<E>() + 4);
         (PIECE_BYTES / board).clamp(2, 16)
     }
 
@@ -59,9 +62,11 @@ impl<E: Element> Convolution<E> {
             for column in 0..kernel {
                 for input in 0..inner {
                     let source =
-                        (((kernel - 1 - row) * inner + input) * kernel + kernel - 1 - column) * width;
+                        (((kernel - 1 - row) * inner + input) * kernel + kernel - 1 - column)
+                            * width;
                     let target = ((row * kernel + column) * inner + input) * width;
-                    scratch[target..target + width].copy_from_slice(&weight[source..source + width]);
+                    scratch[target..target + width]
+                        .copy_from_slice(&weight[source..source + width]);
                 }
             }
         }
@@ -75,8 +80,9 @@ impl<E: Element> Convolution<E> {
         E::pack_weights(scratch, kernel * outer, inner, &mut self.backward);
     }
 
-    /// Multiplies spread boards of `channels` by packed weights, to `boards` of `width` channels each: one product for
-    /// all rows where boards follow each other without halo, else one a board.
+    /// Multiplies spread boards of `channels` by packed weights, to `boards` of `width` channels
+    /// each: one product for all rows where boards follow each other without halo, else one a
+    /// board.
     pub fn multiply(
         &self,
         unit: &E::Unit,
@@ -122,9 +128,9 @@ impl<E: Element> Convolution<E> {
         }
     }
 
-    /// Spreads a board for the taps: `[8 + 2h ranks, 8 files, kernel, channels]`, h halo ranks of zeros on both sides; part
-    /// `j` of a cell holds the cell `j - h` files to the right, zeros beyond the edge.
-    /// The halo and the edges of `spread` must be zero already.
+    /// Spreads a board for the taps: `[8 + 2h ranks, 8 files, kernel, channels]`, h halo ranks of
+    /// zeros on both sides; part `j` of a cell holds the cell `j - h` files to the right, zeros
+    /// beyond the edge. The halo and the edges of `spread` must be zero already.
     pub fn spread(&self, board: &[E], channels: usize, spread: &mut [E]) {
         let (kernel, side) = (self.kernel, self.side);
         let halo = kernel / 2;
@@ -145,7 +151,8 @@ impl<E: Element> Convolution<E> {
     }
 }
 
-/// `[rows, columns]` to `[columns, rows]`, in blocks that stay in the cache; both are multiples of 32.
+/// `[rows, columns]` to `[columns, rows]`, in blocks that stay in the cache; both are multiples of
+/// 32.
 fn transpose(source: &[f32], rows: usize, columns: usize, target: &mut [f32]) {
     for row in (0..rows).step_by(16) {
         for column in 0..columns {

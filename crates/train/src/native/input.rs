@@ -1,5 +1,5 @@
-//! The sparse input layer: each set plane of a square adds one slab of weights to every square that a branch reaches from
-//! it, and collects its gradient from the same places.
+//! The sparse input layer: each set plane of a square adds one slab of weights to every square that
+//! a branch reaches from it, and collects its gradient from the same places.
 
 use board::Color;
 use eval::cpu::matmul::Element;
@@ -65,10 +65,15 @@ impl InputLayer {
                     continue;
                 }
                 let target = (rank * 8 + file) as usize * width + first;
-                let run = Run { slab: slab as u32, target: target as u32, length: channels[index] as u32 };
+                let run = Run {
+                    slab: slab as u32,
+                    target: target as u32,
+                    length: channels[index] as u32,
+                };
                 match runs.last_mut() {
                     Some(last)
-                        if last.slab + last.length == run.slab && last.target + last.length == run.target =>
+                        if last.slab + last.length == run.slab
+                            && last.target + last.length == run.target =>
                     {
                         last.length += run.length;
                     }
@@ -105,14 +110,16 @@ impl InputLayer {
         self.encoding.planes() * self.taps[branch].len() * self.channels[branch]
     }
 
-    /// Where the elements of a branch's tensor `[channels, planes, rows, columns]` lie in its parameter
-    /// `[planes, taps, channels]`.
+    /// Where the elements of a branch's tensor `[channels, planes, rows, columns]` lie in its
+    /// parameter `[planes, taps, channels]`.
     pub fn branch_places(&self, branch: usize) -> Vec<u32> {
         let (taps, channels) = (self.taps[branch].len(), self.channels[branch]);
         let mut places = Vec::with_capacity(self.branch_size(branch));
         for channel in 0..channels {
             for plane in 0..self.encoding.planes() {
-                places.extend((0..taps).map(|tap| ((plane * taps + tap) * channels + channel) as u32));
+                places.extend(
+                    (0..taps).map(|tap| ((plane * taps + tap) * channels + channel) as u32),
+                );
             }
         }
         places
@@ -128,7 +135,11 @@ impl InputLayer {
         self.pieces(branch, |own, slab| gradient[own].copy_from_slice(&slabs[slab]));
     }
 
-    fn pieces(&self, branch: usize, mut piece: impl FnMut(std::ops::Range<usize>, std::ops::Range<usize>)) {
+    fn pieces(
+        &self,
+        branch: usize,
+        mut piece: impl FnMut(std::ops::Range<usize>, std::ops::Range<usize>),
+    ) {
         let channels = self.channels[branch];
         let taps = &self.taps[branch];
         for plane in 0..self.encoding.planes() {

@@ -46,7 +46,9 @@ impl<'a> Asked<'a> {
         match kind {
             HeadKind::Value => Self { moves: &[], each: 1, ends: &[] },
             _ if kind.is_selector() => Self { moves: &[], each: kind.outputs(), ends: &[] },
-            _ if batch.ends.is_empty() => Self { moves: &batch.moves, each: batch.moves_each(), ends: &[] },
+            _ if batch.ends.is_empty() => {
+                Self { moves: &batch.moves, each: batch.moves_each(), ends: &[] }
+            }
             _ => Self { moves: &batch.moves, each: 0, ends: &batch.ends },
         }
     }
@@ -60,7 +62,9 @@ impl<'a> Asked<'a> {
     pub fn covers(&self, boards: usize) -> bool {
         match self.ends {
             [] => self.moves.len() == boards * self.each && (self.each > 0 || boards == 0),
-            [.., last] => self.ends.len() == boards && self.ends.is_sorted() && *last == self.moves.len(),
+            [.., last] => {
+                self.ends.len() == boards && self.ends.is_sorted() && *last == self.moves.len()
+            }
         }
     }
 
@@ -119,7 +123,8 @@ impl<E: Element> Shard<E> {
         scratch: &mut Scratch<E>,
     ) {
         let last = &plan.lasts[head];
-        let (weights, biases) = (&plan.parameters[last.weight].value, &plan.parameters[last.bias].value);
+        let (weights, biases) =
+            (&plan.parameters[last.weight].value, &plan.parameters[last.bias].value);
         let first = self.heads[head].first;
         for board in 0..self.boards {
             // The mover's.
@@ -132,7 +137,9 @@ impl<E: Element> Shard<E> {
                     self.see(plan, last, board, cell, &mut scratch.seen);
                 }
                 let mut z = biases[channel];
-                for (weight, a) in weights[channel * last.inner..][..last.inner].iter().zip(&scratch.seen) {
+                for (weight, a) in
+                    weights[channel * last.inner..][..last.inner].iter().zip(&scratch.seen)
+                {
                     z += weight * a;
                 }
                 let part = &mut self.heads[head];
@@ -159,7 +166,8 @@ impl<E: Element> Shard<E> {
         activation::curve(stage.affine.activation, seen);
     }
 
-    /// The way back through the last layer of head `head`, from its slopes to the gradient of the stage before.
+    /// The way back through the last layer of head `head`, from its slopes to the gradient of the
+    /// stage before.
     pub fn backward_last(
         &mut self,
         plan: &Plan<E>,
@@ -188,10 +196,15 @@ impl<E: Element> Shard<E> {
                     self.see(plan, last, board, cell, &mut scratch.seen);
                 }
                 let gradient = &mut part.weights[channel * last.inner..][..last.inner];
-                gradient.iter_mut().zip(&scratch.seen).for_each(|(gradient, a)| *gradient += slope * a);
+                gradient
+                    .iter_mut()
+                    .zip(&scratch.seen)
+                    .for_each(|(gradient, a)| *gradient += slope * a);
                 part.biases[channel] += slope;
                 let weights = &weights[channel * last.inner..][..last.inner];
-                for (da, weight) in scratch.product[cell * stage.width..size].iter_mut().zip(weights) {
+                for (da, weight) in
+                    scratch.product[cell * stage.width..size].iter_mut().zip(weights)
+                {
                     *da += slope * weight;
                 }
             }

@@ -46,8 +46,9 @@ fn ln_1p(e: f32) -> f32 {
 }
 
 vectorised! {
-/// Over the ordered pairs `label[i] > label[j]`, `i` in the part, `ln(1 + exp(logit[j] - logit[i]))`: cross entropy of the
-/// order of two outputs. The gradient of the *sum* over all pairs with respect to `logits[first..first + gradient.len()]`, and that part's sum.
+/// Over the ordered pairs `label[i] > label[j]`, `i` in the part, `ln(1 + exp(logit[j] -
+/// logit[i]))`: cross entropy of the order of two outputs. The gradient of the *sum* over all pairs
+/// with respect to `logits[first..first + gradient.len()]`, and that part's sum.
 pub(super) fn ordinal_part(
     logits: &[f32], labels: &[i32], first: usize, gradient: &mut [f32], part: &mut PartOfLoss
 ) {
@@ -93,8 +94,8 @@ pub(super) fn ordinal_part(
 }
 }
 
-/// Squared distance of `tanh(logit)`, or of the logit where it is a hyperbolic tangent already, and `tanh(label / scale)`,
-/// and its slope.
+/// Squared distance of `tanh(logit)`, or of the logit where it is a hyperbolic tangent already, and
+/// `tanh(label / scale)`, and its slope.
 pub(super) fn tanh_part(
     logits: &[f32],
     labels: &[i32],
@@ -117,8 +118,8 @@ pub(super) fn tanh_part(
     }
 }
 
-/// `weight` times the cross entropy of the softmax over one position's moves (or squares) against number `played`, and its
-/// slopes.
+/// `weight` times the cross entropy of the softmax over one position's moves (or squares) against
+/// number `played`, and its slopes.
 pub(super) fn cross_entropy_part(
     logits: &[f32],
     played: usize,
@@ -177,7 +178,10 @@ mod tests {
             }
             let e = exact as f32;
             if e > 1e-30 {
-                assert!((f64::from(ln_1p(e)) / f64::from(e).ln_1p() - 1.0).abs() < 1e-6, "ln_1p({e})");
+                assert!(
+                    (f64::from(ln_1p(e)) / f64::from(e).ln_1p() - 1.0).abs() < 1e-6,
+                    "ln_1p({e})"
+                );
             }
         }
     }
@@ -199,7 +203,8 @@ mod tests {
                         let difference = f64::from(logits[i] - logits[j]);
                         let target = f64::from(u8::from(labels[i] > labels[j]));
                         let probability = 1.0 / (1.0 + (-difference).exp());
-                        sum -= target * probability.ln() + (1.0 - target) * (1.0 - probability).ln();
+                        sum -=
+                            target * probability.ln() + (1.0 - target) * (1.0 - probability).ln();
                         slopes[i] += probability - target;
                         slopes[j] -= probability - target;
                         pairs += 1;
@@ -209,7 +214,10 @@ mod tests {
             assert_eq!(part.count, f64::from(pairs));
             assert!((part.sum - sum).abs() < 1e-5 * (1.0 + sum));
             for (fast, exact) in gradient.iter().zip(&slopes) {
-                assert!((f64::from(*fast) - exact).abs() < 1e-5 * (1.0 + exact.abs()), "{fast} {exact}");
+                assert!(
+                    (f64::from(*fast) - exact).abs() < 1e-5 * (1.0 + exact.abs()),
+                    "{fast} {exact}"
+                );
             }
         }
     }

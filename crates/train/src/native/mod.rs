@@ -1,8 +1,10 @@
-//! Training on the CPU with our own products: bf16 tiles where the processor has them, else single precision.
+//! Training on the CPU with our own products: bf16 tiles where the processor has them, else single
+//! precision.
 //!
-//! Weights, statistics, sums and the optimizer are in single precision or better; bf16 are the saved outputs, the
-//! activations and the operands of the products. The batch is cut into a fixed number of parts that are summed
-//! in order, so the same seed and data give the same bits, whatever the number of threads.
+//! Weights, statistics, sums and the optimizer are in single precision or better; bf16 are the
+//! saved outputs, the activations and the operands of the products. The batch is cut into a fixed
+//! number of parts that are summed in order, so the same seed and data give the same bits, whatever
+//! the number of threads.
 
 mod activation;
 mod builder;
@@ -72,10 +74,12 @@ macro_rules! either {
 mod tests;
 
 impl NativeBackend {
-    /// Ready to train heads of `network` with `threads` threads (0: as many as there are processors).
+    /// Ready to train heads of `network` with `threads` threads (0: as many as there are
+    /// processors).
     ///
     /// # Errors
-    /// An objective is impossible, the network has no such head, or one whose last layer this backend does not train.
+    /// An objective is impossible, the network has no such head, or one whose last layer this
+    /// backend does not train.
     pub fn new(
         network: Network,
         objectives: &[Objective],
@@ -97,14 +101,17 @@ impl NativeBackend {
         precision: Precision,
     ) -> Result<Self, TrainError> {
         // A wish that cannot be met is refused here, not silently ignored by the products.
-        eval::cpu::choose(None, None, false).map_err(|error| TrainError::Backend(error.to_string()))?;
+        eval::cpu::choose(None, None, false)
+            .map_err(|error| TrainError::Backend(error.to_string()))?;
         let threads = match threads {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             threads => threads,
         };
         let trainer = match precision {
             Precision::Bf16 => Either::Bf16(Trainer::new(&network, objectives, settings, threads)?),
-            Precision::Single => Either::Single(Trainer::new(&network, objectives, settings, threads)?),
+            Precision::Single => {
+                Either::Single(Trainer::new(&network, objectives, settings, threads)?)
+            }
         };
         Ok(Self { network, trainer })
     }
@@ -131,7 +138,9 @@ impl Backend for NativeBackend {
 
     fn restore(&mut self, network: &Network, optimizer: &OptimizerState) -> Result<(), TrainError> {
         if network.description != self.network.description {
-            return Err(TrainError::Backend("the saved network has another description".to_owned()));
+            return Err(TrainError::Backend(
+                "the saved network has another description".to_owned(),
+            ));
         }
         either!(&mut self.trainer, trainer => trainer.restore(network, optimizer))?;
         self.network = network.clone();

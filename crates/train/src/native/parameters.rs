@@ -130,8 +130,12 @@ impl Optimizer {
     pub fn state(&self, parameters: &[Parameter]) -> OptimizerState {
         let mut state = OptimizerState { steps: self.steps, ..Default::default() };
         for parameter in parameters {
-            state.tensors.insert(format!("first.{}", parameter.name), parameter.public(&parameter.first));
-            state.tensors.insert(format!("second.{}", parameter.name), parameter.public(&parameter.second));
+            state
+                .tensors
+                .insert(format!("first.{}", parameter.name), parameter.public(&parameter.first));
+            state
+                .tensors
+                .insert(format!("second.{}", parameter.name), parameter.public(&parameter.second));
         }
         state
     }

@@ -1,12 +1,14 @@
-//! Passes over rows of channels between the products: normalise, activate, lay out, and their way back. They are bound by
-//! memory, so each reads and writes once; they are compiled for each vector width and chosen at run time.
+//! Passes over rows of channels between the products: normalise, activate, lay out, and their way
+//! back. They are bound by memory, so each reads and writes once; they are compiled for each vector
+//! width and chosen at run time.
 
 use eval::cpu::{CpuPath, is_permitted, matmul::Element};
 use nets::Activation;
 
 use super::activation::{curve, curve_slope, low_slope};
 
-/// Defines a function (generic over one [`Element`] or not) that is compiled for AVX-512, AVX2 and the plain target.
+/// Defines a function (generic over one [`Element`] or not) that is compiled for AVX-512, AVX2 and
+/// the plain target.
 macro_rules! vectorised {
     ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$element:ident: $bound:ident>)? (
         $($argument:ident: $type:ty),* $(,)?
@@ -75,7 +77,9 @@ pub(super) fn width() -> Width {
         {
             return Width::Wide;
         }
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_permitted(CpuPath::Avx2)
+        if is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_permitted(CpuPath::Avx2)
         {
             return Width::Narrow;
         }
@@ -127,7 +131,8 @@ fn store<E: Element>(target: &mut [E], at: usize, lanes: Lanes) {
     }
 }
 
-/// Calls `$pass::<ROWS>` for groups of rows of `$channels` from `$row` on, and `$pass::<1>` for the rest of `$rows`.
+/// Calls `$pass::<ROWS>` for groups of rows of `$channels` from `$row` on, and `$pass::<1>` for the
+/// rest of `$rows`.
 macro_rules! in_groups {
     ($rows:expr, |$row:ident, $group:ident| $pass:expr) => {{
         let rows = $rows;
@@ -220,8 +225,10 @@ fn sum_rows<E: Element, const R: usize, const FIRST: bool, const SECOND: bool>(
         let (own, other) = (maps(first.affine, c), maps(second.affine, c));
         for r in 0..R {
             let at = (row + r) * channels + c;
-            let mut lanes = activated::<FIRST>(load(first.y, at), own, first.affine.activation, low);
-            let others = activated::<SECOND>(load(second.y, at), other, second.affine.activation, other_low);
+            let mut lanes =
+                activated::<FIRST>(load(first.y, at), own, first.affine.activation, low);
+            let others =
+                activated::<SECOND>(load(second.y, at), other, second.affine.activation, other_low);
             for i in 0..LANES {
                 lanes[i] += others[i];
             }
@@ -262,7 +269,8 @@ fn denormalise_rows<E: Element, const R: usize>(
 ) {
     let channels = norm.gain.len();
     for c in (0..channels).step_by(LANES) {
-        let (gain, slope, offset) = (load(&norm.gain, c), load(&norm.slope, c), load(&norm.offset, c));
+        let (gain, slope, offset) =
+            (load(&norm.gain, c), load(&norm.slope, c), load(&norm.offset, c));
         for r in 0..R {
             let at = (row + r) * channels + c;
             let (mut lanes, y) = (load(dz, at), load(y, at));
@@ -291,7 +299,12 @@ pub(super) struct ColumnSums<'a> {
 }
 
 #[inline(always)]
-fn store_rows<E: Element, const R: usize>(c: &[f32], row: usize, y: &mut [E], sums: &mut ColumnSums<'_>) {
+fn store_rows<E: Element, const R: usize>(
+    c: &[f32],
+    row: usize,
+    y: &mut [E],
+    sums: &mut ColumnSums<'_>,
+) {
     let channels = sums.first.len();
     for column in (0..channels).step_by(LANES) {
         let (mut first, mut second) = (load(sums.first, column), load(sums.second, column));
@@ -369,8 +382,8 @@ fn mask_rows<E: Element, const R: usize, const CURVED: bool>(
 }
 
 vectorised! {
-    /// The gradient before an activation from the one behind it, times the slope of the activation; adds the column
-    /// sums of `dz` and of `dz * (y - mean)`.
+    /// The gradient before an activation from the one behind it, times the slope of the activation;
+    /// adds the column sums of `dz` and of `dz * (y - mean)`.
     pub(super) fn mask_with_sums<E: Element>(from: &Masking<'_, E>, dz: &mut [E], sums: &mut ColumnSums<'_>) {
         let rows = from.da.len() / sums.first.len();
         match low_slope(from.affine.activation) {

@@ -1,7 +1,9 @@
-//! The layers of one head or several (and the trunk before them) as training runs them: a list of stages, each of which
-//! reads the outputs of earlier ones, and each head's last layer, of which only the asked-for outputs are computed.
+//! The layers of one head or several (and the trunk before them) as training runs them: a list of
+//! stages, each of which reads the outputs of earlier ones, and each head's last layer, of which
+//! only the asked-for outputs are computed.
 //!
-//! A stage is a product (or something without weights), then a batch norm or bias, then an activation.
+//! A stage is a product (or something without weights), then a batch norm or bias, then an
+//! activation.
 
 use eval::cpu::matmul::{Buffer, Element, padded};
 use nets::{Activation, HeadKind, NORM_EPSILON, Network, Pooling, Shape, Tensor};
@@ -30,14 +32,21 @@ pub(super) enum Operation<E> {
     /// The input, and each channel's mean over the board.
     AppendMean,
     Pool(Pooling, usize),
-    /// In training the input without some of its elements; in play the input. The number of the layer before it.
+    /// In training the input without some of its elements; in play the input. The number of the
+    /// layer before it.
     Dropout(u64),
 }
 
 /// What follows a stage's operation.
 #[derive(Debug)]
 pub(super) enum Norm {
-    Batch { scale: usize, shift: usize, prefix: String, running_mean: Vec<f32>, running_variance: Vec<f32> },
+    Batch {
+        scale: usize,
+        shift: usize,
+        prefix: String,
+        running_mean: Vec<f32>,
+        running_variance: Vec<f32>,
+    },
     Bias(usize),
     Nothing,
 }
@@ -143,15 +152,19 @@ impl<E: Element> Plan<E> {
     ///
     /// # Errors
     /// The network lacks one of the heads, or ends in a layer that cannot be trained here.
-    pub fn new(network: &Network, kinds: &[HeadKind], has_dropout: bool) -> Result<Self, TrainError> {
+    pub fn new(
+        network: &Network,
+        kinds: &[HeadKind],
+        has_dropout: bool,
+    ) -> Result<Self, TrainError> {
         let mut plan = builder::build(network, kinds, has_dropout)?;
         plan.plan_way_back();
         plan.pack();
         Ok(plan)
     }
 
-    /// Finds out which gradients meet on the way back (the heads' last layers in reverse, then the stages in reverse),
-    /// and lets a buffer serve again once its gradient has been used.
+    /// Finds out which gradients meet on the way back (the heads' last layers in reverse, then the
+    /// stages in reverse), and lets a buffer serve again once its gradient has been used.
     fn plan_way_back(&mut self) {
         let mut pending = vec![0_usize; self.stages.len()];
         for edge in self
@@ -164,17 +177,18 @@ impl<E: Element> Plan<E> {
         }
         let mut slots = vec![None; self.stages.len()];
         let (mut free, mut used) = (Vec::new(), 0);
-        let mut follow = |edge: &mut Edge, slots: &mut Vec<Option<usize>>, free: &mut Vec<usize>| {
-            edge.adds = slots[edge.from].is_some();
-            pending[edge.from] -= 1;
-            edge.ends = pending[edge.from] == 0;
-            slots[edge.from].get_or_insert_with(|| {
-                free.pop().unwrap_or_else(|| {
-                    used += 1;
-                    used - 1
-                })
-            });
-        };
+        let mut follow =
+            |edge: &mut Edge, slots: &mut Vec<Option<usize>>, free: &mut Vec<usize>| {
+                edge.adds = slots[edge.from].is_some();
+                pending[edge.from] -= 1;
+                edge.ends = pending[edge.from] == 0;
+                slots[edge.from].get_or_insert_with(|| {
+                    free.pop().unwrap_or_else(|| {
+                        used += 1;
+                        used - 1
+                    })
+                });
+            };
         for last in self.lasts.iter_mut().rev() {
             follow(&mut last.input, &mut slots, &mut free);
         }
@@ -201,9 +215,16 @@ impl<E: Element> Plan<E> {
                     }
                 }
                 Operation::Product(convolution) => {
-                    convolution.pack(&self.parameters[convolution.weight].value, stage.width, &mut scratch);
+                    convolution.pack(
+                        &self.parameters[convolution.weight].value,
+                        stage.width,
+                        &mut scratch,
+                    );
                 }
-                Operation::Sum | Operation::AppendMean | Operation::Pool(..) | Operation::Dropout(_) => {}
+                Operation::Sum
+                | Operation::AppendMean
+                | Operation::Pool(..)
+                | Operation::Dropout(_) => {}
             }
         }
     }
@@ -212,9 +233,10 @@ impl<E: Element> Plan<E> {
     pub fn use_running_statistics(&mut self) {
         for stage in &mut self.stages {
             let (mean, variance) = match &stage.norm {
-                Norm::Batch { running_mean, running_variance, .. } => {
-                    (running_mean.clone(), running_variance.iter().map(|&value| f64::from(value)).collect())
-                }
+                Norm::Batch { running_mean, running_variance, .. } => (
+                    running_mean.clone(),
+                    running_variance.iter().map(|&value| f64::from(value)).collect(),
+                ),
                 Norm::Bias(_) | Norm::Nothing => (Vec::new(), Vec::new()),
             };
             stage.set_affine(&self.parameters, &mean, variance);
@@ -222,7 +244,13 @@ impl<E: Element> Plan<E> {
     }
 
     /// Points stage `index` at a batch's statistics, from its sums over `count` cells.
-    pub fn use_batch_statistics(&mut self, index: usize, sums: &[f64], squares: &[f64], count: usize) {
+    pub fn use_batch_statistics(
+        &mut self,
+        index: usize,
+        sums: &[f64],
+        squares: &[f64],
+        count: usize,
+    ) {
         let stage = &mut self.stages[index];
         let count = count.max(1) as f64;
         let means: Vec<f64> = sums[..stage.channels].iter().map(|sum| sum / count).collect();
@@ -238,7 +266,8 @@ impl<E: Element> Plan<E> {
         self.stages[index].set_affine(&self.parameters, &[], Vec::new());
     }
 
-    /// Moves the running statistics towards the batch's; the running variance is unbiased, as in other frameworks.
+    /// Moves the running statistics towards the batch's; the running variance is unbiased, as in
+    /// other frameworks.
     pub fn update_running_statistics(&mut self, keep: f32, boards: usize) {
         for stage in &mut self.stages {
             if let Norm::Batch { running_mean, running_variance, .. } = &mut stage.norm {
@@ -254,8 +283,8 @@ impl<E: Element> Plan<E> {
         }
     }
 
-    /// From the sums of `dz` and `dz * (y - mean)` over `count` cells: the gradients of norm or bias, and how `dz`
-    /// becomes `dy`.
+    /// From the sums of `dz` and `dz * (y - mean)` over `count` cells: the gradients of norm or
+    /// bias, and how `dz` becomes `dy`.
     pub fn norm_backward(&mut self, index: usize, sums: &[f64], products: &[f64], count: usize) {
         let stage = &mut self.stages[index];
         let count = count.max(1) as f64;
@@ -266,7 +295,8 @@ impl<E: Element> Plan<E> {
                     let scale_gradient = products[channel] * inverse;
                     let gain = f64::from(self.parameters[scale].value[channel]) * inverse;
                     let slope = -gain * inverse * scale_gradient / count;
-                    let offset = -gain * sums[channel] / count - slope * f64::from(stage.mean[channel]);
+                    let offset =
+                        -gain * sums[channel] / count - slope * f64::from(stage.mean[channel]);
                     stage.back.gain[channel] = gain as f32;
                     stage.back.slope[channel] = slope as f32;
                     stage.back.offset[channel] = offset as f32;
@@ -295,7 +325,10 @@ impl<E: Element> Plan<E> {
             Operation::Product(convolution) => {
                 self.parameters[convolution.weight].gradient.copy_from_slice(gradient);
             }
-            Operation::Sum | Operation::AppendMean | Operation::Pool(..) | Operation::Dropout(_) => {}
+            Operation::Sum
+            | Operation::AppendMean
+            | Operation::Pool(..)
+            | Operation::Dropout(_) => {}
         }
     }
 

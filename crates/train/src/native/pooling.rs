@@ -1,5 +1,5 @@
-//! Layers without weights over the squares of one board, and their way back: averages appended to the channels, and windows
-//! of which one number is left.
+//! Layers without weights over the squares of one board, and their way back: averages appended to
+//! the channels, and windows of which one number is left.
 
 use eval::cpu::matmul::Element;
 use nets::Pooling;
@@ -86,7 +86,8 @@ pub(super) fn pool<E: Element>(
             *output = E::from_f32(match pooling {
                 Pooling::Max => largest(a, width, channel, window(side, size, cell)).1,
                 Pooling::Average => {
-                    let values = window(side, size, cell).map(|cell| a[cell * width + channel].to_f32());
+                    let values =
+                        window(side, size, cell).map(|cell| a[cell * width + channel].to_f32());
                     values.sum::<f32>() / (size * size) as f32
                 }
             });

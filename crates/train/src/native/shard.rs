@@ -1,7 +1,8 @@
 //! A part of the batch: saved outputs, gradients, and the phases of a step over them.
 //!
-//! Only the outputs of the stages before their norms are saved (in the element type); activations are computed again on the
-//! way back. Each phase walks the boards in pieces that stay in the second-level cache.
+//! Only the outputs of the stages before their norms are saved (in the element type); activations
+//! are computed again on the way back. Each phase walks the boards in pieces that stay in the
+//! second-level cache.
 
 use eval::cpu::matmul::{BLOCK, Buffer, Element, Gathering, padded};
 
@@ -10,8 +11,8 @@ use super::{
     input::{input_backward, input_forward},
     last::{Asked, HeadPart},
     passes::{
-        ColumnSums, Masking, Saved, activate, add, denormalise, mask_with_sums, narrow, store_with_sums,
-        sum_activated, widen,
+        ColumnSums, Masking, Saved, activate, add, denormalise, mask_with_sums, narrow,
+        store_with_sums, sum_activated, widen,
     },
     plan::{Edge, Operation, Plan, Stage},
     pooling::{Rows, append_mean, append_mean_backward, pool, pool_backward},
@@ -139,13 +140,20 @@ impl<E: Element> Shard<E> {
         }
     }
 
-    /// Sums of a stage over this shard: on the way forward `y` and `y * y`, on the way back `dz` and `dz * (y - mean)`.
+    /// Sums of a stage over this shard: on the way forward `y` and `y * y`, on the way back `dz`
+    /// and `dz * (y - mean)`.
     pub fn sums(&self, stage: usize) -> (&[f64], &[f64]) {
         (&self.sums[stage].first.total, &self.sums[stage].second.total)
     }
 
     /// Computes stage `index` for all boards from those before.
-    pub fn forward(&mut self, plan: &Plan<E>, index: usize, batch: &Examples, scratch: &mut Scratch<E>) {
+    pub fn forward(
+        &mut self,
+        plan: &Plan<E>,
+        index: usize,
+        batch: &Examples,
+        scratch: &mut Scratch<E>,
+    ) {
         let stage = &plan.stages[index];
         self.sums[index].start(stage.width);
         match (&stage.operation, stage.inputs.as_slice()) {
@@ -186,17 +194,26 @@ impl<E: Element> Shard<E> {
     }
 
     /// Means and windows, board by board.
-    fn forward_pooling(&mut self, plan: &Plan<E>, index: usize, input: Edge, scratch: &mut Scratch<E>) {
+    fn forward_pooling(
+        &mut self,
+        plan: &Plan<E>,
+        index: usize,
+        input: Edge,
+        scratch: &mut Scratch<E>,
+    ) {
         let (stage, before) = (&plan.stages[index], &plan.stages[input.from]);
         scratch.board.reserve(before.size());
         let (earlier, own) = self.outputs.split_at_mut(index);
-        let boards =
-            earlier[input.from].chunks_exact(before.size()).zip(own[0].chunks_exact_mut(stage.size()));
+        let boards = earlier[input.from]
+            .chunks_exact(before.size())
+            .zip(own[0].chunks_exact_mut(stage.size()));
         for (board, (y, output)) in boards.take(self.boards).enumerate() {
             let a = &mut scratch.board[..before.size()];
             activate(y, &before.affine, a);
             match stage.operation {
-                Operation::AppendMean => append_mean(a, rows_of(stage, before), &mut scratch.seen, output),
+                Operation::AppendMean => {
+                    append_mean(a, rows_of(stage, before), &mut scratch.seen, output)
+                }
                 Operation::Pool(pooling, size) => {
                     pool(a, (before.side(), before.width), (pooling, size), output);
                 }
@@ -265,8 +282,8 @@ impl<E: Element> Shard<E> {
         }
     }
 
-    /// Leaves the gradient behind the activations of a stage for the boards from `board` on: with its last part, as the
-    /// gradient before the activations.
+    /// Leaves the gradient behind the activations of a stage for the boards from `board` on: with
+    /// its last part, as the gradient before the activations.
     pub fn leave_gradient(&mut self, plan: &Plan<E>, edge: Edge, board: usize, da: &mut [f32]) {
         let stage = &plan.stages[edge.from];
         let at = board * stage.size()..board * stage.size() + da.len();
@@ -278,14 +295,25 @@ impl<E: Element> Shard<E> {
             narrow(da, dz);
             return;
         }
-        let masking =
-            Masking { da, y: &self.outputs[edge.from][at], affine: &stage.affine, mean: &stage.mean };
+        let masking = Masking {
+            da,
+            y: &self.outputs[edge.from][at],
+            affine: &stage.affine,
+            mean: &stage.mean,
+        };
         mask_with_sums(&masking, dz, &mut self.sums[edge.from].columns());
         self.sums[edge.from].flush();
     }
 
-    /// The way back through stage `index`: its weight gradient, and the gradients of the stages before.
-    pub fn backward(&mut self, plan: &Plan<E>, index: usize, batch: &Examples, scratch: &mut Scratch<E>) {
+    /// The way back through stage `index`: its weight gradient, and the gradients of the stages
+    /// before.
+    pub fn backward(
+        &mut self,
+        plan: &Plan<E>,
+        index: usize,
+        batch: &Examples,
+        scratch: &mut Scratch<E>,
+    ) {
         let stage = &plan.stages[index];
         self.weights.reserve(stage.gradient_size);
         self.weights[..stage.gradient_size].fill(0.0);
@@ -324,7 +352,13 @@ impl<E: Element> Shard<E> {
         }
     }
 
-    fn backward_pooling(&mut self, plan: &Plan<E>, index: usize, input: Edge, scratch: &mut Scratch<E>) {
+    fn backward_pooling(
+        &mut self,
+        plan: &Plan<E>,
+        index: usize,
+        input: Edge,
+        scratch: &mut Scratch<E>,
+    ) {
         let (stage, before) = (&plan.stages[index], &plan.stages[input.from]);
         let (size, before_size) = (stage.size(), before.size());
         scratch.board.reserve(before_size);
@@ -337,7 +371,8 @@ impl<E: Element> Shard<E> {
                     append_mean_backward(dz, rows_of(stage, before), &mut scratch.seen, da);
                 }
                 Operation::Pool(pooling, size) => {
-                    let y = &self.outputs[input.from][board * before_size..(board + 1) * before_size];
+                    let y =
+                        &self.outputs[input.from][board * before_size..(board + 1) * before_size];
                     let a = &mut scratch.board[..before_size];
                     activate(y, &before.affine, a);
                     pool_backward(a, dz, (before.side(), before.width), (pooling, size), da);
@@ -394,12 +429,15 @@ impl<E: Element> Shard<E> {
                 scratch.spread[boards * size..rows * outer].fill(E::default());
             } else {
                 let boards = dz.chunks_exact(size).zip(y.chunks_exact(size));
-                for ((dz, y), spread) in boards.zip(scratch.spread.chunks_exact_mut(spread_rows * outer)) {
+                for ((dz, y), spread) in
+                    boards.zip(scratch.spread.chunks_exact_mut(spread_rows * outer))
+                {
                     denormalise(dz, y, &stage.back, &mut scratch.board[..size]);
                     convolution.spread(&scratch.board, stage.width, spread);
                 }
             }
-            let before_y = &self.outputs[input.from][board * before_size..(board + boards) * before_size];
+            let before_y =
+                &self.outputs[input.from][board * before_size..(board + boards) * before_size];
             if convolution.is_in_corner() {
                 scratch.rows[..rows * convolution.inner].fill(E::default());
                 let full = scratch.rows.chunks_exact_mut(64 * convolution.inner);

@@ -1,8 +1,10 @@
-//! Gradients against finite differences, precisions against each other, and runs that must repeat exactly.
+//! Gradients against finite differences, precisions against each other, and runs that must repeat
+//! exactly.
 
 use board::Color;
 use nets::{
-    Activation, Branch, Description, Encoding, Head, Layer, MOVE_PLANES, POLICY_SIZE, Padding, Squares,
+    Activation, Branch, Description, Encoding, Head, Layer, MOVE_PLANES, POLICY_SIZE, Padding,
+    Squares,
 };
 
 use super::*;
@@ -54,10 +56,12 @@ fn examples_with_moves(count: usize, each: usize, seed: u64) -> Examples {
     batch
 }
 
-/// As [`examples`], for cross entropy: up to 30 moves a board, on some none, and some boards that do not count.
+/// As [`examples`], for cross entropy: up to 30 moves a board, on some none, and some boards that
+/// do not count.
 fn policy_examples(count: usize, seed: u64) -> Examples {
     let mut random = Random(seed ^ 77);
-    let mut batch = Examples { moves: Vec::new(), move_values: Vec::new(), ..examples(count, seed) };
+    let mut batch =
+        Examples { moves: Vec::new(), move_values: Vec::new(), ..examples(count, seed) };
     for board in 0..count {
         let moves = if board == 3 { 0 } else { 1 + random.below(30) };
         batch.moves.extend((0..moves).map(|_| random.below(POLICY_SIZE) as u16));
@@ -67,8 +71,10 @@ fn policy_examples(count: usize, seed: u64) -> Examples {
     batch
 }
 
-const POLICY: Objective = Objective { head: HeadKind::Moves, loss: Loss::CrossEntropy, weight: 0.7 };
-const TANH: Objective = Objective { head: HeadKind::Value, loss: Loss::Tanh { scale: 20.0 }, weight: 2.0 };
+const POLICY: Objective =
+    Objective { head: HeadKind::Moves, loss: Loss::CrossEntropy, weight: 0.7 };
+const TANH: Objective =
+    Objective { head: HeadKind::Value, loss: Loss::Tanh { scale: 20.0 }, weight: 2.0 };
 
 /// Every loss, alone and together, and a batch for each.
 fn cases(count: usize, seed: u64) -> Vec<(Vec<Objective>, Examples)> {
@@ -86,7 +92,13 @@ fn cases(count: usize, seed: u64) -> Vec<(Vec<Objective>, Examples)> {
 }
 
 fn conv(kernel: usize, channels: usize) -> Layer {
-    Layer::Conv { kernel, channels, padding: Padding::Same, norm: true, activation: Activation::Relu }
+    Layer::Conv {
+        kernel,
+        channels,
+        padding: Padding::Same,
+        norm: true,
+        activation: Activation::Relu,
+    }
 }
 
 fn plain(kernel: usize, channels: usize, padding: Padding) -> Layer {
@@ -100,7 +112,8 @@ fn small() -> Description {
         Branch { kernel: [3, 3], dilation: [2, 2], channels: 4 },
         Branch { kernel: [2, 2], dilation: [2, 4], channels: 3 },
     ];
-    let trunk = vec![Layer::Branches { branches, norm: true, activation: Activation::Relu }, conv(1, 40)];
+    let trunk =
+        vec![Layer::Branches { branches, norm: true, activation: Activation::Relu }, conv(1, 40)];
     let biased = Layer::Conv {
         kernel: 5,
         channels: 3,
@@ -134,8 +147,14 @@ fn start(
     precision: Precision,
 ) -> NativeBackend {
     let network = Network::random(description, 7).unwrap();
-    NativeBackend::with_precision(network, objectives, OptimizerSettings::default(), threads, precision)
-        .unwrap()
+    NativeBackend::with_precision(
+        network,
+        objectives,
+        OptimizerSettings::default(),
+        threads,
+        precision,
+    )
+    .unwrap()
 }
 
 fn gradients(backend: &mut NativeBackend, batch: &Examples) -> (f64, Vec<(String, Vec<f32>)>) {
@@ -158,12 +177,18 @@ fn loss_at(
     for (value, step) in network.tensors.get_mut(name).unwrap().data.iter_mut().zip(step) {
         *value += step;
     }
-    let backend = NativeBackend::with_precision(network, objectives, settings.clone(), 1, Precision::Single);
+    let backend =
+        NativeBackend::with_precision(network, objectives, settings.clone(), 1, Precision::Single);
     gradients(&mut backend.unwrap(), batch).0
 }
 
 /// Compares the slopes of the loss along two directions of every tensor with its differences.
-fn assert_gradients(case: &str, description: Description, objectives: &[Objective], batch: &Examples) {
+fn assert_gradients(
+    case: &str,
+    description: Description,
+    objectives: &[Objective],
+    batch: &Examples,
+) {
     assert_gradients_with(OptimizerSettings::default(), case, description, objectives, batch);
 }
 
@@ -180,15 +205,22 @@ fn assert_gradients_with(
         let Some(bias) = network.tensors.get_mut(name) else { continue };
         bias.data.iter_mut().enumerate().for_each(|(i, bias)| *bias = 0.04 * (i % 6) as f32 - 0.1);
     }
-    let backend =
-        NativeBackend::with_precision(network.clone(), objectives, settings.clone(), 2, Precision::Single);
+    let backend = NativeBackend::with_precision(
+        network.clone(),
+        objectives,
+        settings.clone(),
+        2,
+        Precision::Single,
+    );
     let (_, list) = gradients(&mut backend.unwrap(), batch);
     for (name, gradient) in list {
         let norm = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt();
         let length = network.tensors[&name].data.len() as f64;
-        // Along the gradient, and along one random sign vector: both have slopes that are known from it.
+        // Along the gradient, and along one random sign vector: both have slopes that are known
+        // from it.
         let mut random = Random(5);
-        let along: Vec<f32> = gradient.iter().map(|&g| (f64::from(g) / norm.max(1e-12)) as f32).collect();
+        let along: Vec<f32> =
+            gradient.iter().map(|&g| (f64::from(g) / norm.max(1e-12)) as f32).collect();
         let signs: Vec<f32> = gradient
             .iter()
             .map(|_| if random.below(2) == 0 { 1.0 } else { -1.0 } / length.sqrt() as f32)
@@ -220,16 +252,23 @@ fn gradients_match_finite_differences() {
 }
 
 fn cosine(a: &[f32], b: &[f32]) -> f64 {
-    let dot =
-        |a: &[f32], b: &[f32]| -> f64 { a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum() };
+    let dot = |a: &[f32], b: &[f32]| -> f64 {
+        a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
+    };
     dot(a, b) / (dot(a, a) * dot(b, b)).sqrt().max(1e-30)
 }
 
 /// Compares gradients of both precisions.
-fn assert_close_gradients(case: &str, description: Description, objectives: &[Objective], batch: &Examples) {
+fn assert_close_gradients(
+    case: &str,
+    description: Description,
+    objectives: &[Objective],
+    batch: &Examples,
+) {
     let exact = &mut start(description.clone(), objectives, 2, Precision::Single);
     let (loss, exact) = gradients(exact, batch);
-    let (rough_loss, rough) = gradients(&mut start(description, objectives, 2, Precision::Bf16), batch);
+    let (rough_loss, rough) =
+        gradients(&mut start(description, objectives, 2, Precision::Bf16), batch);
     assert!((loss - rough_loss).abs() < 0.02 * loss, "{case}: {loss} {rough_loss}");
     for ((name, exact), (_, rough)) in exact.iter().zip(&rough) {
         // A shift of all of a head's outputs changes no order: only rounding is left.
@@ -350,8 +389,8 @@ fn losses_add_up_and_each_head_learns_as_if_alone() {
     let batch = policy_examples(40, 6);
     let value: Objective = HeadKind::Value.into();
     let both = gradients(&mut start(small(), &[value, POLICY], 2, Precision::Single), &batch);
-    let alone =
-        [value, POLICY].map(|one| gradients(&mut start(small(), &[one], 2, Precision::Single), &batch));
+    let alone = [value, POLICY]
+        .map(|one| gradients(&mut start(small(), &[one], 2, Precision::Single), &batch));
     assert!((both.0 - alone[0].0 - alone[1].0).abs() < 1e-5);
     for (name, sum) in &both.1 {
         let find = |list: &[(String, Vec<f32>)]| {
@@ -369,7 +408,12 @@ fn losses_add_up_and_each_head_learns_as_if_alone() {
 }
 
 /// Compares a head's outputs, after a few steps, with the plain reference's.
-fn assert_reference(description: Description, kind: HeadKind, precision: Precision, tolerance: f32) {
+fn assert_reference(
+    description: Description,
+    kind: HeadKind,
+    precision: Precision,
+    tolerance: f32,
+) {
     let heads: Vec<Objective> = description.heads.iter().map(|head| head.kind.into()).collect();
     let mut backend = start(description, &heads, 2, precision);
     // So that running statistics, scales and shifts are no longer trivial.
@@ -392,7 +436,10 @@ fn assert_reference(description: Description, kind: HeadKind, precision: Precisi
     }
     let size = (exact.iter().map(|x| x * x).sum::<f32>() / exact.len() as f32).sqrt();
     for (logit, exact) in logits.iter().zip(&exact) {
-        assert!((logit - exact).abs() < tolerance * (size + 0.1), "{kind:?} {precision:?} {logit} {exact}");
+        assert!(
+            (logit - exact).abs() < tolerance * (size + 0.1),
+            "{kind:?} {precision:?} {logit} {exact}"
+        );
     }
 }
 
@@ -400,7 +447,9 @@ fn assert_reference(description: Description, kind: HeadKind, precision: Precisi
 fn logits_are_those_of_the_reference() {
     for kind in [HeadKind::Value, HeadKind::Moves] {
         for (precision, tolerance) in [(Precision::Single, 1e-3), (Precision::Bf16, 0.1)] {
-            for description in [small(), Description::batch_first(&[HeadKind::Value, HeadKind::Moves])] {
+            for description in
+                [small(), Description::batch_first(&[HeadKind::Value, HeadKind::Moves])]
+            {
                 assert_reference(description, kind, precision, tolerance);
             }
         }
@@ -435,7 +484,9 @@ fn bad_batches_are_refused() {
     assert!(backend.step(&policy, 0.1).is_ok());
     let network = Network::random(small(), 1).unwrap();
     let crossed = Objective { head: HeadKind::Value, ..POLICY };
-    assert!(NativeBackend::new(network.clone(), &[crossed], OptimizerSettings::default(), 1).is_err());
+    assert!(
+        NativeBackend::new(network.clone(), &[crossed], OptimizerSettings::default(), 1).is_err()
+    );
     assert!(NativeBackend::new(network, &[], OptimizerSettings::default(), 1).is_err());
 }
 
@@ -447,7 +498,8 @@ fn moves_of_one_position_are_compared_twice() {
     let step = backend.step(&batch, 0.01).unwrap();
     let logits = &step.logits[0];
     let among_all = crate::ordinal_loss(&batch.move_values, logits);
-    // The mean over sibling pairs: each position's mean weighs as many pairs as have different labels.
+    // The mean over sibling pairs: each position's mean weighs as many pairs as have different
+    // labels.
     let (mut sum, mut pairs) = (0.0, 0);
     for (labels, logits) in batch.move_values.chunks(each).zip(logits.chunks(each)) {
         let different = (0..each).flat_map(|i| (0..i).map(move |j| (i, j)));
@@ -472,8 +524,13 @@ fn an_optimizer_moves_weights_as_its_rule_says() {
         };
         let (name, rate, index) = ("trunk.1.weight", 0.01, 5);
         let objectives = [HeadKind::Value.into()];
-        let backend =
-            NativeBackend::with_precision(network.clone(), &objectives, settings, 1, Precision::Single);
+        let backend = NativeBackend::with_precision(
+            network.clone(),
+            &objectives,
+            settings,
+            1,
+            Precision::Single,
+        );
         let mut backend = backend.unwrap();
         let mut value = f64::from(network.tensors[name].data[index]);
         let (mut first, mut second) = (0.0, 0.0);

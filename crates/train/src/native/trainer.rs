@@ -13,8 +13,8 @@ use super::{
     shard::{Scratch, Shard},
 };
 use crate::{
-    Examples, Loss, Objective, OptimizerSettings, OptimizerState, Step, TrainError, backend::check_together,
-    dropout::Dropout,
+    Examples, Loss, Objective, OptimizerSettings, OptimizerState, Step, TrainError,
+    backend::check_together, dropout::Dropout,
 };
 
 /// Boards that [`Trainer::logits`] takes at a time.
@@ -29,8 +29,9 @@ pub(super) struct Trainer<E> {
     workshop: Workshop<E>,
 }
 
-/// Parts that a batch is cut into: more than there are threads, so that a thread that has to wait for a processor does
-/// not hold up the others, and always the same number, so that threads do not change the result.
+/// Parts that a batch is cut into: more than there are threads, so that a thread that has to wait
+/// for a processor does not hold up the others, and always the same number, so that threads do not
+/// change the result.
 const SHARDS: usize = 8;
 
 /// A batch's parts and the threads' memory.
@@ -108,14 +109,19 @@ impl<E: Element> Trainer<E> {
         self.workshop.scratches.len()
     }
 
-    pub fn restore(&mut self, network: &Network, optimizer: &OptimizerState) -> Result<(), TrainError> {
+    pub fn restore(
+        &mut self,
+        network: &Network,
+        optimizer: &OptimizerState,
+    ) -> Result<(), TrainError> {
         self.plan.take(network)?;
         self.optimizer.restore(&mut self.plan.parameters, optimizer)
     }
 
     fn check(&self, batch: &Examples, heads: &[usize], labelled: bool) -> Result<(), TrainError> {
         let boards = batch.squares.len();
-        let bad = |what| Err(TrainError::Backend(format!("a batch of {boards} positions with {what}")));
+        let bad =
+            |what| Err(TrainError::Backend(format!("a batch of {boards} positions with {what}")));
         for &head in heads {
             let Objective { head: kind, loss, .. } = self.objectives[head];
             let asked = Asked::of(batch, kind);
@@ -123,7 +129,9 @@ impl<E: Element> Trainer<E> {
                 if !asked.covers(boards) {
                     return bad(format!("{} moves", batch.moves.len()));
                 }
-                if let Some(index) = batch.moves.iter().find(|&&index| usize::from(index) >= POLICY_SIZE) {
+                if let Some(index) =
+                    batch.moves.iter().find(|&&index| usize::from(index) >= POLICY_SIZE)
+                {
                     return bad(format!("move index {index}"));
                 }
             }
@@ -152,7 +160,9 @@ impl<E: Element> Trainer<E> {
         if self.plan.whites_view && batch.turns.len() != boards {
             return bad(format!("{} movers", batch.turns.len()));
         }
-        if let Some(class) = batch.squares.iter().flat_map(|squares| squares.0).find(|&class| class > 15) {
+        if let Some(class) =
+            batch.squares.iter().flat_map(|squares| squares.0).find(|&class| class > 15)
+        {
             return bad(format!("a square of class {class}"));
         }
         Ok(())
@@ -174,8 +184,9 @@ impl<E: Element> Trainer<E> {
     /// Outputs of one head with running statistics.
     pub fn logits(&mut self, kind: HeadKind, batch: &Examples) -> Result<Vec<f32>, TrainError> {
         let head = self.objectives.iter().position(|objective| objective.head == kind);
-        let head =
-            head.ok_or_else(|| TrainError::Backend(format!("the {} head is not trained here", kind.name())))?;
+        let head = head.ok_or_else(|| {
+            TrainError::Backend(format!("the {} head is not trained here", kind.name()))
+        })?;
         self.check(batch, &[head], false)?;
         self.plan.use_running_statistics();
         self.plan.dropout = None;
@@ -206,7 +217,8 @@ impl<E: Element> Trainer<E> {
         let boards = batch.squares.len();
         let asked = self.asked(batch);
         let OptimizerSettings { dropout: rate, dropout_seed: seed, .. } = self.optimizer.settings;
-        self.plan.dropout = (rate > 0.0).then_some(Dropout { rate, seed, step: self.optimizer.steps });
+        self.plan.dropout =
+            (rate > 0.0).then_some(Dropout { rate, seed, step: self.optimizer.steps });
         self.assign(0, boards, &asked);
         for stage in 0..self.plan.stages.len() {
             let plan = &self.plan;
@@ -228,13 +240,15 @@ impl<E: Element> Trainer<E> {
             }
         });
         let logits = |head: usize| {
-            let parts = self.workshop.shards.iter().map(|shard| shard.heads[head].logits.as_slice());
+            let parts =
+                self.workshop.shards.iter().map(|shard| shard.heads[head].logits.as_slice());
             parts.collect::<Vec<_>>().concat()
         };
         (0..asked.len()).map(logits).collect()
     }
 
-    /// The loss of one head, before its weight; leaves the slopes of the weighted loss in the shards.
+    /// The loss of one head, before its weight; leaves the slopes of the weighted loss in the
+    /// shards.
     fn loss(&mut self, head: usize, logits: &[f32], batch: &Examples) -> f32 {
         let Objective { head: kind, loss, weight } = self.objectives[head];
         let (asked, labels) = (Asked::of(batch, kind), batch.labels(kind));
@@ -277,7 +291,8 @@ impl<E: Element> Trainer<E> {
         let Objective { head: kind, weight, .. } = self.objectives[head];
         let (each, labels) = (Asked::of(batch, kind).each, batch.labels(kind));
         for shard in &mut self.workshop.shards {
-            let HeadPart { first, slopes, sibling_slopes, sibling_part, .. } = &mut shard.heads[head];
+            let HeadPart { first, slopes, sibling_slopes, sibling_part, .. } =
+                &mut shard.heads[head];
             *sibling_part = PartOfLoss::default();
             sibling_slopes.resize(slopes.len(), 0.0);
             let range = *first..*first + slopes.len();
@@ -297,7 +312,8 @@ impl<E: Element> Trainer<E> {
         mean
     }
 
-    /// The mean over the terms of all shards; slopes of the sum become slopes of `weight` times the mean.
+    /// The mean over the terms of all shards; slopes of the sum become slopes of `weight` times the
+    /// mean.
     fn divide(
         &mut self,
         weight: f32,
@@ -331,8 +347,16 @@ impl<E: Element> Trainer<E> {
         for (head, last) in self.plan.lasts.iter().enumerate() {
             for (index, shard) in self.workshop.shards.iter().enumerate() {
                 let parameters = &mut self.plan.parameters;
-                accumulate(&mut parameters[last.weight].gradient, &shard.heads[head].weights, index == 0);
-                accumulate(&mut parameters[last.bias].gradient, &shard.heads[head].biases, index == 0);
+                accumulate(
+                    &mut parameters[last.weight].gradient,
+                    &shard.heads[head].weights,
+                    index == 0,
+                );
+                accumulate(
+                    &mut parameters[last.bias].gradient,
+                    &shard.heads[head].biases,
+                    index == 0,
+                );
             }
         }
         for stage in (0..self.plan.stages.len()).rev() {
@@ -356,7 +380,8 @@ impl<E: Element> Trainer<E> {
         let heads: Vec<usize> = (0..self.objectives.len()).collect();
         self.check(batch, &heads, true)?;
         let logits = self.forward(batch);
-        let losses: Vec<f32> = heads.iter().map(|&head| self.loss(head, &logits[head], batch)).collect();
+        let losses: Vec<f32> =
+            heads.iter().map(|&head| self.loss(head, &logits[head], batch)).collect();
         let weights = self.objectives.iter().map(|objective| objective.weight);
         let loss = losses.iter().zip(weights).map(|(loss, weight)| loss * weight).sum::<f32>();
         self.backward(batch);
@@ -368,7 +393,8 @@ impl<E: Element> Trainer<E> {
             return Err(TrainError::Backend("an empty batch".to_owned()));
         }
         let step = self.gradients(batch)?;
-        self.plan.update_running_statistics(self.optimizer.settings.norm_momentum, batch.squares.len());
+        self.plan
+            .update_running_statistics(self.optimizer.settings.norm_momentum, batch.squares.len());
         self.optimizer.update(&mut self.plan.parameters, learning_rate);
         self.plan.pack();
         Ok(step)

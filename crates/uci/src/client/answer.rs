@@ -1,4 +1,5 @@
-//! What another engine answers to `go`: the fields of `info` that we use. What cannot be read is left out.
+//! What another engine answers to `go`: the fields of `info` that we use. What cannot be read is
+//! left out.
 
 use std::time::Duration;
 
@@ -71,10 +72,11 @@ impl EngineInfo {
                     }
                 }
                 "wdl" => {
-                    info.wdl = match (number(words.next()), number(words.next()), number(words.next())) {
-                        (Some(win), Some(draw), Some(loss)) => Some(Wdl { win, draw, loss }),
-                        _ => None,
-                    }
+                    info.wdl =
+                        match (number(words.next()), number(words.next()), number(words.next())) {
+                            (Some(win), Some(draw), Some(loss)) => Some(Wdl { win, draw, loss }),
+                            _ => None,
+                        }
                 }
                 "pv" => {
                     info.pv = words.by_ref().map(str::to_owned).collect();
@@ -90,7 +92,8 @@ fn number<T: std::str::FromStr>(word: Option<&str>) -> Option<T> {
     word?.parse().ok()
 }
 
-/// Puts a line in the place of its rank; lines without a score or with a bound only do not replace one with.
+/// Puts a line in the place of its rank; lines without a score or with a bound only do not replace
+/// one with.
 pub(super) fn keep(lines: &mut Vec<EngineInfo>, info: EngineInfo) {
     /// More ranks than there can be legal moves are not believed.
     const MOST: usize = 256;
@@ -133,9 +136,12 @@ mod tests {
     #[test]
     fn an_exact_score_is_kept_over_a_bound() {
         let mut lines = Vec::new();
-        for text in
-            ["info score cp 1", "info score cp 90 lowerbound", "info multipv 2 score cp 0", "info depth 3"]
-        {
+        for text in [
+            "info score cp 1",
+            "info score cp 90 lowerbound",
+            "info multipv 2 score cp 0",
+            "info depth 3",
+        ] {
             keep(&mut lines, EngineInfo::parse(text).unwrap());
         }
         assert_eq!(lines.len(), 2);

@@ -1,4 +1,5 @@
-//! What can go wrong with another engine; each kind is told apart so that a match can blame the right side.
+//! What can go wrong with another engine; each kind is told apart so that a match can blame the
+//! right side.
 
 use std::{path::PathBuf, time::Duration};
 

@@ -1,5 +1,6 @@
-//! Another engine as a child process: started, asked and ended, with a time limit on every answer, so that an engine
-//! that crashes, hangs, floods or cheats is found out and costs nothing but its own game.
+//! Another engine as a child process: started, asked and ended, with a time limit on every answer,
+//! so that an engine that crashes, hangs, floods or cheats is found out and costs nothing but its
+//! own game.
 
 mod answer;
 mod error;
@@ -30,7 +31,8 @@ use crate::{
 /// Longer lines of an engine are dropped.
 const LONGEST_LINE: usize = 1 << 16;
 
-/// More output than this for one question is a flood; an engine that gives no move in time after `NOISE` floods too.
+/// More output than this for one question is a flood; an engine that gives no move in time after
+/// `NOISE` floods too.
 const FLOOD: u64 = 16 << 20;
 const NOISE: u64 = 1 << 20;
 
@@ -96,14 +98,18 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts the program, shakes hands and sets the options. `patience` is the longest wait for `uciok` and
-    /// `readyok`.
+    /// Starts the program, shakes hands and sets the options. `patience` is the longest wait for
+    /// `uciok` and `readyok`.
     ///
     /// # Errors
     /// The program cannot be started, does not answer, ends, or lacks an option.
     pub fn start(spec: &EngineSpec, patience: Duration) -> Result<Self, ClientError> {
         let mut command = Command::new(&spec.program);
-        command.args(&spec.arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+            .args(&spec.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         // Its own process group: Ctrl-C in the terminal is for us, who end the engines in order.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
@@ -129,10 +135,15 @@ impl Engine {
             .map_err(spawn_error)?;
         let given = spec.name.clone();
         let name = given.clone().unwrap_or_else(|| {
-            spec.program.file_name().unwrap_or(spec.program.as_os_str()).to_string_lossy().into_owned()
+            spec.program
+                .file_name()
+                .unwrap_or(spec.program.as_os_str())
+                .to_string_lossy()
+                .into_owned()
         });
         let options = Vec::new();
-        let mut engine = Self { child, input, output, written, name, options, patience, chess960: false };
+        let mut engine =
+            Self { child, input, output, written, name, options, patience, chess960: false };
         engine.shake_hands(given.is_none())?;
         for (option, value) in &spec.options {
             engine.set_option(option, value)?;
@@ -184,7 +195,10 @@ impl Engine {
     /// The engine has no such option or has ended.
     pub fn set_option(&mut self, name: &str, value: &str) -> Result<(), ClientError> {
         if !self.has_option(name) {
-            return Err(ClientError::NoOption { engine: self.name.clone(), option: name.to_owned() });
+            return Err(ClientError::NoOption {
+                engine: self.name.clone(),
+                option: name.to_owned(),
+            });
         }
         self.send(&format!("setoption name {name} value {value}"))
     }
@@ -214,12 +228,18 @@ impl Engine {
         self.wait_ready()
     }
 
-    /// Lets the engine think about the current position of `game`; `patience` is the longest wait for its move.
+    /// Lets the engine think about the current position of `game`; `patience` is the longest wait
+    /// for its move.
     ///
     /// # Errors
-    /// The engine ends, gives no move in time, floods, or gives a move that is not legal. After all but the last the
-    /// engine is not usable any more.
-    pub fn think(&mut self, game: &Game, task: &Task, patience: Duration) -> Result<Answer, ClientError> {
+    /// The engine ends, gives no move in time, floods, or gives a move that is not legal. After all
+    /// but the last the engine is not usable any more.
+    pub fn think(
+        &mut self,
+        game: &Game,
+        task: &Task,
+        patience: Duration,
+    ) -> Result<Answer, ClientError> {
         self.send_position(game)?;
         let started = Instant::now();
         self.send(&task.command())?;
@@ -230,7 +250,10 @@ impl Engine {
             let line = self.line_before(deadline, before)?;
             let written = self.written.load(Ordering::Relaxed) - before;
             if written > FLOOD || (line.is_none() && written > NOISE) {
-                return Err(ClientError::Flooded { engine: self.name.clone(), mebibytes: written >> 20 });
+                return Err(ClientError::Flooded {
+                    engine: self.name.clone(),
+                    mebibytes: written >> 20,
+                });
             }
             let Some(line) = line else {
                 return Err(ClientError::Stalled { engine: self.name.clone(), patience });
@@ -277,7 +300,9 @@ impl Engine {
         let position = game.position();
         match board::parse_uci(position, text) {
             Ok(mv) => Ok(Some(mv)),
-            Err(_) if matches!(text, "0000" | "(none)") && position.legal_moves().is_empty() => Ok(None),
+            Err(_) if matches!(text, "0000" | "(none)") && position.legal_moves().is_empty() => {
+                Ok(None)
+            }
             Err(_) => Err(ClientError::IllegalMove {
                 engine: self.name.clone(),
                 answer: shortened(text),
@@ -293,8 +318,13 @@ impl Engine {
         Ok(())
     }
 
-    /// The next line, `None` when none comes before `deadline` or before a flood has come since `before`.
-    fn line_before(&mut self, deadline: Instant, before: u64) -> Result<Option<String>, ClientError> {
+    /// The next line, `None` when none comes before `deadline` or before a flood has come since
+    /// `before`.
+    fn line_before(
+        &mut self,
+        deadline: Instant,
+        before: u64,
+    ) -> Result<Option<String>, ClientError> {
         /// How often an engine that writes one endless line is looked after.
         const GLANCE: Duration = Duration::from_millis(100);
         loop {
@@ -304,7 +334,9 @@ impl Engine {
                 return Ok(None);
             }
             match self.output.recv_deadline(deadline.min(now + GLANCE).max(now)) {
-                Ok(Line::Text(line)) if Instant::now() < deadline || line.starts_with("bestmove") => {
+                Ok(Line::Text(line))
+                    if Instant::now() < deadline || line.starts_with("bestmove") =>
+                {
                     return Ok(Some(line));
                 }
                 Ok(Line::Text(_)) => return Ok(None),

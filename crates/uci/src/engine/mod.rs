@@ -1,5 +1,6 @@
-//! Our engine as a UCI program: commands are read on one thread, answered on a second and searched on a third, so
-//! that `isready`, `stop` and `quit` are answered while a search runs, however long it has to go.
+//! Our engine as a UCI program: commands are read on one thread, answered on a second and searched
+//! on a third, so that `isready`, `stop` and `quit` are answered while a search runs, however long
+//! it has to go.
 
 mod output;
 mod perft;
@@ -46,8 +47,9 @@ impl std::fmt::Debug for Built {
     }
 }
 
-/// Makes a search for the network, threads and settings of the options, or says in one sentence why not. Called
-/// again when the network, the system, the search, the device, the threads, the code path or the format changes.
+/// Makes a search for the network, threads and settings of the options, or says in one sentence why
+/// not. Called again when the network, the system, the search, the device, the threads, the code
+/// path or the format changes.
 pub type Factory = Box<dyn FnMut(&Options) -> Result<Built, String> + Send>;
 
 /// What the engine calls itself.
@@ -63,8 +65,8 @@ enum Event {
     OutputClosed,
 }
 
-/// Speaks UCI until `quit`, the end of the input or a closed output. A running search is stopped then and its move
-/// given.
+/// Speaks UCI until `quit`, the end of the input or a closed output. A running search is stopped
+/// then and its move given.
 ///
 /// # Errors
 /// A thread could not be started.
@@ -149,7 +151,8 @@ impl Engine {
                     Err(error) => self.output.note(error),
                 },
                 Event::Line(Line::TooLong) => {
-                    self.output.note(format!("a line of more than {LONGEST_LINE} bytes was ignored"));
+                    self.output
+                        .note(format!("a line of more than {LONGEST_LINE} bytes was ignored"));
                 }
                 Event::EndOfInput | Event::OutputClosed => return,
             }
@@ -207,7 +210,9 @@ impl Engine {
     fn set_option(&mut self, name: &str, value: Option<&str>) {
         match self.options.set(name, value) {
             Ok(Change::Value) => {}
-            Ok(Change::Network) => self.send(Job::Prepare { options: self.options.clone(), answer: false }),
+            Ok(Change::Network) => {
+                self.send(Job::Prepare { options: self.options.clone(), answer: false })
+            }
             Ok(Change::ClearHash) => self.send(Job::Clear),
             Err(error) => self.output.note(error),
         }
@@ -223,7 +228,8 @@ impl Engine {
         match Position::from_fen(fen, self.castling_mode()) {
             Ok(position) => self.game = Game::new(position),
             Err(error) => {
-                self.output.note(format!("{}; the position stays as it was", shortened_error(&error)));
+                self.output
+                    .note(format!("{}; the position stays as it was", shortened_error(&error)));
                 return;
             }
         }
@@ -293,6 +299,7 @@ impl Engine {
 
 /// The message with foreign text cut to a readable length.
 fn shortened_error(error: &board::BoardError) -> String {
-    let text: String = error.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let text: String =
+        error.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().count() > 400 { shortened(&text) } else { text }
 }

@@ -1,4 +1,5 @@
-//! The way out: whole lines, flushed one by one, from any thread; a closed pipe is noticed, not fatal.
+//! The way out: whole lines, flushed one by one, from any thread; a closed pipe is noticed, not
+//! fatal.
 
 use std::{
     fmt::Display,

@@ -1,5 +1,5 @@
-//! The search thread: builds the search when it is first needed or its network changes, and answers every `go` with
-//! exactly one `bestmove`.
+//! The search thread: builds the search when it is first needed or its network changes, and answers
+//! every `go` with exactly one `bestmove`.
 
 use std::{
     collections::hash_map::RandomState,
@@ -104,8 +104,9 @@ impl Worker {
         }
     }
 
-    /// Brings the search in line with the options. A network, device or format that cannot be used is reported once and
-    /// something else plays in its place; everything else that was set counts all the same.
+    /// Brings the search in line with the options. A network, device or format that cannot be used
+    /// is reported once and something else plays in its place; everything else that was set counts
+    /// all the same.
     fn prepare(&mut self, options: &Options) {
         if self.ready.as_ref().is_some_and(|ready| same_build(&ready.options, options)) {
             self.refused = None;
@@ -127,13 +128,15 @@ impl Worker {
         }
     }
 
-    /// Something to search with in place of these options: without the wished device, code path and format, which this
-    /// machine may lack; else the search as it is; else the embedded network.
+    /// Something to search with in place of these options: without the wished device, code path and
+    /// format, which this machine may lack; else the search as it is; else the embedded network.
     fn fall_back(&mut self, options: &Options) {
-        let plain = Options { devices: Devices::default(), path: None, precision: None, ..options.clone() };
+        let plain =
+            Options { devices: Devices::default(), path: None, precision: None, ..options.clone() };
         let has_plain = self.ready.as_ref().is_some_and(|ready| same_build(&ready.options, &plain));
         if !same_build(&plain, options) && !has_plain && self.build(&plain).is_ok() {
-            self.output.note("the engine goes on with the device, code path and format of its own choice");
+            self.output
+                .note("the engine goes on with the device, code path and format of its own choice");
         } else if self.ready.is_some() {
             self.output.note("the engine goes on as it was");
         } else if options.network.is_some() || options.system.is_some() {
@@ -147,8 +150,12 @@ impl Worker {
 
     fn build(&mut self, options: &Options) -> Result<(), String> {
         if let Some(ready) = &mut self.ready {
-            // Two searches stand side by side for a moment: together they must not pass the memory limit.
-            ready.built.search.configure(&Settings { hash_mib: 1, ..ready.options.settings.clone() });
+            // Two searches stand side by side for a moment: together they must not pass the memory
+            // limit.
+            ready
+                .built
+                .search
+                .configure(&Settings { hash_mib: 1, ..ready.options.settings.clone() });
         }
         let built = self.make(options);
         if let (Err(_), Some(ready)) = (&built, &mut self.ready) {
@@ -193,8 +200,8 @@ impl Worker {
         self.output.line(&best_move_line(position, best, ponder));
     }
 
-    /// The move of the opening book where a move is to be played: nothing is left to find out then. Dice are thrown anew
-    /// for every move.
+    /// The move of the opening book where a move is to be played: nothing is left to find out then.
+    /// Dice are thrown anew for every move.
     fn book_move(&self, job: &SearchJob) -> Option<Move> {
         let plays = job.limits.is_move_to_play() && !job.limits.ponder;
         let book = job.options.book.as_ref().filter(|_| job.options.own_book && plays)?;
@@ -226,7 +233,8 @@ impl Worker {
     /// Runs the search; whatever goes wrong in it is reported and gives an empty outcome.
     fn think(&mut self, job: &SearchJob) -> Outcome {
         let Some(ready) = &mut self.ready else {
-            self.output.note("error: there is no network to search with; the move is the first legal one");
+            self.output
+                .note("error: there is no network to search with; the move is the first legal one");
             return Outcome::default();
         };
         // A network was loaded perhaps, or an earlier search had to end.
@@ -252,9 +260,13 @@ impl Worker {
         }));
         let reason = match searched {
             Ok(Ok(outcome)) => {
-                // A depth that was cut short may have shown a new first line over the old others: once more, in order.
-                let agrees =
-                    outcome.lines.iter().map(|line| line.pv.first()).eq(shown.iter().map(Option::as_ref));
+                // A depth that was cut short may have shown a new first line over the old others:
+                // once more, in order.
+                let agrees = outcome
+                    .lines
+                    .iter()
+                    .map(|line| line.pv.first())
+                    .eq(shown.iter().map(Option::as_ref));
                 if !agrees {
                     outcome.lines.iter().for_each(line);
                 }

@@ -12,8 +12,8 @@ use nets::WdlModel;
 use search::{Bound, Control, Limits, Outcome, Score, Search, SearchInfo, Settings};
 use uci::{Built, Factory, Identity, Options};
 
-/// Scores each root move by the material it wins, one "depth" after the other; nodes are moves looked at, a node
-/// takes one microsecond of pretended time.
+/// Scores each root move by the material it wins, one "depth" after the other; nodes are moves
+/// looked at, a node takes one microsecond of pretended time.
 #[derive(Debug)]
 pub struct MaterialSearch {
     settings: Settings,
@@ -53,7 +53,9 @@ impl Search for MaterialSearch {
         moves.sort_by_key(|&(score, _)| -score);
         let mut outcome = Outcome {
             best: moves.first().map(|&(_, mv)| mv),
-            ponder: moves.first().and_then(|&(_, mv)| position.after(mv).legal_moves().first().copied()),
+            ponder: moves
+                .first()
+                .and_then(|&(_, mv)| position.after(mv).legal_moves().first().copied()),
             ..Outcome::default()
         };
         let most = if limits.infinite { 3 } else { limits.depth.unwrap_or(3) };
@@ -93,7 +95,8 @@ impl Search for MaterialSearch {
     fn clear(&mut self) {}
 }
 
-/// Builds [`MaterialSearch`]; network files whose name contains `bad` are refused, and NVIDIA's devices.
+/// Builds [`MaterialSearch`]; network files whose name contains `bad` are refused, and NVIDIA's
+/// devices.
 pub fn factory() -> Factory {
     Box::new(|options: &Options| {
         if let Some(path) = &options.network
@@ -183,7 +186,8 @@ impl Conversation {
     /// Closes the input and waits for the engine's end: everything still answered.
     pub fn close(&mut self) -> Vec<String> {
         self.input = None;
-        let lines: Vec<String> = std::iter::from_fn(|| self.answer_within(Duration::from_secs(5))).collect();
+        let lines: Vec<String> =
+            std::iter::from_fn(|| self.answer_within(Duration::from_secs(5))).collect();
         let engine = self.engine.take().unwrap();
         let started = Instant::now();
         while !engine.is_finished() {

@@ -15,7 +15,9 @@ fn question(tag: u32, changes: Value) -> Value {
 }
 
 fn has_lines(answer: &Value) -> bool {
-    answer["lines"].as_array().is_some_and(|lines| lines.len() == 2 && lines[0]["depth"].as_u64() >= Some(2))
+    answer["lines"]
+        .as_array()
+        .is_some_and(|lines| lines.len() == 2 && lines[0]["depth"].as_u64() >= Some(2))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -25,17 +27,25 @@ async fn lines_and_the_inside_of_the_search_come_while_it_runs() {
     page.say(question(7, json!({ "moves": ["e2e4"] }))).await;
     let position = page.expect("position").await;
     assert_eq!((&position["turn"], &position["sans"]), (&json!("black"), &json!(["e4"])));
-    let answer = page.until("analysis", |answer| has_lines(answer) && !answer["view"].is_null()).await;
+    let answer =
+        page.until("analysis", |answer| has_lines(answer) && !answer["view"].is_null()).await;
     assert_eq!((&answer["tag"], &answer["state"]), (&json!(7), &json!("running")));
     let line = &answer["lines"][0];
-    let wdl: u64 = line["wdl"].as_array().unwrap().iter().map(|chance| chance.as_u64().unwrap()).sum();
+    let wdl: u64 =
+        line["wdl"].as_array().unwrap().iter().map(|chance| chance.as_u64().unwrap()).sum();
     assert_eq!(wdl, 1000);
     assert!(line["line"][0][0].is_string() && line["score"]["cp"].as_i64().unwrap().abs() < 300);
     let view = &answer["view"];
-    assert_eq!((view["bins"].as_array().unwrap().len(), view["bins"][0].as_array().unwrap().len()), (16, 16));
+    assert_eq!(
+        (view["bins"].as_array().unwrap().len(), view["bins"][0].as_array().unwrap().len()),
+        (16, 16)
+    );
     let number = |name: &str| view[name].as_i64().unwrap();
     assert!(number("lower") <= number("upper"), "{view}");
-    assert!(number("batch") >= 1 && number("batch") <= number("width") && number("width") <= 16, "{view}");
+    assert!(
+        number("batch") >= 1 && number("batch") <= number("width") && number("width") <= 16,
+        "{view}"
+    );
     assert!(number("evaluations") <= number("batches") * 16 && number("evaluations") > 0, "{view}");
 
     // A new question ends the old one: from then on all answers carry its number.
@@ -46,7 +56,8 @@ async fn lines_and_the_inside_of_the_search_come_while_it_runs() {
     page.say(json!({ "type": "games" })).await;
     page.expect("games").await;
     for _ in 0..2 {
-        page.say(json!({ "type": "look", "tag": 9, "start": START, "system": "batch-first" })).await;
+        page.say(json!({ "type": "look", "tag": 9, "start": START, "system": "batch-first" }))
+            .await;
         page.until("position", |position| position["tag"] == 9).await;
     }
 }

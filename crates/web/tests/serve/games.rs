@@ -49,7 +49,10 @@ async fn a_game_is_played_and_kept_through_a_reload_and_a_crash() {
     let mut page = house.page(&visitor).await;
     page.say(json!({ "type": "games" })).await;
     let list = page.expect("games").await;
-    assert_eq!((list["games"].as_array().unwrap().len(), &list["games"][0]["id"]), (1, &state["id"]));
+    assert_eq!(
+        (list["games"].as_array().unwrap().len(), &list["games"][0]["id"]),
+        (1, &state["id"])
+    );
     page.say(json!({ "type": "open", "game": state["id"] })).await;
     let after = page.until("game", |state| ucis(state).len() == 6).await;
     let after = ucis(&after);
@@ -66,7 +69,8 @@ async fn moves_are_judged_here_and_taken_back() {
     for uci in ["e2e5", "e7e5", "0000", "", "e2e4e5", "🦀"] {
         page.refusal(json!({ "type": "move", "game": id, "ply": 0, "uci": uci })).await;
     }
-    let refused = page.refusal(json!({ "type": "move", "game": id, "ply": 1, "uci": "e2e4" })).await;
+    let refused =
+        page.refusal(json!({ "type": "move", "game": id, "ply": 1, "uci": "e2e4" })).await;
     assert!(refused.contains("not your turn"), "{refused}");
     page.refusal(json!({ "type": "take_back", "game": id })).await;
     let state = play(&mut page, &state, "d2d4").await;
@@ -97,7 +101,8 @@ async fn games_begin_anywhere_and_are_written_as_pgn() {
     let state = play(&mut page, &state, "a7a8q").await;
     assert_eq!(state["result"], json!(["1-0", "checkmate"]));
     let cookie = format!("batch-first-visitor={visitor}");
-    let pgn = house.request(&format!("GET /games/{}.pgn", state["id"]), &[("Cookie", &cookie)]).await;
+    let pgn =
+        house.request(&format!("GET /games/{}.pgn", state["id"]), &[("Cookie", &cookie)]).await;
     assert_eq!(pgn.status, 200);
     assert!(pgn.body.contains("[FEN \"7k/P7/6K1/8/8/8/8/8 w - - 0 1\"]"), "{}", pgn.body);
     assert!(pgn.body.contains("1. a8=Q# { checkmate } 1-0"), "{}", pgn.body);
@@ -138,14 +143,16 @@ async fn clocks_run_on_the_server_and_stand_still_while_nobody_looks() {
 
     // One second only: time runs out by itself.
     let state = page.begin(json!({ "clock": [1_000, 0] })).await;
-    let end = page.until("game", |other| other["id"] == state["id"] && !other["result"].is_null()).await;
+    let end =
+        page.until("game", |other| other["id"] == state["id"] && !other["result"].is_null()).await;
     assert_eq!(end["result"], json!(["0-1", "White ran out of time"]));
     assert_eq!(left(&end, "white"), 0, "{end}");
     // Nor does the clock of a game that is given up jump back, now or when it is looked at again.
     let state = page.begin(json!({ "clock": [60_000, 0] })).await;
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     page.say(json!({ "type": "resign", "game": state["id"] })).await;
-    let end = page.until("game", |other| other["id"] == state["id"] && !other["result"].is_null()).await;
+    let end =
+        page.until("game", |other| other["id"] == state["id"] && !other["result"].is_null()).await;
     assert!(left(&end, "white") <= 59_700, "{end}");
     page.say(json!({ "type": "close" })).await;
     page.say(json!({ "type": "open", "game": state["id"] })).await;

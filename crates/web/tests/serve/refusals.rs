@@ -63,14 +63,18 @@ async fn other_sites_are_refused() {
     let refused = house.socket(&[("origin", &house.origin())]).await.err();
     assert_eq!(refused.map(|status| status.as_u16()), Some(403), "no visitor");
     for path in ["/games/all.pgn", "/api/runs", "/page/app.js"] {
-        let answer = house.request(&format!("GET {path}"), &[("Sec-Fetch-Site", "cross-site")]).await;
+        let answer =
+            house.request(&format!("GET {path}"), &[("Sec-Fetch-Site", "cross-site")]).await;
         assert_eq!(answer.status, 403, "{path}");
     }
     // A link from elsewhere to the page itself is fine.
     assert_eq!(house.request("GET /", &[("Sec-Fetch-Site", "cross-site")]).await.status, 200);
-    // Who comes by it stays who he is, for another 400 days: a fresh cookie would cost him his games.
-    let answer = house.request("GET /", &[("Sec-Fetch-Site", "cross-site"), ("Cookie", &cookie)]).await;
-    let given = answer.cookie("batch-first-visitor").map(|value| format!("batch-first-visitor={value}"));
+    // Who comes by it stays who he is, for another 400 days: a fresh cookie would cost him his
+    // games.
+    let answer =
+        house.request("GET /", &[("Sec-Fetch-Site", "cross-site"), ("Cookie", &cookie)]).await;
+    let given =
+        answer.cookie("batch-first-visitor").map(|value| format!("batch-first-visitor={value}"));
     assert_eq!((answer.status, given), (200, Some(cookie.clone())));
     assert!(house.socket(&[("origin", &house.origin()), ("cookie", &cookie)]).await.is_ok());
 }
@@ -80,7 +84,11 @@ async fn only_get_is_answered_and_nothing_may_be_framed() {
     let house = serve(Wishes::default()).await;
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"] {
         for path in ["/", "/socket", "/api/runs"] {
-            assert_eq!(house.request(&format!("{method} {path}"), &[]).await.status, 405, "{method} {path}");
+            assert_eq!(
+                house.request(&format!("{method} {path}"), &[]).await.status,
+                405,
+                "{method} {path}"
+            );
         }
     }
     let head = house.get("/").await.head.to_lowercase();
@@ -102,8 +110,14 @@ async fn only_get_is_answered_and_nothing_may_be_framed() {
 async fn without_the_token_nothing_is_shown() {
     let house = serve(Wishes { token: Some("right-token"), ..Wishes::default() }).await;
     let visitor = format!("batch-first-visitor={}", "0".repeat(32));
-    for path in ["/", "/?token=wrong-token", "/?token=", "/?token=right-toke", "/page/app.js", "/games/1.pgn"]
-    {
+    for path in [
+        "/",
+        "/?token=wrong-token",
+        "/?token=",
+        "/?token=right-toke",
+        "/page/app.js",
+        "/games/1.pgn",
+    ] {
         assert_eq!(house.get(path).await.status, 401, "{path}");
     }
     for cookie in [visitor.clone(), format!("{visitor}; batch-first-token=wrong")] {
@@ -185,7 +199,9 @@ async fn floods_and_giants_are_cut_off() {
     assert_eq!(page.hear().await, None);
     // Nonsense is answered, and does no harm.
     let mut page = house.page(&visitor).await;
-    for text in ["", "{", "[]", "null", "{\"type\":\"format_disk\"}", "{\"type\":\"open\",\"game\":1e99}"] {
+    for text in
+        ["", "{", "[]", "null", "{\"type\":\"format_disk\"}", "{\"type\":\"open\",\"game\":1e99}"]
+    {
         page.text(text).await;
         page.expect("error").await;
     }
@@ -211,11 +227,15 @@ async fn floods_and_giants_are_cut_off() {
         pages.push(house.page(&visitor).await);
     }
     // Browsers tell a page why a connection was closed, not why it was not opened.
-    let mut ninth = house.socket(&[("origin", &house.origin()), ("cookie", &cookie)]).await.unwrap();
+    let mut ninth =
+        house.socket(&[("origin", &house.origin()), ("cookie", &cookie)]).await.unwrap();
     let (code, reason) = ninth.farewell().await.unwrap();
     assert_eq!(code, 1013);
     assert!(reason.contains("too many pages"), "{reason}");
-    assert_eq!(greet(&house, &format!("batch-first-visitor={}", house.visitor().await)).await, None);
+    assert_eq!(
+        greet(&house, &format!("batch-first-visitor={}", house.visitor().await)).await,
+        None
+    );
     drop(pages);
 }
 
@@ -236,7 +256,10 @@ async fn connections_that_ask_for_nothing_make_room() {
             sleep(Duration::from_millis(200)).await;
         }
     });
-    assert!(timeout(Duration::from_secs(2), house.get("/")).await.is_err(), "there is room for all");
+    assert!(
+        timeout(Duration::from_secs(2), house.get("/")).await.is_err(),
+        "there is room for all"
+    );
     assert_eq!(house.get("/").await.status, 200);
     timeout(Duration::from_secs(120), slow).await.unwrap().unwrap();
 }

@@ -1,4 +1,5 @@
-//! A server of its own for a test, and browsers to visit it: plain requests and web sockets, nothing in between.
+//! A server of its own for a test, and browsers to visit it: plain requests and web sockets,
+//! nothing in between.
 
 use std::{
     future::pending,
@@ -42,8 +43,8 @@ pub struct Wishes {
     pub lab: Lab,
 }
 
-/// A server on a free port, with a runtime of its own: when it is dropped nothing of it goes on, open games included, as
-/// when a process is killed.
+/// A server on a free port, with a runtime of its own: when it is dropped nothing of it goes on,
+/// open games included, as when a process is killed.
 pub struct House {
     pub address: SocketAddr,
     end: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
@@ -164,7 +165,8 @@ impl House {
     /// Opens the page of a visitor, past the greeting.
     pub async fn page(&self, visitor: &str) -> Page {
         let cookie = format!("batch-first-visitor={visitor}");
-        let mut page = self.socket(&[("origin", &self.origin()), ("cookie", &cookie)]).await.unwrap();
+        let mut page =
+            self.socket(&[("origin", &self.origin()), ("cookie", &cookie)]).await.unwrap();
         page.expect("hello").await;
         page
     }

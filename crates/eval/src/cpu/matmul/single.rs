@@ -62,7 +62,15 @@ impl Element for f32 {
         packed[..rows * columns].copy_from_slice(&source[..rows * columns]);
     }
 
-    fn gather((): &(), left: &[f32], right: &[f32], shape: Gathering, m: usize, n: usize, c: &mut [f32]) {
+    fn gather(
+        (): &(),
+        left: &[f32],
+        right: &[f32],
+        shape: Gathering,
+        m: usize,
+        n: usize,
+        c: &mut [f32],
+    ) {
         check_gather(left.len(), right.len(), shape, m, n, c.len());
         let kernel = portable::kernel();
         for tap in 0..shape.taps {

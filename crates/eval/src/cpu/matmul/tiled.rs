@@ -1,6 +1,9 @@
-//! Products of bf16 numbers on the tile unit; where there is none, of the same numbers in single precision.
+//! Products of bf16 numbers on the tile unit; where there is none, of the same numbers in single
+//! precision.
 
-use super::{BLOCK, Bf16, Element, Gathering, Taps, check_gather, check_product, single::portable, tiles};
+use super::{
+    BLOCK, Bf16, Element, Gathering, Taps, check_gather, check_product, single::portable, tiles,
+};
 use crate::cpu::amx::{self, Tiles};
 
 impl Element for Bf16 {
@@ -182,7 +185,8 @@ fn plain_product(a: &[Bf16], taps: Taps, b: &[Bf16], m: usize, n: usize, c: &mut
                     left.iter_mut().zip(a).for_each(|(left, a)| *left = a.to_f32());
                 }
                 let c = &mut c[row * n + column..][..(BLOCK - 1) * n + BLOCK];
-                // SAFETY: 32 rows of `inner` on the left, `inner` rows of 32 on the right, 32 rows in C.
+                // SAFETY: 32 rows of `inner` on the left, `inner` rows of 32 on the right, 32 rows
+                // in C.
                 unsafe {
                     kernel(&portable::Operands {
                         a: left.as_ptr(),
@@ -202,7 +206,14 @@ fn plain_product(a: &[Bf16], taps: Taps, b: &[Bf16], m: usize, n: usize, c: &mut
 }
 
 /// [`Element::gather`] without tiles: unpacked, then as in single precision.
-fn plain_gather(left: &[Bf16], right: &[Bf16], shape: Gathering, m: usize, n: usize, c: &mut [f32]) {
+fn plain_gather(
+    left: &[Bf16],
+    right: &[Bf16],
+    shape: Gathering,
+    m: usize,
+    n: usize,
+    c: &mut [f32],
+) {
     let kernel = portable::kernel();
     let (rows, right_rows) = (shape.groups * shape.rows, shape.groups * shape.right_rows());
     let (mut a, mut b) = (vec![0.0; BLOCK * rows], vec![0.0; right_rows * BLOCK]);

@@ -1,9 +1,9 @@
 //! The tile unit's part: one 32x32 block over segments, and the packing for it.
 
 use std::arch::x86_64::{
-    __m256i, __m512i, _mm256_loadu_si256, _mm512_cvtepu16_epi32, _mm512_or_si512, _mm512_setzero_si512,
-    _mm512_shuffle_i32x4, _mm512_slli_epi32, _mm512_storeu_si512, _mm512_unpackhi_epi32,
-    _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
+    __m256i, __m512i, _mm256_loadu_si256, _mm512_cvtepu16_epi32, _mm512_or_si512,
+    _mm512_setzero_si512, _mm512_shuffle_i32x4, _mm512_slli_epi32, _mm512_storeu_si512,
+    _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
 };
 
 use super::{BLOCK, Bf16};
@@ -31,8 +31,8 @@ pub struct Walk {
 }
 
 /// # Safety
-/// This thread's tiles are configured as [`crate::cpu::amx::Tiles`] does; every address that the walk reaches is valid;
-/// `steps` and `segments` are not zero.
+/// This thread's tiles are configured as [`crate::cpu::amx::Tiles`] does; every address that the
+/// walk reaches is valid; `steps` and `segments` are not zero.
 #[inline]
 pub unsafe fn block(walk: &Walk) {
     if walk.steps == 0 || walk.segments == 0 {
@@ -127,9 +127,13 @@ pub unsafe fn block(walk: &Walk) {
 #[target_feature(enable = "avx512f")]
 unsafe fn pair(even: *const Bf16, odd: *const Bf16) -> __m512i {
     // SAFETY: as the caller says.
-    let (even, odd) =
-        unsafe { (_mm256_loadu_si256(even.cast::<__m256i>()), _mm256_loadu_si256(odd.cast::<__m256i>())) };
-    _mm512_or_si512(_mm512_cvtepu16_epi32(even), _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(odd)))
+    let (even, odd) = unsafe {
+        (_mm256_loadu_si256(even.cast::<__m256i>()), _mm256_loadu_si256(odd.cast::<__m256i>()))
+    };
+    _mm512_or_si512(
+        _mm512_cvtepu16_epi32(even),
+        _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(odd)),
+    )
 }
 
 /// # Safety

@@ -18,8 +18,9 @@ fn node_limits_are_exact() {
             let ahead = over(Mock::new(3).keeping(2), 3, batch, 1);
             let one_by_one = over(Mock::new(3).preferring(1).keeping(9), 3, 0, 1);
             for mut search in [kbest(3, batch, 1), as_it_plays(3, batch, 1), ahead, one_by_one] {
-                let outcome =
-                    search.search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
+                let outcome = search
+                    .search(&Game::default(), &limits, &Control::default(), &mut |_| {})
+                    .unwrap();
                 assert_eq!(outcome.nodes, nodes, "K {batch}");
                 assert!(outcome.best.is_some());
             }
@@ -27,7 +28,8 @@ fn node_limits_are_exact() {
     }
 }
 
-/// Batches beyond what the evaluator likes are for work that will be needed: they cost few evaluations more than none.
+/// Batches beyond what the evaluator likes are for work that will be needed: they cost few
+/// evaluations more than none.
 #[test]
 fn doubtful_work_waits_where_batches_bring_nothing() {
     let spent = |preferred: usize, batch: usize, fill: usize| {
@@ -136,7 +138,8 @@ fn a_full_memory_does_not_end_the_search() {
         let calibration = Calibration { move_scores, ..Calibration::default() };
         let mut search = KBest::new(Box::new(mock), &calibration, &settings);
         let limits = Limits { nodes: Some(20_000), ..Limits::default() };
-        let outcome = search.search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
+        let outcome =
+            search.search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
         assert_eq!(outcome.nodes, 20_000);
     }
 }
@@ -154,7 +157,8 @@ fn with_hardly_any_memory_values_are_the_same() {
     }
 }
 
-/// Batches that one question would not fill hold what the next ones need: some are answered before they are asked.
+/// Batches that one question would not fill hold what the next ones need: some are answered before
+/// they are asked.
 #[test]
 fn questions_are_answered_ahead() {
     let (mut deeper, mut weighed) = (0, 0);
@@ -163,8 +167,14 @@ fn questions_are_answered_ahead() {
         let mut search = as_it_plays(seed, 64, 1);
         let moves: Vec<(Move, u8)> = position.legal_moves().into_iter().zip(0..).collect();
         let (depth, last_depth) = (2 * PLY, 5 * PLY);
-        let root =
-            Root { position: &position, moves: &moves, complete: true, history: &[], depth, last_depth };
+        let root = Root {
+            position: &position,
+            moves: &moves,
+            complete: true,
+            history: &[],
+            depth,
+            last_depth,
+        };
         let control = Control::default();
         let mut watch = Watch::new(&Limits::default(), Duration::ZERO, &control);
         let (memory, evaluator) = (&mut search.memory, &mut search.evaluator);
@@ -181,13 +191,14 @@ fn questions_are_answered_ahead() {
 #[test]
 fn without_any_time_the_network_is_asked_once() {
     let limits = Limits { movetime: Some(std::time::Duration::ZERO), ..Limits::default() };
-    let outcome =
-        as_it_plays(3, 1, 1).search(&Game::default(), &limits, &Control::default(), &mut |_| {}).unwrap();
+    let outcome = as_it_plays(3, 1, 1)
+        .search(&Game::default(), &limits, &Control::default(), &mut |_| {})
+        .unwrap();
     assert_eq!((outcome.nodes, outcome.lines.len()), (1, 1));
 }
 
-/// A position may be asked for at several depths and separators while its answer is on the way; whoever waits for that keeps nobody else
-/// waiting.
+/// A position may be asked for at several depths and separators while its answer is on the way;
+/// whoever waits for that keeps nobody else waiting.
 #[test]
 fn a_stream_of_single_positions_does_not_run_dry() {
     for seed in 0..4 {

@@ -13,7 +13,13 @@ fn input(norm: bool, activation: Activation) -> Layer {
 }
 
 fn linear(kernel: usize, channels: usize) -> Layer {
-    Layer::Conv { kernel, channels, padding: Padding::Same, norm: true, activation: Activation::Identity }
+    Layer::Conv {
+        kernel,
+        channels,
+        padding: Padding::Same,
+        norm: true,
+        activation: Activation::Identity,
+    }
 }
 
 fn dense(channels: usize, norm: bool, activation: Activation) -> Layer {
@@ -96,7 +102,8 @@ fn pooled() -> Description {
 
 /// Cockfish's network, small.
 fn cockfish() -> Description {
-    let choice = Cockfish { filters: 6, blocks: 1, activation: Activation::Silu, global_mean: true };
+    let choice =
+        Cockfish { filters: 6, blocks: 1, activation: Activation::Silu, global_mean: true };
     Description::cockfish(&choice)
 }
 
@@ -123,7 +130,10 @@ fn other_encodings_are_learned() {
         assert_learns(description, &[TANH], &batch, (Precision::Single, rate));
     }
     let unturned = Examples { turns: Vec::new(), ..examples(4, 1) };
-    assert!(start(cockfish(), &[TANH], 1, Precision::Single).step(&unturned, 0.1).is_err(), "who moves?");
+    assert!(
+        start(cockfish(), &[TANH], 1, Precision::Single).step(&unturned, 0.1).is_err(),
+        "who moves?"
+    );
 }
 
 /// As [`examples`], with squares to choose.
@@ -159,7 +169,8 @@ fn selectors_learn_squares() {
         }
         assert!((f64::from(step.loss) - sum / 24.0).abs() < 1e-4, "{} {}", step.loss, sum / 24.0);
         let squares = &batch.squares[7];
-        let exact = eval::reference::run_heads(&network, squares, Color::White, &[HeadKind::From]).unwrap();
+        let exact =
+            eval::reference::run_heads(&network, squares, Color::White, &[HeadKind::From]).unwrap();
         for (ours, exact) in logits[7 * 64..].iter().zip(&exact[&HeadKind::From]) {
             assert!((ours - exact).abs() < 1e-3, "{ours} {exact}");
         }
@@ -184,9 +195,12 @@ fn selectors_learn_squares() {
 
 #[test]
 fn gradients_match_finite_differences() {
-    for (case, (objectives, batch)) in cases(24, 3).into_iter().enumerate().filter(|(case, _)| case % 3 == 0)
+    for (case, (objectives, batch)) in
+        cases(24, 3).into_iter().enumerate().filter(|(case, _)| case % 3 == 0)
     {
-        for (name, description) in [("residual", residual()), ("curved", curved()), ("pooled", pooled())] {
+        for (name, description) in
+            [("residual", residual()), ("curved", curved()), ("pooled", pooled())]
+        {
             assert_gradients(&format!("{name} {case}"), description, &objectives, &batch);
         }
     }
@@ -207,7 +221,8 @@ fn a_value_that_is_a_tanh_is_compared_as_it_is() {
     let batch = examples(9, 4);
     let step = start(curved(), &[TANH], 1, Precision::Single).step(&batch, 0.0).unwrap();
     let target = |&label: &i32| (label as f32 / 20.0).tanh();
-    let squares = step.logits[0].iter().zip(batch.values.iter().map(target)).map(|(a, b)| (a - b) * (a - b));
+    let squares =
+        step.logits[0].iter().zip(batch.values.iter().map(target)).map(|(a, b)| (a - b) * (a - b));
     let mean = squares.sum::<f32>() / 9.0;
     assert!((step.losses[0] - mean).abs() < 1e-5, "{} {mean}", step.losses[0]);
 }
@@ -248,7 +263,8 @@ fn equal_runs_give_equal_bits_and_a_resumed_run_equals_the_whole() {
 fn threads_change_nothing() {
     let (objectives, batch) = cases(70, 8).swap_remove(5);
     for description in [residual(), pooled()] {
-        let one = gradients(&mut start(description.clone(), &objectives, 1, Precision::best()), &batch);
+        let one =
+            gradients(&mut start(description.clone(), &objectives, 1, Precision::best()), &batch);
         let many = gradients(&mut start(description, &objectives, 7, Precision::best()), &batch);
         assert!(one == many);
     }
@@ -256,13 +272,21 @@ fn threads_change_nothing() {
 
 #[test]
 fn dropout_leaves_out_its_part_in_training_only() {
-    let settings = OptimizerSettings { dropout: 0.3, dropout_seed: 5, ..OptimizerSettings::default() };
+    let settings =
+        OptimizerSettings { dropout: 0.3, dropout_seed: 5, ..OptimizerSettings::default() };
     let batch = examples(24, 6);
     // The same elements are left out at each of these first steps.
     assert_gradients_with(settings.clone(), "dropout", curved(), &[TANH], &batch);
     let start = |settings: &OptimizerSettings, threads| {
         let network = Network::random(curved(), 7).unwrap();
-        NativeBackend::with_precision(network, &[TANH], settings.clone(), threads, Precision::Single).unwrap()
+        NativeBackend::with_precision(
+            network,
+            &[TANH],
+            settings.clone(),
+            threads,
+            Precision::Single,
+        )
+        .unwrap()
     };
     let (mut with, mut without) = (start(&settings, 2), start(&OptimizerSettings::default(), 2));
     let play = with.logits(HeadKind::Value, &batch).unwrap();
