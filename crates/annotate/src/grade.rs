@@ -1,8 +1,7 @@
 //! How well a game was played: winning chances, accuracy and marks as Lichess defines them
 //! (<https://lichess.org/page/accuracy>), so that the figures mean what players know.
 
-use board::{Game, GameEnd};
-use search::Score;
+use board::{Game, GameEnd, Score};
 
 /// Beyond so many centipawns a game is won; a mate counts as this much.
 const WON: i32 = 1000;

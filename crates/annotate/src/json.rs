@@ -1,7 +1,6 @@
 //! A review as one JSON object, for programs; scores are White's.
 
-use board::Position;
-use search::Score;
+use board::{Position, Score};
 use serde_json::{Map, Value, json};
 
 use crate::{Line, Review, grade::grades};

@@ -1,9 +1,8 @@
 //! A review as PGN: `[%eval]` as Lichess writes it, glyphs at bad moves, and what would have been
 //! better.
 
-use board::{Color, Position};
+use board::{Color, Position, Score};
 use games::{PgnText, white_score};
-use search::Score;
 
 use crate::{Review, grade::grades};
 

@@ -1,9 +1,9 @@
 //! One game: what the search says of each of its positions, and what that says of its moves.
 
-use board::{Game, Move, Position};
+use board::{Game, Move, Position, Score};
 use eval::EvalError;
 use games::PgnGame;
-use search::{Control, Limits, Score, Search};
+use search::{Control, Limits, Search};
 
 use crate::{
     Analysis,

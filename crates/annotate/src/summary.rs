@@ -3,8 +3,8 @@
 
 use std::{collections::BTreeMap, io};
 
+use board::Score;
 use games::PgnGame;
-use search::Score;
 
 use crate::grade::{Grade, Mark, grades, score_of_end, win_percent};
 

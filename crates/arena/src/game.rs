@@ -6,8 +6,7 @@ use std::{
     time::Duration,
 };
 
-use board::{Color, Game, GameEnd, Tablebases};
-use search::Score;
+use board::{Color, Game, GameEnd, Score, Tablebases};
 use uci::client::{ClientError, Task};
 
 use crate::Player;

@@ -90,7 +90,7 @@ impl Journal {
             .and_then(|()| games.seek(SeekFrom::End(0)))
             .map_err(failed(&path))?;
         let pgn_path = folder.join("games.pgn");
-        nets::write_whole(&pgn_path, pgn_of(&results).as_bytes()).map_err(failed(&pgn_path))?;
+        board::write_whole(&pgn_path, pgn_of(&results).as_bytes()).map_err(failed(&pgn_path))?;
         let pgn = OpenOptions::new().append(true).open(&pgn_path).map_err(failed(&pgn_path))?;
         Ok((Self { folder: folder.to_owned(), games, pgn }, results))
     }
@@ -116,7 +116,7 @@ impl Journal {
     /// The file cannot be written.
     pub fn finish(self, results: &Results) -> Result<(), JournalError> {
         let path = self.folder.join("games.pgn");
-        nets::write_whole(&path, pgn_of(results).as_bytes())
+        board::write_whole(&path, pgn_of(results).as_bytes())
             .map_err(|source| JournalError::File { path, source })
     }
 }
@@ -151,7 +151,7 @@ fn check_head(folder: &Path, settings: Vec<String>, is_empty: bool) -> Result<()
         _ => {
             let text = serde_json::to_vec_pretty(&head)
                 .map_err(|error| failed(io::Error::other(error)))?;
-            nets::write_whole(&path, &text).map_err(failed)
+            board::write_whole(&path, &text).map_err(failed)
         }
     }
 }

@@ -3,10 +3,9 @@
 
 use std::collections::HashSet;
 
-use board::Game;
+use board::{Game, Score};
 
 use games::{PgnGame, position_of_epd};
-use search::Score;
 
 /// Positions after varied first moves that Stockfish finds balanced. Its first line says how it was
 /// made.

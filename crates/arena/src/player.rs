@@ -8,8 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use board::{Color, Game, Move};
-use search::{Clock, Control, Limits, Score, Search};
+use board::{Color, Game, Move, Score};
+use search::{Clock, Control, Limits, Search};
 use uci::client::{ClientError, Engine, EngineSpec, Task};
 
 use crate::{Fault, TimeControl};

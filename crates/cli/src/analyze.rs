@@ -55,7 +55,7 @@ pub struct Args {
     #[arg(long, value_name = "PLIES")]
     depth: Option<u32>,
     /// Stop after this time, as in `500ms` or `5s` (a number alone: milliseconds).
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = board::parse_duration)]
     movetime: Option<Duration>,
     /// Stop when a mate in at most this many moves is found.
     #[arg(long, value_name = "MOVES")]
@@ -175,41 +175,5 @@ fn limits(args: &Args) -> Limits {
         infinite: args.infinite,
         analysis: true,
         ..Limits::default()
-    }
-}
-
-/// Reads `500ms`, `5s`, `2m` or a number of milliseconds.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let text = text.trim();
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "" | "ms" => 0.001,
-        "s" => 1.0,
-        "m" => 60.0,
-        _ => return Err("expected a time like `500ms`, `5s` or `2m`".to_owned()),
-    };
-    let number: f64 =
-        digits.parse().map_err(|_| "expected a time like `500ms`, `5s` or `2m`".to_owned())?;
-    /// About 30 years.
-    const LONGEST: f64 = 1e9;
-    let seconds = number * unit;
-    if !(0.0..=LONGEST).contains(&seconds) {
-        return Err("the time is negative or too long".to_owned());
-    }
-    Ok(Duration::from_secs_f64(seconds))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_units() {
-        assert_eq!(duration("250"), Ok(Duration::from_millis(250)));
-        assert_eq!(duration("0.5s"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
-        for bad in ["", "s", "-1s", "5h", "1e99", "nan", "inf", "ü", "5 s 3"] {
-            assert!(duration(bad).is_err(), "{bad}");
-        }
     }
 }

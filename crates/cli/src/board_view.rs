@@ -1,8 +1,7 @@
 //! A position and a score for people's eyes, in Unicode or plain ASCII.
 
-use board::{Color, File, Move, Piece, Position, Rank, Role, Square};
+use board::{Color, File, Move, Piece, Position, Rank, Role, Score, Square};
 use nets::Wdl;
-use search::Score;
 
 /// Which characters the terminal shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -55,7 +55,7 @@ pub struct Args {
     #[arg(long, default_value_t = 240, value_name = "PLIES", conflicts_with = "files")]
     max_plies: usize,
     /// Longest wait for one evaluation.
-    #[arg(long, default_value = "60s", value_name = "TIME", value_parser = crate::analyze::duration)]
+    #[arg(long, default_value = "60s", value_name = "TIME", value_parser = board::parse_duration)]
     patience: Duration,
 }
 

@@ -18,7 +18,6 @@ use serde_json::json;
 use uci::client::EngineSpec;
 
 use crate::{
-    analyze::duration,
     interrupt::{self, Interrupted},
     label_command::installed_stockfish,
     match_command::{
@@ -70,7 +69,7 @@ pub struct Args {
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
     /// Time over the limit that is forgiven.
-    #[arg(long, default_value = "100ms", value_name = "TIME", value_parser = duration)]
+    #[arg(long, default_value = "100ms", value_name = "TIME", value_parser = board::parse_duration)]
     margin: Duration,
     /// Keep games, report.html and ladder.json in this folder; the same command goes on after an
     /// interruption.
@@ -255,7 +254,7 @@ fn place(args: &Args) -> anyhow::Result<()> {
 
 fn write(folder: &Path, name: &str, text: &[u8]) -> anyhow::Result<()> {
     let path = folder.join(name);
-    nets::write_whole(&path, text).with_context(|| format!("cannot write `{}`", path.display()))
+    board::write_whole(&path, text).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
 /// Results by rung, then all of them as one rating.

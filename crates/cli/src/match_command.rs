@@ -22,7 +22,6 @@ use nets::System;
 
 use crate::{
     Found,
-    analyze::duration,
     interrupt::{self, Interrupted},
 };
 use players::{LimitArgs, Memories, is_internal, player};
@@ -112,7 +111,7 @@ pub struct Args {
     #[arg(long, default_value_t = 400, value_name = "N")]
     max_plies: usize,
     /// Time over the limit that is forgiven.
-    #[arg(long, default_value = "100ms", value_name = "TIME", value_parser = duration)]
+    #[arg(long, default_value = "100ms", value_name = "TIME", value_parser = board::parse_duration)]
     margin: Duration,
 }
 
@@ -239,7 +238,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let summary = arranged.summary(&results, sprt);
         let write = |name: &str, text: &[u8]| {
             let path = folder.join(name);
-            nets::write_whole(&path, text)
+            board::write_whole(&path, text)
                 .with_context(|| format!("cannot write `{}`", path.display()))
         };
         write("report.json", &serde_json::to_vec_pretty(&summary)?)?;

@@ -52,7 +52,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let note =
         args.note.map_or_else(String::new, |note| format!("# {}\n", note.replace('\n', " ")));
     let text = format!("{note}{}\n", lines.join("\n"));
-    nets::write_whole(&args.out, text.as_bytes())
+    board::write_whole(&args.out, text.as_bytes())
         .with_context(|| format!("cannot write `{}`", args.out.display()))?;
     writeln!(io::stdout(), "{} openings from {count} games", lines.len())?;
     Ok(())

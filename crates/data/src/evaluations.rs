@@ -16,6 +16,7 @@ use std::{
     thread::JoinHandle,
 };
 
+use board::hex;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use rand::{RngExt, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
@@ -24,7 +25,6 @@ use sha2::{Digest, Sha256};
 use crate::{
     DataError, ExampleInfo, Format, LoadedBatch, MATE_LABEL, Parsed, Record, SkipKind, Skipped,
     buckets::{mix, squares_hash},
-    input::hex,
     lichess::{self, Pick},
     stream::read_pieces,
 };

@@ -5,12 +5,10 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::buckets::{Buckets, PART_BYTES, PackedPart, Part, mix, squares_hash};
 use crate::error::DataError;
 use crate::filter::GameFilter;
-use crate::input::hex;
 use crate::manifest::{
     MANIFEST_NAME, MANIFEST_VERSION, Manifest, ShardFacts, SourceFacts, data_hash,
 };
@@ -368,7 +366,7 @@ impl<'a> Shards<'a> {
         let file = self.split.shard_name(self.finished.len());
         let records = writer.finish()?;
         let path = self.dir.join(&file);
-        let (bytes, sha256) = hash_file(&path)?;
+        let (bytes, sha256) = board::sha256_file(&path).map_err(DataError::io("read", &path))?;
         self.finished.push(ShardFacts { file, split: self.split, records, bytes, sha256 });
         Ok(())
     }
@@ -376,25 +374,5 @@ impl<'a> Shards<'a> {
     fn finish(mut self) -> Result<Vec<ShardFacts>, DataError> {
         self.close()?;
         Ok(self.finished)
-    }
-}
-
-/// Size and SHA-256 of a file.
-///
-/// # Errors
-/// It cannot be read.
-pub fn hash_file(path: &Path) -> Result<(u64, String), DataError> {
-    let mut file = std::fs::File::open(path).map_err(DataError::io("open", path))?;
-    let mut hasher = Sha256::new();
-    let mut buffer = vec![0; 1 << 18];
-    let mut bytes = 0;
-    loop {
-        let length =
-            std::io::Read::read(&mut file, &mut buffer).map_err(DataError::io("read", path))?;
-        if length == 0 {
-            return Ok((bytes, hex(&hasher.finalize())));
-        }
-        hasher.update(&buffer[..length]);
-        bytes += length as u64;
     }
 }

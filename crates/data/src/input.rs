@@ -1,11 +1,11 @@
 //! Files as plain text: compression seen through, cut into pieces that hold whole games or lines.
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use board::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -79,15 +79,6 @@ impl Read for HashedFile<'_> {
         self.read.fetch_add(length as u64, Ordering::Relaxed);
         Ok(length)
     }
-}
-
-/// Lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// The plain text of a file that may be compressed; its first bytes decide, not its name.

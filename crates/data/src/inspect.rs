@@ -7,7 +7,6 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::error::DataError;
-use crate::import::hash_file;
 use crate::manifest::{Manifest, data_hash};
 use crate::packed::PackedRecord;
 use crate::record::Record;
@@ -68,7 +67,7 @@ fn check(dir: &Path, manifest: &Manifest) -> Result<(), DataError> {
     let mut packed: Vec<PackedRecord> = Vec::new();
     for shard in &manifest.shards {
         let path = dir.join(&shard.file);
-        let (_, sha256) = hash_file(&path)?;
+        let (_, sha256) = board::sha256_file(&path).map_err(DataError::io("read", &path))?;
         if sha256 != shard.sha256 {
             return Err(differs(&path, "its hash is not the one in the manifest"));
         }

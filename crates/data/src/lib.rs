@@ -24,7 +24,7 @@ mod stream;
 pub use error::DataError;
 pub use evaluations::{EvaluationStream, StreamCounts, StreamOptions};
 pub use filter::{GameFilter, Results};
-pub use import::{ImportOptions, ImportProgress, SHARD_RECORDS, hash_file, import};
+pub use import::{ImportOptions, ImportProgress, SHARD_RECORDS, import};
 pub use input::{Format, plain_text};
 pub use inspect::{Inspection, inspect};
 pub use loader::{ExampleInfo, GROUP_BLOCKS, LoadedBatch, Loader, LoaderOptions, Target};

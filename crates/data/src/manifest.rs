@@ -3,12 +3,13 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use board::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::DataError;
 use crate::import::ImportOptions;
-use crate::input::{Format, hex};
+use crate::input::Format;
 use crate::skip::Skipped;
 use crate::split::Split;
 use crate::statistics::Statistics;
@@ -97,7 +98,7 @@ impl Manifest {
             path: path.clone(),
             reason: error.to_string(),
         })?;
-        nets::write_whole(&path, &text).map_err(DataError::io("write", &path))
+        board::write_whole(&path, &text).map_err(DataError::io("write", &path))
     }
 
     /// Counts over one half, all sources.

@@ -128,7 +128,7 @@ impl Output {
     }
 
     fn record(&self) -> io::Result<()> {
-        nets::write_whole(&progress_path(&self.path), &serde_json::to_vec(&self.progress)?)
+        board::write_whole(&progress_path(&self.path), &serde_json::to_vec(&self.progress)?)
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use board::{CastlingMode, Color, Move, Position};
-use search::Score;
+use board::{CastlingMode, Color, Move, Position, Score};
 
 /// A game's text form: tags in order, then a comment a move.
 #[derive(Debug)]

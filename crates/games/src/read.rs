@@ -5,9 +5,8 @@ use std::{
     ops::ControlFlow,
 };
 
-use board::{CastlingMode, Game, Position};
+use board::{CastlingMode, Game, Position, Score};
 use pgn_reader::{Nag, Outcome, RawComment, RawTag, Reader, SanPlus, Skip, Visitor};
-use search::Score;
 
 /// A game as written in a PGN.
 #[derive(Clone, Debug, Default)]

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use board::{Color, Game, GameEnd, Move};
+use board::{Color, Game, GameEnd, Move, Score};
 use games::{PgnGame, PgnText, white_score};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use search::Score;
 use serde::{Deserialize, Serialize};
 use uci::client::{ClientError, Engine, Task};
 

@@ -15,7 +15,6 @@ mod selectors;
 mod size;
 mod squares;
 mod system;
-mod whole_file;
 
 pub use architectures::{BatchFirstResidual, Cockfish, ConvChess};
 pub use calibration::{Calibration, MonotoneMap, MoveScores, Wdl, WdlModel};
@@ -28,4 +27,3 @@ pub use network::{Network, Provenance, Tensor};
 pub use selectors::move_squares;
 pub use squares::{PLANES, Squares};
 pub use system::System;
-pub use whole_file::write_whole;

@@ -6,11 +6,12 @@ use std::{
     path::Path,
 };
 
+use board::{SplitMix64, hex, write_whole};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{Calibration, Description, NetError, TensorKind, description::TensorSpec, write_whole};
+use crate::{Calibration, Description, NetError, TensorKind, description::TensorSpec};
 
 /// Version of the metadata layout.
 const FORMAT: u32 = 1;
@@ -73,17 +74,9 @@ impl Network {
     pub fn random(description: Description, seed: u64) -> Result<Self, NetError> {
         let specs = specs(&description, "random")?;
         let planes = description.encoding.planes() as f32;
-        let mut state = seed;
-        let mut uniform = move || {
-            // SplitMix64 (Steele, Lea, Flood 2014)
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = state;
-            z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((z ^ z >> 31) >> 40) as f32 / (1_u32 << 24) as f32
-        };
+        let mut random = SplitMix64::new(seed);
         let mut normal = move || {
-            let (radius, angle) = (uniform().max(1e-7), uniform());
+            let (radius, angle) = (random.unit().max(1e-7), random.unit());
             (-2.0 * radius.ln()).sqrt() * (std::f32::consts::TAU * angle).cos()
         };
         let mut tensors = BTreeMap::new();
@@ -288,10 +281,6 @@ fn hash_tensors<'a>(hash: &mut Sha256, tensors: impl Iterator<Item = (&'a String
         let bytes: Vec<u8> = tensor.data.iter().flat_map(|value| value.to_le_bytes()).collect();
         hash.update(bytes);
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn specs(description: &Description, name: &str) -> Result<Vec<TensorSpec>, NetError> {

@@ -1,12 +1,12 @@
 //! What the depth-first searches share: the way from the root, bounds in a table, and iterative
 //! deepening that reports lines. How a node is searched is each one's own.
 
-use board::{Game, Move, Position};
+use board::{Game, Move, Position, Score};
 use eval::EvalError;
 use nets::Calibration;
 
 use crate::{
-    Bound, Limits, Outcome, Score, SearchInfo, Settings,
+    Bound, Limits, Outcome, SearchInfo, Settings,
     evaluations::{Evaluations, Stop},
     rules,
     score::{INFINITY, Value, to_score, wdl},
@@ -292,13 +292,11 @@ pub(crate) fn if_any(value: Value) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use board::{SplitMix64, testing::small_position};
     use eval::Mock;
 
     use super::*;
-    use crate::{
-        AlphaBeta, Control, Minimax, Search,
-        plain::{Dice, mates_in, small_position},
-    };
+    use crate::{AlphaBeta, Control, Minimax, Search, plain::mates_in};
 
     fn both(settings: &Settings) -> [Box<dyn Search>; 2] {
         let settings = Settings { hash_mib: 16, ..settings.clone() };
@@ -310,7 +308,7 @@ mod tests {
 
     #[test]
     fn short_mates_are_found() {
-        let mut dice = Dice(7);
+        let mut dice = SplitMix64::new(7);
         let mut found = [0; 3];
         while found[1] < 15 || found[2] < 15 {
             let position = small_position(&mut dice, 4);

@@ -3,12 +3,12 @@
 
 use std::time::Instant;
 
-use board::{Color, Game, Move, Position};
+use board::{Color, Game, Move, Position, Score};
 use eval::EvalError;
 use nets::Wdl;
 
 use crate::{
-    Bound, Control, Limits, Outcome, Score, Search, SearchInfo, Settings,
+    Bound, Control, Limits, Outcome, Search, SearchInfo, Settings,
     score::{LARGEST_VALUE, certain_wdl, from_winner},
 };
 

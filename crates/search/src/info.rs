@@ -2,28 +2,8 @@
 
 use std::time::Duration;
 
-use board::Move;
+use board::{Move, Score};
 use nets::Wdl;
-
-/// A score from the side of the player to move at the root.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Score {
-    /// Centipawns.
-    Centipawns(i32),
-    /// Mate in this many full moves; negative: the side to move is mated. 0: it is mated now.
-    Mate(i32),
-}
-
-impl Score {
-    /// For comparisons: a larger number is better for the side to move.
-    pub(crate) fn order(self) -> i32 {
-        match self {
-            Self::Centipawns(value) => value,
-            Self::Mate(moves) if moves > 0 => 1_000_000 - moves,
-            Self::Mate(moves) => -1_000_000 - moves,
-        }
-    }
-}
 
 /// What is known of a score that is not exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,7 +31,7 @@ pub use alphabeta::AlphaBeta;
 pub use control::Control;
 pub use convchess::ConvChess;
 pub use engine::{Algorithm, Search};
-pub use info::{Bound, Outcome, Score, SearchInfo};
+pub use info::{Bound, Outcome, SearchInfo};
 pub use kbest::KBest;
 pub use limits::{Clock, Limits};
 pub use minimax::Minimax;

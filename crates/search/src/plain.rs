@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use board::{CastlingMode, Color, Move, Position, Role, Setup, Square, to_uci};
+use board::{Move, Position, to_uci};
 use eval::{Answered, Batch, EvalError, Evaluator, Mock};
 
 use crate::{
@@ -11,53 +11,6 @@ use crate::{
     rules,
     score::{INFINITY, MATE, Value, from_child, from_child_less, from_evaluation, log_chances},
 };
-
-/// A small deterministic generator (SplitMix64).
-pub(crate) struct Dice(pub u64);
-
-impl Dice {
-    pub(crate) fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ z >> 31) % sides as u64) as usize
-    }
-}
-
-/// Kings and up to `pieces` random others, either side to move.
-pub(crate) fn small_position(dice: &mut Dice, pieces: usize) -> Position {
-    loop {
-        let mut setup = Setup::empty();
-        setup.turn = if dice.roll(2) == 0 { Color::White } else { Color::Black };
-        let mut place = |dice: &mut Dice, role: Role, color: Color| {
-            let square = Square::new(dice.roll(64) as u32);
-            setup.board.set_piece_at(square, role.of(color));
-        };
-        for _ in 0..1 + dice.roll(pieces) {
-            let roles = [
-                Role::Pawn,
-                Role::Pawn,
-                Role::Pawn,
-                Role::Knight,
-                Role::Bishop,
-                Role::Rook,
-                Role::Queen,
-            ];
-            let color = if dice.roll(2) == 0 { Color::White } else { Color::Black };
-            let role = roles[dice.roll(roles.len())];
-            place(dice, role, color);
-        }
-        place(dice, Role::King, Color::White);
-        place(dice, Role::King, Color::Black);
-        if let Ok(position) = Position::from_setup(setup, CastlingMode::Standard)
-            && !position.legal_moves().is_empty()
-            && !position.is_insufficient_material()
-        {
-            return position;
-        }
-    }
-}
 
 /// Negamax straight from the rules, with the leaf rule of `quiet`.
 pub(crate) struct Plain {

@@ -4,7 +4,7 @@
 use board::Color;
 use nets::{Calibration, Wdl};
 
-use crate::info::Score;
+use board::Score;
 
 /// Internal score: centipawns within ±[`LARGEST_VALUE`], wins by tables near ±[`TABLE_WIN`], mates
 /// near ±[`MATE`].

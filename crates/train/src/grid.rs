@@ -128,7 +128,7 @@ pub fn search_grid(
         std::iter::once("head\tlearning_rate\tl2\tweight_scale\tloss\taccuracy\n".to_owned())
             .chain(trials.iter().map(Trial::row))
             .collect();
-    nets::write_whole(&path, text.as_bytes()).map_err(|source| TrainError::Io { path, source })?;
+    board::write_whole(&path, text.as_bytes()).map_err(|source| TrainError::Io { path, source })?;
     Ok(trials)
 }
 

@@ -94,7 +94,7 @@ impl Journal {
             for event in kept {
                 text.push_str(&line(&event)?);
             }
-            nets::write_whole(&path, text.as_bytes()).map_err(io)?;
+            board::write_whole(&path, text.as_bytes()).map_err(io)?;
         }
         let file = OpenOptions::new().create(true).append(true).open(&path).map_err(io)?;
         Ok(Self { path, file })

@@ -95,7 +95,7 @@ pub fn write_group(folder: &Path, runs: &[(String, PathBuf)]) -> Result<(), Trai
 }
 
 fn save(path: &Path, text: &str) -> Result<(), TrainError> {
-    nets::write_whole(path, text.as_bytes())
+    board::write_whole(path, text.as_bytes())
         .map_err(|source| TrainError::Io { path: path.to_owned(), source })
 }
 

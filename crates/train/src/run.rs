@@ -141,7 +141,7 @@ pub(crate) fn write_config(config: &Config) -> Result<(), TrainError> {
     let path = folder.join("config.toml");
     std::fs::create_dir_all(&folder)
         .map_err(|source| TrainError::Io { path: folder.clone(), source })?;
-    nets::write_whole(&path, config.to_toml()?.as_bytes())
+    board::write_whole(&path, config.to_toml()?.as_bytes())
         .map_err(|source| TrainError::Io { path, source })
 }
 

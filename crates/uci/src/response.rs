@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
-use board::{Move, Position};
-use search::{Bound, Score, SearchInfo};
+use board::{Move, Position, Score};
+use search::{Bound, SearchInfo};
 
 /// A score as in `cp 13` or `mate -2`.
 struct ScoreText(Score);

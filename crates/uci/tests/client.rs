@@ -46,7 +46,7 @@ fn a_proper_engine() {
     let answer = engine.think(&Game::default(), &Task::Depth(1), Duration::from_secs(5)).unwrap();
     assert_eq!(answer.best.unwrap().to_uci(board::CastlingMode::Standard).to_string(), "e2e4");
     assert_eq!(answer.ponder.as_deref(), Some("e7e5"));
-    assert_eq!(answer.score(), Some(search::Score::Centipawns(20)));
+    assert_eq!(answer.score(), Some(board::Score::Centipawns(20)));
     assert!(matches!(engine.set_option("Contempt", "1"), Err(ClientError::NoOption { .. })));
     engine.quit();
 }

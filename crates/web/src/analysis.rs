@@ -9,9 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use board::{Color, Game, Move, Position, Square, to_san, to_uci};
+use board::{Color, Game, Move, Position, Score, Square, to_san, to_uci};
 use nets::{System, Wdl};
-use search::{Bound, Control, Limits, Score, Search, SearchInfo, View};
+use search::{Bound, Control, Limits, Search, SearchInfo, View};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{sync::watch, task::JoinHandle, time::sleep};

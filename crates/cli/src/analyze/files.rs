@@ -71,7 +71,7 @@ pub(super) struct FileArgs {
     #[arg(long, value_name = "URL", requires = "games", help_heading = "Files of games")]
     queue: Option<String>,
     /// With --queue: after so long without a sign of life a worker's game goes to another.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = super::duration, requires = "queue",
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = board::parse_duration, requires = "queue",
           help_heading = "Files of games")]
     patience: Duration,
 }
@@ -153,7 +153,7 @@ fn write_report(annotated: &Path, report: &Path) -> anyhow::Result<()> {
     let summary = Summary::read(io::BufReader::new(file)).with_context(failed)?;
     let title =
         annotated.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    nets::write_whole(report, annotate::html(&summary, &title).as_bytes())
+    board::write_whole(report, annotate::html(&summary, &title).as_bytes())
         .with_context(|| format!("cannot write `{}`", report.display()))
 }
 

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use board::{Game, Move, Position};
-use search::{Bound, Outcome, Score, SearchInfo};
+use board::{Game, Move, Position, Score};
+use search::{Bound, Outcome, SearchInfo};
 use serde_json::{Value, json};
 
 use super::View;

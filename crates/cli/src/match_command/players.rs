@@ -10,10 +10,7 @@ use nets::System;
 use uci::{Options, client::EngineSpec};
 
 use super::program;
-use crate::{
-    analyze::duration,
-    engine::{EngineArgs, build_over, choose, is_named},
-};
+use crate::engine::{EngineArgs, build_over, choose, is_named};
 
 /// The network in the program that fits the device, searched in this process.
 const INTERNAL: &str = "internal";
@@ -53,14 +50,14 @@ impl LimitArgs {
 
 /// To engines no time at all is no limit.
 fn movetime(text: &str) -> Result<Duration, String> {
-    duration(text).and_then(|time| {
+    board::parse_duration(text).and_then(|time| {
         if time.as_millis() == 0 { Err("a move needs some time".to_owned()) } else { Ok(time) }
     })
 }
 
 fn clock(text: &str) -> Result<TimeControl, String> {
     let (base, increment) = text.split_once('+').unwrap_or((text, "0"));
-    let seconds = |text: &str| duration(&format!("{text}s"));
+    let seconds = |text: &str| board::parse_duration(&format!("{text}s"));
     let explain = |_| "expected seconds and increment like `10+0.1`".to_owned();
     Ok(TimeControl::Clock {
         base: seconds(base).map_err(explain)?,

@@ -84,7 +84,7 @@ pub fn contents(program: &Path) -> String {
 /// The beginning of the SHA-256 of a file.
 pub fn file_contents(path: &Path) -> String {
     // A device has no end.
-    let hash = if path.is_file() { data::hash_file(path).ok() } else { None };
+    let hash = if path.is_file() { board::sha256_file(path).ok() } else { None };
     hash.map_or_else(|| "file not read".to_owned(), |(_, hash)| format!("file {}", &hash[..16]))
 }
 

@@ -1,14 +1,11 @@
 //! Alpha-beta against plain negamax, and against mates that are known.
 
-use board::{Game, to_uci};
+use board::{Game, SplitMix64, testing::small_position, to_uci};
 use eval::Mock;
 use nets::MoveScores;
 
 use super::*;
-use crate::{
-    plain::{Dice, Plain, small_position},
-    score::to_score,
-};
+use crate::{plain::Plain, score::to_score};
 
 fn alphabeta(seed: u64) -> AlphaBeta {
     // Odd seeds: the move scores are a policy.
@@ -21,7 +18,7 @@ fn alphabeta(seed: u64) -> AlphaBeta {
 #[test]
 fn value_and_best_move_equal_plain_negamax() {
     for seed in 0..120 {
-        let position = small_position(&mut Dice(seed), 5);
+        let position = small_position(&mut SplitMix64::new(seed), 5);
         let game = Game::new(position.clone());
         let mut plain = Plain::new(seed);
         for depth in 1..=3 {

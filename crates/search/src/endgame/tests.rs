@@ -2,16 +2,12 @@
 
 use std::{path::Path, sync::Arc};
 
-use board::{CastlingMode, GameEnd, Tablebases, to_uci};
+use board::{CastlingMode, GameEnd, SplitMix64, Tablebases, to_uci};
 use eval::Mock;
 use nets::{Calibration, MoveScores};
 
 use super::*;
-use crate::{
-    Algorithm,
-    plain::{Dice, Impartial},
-    score::TABLE_WIN,
-};
+use crate::{Algorithm, plain::Impartial, score::TABLE_WIN};
 
 fn tables() -> Option<Arc<Tablebases>> {
     Some(Arc::new(Tablebases::open(Path::new("../board/tests/tables")).unwrap()))
@@ -209,7 +205,7 @@ fn every_search_plays_won_endings_to_mate() {
         "8/8/8/2k5/8/8/2PK4/8 w - - 0 1",
         "7k/8/8/8/8/1K6/1P6/8 w - - 0 1",
     ];
-    let mut dice = Dice(3);
+    let mut dice = SplitMix64::new(3);
     for fen in starts {
         let start = game(fen);
         assert_eq!(judge.winner(start.position()), Some(Some(Color::White)));
@@ -221,7 +217,7 @@ fn every_search_plays_won_endings_to_mate() {
                     go(search.as_mut(), &game, limits).best.unwrap()
                 } else {
                     let moves = game.position().legal_moves();
-                    moves[dice.roll(moves.len())]
+                    moves[dice.below(moves.len())]
                 };
                 game.play(mv);
             }

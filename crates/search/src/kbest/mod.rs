@@ -16,12 +16,12 @@ mod pool;
 #[cfg(test)]
 mod tests;
 
-use board::{Game, Move, Position};
+use board::{Game, Move, Position, Score};
 use eval::{Batch, EvalError, Evaluator};
 use nets::{Calibration, MoveScores};
 
 use crate::{
-    Bound, Control, Limits, Outcome, Score, Search, SearchInfo, Settings,
+    Bound, Control, Limits, Outcome, Search, SearchInfo, Settings,
     limits::LARGEST_DEPTH,
     memory::{Bounds, Memory, NO_MOVE},
     quiet::{exchange, forcing_among},

@@ -4,13 +4,13 @@ mod batches;
 
 use std::{collections::HashMap, time::Duration};
 
-use board::{CastlingMode, Game, Position, to_uci};
+use board::{CastlingMode, Game, Position, SplitMix64, testing::small_position, to_uci};
 use eval::{Answered, Batch, EvalError, Evaluator, Mock, Stream};
 use nets::{Calibration, MoveScores};
 
 use super::*;
 use crate::{
-    plain::{Dice, Plain, mates_in, plain_without_quiet, small_position},
+    plain::{Plain, mates_in, plain_without_quiet},
     score::child_separator,
 };
 
@@ -49,7 +49,7 @@ fn compare(positions: std::ops::Range<u64>, depths: std::ops::RangeInclusive<u32
             let depths = depths.clone();
             scope.spawn(move || {
                 for seed in part {
-                    let position = small_position(&mut Dice(seed), pieces);
+                    let position = small_position(&mut SplitMix64::new(seed), pieces);
                     let game = Game::new(position.clone());
                     let mut plain = Plain::new(seed);
                     for depth in depths.clone() {
@@ -107,7 +107,7 @@ fn equals_plain_negamax_at_depth_4() {
 #[test]
 fn one_line_finds_the_value_and_a_best_move() {
     for seed in 0..200 {
-        let position = small_position(&mut Dice(seed), 5);
+        let position = small_position(&mut SplitMix64::new(seed), 5);
         let game = Game::new(position.clone());
         let expected = Plain::new(seed).root(&position, 3);
         let best = expected.values().copied().max().unwrap();
@@ -124,7 +124,7 @@ fn one_line_finds_the_value_and_a_best_move() {
 #[test]
 fn replies_that_are_easily_missed_count_less() {
     for seed in (1..200).step_by(2) {
-        let position = small_position(&mut Dice(seed), 4);
+        let position = small_position(&mut SplitMix64::new(seed), 4);
         let game = Game::new(position.clone());
         let mut search = kbest(seed, 8, usize::MAX);
         let settings = Settings { opponent_errors: 40, ..search.settings.clone() };
@@ -152,7 +152,7 @@ fn replies_that_are_easily_missed_count_less() {
 
 #[test]
 fn every_mate_in_one_two_and_three_is_found() {
-    let mut dice = Dice(2018);
+    let mut dice = SplitMix64::new(2018);
     let mut found = [0; 4];
     while found[1] < 40 || found[2] < 40 || found[3] < 15 {
         let position = small_position(&mut dice, 4);
@@ -312,7 +312,7 @@ fn check_memory(search: &KBest, plain: &mut Plain, position: &Position, depth: u
 #[test]
 fn every_bound_in_memory_holds() {
     for seed in 0..60 {
-        let position = small_position(&mut Dice(seed), 2);
+        let position = small_position(&mut SplitMix64::new(seed), 2);
         let mut plain = Plain::new(seed);
         for batch in [1, 64] {
             let mut search = kbest(seed, batch, 1);
@@ -326,7 +326,7 @@ fn every_bound_in_memory_holds() {
 /// later; and it always ends.
 #[test]
 fn reductions_hide_no_mate() {
-    let mut dice = Dice(2019);
+    let mut dice = SplitMix64::new(2019);
     let mut found = [0; 4];
     while found[1] < 20 || found[2] < 20 || found[3] < 10 {
         let position = small_position(&mut dice, 4);
@@ -355,7 +355,7 @@ fn reductions_hide_no_mate() {
 fn mates_that_are_announced_are_true() {
     let mut announced = 0;
     for seed in 0..300 {
-        let position = small_position(&mut Dice(seed), 9);
+        let position = small_position(&mut SplitMix64::new(seed), 9);
         let game = Game::new(position.clone());
         for (depth, batch) in [(4, 1), (5, 1)] {
             let mut search = as_it_plays(2 * seed + 1, batch, 1);
@@ -382,7 +382,7 @@ fn mates_that_are_announced_are_true() {
 fn lines_are_borne_out() {
     let (mut plies, mut unfinished) = (0, 0);
     for seed in 0..300 {
-        let position = small_position(&mut Dice(seed), 4);
+        let position = small_position(&mut SplitMix64::new(seed), 4);
         let game = Game::new(position.clone());
         let mut plain = Plain::new(seed);
         let limits = Limits { depth: Some(4), nodes: Some(20 + 7 * seed), ..Limits::default() };
@@ -472,7 +472,7 @@ fn a_view_is_made_for_whoever_asks_and_changes_nothing() {
 #[test]
 fn the_search_of_2018_equals_plain_minimax() {
     for seed in 0..40 {
-        let position = small_position(&mut Dice(seed), 5);
+        let position = small_position(&mut SplitMix64::new(seed), 5);
         for depth in 1..=3 {
             for batch in [1, 8, 1024] {
                 let expected = plain_without_quiet(&mut Mock::new(seed), &position, depth);

@@ -1,11 +1,11 @@
 //! Minimax with alpha-beta, cache and batches against minimax straight from the rules.
 
-use board::to_uci;
+use board::{SplitMix64, testing::small_position, to_uci};
 use eval::Mock;
 
 use super::*;
 use crate::{
-    plain::{Dice, Plain, plain_without_quiet, small_position},
+    plain::{Plain, plain_without_quiet},
     score::to_score,
 };
 
@@ -24,7 +24,7 @@ fn go(search: &mut Minimax, position: &Position, limits: &Limits) -> Outcome {
 #[test]
 fn value_and_best_move_equal_plain_minimax() {
     for seed in 0..100 {
-        let position = small_position(&mut Dice(seed), 5);
+        let position = small_position(&mut SplitMix64::new(seed), 5);
         // Depth 5 is where a position of the line may come back.
         for depth in 1..=3 {
             for batch in [0, 1, 5] {
@@ -54,7 +54,7 @@ fn value_and_best_move_equal_plain_minimax() {
 #[test]
 fn quiet_leaves_equal_those_of_plain_minimax() {
     for seed in 0..100 {
-        let position = small_position(&mut Dice(seed), 5);
+        let position = small_position(&mut SplitMix64::new(seed), 5);
         let mut plain = Plain::new(seed);
         for depth in 1..=3 {
             let expected = plain.root(&position, depth);

@@ -1,12 +1,10 @@
 //! PUCT finds what must be found, counts what it evaluates, and ends.
 
+use board::{Score, SplitMix64, testing::small_position};
 use eval::Mock;
 
 use super::*;
-use crate::{
-    Score,
-    plain::{Dice, Impartial, mates_in, small_position},
-};
+use crate::plain::{Impartial, mates_in};
 
 fn puct(batch: usize, move_scores: MoveScores) -> Puct {
     let calibration = Calibration { move_scores, ..Calibration::default() };
@@ -16,7 +14,7 @@ fn puct(batch: usize, move_scores: MoveScores) -> Puct {
 
 #[test]
 fn short_mates_are_proven() {
-    let mut dice = Dice(11);
+    let mut dice = SplitMix64::new(11);
     let mut found = [0; 3];
     while found[1] < 20 || found[2] < 20 {
         let position = small_position(&mut dice, 4);

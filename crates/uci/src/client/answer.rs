@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use board::Move;
+use board::{Move, Score};
 use nets::Wdl;
-use search::{Bound, Score};
+use search::Bound;
 
 /// An `info` line of another engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use board::{Game, Move, Position};
+use board::{Game, Move, Position, Score};
 use nets::WdlModel;
-use search::{Bound, Control, Limits, Outcome, Score, Search, SearchInfo, Settings};
+use search::{Bound, Control, Limits, Outcome, Search, SearchInfo, Settings};
 use uci::{Built, Factory, Identity, Options};
 
 /// Scores each root move by the material it wins, one "depth" after the other; nodes are moves

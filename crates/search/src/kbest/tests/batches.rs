@@ -35,7 +35,7 @@ fn doubtful_work_waits_where_batches_bring_nothing() {
     let spent = |preferred: usize, batch: usize, fill: usize| {
         let mut all = 0;
         for seed in (1..60).step_by(2) {
-            let game = Game::new(small_position(&mut Dice(seed), 8));
+            let game = Game::new(small_position(&mut SplitMix64::new(seed), 8));
             let mut search = over(Mock::new(seed).preferring(preferred), seed, batch, 1);
             search.settings.fill = fill;
             all += lines_of(&mut search, &game, 5)[0].nodes;
@@ -148,7 +148,7 @@ fn a_full_memory_does_not_end_the_search() {
 #[test]
 fn with_hardly_any_memory_values_are_the_same() {
     for seed in (1..80).step_by(2) {
-        let position = small_position(&mut Dice(seed), 6);
+        let position = small_position(&mut SplitMix64::new(seed), 6);
         let expected = Plain::new(seed).root(&position, 3).into_values().max().unwrap();
         let mut search = kbest(seed, 64, 1);
         search.searcher.frame_limit = 24;
@@ -163,7 +163,7 @@ fn with_hardly_any_memory_values_are_the_same() {
 fn questions_are_answered_ahead() {
     let (mut deeper, mut weighed) = (0, 0);
     for seed in (1..60).step_by(2) {
-        let position = small_position(&mut Dice(seed), 6);
+        let position = small_position(&mut SplitMix64::new(seed), 6);
         let mut search = as_it_plays(seed, 64, 1);
         let moves: Vec<(Move, u8)> = position.legal_moves().into_iter().zip(0..).collect();
         let (depth, last_depth) = (2 * PLY, 5 * PLY);

@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all, whenever a program or a machine stops.
+//! Files that exist whole or not at all, whenever the program or the machine stops.
 
 use std::{
     fs::File,
@@ -6,8 +6,8 @@ use std::{
     path::Path,
 };
 
-/// Writes a file under a temporary name (its own with `.tmp` behind it), then renames it. That
-/// nobody else writes the same file meanwhile is for the caller to see to.
+/// Writes a file under a temporary name (its own with `.tmp` behind it), then renames it. The
+/// caller makes sure that no other writer has the same file.
 ///
 /// # Errors
 /// It cannot be written; then a file that was there before is as it was.
@@ -17,12 +17,12 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = Path::new(&name);
     let written = File::create(temporary).and_then(|mut file| {
         file.write_all(bytes)?;
-        // On the disk before it takes its name.
+        // The bytes reach the disk before the file takes its name.
         file.sync_all()?;
         std::fs::rename(temporary, path)
     });
     written.inspect_err(|_| {
-        // Half a file is no use to anybody.
+        // Half a file is of no use.
         let _ = std::fs::remove_file(temporary);
     })
 }
