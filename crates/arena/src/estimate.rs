@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 
 /// Results from one player's side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tally {
+pub struct WinDrawLoss {
     pub wins: u32,
     pub draws: u32,
     pub losses: u32,
 }
 
-impl Tally {
+impl WinDrawLoss {
     /// Games played.
     #[must_use]
     pub fn games(&self) -> u32 {
@@ -40,7 +40,7 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for WinDrawLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "+{} ={} -{}", self.wins, self.draws, self.losses)
     }
@@ -73,12 +73,12 @@ impl fmt::Display for Pentanomial {
 
 /// Games whose results depend on each other: a pair from one opening, or a single game.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unit {
+pub struct Observation {
     pub half_points: u8,
     pub games: u8,
 }
 
-impl Unit {
+impl Observation {
     /// Adds a game.
     pub fn add(&mut self, half_points: u8) {
         self.half_points += half_points;
@@ -88,7 +88,7 @@ impl Unit {
 
 /// A difference in strength. Elo is logistic; ends of intervals may be infinite.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Estimate {
+pub struct EloEstimate {
     /// Mean score of a game, 0 to 1, and its standard error.
     pub score: f64,
     pub error: f64,
@@ -98,7 +98,7 @@ pub struct Estimate {
     pub high: f64,
     /// Likelihood of superiority, 0 to 1.
     pub superiority: f64,
-    /// Normalised Elo (the difference in units of a game's standard deviation) and half of its 95 %
+    /// Normalised Elo (the difference in observations of a game's standard deviation) and half of its 95 %
     /// interval; `None` where no results differ.
     pub normalized: Option<(f64, f64)>,
 }
@@ -109,57 +109,64 @@ pub(crate) const REACH: f64 = 1.959_963_984_540_054;
 /// Fewer pairs say too little about how much they vary: then games count for themselves.
 const FEWEST_PAIRS: usize = 10;
 
-impl Estimate {
-    /// The estimate from units, or from single games where units are few; `None` without any.
+impl EloEstimate {
+    /// The estimate from observations, or from single games where observations are few; `None` without any.
     #[must_use]
-    pub fn of(units: &[Unit], tally: Tally) -> Option<Self> {
-        if units.len() >= FEWEST_PAIRS { Self::of_units(units) } else { Self::of_games(tally) }
+    pub fn of(observations: &[Observation], tally: WinDrawLoss) -> Option<Self> {
+        if observations.len() >= FEWEST_PAIRS {
+            Self::of_units(observations)
+        } else {
+            Self::of_games(tally)
+        }
     }
 
     /// The estimate from games that do not depend on each other.
     #[must_use]
-    pub fn of_games(tally: Tally) -> Option<Self> {
+    pub fn of_games(tally: WinDrawLoss) -> Option<Self> {
         let counted = [(0, tally.losses), (1, tally.draws), (2, tally.wins)];
-        let units: Vec<Unit> = counted
+        let observations: Vec<Observation> = counted
             .into_iter()
             .flat_map(|(half_points, count)| {
-                std::iter::repeat_n(Unit { half_points, games: 1 }, count as usize)
+                std::iter::repeat_n(Observation { half_points, games: 1 }, count as usize)
             })
             .collect();
-        Self::of_units(&units)
+        Self::of_units(&observations)
     }
 
     /// The estimate from pairs only.
     #[must_use]
     pub fn of_pairs(pairs: Pentanomial) -> Option<Self> {
-        let units: Vec<Unit> = (0..)
+        let observations: Vec<Observation> = (0..)
             .zip(pairs.0)
             .flat_map(|(half_points, count)| {
-                std::iter::repeat_n(Unit { half_points, games: 2 }, count as usize)
+                std::iter::repeat_n(Observation { half_points, games: 2 }, count as usize)
             })
             .collect();
-        Self::of_units(&units)
+        Self::of_units(&observations)
     }
 
-    fn of_units(units: &[Unit]) -> Option<Self> {
-        let games: f64 = units.iter().map(|unit| f64::from(unit.games)).sum();
+    fn of_units(observations: &[Observation]) -> Option<Self> {
+        let games: f64 = observations.iter().map(|observation| f64::from(observation.games)).sum();
         if games == 0.0 {
             return None;
         }
-        let points = |unit: &Unit| f64::from(unit.half_points) / 2.0;
-        let score = units.iter().map(points).sum::<f64>() / games;
-        // Deviations of whole units: games of a pair may depend on each other.
-        let squares: f64 =
-            units.iter().map(|unit| (points(unit) - f64::from(unit.games) * score).powi(2)).sum();
+        let points = |observation: &Observation| f64::from(observation.half_points) / 2.0;
+        let score = observations.iter().map(points).sum::<f64>() / games;
+        // Deviations of whole observations: games of a pair may depend on each other.
+        let squares: f64 = observations
+            .iter()
+            .map(|observation| (points(observation) - f64::from(observation.games) * score).powi(2))
+            .sum();
         let error = squares.sqrt() / games;
         // Where all scores are equal the variance says nothing; the rule of three bounds the unseen
         // (95 %).
-        let reach = if error == 0.0 { 3.0 / units.len() as f64 } else { REACH * error };
+        let reach = if error == 0.0 { 3.0 / observations.len() as f64 } else { REACH * error };
         let spread = error * games.sqrt();
         let superiority = if error == 0.0 {
-            // All units alike: the chance that a unit is won more often than not, by counting from
+            // All observations alike: the chance that a observation is won more often than not, by counting from
             // even odds on.
-            let doubt = 0.5_f64.powi(units.len().try_into().unwrap_or(i32::MAX).saturating_add(1));
+            let doubt =
+                0.5_f64.powi(observations.len().try_into().unwrap_or(i32::MAX).saturating_add(1));
             if score == 0.5 {
                 0.5
             } else if score > 0.5 {
@@ -214,7 +221,7 @@ pub fn elo_text(value: f64) -> String {
     }
 }
 
-impl fmt::Display for Estimate {
+impl fmt::Display for EloEstimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} [{}, {}]", elo_text(self.elo), elo_text(self.low), elo_text(self.high))
     }
@@ -228,8 +235,8 @@ mod tests {
         assert!((value - expected).abs() <= tolerance, "{value} is not {expected}");
     }
 
-    fn tally(wins: u32, draws: u32, losses: u32) -> Tally {
-        Tally { wins, draws, losses }
+    fn tally(wins: u32, draws: u32, losses: u32) -> WinDrawLoss {
+        WinDrawLoss { wins, draws, losses }
     }
 
     /// The expected values of fastchess's own tests (`app/tests/elo_test.cpp`), which gives results
@@ -241,14 +248,14 @@ mod tests {
             (tally(136, 111, 96), (49.77, 36.77), 0.9960, 0.558),
             (tally(34, 0, 356), (-508.44, 34.48), 0.0, 0.087),
         ] {
-            let estimate = Estimate::of_games(tally).unwrap();
+            let estimate = EloEstimate::of_games(tally).unwrap();
             let (value, reach) = estimate.normalized.unwrap();
             close(value, normalized.0, 0.01);
             close(reach, normalized.1, 0.01);
             close(estimate.superiority, superiority, 0.00005);
             close(estimate.score, score, 0.0006);
         }
-        let estimate = Estimate::of_games(tally(136, 111, 96)).unwrap();
+        let estimate = EloEstimate::of_games(tally(136, 111, 96)).unwrap();
         close(estimate.elo, 40.70, 0.01);
         close((estimate.high - estimate.low) / 2.0, 30.43, 0.01);
     }
@@ -261,7 +268,7 @@ mod tests {
             ([332, 433, 457 + 41, 333, 334], (-9.17, 10.96), (-8.64, 10.33), 0.0505),
             ([7895, 8757, 5485 + 200, 568, 9999], (-19.01, 2.65), (-21.04, 2.95), 0.0),
         ] {
-            let estimate = Estimate::of_pairs(Pentanomial(pairs)).unwrap();
+            let estimate = EloEstimate::of_pairs(Pentanomial(pairs)).unwrap();
             let (value, reach) = estimate.normalized.unwrap();
             close(value, normalized.0, 0.01);
             close(reach, normalized.1, 0.01);
@@ -273,20 +280,26 @@ mod tests {
 
     #[test]
     fn few_and_equal_results() {
-        assert_eq!(Estimate::of_games(tally(10, 0, 0)).unwrap().to_string(), "+inf [+147, +inf]");
-        assert_eq!(Estimate::of_games(tally(0, 0, 2)).unwrap().to_string(), "-inf [-inf, +inf]");
-        close(Estimate::of_games(tally(1, 0, 0)).unwrap().superiority, 0.75, 1e-12);
-        close(Estimate::of_games(tally(0, 0, 2)).unwrap().superiority, 0.125, 1e-12);
-        let draws = Estimate::of_games(tally(0, 4, 0)).unwrap();
+        assert_eq!(
+            EloEstimate::of_games(tally(10, 0, 0)).unwrap().to_string(),
+            "+inf [+147, +inf]"
+        );
+        assert_eq!(EloEstimate::of_games(tally(0, 0, 2)).unwrap().to_string(), "-inf [-inf, +inf]");
+        close(EloEstimate::of_games(tally(1, 0, 0)).unwrap().superiority, 0.75, 1e-12);
+        close(EloEstimate::of_games(tally(0, 0, 2)).unwrap().superiority, 0.125, 1e-12);
+        let draws = EloEstimate::of_games(tally(0, 4, 0)).unwrap();
         assert_eq!((draws.elo, draws.superiority, draws.normalized), (0.0, 0.5, None));
-        assert_eq!(Estimate::of(&[], Tally::default()), None);
+        assert_eq!(EloEstimate::of(&[], WinDrawLoss::default()), None);
     }
 
     #[test]
     fn pairs_vary_less_than_their_games() {
         let pairs =
-            [Unit { half_points: 2, games: 2 }, Unit { half_points: 3, games: 2 }].repeat(10);
-        let estimate = |units: &[Unit]| Estimate::of(units, tally(20, 10, 10)).unwrap();
+            [Observation { half_points: 2, games: 2 }, Observation { half_points: 3, games: 2 }]
+                .repeat(10);
+        let estimate = |observations: &[Observation]| {
+            EloEstimate::of(observations, tally(20, 10, 10)).unwrap()
+        };
         let (paired, single) = (estimate(&pairs), estimate(&[]));
         close(paired.score, single.score, 1e-12);
         assert!(paired.error < single.error);

@@ -81,7 +81,7 @@ impl Rules {
 
 /// What ends a game before the rules of chess do.
 #[derive(Clone, Copy, Debug)]
-pub struct Judges<'a> {
+pub struct Adjudicator<'a> {
     pub rules: &'a Rules,
     pub tables: Option<&'a Tablebases>,
 }
@@ -147,22 +147,22 @@ impl From<ClientError> for Fault {
 
 /// Why a game ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum Termination {
     /// By the rules of chess.
-    Rule(GameEnd),
+    GameEnd(GameEnd),
     /// Both engines agreed for long enough.
     Adjudicated,
     /// Endgame tables know the result.
     Tablebase,
     /// Too many plies.
-    TooLong,
+    PlyLimit,
     /// This side lost by a fault.
     Fault { side: Color, fault: Fault },
 }
 
 /// What an engine said about a move that it played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MoveNote {
+pub struct MoveEvaluation {
     /// From the mover's side.
     pub score: Option<Score>,
     pub depth: Option<u32>,
@@ -176,10 +176,10 @@ pub struct PlayedGame {
     /// Plies that the engines did not choose.
     pub book_plies: usize,
     /// One a ply after the book.
-    pub notes: Vec<MoveNote>,
+    pub evaluations: Vec<MoveEvaluation>,
     /// `None` for a draw.
     pub winner: Option<Color>,
-    pub ending: Ending,
+    pub termination: Termination,
 }
 
 /// Plays a game from the end of `opening` between White and Black, each with its time control.
@@ -188,38 +188,38 @@ pub fn play_game(
     players: [&mut dyn Player; 2],
     opening: &Game,
     controls: [TimeControl; 2],
-    judges: Judges<'_>,
+    adjudicator: Adjudicator<'_>,
     stop: &AtomicBool,
 ) -> Option<PlayedGame> {
-    let Judges { rules, tables } = judges;
+    let Adjudicator { rules, tables } = adjudicator;
     let [white, black] = players;
     let mut game = opening.clone();
     let book_plies = game.moves().len();
-    let mut notes: Vec<MoveNote> = Vec::new();
+    let mut evaluations: Vec<MoveEvaluation> = Vec::new();
     let mut clocks = Clocks::new(controls);
-    let (winner, ending) = loop {
+    let (winner, termination) = loop {
         if let Some(end) = game.end() {
             let winner = match end {
                 GameEnd::Checkmate { winner } => Some(winner),
                 _ => None,
             };
-            break (winner, Ending::Rule(end));
+            break (winner, Termination::GameEnd(end));
         }
         let turn = game.position().turn();
-        if let Some(winner) = adjudicate(&notes, game.moves().len(), turn, rules) {
-            break (winner, Ending::Adjudicated);
+        if let Some(winner) = adjudicate(&evaluations, game.moves().len(), turn, rules) {
+            break (winner, Termination::Adjudicated);
         }
         if let Some(winner) = tables.and_then(|tables| tables.winner(game.position())) {
-            break (winner, Ending::Tablebase);
+            break (winner, Termination::Tablebase);
         }
         if game.moves().len() >= book_plies + rules.max_plies {
-            break (None, Ending::TooLong);
+            break (None, Termination::PlyLimit);
         }
         if stop.load(Ordering::Relaxed) {
             return None;
         }
         let player: &mut dyn Player = if turn.is_white() { &mut *white } else { &mut *black };
-        let fault = |fault| (Some(!turn), Ending::Fault { side: turn, fault });
+        let fault = |fault| (Some(!turn), Termination::Fault { side: turn, fault });
         let patience = clocks.allowed(turn).unwrap_or(rules.untimed) + rules.margin + rules.stall;
         let thought = match player.think(&game, &clocks.task(turn), patience) {
             Ok(thought) => thought,
@@ -231,14 +231,14 @@ pub fn play_game(
         let Some(best) = thought.best else {
             break fault(Fault::IllegalMove("no move in a position with moves".to_owned()));
         };
-        notes.push(MoveNote {
+        evaluations.push(MoveEvaluation {
             score: thought.score,
             depth: thought.depth,
             elapsed: thought.elapsed,
         });
         game.play(best);
     };
-    Some(PlayedGame { game, book_plies, notes, winner, ending })
+    Some(PlayedGame { game, book_plies, evaluations, winner, termination })
 }
 
 /// Controls and remaining times of White and Black.
@@ -306,26 +306,26 @@ fn index(side: Color) -> usize {
 /// The winner (`Some(None)`: a draw) where both engines have agreed for long enough. `turn` is to
 /// move.
 fn adjudicate(
-    notes: &[MoveNote],
+    evaluations: &[MoveEvaluation],
     plies: usize,
     turn: Color,
     rules: &Rules,
 ) -> Option<Option<Color>> {
-    let value = |note: &MoveNote| match note.score? {
+    let value = |evaluation: &MoveEvaluation| match evaluation.score? {
         // Whatever an engine writes, it has a negative.
         Score::Centipawns(value) => Some(value.max(-i32::MAX)),
         Score::Mate(moves) if moves > 0 => Some(i32::MAX),
         Score::Mate(_) => Some(-i32::MAX),
     };
-    // The last plies from the side of the player to move: the last note is the opponent's.
+    // The last plies from the side of the player to move: the last evaluation is the opponent's.
     let recent = |count: usize| -> Option<Vec<i32>> {
-        let from = notes.len().checked_sub(count)?;
+        let from = evaluations.len().checked_sub(count)?;
         let signs = [-1, 1];
-        notes[from..]
+        evaluations[from..]
             .iter()
             .rev()
             .enumerate()
-            .map(|(back, note)| Some(value(note)? * signs[back % 2]))
+            .map(|(back, evaluation)| Some(value(evaluation)? * signs[back % 2]))
             .collect()
     };
     if rules.win_centipawns > 0
@@ -352,10 +352,10 @@ fn adjudicate(
 mod tests {
     use super::*;
 
-    fn notes(values: &[i32]) -> Vec<MoveNote> {
+    fn evaluations(values: &[i32]) -> Vec<MoveEvaluation> {
         values
             .iter()
-            .map(|&value| MoveNote {
+            .map(|&value| MoveEvaluation {
                 score: Some(Score::Centipawns(value)),
                 depth: None,
                 elapsed: Duration::ZERO,
@@ -366,7 +366,8 @@ mod tests {
     #[test]
     fn both_must_agree() {
         let rules = Rules { win_plies: 4, draw_plies: 4, draw_from_ply: 10, ..Rules::default() };
-        let judge = |values: &[i32], plies| adjudicate(&notes(values), plies, Color::White, &rules);
+        let judge =
+            |values: &[i32], plies| adjudicate(&evaluations(values), plies, Color::White, &rules);
         assert_eq!(judge(&[1200, -1500, 1200, -1500], 4), Some(Some(Color::White)));
         assert_eq!(judge(&[-1200, 1500, -1200, 1500], 4), Some(Some(Color::Black)));
         assert_eq!(judge(&[1200, -900, 1200, -1500], 4), None, "one side is not convinced");
@@ -376,8 +377,11 @@ mod tests {
         assert_eq!(judge(&[0, 5, -8, 0], 9), None);
         assert_eq!(judge(&[0, 5, -9, 0], 10), None);
         let never = rules.without_adjudication();
-        assert_eq!(adjudicate(&notes(&[1200, -1500, 1200, -1500]), 99, Color::White, &never), None);
-        assert_eq!(adjudicate(&notes(&[0, 0, 0, 0]), 99, Color::White, &never), None);
+        assert_eq!(
+            adjudicate(&evaluations(&[1200, -1500, 1200, -1500]), 99, Color::White, &never),
+            None
+        );
+        assert_eq!(adjudicate(&evaluations(&[0, 0, 0, 0]), 99, Color::White, &never), None);
     }
 
     #[test]

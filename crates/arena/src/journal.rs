@@ -36,7 +36,7 @@ pub enum JournalError {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct JournalHeader {
     format: u32,
     /// What decides the games, a line each.
     settings: Vec<String>,
@@ -129,10 +129,10 @@ fn pgn_of(results: &Results) -> String {
 fn check_head(folder: &Path, settings: Vec<String>, is_empty: bool) -> Result<(), JournalError> {
     let path = folder.join("match.json");
     let failed = |source| JournalError::File { path: path.clone(), source };
-    let head = Head { format: FORMAT, settings };
+    let head = JournalHeader { format: FORMAT, settings };
     match std::fs::read(&path) {
         Ok(bytes) if !is_empty => {
-            let known: Head =
+            let known: JournalHeader =
                 serde_json::from_slice(&bytes).map_err(|error| failed(io::Error::other(error)))?;
             let other =
                 |difference| JournalError::OtherMatch { folder: folder.to_owned(), difference };

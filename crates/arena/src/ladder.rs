@@ -3,11 +3,14 @@
 //!
 //! The rungs are Stockfish with fixed nodes, at full strength and at its `UCI_Elo` levels. The
 //! levels' labels are not Elo: the scale's ratings come from games between the rungs, see
-//! [`Scale::calibrated`].
+//! [`Ladder::calibrated`].
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Format, Rating, Results, Slot, elo_text, place, rate, rating::usefulness};
+use crate::{
+    Rating, Results, ScheduledGame, TournamentFormat, elo_text, performance_rating, rate,
+    rating::relative_information,
+};
 
 /// The scale that was calibrated for this version.
 const BUILT_IN: &str = include_str!("ladder.json");
@@ -30,7 +33,7 @@ pub struct Rung {
 
 /// Opponents, weakest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Scale {
+pub struct Ladder {
     /// The program that all rungs are.
     pub engine: String,
     /// Name of the rung whose rating is fixed.
@@ -44,9 +47,9 @@ pub struct Scale {
 
 /// A scale that cannot be used; one sentence.
 #[derive(Debug, thiserror::Error)]
-pub enum ScaleError {
+pub enum LadderError {
     #[error("the scale is not readable: {0}")]
-    Format(#[from] serde_json::Error),
+    Unreadable(#[from] serde_json::Error),
     #[error("the scale has no rung called `{0}`")]
     NoAnchor(String),
     #[error("the scale has no rungs")]
@@ -55,7 +58,7 @@ pub enum ScaleError {
 
 /// A player's place.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Placing {
+pub struct LadderRating {
     /// `None` where every game was won or lost: there is no end to how strong or weak the player
     /// may be.
     pub rating: Option<[f64; 3]>,
@@ -63,12 +66,12 @@ pub struct Placing {
     pub text: String,
 }
 
-impl Scale {
+impl Ladder {
     /// The scale in the program.
     ///
     /// # Errors
     /// Never with the file of this repository (a test reads it).
-    pub fn built_in() -> Result<Self, ScaleError> {
+    pub fn built_in() -> Result<Self, LadderError> {
         Self::from_json(BUILT_IN)
     }
 
@@ -76,32 +79,32 @@ impl Scale {
     ///
     /// # Errors
     /// The text is no scale, or lacks its anchor.
-    pub fn from_json(text: &str) -> Result<Self, ScaleError> {
+    pub fn from_json(text: &str) -> Result<Self, LadderError> {
         let scale: Self = serde_json::from_str(text)?;
         if scale.rungs.is_empty() {
-            return Err(ScaleError::Empty);
+            return Err(LadderError::Empty);
         }
         scale.anchor_index()?;
         Ok(scale)
     }
 
-    fn anchor_index(&self) -> Result<usize, ScaleError> {
+    fn anchor_index(&self) -> Result<usize, LadderError> {
         let found = self.rungs.iter().position(|rung| rung.name == self.anchor);
-        found.ok_or_else(|| ScaleError::NoAnchor(self.anchor.clone()))
+        found.ok_or_else(|| LadderError::NoAnchor(self.anchor.clone()))
     }
 
     /// Who meets whom in a calibration: rungs far apart would say nothing about each other.
-    pub const FORMAT: Format = Format::Neighbours(3);
+    pub const FORMAT: TournamentFormat = TournamentFormat::Neighbours(3);
 
     /// The scale with ratings from games between its rungs, players of `results` being in the order
     /// of the rungs. A rung that has no finite rating keeps its old one with an endless interval.
     ///
     /// # Errors
     /// The anchor is not among the rungs.
-    pub fn calibrated(mut self, results: &Results, command: String) -> Result<Self, ScaleError> {
+    pub fn calibrated(mut self, results: &Results, command: String) -> Result<Self, LadderError> {
         let anchor = self.anchor_index()?;
         let count = self.rungs.len();
-        let ratings = rate(count, &results.encounters(count), anchor, self.rungs[anchor].elo);
+        let ratings = rate(count, &results.pairing_results(count), anchor, self.rungs[anchor].elo);
         for (player, (rung, rating)) in self.rungs.iter_mut().zip(ratings).enumerate() {
             rung.games = results.of(player).tally.games();
             (rung.low, rung.high) = (-1e4, 1e4);
@@ -123,19 +126,19 @@ impl Scale {
             .rungs
             .iter()
             .enumerate()
-            .map(|(rung, opponent)| (opponent.elo, results.duel(0, rung + 1).units))
+            .map(|(rung, opponent)| (opponent.elo, results.head_to_head(0, rung + 1).observations))
             .collect();
-        place(&games)
+        performance_rating(&games)
     }
 
     /// The rating with its interval, and the same in words.
     #[must_use]
-    pub fn placing(&self, results: &Results) -> Placing {
+    pub fn ladder_rating(&self, results: &Results) -> LadderRating {
         match self.rating(results) {
             Some(rating) => {
                 let (low, high) = rating.interval();
                 let text = format!("{:.0} ± {:.0}", rating.elo, (high - low) / 2.0);
-                Placing { rating: Some([rating.elo, low, high]), text }
+                LadderRating { rating: Some([rating.elo, low, high]), text }
             }
             None => {
                 let text = match self.tested(results) {
@@ -143,7 +146,7 @@ impl Scale {
                     Some((false, elo)) => format!("below {}: every game was lost", elo_text(elo)),
                     None => "no games".to_owned(),
                 };
-                Placing { rating: None, text }
+                LadderRating { rating: None, text }
             }
         }
     }
@@ -154,7 +157,7 @@ impl Scale {
             self.rungs
                 .iter()
                 .enumerate()
-                .filter(|(rung, _)| results.duel(0, rung + 1).tally.games() > 0)
+                .filter(|(rung, _)| results.head_to_head(0, rung + 1).tally.games() > 0)
         };
         let won = results.of(0).tally.wins > 0;
         let elos = met().map(|(_, rung)| rung.elo);
@@ -164,7 +167,7 @@ impl Scale {
     /// The next pairs of games, each against the rung that teaches most: near the player's rating
     /// as far as it is known (`guess` before the first game), and not always the same one.
     #[must_use]
-    pub fn next_pairs(&self, results: &Results, guess: f64, pairs: usize) -> Vec<Slot> {
+    pub fn next_pairs(&self, results: &Results, guess: f64, pairs: usize) -> Vec<ScheduledGame> {
         /// How far to jump where everything was won or lost.
         const JUMP: f64 = 200.0;
         let elo = match (self.rating(results), self.tested(results)) {
@@ -173,34 +176,50 @@ impl Scale {
             (None, Some((false, elo))) => elo - JUMP,
             (None, None) => guess,
         };
-        let mut met: Vec<u32> =
-            (0..self.rungs.len()).map(|rung| results.duel(0, rung + 1).tally.games()).collect();
+        let mut met: Vec<u32> = (0..self.rungs.len())
+            .map(|rung| results.head_to_head(0, rung + 1).tally.games())
+            .collect();
         let first = results.games().last().map_or(0, |game| game.pair() + 1);
-        let mut slots = Vec::new();
+        let mut scheduled_games = Vec::new();
         for pair in first..first + pairs {
             let worth = |rung: usize| {
-                usefulness(elo - self.rungs[rung].elo) / (1.0 + f64::from(met[rung]) / 16.0)
+                relative_information(elo - self.rungs[rung].elo)
+                    / (1.0 + f64::from(met[rung]) / 16.0)
             };
             let best = (0..self.rungs.len()).max_by(|&a, &b| worth(a).total_cmp(&worth(b)));
             let Some(rung) = best else { break };
             met[rung] += 2;
             let opponent = rung + 1;
-            slots.push(Slot { number: 2 * pair, white: 0, black: opponent, opening: pair });
-            slots.push(Slot { number: 2 * pair + 1, white: opponent, black: 0, opening: pair });
+            scheduled_games.push(ScheduledGame {
+                number: 2 * pair,
+                white: 0,
+                black: opponent,
+                opening: pair,
+            });
+            scheduled_games.push(ScheduledGame {
+                number: 2 * pair + 1,
+                white: opponent,
+                black: 0,
+                opening: pair,
+            });
         }
-        slots
+        scheduled_games
     }
 
     /// Games whose partner of the same pair an interruption has left out.
     #[must_use]
-    pub fn missing_partners(results: &Results) -> Vec<Slot> {
-        let partner = |game: &crate::GameRecord| Slot {
+    pub fn missing_partners(results: &Results) -> Vec<ScheduledGame> {
+        let partner = |game: &crate::GameRecord| ScheduledGame {
             number: game.number ^ 1,
             white: game.black,
             black: game.white,
             opening: game.pair(),
         };
-        results.games().map(partner).filter(|slot| !results.contains(slot.number)).collect()
+        results
+            .games()
+            .map(partner)
+            .filter(|scheduled| !results.contains(scheduled.number))
+            .collect()
     }
 }
 
@@ -211,12 +230,12 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    fn record(slot: Slot, white_half_points: u8) -> GameRecord {
+    fn record(scheduled: ScheduledGame, white_half_points: u8) -> GameRecord {
         GameRecord {
-            number: slot.number,
-            white: slot.white,
-            black: slot.black,
-            opening: slot.opening,
+            number: scheduled.number,
+            white: scheduled.white,
+            black: scheduled.black,
+            opening: scheduled.opening,
             white_half_points,
             ending: String::new(),
             fault: None,
@@ -228,7 +247,7 @@ mod tests {
 
     #[test]
     fn the_built_in_scale_is_in_order() {
-        let scale = Scale::built_in().unwrap();
+        let scale = Ladder::built_in().unwrap();
         assert!(scale.rungs.is_sorted_by_key(|rung| rung.elo));
         assert!(
             scale
@@ -238,27 +257,30 @@ mod tests {
         );
     }
 
-    /// A player of known strength finds its place, whatever is guessed at first.
+    /// A player of known strength finds its performance_rating, whatever is guessed at first.
     #[test]
     fn placings_find_the_truth() {
-        let scale = Scale::built_in().unwrap();
+        let scale = Ladder::built_in().unwrap();
         for (truth, guess) in [(1450.0, 2500.0), (2100.0, 1000.0)] {
             let mut random = ChaCha8Rng::seed_from_u64(3);
             let mut results = Results::default();
             while results.len() < 600 {
-                for slot in scale.next_pairs(&results, guess, 2) {
-                    let rung = &scale.rungs[slot.white.max(slot.black) - 1];
+                for scheduled in scale.next_pairs(&results, guess, 2) {
+                    let rung = &scale.rungs[scheduled.white.max(scheduled.black) - 1];
                     let won = u8::from(random.random::<f64>() < score_of_elo(truth - rung.elo));
-                    results.add(record(slot, 2 * if slot.white == 0 { won } else { 1 - won }));
+                    results.add(record(
+                        scheduled,
+                        2 * if scheduled.white == 0 { won } else { 1 - won },
+                    ));
                 }
             }
-            let placing = scale.placing(&results);
-            let [elo, low, high] = placing.rating.unwrap();
-            assert!(low < truth && truth < high && high - low < 120.0, "{placing:?} {truth}");
+            let rating = scale.ladder_rating(&results);
+            let [elo, low, high] = rating.rating.unwrap();
+            assert!(low < truth && truth < high && high - low < 120.0, "{rating:?} {truth}");
             let near = |rung: usize| (scale.rungs[rung].elo - elo).abs() < 400.0;
             let useful: u32 = (0..scale.rungs.len())
                 .filter(|&rung| near(rung))
-                .map(|rung| results.duel(0, rung + 1).tally.games())
+                .map(|rung| results.head_to_head(0, rung + 1).tally.games())
                 .sum();
             assert!(useful > 400, "{useful} of 600 games were against near opponents");
         }
@@ -266,25 +288,25 @@ mod tests {
 
     #[test]
     fn winning_everything_is_no_number() {
-        let scale = Scale::built_in().unwrap();
+        let scale = Ladder::built_in().unwrap();
         let mut results = Results::default();
-        assert_eq!(scale.placing(&results).text, "no games");
-        for slot in scale.next_pairs(&results, 1000.0, 1) {
-            results.add(record(slot, if slot.white == 0 { 2 } else { 0 }));
+        assert_eq!(scale.ladder_rating(&results).text, "no games");
+        for scheduled in scale.next_pairs(&results, 1000.0, 1) {
+            results.add(record(scheduled, if scheduled.white == 0 { 2 } else { 0 }));
         }
-        assert!(scale.placing(&results).text.starts_with("above "));
+        assert!(scale.ladder_rating(&results).text.starts_with("above "));
         let next = scale.next_pairs(&results, 1000.0, 1);
         assert_eq!((next.len(), next[0].number), (2, 2));
     }
 
     #[test]
     fn an_interrupted_pair_is_completed() {
-        let scale = Scale::built_in().unwrap();
+        let scale = Ladder::built_in().unwrap();
         let mut results = Results::default();
-        let slots = scale.next_pairs(&results, 1000.0, 2);
+        let scheduled_games = scale.next_pairs(&results, 1000.0, 2);
         for &number in &[0, 1, 3] {
-            results.add(record(slots[number], 1));
+            results.add(record(scheduled_games[number], 1));
         }
-        assert_eq!(Scale::missing_partners(&results), [slots[2]]);
+        assert_eq!(Ladder::missing_partners(&results), [scheduled_games[2]]);
     }
 }

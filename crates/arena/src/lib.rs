@@ -18,15 +18,19 @@ mod schedule;
 mod sprt;
 pub mod summary;
 
-pub use estimate::{Estimate, Pentanomial, Tally, Unit, elo_of_score, elo_text, score_of_elo};
-pub use game::{Ending, Fault, Judges, MoveNote, PlayedGame, Rules, TimeControl, play_game};
+pub use estimate::{
+    EloEstimate, Observation, Pentanomial, WinDrawLoss, elo_of_score, elo_text, score_of_elo,
+};
+pub use game::{
+    Adjudicator, Fault, MoveEvaluation, PlayedGame, Rules, Termination, TimeControl, play_game,
+};
 pub use journal::{Journal, JournalError};
 pub use opening::{OpeningError, balanced, from_epd, from_pgn, main_lines, select_balanced};
 pub use pgn_results::PgnResults;
-pub use player::{Player, PlayerKind, PlayerSpec, SearchFactory, StartError, Thought};
-pub use rating::{Encounter, Rating, place, rate, usefulness};
+pub use player::{EngineReply, Player, PlayerKind, PlayerSpec, SearchFactory, StartError};
+pub use rating::{PairingResults, Rating, performance_rating, rate, relative_information};
 pub use record::{FaultRecord, GameRecord};
-pub use results::{Duel, Results};
+pub use results::{HeadToHead, Results};
 pub use runner::{Match, MatchError, MatchSettings};
-pub use schedule::{Format, Slot, shuffled};
-pub use sprt::{Scale, Sprt, SprtError, SprtRun, Verdict};
+pub use schedule::{ScheduledGame, TournamentFormat, shuffled};
+pub use sprt::{EloModel, Sprt, SprtError, SprtRun, Verdict};

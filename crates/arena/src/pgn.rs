@@ -3,11 +3,11 @@
 use board::GameEnd;
 use games::{PgnText, white_score};
 
-use crate::{Ending, PlayedGame};
+use crate::{PlayedGame, Termination};
 
 /// What the PGN of a match game says beside the game.
 #[derive(Clone, Debug)]
-pub struct GameText<'a> {
+pub struct PgnDetails<'a> {
     /// The pair and the game of the pair, as in `12.2`.
     pub round: String,
     pub white: &'a str,
@@ -19,16 +19,16 @@ pub struct GameText<'a> {
 /// A match game with tags for players and the way it ended; each move has the mover's evaluation
 /// (in pawns, from White's side), depth and time in a comment, `0.31/7 0.12s`.
 #[must_use]
-pub fn match_game(about: &GameText<'_>, played: &PlayedGame) -> String {
+pub fn match_game(about: &PgnDetails<'_>, played: &PlayedGame) -> String {
     let mut tags = vec![
         ("Event", "Batch First match".to_owned()),
         ("Round", about.round.clone()),
         ("White", about.white.to_owned()),
         ("Black", about.black.to_owned()),
         ("PlyCount", played.game.moves().len().to_string()),
-        ("Termination", termination(&played.ending).to_owned()),
+        ("Termination", termination_tag(&played.termination).to_owned()),
     ];
-    if let Ending::Fault { side, fault } = &played.ending {
+    if let Termination::Fault { side, fault } = &played.termination {
         tags.push(("Fault", format!("{side}: {}: {}", fault.name(), fault.describe())));
     }
     let mut text = PgnText::new(played.game.start(), &tags, Some(played.winner));
@@ -37,11 +37,12 @@ pub fn match_game(about: &GameText<'_>, played: &PlayedGame) -> String {
         let comment = if ply < played.book_plies {
             Some("book".to_owned())
         } else {
-            played.notes.get(ply - played.book_plies).map(|note| {
-                let score = note.score.map_or("?".to_owned(), |score| white_score(score, turn));
-                let depth = note.depth.map_or("?".to_owned(), |depth| depth.to_string());
+            played.evaluations.get(ply - played.book_plies).map(|evaluation| {
+                let score =
+                    evaluation.score.map_or("?".to_owned(), |score| white_score(score, turn));
+                let depth = evaluation.depth.map_or("?".to_owned(), |depth| depth.to_string());
                 if about.times {
-                    format!("{score}/{depth} {:.2}s", note.elapsed.as_secs_f64())
+                    format!("{score}/{depth} {:.2}s", evaluation.elapsed.as_secs_f64())
                 } else {
                     format!("{score}/{depth}")
                 }
@@ -50,33 +51,33 @@ pub fn match_game(about: &GameText<'_>, played: &PlayedGame) -> String {
         text.play(mv, comment.as_deref());
         turn = !turn;
     }
-    text.comment(&describe(&played.ending));
+    text.comment(&describe(&played.termination));
     text.finish()
 }
 
 /// The PGN `Termination` tag.
-fn termination(ending: &Ending) -> &'static str {
-    match ending {
-        Ending::Rule(_) => "normal",
-        Ending::Adjudicated | Ending::Tablebase | Ending::TooLong => "adjudication",
-        Ending::Fault { fault: crate::Fault::TimeForfeit(_), .. } => "time forfeit",
-        Ending::Fault { fault: crate::Fault::IllegalMove(_), .. } => "rules infraction",
-        Ending::Fault { .. } => "abandoned",
+fn termination_tag(termination: &Termination) -> &'static str {
+    match termination {
+        Termination::GameEnd(_) => "normal",
+        Termination::Adjudicated | Termination::Tablebase | Termination::PlyLimit => "adjudication",
+        Termination::Fault { fault: crate::Fault::TimeForfeit(_), .. } => "time forfeit",
+        Termination::Fault { fault: crate::Fault::IllegalMove(_), .. } => "rules infraction",
+        Termination::Fault { .. } => "abandoned",
     }
 }
 
 /// The end of a game in words.
 #[must_use]
-pub fn describe(ending: &Ending) -> String {
-    match ending {
-        Ending::Rule(GameEnd::Checkmate { .. }) => "checkmate".to_owned(),
-        Ending::Rule(GameEnd::Stalemate) => "stalemate".to_owned(),
-        Ending::Rule(GameEnd::InsufficientMaterial) => "insufficient material".to_owned(),
-        Ending::Rule(GameEnd::Repetition) => "threefold repetition".to_owned(),
-        Ending::Rule(GameEnd::FiftyMoves) => "fifty-move rule".to_owned(),
-        Ending::Adjudicated => "adjudicated: both engines agree".to_owned(),
-        Ending::Tablebase => "adjudicated: endgame tables".to_owned(),
-        Ending::TooLong => "adjudicated: too long".to_owned(),
-        Ending::Fault { side, fault } => format!("{} by {side}", fault.name()),
+pub fn describe(termination: &Termination) -> String {
+    match termination {
+        Termination::GameEnd(GameEnd::Checkmate { .. }) => "checkmate".to_owned(),
+        Termination::GameEnd(GameEnd::Stalemate) => "stalemate".to_owned(),
+        Termination::GameEnd(GameEnd::InsufficientMaterial) => "insufficient material".to_owned(),
+        Termination::GameEnd(GameEnd::Repetition) => "threefold repetition".to_owned(),
+        Termination::GameEnd(GameEnd::FiftyMoves) => "fifty-move rule".to_owned(),
+        Termination::Adjudicated => "adjudicated: both engines agree".to_owned(),
+        Termination::Tablebase => "adjudicated: endgame tables".to_owned(),
+        Termination::PlyLimit => "adjudicated: too long".to_owned(),
+        Termination::Fault { side, fault } => format!("{} by {side}", fault.name()),
     }
 }

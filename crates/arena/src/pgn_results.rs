@@ -5,7 +5,7 @@ use std::{
     io::{self, Read},
 };
 
-use crate::{Encounter, Unit};
+use crate::{Observation, PairingResults};
 
 /// The results of some files: players in the order in which they appear, and their games.
 #[derive(Clone, Debug, Default)]
@@ -13,7 +13,7 @@ pub struct PgnResults {
     pub names: Vec<String>,
     /// Games without a result, or without players.
     pub unfinished: usize,
-    pairs: HashMap<(String, usize, usize), Vec<Unit>>,
+    pairs: HashMap<(String, usize, usize), Vec<Observation>>,
 }
 
 impl PgnResults {
@@ -45,10 +45,12 @@ impl PgnResults {
             let pair =
                 round.split_once('.').map_or(String::new(), |(pair, _)| format!("{file}\n{pair}"));
             let alone = pair.is_empty();
-            let units = self.pairs.entry((pair, first, second)).or_default();
-            match units.last_mut() {
-                Some(unit) if !alone && unit.games == 1 => unit.add(half_points),
-                _ => units.push(Unit { half_points, games: 1 }),
+            let observations = self.pairs.entry((pair, first, second)).or_default();
+            match observations.last_mut() {
+                Some(observation) if !alone && observation.games == 1 => {
+                    observation.add(half_points)
+                }
+                _ => observations.push(Observation { half_points, games: 1 }),
             }
         }
         Ok(())
@@ -63,17 +65,17 @@ impl PgnResults {
 
     /// All games by pairs of players.
     #[must_use]
-    pub fn encounters(&self) -> Vec<Encounter> {
-        let mut together: HashMap<(usize, usize), Vec<Unit>> = HashMap::new();
-        for ((_, first, second), units) in &self.pairs {
-            together.entry((*first, *second)).or_default().extend(units);
+    pub fn pairing_results(&self) -> Vec<PairingResults> {
+        let mut together: HashMap<(usize, usize), Vec<Observation>> = HashMap::new();
+        for ((_, first, second), observations) in &self.pairs {
+            together.entry((*first, *second)).or_default().extend(observations);
         }
-        let mut encounters: Vec<Encounter> = together
+        let mut pairings: Vec<PairingResults> = together
             .into_iter()
-            .map(|((first, second), units)| Encounter { first, second, units })
+            .map(|((first, second), observations)| PairingResults { first, second, observations })
             .collect();
-        encounters.sort_by_key(|games| (games.first, games.second));
-        encounters
+        pairings.sort_by_key(|games| (games.first, games.second));
+        pairings
     }
 }
 
@@ -99,11 +101,14 @@ mod tests {
         let mut results = PgnResults::default();
         results.read("x", text.as_bytes()).unwrap();
         assert_eq!((results.names.len(), results.unfinished), (2, 1));
-        let encounters = results.encounters();
-        assert_eq!(encounters.len(), 1);
-        let mut units: Vec<(u8, u8)> =
-            encounters[0].units.iter().map(|unit| (unit.half_points, unit.games)).collect();
-        units.sort_unstable();
-        assert_eq!(units, [(1, 1), (2, 1), (2, 2)]);
+        let pairings = results.pairing_results();
+        assert_eq!(pairings.len(), 1);
+        let mut observations: Vec<(u8, u8)> = pairings[0]
+            .observations
+            .iter()
+            .map(|observation| (observation.half_points, observation.games))
+            .collect();
+        observations.sort_unstable();
+        assert_eq!(observations, [(1, 1), (2, 1), (2, 2)]);
     }
 }

@@ -27,7 +27,8 @@ pub trait Player: Send {
     ///
     /// # Errors
     /// What the player did wrong; it is not usable any more.
-    fn think(&mut self, game: &Game, task: &Task, patience: Duration) -> Result<Thought, Fault>;
+    fn think(&mut self, game: &Game, task: &Task, patience: Duration)
+    -> Result<EngineReply, Fault>;
 
     /// Ends the player in order.
     fn close(self: Box<Self>);
@@ -35,7 +36,7 @@ pub trait Player: Send {
 
 /// A move and what the player said about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Thought {
+pub struct EngineReply {
     /// `None`: the player says that there is no move.
     pub best: Option<Move>,
     /// From the player's side.
@@ -123,10 +124,15 @@ impl Player for Engine {
         Ok(Engine::new_game(self)?)
     }
 
-    fn think(&mut self, game: &Game, task: &Task, patience: Duration) -> Result<Thought, Fault> {
+    fn think(
+        &mut self,
+        game: &Game,
+        task: &Task,
+        patience: Duration,
+    ) -> Result<EngineReply, Fault> {
         let answer = Engine::think(self, game, task, patience)?;
         let line = answer.lines.first();
-        Ok(Thought {
+        Ok(EngineReply {
             best: answer.best,
             score: answer.score(),
             depth: line.and_then(|line| line.depth),
@@ -151,7 +157,7 @@ impl Player for InProcess {
         Ok(())
     }
 
-    fn think(&mut self, game: &Game, task: &Task, _: Duration) -> Result<Thought, Fault> {
+    fn think(&mut self, game: &Game, task: &Task, _: Duration) -> Result<EngineReply, Fault> {
         let limits = limits(task, game.position().turn());
         let started = Instant::now();
         // After a panic the search is dropped, so nobody sees what state it was left in.
@@ -165,7 +171,7 @@ impl Player for InProcess {
             Err(_) => return Err(Fault::Crash("the search panicked".to_owned())),
         };
         let line = outcome.lines.first();
-        Ok(Thought {
+        Ok(EngineReply {
             best: outcome.best,
             score: line.map(|line| line.score),
             depth: line.map(|line| line.depth),

@@ -9,17 +9,17 @@
 use std::f64::consts::LN_10;
 
 use crate::{
-    Unit,
+    Observation,
     estimate::{REACH, score_of_elo},
 };
 
 /// The games between two players.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Encounter {
+pub struct PairingResults {
     pub first: usize,
     pub second: usize,
     /// From the first player's side.
-    pub units: Vec<Unit>,
+    pub observations: Vec<Observation>,
 }
 
 /// A player's rating.
@@ -41,7 +41,7 @@ impl Rating {
 /// Change of the log-odds a point of Elo.
 const SLOPE: f64 = LN_10 / 400.0;
 
-/// Fewer units say too little about how much they vary: then games are taken as won and lost by
+/// Fewer observations say too little about how much they vary: then games are taken as won and lost by
 /// chance.
 const FEWEST_UNITS: usize = 10;
 
@@ -50,21 +50,21 @@ const FEWEST_UNITS: usize = 10;
 #[must_use]
 pub fn rate(
     players: usize,
-    encounters: &[Encounter],
+    pairings: &[PairingResults],
     anchor: usize,
     anchor_elo: f64,
 ) -> Vec<Option<Rating>> {
-    let rated = connected(players, encounters, anchor);
+    let rated = connected(players, pairings, anchor);
     // Unknowns: the connected players without the anchor.
     let unknown: Vec<usize> =
         (0..players).filter(|&player| rated[player] && player != anchor).collect();
     let column: Vec<Option<usize>> =
         (0..players).map(|player| unknown.iter().position(|&other| other == player)).collect();
-    let encounters: Vec<&Encounter> =
-        encounters.iter().filter(|games| rated[games.first] && rated[games.second]).collect();
+    let pairings: Vec<&PairingResults> =
+        pairings.iter().filter(|games| rated[games.first] && rated[games.second]).collect();
     let mut elo = vec![anchor_elo; players];
     for _ in 0..200 {
-        let (gradient, information) = slopes(&encounters, &elo, &column, unknown.len());
+        let (gradient, information) = slopes(&pairings, &elo, &column, unknown.len());
         let Some(step) = solve(&information, &gradient) else { break };
         let longest = step.iter().fold(0.0_f64, |most, step| most.max(step.abs()));
         // Newton's method, a step at most as long as the curve is straight.
@@ -76,7 +76,7 @@ pub fn rate(
             break;
         }
     }
-    let errors = standard_errors(&encounters, &elo, &column, unknown.len());
+    let errors = standard_errors(&pairings, &elo, &column, unknown.len());
     (0..players)
         .map(|player| {
             let error = column[player].map_or(0.0, |column| errors[column]);
@@ -85,30 +85,37 @@ pub fn rate(
         .collect()
 }
 
-/// A player's rating from games against opponents of known ratings, `(rating, units from the
+/// A player's rating from games against opponents of known ratings, `(rating, observations from the
 /// player's side)`. `None` where every game was won or every game was lost.
 #[must_use]
-pub fn place(games: &[(f64, Vec<Unit>)]) -> Option<Rating> {
+pub fn performance_rating(games: &[(f64, Vec<Observation>)]) -> Option<Rating> {
     // The opponents are one player, seen from different distances: the fixed one, at 0.
-    let units =
-        || games.iter().flat_map(|(elo, units)| units.iter().map(move |unit| (*elo, *unit)));
-    let half_points: u32 = units().map(|(_, unit)| u32::from(unit.half_points)).sum();
-    let most: u32 = units().map(|(_, unit)| 2 * u32::from(unit.games)).sum();
+    let observations = || {
+        games.iter().flat_map(|(elo, observations)| {
+            observations.iter().map(move |observation| (*elo, *observation))
+        })
+    };
+    let half_points: u32 =
+        observations().map(|(_, observation)| u32::from(observation.half_points)).sum();
+    let most: u32 = observations().map(|(_, observation)| 2 * u32::from(observation.games)).sum();
     if half_points == 0 || half_points == most {
         return None;
     }
-    let surplus =
-        |elo: f64| -> f64 { units().map(|(other, unit)| excess(unit, elo - other)).sum() };
+    let surplus = |elo: f64| -> f64 {
+        observations().map(|(other, observation)| excess(observation, elo - other)).sum()
+    };
     let (mut low, mut high) = (-10_000.0, 10_000.0);
     for _ in 0..100 {
         let middle = (low + high) / 2.0;
         if surplus(middle) > 0.0 { low = middle } else { high = middle }
     }
     let elo = (low + high) / 2.0;
-    let information: f64 = units().map(|(other, unit)| weight(unit, elo - other)).sum();
-    let squares: f64 =
-        units().map(|(other, unit)| (SLOPE * excess(unit, elo - other)).powi(2)).sum();
-    let count = units().count();
+    let information: f64 =
+        observations().map(|(other, observation)| weight(observation, elo - other)).sum();
+    let squares: f64 = observations()
+        .map(|(other, observation)| (SLOPE * excess(observation, elo - other)).powi(2))
+        .sum();
+    let count = observations().count();
     let error = if count < FEWEST_UNITS {
         1.0 / information.sqrt()
     } else {
@@ -120,37 +127,43 @@ pub fn place(games: &[(f64, Vec<Unit>)]) -> Option<Rating> {
 /// How much a player's chance to gain a point says about its rating at this distance from the
 /// opponent: largest, 1, for equals.
 #[must_use]
-pub fn usefulness(distance: f64) -> f64 {
+pub fn relative_information(distance: f64) -> f64 {
     let chance = score_of_elo(distance);
     4.0 * chance * (1.0 - chance)
 }
 
 /// Points above expectation at an Elo difference.
-fn excess(unit: Unit, difference: f64) -> f64 {
-    f64::from(unit.half_points) / 2.0 - f64::from(unit.games) * score_of_elo(difference)
+fn excess(observation: Observation, difference: f64) -> f64 {
+    f64::from(observation.half_points) / 2.0
+        - f64::from(observation.games) * score_of_elo(difference)
 }
 
-/// Fisher information of a unit's games about an Elo difference.
-fn weight(unit: Unit, difference: f64) -> f64 {
+/// Fisher information of a observation's games about an Elo difference.
+fn weight(observation: Observation, difference: f64) -> f64 {
     let chance = score_of_elo(difference);
-    SLOPE * SLOPE * f64::from(unit.games) * chance * (1.0 - chance)
+    SLOPE * SLOPE * f64::from(observation.games) * chance * (1.0 - chance)
 }
 
 type Matrix = Vec<Vec<f64>>;
 
 /// Gradient of the log-likelihood and its information matrix at these ratings.
 fn slopes(
-    encounters: &[&Encounter],
+    pairings: &[&PairingResults],
     elo: &[f64],
     column: &[Option<usize>],
     size: usize,
 ) -> (Vec<f64>, Matrix) {
     let mut gradient = vec![0.0; size];
     let mut information = vec![vec![0.0; size]; size];
-    for games in encounters {
+    for games in pairings {
         let difference = elo[games.first] - elo[games.second];
-        let surplus: f64 = games.units.iter().map(|&unit| SLOPE * excess(unit, difference)).sum();
-        let weight: f64 = games.units.iter().map(|&unit| weight(unit, difference)).sum();
+        let surplus: f64 = games
+            .observations
+            .iter()
+            .map(|&observation| SLOPE * excess(observation, difference))
+            .sum();
+        let weight: f64 =
+            games.observations.iter().map(|&observation| weight(observation, difference)).sum();
         for (player, sign) in [(games.first, 1.0), (games.second, -1.0)] {
             if let Some(column) = column[player] {
                 gradient[column] += sign * surplus;
@@ -173,20 +186,23 @@ fn spread(matrix: &mut Matrix, first: Option<usize>, second: Option<usize>, weig
 }
 
 fn standard_errors(
-    encounters: &[&Encounter],
+    pairings: &[&PairingResults],
     elo: &[f64],
     column: &[Option<usize>],
     size: usize,
 ) -> Vec<f64> {
-    let (_, information) = slopes(encounters, elo, column, size);
+    let (_, information) = slopes(pairings, elo, column, size);
     let mut variation = vec![vec![0.0; size]; size];
     let mut count = 0;
-    for games in encounters {
+    for games in pairings {
         let difference = elo[games.first] - elo[games.second];
-        let squares: f64 =
-            games.units.iter().map(|&unit| (SLOPE * excess(unit, difference)).powi(2)).sum();
+        let squares: f64 = games
+            .observations
+            .iter()
+            .map(|&observation| (SLOPE * excess(observation, difference)).powi(2))
+            .sum();
         spread(&mut variation, column[games.first], column[games.second], squares);
-        count += games.units.len();
+        count += games.observations.len();
     }
     let Some(inverse) = inverse(&information) else { return vec![f64::INFINITY; size] };
     let freedom = count as f64 / (count as f64 - size as f64).max(1.0);
@@ -214,9 +230,9 @@ fn solve(matrix: &Matrix, right: &[f64]) -> Option<Vec<f64>> {
 /// The inverse; `None` of a singular matrix.
 fn inverse(matrix: &Matrix) -> Option<Matrix> {
     let size = matrix.len();
-    let unit: Matrix =
+    let observation: Matrix =
         (0..size).map(|row| (0..size).map(|at| f64::from(u8::from(at == row))).collect()).collect();
-    eliminate(matrix, &unit)
+    eliminate(matrix, &observation)
 }
 
 /// Solves `matrix * x = right` for every column of `right` at once, by elimination with pivots.
@@ -254,15 +270,23 @@ fn eliminate(matrix: &Matrix, right: &Matrix) -> Option<Matrix> {
 
 /// Who has gained points from whom, in a chain from the anchor and in a chain back to it: only they
 /// have a finite difference to the anchor.
-fn connected(players: usize, encounters: &[Encounter], anchor: usize) -> Vec<bool> {
+fn connected(players: usize, pairings: &[PairingResults], anchor: usize) -> Vec<bool> {
     let reach = |forward: bool| {
         let mut reached = vec![false; players];
         reached[anchor] = true;
         let mut open = vec![anchor];
         while let Some(player) = open.pop() {
-            for games in encounters {
-                let gained: u32 = games.units.iter().map(|unit| u32::from(unit.half_points)).sum();
-                let most: u32 = games.units.iter().map(|unit| 2 * u32::from(unit.games)).sum();
+            for games in pairings {
+                let gained: u32 = games
+                    .observations
+                    .iter()
+                    .map(|observation| u32::from(observation.half_points))
+                    .sum();
+                let most: u32 = games
+                    .observations
+                    .iter()
+                    .map(|observation| 2 * u32::from(observation.games))
+                    .sum();
                 for (winner, loser, points) in [
                     (games.first, games.second, gained),
                     (games.second, games.first, most - gained),
@@ -283,22 +307,30 @@ fn connected(players: usize, encounters: &[Encounter], anchor: usize) -> Vec<boo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Estimate, Tally};
+    use crate::{EloEstimate, WinDrawLoss};
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    fn games(first: usize, second: usize, wins: usize, draws: usize, losses: usize) -> Encounter {
+    fn games(
+        first: usize,
+        second: usize,
+        wins: usize,
+        draws: usize,
+        losses: usize,
+    ) -> PairingResults {
         let single =
-            |half_points, count| std::iter::repeat_n(Unit { half_points, games: 1 }, count);
-        let units = single(2, wins).chain(single(1, draws)).chain(single(0, losses)).collect();
-        Encounter { first, second, units }
+            |half_points, count| std::iter::repeat_n(Observation { half_points, games: 1 }, count);
+        let observations =
+            single(2, wins).chain(single(1, draws)).chain(single(0, losses)).collect();
+        PairingResults { first, second, observations }
     }
 
     #[test]
     fn two_players_are_rated_as_their_match_says() {
         let ratings = rate(2, &[games(0, 1, 136, 111, 96)], 1, 2000.0);
         let found = ratings[0].unwrap();
-        let expected = Estimate::of_games(Tally { wins: 136, draws: 111, losses: 96 }).unwrap();
+        let expected =
+            EloEstimate::of_games(WinDrawLoss { wins: 136, draws: 111, losses: 96 }).unwrap();
         assert!((found.elo - 2000.0 - expected.elo).abs() < 1e-6, "{found:?}");
         let (low, high) = found.interval();
         assert!(
@@ -312,54 +344,55 @@ mod tests {
     #[test]
     fn exact_results_give_back_the_ratings() {
         let truth = [0.0, 100.0, 250.0, 480.0];
-        let mut encounters = Vec::new();
+        let mut pairings = Vec::new();
         for first in 0..truth.len() {
             for second in 0..first {
                 let points = 10_000.0 * score_of_elo(truth[first] - truth[second]);
                 let wins = points.round() as usize;
-                encounters.push(games(first, second, wins, 0, 10_000 - wins));
+                pairings.push(games(first, second, wins, 0, 10_000 - wins));
             }
         }
-        for (found, truth) in rate(4, &encounters, 0, 0.0).into_iter().zip(truth) {
+        for (found, truth) in rate(4, &pairings, 0, 0.0).into_iter().zip(truth) {
             assert!((found.unwrap().elo - truth).abs() < 0.1, "{found:?} {truth}");
         }
     }
 
     #[test]
     fn who_only_won_or_lost_has_no_rating() {
-        let encounters = [
+        let pairings = [
             games(0, 1, 5, 0, 5),
             games(2, 0, 4, 0, 0),
             games(3, 1, 0, 0, 4),
             games(4, 5, 1, 0, 1),
         ];
-        let ratings = rate(6, &encounters, 0, 1000.0);
+        let ratings = rate(6, &pairings, 0, 1000.0);
         let rated: Vec<bool> = ratings.iter().map(Option::is_some).collect();
         assert_eq!(rated, [true, true, false, false, false, false]);
-        assert!(place(&[(1500.0, games(0, 1, 4, 0, 0).units)]).is_none());
+        assert!(performance_rating(&[(1500.0, games(0, 1, 4, 0, 0).observations)]).is_none());
     }
 
     #[test]
     fn a_placing_agrees_with_the_joint_rating_of_one_player() {
-        let units = games(0, 1, 20, 30, 10).units;
-        let placed = place(&[(1500.0, units.clone())]).unwrap();
-        let joint = rate(2, &[Encounter { first: 0, second: 1, units }], 1, 1500.0)[0].unwrap();
+        let observations = games(0, 1, 20, 30, 10).observations;
+        let placed = performance_rating(&[(1500.0, observations.clone())]).unwrap();
+        let joint =
+            rate(2, &[PairingResults { first: 0, second: 1, observations }], 1, 1500.0)[0].unwrap();
         assert!((placed.elo - joint.elo).abs() < 1e-6);
         assert!((placed.error - joint.error).abs() < 1e-6);
     }
 
     /// Plays a pair of games with draws and an opening that favours one side of it.
-    fn pair(difference: f64, random: &mut ChaCha8Rng) -> Unit {
-        let mut unit = Unit::default();
+    fn pair(difference: f64, random: &mut ChaCha8Rng) -> Observation {
+        let mut observation = Observation::default();
         let luck = 120.0 * (random.random::<f64>() - 0.5);
         for luck in [luck, -luck] {
             let score = score_of_elo(difference + luck);
             let draw = 0.6 * score.min(1.0 - score);
             let win = score - draw / 2.0;
             let roll: f64 = random.random();
-            unit.add(if roll < win { 2 } else { u8::from(roll < win + draw) });
+            observation.add(if roll < win { 2 } else { u8::from(roll < win + draw) });
         }
-        unit
+        observation
     }
 
     #[test]
@@ -368,16 +401,16 @@ mod tests {
         let mut random = ChaCha8Rng::seed_from_u64(5);
         let (mut inside, mut all) = (0, 0);
         for _ in 0..400 {
-            let mut encounters = Vec::new();
+            let mut pairings = Vec::new();
             for first in 0..truth.len() {
                 for second in 0..first {
-                    let units =
+                    let observations =
                         (0..20).map(|_| pair(truth[first] - truth[second], &mut random)).collect();
-                    encounters.push(Encounter { first, second, units });
+                    pairings.push(PairingResults { first, second, observations });
                 }
             }
             for (rating, truth) in
-                rate(truth.len(), &encounters, 0, 0.0).into_iter().zip(truth).skip(1)
+                rate(truth.len(), &pairings, 0, 0.0).into_iter().zip(truth).skip(1)
             {
                 let (low, high) = rating.unwrap().interval();
                 inside += u32::from(low <= truth && truth <= high);

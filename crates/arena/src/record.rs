@@ -4,7 +4,7 @@
 use board::Color;
 use serde::{Deserialize, Serialize};
 
-use crate::{Ending, PlayedGame, Slot};
+use crate::{PlayedGame, ScheduledGame, Termination};
 
 /// A finished game.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,29 +41,33 @@ pub struct FaultRecord {
 impl GameRecord {
     /// The record of a game; `opening` is the index in the list of openings.
     #[must_use]
-    pub fn new(slot: Slot, opening: usize, played: &PlayedGame, pgn: String) -> Self {
-        let fault = match &played.ending {
-            Ending::Fault { side, fault } => Some(FaultRecord {
-                player: if side.is_white() { slot.white } else { slot.black },
+    pub fn new(scheduled: ScheduledGame, opening: usize, played: &PlayedGame, pgn: String) -> Self {
+        let fault = match &played.termination {
+            Termination::Fault { side, fault } => Some(FaultRecord {
+                player: if side.is_white() { scheduled.white } else { scheduled.black },
                 kind: fault.name().to_owned(),
                 detail: fault.describe(),
             }),
             _ => None,
         };
         Self {
-            number: slot.number,
-            white: slot.white,
-            black: slot.black,
+            number: scheduled.number,
+            white: scheduled.white,
+            black: scheduled.black,
             opening,
             white_half_points: match played.winner {
                 Some(Color::White) => 2,
                 None => 1,
                 Some(Color::Black) => 0,
             },
-            ending: crate::pgn::describe(&played.ending),
+            ending: crate::pgn::describe(&played.termination),
             fault,
             plies: played.game.moves().len(),
-            seconds: played.notes.iter().map(|note| note.elapsed.as_secs_f64()).sum(),
+            seconds: played
+                .evaluations
+                .iter()
+                .map(|evaluation| evaluation.elapsed.as_secs_f64())
+                .sum(),
             pgn,
         }
     }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{Estimate, Tally, elo_text, summary::Summary};
+use crate::{EloEstimate, WinDrawLoss, elo_text, summary::Summary};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#222;\
 background:#fff}h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;margin:.5rem 0}\
@@ -33,7 +33,7 @@ pub fn html(summary: &Summary) -> String {
     if let Some(sprt) = &summary.sprt {
         let _ = writeln!(text, "<p>{}</p>", escaped(&sprt.to_string()));
     }
-    duels(&mut text, summary);
+    head_to_heads(&mut text, summary);
     colours(&mut text, summary);
     openings(&mut text, summary);
     games(&mut text, summary);
@@ -45,14 +45,14 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-fn percent(tally: Tally) -> String {
+fn percent(tally: WinDrawLoss) -> String {
     if tally.games() == 0 {
         return "–".to_owned();
     }
     format!("{:.1} %", 100.0 * tally.points() / f64::from(tally.games()))
 }
 
-fn interval(estimate: Option<Estimate>) -> String {
+fn interval(estimate: Option<EloEstimate>) -> String {
     estimate.map_or_else(String::new, |estimate| estimate.to_string())
 }
 
@@ -223,29 +223,29 @@ fn progress_chart(summary: &Summary) -> String {
     svg
 }
 
-fn duels(text: &mut String, summary: &Summary) {
+fn head_to_heads(text: &mut String, summary: &Summary) {
     text.push_str(
         "<h2>Against each other</h2>\n<table><tr><th class=\"t\">first</th><th class=\"t\">second</th><th>games</th>\
          <th>won</th><th>drawn</th><th>lost</th><th>score</th><th>Elo (95 %)</th><th>LOS</th>\
          <th>pairs LL, LD, even, WD, WW</th></tr>\n",
     );
-    for duel in &summary.duels {
-        let superiority = duel
+    for head_to_head in &summary.head_to_heads {
+        let superiority = head_to_head
             .estimate
             .map_or_else(String::new, |estimate| format!("{:.1} %", 100.0 * estimate.superiority));
         let _ = writeln!(
             text,
             "<tr><td class=\"t\">{}</td><td class=\"t\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
              <td>{}</td><td>{superiority}</td><td>{}</td></tr>",
-            escaped(&summary.players[duel.first].name),
-            escaped(&summary.players[duel.second].name),
-            duel.tally.games(),
-            duel.tally.wins,
-            duel.tally.draws,
-            duel.tally.losses,
-            percent(duel.tally),
-            interval(duel.estimate),
-            duel.pairs
+            escaped(&summary.players[head_to_head.first].name),
+            escaped(&summary.players[head_to_head.second].name),
+            head_to_head.tally.games(),
+            head_to_head.tally.wins,
+            head_to_head.tally.draws,
+            head_to_head.tally.losses,
+            percent(head_to_head.tally),
+            interval(head_to_head.estimate),
+            head_to_head.pairs
         );
     }
     text.push_str("</table>\n");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Encounter, Estimate, GameRecord, Pentanomial, Tally, Unit};
+use crate::{EloEstimate, GameRecord, Observation, PairingResults, Pentanomial, WinDrawLoss};
 
 /// Finished games by number.
 #[derive(Clone, Debug, Default)]
@@ -12,19 +12,19 @@ pub struct Results {
 
 /// All games between two players, seen from the first.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Duel {
-    pub tally: Tally,
+pub struct HeadToHead {
+    pub tally: WinDrawLoss,
     /// Pairs of games of which both are finished.
     pub pairs: Pentanomial,
     /// What the estimate is made of: finished pairs, and games whose partner is not finished.
-    pub units: Vec<Unit>,
+    pub observations: Vec<Observation>,
 }
 
-impl Duel {
+impl HeadToHead {
     /// The difference in strength, `None` without games.
     #[must_use]
-    pub fn estimate(&self) -> Option<Estimate> {
-        Estimate::of(&self.units, self.tally)
+    pub fn estimate(&self) -> Option<EloEstimate> {
+        EloEstimate::of(&self.observations, self.tally)
     }
 }
 
@@ -59,7 +59,7 @@ impl Results {
 
     /// The games between two players, from the first one's side, in order.
     #[must_use]
-    pub fn duel(&self, first: usize, second: usize) -> Duel {
+    pub fn head_to_head(&self, first: usize, second: usize) -> HeadToHead {
         self.collect(first, |game| {
             (game.white, game.black) == (first, second)
                 || (game.white, game.black) == (second, first)
@@ -68,7 +68,7 @@ impl Results {
 
     /// All games of a player.
     #[must_use]
-    pub fn of(&self, player: usize) -> Duel {
+    pub fn of(&self, player: usize) -> HeadToHead {
         self.collect(player, |_| true)
     }
 
@@ -83,33 +83,33 @@ impl Results {
 
     /// All games by pairs of players, for [`rate`](crate::rate).
     #[must_use]
-    pub fn encounters(&self, players: usize) -> Vec<Encounter> {
+    pub fn pairing_results(&self, players: usize) -> Vec<PairingResults> {
         (0..players)
             .flat_map(|first| (first + 1..players).map(move |second| (first, second)))
-            .map(|(first, second)| Encounter {
+            .map(|(first, second)| PairingResults {
                 first,
                 second,
-                units: self.duel(first, second).units,
+                observations: self.head_to_head(first, second).observations,
             })
-            .filter(|games| !games.units.is_empty())
+            .filter(|games| !games.observations.is_empty())
             .collect()
     }
 
-    fn collect(&self, player: usize, wanted: impl Fn(&GameRecord) -> bool) -> Duel {
-        let mut duel = Duel::default();
-        let mut pairs: BTreeMap<usize, Unit> = BTreeMap::new();
+    fn collect(&self, player: usize, wanted: impl Fn(&GameRecord) -> bool) -> HeadToHead {
+        let mut head_to_head = HeadToHead::default();
+        let mut pairs: BTreeMap<usize, Observation> = BTreeMap::new();
         for game in self.games.values().filter(|game| wanted(game)) {
             let Some(half_points) = game.half_points(player) else { continue };
-            duel.tally.add(half_points);
+            head_to_head.tally.add(half_points);
             pairs.entry(game.pair()).or_default().add(half_points);
         }
-        for unit in pairs.into_values() {
-            if unit.games == 2 {
-                duel.pairs.add(unit.half_points);
+        for observation in pairs.into_values() {
+            if observation.games == 2 {
+                head_to_head.pairs.add(observation.half_points);
             }
-            duel.units.push(unit);
+            head_to_head.observations.push(observation);
         }
-        duel
+        head_to_head
     }
 
     /// Games that a player lost by a fault, by kind.

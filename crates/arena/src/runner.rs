@@ -14,12 +14,12 @@ use std::{
 use board::{Color, Game, Tablebases};
 
 use crate::{
-    Ending, Fault, Format, GameRecord, Judges, PlayedGame, Player, PlayerSpec, Results, Rules,
-    Slot, SprtRun, StartError,
+    Adjudicator, Fault, GameRecord, PlayedGame, Player, PlayerSpec, Results, Rules, ScheduledGame,
+    SprtRun, StartError, Termination, TournamentFormat,
     game::play_game,
-    pgn::GameText,
+    pgn::PgnDetails,
     schedule::{pairings, schedule},
-    summary::{Cast, Summary},
+    summary::{MatchDescription, Summary},
 };
 
 /// Everything that a match needs.
@@ -27,7 +27,7 @@ use crate::{
 pub struct MatchSettings {
     /// At least two.
     pub players: Vec<PlayerSpec>,
-    pub format: Format,
+    pub format: TournamentFormat,
     /// Games of each pairing.
     pub games: usize,
     pub rules: Rules,
@@ -38,7 +38,7 @@ pub struct MatchSettings {
     /// Games at once.
     pub jobs: usize,
     /// Longest wait for an engine to get ready.
-    pub start_patience: Duration,
+    pub start_timeout: Duration,
     /// Thinking times in the PGN: without them the games of deterministic players are the same text
     /// every time.
     pub times: bool,
@@ -63,7 +63,7 @@ pub enum MatchError {
 pub struct Match {
     settings: MatchSettings,
     names: Vec<String>,
-    slots: Vec<Slot>,
+    scheduled_games: Vec<ScheduledGame>,
 }
 
 impl Match {
@@ -80,7 +80,7 @@ impl Match {
         }
         let mut names: Vec<String> = Vec::new();
         for spec in &settings.players {
-            let (player, name) = spec.start(settings.start_patience)?;
+            let (player, name) = spec.start(settings.start_timeout)?;
             player.close();
             let mut unique = name.clone();
             let mut count = 1;
@@ -90,8 +90,9 @@ impl Match {
             }
             names.push(unique);
         }
-        let slots = schedule(&pairings(settings.players.len(), settings.format), settings.games);
-        Ok(Self { settings, names, slots })
+        let scheduled_games =
+            schedule(&pairings(settings.players.len(), settings.format), settings.games);
+        Ok(Self { settings, names, scheduled_games })
     }
 
     /// The players' names, each a different one.
@@ -103,7 +104,7 @@ impl Match {
     /// Games of the whole match.
     #[must_use]
     pub fn games(&self) -> usize {
-        self.slots.len()
+        self.scheduled_games.len()
     }
 
     /// What decides the games, one line each: an interrupted match goes on only where it is the
@@ -133,12 +134,16 @@ impl Match {
     pub fn summary(&self, results: &Results, sprt: Option<SprtRun>) -> Summary {
         let limits: Vec<String> =
             self.settings.players.iter().map(|player| player.control.to_string()).collect();
-        let cast = Cast { names: &self.names, limits: &limits, openings: &self.settings.openings };
+        let description = MatchDescription {
+            names: &self.names,
+            limits: &limits,
+            openings: &self.settings.openings,
+        };
         let title = match self.names.as_slice() {
             [first, second] => format!("{first} against {second}"),
             names => format!("A match of {} players", names.len()),
         };
-        Summary::new(title, &cast, results, sprt)
+        Summary::new(title, &description, results, sprt)
     }
 
     /// Plays what `results` does not hold yet; `report` gets each game as it ends (in any order
@@ -153,7 +158,7 @@ impl Match {
         stop: &AtomicBool,
         report: &mut dyn FnMut(&GameRecord, &Results),
     ) -> Result<Results, MatchError> {
-        self.play(&self.slots, results, stop, report)
+        self.play(&self.scheduled_games, results, stop, report)
     }
 
     /// As [`Match::run`] with games that somebody else has chosen.
@@ -162,13 +167,16 @@ impl Match {
     /// As [`Match::run`].
     pub fn play(
         &self,
-        slots: &[Slot],
+        scheduled_games: &[ScheduledGame],
         mut results: Results,
         stop: &AtomicBool,
         report: &mut dyn FnMut(&GameRecord, &Results),
     ) -> Result<Results, MatchError> {
-        let open: Vec<Slot> =
-            slots.iter().copied().filter(|slot| !results.contains(slot.number)).collect();
+        let open: Vec<ScheduledGame> = scheduled_games
+            .iter()
+            .copied()
+            .filter(|scheduled| !results.contains(scheduled.number))
+            .collect();
         let next = AtomicUsize::new(0);
         let (sender, finished) = crossbeam_channel::unbounded();
         thread::scope(|scope| -> Result<(), MatchError> {
@@ -177,10 +185,11 @@ impl Match {
                 let work = move || {
                     let mut worker = Worker { of: self, running: HashMap::new() };
                     while !stop.load(Ordering::Relaxed) {
-                        let Some(&slot) = open.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                        let Some(&scheduled) = open.get(next.fetch_add(1, Ordering::Relaxed))
+                        else {
                             break;
                         };
-                        let Some(game) = worker.play(slot, stop) else { break };
+                        let Some(game) = worker.play(scheduled, stop) else { break };
                         if sender.send(game).is_err() {
                             break;
                         }
@@ -205,7 +214,7 @@ impl Match {
 }
 
 /// Players that one thread keeps running at most, beside those of the game.
-const KEPT: usize = 8;
+const MAX_IDLE_PLAYERS: usize = 8;
 
 /// One thread's running players, by index.
 struct Worker<'a> {
@@ -215,31 +224,35 @@ struct Worker<'a> {
 
 impl Worker<'_> {
     /// Plays a game; `None` when stopped.
-    fn play(&mut self, slot: Slot, stop: &AtomicBool) -> Option<GameRecord> {
+    fn play(&mut self, scheduled: ScheduledGame, stop: &AtomicBool) -> Option<GameRecord> {
         let settings = &self.of.settings;
-        let sides = [slot.white, slot.black];
-        if self.running.len() > KEPT {
+        let sides = [scheduled.white, scheduled.black];
+        if self.running.len() > MAX_IDLE_PLAYERS {
             let idle: Vec<usize> =
                 self.running.keys().copied().filter(|index| !sides.contains(index)).collect();
             idle.into_iter()
                 .filter_map(|index| self.running.remove(&index))
                 .for_each(Player::close);
         }
-        let number = slot.opening % settings.openings.len();
+        let number = scheduled.opening % settings.openings.len();
         let opening = &settings.openings[number];
         let [white, black] = sides.map(|index| self.ready(index));
         let played = match (white, black) {
             (Ok(mut white), Ok(mut black)) => {
-                let judges = Judges { rules: &settings.rules, tables: settings.tables.as_deref() };
+                let adjudicator =
+                    Adjudicator { rules: &settings.rules, tables: settings.tables.as_deref() };
                 let controls = sides.map(|index| settings.players[index].control);
-                let played = play_game([&mut *white, &mut *black], opening, controls, judges, stop);
+                let played =
+                    play_game([&mut *white, &mut *black], opening, controls, adjudicator, stop);
                 let at_fault = match &played {
-                    Some(PlayedGame { ending: Ending::Fault { side, .. }, .. }) => Some(*side),
+                    Some(PlayedGame { termination: Termination::Fault { side, .. }, .. }) => {
+                        Some(*side)
+                    }
                     _ => None,
                 };
                 // The state of one at fault is unknown: a fresh one plays the next game.
                 for (index, side, player) in
-                    [(slot.white, Color::White, white), (slot.black, Color::Black, black)]
+                    [(scheduled.white, Color::White, white), (scheduled.black, Color::Black, black)]
                 {
                     if at_fault != Some(side) {
                         self.running.insert(index, player);
@@ -248,22 +261,22 @@ impl Worker<'_> {
                 played?
             }
             (Err(fault), black) => {
-                self.running.extend(black.ok().map(|black| (slot.black, black)));
+                self.running.extend(black.ok().map(|black| (scheduled.black, black)));
                 unplayed(opening, Color::White, fault)
             }
             (Ok(white), Err(fault)) => {
-                self.running.insert(slot.white, white);
+                self.running.insert(scheduled.white, white);
                 unplayed(opening, Color::Black, fault)
             }
         };
-        let text = GameText {
-            round: format!("{}.{}", slot.number / 2 + 1, slot.number % 2 + 1),
-            white: &self.of.names[slot.white],
-            black: &self.of.names[slot.black],
+        let text = PgnDetails {
+            round: format!("{}.{}", scheduled.number / 2 + 1, scheduled.number % 2 + 1),
+            white: &self.of.names[scheduled.white],
+            black: &self.of.names[scheduled.black],
             times: settings.times,
         };
         let pgn = crate::pgn::match_game(&text, &played);
-        Some(GameRecord::new(slot, number, &played, pgn))
+        Some(GameRecord::new(scheduled, number, &played, pgn))
     }
 
     /// The player, told of the new game; one that is not running or has died meanwhile is started.
@@ -274,7 +287,7 @@ impl Worker<'_> {
         {
             return Ok(player);
         }
-        let (mut player, _) = settings.players[index].start(settings.start_patience)?;
+        let (mut player, _) = settings.players[index].start(settings.start_timeout)?;
         player.new_game()?;
         Ok(player)
     }
@@ -289,8 +302,8 @@ fn unplayed(opening: &Game, side: Color, fault: Fault) -> PlayedGame {
     PlayedGame {
         game: opening.clone(),
         book_plies: opening.moves().len(),
-        notes: Vec::new(),
+        evaluations: Vec::new(),
         winner: Some(!side),
-        ending: Ending::Fault { side, fault },
+        termination: Termination::Fault { side, fault },
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// Who meets whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Format {
+pub enum TournamentFormat {
     /// Everybody meets everybody.
     RoundRobin,
     /// The first player meets all others.
@@ -19,7 +19,7 @@ pub enum Format {
 
 /// A game to be played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot {
+pub struct ScheduledGame {
     /// From 0; `number / 2` is the pair of games with the same players and opening and colours
     /// changed.
     pub number: usize,
@@ -32,11 +32,11 @@ pub struct Slot {
 
 /// The pairs of players of a format.
 #[must_use]
-pub fn pairings(players: usize, format: Format) -> Vec<(usize, usize)> {
+pub fn pairings(players: usize, format: TournamentFormat) -> Vec<(usize, usize)> {
     let (rows, reach) = match format {
-        Format::RoundRobin => (players, players),
-        Format::Gauntlet => (players.min(1), players),
-        Format::Neighbours(reach) => (players, reach),
+        TournamentFormat::RoundRobin => (players, players),
+        TournamentFormat::Gauntlet => (players.min(1), players),
+        TournamentFormat::Neighbours(reach) => (players, reach),
     };
     let row = |first: usize| {
         (first + 1..players.min(first.saturating_add(reach).saturating_add(1)))
@@ -49,8 +49,8 @@ pub fn pairings(players: usize, format: Format) -> Vec<(usize, usize)> {
 /// games from one opening. More games a pairing only add to the end: the numbers of the games
 /// before stay what they are.
 #[must_use]
-pub fn schedule(pairings: &[(usize, usize)], games: usize) -> Vec<Slot> {
-    let mut slots = Vec::with_capacity(pairings.len() * games);
+pub fn schedule(pairings: &[(usize, usize)], games: usize) -> Vec<ScheduledGame> {
+    let mut scheduled_games = Vec::with_capacity(pairings.len() * games);
     for round in 0..games.div_ceil(2) {
         for (index, &(first, second)) in pairings.iter().enumerate() {
             let pair = round * pairings.len() + index;
@@ -58,12 +58,17 @@ pub fn schedule(pairings: &[(usize, usize)], games: usize) -> Vec<Slot> {
                 [(first, second), (second, first)].into_iter().enumerate()
             {
                 if 2 * round + swapped < games {
-                    slots.push(Slot { number: 2 * pair + swapped, white, black, opening: round });
+                    scheduled_games.push(ScheduledGame {
+                        number: 2 * pair + swapped,
+                        white,
+                        black,
+                        opening: round,
+                    });
                 }
             }
         }
     }
-    slots
+    scheduled_games
 }
 
 /// Puts openings in the order of a seed; 0 leaves them as they are.
@@ -81,32 +86,35 @@ mod tests {
 
     #[test]
     fn every_pairing_has_both_colours_of_each_opening() {
-        let pairings = pairings(4, Format::RoundRobin);
+        let pairings = pairings(4, TournamentFormat::RoundRobin);
         assert_eq!(pairings.len(), 6);
-        let slots = schedule(&pairings, 4);
-        assert_eq!(slots.len(), 24);
-        for (index, slot) in slots.iter().enumerate() {
-            assert_eq!(slot.number, index);
-            let partner = slots[index ^ 1];
-            assert_eq!((slot.white, slot.black), (partner.black, partner.white));
-            assert_eq!(slot.opening, partner.opening);
-            assert_eq!(slot.opening, index / 12);
+        let scheduled_games = schedule(&pairings, 4);
+        assert_eq!(scheduled_games.len(), 24);
+        for (index, scheduled) in scheduled_games.iter().enumerate() {
+            assert_eq!(scheduled.number, index);
+            let partner = scheduled_games[index ^ 1];
+            assert_eq!((scheduled.white, scheduled.black), (partner.black, partner.white));
+            assert_eq!(scheduled.opening, partner.opening);
+            assert_eq!(scheduled.opening, index / 12);
         }
     }
 
     #[test]
     fn more_games_keep_the_numbers_of_the_first() {
-        let pairings = pairings(3, Format::RoundRobin);
+        let pairings = pairings(3, TournamentFormat::RoundRobin);
         let (short, long) = (schedule(&pairings, 3), schedule(&pairings, 8));
         assert_eq!(short.len(), 9);
-        assert!(short.iter().all(|slot| long.contains(slot)));
+        assert!(short.iter().all(|scheduled| long.contains(scheduled)));
     }
 
     #[test]
     fn a_gauntlet_is_the_first_against_all() {
-        assert_eq!(pairings(4, Format::Gauntlet), [(0, 1), (0, 2), (0, 3)]);
-        assert_eq!(pairings(0, Format::Gauntlet), []);
-        assert_eq!(pairings(4, Format::Neighbours(2)), [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)]);
+        assert_eq!(pairings(4, TournamentFormat::Gauntlet), [(0, 1), (0, 2), (0, 3)]);
+        assert_eq!(pairings(0, TournamentFormat::Gauntlet), []);
+        assert_eq!(
+            pairings(4, TournamentFormat::Neighbours(2)),
+            [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)]
+        );
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::{
 /// What the two hypotheses are measured in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Scale {
+pub enum EloModel {
     /// Elo on the logistic curve.
     Logistic,
     /// Elo in units of a game's standard deviation: the number of games that a test takes hardly
@@ -35,7 +35,8 @@ pub struct Sprt {
     /// Chance to accept H1 where H0 is true, and H0 where H1 is.
     pub alpha: f64,
     pub beta: f64,
-    pub scale: Scale,
+    #[serde(rename = "scale")]
+    pub model: EloModel,
 }
 
 /// Where a test stands.
@@ -82,7 +83,7 @@ impl Sprt {
             return Err(SprtError::Hypotheses);
         }
         let most = self.elo0.abs().max(self.elo1.abs());
-        if self.scale == Scale::Normalized && most > MOST_NORMALISED {
+        if self.model == EloModel::Normalized && most > MOST_NORMALISED {
             return Err(SprtError::Normalised);
         }
         let is_rate = |rate: f64| rate > 0.0 && rate < 1.0;
@@ -107,15 +108,15 @@ impl Sprt {
         let counts = pairs.0.map(|count| if count == 0 { UNSEEN } else { f64::from(count) });
         let total: f64 = counts.iter().sum();
         let seen = counts.map(|count| count / total);
-        let (under_h0, under_h1) = match self.scale {
-            Scale::Logistic => {
+        let (under_h0, under_h1) = match self.model {
+            EloModel::Logistic => {
                 let likeliest = |elo| {
                     let mean = score_of_elo(elo);
                     likeliest_without_mean(&seen, &SCORES.map(|score| score - mean))
                 };
                 (likeliest(self.elo0), likeliest(self.elo1))
             }
-            Scale::Normalized => {
+            EloModel::Normalized => {
                 // Per pair the mean is as many standard deviations away as per game, times the root
                 // of two.
                 let likeliest =
@@ -175,10 +176,10 @@ impl SprtRun {
 
 impl fmt::Display for SprtRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Sprt { elo0, elo1, scale, .. } = self.sprt;
-        let scale = match scale {
-            Scale::Logistic => "Elo",
-            Scale::Normalized => "normalised Elo",
+        let Sprt { elo0, elo1, model, .. } = self.sprt;
+        let elo = match model {
+            EloModel::Logistic => "Elo",
+            EloModel::Normalized => "normalised Elo",
         };
         let (lower, upper) = self.sprt.bounds();
         let verdict = match self.verdict {
@@ -188,7 +189,7 @@ impl fmt::Display for SprtRun {
         };
         write!(
             f,
-            "SPRT {elo0} against {elo1} {scale}: LLR {:.2} of ({lower:.2}, {upper:.2}) after {} pairs: {verdict}",
+            "SPRT {elo0} against {elo1} {elo}: LLR {:.2} of ({lower:.2}, {upper:.2}) after {} pairs: {verdict}",
             self.ratio,
             self.pairs.pairs()
         )
@@ -255,22 +256,22 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    fn test(elo0: f64, elo1: f64, scale: Scale) -> Sprt {
-        Sprt { elo0, elo1, alpha: 0.05, beta: 0.05, scale }.checked().unwrap()
+    fn test(elo0: f64, elo1: f64, model: EloModel) -> Sprt {
+        Sprt { elo0, elo1, alpha: 0.05, beta: 0.05, model }.checked().unwrap()
     }
 
     /// The expected values of fastchess's own tests (`app/tests/sprt_test.cpp`), to their relative
     /// precision of 1 %.
     #[test]
     fn ratios_as_fastchess_computes_them() {
-        for (pairs, elo0, elo1, scale, expected) in [
-            ([365, 16618, 36029 + 200, 16974, 390], 0.0, 2.0, Scale::Normalized, 2.25),
-            ([127, 4883, 10311 + 401, 5150, 104], -1.75, 0.25, Scale::Normalized, 3.01),
-            ([0, 0, 0, 0, 5550], 0.0, 5.0, Scale::Normalized, 111.82),
-            ([223, 9863, 20279 + 1000, 10037, 246], 0.5, 2.5, Scale::Logistic, -3.07),
-            ([871, 26175, 55003 + 980, 26678, 821], 0.0, 2.0, Scale::Logistic, -4.98),
+        for (pairs, elo0, elo1, model, expected) in [
+            ([365, 16618, 36029 + 200, 16974, 390], 0.0, 2.0, EloModel::Normalized, 2.25),
+            ([127, 4883, 10311 + 401, 5150, 104], -1.75, 0.25, EloModel::Normalized, 3.01),
+            ([0, 0, 0, 0, 5550], 0.0, 5.0, EloModel::Normalized, 111.82),
+            ([223, 9863, 20279 + 1000, 10037, 246], 0.5, 2.5, EloModel::Logistic, -3.07),
+            ([871, 26175, 55003 + 980, 26678, 821], 0.0, 2.0, EloModel::Logistic, -4.98),
         ] {
-            let found = test(elo0, elo1, scale).ratio(Pentanomial(pairs));
+            let found = test(elo0, elo1, model).ratio(Pentanomial(pairs));
             let tolerance = 0.01 * (1.0 + f64::abs(expected));
             assert!(
                 (found - expected).abs() < tolerance,
@@ -324,7 +325,7 @@ mod tests {
     #[test]
     fn errors_stay_within_the_rates_asked_for() {
         // 5 % of 2,000 is 100.
-        let logistic = test(0.0, 30.0, Scale::Logistic);
+        let logistic = test(0.0, 30.0, EloModel::Logistic);
         let wrongly = accepted(logistic, &shares(score_of_elo(0.0)), 1);
         assert!(wrongly <= 100, "H1 accepted {wrongly} times under H0");
         let rightly = accepted(logistic, &shares(score_of_elo(30.0)), 2);
@@ -334,7 +335,7 @@ mod tests {
             2000 - rightly
         );
 
-        let normalized = test(0.0, 60.0, Scale::Normalized);
+        let normalized = test(0.0, 60.0, EloModel::Normalized);
         let distance = 60.0 / NORMALIZED * 2.0_f64.sqrt();
         // The tilt changes the variance a little, so the score at this distance is found by
         // iteration.
@@ -358,11 +359,12 @@ mod tests {
 
     #[test]
     fn tests_that_make_no_sense_are_refused() {
-        let sprt = Sprt { elo0: 0.0, elo1: 5.0, alpha: 0.05, beta: 0.05, scale: Scale::Logistic };
+        let sprt =
+            Sprt { elo0: 0.0, elo1: 5.0, alpha: 0.05, beta: 0.05, model: EloModel::Logistic };
         assert!(sprt.checked().is_ok());
         assert_eq!(Sprt { elo0: 5.0, ..sprt }.checked(), Err(SprtError::Hypotheses));
         assert_eq!(Sprt { elo1: f64::NAN, ..sprt }.checked(), Err(SprtError::Hypotheses));
-        let normalised = |elo1| Sprt { elo1, scale: Scale::Normalized, ..sprt }.checked();
+        let normalised = |elo1| Sprt { elo1, model: EloModel::Normalized, ..sprt }.checked();
         assert_eq!(normalised(250.0), Err(SprtError::Normalised));
         for pairs in [[0, 0, 1, 0, 0], [0, 0, 0, 0, 1], [1, 0, 0, 0, 0], [3, 5, 40, 9, 5]] {
             assert!(normalised(200.0).unwrap().ratio(Pentanomial(pairs)).is_finite(), "{pairs:?}");

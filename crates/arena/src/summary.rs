@@ -5,14 +5,17 @@ use std::collections::BTreeMap;
 use board::Game;
 use serde::Serialize;
 
-use crate::{Duel, Estimate, FaultRecord, Pentanomial, Results, SprtRun, Tally, rate};
+use crate::{
+    EloEstimate, FaultRecord, HeadToHead, Pentanomial, Results, SprtRun, WinDrawLoss, rate,
+};
 
 /// A match in numbers.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     pub title: String,
     pub players: Vec<PlayerSummary>,
-    pub duels: Vec<DuelSummary>,
+    #[serde(rename = "duels")]
+    pub head_to_heads: Vec<HeadToHeadSummary>,
     pub sprt: Option<SprtRun>,
     /// The first player's results by opening.
     pub openings: Vec<OpeningSummary>,
@@ -26,9 +29,9 @@ pub struct Summary {
 pub struct PlayerSummary {
     pub name: String,
     pub limit: String,
-    pub tally: Tally,
-    pub as_white: Tally,
-    pub as_black: Tally,
+    pub tally: WinDrawLoss,
+    pub as_white: WinDrawLoss,
+    pub as_black: WinDrawLoss,
     /// Joint maximum-likelihood rating, the first player's being 0, with its 95 % interval; `None`
     /// where it is not finite.
     pub rating: Option<[f64; 3]>,
@@ -38,12 +41,12 @@ pub struct PlayerSummary {
 
 /// Two players' results against each other.
 #[derive(Clone, Debug, Serialize)]
-pub struct DuelSummary {
+pub struct HeadToHeadSummary {
     pub first: usize,
     pub second: usize,
-    pub tally: Tally,
+    pub tally: WinDrawLoss,
     pub pairs: Pentanomial,
-    pub estimate: Option<Estimate>,
+    pub estimate: Option<EloEstimate>,
 }
 
 /// Results from one opening.
@@ -52,9 +55,9 @@ pub struct OpeningSummary {
     /// Moves, or the position.
     pub name: String,
     /// White's results, whoever it was.
-    pub white: Tally,
+    pub white: WinDrawLoss,
     /// The first player's results.
-    pub first: Tally,
+    pub first: WinDrawLoss,
 }
 
 /// The first player's Elo after some games.
@@ -82,7 +85,7 @@ pub struct GameSummary {
 
 /// Names and limits of the players of a match.
 #[derive(Clone, Debug)]
-pub struct Cast<'a> {
+pub struct MatchDescription<'a> {
     pub names: &'a [String],
     pub limits: &'a [String],
     pub openings: &'a [Game],
@@ -91,14 +94,19 @@ pub struct Cast<'a> {
 impl Summary {
     /// Counts a match.
     #[must_use]
-    pub fn new(title: String, cast: &Cast<'_>, results: &Results, sprt: Option<SprtRun>) -> Self {
-        let count = cast.names.len();
-        let encounters = results.encounters(count);
-        let ratings = rate(count, &encounters, 0, 0.0);
+    pub fn new(
+        title: String,
+        description: &MatchDescription<'_>,
+        results: &Results,
+        sprt: Option<SprtRun>,
+    ) -> Self {
+        let count = description.names.len();
+        let pairings = results.pairing_results(count);
+        let ratings = rate(count, &pairings, 0, 0.0);
         let players = (0..count)
             .map(|player| PlayerSummary {
-                name: cast.names[player].clone(),
-                limit: cast.limits[player].clone(),
+                name: description.names[player].clone(),
+                limit: description.limits[player].clone(),
                 tally: results.of(player).tally,
                 as_white: coloured(results, player, true),
                 as_black: coloured(results, player, false),
@@ -113,25 +121,25 @@ impl Summary {
                     .collect(),
             })
             .collect();
-        let duels = encounters
+        let head_to_heads = pairings
             .iter()
             .map(|games| {
-                let duel = results.duel(games.first, games.second);
-                DuelSummary {
+                let head_to_head = results.head_to_head(games.first, games.second);
+                HeadToHeadSummary {
                     first: games.first,
                     second: games.second,
-                    tally: duel.tally,
-                    pairs: duel.pairs,
-                    estimate: duel.estimate(),
+                    tally: head_to_head.tally,
+                    pairs: head_to_head.pairs,
+                    estimate: head_to_head.estimate(),
                 }
             })
             .collect();
         Self {
             title,
             players,
-            duels,
+            head_to_heads,
             sprt,
-            openings: openings(cast, results),
+            openings: openings(description, results),
             progress: if count == 2 { progress(results) } else { Vec::new() },
             games: results
                 .games()
@@ -151,8 +159,8 @@ impl Summary {
     }
 }
 
-fn coloured(results: &Results, player: usize, white: bool) -> Tally {
-    let mut tally = Tally::default();
+fn coloured(results: &Results, player: usize, white: bool) -> WinDrawLoss {
+    let mut tally = WinDrawLoss::default();
     for game in results.games() {
         if player == if white { game.white } else { game.black } {
             tally.add(if white { game.white_half_points } else { 2 - game.white_half_points });
@@ -161,13 +169,13 @@ fn coloured(results: &Results, player: usize, white: bool) -> Tally {
     tally
 }
 
-fn openings(cast: &Cast<'_>, results: &Results) -> Vec<OpeningSummary> {
+fn openings(description: &MatchDescription<'_>, results: &Results) -> Vec<OpeningSummary> {
     let mut found: BTreeMap<usize, OpeningSummary> = BTreeMap::new();
     for game in results.games() {
         let opening = found.entry(game.opening).or_insert_with(|| OpeningSummary {
-            name: cast.openings.get(game.opening).map_or_else(String::new, opening_name),
-            white: Tally::default(),
-            first: Tally::default(),
+            name: description.openings.get(game.opening).map_or_else(String::new, opening_name),
+            white: WinDrawLoss::default(),
+            first: WinDrawLoss::default(),
         });
         opening.white.add(game.white_half_points);
         if let Some(half_points) = game.half_points(0) {
@@ -198,10 +206,10 @@ fn progress(results: &Results) -> Vec<ProgressPoint> {
         if (index + 1) % step != 0 && index + 1 != results.len() {
             continue;
         }
-        let duel: Duel = so_far.of(0);
-        if let Some(estimate) = duel.estimate() {
-            let Estimate { elo, low, high, .. } = estimate;
-            points.push(ProgressPoint { games: duel.tally.games(), elo, low, high });
+        let head_to_head: HeadToHead = so_far.of(0);
+        if let Some(estimate) = head_to_head.estimate() {
+            let EloEstimate { elo, low, high, .. } = estimate;
+            points.push(ProgressPoint { games: head_to_head.tally.games(), elo, low, high });
         }
     }
     points

@@ -5,7 +5,9 @@
 
 use std::{path::PathBuf, sync::atomic::AtomicBool, time::Duration};
 
-use arena::{Format, Match, MatchSettings, PlayerKind, PlayerSpec, Results, Rules, TimeControl};
+use arena::{
+    Match, MatchSettings, PlayerKind, PlayerSpec, Results, Rules, TimeControl, TournamentFormat,
+};
 use uci::client::EngineSpec;
 
 /// The example `faulty_engine`, which is built with the tests.
@@ -26,13 +28,13 @@ fn player(fault: &str, control: TimeControl) -> PlayerSpec {
 fn play(players: Vec<PlayerSpec>, rules: Rules) -> (Vec<String>, Results) {
     let settings = MatchSettings {
         players,
-        format: Format::Gauntlet,
+        format: TournamentFormat::Gauntlet,
         games: 2,
         rules,
         tables: None,
         openings: arena::balanced(),
         jobs: 2,
-        start_patience: Duration::from_secs(60),
+        start_timeout: Duration::from_secs(60),
         times: false,
     };
     let arranged = Match::new(settings).unwrap();

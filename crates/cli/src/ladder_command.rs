@@ -10,8 +10,9 @@ use std::{
 
 use anyhow::{Context, ensure};
 use arena::{
-    Format, Journal, Match, MatchSettings, PlayerKind, PlayerSpec, Results, Rules, TimeControl,
-    ladder::{Rung, Scale},
+    Journal, Match, MatchSettings, PlayerKind, PlayerSpec, Results, Rules, TimeControl,
+    TournamentFormat,
+    ladder::{Ladder, Rung},
 };
 use nets::System;
 use serde_json::json;
@@ -84,14 +85,14 @@ pub struct Args {
 }
 
 impl Args {
-    fn scale(&self) -> anyhow::Result<Scale> {
-        let Some(path) = &self.scale else { return Ok(Scale::built_in()?) };
+    fn scale(&self) -> anyhow::Result<Ladder> {
+        let Some(path) = &self.scale else { return Ok(Ladder::built_in()?) };
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read `{}`", path.display()))?;
-        Scale::from_json(&text).with_context(|| format!("`{}` cannot be used", path.display()))
+        Ladder::from_json(&text).with_context(|| format!("`{}` cannot be used", path.display()))
     }
 
-    fn rungs(&self, scale: &Scale) -> anyhow::Result<Vec<PlayerSpec>> {
+    fn rungs(&self, scale: &Ladder) -> anyhow::Result<Vec<PlayerSpec>> {
         let program = match &self.stockfish {
             Some(program) => program.clone(),
             None => installed_stockfish()?,
@@ -100,7 +101,7 @@ impl Args {
         Ok(scale.rungs.iter().map(|rung| opponent(&program, &file, rung)).collect())
     }
 
-    fn arrange(&self, players: Vec<PlayerSpec>, format: Format) -> anyhow::Result<Match> {
+    fn arrange(&self, players: Vec<PlayerSpec>, format: TournamentFormat) -> anyhow::Result<Match> {
         Ok(Match::new(MatchSettings {
             players,
             format,
@@ -109,7 +110,7 @@ impl Args {
             tables: None,
             openings: arena::shuffled(openings(self.openings.as_deref(), 16)?, self.seed),
             jobs: self.jobs as usize,
-            start_patience: BUSY,
+            start_timeout: BUSY,
             times: true,
         })?)
     }
@@ -142,7 +143,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 fn calibrate(args: &Args, folder: &Path) -> anyhow::Result<()> {
     let scale = args.scale()?;
-    let arranged = args.arrange(args.rungs(&scale)?, Scale::FORMAT)?;
+    let arranged = args.arrange(args.rungs(&scale)?, Ladder::FORMAT)?;
     let (mut journal, known) = Journal::open(folder, arranged.identity())?;
     let view = View::new(arranged.names().to_vec(), arranged.games(), args.quiet);
     let stop = interrupt::flag()?;
@@ -198,7 +199,7 @@ fn place(args: &Args) -> anyhow::Result<()> {
     ensure!(args.guess.is_finite(), "--guess must be a number");
     let mut players = vec![player(&args.engine, args.limit.control(), args.system, None)?];
     players.extend(args.rungs(&scale)?);
-    let arranged = args.arrange(players, Format::Gauntlet)?;
+    let arranged = args.arrange(players, TournamentFormat::Gauntlet)?;
     let (mut journal, mut results) = match &args.out {
         Some(folder) => {
             let (journal, known) = Journal::open(folder, arranged.identity())?;
@@ -212,12 +213,12 @@ fn place(args: &Args) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     let mut written: anyhow::Result<()> = Ok(());
     while results.len() < games && written.is_ok() && !stop.load(Ordering::Relaxed) {
-        let mut slots = Scale::missing_partners(&results);
-        if slots.is_empty() {
+        let mut scheduled_games = Ladder::missing_partners(&results);
+        if scheduled_games.is_empty() {
             let pairs = (args.jobs as usize).min((games - results.len()).div_ceil(2));
-            slots = scale.next_pairs(&results, args.guess, pairs);
+            scheduled_games = scale.next_pairs(&results, args.guess, pairs);
         }
-        results = arranged.play(&slots, results, &stop, &mut |game, results| {
+        results = arranged.play(&scheduled_games, results, &stop, &mut |game, results| {
             let mut show = || -> anyhow::Result<()> {
                 if let Some(journal) = &mut journal {
                     journal.add(game)?;
@@ -236,7 +237,7 @@ fn place(args: &Args) -> anyhow::Result<()> {
     if let (Some(journal), Some(folder)) = (journal, &args.out) {
         journal.finish(&results)?;
         let summary = arranged.summary(&results, None);
-        let placing = scale.placing(&results);
+        let placing = scale.ladder_rating(&results);
         let facts = json!({ "placing": placing, "scale": scale, "match": summary });
         write(folder, "ladder.json", &serde_json::to_vec_pretty(&facts)?)?;
         write(folder, "report.html", arena::report::html(&summary).as_bytes())?;
@@ -260,13 +261,13 @@ fn write(folder: &Path, name: &str, text: &[u8]) -> anyhow::Result<()> {
 /// Results by rung, then all of them as one rating.
 fn summary(
     out: &mut impl Write,
-    scale: &Scale,
+    scale: &Ladder,
     results: &Results,
     names: &[String],
 ) -> io::Result<()> {
     writeln!(out, "{:<28} {:>6} {:>6}  won drew lost    score", "opponent", "Elo", "games")?;
     for (index, rung) in scale.rungs.iter().enumerate() {
-        let tally = results.duel(0, index + 1).tally;
+        let tally = results.head_to_head(0, index + 1).tally;
         if tally.games() > 0 {
             writeln!(
                 out,
@@ -288,7 +289,7 @@ fn summary(
         "{}: {} games, {tally}, {percent:.1} %, pooled Elo {} (95 %; {} = {:.0})",
         names[0],
         tally.games(),
-        scale.placing(results).text,
+        scale.ladder_rating(results).text,
         scale.anchor,
         scale.rungs.iter().find(|rung| rung.name == scale.anchor).map_or(0.0, |rung| rung.elo)
     )?;

@@ -14,8 +14,8 @@ use std::{
 
 use anyhow::{Context, ensure};
 use arena::{
-    Format, Journal, Match, MatchSettings, PlayerSpec, Results, Rules, Scale, Sprt, SprtRun,
-    Verdict,
+    EloModel, Journal, Match, MatchSettings, PlayerSpec, Results, Rules, Sprt, SprtRun,
+    TournamentFormat, Verdict,
 };
 use board::{Game, Tablebases};
 use nets::System;
@@ -134,8 +134,8 @@ impl Args {
     fn sprt(&self, players: usize) -> anyhow::Result<Option<SprtRun>> {
         let Some((elo0, elo1)) = self.sprt else { return Ok(None) };
         ensure!(players == 2, "--sprt is a test between two players");
-        let scale = if self.normalized { Scale::Normalized } else { Scale::Logistic };
-        let sprt = Sprt { elo0, elo1, alpha: self.alpha, beta: self.beta, scale }.checked()?;
+        let model = if self.normalized { EloModel::Normalized } else { EloModel::Logistic };
+        let sprt = Sprt { elo0, elo1, alpha: self.alpha, beta: self.beta, model }.checked()?;
         Ok(Some(SprtRun::new(sprt)))
     }
 
@@ -149,13 +149,17 @@ impl Args {
         let games = self.games.unwrap_or(if self.compare.is_empty() { 10 } else { 200 });
         Ok(MatchSettings {
             players: self.players()?,
-            format: if self.gauntlet { Format::Gauntlet } else { Format::RoundRobin },
+            format: if self.gauntlet {
+                TournamentFormat::Gauntlet
+            } else {
+                TournamentFormat::RoundRobin
+            },
             games: games as usize,
             rules,
             tables: self.syzygy.as_deref().map(Tablebases::open).transpose()?.map(Arc::new),
             openings: arena::shuffled(openings, self.seed),
             jobs: self.jobs as usize,
-            start_patience: Duration::from_secs(20),
+            start_timeout: Duration::from_secs(20),
             times: !self.no_times,
         })
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use arena::{Encounter, PgnResults, rate};
+use arena::{PairingResults, PgnResults, rate};
 
 /// Rate the players of PGN files from all their games at once (maximum likelihood, 95 % intervals).
 #[derive(Debug, clap::Args)]
@@ -47,11 +47,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             (known.with_context(|| format!("nobody in the files is called `{name}`"))?, elo)
         }
     };
-    let encounters = results.encounters();
-    let ratings = rate(names.len(), &encounters, anchor, elo);
+    let pairings = results.pairing_results();
+    let ratings = rate(names.len(), &pairings, anchor, elo);
     let mut rows: Vec<(f64, String)> = (0..names.len())
         .map(|player| {
-            let (points, games) = score(&encounters, player);
+            let (points, games) = score(&pairings, player);
             let (elo, rating) = match ratings[player] {
                 Some(rating) => {
                     let (low, high) = rating.interval();
@@ -76,16 +76,18 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 }
 
 /// Points and games of a player.
-fn score(encounters: &[Encounter], player: usize) -> (f64, u32) {
+fn score(pairings: &[PairingResults], player: usize) -> (f64, u32) {
     let (mut half_points, mut games) = (0, 0);
-    for encounter in encounters {
-        for unit in &encounter.units {
+    for pairing in pairings {
+        for observation in &pairing.observations {
             half_points += match player {
-                _ if player == encounter.first => u32::from(unit.half_points),
-                _ if player == encounter.second => u32::from(2 * unit.games - unit.half_points),
+                _ if player == pairing.first => u32::from(observation.half_points),
+                _ if player == pairing.second => {
+                    u32::from(2 * observation.games - observation.half_points)
+                }
                 _ => continue,
             };
-            games += u32::from(unit.games);
+            games += u32::from(observation.games);
         }
     }
     (f64::from(half_points) / 2.0, games)

@@ -217,8 +217,8 @@ fn match_value(name: &str, head: &str, journal: &str) -> Value {
     while names.len() <= highest {
         names.push(format!("player {}", names.len() + 1));
     }
-    let encounters = results.encounters(names.len());
-    let ratings = rate(names.len(), &encounters, 0, 0.0);
+    let pairings = results.pairing_results(names.len());
+    let ratings = rate(names.len(), &pairings, 0, 0.0);
     let players: Vec<Value> = names
         .iter()
         .zip(&ratings)
@@ -233,12 +233,12 @@ fn match_value(name: &str, head: &str, journal: &str) -> Value {
                 "losses": tally.losses, "rating": rating, "faults": results.faults(player) })
         })
         .collect();
-    let duels: Vec<Value> = encounters
+    let duels: Vec<Value> = pairings
         .iter()
         .map(|games| {
-            let duel = results.duel(games.first, games.second);
-            json!({ "first": games.first, "second": games.second, "tally": duel.tally, "pairs": duel.pairs,
-                "estimate": duel.estimate() })
+            let head_to_head = results.head_to_head(games.first, games.second);
+            json!({ "first": games.first, "second": games.second, "tally": head_to_head.tally, "pairs": head_to_head.pairs,
+                "estimate": head_to_head.estimate() })
         })
         .collect();
     let latest: Vec<Value> = results

@@ -97,7 +97,7 @@ impl View {
     ) -> io::Result<()> {
         self.clear();
         if let [first, second] = self.names.as_slice() {
-            writeln!(out, "{}", duel(first, second, results))?;
+            writeln!(out, "{}", head_to_head(first, second, results))?;
             if let Some(sprt) = sprt {
                 writeln!(out, "{sprt}")?;
             }
@@ -115,18 +115,18 @@ impl View {
 }
 
 /// What two players' games say, seen from the first.
-fn duel(first: &str, second: &str, results: &Results) -> String {
-    let duel = results.duel(0, 1);
-    let tally = duel.tally;
+fn head_to_head(first: &str, second: &str, results: &Results) -> String {
+    let head_to_head = results.head_to_head(0, 1);
+    let tally = head_to_head.tally;
     let percent = 100.0 * tally.points() / f64::from(tally.games().max(1));
     let mut text =
         format!("result: {tally}, {:.1} of {} ({percent:.1} %)", tally.points(), tally.games());
-    if let Some(estimate) = duel.estimate() {
+    if let Some(estimate) = head_to_head.estimate() {
         let _ = write!(
             text,
             ", Elo {estimate}, LOS {:.1} %\npairs:  {} (LL, LD, DD or WL, WD, WW)",
             100.0 * estimate.superiority,
-            duel.pairs
+            head_to_head.pairs
         );
         if let Some((value, reach)) = estimate.normalized {
             let _ = write!(text, ", normalised Elo {value:+.0} ± {reach:.0}");
@@ -150,18 +150,18 @@ fn standings(names: &[String], results: &Results) -> String {
         .iter()
         .enumerate()
         .map(|(player, name)| (player, name, results.of(player)))
-        .filter(|(_, _, duel)| duel.tally.games() > 0)
-        .map(|(player, name, duel)| {
-            let games = duel.tally.games();
-            let score = duel.tally.points() / f64::from(games);
+        .filter(|(_, _, head_to_head)| head_to_head.tally.games() > 0)
+        .map(|(player, name, head_to_head)| {
+            let games = head_to_head.tally.games();
+            let score = head_to_head.tally.points() / f64::from(games);
             let mut row = format!(
                 "{name:<width$}  {games:>5}  {:>4} {:>4} {:>4}  {:>5.1} %",
-                duel.tally.wins,
-                duel.tally.draws,
-                duel.tally.losses,
+                head_to_head.tally.wins,
+                head_to_head.tally.draws,
+                head_to_head.tally.losses,
                 100.0 * score
             );
-            if let Some(estimate) = duel.estimate() {
+            if let Some(estimate) = head_to_head.estimate() {
                 let _ = write!(
                     row,
                     "  {:<22}  {:>5.1} %",
