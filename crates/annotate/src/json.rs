@@ -1,13 +1,13 @@
-//! A review as one JSON object, for programs; scores are White's.
+//! The analysis of a game as one JSON object on one line, for programs. Scores are White's.
 
 use board::{Position, Score};
 use serde_json::{Map, Value, json};
 
-use crate::{Line, Review, grade::grades};
+use crate::{GameAnalysis, PrincipalVariation, accuracy::player_analyses};
 
-/// One line of text, with its end.
-pub(crate) fn json_line(review: &Review, number: u64) -> String {
-    let source = &review.source;
+/// The JSON line with its line feed; `number` counts games from 0.
+pub(crate) fn json_line(analysis: &GameAnalysis, number: u64) -> String {
+    let source = &analysis.source;
     let tags: Map<String, Value> = source
         .tags
         .iter()
@@ -17,29 +17,30 @@ pub(crate) fn json_line(review: &Review, number: u64) -> String {
     let mut positions = Vec::new();
     for ply in 0..=source.game.moves().len() {
         let mut object = json!({ "ply": ply });
-        if let Some(look) = &review.looks[ply] {
-            let lines: Vec<Value> = look.lines.iter().map(|found| line(&position, found)).collect();
-            object["evaluations"] = look.evaluations.into();
-            object["depth"] = look.depth.into();
+        if let Some(found) = &analysis.positions[ply] {
+            let lines: Vec<Value> =
+                found.lines.iter().map(|pv| line_object(&position, pv)).collect();
+            object["evaluations"] = found.evaluations.into();
+            object["depth"] = found.depth.into();
             object["lines"] = lines.into();
         }
         if let Some(&mv) = source.game.moves().get(ply) {
             object["move"] = board::to_uci(&position, mv).into();
             object["san"] = board::to_san(&position, mv).into();
-            if let Some(loss) = review.loss(ply) {
+            if let Some(loss) = analysis.loss(ply) {
                 object["loss"] = ((loss * 10.0).round() / 10.0).into();
-                object["mark"] = review.mark(ply).map(|mark| mark.sign()).into();
+                object["mark"] = analysis.judgment(ply).map(|judgment| judgment.symbol()).into();
             }
             position.play(mv);
         }
         positions.push(object);
     }
-    let grades = grades(&source.game, &review.scores).map(|grade| {
-        grade.map(|grade| {
-            json!({ "accuracy": grade.accuracy, "average_loss": grade.average_loss, "moves": grade.moves })
+    let player_analyses = player_analyses(&source.game, &analysis.scores).map(|player| {
+        player.map(|player| {
+            json!({ "accuracy": player.accuracy, "average_loss": player.average_loss, "moves": player.moves })
         })
     });
-    let [white, black] = grades;
+    let [white, black] = player_analyses;
     let object = json!({
         "game": number + 1,
         "tags": tags,
@@ -51,7 +52,7 @@ pub(crate) fn json_line(review: &Review, number: u64) -> String {
     format!("{object}\n")
 }
 
-fn line(position: &Position, line: &Line) -> Value {
+fn line_object(position: &Position, line: &PrincipalVariation) -> Value {
     let mut at = position.clone();
     let mut moves = Vec::with_capacity(line.moves.len());
     for &mv in &line.moves {

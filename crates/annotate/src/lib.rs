@@ -6,20 +6,20 @@
 //! ([`eval::Shared`]). Each game is on its own, so with a limit of evaluations the output does not
 //! depend on how many are searched at once, nor on interruptions.
 
+mod accuracy;
 mod error;
-mod grade;
+mod game_analysis;
 mod json;
 mod pgn;
 #[cfg(feature = "queue")]
 pub mod queue;
 mod report;
-mod review;
 mod run;
 mod summary;
 
+pub use accuracy::{Judgment, PlayerAnalysis, loss, player_analyses, win_percent};
 pub use error::AnnotateError;
-pub use grade::{Grade, Mark, grades, loss, win_percent};
+pub use game_analysis::{GameAnalysis, PositionAnalysis, PrincipalVariation};
 pub use report::html;
-pub use review::{Line, Look, Review};
-pub use run::{Analysis, AnnotateProgress, AnnotateSettings, annotate};
+pub use run::{AnalysisSettings, AnnotateProgress, AnnotateSettings, annotate};
 pub use summary::{GameSummary, PlayerSummary, Summary};

@@ -1,15 +1,15 @@
-//! A review as PGN: `[%eval]` as Lichess writes it, glyphs at bad moves, and what would have been
-//! better.
+//! The analysis of a game as PGN: `[%eval]` comments as Lichess writes them, glyphs at bad moves,
+//! and the better variations.
 
 use board::{Color, Position, Score};
-use games::{PgnText, white_score};
+use games::{PgnWriter, white_score_text};
 
-use crate::{Review, grade::grades};
+use crate::{GameAnalysis, accuracy::player_analyses};
 
-/// Plies of a line that are shown.
-const LINE: usize = 12;
+/// A variation is cut after this many plies.
+const VARIATION_PLIES: usize = 12;
 
-/// Tags that a review writes itself.
+/// The analysis writes these tags itself; those of the source are dropped.
 const OWN_TAGS: [&str; 6] = [
     "Result",
     "Annotator",
@@ -19,16 +19,51 @@ const OWN_TAGS: [&str; 6] = [
     "BlackAverageLoss",
 ];
 
-/// The game with everything found. Bad moves that lost at least `threshold` percent of winning
-/// chances get a comment and the better lines.
-pub(crate) fn pgn(review: &Review, annotator: &str, threshold: f64) -> String {
-    let source = &review.source;
+/// The annotated game. A bad move that lost at least `threshold` percent of winning chances gets a
+/// comment and the better variations.
+pub(crate) fn pgn(analysis: &GameAnalysis, annotator: &str, threshold: f64) -> String {
+    let source = &analysis.source;
     let winner = match source.tag("Result") {
         Some("1-0") => Some(Some(Color::White)),
         Some("0-1") => Some(Some(Color::Black)),
         Some("1/2-1/2") => Some(None),
         _ => None,
     };
+    let mut writer = PgnWriter::new(source.game.start(), &tags(analysis, annotator), winner);
+    if let Some(comment) = comment(analysis, 0, None) {
+        writer.comment(&comment);
+    }
+    let mut position = source.game.start().clone();
+    for (ply, &mv) in source.game.moves().iter().enumerate() {
+        let judgment = analysis.judgment(ply);
+        writer.play(mv, None);
+        if let Some(judgment) = judgment {
+            writer.nag(judgment.nag());
+        }
+        let explained =
+            judgment.filter(|_| analysis.loss(ply).is_some_and(|loss| loss >= threshold));
+        let verdict = explained.map(|judgment| verdict(analysis, ply, &position, judgment.name()));
+        if let Some(comment) = comment(analysis, ply + 1, verdict) {
+            writer.comment(&comment);
+        }
+        if let Some(found) = analysis.positions[ply].as_ref().filter(|_| explained.is_some()) {
+            for line in found.lines.iter().filter(|line| line.moves[0] != mv) {
+                let moves = &line.moves[..line.moves.len().min(VARIATION_PLIES)];
+                let score = (found.lines.len() > 1).then(|| eval_comment(line.score));
+                writer.variation(&position, moves, score.as_deref());
+            }
+        }
+        position.play(mv);
+    }
+    if let Some(illegal) = &source.illegal {
+        writer.comment(&format!("the file goes on with {illegal}, which is not legal"));
+    }
+    writer.finish()
+}
+
+/// The tags of the source, then those of the analysis.
+fn tags<'a>(analysis: &'a GameAnalysis, annotator: &str) -> Vec<(&'a str, String)> {
+    let source = &analysis.source;
     let mut tags: Vec<(&str, String)> = source
         .tags
         .iter()
@@ -37,67 +72,40 @@ pub(crate) fn pgn(review: &Review, annotator: &str, threshold: f64) -> String {
         .collect();
     tags.push(("Annotator", annotator.to_owned()));
     let names = [("WhiteAccuracy", "WhiteAverageLoss"), ("BlackAccuracy", "BlackAverageLoss")];
-    for ((accuracy, average_loss), grade) in
-        names.into_iter().zip(grades(&source.game, &review.scores))
+    for ((accuracy, average_loss), player) in
+        names.into_iter().zip(player_analyses(&source.game, &analysis.scores))
     {
-        if let Some(grade) = grade {
-            tags.push((accuracy, format!("{:.1}", grade.accuracy)));
-            tags.push((average_loss, format!("{:.0}", grade.average_loss)));
+        if let Some(player) = player {
+            tags.push((accuracy, format!("{:.1}", player.accuracy)));
+            tags.push((average_loss, format!("{:.0}", player.average_loss)));
         }
     }
-    let mut text = PgnText::new(source.game.start(), &tags, winner);
-    if let Some(comment) = comment(review, 0, None) {
-        text.comment(&comment);
-    }
-    let mut position = source.game.start().clone();
-    for (ply, &mv) in source.game.moves().iter().enumerate() {
-        let mark = review.mark(ply);
-        text.play(mv, None);
-        if let Some(mark) = mark {
-            text.glyph(mark.glyph());
-        }
-        let says = mark.filter(|_| review.loss(ply).is_some_and(|loss| loss >= threshold));
-        let verdict = says.map(|mark| verdict(review, ply, &position, mark.name()));
-        if let Some(comment) = comment(review, ply + 1, verdict) {
-            text.comment(&comment);
-        }
-        if let Some(look) = review.looks[ply].as_ref().filter(|_| says.is_some()) {
-            for line in look.lines.iter().filter(|line| line.moves[0] != mv) {
-                let moves = &line.moves[..line.moves.len().min(LINE)];
-                let score = (look.lines.len() > 1).then(|| evaluation(line.score));
-                text.variation(&position, moves, score.as_deref());
-            }
-        }
-        position.play(mv);
-    }
-    if let Some(illegal) = &source.illegal {
-        text.comment(&format!("the file goes on with {illegal}, which is not legal"));
-    }
-    text.finish()
+    tags
 }
 
-/// `(0.31 → -1.20) Mistake. Nf3 was best.`
-fn verdict(review: &Review, ply: usize, position: &Position, name: &str) -> String {
-    let score = |ply: usize| review.scores[ply].map_or_else(|| "?".to_owned(), white);
-    let best =
-        review.looks[ply].as_ref().map(|look| board::to_san(position, look.lines[0].moves[0]));
+/// The verdict on a bad move: `(0.31 → -1.20) Mistake. Nf3 was best.`
+fn verdict(analysis: &GameAnalysis, ply: usize, position: &Position, name: &str) -> String {
+    let score = |ply: usize| analysis.scores[ply].map_or_else(|| "?".to_owned(), white);
+    let best = analysis.positions[ply]
+        .as_ref()
+        .map(|found| board::to_san(position, found.lines[0].moves[0]));
     format!("({} → {}) {name}. {} was best.", score(ply), score(ply + 1), best.unwrap_or_default())
 }
 
 fn white(score: Score) -> String {
-    white_score(score, Color::White)
+    white_score_text(score, Color::White)
 }
 
-fn evaluation(score: Score) -> String {
+fn eval_comment(score: Score) -> String {
     format!("[%eval {}]", white(score))
 }
 
-/// A comment of the file without the verdict of an earlier analysis, this program's or Lichess's.
+/// A comment of the source without the verdict of an earlier analysis by this program or Lichess.
 fn without_verdict(comment: &str) -> Option<String> {
     const END: &str = " was best.";
     let verdict = || {
         let arrow = comment.find(" \u{2192} ")?;
-        // The brackets around the arrow: there may be others before, and another best move.
+        // The bracket around the arrow counts: the comment may hold others, and another best move.
         let from =
             comment[..arrow].rfind('(').filter(|&from| !comment[from..arrow].contains(')'))?;
         let to = arrow + comment[arrow..].find(END)? + END.len();
@@ -108,11 +116,11 @@ fn without_verdict(comment: &str) -> Option<String> {
     (!rest.is_empty()).then(|| rest.to_owned())
 }
 
-/// What there is to say after `ply` plies: evaluation, verdict, and what the file said there.
-fn comment(review: &Review, ply: usize, verdict: Option<String>) -> Option<String> {
-    let look = review.looks[ply].as_ref();
-    let eval = look.map(|look| evaluation(look.lines[0].score));
-    let old = review
+/// The comment after `ply` plies: evaluation, verdict, and the comments of the source.
+fn comment(analysis: &GameAnalysis, ply: usize, verdict: Option<String>) -> Option<String> {
+    let found = analysis.positions[ply].as_ref();
+    let eval = found.map(|found| eval_comment(found.lines[0].score));
+    let old = analysis
         .source
         .comments
         .iter()
@@ -127,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_verdicts_go_and_nothing_else() {
+    fn only_old_verdicts_are_removed() {
         let rest = |comment: &str| without_verdict(comment);
         assert_eq!(rest("(0.31 \u{2192} -1.20) Mistake. Nf3 was best."), None);
         let kept = "Novelty (Carlsen 2013), strong.";

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{GameSummary, Mark, Summary};
+use crate::{GameSummary, Judgment, Summary};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:66rem;margin:2rem auto;padding:0 1rem;color:#222;\
 background:#fff}h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;margin:.5rem 0}\
@@ -47,8 +47,8 @@ fn players(text: &mut String, summary: &Summary) {
         "<h2>Players</h2>\n<table><tr><th class=\"t\">player</th><th>games</th><th>moves</th><th>accuracy</th>\
          <th>loss</th>",
     );
-    for mark in Mark::ALL {
-        let _ = write!(text, "<th title=\"{} a game\">{}</th>", mark.name(), mark.sign());
+    for judgment in Judgment::ALL {
+        let _ = write!(text, "<th title=\"{} a game\">{}</th>", judgment.name(), judgment.symbol());
     }
     text.push_str("</tr>\n");
     let mut players: Vec<_> = summary.players.iter().collect();
@@ -63,7 +63,7 @@ fn players(text: &mut String, summary: &Summary) {
             player.accuracy,
             player.average_loss
         );
-        for count in player.marks {
+        for count in player.judgments {
             let _ = write!(text, "<td>{:.2}</td>", count as f64 / player.games as f64);
         }
         text.push_str("</tr>\n");
@@ -76,8 +76,8 @@ fn histogram(text: &mut String, summary: &Summary) {
     const BARS: usize = 20;
     const HEIGHT: usize = 120;
     let mut counts = [0_usize; BARS];
-    for grade in summary.games.iter().flat_map(|game| game.grades).flatten() {
-        counts[((grade.accuracy / 5.0) as usize).min(BARS - 1)] += 1;
+    for player in summary.games.iter().flat_map(|game| game.player_analyses).flatten() {
+        counts[((player.accuracy / 5.0) as usize).min(BARS - 1)] += 1;
     }
     let most = counts.iter().copied().max().unwrap_or(0).max(1);
     let _ = write!(text, "<svg viewBox=\"0 0 640 {}\" width=\"640\" role=\"img\">", HEIGHT + 40);
@@ -111,10 +111,10 @@ fn games(text: &mut String, games: &[GameSummary]) {
     );
     for (number, game) in (1..).zip(games.iter().take(DRAWN)) {
         let accuracy = |side: usize| {
-            game.grades[side]
-                .map_or_else(|| "–".to_owned(), |grade| format!("{:.1}", grade.accuracy))
+            game.player_analyses[side]
+                .map_or_else(|| "–".to_owned(), |player| format!("{:.1}", player.accuracy))
         };
-        let marks = |side: usize| game.marks[side].map(|count| count.to_string()).join(" ");
+        let judgments = |side: usize| game.judgments[side].map(|count| count.to_string()).join(" ");
         let _ = write!(
             text,
             "<tr><td>{number}</td><td class=\"t\">{}</td><td class=\"t\">{}</td><td>{}</td><td>{} – {}</td>\
@@ -124,10 +124,10 @@ fn games(text: &mut String, games: &[GameSummary]) {
             escaped(&game.result),
             accuracy(0),
             accuracy(1),
-            marks(0),
-            marks(1)
+            judgments(0),
+            judgments(1)
         );
-        course(text, &game.wins);
+        course(text, &game.win_percents);
         text.push_str("</td></tr>\n");
     }
     text.push_str("</table>\n");

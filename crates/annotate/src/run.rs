@@ -1,54 +1,55 @@
-//! A run over files: several games at once, written in order, resumable.
+//! A run over files: several games are searched at once and written in order, and an interrupted run
+//! is resumed.
 
 use std::{path::PathBuf, time::Duration};
 
-use games::{Item, Output, PgnGame, Worker, in_order, items};
+use games::{FileEntry, PgnGame, ResumableOutput, Worker, process_in_order, read_files};
 use search::{Control, Limits, Search, Settings};
 use serde::{Deserialize, Serialize};
 
-use crate::{AnnotateError, Review, json::json_line, pgn::pgn};
+use crate::{AnnotateError, GameAnalysis, json::json_line, pgn::pgn};
 
-/// What is wanted of an analysis.
+/// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct AnnotateSettings {
     /// PGN and EPD files, plain or compressed.
     pub files: Vec<PathBuf>,
-    /// Annotated PGN; a file `….progress` beside it makes the run resumable.
+    /// AnnotatedGame PGN; a file `….progress` beside it makes the run resumable.
     pub output: PathBuf,
     /// One JSON object a game, resumable in the same way.
     pub json: Option<PathBuf>,
     /// Games searched at once.
     pub jobs: usize,
-    pub analysis: Analysis,
+    pub analysis: AnalysisSettings,
 }
 
-/// What is done with each game.
+/// How each game is analysed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Analysis {
+pub struct AnalysisSettings {
     /// Evaluations a position.
     pub nodes: Option<u64>,
     /// Time a position.
     pub movetime: Option<Duration>,
     /// Depth of each search, in plies.
     pub depth: Option<u32>,
-    /// Positions that one search has evaluated together; 0: as the search and a single evaluator
-    /// like it. Batches also come from many searches.
+    /// Batch size of one search, in positions; 0 takes the default of the search for a single
+    /// evaluator. Evaluators also join the batches of several searches.
     pub batch: usize,
     /// Memory of one search, in MiB.
     pub hash_mib: usize,
-    /// The first move that is judged, in plies from 1.
+    /// The first judged move, in plies from 1.
     pub from: usize,
-    /// The last move that is judged, in plies from 1.
+    /// The last judged move, in plies from 1.
     pub to: usize,
-    /// Lines a position.
+    /// Principal variations a position.
     pub multipv: usize,
-    /// Moves that lost at least so many percent of winning chances are commented.
+    /// Bad moves that lost at least this many percent of winning chances get a comment.
     pub threshold: f64,
-    /// What analyses: program, network and search, for the `Annotator` tag and to tell runs apart.
+    /// Program, network and search, for the `Annotator` tag and to tell runs apart.
     pub engine: String,
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AnnotateProgress {
     /// Games in the output.
@@ -57,7 +58,7 @@ pub struct AnnotateProgress {
     pub positions: u64,
 }
 
-impl Analysis {
+impl AnalysisSettings {
     fn effort(&self) -> String {
         let nodes = self.nodes.map(|nodes| format!("{nodes} evaluations"));
         let time = self.movetime.map(|time| format!("{} ms", time.as_millis()));
@@ -65,7 +66,7 @@ impl Analysis {
         nodes.into_iter().chain(time).chain(depth).collect::<Vec<_>>().join(", ")
     }
 
-    /// Of each search.
+    /// The settings of each search.
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             batch: self.batch,
@@ -76,7 +77,7 @@ impl Analysis {
         }
     }
 
-    /// Of the search of each position.
+    /// The limits of the search of each position.
     pub(crate) fn limits(&self) -> Limits {
         Limits {
             nodes: self.nodes,
@@ -89,7 +90,7 @@ impl Analysis {
 }
 
 impl AnnotateSettings {
-    /// What decides the content of the output.
+    /// The settings that decide the content of the output, one a line.
     pub(crate) fn run(&self) -> Vec<String> {
         let analysis = &self.analysis;
         let files: Vec<String> = self.files.iter().map(|file| file.display().to_string()).collect();
@@ -106,38 +107,38 @@ impl AnnotateSettings {
 
     /// The games of the files in order; a position is a game without moves.
     pub(crate) fn games(&self) -> impl Iterator<Item = Result<PgnGame, AnnotateError>> + Send + '_ {
-        items(&self.files).map(|item| {
-            Ok(match item? {
-                Item::Game(game) => game,
-                Item::Position(game) => PgnGame { game, ..PgnGame::default() },
+        read_files(&self.files).map(|entry| {
+            Ok(match entry? {
+                FileEntry::Game(game) => game,
+                FileEntry::Position(game) => PgnGame { game, ..PgnGame::default() },
             })
         })
     }
 }
 
-/// The outputs of a run, games in order.
-pub(crate) struct Outputs {
-    pgn: Output,
-    json: Option<Output>,
-    /// Games in both. After a crash between the two files one may be a game ahead.
+/// The output files of a run; games are added in order.
+pub(crate) struct OutputFiles {
+    pgn: ResumableOutput,
+    json: Option<ResumableOutput>,
+    /// Games in both files. After a crash between the two writes one file may be a game ahead.
     games: u64,
 }
 
-impl Outputs {
+impl OutputFiles {
     pub(crate) fn open(settings: &AnnotateSettings) -> Result<Self, AnnotateError> {
-        let pgn = Output::open(&settings.output, settings.run())?;
+        let pgn = ResumableOutput::open(&settings.output, settings.run())?;
         let json = match &settings.json {
-            Some(path) => Some(Output::open(path, settings.run())?),
+            Some(path) => Some(ResumableOutput::open(path, settings.run())?),
             None => None,
         };
         let games = json.as_ref().map_or(pgn.games(), |json| json.games().min(pgn.games()));
         Ok(Self { pgn, json, games })
     }
 
-    /// Tell these outputs from others.
+    /// Identifies these outputs in all their runs.
     #[cfg(feature = "queue")]
     pub(crate) fn ids(&self) -> (u64, Option<u64>) {
-        (self.pgn.id(), self.json.as_ref().map(Output::id))
+        (self.pgn.id(), self.json.as_ref().map(ResumableOutput::id))
     }
 
     pub(crate) fn progress(&self) -> AnnotateProgress {
@@ -145,7 +146,7 @@ impl Outputs {
     }
 
     /// Adds the next game.
-    pub(crate) fn add(&mut self, done: &Annotated) -> Result<(), AnnotateError> {
+    pub(crate) fn add(&mut self, done: &AnnotatedGame) -> Result<(), AnnotateError> {
         if self.games >= self.pgn.games() {
             self.pgn.add(&done.pgn, done.positions)?;
         }
@@ -157,10 +158,9 @@ impl Outputs {
     }
 }
 
-/// Analyses until the files end or `control` stops it; `report` is called at the beginning and
-/// after each game written. Games that are being searched when it is stopped are left out and
-/// searched by the next run. `search` gives each of the jobs its search, over evaluators that they
-/// share.
+/// Analyses the games of the files until they end or `control` stops the run. `report` is called at
+/// the beginning and after each game written. A game whose search is stopped is left out and
+/// searched by the next run. `search` makes one search a job; the searches share their evaluators.
 ///
 /// # Errors
 /// Input or output cannot be used, or an evaluation failed.
@@ -170,17 +170,18 @@ pub fn annotate(
     control: &Control,
     report: &mut dyn FnMut(&AnnotateProgress),
 ) -> Result<AnnotateProgress, AnnotateError> {
-    let mut outputs = Outputs::open(settings)?;
+    let mut outputs = OutputFiles::open(settings)?;
     report(&outputs.progress());
     let first = outputs.progress().games;
-    let worker = || Annotator { settings, search: search(&settings.analysis.settings()), control };
-    in_order(
+    let worker =
+        || AnnotateWorker { settings, search: search(&settings.analysis.settings()), control };
+    process_in_order(
         settings.jobs,
         first,
         settings.games(),
         &|| control.is_stopped(),
         worker,
-        &mut |done: Annotated| {
+        &mut |done: AnnotatedGame| {
             outputs.add(&done)?;
             report(&outputs.progress());
             Ok::<(), AnnotateError>(())
@@ -189,50 +190,50 @@ pub fn annotate(
     Ok(outputs.progress())
 }
 
-/// A game's texts.
+/// The texts of an analysed game.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Annotated {
+pub(crate) struct AnnotatedGame {
     pub(crate) pgn: String,
-    /// Empty where it was not asked for.
+    /// Empty unless it was asked for.
     pub(crate) json: String,
     pub(crate) positions: u64,
 }
 
-impl Annotated {
-    /// Analyses a game. Nothing if it is stopped before the end.
+impl AnnotatedGame {
+    /// Analyses a game; `None` if `control` stops it before the end. `number` counts from 0.
     ///
     /// # Errors
     /// A position could not be evaluated.
-    pub(crate) fn of(
+    pub(crate) fn analyse(
         game: PgnGame,
         number: u64,
         search: &mut dyn Search,
-        analysis: &Analysis,
+        settings: &AnalysisSettings,
         json: bool,
         control: &Control,
     ) -> Result<Option<Self>, AnnotateError> {
-        let review = Review::of(game, search, analysis, control)
+        let analysis = GameAnalysis::analyse(game, search, settings, control)
             .map_err(|source| AnnotateError::Evaluation { game: number + 1, source })?;
-        let annotator = format!("{}, {} a position", analysis.engine, analysis.effort());
-        Ok(review.map(|review| Self {
-            pgn: pgn(&review, &annotator, analysis.threshold),
-            json: if json { json_line(&review, number) } else { String::new() },
-            positions: review.positions(),
+        let annotator = format!("{}, {} a position", settings.engine, settings.effort());
+        Ok(analysis.map(|analysis| Self {
+            pgn: pgn(&analysis, &annotator, settings.threshold),
+            json: if json { json_line(&analysis, number) } else { String::new() },
+            positions: analysis.searched_positions(),
         }))
     }
 }
 
-/// A thread with its search.
-struct Annotator<'a> {
+/// A thread of a run with its search.
+struct AnnotateWorker<'a> {
     settings: &'a AnnotateSettings,
     search: Box<dyn Search>,
     control: &'a Control,
 }
 
-impl Worker<PgnGame, Annotated, AnnotateError> for Annotator<'_> {
-    fn work(&mut self, number: u64, game: PgnGame) -> Result<Option<Annotated>, AnnotateError> {
+impl Worker<PgnGame, AnnotatedGame, AnnotateError> for AnnotateWorker<'_> {
+    fn work(&mut self, number: u64, game: PgnGame) -> Result<Option<AnnotatedGame>, AnnotateError> {
         let Self { settings, search, control } = self;
-        Annotated::of(
+        AnnotatedGame::analyse(
             game,
             number,
             search.as_mut(),

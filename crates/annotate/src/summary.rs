@@ -1,41 +1,41 @@
-//! What a file of analysed games says of its players, read from the file itself: so it does not
-//! matter in how many runs it was made.
+//! Statistics of players and games of an annotated PGN. They are read from the file itself, so that
+//! they cover all the runs that made it.
 
 use std::{collections::BTreeMap, io};
 
 use board::Score;
 use games::PgnGame;
 
-use crate::grade::{Grade, Mark, grades, score_of_end, win_percent};
+use crate::accuracy::{Judgment, PlayerAnalysis, player_analyses, score_of_end, win_percent};
 
-/// One game in short.
+/// One game in numbers.
 #[derive(Clone, Debug)]
 pub struct GameSummary {
     pub white: String,
     pub black: String,
     pub result: String,
-    /// White's and Black's.
-    pub grades: [Option<Grade>; 2],
-    /// White's chance to win in percent after each ply, the start first, as far as it is known.
-    pub wins: Vec<Option<f64>>,
+    /// White's analysis and Black's.
+    pub player_analyses: [Option<PlayerAnalysis>; 2],
+    /// White's chance to win in percent after each ply, the start first; `None` where it is unknown.
+    pub win_percents: Vec<Option<f64>>,
     /// Inaccuracies, mistakes and blunders of White and of Black.
-    pub marks: [[usize; 3]; 2],
+    pub judgments: [[usize; 3]; 2],
 }
 
-/// All games of one name.
+/// All games of one player name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlayerSummary {
     pub games: usize,
     pub moves: usize,
-    /// Mean over the games, 0 to 100.
+    /// Mean accuracy of the games, in percent.
     pub accuracy: f64,
-    /// Centipawns lost a move.
+    /// Average centipawn loss a move.
     pub average_loss: f64,
     /// Inaccuracies, mistakes and blunders.
-    pub marks: [usize; 3],
+    pub judgments: [usize; 3],
 }
 
-/// A whole file.
+/// All games of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     pub games: Vec<GameSummary>,
@@ -51,7 +51,7 @@ impl Summary {
     /// It cannot be read.
     pub fn read(pgn: impl io::Read) -> io::Result<Self> {
         let mut summary = Self::default();
-        for game in games::read(pgn) {
+        for game in games::read_pgn(pgn) {
             summary.add(&game?);
         }
         for player in summary.players.values_mut() {
@@ -64,17 +64,17 @@ impl Summary {
     fn add(&mut self, found: &PgnGame) {
         let game = GameSummary::of(found);
         self.positions += found.evaluations.len();
-        for ((name, grade), marks) in
-            [&game.white, &game.black].into_iter().zip(game.grades).zip(game.marks)
+        for ((name, analysis), judgments) in
+            [&game.white, &game.black].into_iter().zip(game.player_analyses).zip(game.judgments)
         {
-            let Some(grade) = grade else { continue };
+            let Some(analysis) = analysis else { continue };
             let player = self.players.entry(name.clone()).or_default();
             player.games += 1;
-            player.moves += grade.moves;
-            // Sums until the end, see `read`.
-            player.accuracy += grade.accuracy;
-            player.average_loss += grade.average_loss * grade.moves as f64;
-            player.marks.iter_mut().zip(marks).for_each(|(sum, count)| *sum += count);
+            player.moves += analysis.moves;
+            // Sums; `read` divides them at the end.
+            player.accuracy += analysis.accuracy;
+            player.average_loss += analysis.average_loss * analysis.moves as f64;
+            player.judgments.iter_mut().zip(judgments).for_each(|(sum, count)| *sum += count);
         }
         self.games.push(game);
     }
@@ -93,21 +93,21 @@ impl GameSummary {
         {
             scores[plies] = Some(score_of_end(end));
         }
-        let mut marks = [[0; 3]; 2];
-        for &(ply, glyph) in &found.glyphs {
-            // The move before the glyph.
+        let mut judgments = [[0; 3]; 2];
+        for &(ply, nag) in &found.nags {
+            // The glyph stands after its move.
             let white = found.game.start().turn().is_white() != ply.is_multiple_of(2);
-            if let Some(kind) = Mark::ALL.iter().position(|mark| mark.glyph() == glyph) {
-                marks[usize::from(!white)][kind] += 1;
+            if let Some(kind) = Judgment::ALL.iter().position(|judgment| judgment.nag() == nag) {
+                judgments[usize::from(!white)][kind] += 1;
             }
         }
         Self {
             white: tag("White"),
             black: tag("Black"),
             result: tag("Result"),
-            grades: grades(&found.game, &scores),
-            wins: scores.into_iter().map(|score| score.map(win_percent)).collect(),
-            marks,
+            player_analyses: player_analyses(&found.game, &scores),
+            win_percents: scores.into_iter().map(|score| score.map(win_percent)).collect(),
+            judgments,
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path};
 
-use annotate::{Analysis, AnnotateSettings, Summary, annotate};
+use annotate::{AnalysisSettings, AnnotateSettings, Summary, annotate};
 use eval::{Mock, Shared};
 use nets::Calibration;
 use search::{Control, KBest, Search, Settings};
@@ -25,7 +25,7 @@ fn settings(folder: &Path, jobs: usize, times: usize) -> AnnotateSettings {
         output: folder.join("out.pgn"),
         json: Some(folder.join("out.jsonl")),
         jobs,
-        analysis: Analysis {
+        analysis: AnalysisSettings {
             nodes: Some(60),
             movetime: None,
             depth: None,
@@ -114,9 +114,9 @@ fn a_whole_file_as_it_is_written() {
     let summary = Summary::read(pgn.as_bytes()).unwrap();
     assert_eq!(summary.games.len(), 5);
     let tag = |name: &str| {
-        games::read(pgn.as_bytes()).next().unwrap().unwrap().tag(name).unwrap().to_owned()
+        games::read_pgn(pgn.as_bytes()).next().unwrap().unwrap().tag(name).unwrap().to_owned()
     };
-    let [white, black] = summary.games[0].grades.map(Option::unwrap);
+    let [white, black] = summary.games[0].player_analyses.map(Option::unwrap);
     assert_eq!((white.moves, black.moves), (4, 3));
     assert_eq!(format!("{:.1}", white.accuracy), tag("WhiteAccuracy"));
     assert_eq!(format!("{:.0}", black.average_loss), tag("BlackAverageLoss"));
@@ -134,7 +134,7 @@ fn parts_of_games() {
     (settings.analysis.from, settings.analysis.to) = (3, 4);
     run(&settings, u64::MAX);
     let pgn = texts(&settings).0;
-    let first = games::read(pgn.as_bytes()).next().unwrap().unwrap();
+    let first = games::read_pgn(pgn.as_bytes()).next().unwrap().unwrap();
     let plies: Vec<usize> = first.evaluations.iter().map(|(ply, _)| *ply).collect();
     assert_eq!(plies, [2, 3, 4], "the positions around the third and the fourth move");
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use board::{Game, Score};
 
-use games::{PgnGame, position_of_epd};
+use games::{PgnGame, parse_epd};
 
 /// Positions after varied first moves that Stockfish finds balanced. Its first line says how it was
 /// made.
@@ -111,8 +111,8 @@ pub fn from_epd(text: &str) -> Result<Vec<Game>, OpeningError> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let position = position_of_epd(line)
-            .map_err(|reason| OpeningError::Line { line: index + 1, reason })?;
+        let position =
+            parse_epd(line).map_err(|reason| OpeningError::Line { line: index + 1, reason })?;
         games.push(Game::new(position));
     }
     if games.is_empty() { Err(OpeningError::Empty) } else { Ok(games) }
@@ -123,7 +123,7 @@ pub fn from_epd(text: &str) -> Result<Vec<Game>, OpeningError> {
 /// # Errors
 /// The text is no PGN or holds no game.
 pub fn from_pgn(text: &[u8], plies: usize) -> Result<Vec<Game>, OpeningError> {
-    let games: Result<Vec<_>, _> = games::read(text).collect();
+    let games: Result<Vec<_>, _> = games::read_pgn(text).collect();
     let games: Vec<Game> = games
         .map_err(OpeningError::Pgn)?
         .into_iter()
@@ -167,7 +167,7 @@ mod tests {
     fn only_balanced_positions_are_selected() {
         let pgn = "1. e4 e5 { [%eval 0.20] } *\n\n1. d4 d5 { [%eval 0.31] } *\n\n\
                    1. e4 e5 { [%eval 0.20] } *\n\n1. c4 { [%eval 0.0] } e5 *\n\n1. Nf3 d5 { [%eval -0.25] } *\n\n";
-        let games = games::read(pgn.as_bytes()).map(Result::unwrap);
+        let games = games::read_pgn(pgn.as_bytes()).map(Result::unwrap);
         let lines = select_balanced(games, 2, 25);
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert_eq!(lines[0], "rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - ce 20;");

@@ -1,7 +1,7 @@
 //! Games into PGN, with what the engines said in comments.
 
 use board::GameEnd;
-use games::{PgnText, white_score};
+use games::{PgnWriter, white_score_text};
 
 use crate::{PlayedGame, Termination};
 
@@ -31,7 +31,7 @@ pub fn match_game(about: &PgnDetails<'_>, played: &PlayedGame) -> String {
     if let Termination::Fault { side, fault } = &played.termination {
         tags.push(("Fault", format!("{side}: {}: {}", fault.name(), fault.describe())));
     }
-    let mut text = PgnText::new(played.game.start(), &tags, Some(played.winner));
+    let mut text = PgnWriter::new(played.game.start(), &tags, Some(played.winner));
     let mut turn = played.game.start().turn();
     for (ply, &mv) in played.game.moves().iter().enumerate() {
         let comment = if ply < played.book_plies {
@@ -39,7 +39,7 @@ pub fn match_game(about: &PgnDetails<'_>, played: &PlayedGame) -> String {
         } else {
             played.evaluations.get(ply - played.book_plies).map(|evaluation| {
                 let score =
-                    evaluation.score.map_or("?".to_owned(), |score| white_score(score, turn));
+                    evaluation.score.map_or("?".to_owned(), |score| white_score_text(score, turn));
                 let depth = evaluation.depth.map_or("?".to_owned(), |depth| depth.to_string());
                 if about.times {
                     format!("{score}/{depth} {:.2}s", evaluation.elapsed.as_secs_f64())

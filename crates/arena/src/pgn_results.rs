@@ -23,7 +23,7 @@ impl PgnResults {
     /// # Errors
     /// The file cannot be read.
     pub fn read(&mut self, file: &str, input: impl Read) -> io::Result<()> {
-        for game in games::read(input) {
+        for game in games::read_pgn(input) {
             let game = game?;
             let (Some(white), Some(black)) = (game.tag("White"), game.tag("Black")) else {
                 self.unfinished += 1;

@@ -82,7 +82,7 @@ pub fn white_score(score: Score, mover: Color) -> String {
             let sign = if value < 0 { '-' } else { '+' };
             format!("{sign}{}.{:02}", value.abs() / 100, value.abs() % 100)
         }
-        Score::Mate(_) => games::white_score(score, mover),
+        Score::Mate(_) => games::white_score_text(score, mover),
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use label::{LabelProgress, LabelSettings, SelfPlay, Source};
+use label::{LabelProgress, LabelSettings, LabelSource, SelfPlaySettings};
 use uci::client::EngineSpec;
 
 use crate::{
@@ -67,18 +67,18 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if !(0.0..=1.0).contains(&args.random_moves) {
         bail!("--random-moves wants a chance from 0 to 1");
     }
-    let defaults = SelfPlay::default();
+    let defaults = SelfPlaySettings::default();
     let source = if args.files.is_empty() {
-        let settings = SelfPlay {
+        let settings = SelfPlaySettings {
             seed: args.seed,
             random_plies: (defaults.random_plies.0.min(args.random_plies), args.random_plies),
             random_moves: args.random_moves,
             max_plies: args.max_plies,
             ..defaults
         };
-        Source::SelfPlay { settings, games: args.games }
+        LabelSource::SelfPlay { settings, games: args.games }
     } else {
-        Source::Files(args.files)
+        LabelSource::Files(args.files)
     };
     let settings = LabelSettings {
         engine: match &args.engine {
@@ -89,7 +89,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         source,
         jobs: args.jobs.map_or_else(crate::engine::processors, |jobs| jobs as usize),
         output: args.out,
-        patience: args.patience,
+        timeout: args.patience,
     };
     let stop = interrupt::flag()?;
     let mut watch = Watch::new();

@@ -38,7 +38,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     for path in &args.files {
         let failed = || format!("cannot read `{}`", path.display());
         let text = data::plain_text(File::open(path).with_context(failed)?).with_context(failed)?;
-        for game in games::read(text) {
+        for game in games::read_pgn(text) {
             games.push(game.with_context(failed)?);
         }
     }

@@ -30,7 +30,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         time::Duration,
     };
 
-    use annotate::queue::{Queue, WorkerProgress, work};
+    use annotate::queue::{QueueServer, WorkerProgress, run_worker};
     use anyhow::ensure;
     use search::Control;
 
@@ -50,7 +50,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let jobs = args.jobs.map_or(options.threads, |jobs| jobs as usize);
     let control = Control::default();
     interrupt::stops(&control)?;
-    let queue = Queue { url: args.queue, patience: Duration::from_secs(30) };
+    let queue = QueueServer { url: args.queue, worker_timeout: Duration::from_secs(30) };
     let mut line = ProgressLine::new();
     let mut report = |progress: &WorkerProgress| {
         let (games, positions) = (progress.games, progress.positions);
@@ -58,7 +58,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         line.show(|| format!("{games} games, {positions} positions, {rate:.0} a second"));
     };
     let search = |settings: &search::Settings| engine.search(settings);
-    let end = work(&queue, &engine.name, jobs, &search, &control, &mut report)?;
+    let end = run_worker(&queue, &engine.name, jobs, &search, &control, &mut report)?;
     line.finish();
     writeln!(io::stdout(), "{} games, {} positions", end.games, end.positions)?;
     Ok(())

@@ -1,16 +1,17 @@
-//! Files of games: PGN and EPD read as streams, PGN written, and long runs over them that several
-//! threads share, that keep the order, and that go on where they were interrupted.
+//! Files of games for every other crate: PGN and EPD are read as streams, PGN is written, and a
+//! long run over such files is shared by several threads, keeps the order of its input and can be
+//! resumed after an interruption.
 
 mod error;
-mod in_order;
+mod files;
+mod ordered;
 mod output;
-mod pgn;
-mod read;
-mod source;
+mod pgn_read;
+mod pgn_write;
 
 pub use error::FileError;
-pub use in_order::{Worker, in_order};
-pub use output::Output;
-pub use pgn::{PgnText, white_score};
-pub use read::{PgnGame, read};
-pub use source::{Item, items, position_of_epd};
+pub use files::{FileEntry, parse_epd, read_files};
+pub use ordered::{Worker, process_in_order};
+pub use output::ResumableOutput;
+pub use pgn_read::{PgnGame, read_pgn};
+pub use pgn_write::{PgnWriter, white_score_text};

@@ -14,7 +14,7 @@ use crate::FileError;
 
 /// What the progress file holds, as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Progress {
+struct OutputProgress {
     /// The settings of the run that decide its output, one a line.
     run: Vec<String>,
     /// Games in the output.
@@ -30,13 +30,13 @@ struct Progress {
 
 /// An output that grows by whole games.
 #[derive(Debug)]
-pub struct Output {
+pub struct ResumableOutput {
     path: PathBuf,
     file: File,
-    progress: Progress,
+    progress: OutputProgress,
 }
 
-impl Output {
+impl ResumableOutput {
     /// Begins an output, or goes on with one of the same run. What is beyond its last complete game
     /// (an unfinished one, or games that another program added) moves to a file beside it, `.cut`.
     ///
@@ -46,14 +46,14 @@ impl Output {
         let failed = |source| FileError::Write { path: path.to_owned(), source };
         let progress = match std::fs::read(progress_path(path)) {
             Ok(bytes) => {
-                let progress: Progress = serde_json::from_slice(&bytes).map_err(|error| {
+                let progress: OutputProgress = serde_json::from_slice(&bytes).map_err(|error| {
                     let reason = format!("`{}` is damaged: {error}", progress_path(path).display());
                     failed(io::Error::other(reason))
                 })?;
                 match difference(&progress.run, &run) {
                     None => progress,
                     // A run that came to nothing reserves nothing.
-                    Some(_) if progress.games == 0 => Progress { run, ..progress },
+                    Some(_) if progress.games == 0 => OutputProgress { run, ..progress },
                     Some(difference) => {
                         return Err(FileError::OtherRun { path: path.to_owned(), difference });
                     }
@@ -63,7 +63,7 @@ impl Output {
                 if std::fs::metadata(path).is_ok_and(|facts| facts.len() > 0) {
                     return Err(FileError::NotResumable { path: path.to_owned() });
                 }
-                Progress { run, games: 0, positions: 0, bytes: 0, id: fresh_id() }
+                OutputProgress { run, games: 0, positions: 0, bytes: 0, id: fresh_id() }
             }
             Err(error) => return Err(failed(error)),
         };
@@ -161,31 +161,31 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.pgn");
         let run = || vec!["nodes 5".to_owned()];
-        let mut output = Output::open(&path, run()).unwrap();
+        let mut output = ResumableOutput::open(&path, run()).unwrap();
         output.add("one\n\n", 3).unwrap();
         drop(output);
         // A crash in the middle of a game.
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"tw").unwrap();
-        let mut output = Output::open(&path, run()).unwrap();
+        let mut output = ResumableOutput::open(&path, run()).unwrap();
         assert_eq!((output.games(), output.positions()), (1, 3));
-        let error = Output::open(&path, run()).unwrap_err();
+        let error = ResumableOutput::open(&path, run()).unwrap_err();
         assert!(error.to_string().contains("another run is writing it"), "{error}");
         output.add("two\n\n", 4).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\n\ntwo\n\n");
         drop(output);
-        let other = Output::open(&path, vec!["nodes 6".to_owned()]).unwrap_err();
+        let other = ResumableOutput::open(&path, vec!["nodes 6".to_owned()]).unwrap_err();
         assert!(other.to_string().contains("nodes 5 against nodes 6"), "{other}");
         std::fs::remove_file(progress_path(&path)).unwrap();
-        assert!(matches!(Output::open(&path, run()), Err(FileError::NotResumable { .. })));
+        assert!(matches!(ResumableOutput::open(&path, run()), Err(FileError::NotResumable { .. })));
     }
 
     #[test]
     fn a_run_that_came_to_nothing_reserves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.pgn");
-        drop(Output::open(&path, vec!["files gamse.pgn".to_owned()]).unwrap());
+        drop(ResumableOutput::open(&path, vec!["files gamse.pgn".to_owned()]).unwrap());
         let run = || vec!["files games.pgn".to_owned()];
-        Output::open(&path, run()).unwrap().add("one", 1).unwrap();
-        assert_eq!(Output::open(&path, run()).unwrap().games(), 1);
+        ResumableOutput::open(&path, run()).unwrap().add("one", 1).unwrap();
+        assert_eq!(ResumableOutput::open(&path, run()).unwrap().games(), 1);
     }
 }

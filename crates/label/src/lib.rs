@@ -4,10 +4,10 @@
 //! Games are numbered and written in order, so the same seed, engine and number of nodes give the
 //! same file however many processes work; an interrupted run goes on where it ended.
 
-mod annotate;
 mod error;
+mod game;
 mod run;
 
-pub use annotate::{SelfPlay, Work};
 pub use error::LabelError;
-pub use run::{LabelProgress, LabelSettings, Source, label};
+pub use game::{LabelJob, SelfPlaySettings};
+pub use run::{LabelProgress, LabelSettings, LabelSource, label};

@@ -6,34 +6,34 @@ use std::{
     time::Duration,
 };
 
-use games::{Item, Output, Worker, in_order, items};
+use games::{FileEntry, ResumableOutput, Worker, process_in_order, read_files};
 use uci::client::{ClientError, Engine, EngineSpec};
 
 use crate::{
-    LabelError, SelfPlay, Work,
-    annotate::{Labelled, annotate},
+    LabelError, LabelJob, SelfPlaySettings,
+    game::{LabelledGame, label_game},
 };
 
 /// The inputs of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Source {
+pub enum LabelSource {
     /// PGN and EPD/FEN files, plain or compressed, one after the other.
     Files(Vec<PathBuf>),
     /// Games of the engine against itself.
-    SelfPlay { settings: SelfPlay, games: u64 },
+    SelfPlay { settings: SelfPlaySettings, games: u64 },
 }
 
-impl Source {
+impl LabelSource {
     /// The work of this source in order.
-    fn work(&self) -> Box<dyn Iterator<Item = Result<Work, LabelError>> + Send + '_> {
+    fn work(&self) -> Box<dyn Iterator<Item = Result<LabelJob, LabelError>> + Send + '_> {
         match self {
             Self::SelfPlay { games, .. } => {
-                Box::new((0..*games).map(|number| Ok(Work::SelfPlay { number })))
+                Box::new((0..*games).map(|number| Ok(LabelJob::SelfPlay { number })))
             }
-            Self::Files(files) => Box::new(items(files).map(|item| {
+            Self::Files(files) => Box::new(read_files(files).map(|item| {
                 Ok(match item? {
-                    Item::Game(game) => Work::Game(game),
-                    Item::Position(game) => Work::Position(game),
+                    FileEntry::Game(game) => LabelJob::Game(game),
+                    FileEntry::Position(game) => LabelJob::Position(game),
                 })
             })),
         }
@@ -46,13 +46,13 @@ pub struct LabelSettings {
     pub engine: EngineSpec,
     /// Nodes a position.
     pub nodes: u64,
-    pub source: Source,
+    pub source: LabelSource,
     /// Engine processes.
     pub jobs: usize,
     /// PGN; a file `….progress` beside it makes the run resumable.
     pub output: PathBuf,
     /// Longest wait for one evaluation.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// How far a run is.
@@ -75,13 +75,13 @@ impl LabelSettings {
             format!("nodes {}", self.nodes),
         ];
         run.push(match &self.source {
-            Source::Files(files) => {
+            LabelSource::Files(files) => {
                 let files: Vec<String> =
                     files.iter().map(|file| file.display().to_string()).collect();
                 format!("files {}", files.join(", "))
             }
             // More games may be added later.
-            Source::SelfPlay { settings, .. } => {
+            LabelSource::SelfPlay { settings, .. } => {
                 format!("self-play {}", serde_json::to_string(settings).unwrap_or_default())
             }
         });
@@ -89,15 +89,15 @@ impl LabelSettings {
         run
     }
 
-    fn self_play(&self) -> Option<&SelfPlay> {
+    fn self_play(&self) -> Option<&SelfPlaySettings> {
         match &self.source {
-            Source::SelfPlay { settings, .. } => Some(settings),
-            Source::Files(_) => None,
+            LabelSource::SelfPlay { settings, .. } => Some(settings),
+            LabelSource::Files(_) => None,
         }
     }
 }
 
-/// Labels until the source or the patience of whoever sets `stop` ends; `report` is called at
+/// Labels until the source or the timeout of whoever sets `stop` ends; `report` is called at
 /// the beginning and after each game written.
 /// Games that are being labelled when `stop` is set are left out and made again by the next run.
 ///
@@ -108,21 +108,21 @@ pub fn label(
     stop: &AtomicBool,
     report: &mut dyn FnMut(&LabelProgress),
 ) -> Result<LabelProgress, LabelError> {
-    let mut output = Output::open(&settings.output, settings.run())?;
+    let mut output = ResumableOutput::open(&settings.output, settings.run())?;
     let of = match &settings.source {
-        Source::SelfPlay { games, .. } => Some(*games),
-        Source::Files(_) => None,
+        LabelSource::SelfPlay { games, .. } => Some(*games),
+        LabelSource::Files(_) => None,
     };
     let first = output.games();
     let mut progress = LabelProgress { games: first, of, positions: output.positions() };
     report(&progress);
-    let result = in_order(
+    let result = process_in_order(
         settings.jobs,
         first,
         settings.source.work(),
         &|| stop.load(Ordering::Relaxed),
-        || Labeller { settings, stop, engine: None },
-        &mut |labelled: Labelled| {
+        || LabelWorker { settings, stop, engine: None },
+        &mut |labelled: LabelledGame| {
             output.add(&labelled.pgn, labelled.positions)?;
             progress.games = output.games();
             progress.positions = output.positions();
@@ -134,14 +134,14 @@ pub fn label(
 }
 
 /// A thread with its engine.
-struct Labeller<'a> {
+struct LabelWorker<'a> {
     settings: &'a LabelSettings,
     stop: &'a AtomicBool,
     engine: Option<Engine>,
 }
 
-impl Worker<Work, Labelled, LabelError> for Labeller<'_> {
-    fn work(&mut self, number: u64, work: Work) -> Result<Option<Labelled>, LabelError> {
+impl Worker<LabelJob, LabelledGame, LabelError> for LabelWorker<'_> {
+    fn work(&mut self, number: u64, work: LabelJob) -> Result<Option<LabelledGame>, LabelError> {
         let labelled = match label_one(&mut self.engine, self.settings, &work, number) {
             // Once more with a fresh process: a crash may have been the machine's.
             Err(_) if !self.stop.load(Ordering::Relaxed) => {
@@ -163,9 +163,9 @@ impl Worker<Work, Labelled, LabelError> for Labeller<'_> {
 fn label_one(
     engine: &mut Option<Engine>,
     settings: &LabelSettings,
-    work: &Work,
+    work: &LabelJob,
     number: u64,
-) -> Result<Labelled, ClientError> {
+) -> Result<LabelledGame, ClientError> {
     let engine = match engine {
         Some(engine) => engine,
         None => {
@@ -187,5 +187,5 @@ fn label_one(
             engine.insert(fresh)
         }
     };
-    annotate(engine, work, number, settings.nodes, settings.self_play(), settings.patience)
+    label_game(engine, work, number, settings.nodes, settings.self_play(), settings.timeout)
 }

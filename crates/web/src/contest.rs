@@ -2,7 +2,7 @@
 //! down and shown.
 
 use board::{CastlingMode, Color, Game, GameEnd, Move, Position, parse_uci, to_san, to_uci};
-use games::PgnText;
+use games::PgnWriter;
 use nets::System;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -100,7 +100,7 @@ fn game_of_pgn(pgn: &str) -> Result<Game, Refusal> {
     if pgn.len() > LONGEST_PGN {
         return Err(Refusal::new(format!("a PGN has at most {} KiB here", LONGEST_PGN / 1024)));
     }
-    let first = games::read(pgn.as_bytes()).next();
+    let first = games::read_pgn(pgn.as_bytes()).next();
     let game = first
         .transpose()
         .map_err(|error| Refusal::new(format!("the PGN cannot be read: {error}")))?
@@ -396,7 +396,7 @@ impl Contest {
             "0-1" => Some(Color::Black),
             _ => None,
         });
-        let mut text = PgnText::new(self.game.start(), &tags, winner);
+        let mut text = PgnWriter::new(self.game.start(), &tags, winner);
         let mut mover = self.game.start().turn();
         for (&mv, clocks) in self.game.moves().iter().zip(&self.clocks) {
             let left = clocks.map(|(white, black)| if mover.is_white() { white } else { black });

@@ -14,10 +14,10 @@ use futures_util::StreamExt;
 use games::PgnGame;
 use search::Control;
 
-use super::{Done, Job, Queue, SentGame, pack, runtime, unpack};
+use super::{AnalysisJob, GameMessage, JobResult, QueueServer, pack, runtime, unpack};
 use crate::{
     AnnotateError, AnnotateProgress, AnnotateSettings,
-    run::{Annotated, Outputs},
+    run::{AnnotatedGame, OutputFiles},
 };
 
 /// Games in the queue at most, beyond those written: memory stays bounded, and no worker waits.
@@ -30,11 +30,11 @@ const WINDOW: u64 = 512;
 /// Input, output or queue cannot be used, or a game could not be analysed.
 pub fn coordinate(
     settings: &AnnotateSettings,
-    queue: &Queue,
+    queue: &QueueServer,
     control: &Control,
     report: &mut dyn FnMut(&AnnotateProgress),
 ) -> Result<AnnotateProgress, AnnotateError> {
-    let outputs = Outputs::open(settings)?;
+    let outputs = OutputFiles::open(settings)?;
     report(&outputs.progress());
     // Before anything on the other side waits: a long file takes a while.
     let mut games = settings.games();
@@ -42,31 +42,31 @@ pub fn coordinate(
         let _ = games.next().transpose()?;
     }
     runtime()?.block_on(async {
-        let mut run = Run::begin(settings, queue, outputs).await?;
+        let mut run = Coordinator::begin(settings, queue, outputs).await?;
         let end = run.finish(&mut games, control, report).await;
         run.clear(!control.is_stopped()).await?;
         end.map(|()| run.outputs.progress())
     })
 }
 
-struct Run<'a> {
+struct Coordinator<'a> {
     settings: &'a AnnotateSettings,
-    queue: &'a Queue,
+    queue: &'a QueueServer,
     context: Context,
     results: PullConsumer,
-    outputs: Outputs,
+    outputs: OutputFiles,
     /// Of the subjects: the same for the same run on the same output.
     id: String,
-    waiting: BTreeMap<u64, Annotated>,
+    waiting: BTreeMap<u64, AnnotatedGame>,
     /// Games put into the queue, or written before.
     sent: u64,
 }
 
-impl<'a> Run<'a> {
+impl<'a> Coordinator<'a> {
     async fn begin(
         settings: &'a AnnotateSettings,
-        queue: &'a Queue,
-        outputs: Outputs,
+        queue: &'a QueueServer,
+        outputs: OutputFiles,
     ) -> Result<Self, AnnotateError> {
         let mut hasher = DefaultHasher::new();
         (settings.run(), outputs.ids()).hash(&mut hasher);
@@ -114,10 +114,10 @@ impl<'a> Run<'a> {
     }
 
     async fn send(&mut self, game: PgnGame) -> Result<(), AnnotateError> {
-        let job = Job {
+        let job = AnalysisJob {
             result: subject("result", &self.id),
             number: self.sent,
-            game: SentGame::of(game),
+            game: GameMessage::of(game),
             analysis: self.settings.analysis.clone(),
             json: self.settings.json.is_some(),
         };
@@ -147,7 +147,7 @@ impl<'a> Run<'a> {
             .map_err(|error| failed(&error))?;
         while let Some(message) = messages.next().await {
             let message = message.map_err(|error| failed(&error))?;
-            let done: Done = unpack(&message.payload).map_err(|error| failed(&error))?;
+            let done: JobResult = unpack(&message.payload).map_err(|error| failed(&error))?;
             let annotated = done.outcome.map_err(AnnotateError::Worker)?;
             message.ack().await.map_err(|error| failed(&error))?;
             // A game that two workers had comes twice.

@@ -7,8 +7,8 @@ use crossbeam_channel::Sender;
 use futures_util::StreamExt;
 use search::{Control, Search, Settings};
 
-use super::{Done, Job, Queue, pack, runtime, unpack};
-use crate::{AnnotateError, run::Annotated};
+use super::{AnalysisJob, JobResult, QueueServer, pack, runtime, unpack};
+use crate::{AnnotateError, run::AnnotatedGame};
 
 /// A game that a worker cannot have waits so long for another one.
 const LATER: Duration = Duration::from_secs(2);
@@ -29,8 +29,8 @@ pub struct WorkerProgress {
 ///
 /// # Errors
 /// The queue cannot be reached at the beginning. What goes wrong later is logged and tried again.
-pub fn work(
-    queue: &Queue,
+pub fn run_worker(
+    queue: &QueueServer,
     engine: &str,
     jobs: usize,
     search: &(dyn Fn(&Settings) -> Box<dyn Search> + Sync),
@@ -41,11 +41,11 @@ pub fn work(
     thread::scope(|scope| {
         let mut threads = Vec::new();
         for job in 0..jobs.max(1) {
-            let mut hand = Hand { queue, engine, search, control, held: None };
+            let mut worker = WorkerThread { queue, engine, search, control, held: None };
             let finish = finish.clone();
             let thread = thread::Builder::new()
                 .name(format!("worker-{job}"))
-                .spawn_scoped(scope, move || runtime()?.block_on(hand.work(&finish)))
+                .spawn_scoped(scope, move || runtime()?.block_on(worker.work(&finish)))
                 .map_err(games::FileError::Thread)?;
             threads.push(thread);
         }
@@ -65,8 +65,8 @@ pub fn work(
 }
 
 /// One thread of a worker.
-struct Hand<'a> {
-    queue: &'a Queue,
+struct WorkerThread<'a> {
+    queue: &'a QueueServer,
     engine: &'a str,
     search: &'a (dyn Fn(&Settings) -> Box<dyn Search> + Sync),
     control: &'a Control,
@@ -74,7 +74,7 @@ struct Hand<'a> {
     held: Option<(Settings, Box<dyn Search>)>,
 }
 
-impl Hand<'_> {
+impl WorkerThread<'_> {
     async fn work(&mut self, finish: &Sender<u64>) -> Result<(), AnnotateError> {
         let context = self.queue.connect().await?;
         let work = self.queue.work(&context).await?;
@@ -102,7 +102,7 @@ impl Hand<'_> {
 
     /// Analyses one game; the positions that it took, or nothing if it is left to others.
     async fn take(&mut self, context: &Context, message: &Message) -> Result<Option<u64>, String> {
-        let job: Job = match unpack(&message.payload) {
+        let job: AnalysisJob = match unpack(&message.payload) {
             Ok(job) => job,
             Err(error) => {
                 tracing::warn!("a game in the queue cannot be read: {error}");
@@ -120,7 +120,7 @@ impl Hand<'_> {
             return message.ack_with(AckKind::Nak(None)).await.map(|()| None).map_err(text);
         };
         let positions = outcome.as_ref().map_or(0, |annotated| annotated.positions);
-        let mut bytes = pack(&Done { number, outcome })?;
+        let mut bytes = pack(&JobResult { number, outcome })?;
         let most = context.client().server_info().max_payload;
         if bytes.len() > most {
             let reason = format!(
@@ -128,7 +128,7 @@ impl Hand<'_> {
                 number + 1,
                 bytes.len()
             );
-            bytes = pack(&Done { number, outcome: Err(reason) })?;
+            bytes = pack(&JobResult { number, outcome: Err(reason) })?;
         }
         context.publish(result, bytes.into()).await.map_err(text)?.await.map_err(text)?;
         // Only now: a worker that dies before has not had the game.
@@ -139,9 +139,9 @@ impl Hand<'_> {
     /// Analyses on another thread, and says meanwhile that it is alive. Nothing if it is stopped.
     async fn analyse(
         &mut self,
-        job: Job,
+        job: AnalysisJob,
         message: &Message,
-    ) -> Result<Option<Result<Annotated, String>>, String> {
+    ) -> Result<Option<Result<AnnotatedGame, String>>, String> {
         let game = match job.game.open() {
             Ok(game) => game,
             Err(error) => return Ok(Some(Err(format!("game {}: {error}", job.number + 1)))),
@@ -151,8 +151,14 @@ impl Hand<'_> {
         let (_, mut search) = held.unwrap_or_else(|| (settings.clone(), (self.search)(&settings)));
         let (control, analysis) = (self.control.clone(), job.analysis);
         let mut task = tokio::task::spawn_blocking(move || {
-            let outcome =
-                Annotated::of(game, job.number, search.as_mut(), &analysis, job.json, &control);
+            let outcome = AnnotatedGame::analyse(
+                game,
+                job.number,
+                search.as_mut(),
+                &analysis,
+                job.json,
+                &control,
+            );
             (search, outcome)
         });
         let (search, outcome) = loop {

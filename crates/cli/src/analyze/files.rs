@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use annotate::{Analysis, AnnotateProgress, AnnotateSettings, Summary};
+use annotate::{AnalysisSettings, AnnotateProgress, AnnotateSettings, Summary};
 use anyhow::{Context, bail, ensure};
 use search::Control;
 
@@ -110,7 +110,7 @@ pub(super) fn run(args: super::Args) -> anyhow::Result<()> {
         output,
         json: own.jsonl.clone(),
         jobs,
-        analysis: Analysis {
+        analysis: AnalysisSettings {
             nodes,
             movetime: args.movetime,
             depth: args.depth,
@@ -130,7 +130,8 @@ pub(super) fn run(args: super::Args) -> anyhow::Result<()> {
     let end = match &own.queue {
         #[cfg(feature = "queue")]
         Some(url) => {
-            let queue = annotate::queue::Queue { url: url.clone(), patience: own.patience };
+            let queue =
+                annotate::queue::QueueServer { url: url.clone(), worker_timeout: own.patience };
             annotate::queue::coordinate(&settings, &queue, &control, report)?
         }
         #[cfg(not(feature = "queue"))]
@@ -165,7 +166,7 @@ fn count(files: Vec<PathBuf>) -> Arc<AtomicU64> {
         // Unreadable files and games are the run's to name.
         let silent = tracing::subscriber::NoSubscriber::default();
         let games = tracing::subscriber::with_default(silent, || {
-            games::items(&files).map_while(Result::ok).count()
+            games::read_files(&files).map_while(Result::ok).count()
         });
         counted.store(games as u64, Ordering::Relaxed);
     });

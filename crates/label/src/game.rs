@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use board::{Color, Game, GameEnd, Move, Score};
-use games::{PgnGame, PgnText, white_score};
+use games::{PgnGame, PgnWriter, white_score_text};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use uci::client::{ClientError, Engine, Task};
 
 /// How games of the engine against itself are made different from each other.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SelfPlay {
+pub struct SelfPlaySettings {
     pub seed: u64,
     /// A game begins with so many random legal moves, from the start position or from a line of the
     /// built-in book.
@@ -26,7 +26,7 @@ pub struct SelfPlay {
     pub decided: i32,
 }
 
-impl Default for SelfPlay {
+impl Default for SelfPlaySettings {
     fn default() -> Self {
         Self {
             seed: 1,
@@ -41,7 +41,7 @@ impl Default for SelfPlay {
 
 /// One unit of work, that makes one game of the output.
 #[derive(Clone, Debug)]
-pub enum Work {
+pub enum LabelJob {
     /// A game of a file: its positions are evaluated.
     Game(PgnGame),
     /// A position: it is evaluated, and so is the position after the engine's best move.
@@ -52,7 +52,7 @@ pub enum Work {
 
 /// A finished game.
 #[derive(Clone, Debug)]
-pub(crate) struct Labelled {
+pub(crate) struct LabelledGame {
     pub(crate) pgn: String,
     pub(crate) positions: u64,
 }
@@ -64,27 +64,27 @@ const DECIDED_PLIES: usize = 8;
 ///
 /// # Errors
 /// The engine failed.
-pub(crate) fn annotate(
+pub(crate) fn label_game(
     engine: &mut Engine,
-    work: &Work,
+    work: &LabelJob,
     number: u64,
     nodes: u64,
-    self_play: Option<&SelfPlay>,
-    patience: Duration,
-) -> Result<Labelled, ClientError> {
+    self_play: Option<&SelfPlaySettings>,
+    timeout: Duration,
+) -> Result<LabelledGame, ClientError> {
     engine.new_game()?;
-    let mut labeller = Labeller { engine, task: Task::Nodes(nodes), patience, positions: 0 };
-    let defaults = SelfPlay::default();
+    let mut labeller = GameLabeller { engine, task: Task::Nodes(nodes), timeout, positions: 0 };
+    let defaults = SelfPlaySettings::default();
     let (game, labels, source_tags) = match work {
-        Work::Game(source) => {
+        LabelJob::Game(source) => {
             let (game, labels) = labeller.replay(&source.game)?;
             (game, labels, source.tags.clone())
         }
-        Work::Position(start) => {
+        LabelJob::Position(start) => {
             let (game, labels) = labeller.one_move(start)?;
             (game, labels, Vec::new())
         }
-        Work::SelfPlay { number } => {
+        LabelJob::SelfPlay { number } => {
             let (game, labels) = labeller.grow(self_play.unwrap_or(&defaults), *number)?;
             (game, labels, Vec::new())
         }
@@ -92,59 +92,63 @@ pub(crate) fn annotate(
     let positions = labeller.positions;
     let annotator = format!("{}, {nodes} nodes a position", engine.name());
     let pgn = to_pgn(&game, &labels, source_tags, number, &annotator, engine.name());
-    Ok(Labelled { pgn, positions })
+    Ok(LabelledGame { pgn, positions })
 }
 
 /// One a position of the game, the start position first; `None` where the game is over.
 type Labels = Vec<Option<Score>>;
 
-struct Labeller<'a> {
+struct GameLabeller<'a> {
     engine: &'a mut Engine,
     task: Task,
-    patience: Duration,
+    timeout: Duration,
     positions: u64,
 }
 
-impl Labeller<'_> {
+impl GameLabeller<'_> {
     /// The engine's score for the side to move and its best move; nothing without legal moves.
-    fn look(&mut self, game: &Game) -> Result<(Option<Score>, Option<Move>), ClientError> {
+    fn evaluate(&mut self, game: &Game) -> Result<(Option<Score>, Option<Move>), ClientError> {
         if game.position().legal_moves().is_empty() {
             return Ok((None, None));
         }
-        let answer = self.engine.think(game, &self.task, self.patience)?;
+        let answer = self.engine.think(game, &self.task, self.timeout)?;
         self.positions += 1;
         Ok((answer.score(), answer.best))
     }
 
     fn replay(&mut self, source: &Game) -> Result<(Game, Labels), ClientError> {
         let mut game = Game::new(source.start().clone());
-        let mut labels = vec![self.look(&game)?.0];
+        let mut labels = vec![self.evaluate(&game)?.0];
         for &mv in source.moves() {
             game.play(mv);
-            labels.push(self.look(&game)?.0);
+            labels.push(self.evaluate(&game)?.0);
         }
         Ok((game, labels))
     }
 
     fn one_move(&mut self, start: &Game) -> Result<(Game, Labels), ClientError> {
         let mut game = start.clone();
-        let (score, best) = self.look(&game)?;
+        let (score, best) = self.evaluate(&game)?;
         let mut labels = vec![score];
         if let Some(best) = best {
             game.play(best);
-            labels.push(self.look(&game)?.0);
+            labels.push(self.evaluate(&game)?.0);
         }
         Ok((game, labels))
     }
 
-    fn grow(&mut self, settings: &SelfPlay, number: u64) -> Result<(Game, Labels), ClientError> {
+    fn grow(
+        &mut self,
+        settings: &SelfPlaySettings,
+        number: u64,
+    ) -> Result<(Game, Labels), ClientError> {
         // Each game has its own stream of the one seed.
         let mut random = ChaCha8Rng::seed_from_u64(settings.seed);
         random.set_stream(number);
         let mut game = opening(settings, &mut random);
         let mut labels: Labels = vec![None; game.moves().len()];
         loop {
-            let (score, best) = self.look(&game)?;
+            let (score, best) = self.evaluate(&game)?;
             labels.push(score);
             let over = game.end().is_some() || game.moves().len() >= settings.max_plies;
             let Some(best) = best.filter(|_| !over && !is_decided(&labels, settings.decided))
@@ -163,7 +167,7 @@ impl Labeller<'_> {
 }
 
 /// A start that is not the end of a game yet.
-fn opening(settings: &SelfPlay, random: &mut ChaCha8Rng) -> Game {
+fn opening(settings: &SelfPlaySettings, random: &mut ChaCha8Rng) -> Game {
     let book = arena::main_lines();
     loop {
         let mut game = Game::default();
@@ -233,10 +237,10 @@ fn to_pgn(
     tags.push(("Annotator".to_owned(), annotator.to_owned()));
     let tags: Vec<(&str, String)> =
         tags.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-    let mut text = PgnText::new(game.start(), &tags, winner);
+    let mut text = PgnWriter::new(game.start(), &tags, winner);
     let mut turn = game.start().turn();
     let comment = |label: Option<Score>, turn| {
-        label.map(|score| format!("[%eval {}]", white_score(score, turn)))
+        label.map(|score| format!("[%eval {}]", white_score_text(score, turn)))
     };
     let mut labels = labels.iter().copied();
     if let Some(comment) = comment(labels.next().flatten(), turn) {

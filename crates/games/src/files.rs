@@ -13,7 +13,7 @@ use crate::{FileError, PgnGame};
 
 /// One entry of a file.
 #[derive(Clone, Debug)]
-pub enum Item {
+pub enum FileEntry {
     /// A game of a PGN.
     Game(PgnGame),
     /// A line of an EPD or FEN file.
@@ -21,16 +21,18 @@ pub enum Item {
 }
 
 /// The games and positions of PGN and EPD/FEN files, plain or compressed, one file after the other.
-pub fn items(files: &[PathBuf]) -> impl Iterator<Item = Result<Item, FileError>> + Send + '_ {
+pub fn read_files(
+    files: &[PathBuf],
+) -> impl Iterator<Item = Result<FileEntry, FileError>> + Send + '_ {
     files.iter().flat_map(|path| match open(path) {
         Ok(items) => items,
         Err(error) => Box::new(std::iter::once(Err(error))),
     })
 }
 
-type Items<'a> = Box<dyn Iterator<Item = Result<Item, FileError>> + Send + 'a>;
+type Entries<'a> = Box<dyn Iterator<Item = Result<FileEntry, FileError>> + Send + 'a>;
 
-fn open(path: &Path) -> Result<Items<'_>, FileError> {
+fn open(path: &Path) -> Result<Entries<'_>, FileError> {
     let error = move |source| FileError::Read { path: path.to_owned(), source };
     let plain = || data::plain_text(File::open(path)?);
     let format = match Format::of_name(path) {
@@ -54,9 +56,9 @@ fn open(path: &Path) -> Result<Items<'_>, FileError> {
             },
         )),
         _ => Box::new(
-            crate::read(text)
-                .map(move |game| game.map(Item::Game).map_err(error))
-                .filter(|item| !matches!(item, Ok(Item::Game(game)) if is_empty(game))),
+            crate::read_pgn(text)
+                .map(move |game| game.map(FileEntry::Game).map_err(error))
+                .filter(|item| !matches!(item, Ok(FileEntry::Game(game)) if is_empty(game))),
         ),
     })
 }
@@ -68,13 +70,13 @@ fn is_empty(game: &PgnGame) -> bool {
 }
 
 /// The position of a line; a bad line is named in the log and skipped.
-fn position(line: &str, path: &Path, number: u64) -> Option<Result<Item, FileError>> {
+fn position(line: &str, path: &Path, number: u64) -> Option<Result<FileEntry, FileError>> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
         return None;
     }
-    match position_of_epd(line) {
-        Ok(position) => Some(Ok(Item::Position(Game::new(position)))),
+    match parse_epd(line) {
+        Ok(position) => Some(Ok(FileEntry::Position(Game::new(position)))),
         Err(error) => {
             tracing::warn!("line {number} of `{}` is skipped: {error}", path.display());
             None
@@ -87,7 +89,7 @@ fn position(line: &str, path: &Path, number: u64) -> Option<Result<Item, FileErr
 ///
 /// # Errors
 /// The line is no position.
-pub fn position_of_epd(line: &str) -> Result<Position, BoardError> {
+pub fn parse_epd(line: &str) -> Result<Position, BoardError> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let is_number = |field: &&&str| field.bytes().all(|byte| byte.is_ascii_digit());
     let counters = fields.iter().skip(4).take(2).take_while(is_number).count();

@@ -6,7 +6,7 @@ use board::{CastlingMode, Color, Move, Position, Score};
 
 /// A game's text form: tags in order, then a comment a move.
 #[derive(Debug)]
-pub struct PgnText {
+pub struct PgnWriter {
     text: String,
     position: Position,
     column: usize,
@@ -16,7 +16,7 @@ pub struct PgnText {
     opens: bool,
 }
 
-impl PgnText {
+impl PgnWriter {
     /// Begins a game; `FEN` and `Variant` tags are added where `start` needs them.
     #[must_use]
     pub fn new(start: &Position, tags: &[(&str, String)], winner: Option<Option<Color>>) -> Self {
@@ -62,8 +62,8 @@ impl PgnText {
 
     /// Adds a numeric annotation glyph to the last move: 1 to 6 are `!`, `?`, `!!`, `??`, `!?` and
     /// `?!`.
-    pub fn glyph(&mut self, glyph: u8) {
-        self.word(&format!("${glyph}"));
+    pub fn nag(&mut self, nag: u8) {
+        self.word(&format!("${nag}"));
     }
 
     /// Adds what could have been played instead of the last move, from the position `before` it;
@@ -120,7 +120,7 @@ fn escaped(value: &str) -> String {
 
 /// A score as PGN comments have it: pawns, or `#` and moves to mate, from White's side.
 #[must_use]
-pub fn white_score(score: Score, mover: Color) -> String {
+pub fn white_score_text(score: Score, mover: Color) -> String {
     let sign = if mover.is_white() { 1 } else { -1 };
     match score {
         Score::Centipawns(value) => {
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn scores_are_from_whites_side() {
-        let text = |score, side| white_score(score, side);
+        let text = |score, side| white_score_text(score, side);
         assert_eq!(text(Score::Centipawns(-5), Color::White), "-0.05");
         assert_eq!(text(Score::Centipawns(-123), Color::Black), "1.23");
         assert_eq!(text(Score::Centipawns(0), Color::Black), "0.00");
@@ -156,7 +156,7 @@ mod tests {
     fn a_game_reads_back() {
         let start =
             Position::from_fen("4k3/8/8/8/8/8/4P3/4K3 b - - 0 7", CastlingMode::Standard).unwrap();
-        let mut text = PgnText::new(&start, &[("White", "a \"b\"\\".to_owned())], Some(None));
+        let mut text = PgnWriter::new(&start, &[("White", "a \"b\"\\".to_owned())], Some(None));
         let mut position = start.clone();
         for word in ["Kd7", "e4", "Ke6"] {
             let mv = board::parse_san(&position, word).unwrap();
@@ -165,7 +165,7 @@ mod tests {
         }
         let text = text.finish();
         insta::assert_snapshot!(text);
-        let game = crate::read(text.as_bytes()).next().unwrap().unwrap();
+        let game = crate::read_pgn(text.as_bytes()).next().unwrap().unwrap();
         assert_eq!(game.game.position(), &position);
         assert_eq!(game.tag("White"), Some("a \"b\"\\"));
     }

@@ -17,7 +17,7 @@ const WINDOW: usize = 16;
 /// After so long at the end of the window the reader looks whether the run was ended.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What one thread of [`in_order`] does.
+/// What one thread of [`process_in_order`] does.
 pub trait Worker<I, T, E> {
     /// Works on an item; nothing if it was interrupted.
     ///
@@ -40,7 +40,7 @@ pub trait Worker<I, T, E> {
 ///
 /// # Errors
 /// The first error of `done`, a worker, the items, or of starting a thread.
-pub fn in_order<I, T, E, W>(
+pub fn process_in_order<I, T, E, W>(
     jobs: usize,
     first: u64,
     items: impl Iterator<Item = Result<I, E>> + Send,
@@ -60,7 +60,7 @@ where
     let no_thread = |error: io::Error| E::from(crate::FileError::Thread(error));
     thread::scope(|scope| {
         let (give, take) = crossbeam_channel::bounded::<(u64, I)>(jobs);
-        let (finish, finished) = crossbeam_channel::bounded::<(u64, Found<T, E>)>(jobs);
+        let (finish, finished) = crossbeam_channel::bounded::<(u64, WorkResult<T, E>)>(jobs);
         for job in 0..jobs {
             let (take, finish, stopped, worker) = (take.clone(), finish.clone(), &stopped, &worker);
             let work = move || {
@@ -70,9 +70,9 @@ where
                         break;
                     }
                     let found = match worker.work(number, item) {
-                        Ok(Some(done)) => Found::Done(done),
+                        Ok(Some(done)) => WorkResult::Done(done),
                         Ok(None) => break,
-                        Err(error) => Found::Failed(error),
+                        Err(error) => WorkResult::Failed(error),
                     };
                     if finish.send((number, found)).is_err() {
                         break;
@@ -108,7 +108,9 @@ where
                             return;
                         }
                     }
-                    Err(error) => return drop(give_error.send((number, Found::BadItem(error)))),
+                    Err(error) => {
+                        return drop(give_error.send((number, WorkResult::BadItem(error))));
+                    }
                 }
             }
         };
@@ -123,7 +125,7 @@ where
             match found {
                 // After an error the threads only have to come to their end.
                 _ if result.is_err() => {}
-                Found::Done(found) => {
+                WorkResult::Done(found) => {
                     waiting.insert(number, found);
                     while let Some(found) = waiting.remove(&next)
                         && result.is_ok()
@@ -135,8 +137,8 @@ where
                     }
                 }
                 // What was read before is still worked on.
-                Found::BadItem(error) => input = Err(error),
-                Found::Failed(error) => result = Err(error),
+                WorkResult::BadItem(error) => input = Err(error),
+                WorkResult::Failed(error) => result = Err(error),
             }
             if result.is_err() {
                 halt.store(true, Ordering::Relaxed);
@@ -146,7 +148,7 @@ where
     })
 }
 
-enum Found<T, E> {
+enum WorkResult<T, E> {
     Done(T),
     Failed(E),
     BadItem(E),
@@ -197,7 +199,7 @@ mod tests {
         let mut found = Vec::new();
         let worker = || FirstIsSlow(&begun);
         let mut before_first = None;
-        in_order(2, 0, (0..5000).map(Ok), &|| false, worker, &mut |done| {
+        process_in_order(2, 0, (0..5000).map(Ok), &|| false, worker, &mut |done| {
             before_first.get_or_insert(begun.load(Ordering::Relaxed));
             found.push(done);
             Ok::<_, FileError>(())
@@ -210,11 +212,17 @@ mod tests {
     fn run(first: u64, items: Vec<Result<u64, FileError>>) -> (Vec<u64>, Result<(), FileError>) {
         let (stop, mut found) = (AtomicBool::new(false), Vec::new());
         let interrupted = || stop.load(Ordering::Relaxed);
-        let result =
-            in_order(3, first, items.into_iter(), &interrupted, || Uneven(&stop), &mut |done| {
+        let result = process_in_order(
+            3,
+            first,
+            items.into_iter(),
+            &interrupted,
+            || Uneven(&stop),
+            &mut |done| {
                 found.push(done);
                 Ok(())
-            });
+            },
+        );
         (found, result)
     }
 
@@ -243,13 +251,14 @@ mod tests {
     fn what_cannot_be_done_ends_the_run() {
         let stop = AtomicBool::new(false);
         let mut written = 0;
-        let result = in_order(2, 0, (0..50).map(Ok), &|| false, || Uneven(&stop), &mut |_: u64| {
-            written += 1;
-            if written == 5 {
-                return Err(FileError::NotResumable { path: "x".into() });
-            }
-            Ok(())
-        });
+        let result =
+            process_in_order(2, 0, (0..50).map(Ok), &|| false, || Uneven(&stop), &mut |_: u64| {
+                written += 1;
+                if written == 5 {
+                    return Err(FileError::NotResumable { path: "x".into() });
+                }
+                Ok(())
+            });
         assert!(matches!(result, Err(FileError::NotResumable { .. })));
         assert_eq!(written, 5);
     }

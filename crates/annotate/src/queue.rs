@@ -19,10 +19,10 @@ use board::{CastlingMode, Game, Position};
 use games::PgnGame;
 use serde::{Deserialize, Serialize};
 
-use crate::{Analysis, AnnotateError, run::Annotated};
+use crate::{AnalysisSettings, AnnotateError, run::AnnotatedGame};
 
 pub use coordinator::coordinate;
-pub use worker::{WorkerProgress, work};
+pub use worker::{WorkerProgress, run_worker};
 
 const WORK: &str = "BATCH_FIRST_WORK";
 const RESULTS: &str = "BATCH_FIRST_RESULTS";
@@ -32,14 +32,14 @@ const LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// A queue server.
 #[derive(Clone, Debug)]
-pub struct Queue {
+pub struct QueueServer {
     /// As in `nats://host:4222`.
     pub url: String,
     /// After so long without a sign of life a worker's game goes to another.
-    pub patience: Duration,
+    pub worker_timeout: Duration,
 }
 
-impl Queue {
+impl QueueServer {
     fn failed(&self, reason: impl std::fmt::Display) -> AnnotateError {
         AnnotateError::Queue { url: self.url.clone(), reason: reason.to_string() }
     }
@@ -81,7 +81,7 @@ impl Queue {
         let config = consumer::pull::Config {
             durable_name: Some("workers".to_owned()),
             ack_policy: consumer::AckPolicy::Explicit,
-            ack_wait: self.patience,
+            ack_wait: self.worker_timeout,
             max_ack_pending: -1,
             ..consumer::pull::Config::default()
         };
@@ -98,22 +98,22 @@ fn runtime() -> Result<tokio::runtime::Runtime, AnnotateError> {
 
 /// A game to be analysed.
 #[derive(Debug, Serialize, Deserialize)]
-struct Job {
+struct AnalysisJob {
     /// Subject for the result.
     result: String,
     /// Number of the game, from 0.
     number: u64,
-    game: SentGame,
-    analysis: Analysis,
+    game: GameMessage,
+    analysis: AnalysisSettings,
     /// Is the JSON wanted too?
     json: bool,
 }
 
 /// A game, analysed or impossible to analyse.
 #[derive(Debug, Serialize, Deserialize)]
-struct Done {
+struct JobResult {
     number: u64,
-    outcome: Result<Annotated, String>,
+    outcome: Result<AnnotatedGame, String>,
 }
 
 fn pack(message: &impl Serialize) -> Result<Vec<u8>, String> {
@@ -128,7 +128,7 @@ fn unpack<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
 
 /// A game as it travels; evaluations and glyphs of the file are not kept by an analysis.
 #[derive(Debug, Serialize, Deserialize)]
-struct SentGame {
+struct GameMessage {
     tags: Vec<(String, String)>,
     fen: String,
     chess960: bool,
@@ -138,7 +138,7 @@ struct SentGame {
     illegal: Option<String>,
 }
 
-impl SentGame {
+impl GameMessage {
     fn of(game: PgnGame) -> Self {
         let mut position = game.game.start().clone();
         let (fen, chess960) = (position.fen(), position.castling_mode() == CastlingMode::Chess960);
@@ -176,13 +176,13 @@ mod tests {
     fn games_travel_whole() {
         let pgn = "[White \"A\"]\n[Variant \"Chess960\"]\n[FEN \"4k2r/8/8/8/8/8/8/4K2R w Hh - 2 9\"]\n\n\
                    {first} 9. O-O {[%clk 1:00] castled} Rh5 10. Qd4 *\n\n";
-        let game = games::read(pgn.as_bytes()).next().unwrap().unwrap();
-        let bytes = pack(&SentGame::of(game.clone())).unwrap();
-        let back = unpack::<SentGame>(&bytes).unwrap().open().unwrap();
+        let game = games::read_pgn(pgn.as_bytes()).next().unwrap().unwrap();
+        let bytes = pack(&GameMessage::of(game.clone())).unwrap();
+        let back = unpack::<GameMessage>(&bytes).unwrap().open().unwrap();
         assert_eq!(back.game.moves(), game.game.moves());
         assert_eq!(back.game.position(), game.game.position());
         assert_eq!((&back.tags, &back.comments), (&game.tags, &game.comments));
         assert_eq!(back.illegal.as_deref(), Some("Qd4"));
-        assert!(unpack::<SentGame>(b"nonsense").is_err());
+        assert!(unpack::<GameMessage>(b"nonsense").is_err());
     }
 }

@@ -18,9 +18,9 @@ pub struct PgnGame {
     pub evaluations: Vec<(usize, Score)>,
     /// Comments beside evaluations: plies played before, text.
     pub comments: Vec<(usize, String)>,
-    /// Numeric annotation glyphs: plies played before, glyph (1 to 6: `!`, `?`, `!!`, `??`, `!?`,
+    /// Numeric annotation glyphs (NAGs): plies played before, number (1 to 6: `!`, `?`, `!!`, `??`, `!?`,
     /// `?!`).
-    pub glyphs: Vec<(usize, u8)>,
+    pub nags: Vec<(usize, u8)>,
     /// The first move that is not legal; what comes after it is not read.
     pub illegal: Option<String>,
 }
@@ -35,13 +35,13 @@ impl PgnGame {
 
 /// The games of a PGN one by one, each up to its first move that is not legal. Games of other
 /// variants and from positions that cannot be played are named in the log and left out.
-pub fn read<R: Read>(input: R) -> impl Iterator<Item = io::Result<PgnGame>> {
+pub fn read_pgn<R: Read>(input: R) -> impl Iterator<Item = io::Result<PgnGame>> {
     let mut reader = Reader::new(input);
     let mut number = 0_u64;
     std::iter::from_fn(move || {
         loop {
             number += 1;
-            match reader.read_game(&mut Moves) {
+            match reader.read_game(&mut GameVisitor) {
                 Ok(Some(Ok(game))) => return Some(Ok(game)),
                 Ok(Some(Err(reason))) => tracing::warn!("game {number} is left out: {reason}"),
                 Ok(None) => return None,
@@ -55,10 +55,10 @@ pub fn read<R: Read>(input: R) -> impl Iterator<Item = io::Result<PgnGame>> {
 const STANDARD: [&str; 7] =
     ["", "standard", "chess", "normal", "from position", "wild/standard", "standard chess"];
 
-struct Moves;
+struct GameVisitor;
 
 #[derive(Default)]
-struct Tags {
+struct StartTags {
     fen: Option<String>,
     variant: Option<String>,
     others: Vec<(String, String)>,
@@ -69,25 +69,25 @@ struct Movetext {
     game: Game,
     evaluations: Vec<(usize, Score)>,
     comments: Vec<(usize, String)>,
-    glyphs: Vec<(usize, u8)>,
+    nags: Vec<(usize, u8)>,
     illegal: Option<String>,
     /// The beginning of a comment whose rest is still to come.
     comment: Vec<u8>,
 }
 
-impl Visitor for Moves {
-    type Tags = Tags;
+impl Visitor for GameVisitor {
+    type Tags = StartTags;
     type Movetext = Movetext;
     /// Or why it is left out.
     type Output = Result<PgnGame, String>;
 
-    fn begin_tags(&mut self) -> ControlFlow<Self::Output, Tags> {
-        ControlFlow::Continue(Tags::default())
+    fn begin_tags(&mut self) -> ControlFlow<Self::Output, StartTags> {
+        ControlFlow::Continue(StartTags::default())
     }
 
     fn tag(
         &mut self,
-        tags: &mut Tags,
+        tags: &mut StartTags,
         name: &[u8],
         value: RawTag<'_>,
     ) -> ControlFlow<Self::Output> {
@@ -101,7 +101,7 @@ impl Visitor for Moves {
         ControlFlow::Continue(())
     }
 
-    fn begin_movetext(&mut self, tags: Tags) -> ControlFlow<Self::Output, Movetext> {
+    fn begin_movetext(&mut self, tags: StartTags) -> ControlFlow<Self::Output, Movetext> {
         let chess960 = match tags.variant.as_deref().map(str::to_ascii_lowercase) {
             None => false,
             Some(variant) if variant.contains("960") || variant.contains("fischer") => true,
@@ -126,7 +126,7 @@ impl Visitor for Moves {
             game: Game::new(start),
             evaluations: Vec::new(),
             comments: Vec::new(),
-            glyphs: Vec::new(),
+            nags: Vec::new(),
             illegal: None,
             comment: Vec::new(),
         })
@@ -174,7 +174,7 @@ impl Visitor for Moves {
 
     fn nag(&mut self, movetext: &mut Movetext, nag: Nag) -> ControlFlow<Self::Output> {
         if movetext.illegal.is_none() {
-            movetext.glyphs.push((movetext.game.moves().len(), nag.0));
+            movetext.nags.push((movetext.game.moves().len(), nag.0));
         }
         ControlFlow::Continue(())
     }
@@ -197,8 +197,8 @@ impl Visitor for Moves {
     }
 
     fn end_game(&mut self, movetext: Movetext) -> Self::Output {
-        let Movetext { tags, game, evaluations, comments, glyphs, illegal, comment: _ } = movetext;
-        Ok(PgnGame { tags, game, evaluations, comments, glyphs, illegal })
+        let Movetext { tags, game, evaluations, comments, nags, illegal, comment: _ } = movetext;
+        Ok(PgnGame { tags, game, evaluations, comments, nags, illegal })
     }
 }
 
@@ -234,7 +234,7 @@ mod tests {
     fn odd_games_do_no_harm() {
         let pgn = b"[FEN \"nonsense\"]\n\n1. e4 *\n\n1. e4 e5 2. Ke7 Nf6 *\n\n[FEN \"4k3/8/8/8/8/8/8/4K2R w K - 0 1\"]\n\n1. O-O *\n";
         let lengths: Vec<usize> =
-            read(&pgn[..]).map(|game| game.unwrap().game.moves().len()).collect();
+            read_pgn(&pgn[..]).map(|game| game.unwrap().game.moves().len()).collect();
         assert_eq!(lengths, [2, 1]);
     }
 
@@ -245,7 +245,7 @@ mod tests {
         };
         let pgn =
             ["Standard", "Crazyhouse", "From Position", "Chess960", "Antichess"].map(of).concat();
-        let kept: Vec<_> = read(pgn.as_bytes())
+        let kept: Vec<_> = read_pgn(pgn.as_bytes())
             .map(|game| game.unwrap().tag("Event").unwrap().to_owned())
             .collect();
         assert_eq!(kept, ["Standard", "From Position", "Chess960"]);
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn results_behind_the_moves_count() {
         let of = |pgn: &str| {
-            let game = read(pgn.as_bytes()).next().unwrap().unwrap();
+            let game = read_pgn(pgn.as_bytes()).next().unwrap().unwrap();
             game.tag("Result").map(str::to_owned)
         };
         assert_eq!(of("1. e4 e5 1-0").as_deref(), Some("1-0"));
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn names_in_latin_1_are_read() {
         let pgn = b"[White \"M\xfcller\"]\n[Black \"M\xc3\xb6ller\"]\n\n1. e4 { sch\xf6n } *";
-        let game = read(&pgn[..]).next().unwrap().unwrap();
+        let game = read_pgn(&pgn[..]).next().unwrap().unwrap();
         assert_eq!(
             (game.tag("White"), game.tag("Black")),
             (Some("M\u{fc}ller"), Some("M\u{f6}ller"))
@@ -282,7 +282,7 @@ mod tests {
     fn long_comments_stay_whole() {
         let words = "word ".repeat(300);
         let pgn = format!("1. e4 {{ {words}[%eval 1.5] end }} *");
-        let game = read(pgn.as_bytes()).next().unwrap().unwrap();
+        let game = read_pgn(pgn.as_bytes()).next().unwrap().unwrap();
         assert_eq!(game.comments, [(1, format!("{words}end"))]);
         assert_eq!(game.evaluations, [(1, Score::Centipawns(150))]);
     }
@@ -291,7 +291,7 @@ mod tests {
     fn evaluations_are_read() {
         let pgn =
             b"{ [%eval 0.2] } 1. e4 { [%eval -0.31,22] [%clk 1:00] } e5 { nothing } 2. Nf3 { [%eval #3] } *";
-        let game = read(&pgn[..]).next().unwrap().unwrap();
+        let game = read_pgn(&pgn[..]).next().unwrap().unwrap();
         let pawns = Score::Centipawns;
         assert_eq!(game.evaluations, [(0, pawns(20)), (1, pawns(-31)), (3, Score::Mate(3))]);
         assert_eq!(game.comments, [(1, "[%clk 1:00]".to_owned()), (2, "nothing".to_owned())]);
