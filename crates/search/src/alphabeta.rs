@@ -20,14 +20,14 @@ use history::History;
 
 use crate::{
     Control, Limits, Outcome, Search, SearchInfo, Settings,
-    depth_first::{DepthFirst, Walk, if_any},
+    cache::NO_MOVE,
+    depth_first::{DepthFirst, SearchStack, if_any},
     evaluations::{Evaluations, Stop},
-    memory::NO_MOVE,
     quiet::{exchange, forcing_moves, forcing_moves_and_checks},
-    score::{INFINITY, MATE_BOUND, Value, child_separator, from_child},
-    selectivity::{PLY, Selectivity, Verdict},
-    table::Table,
-    time::Watch,
+    score::{INFINITY, MATE_BOUND, Value, child_bound, from_child},
+    selectivity::{PLY, Selectivity, StaticVerdict},
+    time::TimeManager,
+    transposition::TranspositionTable,
 };
 
 /// Half the width of the first window around the last depth's value, centipawns.
@@ -36,7 +36,7 @@ const ASPIRATION: Value = 25;
 /// Alpha-beta over an evaluator.
 #[derive(Debug)]
 pub struct AlphaBeta {
-    walk: Walk,
+    stack: SearchStack,
     selectivity: Selectivity,
     /// Orders moves where the network does not.
     history: Option<History>,
@@ -45,7 +45,7 @@ pub struct AlphaBeta {
 /// Bytes for evaluations, entries of the table.
 fn shares(settings: &Settings) -> (usize, usize) {
     let bytes = settings.hash_mib.max(1) << 20;
-    (bytes / 4 * 3, bytes / 4 / Table::ENTRY)
+    (bytes / 4 * 3, bytes / 4 / TranspositionTable::ENTRY)
 }
 
 impl AlphaBeta {
@@ -60,7 +60,7 @@ impl AlphaBeta {
         let (bytes, entries) = shares(settings);
         let evaluations = Evaluations::new(evaluator, calibration, bytes);
         Self {
-            walk: Walk::new(evaluations, calibration, settings, entries),
+            stack: SearchStack::new(evaluations, calibration, settings, entries),
             selectivity: Selectivity::default(),
             history: None,
         }
@@ -76,7 +76,7 @@ impl AlphaBeta {
         let (bytes, entries) = shares(settings);
         let evaluations = Evaluations::of_values(evaluator, bytes);
         Self {
-            walk: Walk::new(evaluations, calibration, settings, entries),
+            stack: SearchStack::new(evaluations, calibration, settings, entries),
             selectivity: Selectivity::default(),
             history: Some(History::default()),
         }
@@ -84,9 +84,13 @@ impl AlphaBeta {
 
     /// What orders the legal moves, in generation order: what the network says of them, or
     /// exchanges and history.
-    fn scores(&mut self, position: &Position, watch: &mut Watch<'_>) -> Result<Vec<i16>, Stop> {
+    fn scores(
+        &mut self,
+        position: &Position,
+        timer: &mut TimeManager<'_>,
+    ) -> Result<Vec<i16>, Stop> {
         match &self.history {
-            None => self.walk.evaluations.scores(position, watch),
+            None => self.stack.evaluations.scores(position, timer),
             Some(history) => {
                 Ok(position.legal_moves().iter().map(|&mv| history.score(position, mv)).collect())
             }
@@ -107,67 +111,67 @@ impl AlphaBeta {
         depth: i16,
         (alpha, beta): (Value, Value),
         ply: usize,
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<Value, Stop> {
-        self.walk.visit(ply, watch)?;
-        if let Some(value) = self.walk.ruled(position) {
+        self.stack.visit(ply, timer)?;
+        if let Some(value) = self.stack.ruled(position) {
             return Ok(value);
         }
         let (moves, check) = (position.legal_moves(), position.is_check());
         if depth <= 0 {
-            return self.leaf(position, (alpha, beta), ply, watch);
+            return self.leaf(position, (alpha, beta), ply, timer);
         }
-        let known = self.walk.known(position);
+        let known = self.stack.known(position);
         let zero_window = beta - alpha == 1;
         let is_exact = self.selectivity == Selectivity::NONE;
         if let Some(entry) = known
             && (entry.depth == depth || entry.depth > depth && !is_exact)
-            && let Some(value) = self.walk.settled(&entry, (alpha, beta))
+            && let Some(value) = self.stack.settled(&entry, (alpha, beta))
         {
             return Ok(value);
         }
         let mut best = -INFINITY;
-        if zero_window && self.selectivity.asks_value(depth, beta, check) {
-            let value = self.walk.evaluations.value(position, watch)?;
-            match self.selectivity.verdict(depth, beta, check, value) {
-                Verdict::Reaches(lower) => return Ok(lower),
-                Verdict::Misses(upper) => {
-                    let found = self.forcing(position, depth, (alpha, beta), ply, watch)?;
+        if zero_window && self.selectivity.evaluates_first(depth, beta, check) {
+            let value = self.stack.evaluations.value(position, timer)?;
+            match self.selectivity.static_verdict(depth, beta, check, value) {
+                StaticVerdict::FailsHigh(lower) => return Ok(lower),
+                StaticVerdict::FailsLow(upper) => {
+                    let found = self.forcing(position, depth, (alpha, beta), ply, timer)?;
                     return Ok(found.max(upper.min(alpha)));
                 }
-                Verdict::Open => {}
+                StaticVerdict::Open => {}
             }
         }
-        let scores = self.scores(position, watch)?;
+        let scores = self.scores(position, timer)?;
         let first = known.map_or(NO_MOVE, |entry| entry.best);
         let mut order: Vec<usize> = (0..moves.len()).collect();
         order.sort_by_key(|&index| (index != usize::from(first), Reverse(scores[index])));
 
         let (mut raised, mut chosen) = (alpha, NO_MOVE);
-        self.walk.step_to(position);
+        self.stack.step_to(position);
         let check = position.is_check();
         for (place, &index) in order.iter().enumerate() {
             let after = position.after(moves[index]);
             let late = self.selectivity.is_late(position, check, moves[index], place, false)
                 && !after.is_check();
-            let separator = raised + 1;
+            let bound = raised + 1;
             if late
                 && self.history.is_none()
-                && self.selectivity.is_hopeless(
+                && self.selectivity.prunes_late_move(
                     scores[index],
                     depth,
-                    separator,
+                    bound,
                     None,
-                    self.walk.evaluations.move_scores(),
+                    self.stack.evaluations.move_scores(),
                 )
-                && !(ply == 1 && self.walk.is_repeated(&after))
+                && !(ply == 1 && self.stack.is_repetition_here(&after))
             {
                 best = best.max(raised);
                 continue;
             }
             let reduction = if late { self.selectivity.reduction(depth, place) } else { 0 };
             let value =
-                self.child(&after, depth - PLY, reduction, (raised, beta), place == 0, ply, watch)?;
+                self.child(&after, depth - PLY, reduction, (raised, beta), place == 0, ply, timer)?;
             if value > best {
                 best = value;
                 if value > raised {
@@ -187,8 +191,8 @@ impl AlphaBeta {
                 break;
             }
         }
-        self.walk.step_back();
-        self.walk.keep(position, depth, best, (alpha, beta), chosen);
+        self.stack.step_back();
+        self.stack.keep(position, depth, best, (alpha, beta), chosen);
         Ok(best)
     }
 
@@ -203,12 +207,11 @@ impl AlphaBeta {
         (alpha, beta): (Value, Value),
         first: bool,
         ply: usize,
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<Value, Stop> {
-        let window =
-            |low: Value, high: Value| (child_separator(high) - 1, child_separator(low + 1));
+        let window = |low: Value, high: Value| (child_bound(high) - 1, child_bound(low + 1));
         let mut search = |depth: i16, low, high| {
-            self.value(after, depth.max(0), window(low, high), ply + 1, watch).map(from_child)
+            self.value(after, depth.max(0), window(low, high), ply + 1, timer).map(from_child)
         };
         if first {
             return search(depth, alpha, beta);
@@ -223,17 +226,17 @@ impl AlphaBeta {
         Ok(value)
     }
 
-    /// A position far below the separator: only captures, promotions and checks can lift it.
+    /// A position far below the bound: only captures, promotions and checks can lift it.
     fn forcing(
         &mut self,
         position: &Position,
         depth: i16,
         (alpha, beta): (Value, Value),
         ply: usize,
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<Value, Stop> {
         let mut best = -INFINITY;
-        self.walk.step_to(position);
+        self.stack.step_to(position);
         for mv in forcing_moves_and_checks(position) {
             let window = (alpha.max(best), beta);
             best = best.max(self.child(
@@ -243,13 +246,13 @@ impl AlphaBeta {
                 window,
                 true,
                 ply,
-                watch,
+                timer,
             )?);
             if best >= beta {
                 break;
             }
         }
-        self.walk.step_back();
+        self.stack.step_back();
         Ok(best)
     }
 
@@ -259,24 +262,24 @@ impl AlphaBeta {
         position: &Position,
         (alpha, beta): (Value, Value),
         ply: usize,
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<Value, Stop> {
-        self.walk.visit(ply, watch)?;
-        if let Some(value) = self.walk.ended(position) {
+        self.stack.visit(ply, timer)?;
+        if let Some(value) = self.stack.ended(position) {
             return Ok(value);
         }
         let mut best = if position.is_check() {
             -INFINITY
         } else {
-            self.walk.evaluations.value(position, watch)?
+            self.stack.evaluations.value(position, timer)?
         };
         for mv in forcing_moves(position) {
             if best >= beta {
                 break;
             }
             let low = alpha.max(best);
-            let window = (child_separator(beta) - 1, child_separator(low + 1));
-            best = best.max(from_child(self.leaf(&position.after(mv), window, ply + 1, watch)?));
+            let window = (child_bound(beta) - 1, child_bound(low + 1));
+            best = best.max(from_child(self.leaf(&position.after(mv), window, ply + 1, timer)?));
         }
         Ok(best)
     }
@@ -289,7 +292,7 @@ impl AlphaBeta {
         moves: &mut [Move],
         depth: i16,
         (alpha, beta): (Value, Value),
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<Value, (Stop, Value)> {
         let (mut raised, mut best) = (alpha, -INFINITY);
         let check = position.is_check();
@@ -298,7 +301,7 @@ impl AlphaBeta {
             let late = self.selectivity.is_late(position, check, moves[place], place, true)
                 && !after.is_check();
             let reduction = if late { self.selectivity.reduction(depth, place) } else { 0 };
-            match self.child(&after, depth - PLY, reduction, (raised, beta), place == 0, 0, watch) {
+            match self.child(&after, depth - PLY, reduction, (raised, beta), place == 0, 0, timer) {
                 Ok(value) => {
                     if value > raised || place == 0 {
                         moves[..=place].rotate_right(1);
@@ -320,8 +323,8 @@ impl AlphaBeta {
 }
 
 impl DepthFirst for AlphaBeta {
-    fn walk(&mut self) -> &mut Walk {
-        &mut self.walk
+    fn stack(&mut self) -> &mut SearchStack {
+        &mut self.stack
     }
 
     /// In a window around the last value that widens where it was wrong.
@@ -331,7 +334,7 @@ impl DepthFirst for AlphaBeta {
         moves: &mut [Move],
         depth: u32,
         guess: Option<Value>,
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<Value, (Stop, Option<Value>)> {
         let depth = depth as i16 * PLY;
         let (mut alpha, mut beta) = match guess {
@@ -345,7 +348,7 @@ impl DepthFirst for AlphaBeta {
         let mut proven = -INFINITY;
         loop {
             let value = self
-                .root(position, moves, depth, (alpha, beta), watch)
+                .root(position, moves, depth, (alpha, beta), timer)
                 .map_err(|(stop, value)| (stop, if_any(value.max(proven))))?;
             if value <= alpha && alpha > -INFINITY {
                 alpha = (value - step).max(-INFINITY);
@@ -369,8 +372,8 @@ impl Search for AlphaBeta {
         control: &Control,
         report: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Outcome, EvalError> {
-        let mut watch = Watch::new(limits, self.walk.settings.move_overhead, control);
-        self.walk.start(game, limits);
+        let mut timer = TimeManager::new(limits, self.stack.settings.move_overhead, control);
+        self.stack.start(game, limits);
         let position = game.position();
         let all = position.legal_moves();
         let mut moves: Vec<Move> = all.iter().copied().filter(|&mv| limits.allows(mv)).collect();
@@ -378,7 +381,7 @@ impl Search for AlphaBeta {
         if let Some(history) = &mut self.history {
             history.fade();
         }
-        match self.scores(position, &mut watch) {
+        match self.scores(position, &mut timer) {
             Ok(scores) if !all.is_empty() => {
                 let score =
                     |mv: &Move| all.iter().position(|other| other == mv).map(|index| scores[index]);
@@ -391,26 +394,26 @@ impl Search for AlphaBeta {
         if limits.mate.is_some() {
             self.selectivity = Selectivity::NONE;
         }
-        let outcome = self.deepen(game, moves, limits, &mut watch, report);
+        let outcome = self.deepen(game, moves, limits, &mut timer, report);
         self.selectivity = selectivity;
         outcome
     }
 
     fn configure(&mut self, settings: &Settings) {
-        if settings.hash_mib != self.walk.settings.hash_mib {
+        if settings.hash_mib != self.stack.settings.hash_mib {
             let (bytes, entries) = shares(settings);
-            self.walk.table = Table::new(1);
+            self.stack.table = TranspositionTable::new(1);
             match self.history {
-                None => self.walk.evaluations.resize(bytes),
-                Some(_) => self.walk.evaluations.resize_values(bytes),
+                None => self.stack.evaluations.resize(bytes),
+                Some(_) => self.stack.evaluations.resize_values(bytes),
             }
-            self.walk.table = Table::new(entries);
+            self.stack.table = TranspositionTable::new(entries);
         }
-        self.walk.configure(settings);
+        self.stack.configure(settings);
     }
 
     fn clear(&mut self) {
-        self.walk.clear();
+        self.stack.clear();
         self.history = self.history.take().map(|_| History::default());
     }
 }

@@ -10,8 +10,8 @@ use crate::{
     evaluations::{Evaluations, Stop},
     rules,
     score::{INFINITY, Value, to_score, wdl},
-    table::{Entry, Table},
-    time::{TO_BEGIN_A_PLY, Watch},
+    time::{TO_BEGIN_A_PLY, TimeManager},
+    transposition::{Entry, TranspositionTable},
 };
 
 /// Where evaluations are limited, so many positions may be looked at for each: what is known costs
@@ -20,10 +20,10 @@ const VISITS: u64 = 100;
 
 /// The memory of a depth-first search, and where it stands.
 #[derive(Debug)]
-pub(crate) struct Walk {
+pub(crate) struct SearchStack {
     pub evaluations: Evaluations,
     pub settings: Settings,
-    pub table: Table,
+    pub table: TranspositionTable,
     calibration: Calibration,
     /// Keys of the positions from the start of the game to the one at hand.
     path: Vec<u64>,
@@ -35,7 +35,7 @@ pub(crate) struct Walk {
     most_visits: u64,
 }
 
-impl Walk {
+impl SearchStack {
     /// `calibration` gives win, draw and loss.
     pub(crate) fn new(
         evaluations: Evaluations,
@@ -46,7 +46,7 @@ impl Walk {
         Self {
             evaluations,
             settings: settings.clone(),
-            table: Table::new(entries),
+            table: TranspositionTable::new(entries),
             calibration: calibration.clone(),
             path: Vec::new(),
             root_at: 0,
@@ -98,11 +98,11 @@ impl Walk {
 
     /// Counts a position `ply` plies below the root. Looks at the limits now and then: what is
     /// known costs no evaluation, and can still go on for ever.
-    pub(crate) fn visit(&mut self, ply: usize, watch: &mut Watch<'_>) -> Result<(), Stop> {
+    pub(crate) fn visit(&mut self, ply: usize, timer: &mut TimeManager<'_>) -> Result<(), Stop> {
         self.deepest = self.deepest.max(ply as u32);
         self.visits += 1;
         let is_over =
-            self.visits > self.most_visits || self.visits.is_multiple_of(64) && watch.is_over();
+            self.visits > self.most_visits || self.visits.is_multiple_of(64) && timer.is_over();
         if is_over { Err(Stop::Over) } else { Ok(()) }
     }
 
@@ -115,11 +115,11 @@ impl Walk {
     /// The same, repetitions included: one of a position since the root, or the second one of the
     /// game before it.
     pub(crate) fn ruled(&self, position: &Position) -> Option<Value> {
-        self.ended(position).or_else(|| self.is_repeated(position).then_some(0))
+        self.ended(position).or_else(|| self.is_repetition_here(position).then_some(0))
     }
 
     /// Has the position occurred since the root, or twice in the game before it?
-    pub(crate) fn is_repeated(&self, position: &Position) -> bool {
+    pub(crate) fn is_repetition_here(&self, position: &Position) -> bool {
         let (game, way) = self.path.split_at(self.root_at);
         rules::is_repetition(position, way.iter().rev().copied(), game)
     }
@@ -184,7 +184,7 @@ fn is_kept(position: &Position) -> bool {
 
 /// A search that resolves the root at one depth after another.
 pub(crate) trait DepthFirst {
-    fn walk(&mut self) -> &mut Walk;
+    fn stack(&mut self) -> &mut SearchStack;
 
     /// The value of the best of `moves` at a depth in plies, near `guess` if there is one; that
     /// move then stands in front. If it has to stop, the value of what was found better than the
@@ -195,7 +195,7 @@ pub(crate) trait DepthFirst {
         moves: &mut [Move],
         depth: u32,
         guess: Option<Value>,
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<Value, (Stop, Option<Value>)>;
 
     /// Iterative deepening over these moves of the game's current position, the most hopeful first.
@@ -204,14 +204,14 @@ pub(crate) trait DepthFirst {
         game: &Game,
         mut moves: Vec<Move>,
         limits: &Limits,
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
         report: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Outcome, EvalError> {
         let root = game.position();
-        let wanted = self.walk().settings.multipv.clamp(1, moves.len().max(1));
+        let wanted = self.stack().settings.multipv.clamp(1, moves.len().max(1));
         let mut lines: Vec<SearchInfo> = Vec::new();
         'depths: for depth in 1..=limits.last_depth() {
-            if moves.is_empty() || depth > 1 && watch.is_late(TO_BEGIN_A_PLY) {
+            if moves.is_empty() || depth > 1 && timer.is_late(TO_BEGIN_A_PLY) {
                 break;
             }
             let mut found: Vec<SearchInfo> = Vec::new();
@@ -220,9 +220,9 @@ pub(crate) trait DepthFirst {
                     Score::Centipawns(value) => Some(value),
                     Score::Mate(_) => None,
                 });
-                self.walk().return_to(root);
+                self.stack().return_to(root);
                 let (value, bound) =
-                    match self.resolve(root, &mut moves[rank..], depth, guess, watch) {
+                    match self.resolve(root, &mut moves[rank..], depth, guess, timer) {
                         Ok(value) => (value, Bound::Exact),
                         Err((Stop::Failed(error), _)) => return Err(error),
                         // What an interrupted depth has proven better than the last one's move
@@ -232,18 +232,18 @@ pub(crate) trait DepthFirst {
                         }
                         Err((Stop::Over, _)) => break 'depths,
                     };
-                let walk = self.walk();
+                let stack = self.stack();
                 found.push(SearchInfo {
                     depth,
-                    seldepth: walk.deepest.max(depth),
+                    seldepth: stack.deepest.max(depth),
                     multipv: rank + 1,
                     score: to_score(value),
                     bound,
-                    wdl: wdl(&walk.calibration, value),
-                    nodes: watch.nodes(),
-                    elapsed: watch.elapsed(),
-                    hashfull: walk.table.fill_per_mille(),
-                    pv: walk.principal_variation(root, moves[rank], depth),
+                    wdl: wdl(&stack.calibration, value),
+                    nodes: timer.nodes(),
+                    elapsed: timer.elapsed(),
+                    hashfull: stack.table.fill_per_mille(),
+                    pv: stack.principal_variation(root, moves[rank], depth),
                 });
             }
             // Reductions can make a later line the better one.
@@ -256,19 +256,19 @@ pub(crate) trait DepthFirst {
             let interrupted = found.iter().any(|line| line.bound != Bound::Exact);
             lines = found;
             if let Some(SearchInfo { score: Score::Centipawns(value), pv, .. }) = lines.first() {
-                watch.note_depth(pv[0], *value, None);
+                timer.note_depth(pv[0], *value, None);
             }
             let only_move =
-                root.legal_moves().len() == 1 && limits.clock.is_some() && !watch.must_wait();
+                root.legal_moves().len() == 1 && limits.clock.is_some() && !timer.must_wait();
             if interrupted || only_move || is_decided(&lines, wanted, depth, limits) {
                 break;
             }
         }
-        watch.wait();
+        timer.wait();
         Ok(Outcome {
             best: lines.first().map(|line| line.pv[0]).or(moves.first().copied()),
             ponder: lines.first().and_then(|line| line.pv.get(1).copied()),
-            nodes: watch.nodes(),
+            nodes: timer.nodes(),
             lines,
         })
     }
@@ -296,13 +296,13 @@ mod tests {
     use eval::Mock;
 
     use super::*;
-    use crate::{AlphaBeta, Control, Minimax, Search, plain::mates_in};
+    use crate::{AlphaBeta, CockfishSearch, Control, Search, plain::mates_in};
 
     fn both(settings: &Settings) -> [Box<dyn Search>; 2] {
         let settings = Settings { hash_mib: 16, ..settings.clone() };
         let calibration = Calibration::default();
         let alphabeta = AlphaBeta::new(Box::new(Mock::new(3)), &calibration, &settings).exact();
-        let minimax = Minimax::new(Box::new(Mock::new(3)), &calibration, &settings);
+        let minimax = CockfishSearch::new(Box::new(Mock::new(3)), &calibration, &settings);
         [Box::new(alphabeta), Box::new(minimax)]
     }
 

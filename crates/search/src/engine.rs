@@ -7,8 +7,8 @@ use eval::Evaluator;
 use nets::{Calibration, HeadKind, Network};
 
 use crate::{
-    AlphaBeta, Control, KBest, Limits, Minimax, Outcome, Puct, SearchInfo, Settings,
-    endgame::Endgame, lone_king::LoneKing,
+    AlphaBeta, CockfishSearch, Control, KBest, Limits, Outcome, Puct, SearchInfo, Settings,
+    endgame::Endgame, mating::MatingKnowledge,
 };
 
 /// Which search.
@@ -78,7 +78,7 @@ impl Algorithm {
         // The two that are as they were published know what their networks know.
         let evaluator: Box<dyn Evaluator> = match self {
             Self::KBestClassic | Self::Minimax => evaluator,
-            Self::KBest | Self::AlphaBeta | Self::Puct => Box::new(LoneKing(evaluator)),
+            Self::KBest | Self::AlphaBeta | Self::Puct => Box::new(MatingKnowledge(evaluator)),
         };
         let search: Box<dyn Search> = match self {
             Self::KBest => Box::new(KBest::new(evaluator, calibration, settings)),
@@ -88,7 +88,7 @@ impl Algorithm {
             }
             Self::AlphaBeta => Box::new(AlphaBeta::new(evaluator, calibration, settings)),
             Self::Puct => Box::new(Puct::new(evaluator, calibration, settings)),
-            Self::Minimax => Box::new(Minimax::new(evaluator, calibration, settings)),
+            Self::Minimax => Box::new(CockfishSearch::new(evaluator, calibration, settings)),
         };
         Box::new(Endgame::new(search, settings))
     }

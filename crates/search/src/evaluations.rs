@@ -7,7 +7,7 @@ use board::Position;
 use eval::{Batch, EvalError, Evaluator};
 use nets::{Calibration, MoveScores};
 
-use crate::{memory::Memory, score::Value, time::Watch};
+use crate::{cache::SearchCache, score::Value, time::TimeManager};
 
 /// Why a search comes back without an answer.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) enum Stop {
 /// An evaluator and what it has said so far.
 pub(crate) struct Evaluations {
     evaluator: Box<dyn Evaluator>,
-    memory: Memory,
+    cache: SearchCache,
     move_scores: MoveScores,
     batch: Batch,
 }
@@ -43,7 +43,7 @@ impl Evaluations {
     ) -> Self {
         Self {
             evaluator,
-            memory: Memory::of_evaluations(bytes),
+            cache: SearchCache::of_evaluations(bytes),
             move_scores: calibration.move_scores,
             batch: Batch::default(),
         }
@@ -53,7 +53,7 @@ impl Evaluations {
     pub(crate) fn of_values(evaluator: Box<dyn Evaluator>, bytes: usize) -> Self {
         Self {
             evaluator,
-            memory: Memory::of_values(bytes),
+            cache: SearchCache::of_values(bytes),
             move_scores: MoveScores::Centipawns,
             batch: Batch::default(),
         }
@@ -77,56 +77,56 @@ impl Evaluations {
 
     pub(crate) fn resize(&mut self, bytes: usize) {
         // The old memory goes before the new one comes.
-        self.memory = Memory::of_evaluations(0);
-        self.memory = Memory::of_evaluations(bytes);
+        self.cache = SearchCache::of_evaluations(0);
+        self.cache = SearchCache::of_evaluations(bytes);
     }
 
     /// As [`Evaluations::resize`], for values only.
     pub(crate) fn resize_values(&mut self, bytes: usize) {
-        self.memory = Memory::of_values(0);
-        self.memory = Memory::of_values(bytes);
+        self.cache = SearchCache::of_values(0);
+        self.cache = SearchCache::of_values(bytes);
     }
 
     pub(crate) fn clear(&mut self) {
-        self.memory.clear();
+        self.cache.clear();
     }
 
     /// The scores of a position's moves, if they are known.
     pub(crate) fn known_scores(&self, position: &Position) -> Option<&[i16]> {
-        self.memory.scores(position.key(), position.legal_moves().len())
+        self.cache.scores(position.key(), position.legal_moves().len())
     }
 
     /// The value of a position, if it is known.
     pub(crate) fn known_value(&self, position: &Position) -> Option<Value> {
-        self.memory.value(position.key())
+        self.cache.value(position.key())
     }
 
     /// The values of several positions at once, each once and as far as they are not known.
     pub(crate) fn learn_values(
         &mut self,
         positions: &[&Position],
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<(), Stop> {
         let mut seen = HashSet::with_capacity(positions.len());
         let unvalued: Vec<&Position> = positions
             .iter()
             .copied()
-            .filter(|at| seen.insert(at.key()) && self.memory.value(at.key()).is_none())
+            .filter(|at| seen.insert(at.key()) && self.cache.value(at.key()).is_none())
             .collect();
-        self.ask(&unvalued, true, false, watch)
+        self.ask(&unvalued, true, false, timer)
     }
 
     /// The value of a position for its mover.
     pub(crate) fn value(
         &mut self,
         position: &Position,
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<Value, Stop> {
-        if let Some(value) = self.memory.value(position.key()) {
+        if let Some(value) = self.cache.value(position.key()) {
             return Ok(value);
         }
-        self.ask(&[position], true, self.move_scores == MoveScores::Policy, watch)?;
-        self.memory.value(position.key()).ok_or(Stop::Over)
+        self.ask(&[position], true, self.move_scores == MoveScores::Policy, timer)?;
+        self.cache.value(position.key()).ok_or(Stop::Over)
     }
 
     /// The scores of a position's legal moves in generation order: centipawns, or hundredths of the
@@ -134,38 +134,38 @@ impl Evaluations {
     pub(crate) fn scores(
         &mut self,
         position: &Position,
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<Vec<i16>, Stop> {
         let moves = position.legal_moves().len();
-        if let Some(scores) = self.memory.scores(position.key(), moves) {
+        if let Some(scores) = self.cache.scores(position.key(), moves) {
             return Ok(scores.to_vec());
         }
-        self.ask(&[position], self.move_scores == MoveScores::Policy, true, watch)?;
-        self.memory.scores(position.key(), moves).map(<[i16]>::to_vec).ok_or(Stop::Over)
+        self.ask(&[position], self.move_scores == MoveScores::Policy, true, timer)?;
+        self.cache.scores(position.key(), moves).map(<[i16]>::to_vec).ok_or(Stop::Over)
     }
 
     /// Both for several positions at once, each once and as far as they are not known.
     pub(crate) fn learn(
         &mut self,
         positions: &[&Position],
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<(), Stop> {
-        let memory = &self.memory;
+        let cache = &self.cache;
         let mut seen = HashSet::with_capacity(positions.len());
         let positions: Vec<&Position> =
             positions.iter().copied().filter(|at| seen.insert(at.key())).collect();
         let unscored: Vec<_> = positions
             .iter()
             .copied()
-            .filter(|at| memory.scores(at.key(), at.legal_moves().len()).is_none())
+            .filter(|at| cache.scores(at.key(), at.legal_moves().len()).is_none())
             .collect();
         if self.move_scores == MoveScores::Policy {
-            return self.ask(&unscored, true, true, watch);
+            return self.ask(&unscored, true, true, timer);
         }
         let unvalued: Vec<_> =
-            positions.iter().copied().filter(|at| memory.value(at.key()).is_none()).collect();
-        self.ask(&unvalued, true, false, watch)?;
-        self.ask(&unscored, false, true, watch)
+            positions.iter().copied().filter(|at| cache.value(at.key()).is_none()).collect();
+        self.ask(&unvalued, true, false, timer)?;
+        self.ask(&unscored, false, true, timer)
     }
 
     fn ask(
@@ -173,12 +173,12 @@ impl Evaluations {
         positions: &[&Position],
         value: bool,
         moves: bool,
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<(), Stop> {
         if positions.is_empty() {
             return Ok(());
         }
-        if watch.is_over() || watch.evaluations_left() < positions.len() as u64 {
+        if timer.is_over() || timer.evaluations_left() < positions.len() as u64 {
             return Err(Stop::Over);
         }
         let mut batch = std::mem::take(&mut self.batch);
@@ -188,10 +188,10 @@ impl Evaluations {
             batch.push(position, value, &legal);
         }
         let answered = self.evaluator.evaluate(batch).map_err(Stop::Failed)?;
-        watch.spend(positions.len() as u64);
+        timer.spend(positions.len() as u64);
         for (query, &found) in answered.batch.queries.iter().zip(&answered.scores.values) {
             let scores = &answered.scores.moves[query.move_range()];
-            self.memory.store_answer(query.key, value.then_some(found), scores, self.move_scores);
+            self.cache.store_answer(query.key, value.then_some(found), scores, self.move_scores);
         }
         self.batch = answered.batch;
         Ok(())

@@ -2,6 +2,7 @@
 //! best move out.
 
 mod alphabeta;
+mod cache;
 mod control;
 mod convchess;
 mod depth_first;
@@ -11,9 +12,9 @@ mod evaluations;
 mod info;
 mod kbest;
 mod limits;
-mod lone_king;
-mod memory;
-mod minimax;
+mod mating;
+
+mod cockfish;
 mod pages;
 #[cfg(test)]
 mod plain;
@@ -23,18 +24,18 @@ mod rules;
 mod score;
 mod selectivity;
 mod settings;
-mod table;
 mod time;
+mod transposition;
 mod view;
 
 pub use alphabeta::AlphaBeta;
+pub use cockfish::CockfishSearch;
 pub use control::Control;
 pub use convchess::ConvChess;
 pub use engine::{Algorithm, Search};
 pub use info::{Bound, Outcome, SearchInfo};
 pub use kbest::KBest;
 pub use limits::{Clock, Limits};
-pub use minimax::Minimax;
 pub use puct::Puct;
 pub use settings::{Settings, memory_without_room_for};
 pub use view::{LEVELS, PLIES, View};

@@ -6,10 +6,12 @@ use board::{Move, Position, to_uci};
 use eval::{Answered, Batch, EvalError, Evaluator, Mock};
 
 use crate::{
-    kbest::opponent::Costs,
+    kbest::opponent::ReplyPenalty,
     quiet::forcing_moves,
     rules,
-    score::{INFINITY, MATE, Value, from_child, from_child_less, from_evaluation, log_chances},
+    score::{
+        INFINITY, MATE, Value, from_child, from_child_with_penalty, from_evaluation, log_chances,
+    },
 };
 
 /// Negamax straight from the rules, with the leaf rule of `quiet`.
@@ -26,7 +28,7 @@ impl Plain {
     }
 
     /// What each move counts less than it is worth, so many plies from the root.
-    fn costs(&mut self, position: &Position, moves: &[Move], ply: usize) -> Vec<Value> {
+    fn penalties(&mut self, position: &Position, moves: &[Move], ply: usize) -> Vec<Value> {
         if ply.is_multiple_of(2) || self.errors == 0 {
             return vec![0; moves.len()];
         }
@@ -34,8 +36,8 @@ impl Plain {
         batch.push(position, false, moves);
         let logits = self.evaluator.evaluate(batch).unwrap().scores.moves;
         let scores: Vec<i16> = log_chances(&logits).map(|score| score as i16).collect();
-        let costs = Costs::new(self.errors, &scores);
-        scores.iter().map(|&score| costs.of(score).into()).collect()
+        let penalties = ReplyPenalty::new(self.errors, &scores);
+        scores.iter().map(|&score| penalties.of(score).into()).collect()
     }
 
     fn evaluation(&mut self, position: &Position) -> Value {
@@ -81,13 +83,13 @@ impl Plain {
         if depth == 0 {
             return self.leaf(position);
         }
-        let costs = self.costs(position, &moves, path.len());
+        let penalties = self.penalties(position, &moves, path.len());
         path.push(position.key());
         let value = moves
             .iter()
-            .zip(costs)
-            .map(|(&mv, cost)| {
-                from_child_less(self.value(&position.after(mv), depth - 1, path), cost)
+            .zip(penalties)
+            .map(|(&mv, penalty)| {
+                from_child_with_penalty(self.value(&position.after(mv), depth - 1, path), penalty)
             })
             .fold(-INFINITY, Value::max);
         path.pop();

@@ -19,7 +19,7 @@ use crate::{
     quiet::exchange,
     rules,
     score::{MATE, MATE_BOUND, Value, to_score, wdl},
-    time::Watch,
+    time::TimeManager,
 };
 use tree::{Descent, Tree};
 
@@ -117,10 +117,10 @@ impl Puct {
         &mut self,
         tree: &mut Tree,
         waiting: &Waiting,
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<(), Stop> {
-        let scores = self.evaluations.scores(&waiting.position, watch)?;
-        let value = self.evaluations.value(&waiting.position, watch)?;
+        let scores = self.evaluations.scores(&waiting.position, timer)?;
+        let value = self.evaluations.value(&waiting.position, timer)?;
         let priors = self.priors(&scores);
         tree.expand(&waiting.descent, &priors, self.expectation(value));
         Ok(())
@@ -134,7 +134,7 @@ impl Puct {
         game: &Game,
         width: usize,
         idle: &mut u32,
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<bool, Stop> {
         let mut waiting: Vec<Waiting> = Vec::new();
         // Playouts that met a waiting leaf stay in flight until the batch is sent, so that the next
@@ -145,7 +145,7 @@ impl Puct {
                 break;
             }
             *idle += 1;
-            if idle.is_multiple_of(64) && watch.is_over() {
+            if idle.is_multiple_of(64) && timer.is_over() {
                 break;
             }
             let (descent, position, draw) = tree.descend(game);
@@ -178,23 +178,23 @@ impl Puct {
             return Ok(!(*idle > MOST_IDLE || tree.is_full() || tree.is_decided()));
         }
         let most =
-            (watch.evaluations_left() / self.evaluations.each()).min(watch.affordable()).max(1);
+            (timer.evaluations_left() / self.evaluations.each()).min(timer.affordable()).max(1);
         for late in waiting.drain(most.min(waiting.len() as u64) as usize..) {
             tree.give_back(&late.descent);
         }
-        let before = watch.nodes();
+        let before = timer.nodes();
         let positions: Vec<&Position> = waiting.iter().map(|waiting| &waiting.position).collect();
-        self.evaluations.learn(&positions, watch)?;
-        if watch.nodes() > before {
+        self.evaluations.learn(&positions, timer)?;
+        if timer.nodes() > before {
             *idle = 0;
         }
         for leaf in &waiting {
-            self.open(tree, leaf, watch)?;
+            self.open(tree, leaf, timer)?;
         }
         Ok(true)
     }
 
-    fn lines(&self, tree: &Tree, game: &Game, watch: &Watch<'_>) -> Vec<SearchInfo> {
+    fn lines(&self, tree: &Tree, game: &Game, timer: &TimeManager<'_>) -> Vec<SearchInfo> {
         let (depth, deepest) = tree.depths();
         let mut moves = tree.best(usize::MAX);
         // Nothing is known of a move that nobody visited; one has to be shown all the same.
@@ -212,8 +212,8 @@ impl Puct {
                     score: to_score(value),
                     bound: Bound::Exact,
                     wdl: wdl(&self.calibration, value),
-                    nodes: watch.nodes(),
-                    elapsed: watch.elapsed(),
+                    nodes: timer.nodes(),
+                    elapsed: timer.elapsed(),
                     hashfull: tree.fill_per_mille(),
                     pv: tree.principal_variation(game.position(), best.edge),
                 }
@@ -230,7 +230,7 @@ impl Search for Puct {
         control: &Control,
         report: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Outcome, EvalError> {
-        let mut watch = Watch::new(limits, self.settings.move_overhead, control);
+        let mut timer = TimeManager::new(limits, self.settings.move_overhead, control);
         let position = game.position();
         let moves: Vec<Move> = position.legal_moves().to_vec();
         let is_allowed = |mv: &Move| limits.allows(*mv);
@@ -245,18 +245,18 @@ impl Search for Puct {
             let mut tree = Tree::new(bytes - width * LEAF_BYTES);
             let (mut idle, mut next_report) = (0, 1);
             let root = Waiting { descent: Descent::root(), position: position.clone() };
-            let mut result = self.open(&mut tree, &root, &mut watch);
+            let mut result = self.open(&mut tree, &root, &mut timer);
             if result.is_ok() {
                 tree.restrict(&allowed);
-                if limits.clock.is_some() && moves.len() == 1 && !watch.must_wait() {
+                if limits.clock.is_some() && moves.len() == 1 && !timer.must_wait() {
                     result = Err(Stop::Over);
                 }
             }
             while result.is_ok() {
-                if watch.is_spent() || limits.mate.is_some() && tree.playouts() > MOST_FOR_A_MATE {
+                if timer.is_spent() || limits.mate.is_some() && tree.playouts() > MOST_FOR_A_MATE {
                     break;
                 }
-                match self.step(&mut tree, game, width, &mut idle, &mut watch) {
+                match self.step(&mut tree, game, width, &mut idle, &mut timer) {
                     Ok(true) => {}
                     Ok(false) => break,
                     Err(stop) => result = Err(stop),
@@ -267,7 +267,7 @@ impl Search for Puct {
                 }
                 if tree.playouts() >= next_report {
                     next_report = tree.playouts() * 2;
-                    self.lines(&tree, game, &watch).iter().for_each(&mut *report);
+                    self.lines(&tree, game, &timer).iter().for_each(&mut *report);
                 }
                 if let Some(wanted) = limits.mate
                     && tree.best(1).first().and_then(|best| best.proven).is_some_and(|value| {
@@ -281,12 +281,12 @@ impl Search for Puct {
                 return Err(error);
             }
             if tree.playouts() > 0 {
-                lines = self.lines(&tree, game, &watch);
+                lines = self.lines(&tree, game, &timer);
                 lines.iter().for_each(&mut *report);
             }
             self.tree = Some(tree);
         }
-        watch.wait();
+        timer.wait();
         // Where not even the root was evaluated whole.
         let scored = self.evaluations.known_scores(position).and_then(|scores| {
             let choices = moves.iter().zip(scores).filter(|(mv, _)| is_allowed(mv));
@@ -295,7 +295,7 @@ impl Search for Puct {
         Ok(Outcome {
             best: lines.first().and_then(|line| line.pv.first().copied()).or(scored).or(fallback),
             ponder: lines.first().and_then(|line| line.pv.get(1).copied()),
-            nodes: watch.nodes(),
+            nodes: timer.nodes(),
             lines,
         })
     }

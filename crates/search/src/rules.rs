@@ -63,16 +63,16 @@ mod tests {
         // The start again. Of the four positions before it, so many belong to the tree, the root
         // among them.
         keys.pop();
-        let is_repeated = |tree: usize, earlier: &[u64]| {
+        let is_repetition_here = |tree: usize, earlier: &[u64]| {
             let (game, way) = keys.split_at(4 - tree);
             is_repetition(&position, way.iter().rev().copied(), &[earlier, game].concat())
         };
         assert!(
-            !is_repeated(3, &[]) && !is_repeated(4, &[]),
+            !is_repetition_here(3, &[]) && !is_repetition_here(4, &[]),
             "once, before the tree or at its root"
         );
         let twice = [position.key(), 1, 2, 3];
-        assert!(!is_repeated(4, &twice), "the clock has run for four plies only");
+        assert!(!is_repetition_here(4, &twice), "the clock has run for four plies only");
         let inside = [1, 2].into_iter().chain([position.key(), 3, 4]);
         assert!(is_repetition(&position, inside, &[]), "once, below the root");
         assert!(is_repetition(&position, [1, position.key()].into_iter(), &[position.key(), 5]));

@@ -39,30 +39,30 @@ pub(crate) fn from_child(child: Value) -> Value {
     }
 }
 
-/// The child's separator: the parent's value through this child is `>= separator` exactly when the
+/// The child's bound: the parent's value through this child is `>= bound` exactly when the
 /// child's value is *not* `>=` the result. (Inverse of [`from_child`] on thresholds.)
-pub(crate) fn child_separator(separator: Value) -> Value {
-    let smallest = if separator > LARGEST_VALUE {
-        separator + 1
-    } else if separator <= -LARGEST_VALUE {
-        separator - 1
+pub(crate) fn child_bound(bound: Value) -> Value {
+    let smallest = if bound > LARGEST_VALUE {
+        bound + 1
+    } else if bound <= -LARGEST_VALUE {
+        bound - 1
     } else {
-        separator
+        bound
     };
     1 - smallest
 }
 
-/// As [`from_child`], for a move that counts `cost` centipawns less than it is worth; what is
+/// As [`from_child`], for a move that counts `penalty` centipawns less than it is worth; what is
 /// certain counts in full.
-pub(crate) fn from_child_less(child: Value, cost: Value) -> Value {
+pub(crate) fn from_child_with_penalty(child: Value, penalty: Value) -> Value {
     let value = from_child(child);
-    if value.abs() > LARGEST_VALUE { value } else { (value - cost).max(-LARGEST_VALUE) }
+    if value.abs() > LARGEST_VALUE { value } else { (value - penalty).max(-LARGEST_VALUE) }
 }
 
-/// As [`child_separator`], the inverse of [`from_child_less`].
-pub(crate) fn child_separator_less(separator: Value, cost: Value) -> Value {
-    let is_certain = separator > LARGEST_VALUE || separator <= -LARGEST_VALUE;
-    child_separator(if is_certain { separator } else { (separator + cost).min(LARGEST_VALUE + 1) })
+/// As [`child_bound`], the inverse of [`from_child_with_penalty`].
+pub(crate) fn child_bound_with_penalty(bound: Value, penalty: Value) -> Value {
+    let is_certain = bound > LARGEST_VALUE || bound <= -LARGEST_VALUE;
+    child_bound(if is_certain { bound } else { (bound + penalty).min(LARGEST_VALUE + 1) })
 }
 
 /// The value for the side to move of a position with this winner, as the endgame tables have it.
@@ -165,17 +165,17 @@ mod tests {
         let edges: Vec<Value> =
             edges.into_iter().flat_map(|edge| [-edge, edge]).chain([-1, 0, 1]).collect();
         for child in edges.iter().flat_map(|edge| edge - 3..=edge + 3) {
-            for separator in edges.iter().flat_map(|edge| edge - 3..=edge + 3) {
+            for bound in edges.iter().flat_map(|edge| edge - 3..=edge + 3) {
                 assert_eq!(
-                    from_child(child) >= separator,
-                    child < child_separator(separator),
-                    "child {child}, separator {separator}"
+                    from_child(child) >= bound,
+                    child < child_bound(bound),
+                    "child {child}, bound {bound}"
                 );
-                for cost in [0, 1, 60] {
+                for penalty in [0, 1, 60] {
                     assert_eq!(
-                        from_child_less(child, cost) >= separator,
-                        child < child_separator_less(separator, cost),
-                        "child {child}, separator {separator}, cost {cost}"
+                        from_child_with_penalty(child, penalty) >= bound,
+                        child < child_bound_with_penalty(bound, penalty),
+                        "child {child}, bound {bound}, penalty {penalty}"
                     );
                 }
             }

@@ -16,7 +16,7 @@ pub struct Settings {
     pub fill: usize,
     /// Memory for the tree, in MiB (2^20 bytes); never passed.
     pub hash_mib: usize,
-    /// For minimax: leaves answer captures before their value is trusted (see [`crate::Minimax`]).
+    /// For minimax: leaves answer captures before their value is trusted (see [`crate::CockfishSearch`]).
     pub quiet_leaves: bool,
     /// For systems that choose by chance, in hundredths: 0 for always the likeliest move, 100 for
     /// each as often as its chance says.

@@ -65,7 +65,7 @@ pub(crate) const TO_BEGIN_HALF_A_PLY: f64 = 0.75;
 /// What the depths of a search have shown so far, as far as it says how much more time is well
 /// spent.
 #[derive(Clone, Copy, Debug, Default)]
-struct Course {
+struct IterationStats {
     last: Option<(Move, Value)>,
     /// Depths in a row before the last one that had its best move.
     stable: usize,
@@ -74,7 +74,7 @@ struct Course {
     share: Option<f64>,
 }
 
-impl Course {
+impl IterationStats {
     fn note(&mut self, best: Move, value: Value, share: Option<f64>) {
         self.stable = match self.last {
             Some((last, _)) if last == best => self.stable + 1,
@@ -102,7 +102,7 @@ const UNTIMED_BATCH: u64 = 16;
 
 /// Watches clock, evaluations and the stop flag of one search.
 #[derive(Debug)]
-pub(crate) struct Watch<'a> {
+pub(crate) struct TimeManager<'a> {
     control: &'a Control,
     started: Instant,
     /// From when time limits count: the start, or the ponder hit.
@@ -113,10 +113,10 @@ pub(crate) struct Watch<'a> {
     nodes: u64,
     /// Of those, without an answer yet.
     in_flight: u64,
-    course: Course,
+    iterations: IterationStats,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> TimeManager<'a> {
     pub(crate) fn new(limits: &Limits, overhead: Duration, control: &'a Control) -> Self {
         let started = Instant::now();
         Self {
@@ -128,14 +128,14 @@ impl<'a> Watch<'a> {
             nodes_limit: limits.nodes.unwrap_or(u64::MAX),
             nodes: 0,
             in_flight: 0,
-            course: Course::default(),
+            iterations: IterationStats::default(),
         }
     }
 
     /// A depth has come to its end: its best move and value, and the part of all evaluations that
     /// went into this move, if that was counted.
     pub(crate) fn note_depth(&mut self, best: Move, value: Value, share: Option<f64>) {
-        self.course.note(best, value, share);
+        self.iterations.note(best, value, share);
     }
 
     /// Evaluations made.
@@ -174,7 +174,7 @@ impl<'a> Watch<'a> {
     /// True when no further depth should be begun: this share of the usual time, as it is to be
     /// multiplied, is over.
     pub(crate) fn is_late(&mut self, share: f64) -> bool {
-        let soft = self.budget.soft.map(|soft| soft.mul_f64(share * self.course.factor()));
+        let soft = self.budget.soft.map(|soft| soft.mul_f64(share * self.iterations.factor()));
         self.is_over() || self.past(soft)
     }
 
@@ -235,19 +235,19 @@ mod tests {
     #[test]
     fn a_settled_move_takes_less_time_and_trouble_more() {
         let moves = board::Position::default().legal_moves();
-        let mut course = Course::default();
-        assert_eq!(course.factor(), 1.0);
-        course.note(moves[0], 20, Some(0.5));
-        let fresh = course.factor();
-        (0..6).for_each(|_| course.note(moves[0], 25, Some(0.5)));
-        let settled = course.factor();
+        let mut iterations = IterationStats::default();
+        assert_eq!(iterations.factor(), 1.0);
+        iterations.note(moves[0], 20, Some(0.5));
+        let fresh = iterations.factor();
+        (0..6).for_each(|_| iterations.note(moves[0], 25, Some(0.5)));
+        let settled = iterations.factor();
         assert!(settled < 1.0 && fresh > 1.0, "{settled} {fresh}");
-        course.note(moves[0], 25, Some(0.9));
-        assert!(course.factor() < settled, "nothing else is looked at");
-        course.note(moves[0], -40, Some(0.5));
-        assert!(course.factor() > settled, "it is worth less than it seemed");
-        course.note(moves[1], -40, Some(0.5));
-        assert!(course.factor() >= fresh, "another move");
+        iterations.note(moves[0], 25, Some(0.9));
+        assert!(iterations.factor() < settled, "nothing else is looked at");
+        iterations.note(moves[0], -40, Some(0.5));
+        assert!(iterations.factor() > settled, "it is worth less than it seemed");
+        iterations.note(moves[1], -40, Some(0.5));
+        assert!(iterations.factor() >= fresh, "another move");
     }
 
     #[test]
@@ -255,27 +255,27 @@ mod tests {
         let control = Control::default();
         let time = Duration::from_millis(20);
         let limits = Limits { movetime: Some(time), ponder: true, ..Limits::default() };
-        let mut watch = Watch::new(&limits, Duration::ZERO, &control);
+        let mut timer = TimeManager::new(&limits, Duration::ZERO, &control);
         thread::sleep(time);
-        assert!(!watch.is_over(), "the opponent thinks");
+        assert!(!timer.is_over(), "the opponent thinks");
         control.ponder_hit();
         thread::sleep(time);
-        assert!(watch.is_over());
+        assert!(timer.is_over());
     }
 
     #[test]
     fn what_has_no_answer_yet_is_no_speed_and_takes_its_time() {
         let control = Control::default();
         let limits = Limits { movetime: Some(Duration::from_secs(1)), ..Limits::default() };
-        let mut watch = Watch::new(&limits, Duration::ZERO, &control);
-        watch.send(10);
-        assert_eq!(watch.affordable(), UNTIMED_BATCH - 10);
+        let mut timer = TimeManager::new(&limits, Duration::ZERO, &control);
+        timer.send(10);
+        assert_eq!(timer.affordable(), UNTIMED_BATCH - 10);
         thread::sleep(Duration::from_millis(5));
-        watch.receive(10);
-        assert!((1..=2_000).contains(&watch.affordable()));
-        watch.send(1_000_000);
-        assert_eq!(watch.affordable(), 0);
-        assert_eq!(watch.nodes(), 1_000_010);
+        timer.receive(10);
+        assert!((1..=2_000).contains(&timer.affordable()));
+        timer.send(1_000_000);
+        assert_eq!(timer.affordable(), 0);
+        assert_eq!(timer.nodes(), 1_000_010);
     }
 
     #[test]

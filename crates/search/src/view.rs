@@ -1,13 +1,13 @@
-//! The inside of a running K-best search, for those who watch: what its pool holds, how full its
+//! The inside of a running K-best search, for those who watch: what its queue holds, how full its
 //! batches are, and between which bounds the value lies. A view is made when somebody asks for one
 //! ([`crate::Control::ask_for_view`]).
 
 use std::time::Duration;
 
-/// Levels of speculation that are shown; the pool itself tells more apart.
+/// Levels of priority that are shown; the queue itself tells more apart.
 pub const LEVELS: usize = 16;
 
-/// Distances from the root that the pool tells apart; the last stands for all beyond, too.
+/// Distances from the root that the queue tells apart; the last stands for all beyond, too.
 pub const PLIES: usize = 16;
 
 /// A moment of a search.
@@ -22,10 +22,10 @@ pub struct View {
     pub lower: i32,
     pub upper: i32,
     /// The question of this pass: is the value at least this?
-    pub separator: i32,
+    pub bound: i32,
     /// Positions of this pass that are neither decided nor dropped.
     pub open: usize,
-    /// Tickets in the pool by speculation and by distance from the root, outdated ones included.
+    /// Queue entries in the queue by priority and by distance from the root, outdated ones included.
     pub bins: [[u32; PLIES]; LEVELS],
     /// Positions of the latest batch, and how many it might have held.
     pub batch: usize,

@@ -4,7 +4,7 @@
 //! answers point one way, then halving the interval.
 
 use crate::{
-    memory::{Bounds, NO_MOVE},
+    cache::{Bounds, NO_MOVE},
     score::{LARGEST_VALUE, MATE, MATE_BOUND, TABLE_WIN, Value},
 };
 
@@ -18,7 +18,7 @@ pub(super) struct Driver {
     pub found: Bounds,
     /// Width of the interval, in centipawns, that is narrow enough.
     tolerance: Value,
-    separator: Value,
+    bound: Value,
     up: Value,
     down: Value,
     passes: u32,
@@ -32,30 +32,30 @@ impl Driver {
         let known = known.unwrap_or_default();
         let found =
             Bounds { lower: known.lower.max(-MATE), upper: known.upper.min(MATE), best: NO_MOVE };
-        let mut driver = Self { found, tolerance, separator: 0, up: 0, down: 0, passes: 0 };
-        driver.separator = driver.within(guess);
+        let mut driver = Self { found, tolerance, bound: 0, up: 0, down: 0, passes: 0 };
+        driver.bound = driver.within(guess);
         driver
     }
 
     /// The next question: is the value at least this? `None` once the depth is done.
-    pub(super) fn separator(&self) -> Option<Value> {
+    pub(super) fn bound(&self) -> Option<Value> {
         let Bounds { lower, upper, best } = self.found;
         // Mates and wins by tables are counted exactly.
         let is_certain = lower > LARGEST_VALUE || upper < -LARGEST_VALUE;
         let open = best == NO_MOVE || upper - lower > if is_certain { 0 } else { self.tolerance };
-        (open && self.passes < MOST_PASSES).then_some(self.separator)
+        (open && self.passes < MOST_PASSES).then_some(self.bound)
     }
 
-    /// Has a pass shown that the best move is worth its separator? Until then it is only the move
+    /// Has a pass shown that the best move is worth its bound? Until then it is only the move
     /// with the largest lower bound, which may be a draw that is known exactly among better moves
     /// that are not.
     pub(super) fn has_proven_move(&self) -> bool {
         self.up > 0
     }
 
-    /// Takes the answer to [`Driver::separator`].
+    /// Takes the answer to [`Driver::bound`].
     pub(super) fn take(&mut self, answer: Bounds) {
-        let reached = answer.lower >= self.separator;
+        let reached = answer.lower >= self.bound;
         let found = &mut self.found;
         if answer.lower > found.lower || reached {
             // The move behind the lower bound, also where a pass failed low and still raised it.
@@ -90,15 +90,15 @@ impl Driver {
         } else {
             lower + (upper - lower + 1) / 2
         };
-        self.separator = self.within(next);
+        self.bound = self.within(next);
     }
 
-    /// The nearest separator that can still teach something: without a best move, also the bound
+    /// The nearest bound that can still teach something: without a best move, also the bound
     /// itself.
-    fn within(&self, separator: Value) -> Value {
+    fn within(&self, bound: Value) -> Value {
         let Bounds { lower, upper, best } = self.found;
         let least = if best == NO_MOVE { lower } else { lower + 1 };
-        separator.clamp(least, upper.max(least))
+        bound.clamp(least, upper.max(least))
     }
 }
 
@@ -127,12 +127,12 @@ mod tests {
         driver.take(Bounds { lower: 0, upper: 200, best: 7 });
         driver.take(Bounds { lower: 0, upper: 150, best: 7 });
         assert!(!driver.has_proven_move());
-        let separator = driver.separator().unwrap();
-        driver.take(Bounds { lower: separator, upper: INFINITY, best: 2 });
+        let bound = driver.bound().unwrap();
+        driver.take(Bounds { lower: bound, upper: INFINITY, best: 2 });
         assert!(driver.has_proven_move() && driver.found.best == 2);
         // Later passes that fail low do not bring the draw back.
-        let separator = driver.separator().unwrap();
-        driver.take(Bounds { lower: 0, upper: separator - 1, best: 7 });
+        let bound = driver.bound().unwrap();
+        driver.take(Bounds { lower: 0, upper: bound - 1, best: 7 });
         assert!(driver.has_proven_move() && driver.found.best == 2);
     }
 
@@ -150,11 +150,11 @@ mod tests {
             tolerance in 0..20,
         ) {
             let mut driver = Driver::new(None, guess, tolerance);
-            while let Some(separator) = driver.separator() {
-                driver.take(if value >= separator {
-                    Bounds { lower: separator, upper: INFINITY, best: 3 }
+            while let Some(bound) = driver.bound() {
+                driver.take(if value >= bound {
+                    Bounds { lower: bound, upper: INFINITY, best: 3 }
                 } else {
-                    Bounds { lower: -INFINITY, upper: separator - 1, best: 4 }
+                    Bounds { lower: -INFINITY, upper: bound - 1, best: 4 }
                 });
             }
             let Bounds { lower, upper, best } = driver.found;
@@ -171,17 +171,17 @@ mod tests {
             let mut driver = Driver::new(None, guess, 0);
             let mut asked = 0;
             for (reaches, distance, has_move) in answers {
-                let Some(separator) = driver.separator() else { break };
+                let Some(bound) = driver.bound() else { break };
                 asked += 1;
-                prop_assert!((-MATE..=MATE).contains(&separator), "{separator}");
+                prop_assert!((-MATE..=MATE).contains(&bound), "{bound}");
                 let best = if has_move { 1 } else { NO_MOVE };
                 driver.take(if reaches {
-                    Bounds { lower: (separator + distance).min(MATE), upper: INFINITY, best }
+                    Bounds { lower: (bound + distance).min(MATE), upper: INFINITY, best }
                 } else {
-                    Bounds { lower: -INFINITY, upper: (separator - 1 - distance).max(-MATE), best }
+                    Bounds { lower: -INFINITY, upper: (bound - 1 - distance).max(-MATE), best }
                 });
             }
-            prop_assert!(asked <= MOST_PASSES && driver.separator().is_none());
+            prop_assert!(asked <= MOST_PASSES && driver.bound().is_none());
         }
     }
 }

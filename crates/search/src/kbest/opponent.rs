@@ -15,14 +15,14 @@ const MOST: u8 = 80;
 
 /// What the moves of one position count less than they are worth.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Costs {
+pub(crate) struct ReplyPenalty {
     /// Centipawns for each unit of the natural logarithm; 0: every move counts in full.
     errors: Value,
     /// Of the likeliest move, in hundredths.
     likeliest: i16,
 }
 
-impl Costs {
+impl ReplyPenalty {
     /// `scores`: hundredths of the natural logarithms of the chances of all moves.
     pub(crate) fn new(errors: Value, scores: &[i16]) -> Self {
         let likeliest = if errors > 0 { scores.iter().copied().max() } else { None };
@@ -39,7 +39,7 @@ impl Costs {
     /// Centipawns that a move with this score counts less.
     pub(crate) fn of(self, score: i16) -> u8 {
         let below = (Value::from(self.likeliest) - Value::from(score)).max(0);
-        u8::try_from(below * self.errors / 100).map_or(MOST, |cost| cost.min(MOST))
+        u8::try_from(below * self.errors / 100).map_or(MOST, |penalty| penalty.min(MOST))
     }
 }
 
@@ -50,9 +50,9 @@ mod tests {
     #[test]
     fn unlikely_replies_count_less() {
         let scores = [-120, -20, -320, -2000];
-        assert_eq!(scores.map(|score| Costs::new(10, &scores).of(score)), [10, 0, 30, MOST]);
+        assert_eq!(scores.map(|score| ReplyPenalty::new(10, &scores).of(score)), [10, 0, 30, MOST]);
         assert_eq!(
-            scores.map(|score| Costs::new(0, &scores).of(score)),
+            scores.map(|score| ReplyPenalty::new(0, &scores).of(score)),
             [0; 4],
             "a perfect opponent"
         );
@@ -60,9 +60,9 @@ mod tests {
 
     #[test]
     fn only_the_opponent_errs_and_not_at_leaves() {
-        let costs = |ply, is_leaf| Costs::at(ply, is_leaf, 10, &[0, -100]).of(-100);
+        let penalties = |ply, is_leaf| ReplyPenalty::at(ply, is_leaf, 10, &[0, -100]).of(-100);
         assert_eq!(
-            [costs(0, false), costs(1, false), costs(2, false), costs(1, true)],
+            [penalties(0, false), penalties(1, false), penalties(2, false), penalties(1, true)],
             [0, 10, 0, 0]
         );
     }

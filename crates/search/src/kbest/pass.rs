@@ -1,10 +1,10 @@
-//! One zero-window pass: is the root worth at least the separator?
+//! One zero-window pass: is the root worth at least the bound?
 //!
-//! A best-first search over the whole tree at once. Open positions (frames) wait in the pool; one
+//! A best-first search over the whole tree at once. Open positions (nodes) wait in the queue; one
 //! step takes the most urgent one after the other and opens its next move, until K positions need
-//! the network, evaluates those together, and backs the results up. A frame closes when its value
-//! reaches its separator or its moves are exhausted; whatever was open only for its sake is
-//! dropped. A position reached by several ways at the same depth and separator is one frame.
+//! the network, evaluates those together, and backs the results up. A node closes when its value
+//! reaches its bound or its moves are exhausted; whatever was open only for its sake is
+//! dropped. A position reached by several ways at the same depth and bound is one node.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -13,13 +13,13 @@ use eval::{EvalError, Evaluator, Stream};
 use nets::{Calibration, MoveScores};
 
 use super::{
-    flight::Flights,
-    frame::{FrameRef, Frames, Link},
-    pool::{Order, Pool},
+    dispatch::InFlight,
+    node::{Arena, Link, NodeId},
+    queue::{NodeQueue, Order},
 };
 use crate::{
-    memory::{Bounds, Memory, NO_MOVE},
-    score::{INFINITY, MATE_BOUND, Value, from_child_less},
+    cache::{Bounds, NO_MOVE, SearchCache},
+    score::{INFINITY, MATE_BOUND, Value, from_child_with_penalty},
     selectivity::{PLY, Selectivity},
     view::View,
 };
@@ -27,9 +27,9 @@ use crate::{
 /// Depth under which proven mates are stored: they hold at any depth.
 pub(super) const PROVEN: i16 = i16::MAX;
 
-/// Up to this level of the pool work is likely enough to be needed (no doubt on the way from the
+/// Up to this level of the queue work is likely enough to be needed (no doubt on the way from the
 /// root above one in 50) to be worth an evaluation that costs as much as any other.
-const SURE: usize = 0;
+const CERTAIN_PRIORITY: usize = 0;
 
 /// Whether and when a pass must end early.
 pub(super) trait Deadline {
@@ -53,15 +53,15 @@ pub(super) trait Deadline {
 
 /// What a pass works with.
 pub(super) struct Context<'a> {
-    pub memory: &'a mut Memory,
+    pub cache: &'a mut SearchCache,
     pub evaluator: &'a mut dyn Evaluator,
-    pub deadline: &'a mut dyn Deadline,
+    pub timer: &'a mut dyn Deadline,
 }
 
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PassEnd {
-    /// Bounds on the root's value, on one side of the separator, and the best move; below it the
+    /// Bounds on the root's value, on one side of the bound, and the best move; below it the
     /// one that came closest.
     Decided(Bounds),
     /// Time, evaluations or memory ran out.
@@ -86,15 +86,15 @@ pub(super) struct Root<'a> {
 impl Root<'_> {
     /// The key under which its bounds are remembered.
     pub(super) fn key(&self) -> u64 {
-        memory_key(self.position)
+        cache_key(self.position)
     }
 }
 
 /// The bounds of a child on their way to a parent.
-pub(super) struct News {
+pub(super) struct BackupEvent {
     pub parent: Link,
-    /// `None` where no frame was needed.
-    pub child: Option<FrameRef>,
+    /// `None` where no node was needed.
+    pub child: Option<NodeId>,
     pub lower: Value,
     pub upper: Value,
 }
@@ -109,39 +109,39 @@ pub(super) enum Ask {
 /// A question of the next batch, and whose it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
-    pub frame: FrameRef,
+    pub node: NodeId,
     pub ask: Ask,
 }
 
 /// The working state of passes; memory is used again from one to the next.
 pub(super) struct Searcher {
-    pub(super) frames: Frames,
-    /// The roots of the pass and their levels of doubt: first the question that is asked, then
+    pub(super) nodes: Arena,
+    /// The roots of the pass and their priorities: first the question that is asked, then
     /// those ahead.
-    pub(super) tops: Vec<(FrameRef, u8)>,
-    /// Evaluations when [`Searcher::weigh`] was last done.
-    pub(super) weighed: u64,
-    /// Open frames by (key, depth, separator).
-    pub(super) open: HashMap<u64, FrameRef, std::hash::BuildHasherDefault<KeyHasher>>,
-    pub(super) pool: Pool,
+    pub(super) roots: Vec<(NodeId, u8)>,
+    /// Evaluations when [`Searcher::reprioritise`] was last done.
+    pub(super) reprioritised_at: u64,
+    /// Open nodes by (key, depth, bound).
+    pub(super) open: HashMap<u64, NodeId, std::hash::BuildHasherDefault<KeyHasher>>,
+    pub(super) queue: NodeQueue,
     pub(super) pending: Vec<Pending>,
-    pub(super) news: Vec<News>,
+    pub(super) backups: Vec<BackupEvent>,
     /// Working memory for the places of forcing moves.
     pub(super) forcing: Vec<u8>,
-    /// Empty; memory for walks through the open frames.
-    pub(super) walk: Vec<FrameRef>,
-    pub(super) flights: Flights,
-    /// Open frames from which on the deepest go first, and twice which none is opened.
-    pub(super) frame_limit: usize,
+    /// Empty; memory for walks through the open nodes.
+    pub(super) stack: Vec<NodeId>,
+    pub(super) in_flight: InFlight,
+    /// Open nodes from which on the deepest go first, and twice which none is opened.
+    pub(super) node_limit: usize,
     /// How late moves are treated.
     pub selectivity: Selectivity,
-    /// What unlikely replies count less for the opponent: [`Costs`](super::opponent::Costs); 0 for
+    /// What unlikely replies count less for the opponent: [`ReplyPenalty`](super::opponent::Costs); 0 for
     /// a perfect one, and without a policy.
     pub opponent_errors: Value,
     /// Use what was found at a larger depth, proven mates too: more than a search of this depth
     /// could see.
     pub deeper_answers: bool,
-    /// What the bins of the pool mean.
+    /// What the bins of the queue mean.
     pub order: Order,
     /// [`crate::Settings::fill`].
     pub fill: usize,
@@ -168,7 +168,7 @@ impl std::fmt::Debug for Searcher {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Searcher")
-            .field("open", &self.frames.open_count())
+            .field("open", &self.nodes.open_count())
             .finish_non_exhaustive()
     }
 }
@@ -191,14 +191,14 @@ impl std::hash::Hasher for KeyHasher {
     }
 }
 
-pub(super) fn frame_key(key: u64, depth: i16, separator: Value) -> u64 {
-    let question = u64::from(depth as u16) << 32 | u64::from(separator as u32);
+pub(super) fn question_key(key: u64, depth: i16, bound: Value) -> u64 {
+    let question = u64::from(depth as u16) << 32 | u64::from(bound as u32);
     key ^ (question.wrapping_mul(0x9e37_79b9_7f4a_7c15)).rotate_left(17)
 }
 
 /// The key under which bounds are remembered: near the fifty-move limit a position is a different
 /// one at each clock.
-pub(super) fn memory_key(position: &Position) -> u64 {
+pub(super) fn cache_key(position: &Position) -> u64 {
     let clock = position.halfmove_clock();
     if clock < 70 {
         position.key()
@@ -208,20 +208,20 @@ pub(super) fn memory_key(position: &Position) -> u64 {
 }
 
 impl Searcher {
-    /// `calibration` gives the bins and the meaning of move scores; `bytes` bound the frames.
+    /// `calibration` gives the bins and the meaning of move scores; `bytes` bound the nodes.
     pub(super) fn new(calibration: &Calibration, bytes: usize) -> Self {
         Self {
-            frames: Frames::default(),
-            tops: Vec::new(),
-            weighed: 0,
+            nodes: Arena::default(),
+            roots: Vec::new(),
+            reprioritised_at: 0,
             open: HashMap::default(),
-            pool: Pool::new(calibration),
+            queue: NodeQueue::new(calibration),
             pending: Vec::new(),
-            news: Vec::new(),
+            backups: Vec::new(),
             forcing: Vec::new(),
-            walk: Vec::new(),
-            flights: Flights::default(),
-            frame_limit: (bytes / 2 / Frames::TYPICAL_BYTES).max(64),
+            stack: Vec::new(),
+            in_flight: InFlight::default(),
+            node_limit: (bytes / 2 / Arena::TYPICAL_NODE_BYTES).max(64),
             selectivity: Selectivity::default(),
             opponent_errors: 0,
             deeper_answers: true,
@@ -251,20 +251,20 @@ impl Searcher {
         (all > 0).then(|| self.spent[usize::from(index)] as f64 / all as f64)
     }
 
-    /// Compares the root's value with `separator`, evaluating up to `width` positions together: as
+    /// Compares the root's value with `bound`, evaluating up to `width` positions together: as
     /// many as the evaluator likes, whatever they are, and beyond that those that will most likely
     /// be needed.
     pub(super) fn pass(
         &mut self,
         root: &Root<'_>,
-        separator: Value,
+        bound: Value,
         width: usize,
         context: &mut Context<'_>,
     ) -> Result<PassEnd, EvalError> {
-        let end = self.compare(root, separator, width, context);
-        let end = end.and_then(|end| self.recall(context).map(|()| end));
+        let end = self.compare(root, bound, width, context);
+        let end = end.and_then(|end| self.drain(context).map(|()| end));
         if end.is_err() {
-            self.ground(context.evaluator);
+            self.abort(context.evaluator);
         }
         end
     }
@@ -273,112 +273,112 @@ impl Searcher {
     fn compare(
         &mut self,
         root: &Root<'_>,
-        separator: Value,
+        bound: Value,
         width: usize,
         context: &mut Context<'_>,
     ) -> Result<PassEnd, EvalError> {
-        self.frames.clear();
+        self.nodes.clear();
         self.open.clear();
-        self.pool.clear();
+        self.queue.clear();
         self.pending.clear();
-        self.tops.clear();
-        let top = self.add_root(root, root.depth, separator, 0);
+        self.roots.clear();
+        let root_node = self.add_root(root, root.depth, bound, 0);
         let mut end = None;
-        self.ask_moves(root, top, context.memory);
-        let mut turns = 0_u32;
+        self.ask_moves(root, root_node, context.cache);
+        let mut steps = 0_u32;
         let Stream { batch: liked, in_flight: most_in_flight } =
             context.evaluator.preferred_stream();
         let free = if self.fill == 0 { liked } else { self.fill };
-        let looks_ahead = self.looks_ahead(free.min(width) * most_in_flight);
-        if looks_ahead {
-            self.look_ahead(root, separator, context);
+        let asks_ahead = self.asks_ahead(free.min(width) * most_in_flight);
+        if asks_ahead {
+            self.add_questions_ahead(root, bound, context);
         }
-        self.weighed = self.evaluations;
+        self.reprioritised_at = self.evaluations;
         loop {
-            if looks_ahead && self.is_to_weigh() {
-                self.weigh();
+            if asks_ahead && self.is_to_reprioritise() {
+                self.reprioritise();
             }
             // Collect.
-            let most =
-                context.deadline.evaluations_left().min(context.deadline.affordable()).max(1);
+            let most = context.timer.evaluations_left().min(context.timer.affordable()).max(1);
             let width = (width as u64).min(most) as usize;
             while self.pending.len() < width && end.is_none() {
-                turns = turns.wrapping_add(1);
-                if turns.is_multiple_of(64) && context.deadline.is_over() {
+                steps = steps.wrapping_add(1);
+                if steps.is_multiple_of(64) && context.timer.is_over() {
                     break;
                 }
-                let open = self.frames.open_count();
-                if self.pool.len() > 4 * open + 1024 {
-                    let frames = &self.frames;
-                    self.pool.retain(|ticket| frames.is_valid(ticket));
+                let open = self.nodes.open_count();
+                if self.queue.len() > 4 * open + 1024 {
+                    let nodes = &self.nodes;
+                    self.queue.retain(|entry| nodes.is_valid(entry));
                 }
-                let crowded = open > self.frame_limit;
+                let crowded = open > self.node_limit;
                 if crowded {
-                    self.drop_ahead();
+                    self.drop_questions_ahead();
                 }
-                let is_doubtful = self.pool.next_level().is_some_and(|level| level > SURE);
-                if is_doubtful && self.pending.len() >= free && self.order == Order::Need {
+                let is_speculative =
+                    self.queue.next_priority().is_some_and(|priority| priority > CERTAIN_PRIORITY);
+                if is_speculative && self.pending.len() >= free && self.order == Order::Need {
                     break; // It can wait for the answers to this batch.
                 }
-                let ticket = if crowded { self.pool.pop_deepest() } else { self.pool.pop() };
-                let Some(ticket) = ticket else { break };
-                if !self.open_next(root, ticket, context.memory) {
-                    if self.pending.is_empty() && self.flights.len() == 0 {
+                let entry = if crowded { self.queue.pop_deepest() } else { self.queue.pop() };
+                let Some(entry) = entry else { break };
+                if !self.expand_next(root, entry, context.cache) {
+                    if self.pending.is_empty() && self.in_flight.len() == 0 {
                         return Ok(PassEnd::Interrupted);
                     }
                     break; // No memory for another position: first those that there are.
                 }
-                end = self.back_up(root, top, context.memory);
+                end = self.back_up(root, root_node, context.cache);
             }
             if let Some(bounds) = end {
                 return Ok(PassEnd::Decided(bounds));
             }
             // Evaluate.
-            let frames = &self.frames;
-            self.pending.retain(|pending| frames.get(pending.frame).is_some());
-            let is_over = context.deadline.is_over();
-            if is_over && self.flights.len() == 0 {
+            let nodes = &self.nodes;
+            self.pending.retain(|pending| nodes.get(pending.node).is_some());
+            let is_over = context.timer.is_over();
+            if is_over && self.in_flight.len() == 0 {
                 return Ok(PassEnd::Interrupted);
             }
             // A further batch is for a device that would wait otherwise: half of one would delay
             // the next.
-            let is_worth_it =
-                self.flights.len() == 0 || self.pending.len() >= free.min(width).div_ceil(2);
-            if !is_over && is_worth_it && !self.pending.is_empty() {
+            let fills_enough =
+                self.in_flight.len() == 0 || self.pending.len() >= free.min(width).div_ceil(2);
+            if !is_over && fills_enough && !self.pending.is_empty() {
                 let sent = self.send(width, context)?;
-                if sent > 0 && context.deadline.wants_view() {
-                    context.deadline.show(self.view(root, separator, width));
+                if sent > 0 && context.timer.wants_view() {
+                    context.timer.show(self.view(root, bound, width));
                 }
-                if sent == 0 && self.pool.len() > 0
-                    || sent > 0 && self.flights.len() < most_in_flight
+                if sent == 0 && self.queue.len() > 0
+                    || sent > 0 && self.in_flight.len() < most_in_flight
                 {
                     continue; // The tree works while the device does; what is in flight already is asked no second time.
                 }
             }
-            if self.flights.len() == 0 {
-                if self.pending.is_empty() && self.pool.len() == 0 {
+            if self.in_flight.len() == 0 {
+                if self.pending.is_empty() && self.queue.len() == 0 {
                     return Ok(PassEnd::Interrupted); // Cannot be: an open root has open work.
                 }
                 continue;
             }
             self.receive(root, context)?;
-            end = self.back_up(root, top, context.memory);
+            end = self.back_up(root, root_node, context.cache);
             if let Some(bounds) = end {
                 return Ok(PassEnd::Decided(bounds));
             }
         }
     }
 
-    fn view(&self, root: &Root<'_>, separator: Value, width: usize) -> View {
+    fn view(&self, root: &Root<'_>, bound: Value, width: usize) -> View {
         let (line, Bounds { lower, upper, .. }) = self.line;
         View {
             depth: (root.depth / PLY) as u32,
             line,
             lower,
             upper,
-            separator,
-            open: self.frames.open_count(),
-            bins: self.pool.census(),
+            bound,
+            open: self.nodes.open_count(),
+            bins: self.queue.counts(),
             batch: self.last_batch,
             width,
             batches: self.batches,
@@ -388,115 +388,121 @@ impl Searcher {
     }
 
     /// Works through the news; the root's bounds once it closes.
-    fn back_up(&mut self, root: &Root<'_>, top: FrameRef, memory: &mut Memory) -> Option<Bounds> {
-        while let Some(News { parent, child, lower, upper }) = self.news.pop() {
-            let Link { frame: reference, edge, reduced, cost, doubt } = parent;
-            let cost = Value::from(cost);
-            let Some(frame) = self.frames.get_mut(reference) else { continue };
+    fn back_up(
+        &mut self,
+        root: &Root<'_>,
+        root_node: NodeId,
+        cache: &mut SearchCache,
+    ) -> Option<Bounds> {
+        while let Some(BackupEvent { parent, child, lower, upper }) = self.backups.pop() {
+            let Link { node: reference, edge, reduced, penalty, priority_cost } = parent;
+            let penalty = Value::from(penalty);
+            let Some(node) = self.nodes.get_mut(reference) else { continue };
             if let Some(child) = child {
                 // Only now: a parent is exhausted when its last child's result has arrived.
-                frame.children.retain(|&other| other != child);
-                frame.doubt = (frame.doubt - doubt).max(0.0);
+                node.children.retain(|&other| other != child);
+                node.priority_cost = (node.priority_cost - priority_cost).max(0.0);
             }
-            let (at_least, at_most) = (from_child_less(upper, cost), from_child_less(lower, cost));
-            if reduced && at_least >= frame.separator && at_least <= MATE_BOUND {
+            let (at_least, at_most) =
+                (from_child_with_penalty(upper, penalty), from_child_with_penalty(lower, penalty));
+            if reduced && at_least >= node.bound && at_least <= MATE_BOUND {
                 // Better than a late move should be: look again at full depth.
-                let place = frame.ranked.iter().position(|ranked| ranked.index() == edge);
-                frame.verify.extend(place.and_then(|place| u8::try_from(place).ok()));
-                self.enqueue(reference, 0);
+                let place = node.ordered.iter().position(|ordered| ordered.index() == edge);
+                node.re_search.extend(place.and_then(|place| u8::try_from(place).ok()));
+                self.push_node(reference, 0);
                 continue;
             }
-            if at_least > frame.lower {
-                frame.lower = at_least;
-                frame.best = edge;
+            if at_least > node.lower {
+                node.lower = at_least;
+                node.best = edge;
             }
-            if at_most > frame.upper || frame.hopeful == NO_MOVE {
-                frame.upper = frame.upper.max(at_most);
-                frame.hopeful = edge;
+            if at_most > node.upper || node.best_by_upper == NO_MOVE {
+                node.upper = node.upper.max(at_most);
+                node.best_by_upper = edge;
             }
-            let reached = frame.lower >= frame.separator;
-            let exhausted = !frame.has_moves() && frame.children.is_empty();
+            let reached = node.lower >= node.bound;
+            let exhausted = !node.has_moves() && node.children.is_empty();
             if reached || exhausted {
-                let (lower, upper) = (frame.lower, if exhausted { frame.upper } else { INFINITY });
-                if reference == top {
-                    let best = if frame.best == NO_MOVE { frame.hopeful } else { frame.best };
+                let (lower, upper) = (node.lower, if exhausted { node.upper } else { INFINITY });
+                if reference == root_node {
+                    let best = if node.best == NO_MOVE { node.best_by_upper } else { node.best };
                     let bounds = Bounds { lower, upper, best };
-                    self.close(reference, lower, upper, memory, root.complete);
-                    self.news.clear();
+                    self.close(reference, lower, upper, cache, root.complete);
+                    self.backups.clear();
                     return Some(bounds);
                 }
                 // Not that of the root if it is one of the questions ahead, and not all moves are
                 // searched.
-                let store = root.complete || frame.ply > 0;
-                self.close(reference, lower, upper, memory, store);
+                let store = root.complete || node.ply > 0;
+                self.close(reference, lower, upper, cache, store);
             } else {
                 let extra = match (self.order, self.move_scores) {
-                    (Order::Decisiveness, _) => self.pool.indecision(frame),
-                    (Order::Need, MoveScores::Policy) => frame.doubt_level(),
+                    (Order::Decisiveness, _) => self.queue.indecision(node),
+                    (Order::Need, MoveScores::Policy) => node.next_move_priority(),
                     (Order::Need, MoveScores::Centipawns) => 0,
                 };
-                self.enqueue(reference, extra);
+                self.push_node(reference, extra);
             }
         }
         None
     }
 
-    /// Remembers the bounds, tells the parents, drops what was open for this frame's sake.
+    /// Remembers the bounds, tells the parents, drops what was open for this node's sake.
     pub(super) fn close(
         &mut self,
-        reference: FrameRef,
+        reference: NodeId,
         lower: Value,
         upper: Value,
-        memory: &mut Memory,
+        cache: &mut SearchCache,
         store: bool,
     ) {
-        let Some(frame) = self.frames.get_mut(reference) else { return };
-        let best = frame.best_known(lower, upper);
-        let (key, depth, separator) = (frame.key, frame.depth, frame.separator);
-        let parents = std::mem::take(&mut frame.parents);
-        let children = std::mem::take(&mut frame.children);
+        let Some(node) = self.nodes.get_mut(reference) else { return };
+        let best = node.best_known(lower, upper);
+        let (key, depth, bound) = (node.key, node.depth, node.bound);
+        let parents = std::mem::take(&mut node.parents);
+        let children = std::mem::take(&mut node.children);
         if store {
-            memory.store_bounds(key, depth, Bounds { lower, upper, best });
+            cache.store_bounds(key, depth, Bounds { lower, upper, best });
             // A leaf counts its forcing moves only.
             let found = Bounds { lower, upper, best: if depth == 0 { NO_MOVE } else { best } };
             if lower > MATE_BOUND {
-                memory.store_bounds(key, PROVEN, Bounds { upper: INFINITY, ..found });
+                cache.store_bounds(key, PROVEN, Bounds { upper: INFINITY, ..found });
             } else if upper < -MATE_BOUND {
-                memory.store_bounds(key, PROVEN, Bounds { lower: -INFINITY, ..found });
+                cache.store_bounds(key, PROVEN, Bounds { lower: -INFINITY, ..found });
             }
         }
-        self.open.remove(&frame_key(key, depth, separator));
+        self.open.remove(&question_key(key, depth, bound));
         for &parent in &parents {
-            self.news.push(News { parent, child: Some(reference), lower, upper });
+            self.backups.push(BackupEvent { parent, child: Some(reference), lower, upper });
         }
-        if let Some(frame) = self.frames.get_mut(reference) {
-            frame.parents = parents;
-            frame.children = children;
+        if let Some(node) = self.nodes.get_mut(reference) {
+            node.parents = parents;
+            node.children = children;
         }
         self.drop_frame(reference);
     }
 
-    /// Frees a frame and, one after the other, the descendants that no open frame needs any more.
-    pub(super) fn drop_frame(&mut self, reference: FrameRef) {
-        let mut doomed = std::mem::take(&mut self.walk);
+    /// Frees a node and, one after the other, the descendants that no open node needs any more.
+    pub(super) fn drop_frame(&mut self, reference: NodeId) {
+        let mut doomed = std::mem::take(&mut self.stack);
         doomed.push(reference);
         while let Some(reference) = doomed.pop() {
-            let Some(frame) = self.frames.get_mut(reference) else { continue };
-            let children = std::mem::take(&mut frame.children);
-            let question = frame_key(frame.key, frame.depth, frame.separator);
+            let Some(node) = self.nodes.get_mut(reference) else { continue };
+            let children = std::mem::take(&mut node.children);
+            let question = question_key(node.key, node.depth, node.bound);
             if self.open.get(&question) == Some(&reference) {
                 self.open.remove(&question);
             }
-            self.frames.release(reference.slot);
+            self.nodes.release(reference.slot);
             for child in children {
-                if let Some(frame) = self.frames.get_mut(child) {
-                    frame.parents.retain(|link| link.frame != reference);
-                    if frame.parents.is_empty() {
+                if let Some(node) = self.nodes.get_mut(child) {
+                    node.parents.retain(|link| link.node != reference);
+                    if node.parents.is_empty() {
                         doomed.push(child);
                     }
                 }
             }
         }
-        self.walk = doomed;
+        self.stack = doomed;
     }
 }

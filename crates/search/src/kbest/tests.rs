@@ -11,7 +11,7 @@ use nets::{Calibration, MoveScores};
 use super::*;
 use crate::{
     plain::{Plain, mates_in, plain_without_quiet},
-    score::child_separator,
+    score::child_bound,
 };
 
 fn kbest(seed: u64, batch: usize, multipv: usize) -> KBest {
@@ -243,7 +243,7 @@ impl Evaluator for ForWhite {
     }
 }
 
-/// Far below the separator captures are skipped that cannot lift the value to it, but not one that
+/// Far below the bound captures are skipped that cannot lift the value to it, but not one that
 /// mates.
 #[test]
 fn a_capture_that_mates_is_never_too_little() {
@@ -298,7 +298,7 @@ fn check_memory(search: &KBest, plain: &mut Plain, position: &Position, depth: u
         }
     }
     for at in 0..=depth {
-        if let Some(bounds) = search.memory.bounds(memory_key(position), at as i16 * PLY) {
+        if let Some(bounds) = search.cache.bounds(cache_key(position), at as i16 * PLY) {
             let value = plain.value(position, at, &mut vec![]);
             assert!(
                 bounds.lower <= value && value <= bounds.upper,
@@ -396,13 +396,13 @@ fn lines_are_borne_out() {
                 continue;
             }
             unfinished += usize::from(info.bound == Bound::Lower);
-            let (mut at, mut separator, mut reaches) = (position.clone(), claim, true);
+            let (mut at, mut bound, mut reaches) = (position.clone(), claim, true);
             let mut path = vec![at.key()];
             for (depth, &mv) in (0..info.depth).rev().zip(&info.pv) {
                 at = at.after(mv);
-                (separator, reaches) = (child_separator(separator), !reaches);
+                (bound, reaches) = (child_bound(bound), !reaches);
                 let value = plain.value(&at, depth, &mut path);
-                let holds = if reaches { value >= separator } else { value < separator };
+                let holds = if reaches { value >= bound } else { value < bound };
                 assert!(holds, "{} at depth {depth}: {info:?}", game.position().fen());
                 plies += 1;
                 path.push(at.key());
@@ -464,8 +464,8 @@ fn a_view_is_made_for_whoever_asks_and_changes_nothing() {
         assert!((1..=view.width).contains(&view.batch) && view.width <= 16, "{view:?}");
         assert!(view.evaluations <= 16 * view.batches && view.evaluations <= 3_000, "{view:?}");
     }
-    let tickets = |view: &View| view.bins.iter().flatten().sum::<u32>();
-    assert!(views.iter().any(|view| view.open > 1 && tickets(view) > 0));
+    let entries = |view: &View| view.bins.iter().flatten().sum::<u32>();
+    assert!(views.iter().any(|view| view.open > 1 && entries(view) > 0));
     assert!(views.is_sorted_by_key(|view| view.evaluations));
 }
 

@@ -151,7 +151,7 @@ fn with_hardly_any_memory_values_are_the_same() {
         let position = small_position(&mut SplitMix64::new(seed), 6);
         let expected = Plain::new(seed).root(&position, 3).into_values().max().unwrap();
         let mut search = kbest(seed, 64, 1);
-        search.searcher.frame_limit = 24;
+        search.searcher.node_limit = 24;
         let lines = lines_of(&mut search, &Game::new(position.clone()), 3);
         assert_eq!(lines[0].score, to_score(expected), "{}", position.fen());
     }
@@ -161,7 +161,7 @@ fn with_hardly_any_memory_values_are_the_same() {
 /// they are asked.
 #[test]
 fn questions_are_answered_ahead() {
-    let (mut deeper, mut weighed) = (0, 0);
+    let (mut deeper, mut reprioritised_at) = (0, 0);
     for seed in (1..60).step_by(2) {
         let position = small_position(&mut SplitMix64::new(seed), 6);
         let mut search = as_it_plays(seed, 64, 1);
@@ -176,16 +176,16 @@ fn questions_are_answered_ahead() {
             last_depth,
         };
         let control = Control::default();
-        let mut watch = Watch::new(&Limits::default(), Duration::ZERO, &control);
-        let (memory, evaluator) = (&mut search.memory, &mut search.evaluator);
-        let mut context = Context { memory, evaluator, deadline: &mut watch };
+        let mut timer = TimeManager::new(&Limits::default(), Duration::ZERO, &control);
+        let (cache, evaluator) = (&mut search.cache, &mut search.evaluator);
+        let mut context = Context { cache, evaluator, timer: &mut timer };
         let end = search.searcher.pass(&root, 0, 64, &mut context).unwrap();
         assert!(matches!(end, PassEnd::Decided(_)));
-        let answered = |depth| search.memory.bounds(root.key(), depth);
+        let answered = |depth| search.cache.bounds(root.key(), depth);
         deeper += (depth + 1..=last_depth).filter(|&depth| answered(depth).is_some()).count();
-        weighed += usize::from(search.searcher.weighed > 0);
+        reprioritised_at += usize::from(search.searcher.reprioritised_at > 0);
     }
-    assert!(deeper > 5 && weighed > 0, "{deeper} {weighed}");
+    assert!(deeper > 5 && reprioritised_at > 0, "{deeper} {reprioritised_at}");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn without_any_time_the_network_is_asked_once() {
     assert_eq!((outcome.nodes, outcome.lines.len()), (1, 1));
 }
 
-/// A position may be asked for at several depths and separators while its answer is on the way;
+/// A position may be asked for at several depths and bounds while its answer is on the way;
 /// whoever waits for that keeps nobody else waiting.
 #[test]
 fn a_stream_of_single_positions_does_not_run_dry() {

@@ -1,7 +1,7 @@
 //! The transposition table of depth-first searches: bounds by position. The latest is kept, unless
 //! the same search has found one more than two plies deeper.
 
-use crate::{Bound, memory::NO_MOVE, score::Value, selectivity::PLY};
+use crate::{Bound, cache::NO_MOVE, score::Value, selectivity::PLY};
 
 /// A bound on a position's value, and the move behind it.
 #[derive(Clone, Copy, Debug)]
@@ -22,13 +22,13 @@ const EMPTY: Entry =
 
 /// Entries by the high bits of the key.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct TranspositionTable {
     entries: Vec<Entry>,
     age: u8,
     stored: usize,
 }
 
-impl Table {
+impl TranspositionTable {
     /// Bytes of an entry.
     pub(crate) const ENTRY: usize = size_of::<Entry>();
 

@@ -72,7 +72,7 @@ struct ScoresEntry {
 type Bucket = [BoundsEntry; 4];
 
 /// Bounds, values and move scores by Zobrist key.
-pub(crate) struct Memory {
+pub(crate) struct SearchCache {
     bounds: Pages<Bucket>,
     values: Pages<ValueEntry>,
     index: Pages<ScoresEntry>,
@@ -84,13 +84,13 @@ pub(crate) struct Memory {
     stored: usize,
 }
 
-impl std::fmt::Debug for Memory {
+impl std::fmt::Debug for SearchCache {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Memory").field("bounds", &self.bounds.len()).finish_non_exhaustive()
     }
 }
 
-impl Memory {
+impl SearchCache {
     /// Uses at most `mib` MiB.
     pub(crate) fn new(mib: usize) -> Self {
         let bytes = mib.max(1) << 20;
@@ -196,9 +196,9 @@ impl Memory {
             .map(|(_, bounds)| bounds)
     }
 
-    /// Did the position reach the separator when it was last searched to a smaller depth? `None` if
+    /// Did the position reach the bound when it was last searched to a smaller depth? `None` if
     /// nobody knows.
-    pub(crate) fn reached_before(&self, key: u64, depth: i16, separator: Value) -> Option<bool> {
+    pub(crate) fn reached_before(&self, key: u64, depth: i16, bound: Value) -> Option<bool> {
         let entries = self.bounds[self.bucket(key)].iter();
         let known = entries
             .filter(|entry| {
@@ -206,8 +206,8 @@ impl Memory {
             })
             .max_by_key(|entry| entry.depth)?
             .bounds();
-        let reaches = known.lower >= separator;
-        (reaches || known.upper < separator).then_some(reaches)
+        let reaches = known.lower >= bound;
+        (reaches || known.upper < bound).then_some(reaches)
     }
 
     /// The best move known at any depth, deepest first.
@@ -337,87 +337,82 @@ mod tests {
 
     #[test]
     fn scores_are_lost_only_when_the_ring_has_come_around() {
-        let mut memory = Memory::new(1);
-        memory.store_scores(7 << 40, [1, -2, 3].into_iter());
-        assert_eq!(memory.scores(7 << 40, 3), Some(&[1, -2, 3][..]));
-        assert_eq!(memory.scores(8 << 40, 3), None);
-        let capacity = memory.ring.len();
+        let mut cache = SearchCache::new(1);
+        cache.store_scores(7 << 40, [1, -2, 3].into_iter());
+        assert_eq!(cache.scores(7 << 40, 3), Some(&[1, -2, 3][..]));
+        assert_eq!(cache.scores(8 << 40, 3), None);
+        let capacity = cache.ring.len();
         for key in 1..=(capacity / 200) as u64 + 1 {
-            memory.store_scores(key << 50 | 1, (0..200).collect::<Vec<_>>().into_iter());
+            cache.store_scores(key << 50 | 1, (0..200).collect::<Vec<_>>().into_iter());
         }
-        assert_eq!(memory.scores(7 << 40, 3), None);
+        assert_eq!(cache.scores(7 << 40, 3), None);
     }
 
     #[test]
     fn nothing_is_left_after_clearing() {
-        let mut memory = Memory::new(1);
+        let mut cache = SearchCache::new(1);
         let found = Bounds { lower: 1, upper: 2, best: 0 };
         for key in [0, 5] {
-            let nothing = |memory: &Memory| {
-                memory.bounds(key, 0).is_none()
-                    && memory.bounds(key, 1).is_none()
-                    && memory.value(key).is_none()
-                    && memory.scores(key, 2).is_none()
-                    && memory.best_move(key) == NO_MOVE
-                    && memory.fill_per_mille() == 0
+            let nothing = |cache: &SearchCache| {
+                cache.bounds(key, 0).is_none()
+                    && cache.bounds(key, 1).is_none()
+                    && cache.value(key).is_none()
+                    && cache.scores(key, 2).is_none()
+                    && cache.best_move(key) == NO_MOVE
+                    && cache.fill_per_mille() == 0
             };
-            assert!(nothing(&memory), "{key}");
-            memory.store_value(key, -3);
-            assert_eq!(memory.value(key), Some(-3));
-            memory.clear();
-            assert!(nothing(&memory), "{key}");
-            memory.store_scores(key, [4, 5].into_iter());
-            assert_eq!(memory.scores(key, 2), Some(&[4, 5][..]));
-            memory.clear();
-            assert!(nothing(&memory), "{key}");
-            memory.store_bounds(key, 0, found);
-            memory.store_bounds(key, 1, found);
-            assert_eq!((memory.bounds(key, 0), memory.best_move(key)), (Some(found), 0));
-            memory.forget_leaves();
-            assert_eq!((memory.bounds(key, 0), memory.bounds(key, 1)), (None, Some(found)));
-            memory.clear();
-            assert!(nothing(&memory), "{key}");
+            assert!(nothing(&cache), "{key}");
+            cache.store_value(key, -3);
+            assert_eq!(cache.value(key), Some(-3));
+            cache.clear();
+            assert!(nothing(&cache), "{key}");
+            cache.store_scores(key, [4, 5].into_iter());
+            assert_eq!(cache.scores(key, 2), Some(&[4, 5][..]));
+            cache.clear();
+            assert!(nothing(&cache), "{key}");
+            cache.store_bounds(key, 0, found);
+            cache.store_bounds(key, 1, found);
+            assert_eq!((cache.bounds(key, 0), cache.best_move(key)), (Some(found), 0));
+            cache.forget_leaves();
+            assert_eq!((cache.bounds(key, 0), cache.bounds(key, 1)), (None, Some(found)));
+            cache.clear();
+            assert!(nothing(&cache), "{key}");
         }
     }
 
     #[test]
     fn bounds_narrow_and_older_roots_only_order() {
-        let mut memory = Memory::new(1);
-        memory.store_bounds(5, 2, Bounds { lower: 10, upper: INFINITY, best: 3 });
-        memory.store_bounds(5, 2, Bounds { lower: -INFINITY, upper: 40, best: NO_MOVE });
-        assert_eq!(memory.bounds(5, 2), Some(Bounds { lower: 10, upper: 40, best: 3 }));
-        assert_eq!(memory.bounds(5, 3), None);
-        memory.new_root();
-        assert_eq!(memory.bounds(5, 2), None);
-        assert_eq!(memory.best_move(5), 3);
+        let mut cache = SearchCache::new(1);
+        cache.store_bounds(5, 2, Bounds { lower: 10, upper: INFINITY, best: 3 });
+        cache.store_bounds(5, 2, Bounds { lower: -INFINITY, upper: 40, best: NO_MOVE });
+        assert_eq!(cache.bounds(5, 2), Some(Bounds { lower: 10, upper: 40, best: 3 }));
+        assert_eq!(cache.bounds(5, 3), None);
+        cache.new_root();
+        assert_eq!(cache.bounds(5, 2), None);
+        assert_eq!(cache.best_move(5), 3);
     }
 
     #[test]
     fn deeper_bounds_answer_where_they_may() {
-        let mut memory = Memory::new(1);
+        let mut cache = SearchCache::new(1);
         let at_least = |lower| Bounds { lower, upper: INFINITY, best: NO_MOVE };
-        memory.store_bounds(5, 2, at_least(10));
-        memory.store_bounds(5, 4, at_least(30));
-        memory.store_bounds(5, 0, at_least(20));
-        let answer = |memory: &Memory, depth, deeper, separator| {
-            memory
-                .answer(5, depth, deeper, |known| known.lower >= separator)
-                .map(|known| known.lower)
+        cache.store_bounds(5, 2, at_least(10));
+        cache.store_bounds(5, 4, at_least(30));
+        cache.store_bounds(5, 0, at_least(20));
+        let answer = |cache: &SearchCache, depth, deeper, bound| {
+            cache.answer(5, depth, deeper, |known| known.lower >= bound).map(|known| known.lower)
         };
-        assert_eq!(answer(&memory, 2, None, 10), Some(10));
-        assert_eq!(answer(&memory, 2, None, 20), None);
-        assert_eq!(answer(&memory, 2, Some(2), 20), Some(30));
-        assert_eq!(answer(&memory, 2, Some(2), 10), Some(30), "the deepest");
-        assert_eq!(answer(&memory, 2, Some(5), 20), None);
-        assert_eq!(answer(&memory, 4, Some(4), 40), None);
-        memory.new_root();
-        assert_eq!(answer(&memory, 2, Some(2), 10), None);
-        assert_eq!(answer(&memory, 0, None, 10), Some(20), "leaves know no root");
+        assert_eq!(answer(&cache, 2, None, 10), Some(10));
+        assert_eq!(answer(&cache, 2, None, 20), None);
+        assert_eq!(answer(&cache, 2, Some(2), 20), Some(30));
+        assert_eq!(answer(&cache, 2, Some(2), 10), Some(30), "the deepest");
+        assert_eq!(answer(&cache, 2, Some(5), 20), None);
+        assert_eq!(answer(&cache, 4, Some(4), 40), None);
+        cache.new_root();
+        assert_eq!(answer(&cache, 2, Some(2), 10), None);
+        assert_eq!(answer(&cache, 0, None, 10), Some(20), "leaves know no root");
         // The latest word counts.
-        memory.store_bounds(5, 0, Bounds { lower: -INFINITY, upper: 15, best: NO_MOVE });
-        assert_eq!(
-            memory.bounds(5, 0),
-            Some(Bounds { lower: -INFINITY, upper: 15, best: NO_MOVE })
-        );
+        cache.store_bounds(5, 0, Bounds { lower: -INFINITY, upper: 15, best: NO_MOVE });
+        assert_eq!(cache.bounds(5, 0), Some(Bounds { lower: -INFINITY, upper: 15, best: NO_MOVE }));
     }
 }

@@ -19,17 +19,17 @@ type Question = (u64, bool, bool);
 
 /// Questions that have been asked and not been answered.
 #[derive(Debug, Default)]
-pub(super) struct Flights {
+pub(super) struct InFlight {
     /// Whose they are, batch after batch, the oldest first.
     batches: VecDeque<Vec<Pending>>,
     questions: HashSet<Question, BuildHasherDefault<KeyHasher>>,
-    /// Whoever would have asked the same again (other depths or separators).
+    /// Whoever would have asked the same again (other depths or bounds).
     again: Vec<Pending>,
     /// Batches whose memory can be used again.
     spare: Vec<Batch>,
 }
 
-impl Flights {
+impl InFlight {
     pub(super) fn len(&self) -> usize {
         self.batches.len()
     }
@@ -52,36 +52,36 @@ impl Searcher {
         width: usize,
         context: &mut Context<'_>,
     ) -> Result<usize, EvalError> {
-        let mut batch = self.flights.spare.pop().unwrap_or_default();
+        let mut batch = self.in_flight.spare.pop().unwrap_or_default();
         batch.clear();
         let later = self.pending.split_off(width.min(self.pending.len()));
         let mut asked = std::mem::replace(&mut self.pending, later);
         asked.retain(|pending| {
-            let Some(frame) = self.frames.get_mut(pending.frame) else { return false };
+            let Some(node) = self.nodes.get_mut(pending.node) else { return false };
             let question @ (_, value, moves) =
-                question(self.move_scores, frame.position.key(), pending.ask);
-            if !self.flights.questions.insert(question) {
-                self.flights.again.push(*pending);
+                question(self.move_scores, node.position.key(), pending.ask);
+            if !self.in_flight.questions.insert(question) {
+                self.in_flight.again.push(*pending);
                 return false;
             }
             if moves {
-                frame.find_legal();
+                node.generate_moves();
             }
-            batch.push(&frame.position, value, if moves { frame.legal() } else { &[] });
-            self.spent[usize::from(frame.root_edge)] += 1;
+            batch.push(&node.position, value, if moves { node.legal() } else { &[] });
+            self.spent[usize::from(node.root_edge)] += 1;
             true
         });
         let count = batch.len();
         if count == 0 {
-            self.flights.spare.push(batch);
+            self.in_flight.spare.push(batch);
             return Ok(0);
         }
         self.batches += 1;
         self.evaluations += count as u64;
         self.last_batch = count;
-        self.flights.batches.push_back(asked);
+        self.in_flight.batches.push_back(asked);
         context.evaluator.submit(batch)?;
-        context.deadline.send(count as u64);
+        context.timer.send(count as u64);
         Ok(count)
     }
 
@@ -91,33 +91,32 @@ impl Searcher {
         root: &Root<'_>,
         context: &mut Context<'_>,
     ) -> Result<(), EvalError> {
-        let (asked, answered) = self.land(context)?;
-        let memory = &mut *context.memory;
+        let (asked, answered) = self.take_oldest(context)?;
+        let cache = &mut *context.cache;
         for (pending, &value) in asked.iter().zip(&answered.scores.values) {
             match pending.ask {
-                _ if self.frames.get(pending.frame).is_none() => {}
-                Ask::Moves => self.ask_moves(root, pending.frame, memory),
+                _ if self.nodes.get(pending.node).is_none() => {}
+                Ask::Moves => self.ask_moves(root, pending.node, cache),
                 Ask::Value => {
                     let value = from_evaluation(value);
-                    if let Some((lower, upper)) =
-                        self.take_value(root, pending.frame, value, memory)
+                    if let Some((lower, upper)) = self.apply_value(root, pending.node, value, cache)
                     {
-                        self.close(pending.frame, lower, upper, memory, true);
+                        self.close(pending.node, lower, upper, cache, true);
                     }
                 }
             }
         }
-        self.flights.spare.push(answered.batch);
+        self.in_flight.spare.push(answered.batch);
         // Some that wait to be sent may have been answered meanwhile.
-        let (frames, again) = (&mut self.frames, &mut self.flights.again);
+        let (nodes, again) = (&mut self.nodes, &mut self.in_flight.again);
         self.pending.retain(|pending| {
-            let Some(frame) = frames.get_mut(pending.frame) else { return false };
-            let key = frame.position.key();
+            let Some(node) = nodes.get_mut(pending.node) else { return false };
+            let key = node.position.key();
             let is_known = match pending.ask {
-                Ask::Value => memory.value(key).is_some(),
+                Ask::Value => cache.value(key).is_some(),
                 Ask::Moves => {
-                    frame.find_legal();
-                    memory.scores(key, frame.legal().len()).is_some()
+                    node.generate_moves();
+                    cache.scores(key, node.legal().len()).is_some()
                 }
             };
             if is_known {
@@ -125,54 +124,57 @@ impl Searcher {
             }
             !is_known
         });
-        for pending in std::mem::take(&mut self.flights.again) {
-            let reference = pending.frame;
-            let Some(frame) = self.frames.get(reference) else { continue };
-            let key = frame.position.key();
-            if self.flights.questions.contains(&question(self.move_scores, key, pending.ask)) {
-                self.flights.again.push(pending); // Still in flight.
+        for pending in std::mem::take(&mut self.in_flight.again) {
+            let reference = pending.node;
+            let Some(node) = self.nodes.get(reference) else { continue };
+            let key = node.position.key();
+            if self.in_flight.questions.contains(&question(self.move_scores, key, pending.ask)) {
+                self.in_flight.again.push(pending); // Still in flight.
                 continue;
             }
-            let value = memory.value(key);
-            if let Some((lower, upper)) = self.begin(root, reference, value, memory) {
-                self.close(reference, lower, upper, memory, true);
+            let value = cache.value(key);
+            if let Some((lower, upper)) = self.begin(root, reference, value, cache) {
+                self.close(reference, lower, upper, cache, true);
             }
         }
         Ok(())
     }
 
     /// Waits for everything in flight; what it says is remembered for later passes.
-    pub(super) fn recall(&mut self, context: &mut Context<'_>) -> Result<(), EvalError> {
-        while self.flights.len() > 0 {
-            let (_, answered) = self.land(context)?;
-            self.flights.spare.push(answered.batch);
+    pub(super) fn drain(&mut self, context: &mut Context<'_>) -> Result<(), EvalError> {
+        while self.in_flight.len() > 0 {
+            let (_, answered) = self.take_oldest(context)?;
+            self.in_flight.spare.push(answered.batch);
         }
         Ok(())
     }
 
     /// The oldest batch, its answers in memory.
-    fn land(&mut self, context: &mut Context<'_>) -> Result<(Vec<Pending>, Answered), EvalError> {
-        let asked = self.flights.batches.pop_front().unwrap_or_default();
+    fn take_oldest(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Result<(Vec<Pending>, Answered), EvalError> {
+        let asked = self.in_flight.batches.pop_front().unwrap_or_default();
         let answered = context.evaluator.wait()?;
-        context.deadline.receive(answered.batch.len() as u64);
+        context.timer.receive(answered.batch.len() as u64);
         for (query, &value) in answered.batch.queries.iter().zip(&answered.scores.values) {
             let moves = &answered.scores.moves[query.move_range()];
-            context.memory.store_answer(
+            context.cache.store_answer(
                 query.key,
                 query.value.then_some(value),
                 moves,
                 self.move_scores,
             );
-            self.flights.questions.remove(&(query.key, query.value, !moves.is_empty()));
+            self.in_flight.questions.remove(&(query.key, query.value, !moves.is_empty()));
         }
         Ok((asked, answered))
     }
 
     /// After an error: nothing is in flight any more.
-    pub(super) fn ground(&mut self, evaluator: &mut dyn Evaluator) {
+    pub(super) fn abort(&mut self, evaluator: &mut dyn Evaluator) {
         for _ in 0..evaluator.in_flight() {
             evaluator.wait().ok();
         }
-        self.flights = Flights::default();
+        self.in_flight = InFlight::default();
     }
 }

@@ -9,15 +9,15 @@ use crate::{
     score::to_score,
 };
 
-fn minimax(seed: u64, settings: Settings) -> Minimax {
-    Minimax::new(
+fn minimax(seed: u64, settings: Settings) -> CockfishSearch {
+    CockfishSearch::new(
         Box::new(Mock::new(seed)),
         &Calibration::default(),
         &Settings { hash_mib: 16, ..settings },
     )
 }
 
-fn go(search: &mut Minimax, position: &Position, limits: &Limits) -> Outcome {
+fn go(search: &mut CockfishSearch, position: &Position, limits: &Limits) -> Outcome {
     search.search(&Game::new(position.clone()), limits, &Control::default(), &mut |_| {}).unwrap()
 }
 

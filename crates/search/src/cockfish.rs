@@ -14,21 +14,21 @@ use nets::Calibration;
 
 use crate::{
     Control, Limits, Outcome, Search, SearchInfo, Settings,
-    depth_first::{DepthFirst, Walk, if_any},
+    cache::NO_MOVE,
+    depth_first::{DepthFirst, SearchStack, if_any},
     evaluations::{Evaluations, Stop},
-    memory::NO_MOVE,
     quiet::{exchange, forcing_moves},
-    score::{INFINITY, Value, child_separator, from_child},
+    score::{INFINITY, Value, child_bound, from_child},
     selectivity::PLY,
-    table::Table,
-    time::Watch,
+    time::TimeManager,
+    transposition::TranspositionTable,
 };
 
 /// Minimax over the value head of an evaluator. The walk's evaluations and table are the cache of
 /// positions.
 #[derive(Debug)]
-pub struct Minimax {
-    walk: Walk,
+pub struct CockfishSearch {
+    stack: SearchStack,
 }
 
 /// So many siblings at least are evaluated together where no size is asked for: the megabytes of a
@@ -37,16 +37,16 @@ const SIBLINGS: usize = 8;
 
 /// A window for the mover seen by the other side.
 fn turned((alpha, beta): (Value, Value)) -> (Value, Value) {
-    (child_separator(beta) - 1, child_separator(alpha + 1))
+    (child_bound(beta) - 1, child_bound(alpha + 1))
 }
 
 /// Bytes for values, entries of the table.
 fn shares(settings: &Settings) -> (usize, usize) {
     let bytes = settings.hash_mib.max(1) << 20;
-    (bytes / 2, bytes / 2 / Table::ENTRY)
+    (bytes / 2, bytes / 2 / TranspositionTable::ENTRY)
 }
 
-impl Minimax {
+impl CockfishSearch {
     /// A search over an evaluator with a value head; `calibration` gives win, draw and loss.
     #[must_use]
     pub fn new(
@@ -56,14 +56,14 @@ impl Minimax {
     ) -> Self {
         let (bytes, entries) = shares(settings);
         let evaluations = Evaluations::of_values(evaluator, bytes);
-        Self { walk: Walk::new(evaluations, calibration, settings, entries) }
+        Self { stack: SearchStack::new(evaluations, calibration, settings, entries) }
     }
 
     /// Siblings evaluated together at most.
     fn width(&self) -> usize {
-        let wanted = self.walk.settings.batch;
-        let least = if wanted == 0 { self.walk.evaluations.width(SIBLINGS) } else { 1 };
-        self.walk.evaluations.width(wanted).max(least)
+        let wanted = self.stack.settings.batch;
+        let least = if wanted == 0 { self.stack.evaluations.width(SIBLINGS) } else { 1 };
+        self.stack.evaluations.width(wanted).max(least)
     }
 
     /// The value of a position for its mover within a window, fail-soft; `depth` in plies.
@@ -73,20 +73,20 @@ impl Minimax {
         depth: u32,
         (alpha, beta): (Value, Value),
         ply: usize,
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<Value, Stop> {
-        self.walk.visit(ply, watch)?;
-        if let Some(value) = self.walk.ruled(position) {
+        self.stack.visit(ply, timer)?;
+        if let Some(value) = self.stack.ruled(position) {
             return Ok(value);
         }
         if depth == 0 {
-            return self.leaf(position, (alpha, beta), ply, watch);
+            return self.leaf(position, (alpha, beta), ply, timer);
         }
         let stored_depth = depth as i16 * PLY;
-        let known = self.walk.known(position);
+        let known = self.stack.known(position);
         if let Some(entry) = known
             && entry.depth == stored_depth
-            && let Some(value) = self.walk.settled(&entry, (alpha, beta))
+            && let Some(value) = self.stack.settled(&entry, (alpha, beta))
         {
             return Ok(value);
         }
@@ -98,16 +98,16 @@ impl Minimax {
             let hope = self.hope(position, moves[*index], after);
             (*index != usize::from(first), Reverse(hope))
         });
-        self.walk.step_to(position);
-        let (best, chosen) = self.best_of(&children, depth - 1, (alpha, beta), ply, watch)?;
-        self.walk.step_back();
-        self.walk.keep(position, stored_depth, best, (alpha, beta), chosen);
+        self.stack.step_to(position);
+        let (best, chosen) = self.best_of(&children, depth - 1, (alpha, beta), ply, timer)?;
+        self.stack.step_back();
+        self.stack.keep(position, stored_depth, best, (alpha, beta), chosen);
         Ok(best)
     }
 
     /// What to try first: moves into positions that the network is known to like, else captures.
     fn hope(&self, position: &Position, mv: Move, after: &Position) -> Value {
-        match self.walk.evaluations.known_value(after) {
+        match self.stack.evaluations.known_value(after) {
             Some(value) => -value,
             None => {
                 exchange(position, mv) - 1000 * i32::from(!mv.is_capture() && !mv.is_promotion())
@@ -123,17 +123,17 @@ impl Minimax {
         depth: u32,
         (alpha, beta): (Value, Value),
         ply: usize,
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<(Value, u8), Stop> {
         let (mut best, mut chosen) = (-INFINITY, NO_MOVE);
         let width = if depth == 0 { self.width() } else { 1 };
         for siblings in children.chunks(width) {
             if depth == 0 {
-                self.learn(siblings.iter().map(|(_, after)| after), watch)?;
+                self.learn(siblings.iter().map(|(_, after)| after), timer)?;
             }
             for (index, after) in siblings {
                 let window = (alpha.max(best), beta);
-                let value = from_child(self.value(after, depth, turned(window), ply + 1, watch)?);
+                let value = from_child(self.value(after, depth, turned(window), ply + 1, timer)?);
                 if value > best {
                     best = value;
                     if value > alpha {
@@ -152,13 +152,13 @@ impl Minimax {
     fn learn<'a>(
         &mut self,
         siblings: impl Iterator<Item = &'a Position>,
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<(), Stop> {
-        let quiet = self.walk.settings.quiet_leaves;
+        let quiet = self.stack.settings.quiet_leaves;
         let needy: Vec<&Position> = siblings
-            .filter(|at| !(quiet && at.is_check()) && self.walk.ruled(at).is_none())
+            .filter(|at| !(quiet && at.is_check()) && self.stack.ruled(at).is_none())
             .collect();
-        self.walk.evaluations.learn_values(&needy, watch)
+        self.stack.evaluations.learn_values(&needy, timer)
     }
 
     /// A leaf that goes on: the network's word, or the best of it and of the captures.
@@ -167,15 +167,15 @@ impl Minimax {
         position: &Position,
         (alpha, beta): (Value, Value),
         ply: usize,
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<Value, Stop> {
-        if !self.walk.settings.quiet_leaves {
-            return self.walk.evaluations.value(position, watch);
+        if !self.stack.settings.quiet_leaves {
+            return self.stack.evaluations.value(position, timer);
         }
         let mut best = if position.is_check() {
             -INFINITY
         } else {
-            self.walk.evaluations.value(position, watch)?
+            self.stack.evaluations.value(position, timer)?
         };
         if best >= beta {
             return Ok(best);
@@ -185,13 +185,13 @@ impl Minimax {
         let width = self.width();
         for siblings in children.chunks(width) {
             let open: Vec<&Position> =
-                siblings.iter().filter(|after| self.walk.ended(after).is_none()).collect();
-            self.learn(open.into_iter(), watch)?;
+                siblings.iter().filter(|after| self.stack.ended(after).is_none()).collect();
+            self.learn(open.into_iter(), timer)?;
             for after in siblings {
-                self.walk.visit(ply + 1, watch)?;
-                let value = match self.walk.ended(after) {
+                self.stack.visit(ply + 1, timer)?;
+                let value = match self.stack.ended(after) {
                     Some(value) => value,
-                    None => self.leaf(after, turned((alpha.max(best), beta)), ply + 1, watch)?,
+                    None => self.leaf(after, turned((alpha.max(best), beta)), ply + 1, timer)?,
                 };
                 best = best.max(from_child(value));
                 if best >= beta {
@@ -203,9 +203,9 @@ impl Minimax {
     }
 }
 
-impl DepthFirst for Minimax {
-    fn walk(&mut self) -> &mut Walk {
-        &mut self.walk
+impl DepthFirst for CockfishSearch {
+    fn stack(&mut self) -> &mut SearchStack {
+        &mut self.stack
     }
 
     fn resolve(
@@ -214,7 +214,7 @@ impl DepthFirst for Minimax {
         moves: &mut [Move],
         depth: u32,
         _guess: Option<Value>,
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<Value, (Stop, Option<Value>)> {
         let mut best = -INFINITY;
         if depth == 1 {
@@ -222,13 +222,13 @@ impl DepthFirst for Minimax {
             for siblings in moves.chunks(width) {
                 let siblings: Vec<Position> =
                     siblings.iter().map(|&mv| position.after(mv)).collect();
-                self.learn(siblings.iter(), watch).map_err(|stop| (stop, None))?;
+                self.learn(siblings.iter(), timer).map_err(|stop| (stop, None))?;
             }
         }
         for place in 0..moves.len() {
             let after = position.after(moves[place]);
             let window = turned((best, INFINITY));
-            match self.value(&after, depth - 1, window, 1, watch) {
+            match self.value(&after, depth - 1, window, 1, timer) {
                 Ok(value) => {
                     let value = from_child(value);
                     if value > best {
@@ -243,7 +243,7 @@ impl DepthFirst for Minimax {
     }
 }
 
-impl Search for Minimax {
+impl Search for CockfishSearch {
     fn search(
         &mut self,
         game: &Game,
@@ -251,30 +251,30 @@ impl Search for Minimax {
         control: &Control,
         report: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Outcome, EvalError> {
-        let mut watch = Watch::new(limits, self.walk.settings.move_overhead, control);
-        self.walk.start(game, limits);
+        let mut timer = TimeManager::new(limits, self.stack.settings.move_overhead, control);
+        self.stack.start(game, limits);
         let position = game.position();
         let mut moves: Vec<Move> =
             position.legal_moves().iter().copied().filter(|&mv| limits.allows(mv)).collect();
         moves.sort_by_key(|&mv| Reverse(exchange(position, mv)));
-        self.deepen(game, moves, limits, &mut watch, report)
+        self.deepen(game, moves, limits, &mut timer, report)
     }
 
     fn configure(&mut self, settings: &Settings) {
-        if settings.quiet_leaves != self.walk.settings.quiet_leaves {
-            self.walk.table.clear();
+        if settings.quiet_leaves != self.stack.settings.quiet_leaves {
+            self.stack.table.clear();
         }
-        if settings.hash_mib != self.walk.settings.hash_mib {
+        if settings.hash_mib != self.stack.settings.hash_mib {
             let (bytes, entries) = shares(settings);
-            self.walk.table = Table::new(1);
-            self.walk.evaluations.resize_values(bytes);
-            self.walk.table = Table::new(entries);
+            self.stack.table = TranspositionTable::new(1);
+            self.stack.evaluations.resize_values(bytes);
+            self.stack.table = TranspositionTable::new(entries);
         }
-        self.walk.configure(settings);
+        self.stack.configure(settings);
     }
 
     fn clear(&mut self) {
-        self.walk.clear();
+        self.stack.clear();
     }
 }
 

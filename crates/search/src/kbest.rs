@@ -6,13 +6,13 @@
 //! only order moves.
 
 mod ahead;
+mod dispatch;
 mod driver;
-mod flight;
-mod frame;
-mod open;
+mod expand;
+mod node;
 pub(crate) mod opponent;
 mod pass;
-mod pool;
+mod queue;
 #[cfg(test)]
 mod tests;
 
@@ -22,38 +22,38 @@ use nets::{Calibration, MoveScores};
 
 use crate::{
     Bound, Control, Limits, Outcome, Search, SearchInfo, Settings,
+    cache::{Bounds, NO_MOVE, SearchCache},
     limits::LARGEST_DEPTH,
-    memory::{Bounds, Memory, NO_MOVE},
     quiet::{exchange, forcing_among},
     rules::ended,
-    score::{MATE, MATE_BOUND, Value, child_separator_less, to_score, wdl},
+    score::{MATE, MATE_BOUND, Value, child_bound_with_penalty, to_score, wdl},
     selectivity::{PLY, Selectivity},
-    time::{TO_BEGIN_A_PLY, TO_BEGIN_HALF_A_PLY, Watch},
+    time::{TO_BEGIN_A_PLY, TO_BEGIN_HALF_A_PLY, TimeManager},
     view::View,
 };
 use driver::Driver;
-use opponent::Costs;
-use pass::{Context, Deadline, PassEnd, Root, Searcher, memory_key};
-use pool::Order;
+use opponent::ReplyPenalty;
+use pass::{Context, Deadline, PassEnd, Root, Searcher, cache_key};
+use queue::Order;
 
 /// Distance of two scores, in centipawns, below which they are the same to a game.
 const TOLERANCE: Value = 8;
 
-impl Deadline for Watch<'_> {
+impl Deadline for TimeManager<'_> {
     fn is_over(&mut self) -> bool {
-        Watch::is_over(self)
+        TimeManager::is_over(self)
     }
     fn evaluations_left(&self) -> u64 {
-        Watch::evaluations_left(self)
+        TimeManager::evaluations_left(self)
     }
     fn send(&mut self, evaluations: u64) {
-        Watch::send(self, evaluations);
+        TimeManager::send(self, evaluations);
     }
     fn receive(&mut self, evaluations: u64) {
-        Watch::receive(self, evaluations);
+        TimeManager::receive(self, evaluations);
     }
     fn affordable(&self) -> u64 {
-        Watch::affordable(self)
+        TimeManager::affordable(self)
     }
     fn wants_view(&self) -> bool {
         self.control().wants_view()
@@ -68,7 +68,7 @@ pub struct KBest {
     evaluator: Box<dyn Evaluator>,
     calibration: Calibration,
     settings: Settings,
-    memory: Memory,
+    cache: SearchCache,
     searcher: Searcher,
     /// The game whose bounds are in memory: its keys, the current one last.
     known_game: Vec<u64>,
@@ -104,10 +104,10 @@ impl KBest {
         calibration: &Calibration,
         settings: &Settings,
     ) -> Self {
-        let (memory, frames) = Self::memory_shares(settings);
+        let (cache, nodes) = Self::cache_shares(settings);
         Self {
-            searcher: Searcher::new(calibration, frames),
-            memory: Memory::new(memory),
+            searcher: Searcher::new(calibration, nodes),
+            cache: SearchCache::new(cache),
             evaluator,
             calibration: calibration.clone(),
             settings: settings.clone(),
@@ -138,11 +138,11 @@ impl KBest {
         self
     }
 
-    /// MiB for memory, bytes for frames.
-    fn memory_shares(settings: &Settings) -> (usize, usize) {
+    /// MiB for memory, bytes for nodes.
+    fn cache_shares(settings: &Settings) -> (usize, usize) {
         let mib = settings.hash_mib.max(1);
-        let frames = (mib << 20) / 8;
-        ((mib - mib.div_ceil(8)).max(1), frames)
+        let nodes = (mib << 20) / 8;
+        ((mib - mib.div_ceil(8)).max(1), nodes)
     }
 
     fn width(&self) -> usize {
@@ -153,11 +153,11 @@ impl KBest {
     }
 
     /// Bounds are for one history; after another one they only order moves.
-    fn take_up(&mut self, game: &Game) {
+    fn set_game(&mut self, game: &Game) {
         let mut keys = game.keys().to_vec();
         keys.push(game.position().key());
         if keys != self.known_game {
-            self.memory.new_root();
+            self.cache.new_root();
             self.known_game = keys;
         }
     }
@@ -165,13 +165,13 @@ impl KBest {
     /// What the network thinks of the root, before any search; asked if it is not known and an
     /// evaluation is left, also where no time is: a move by the policy is worth the moment that it
     /// takes.
-    fn first_sight(
+    fn root_evaluation(
         &mut self,
         root: &Position,
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<Option<Value>, EvalError> {
-        let known = self.memory.value(root.key());
-        if known.is_some() || watch.control().is_stopped() || watch.evaluations_left() == 0 {
+        let known = self.cache.value(root.key());
+        if known.is_some() || timer.control().is_stopped() || timer.evaluations_left() == 0 {
             return Ok(known);
         }
         let move_scores = self.calibration.move_scores;
@@ -180,14 +180,14 @@ impl KBest {
         let mut batch = Batch::default();
         batch.push(root, true, &moves);
         let scores = self.evaluator.evaluate(batch)?.scores;
-        watch.spend(1);
-        self.memory.store_answer(
+        timer.spend(1);
+        self.cache.store_answer(
             root.key(),
             scores.values.first().copied(),
             &scores.moves,
             move_scores,
         );
-        Ok(self.memory.value(root.key()))
+        Ok(self.cache.value(root.key()))
     }
 
     /// Value and best move of the root at one depth, by zero-window passes around `guess`; `rank`
@@ -197,23 +197,20 @@ impl KBest {
         root: &Root<'_>,
         rank: usize,
         guess: Value,
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
     ) -> Result<(Bounds, bool), EvalError> {
         let width = self.width();
-        let known = if root.complete { self.memory.bounds(root.key(), root.depth) } else { None };
+        let known = if root.complete { self.cache.bounds(root.key(), root.depth) } else { None };
         let mut driver = Driver::new(known, guess, self.tolerance);
-        while let Some(separator) = driver.separator() {
+        while let Some(bound) = driver.bound() {
             self.searcher.line = (rank, driver.found);
-            let mut context = Context {
-                memory: &mut self.memory,
-                evaluator: &mut self.evaluator,
-                deadline: watch,
-            };
-            let end = self.searcher.pass(root, separator, width, &mut context)?;
+            let mut context =
+                Context { cache: &mut self.cache, evaluator: &mut self.evaluator, timer };
+            let end = self.searcher.pass(root, bound, width, &mut context)?;
             if let PassEnd::Decided(bounds) = end {
                 driver.take(bounds);
             }
-            if end == PassEnd::Interrupted || driver.separator().is_some() && watch.is_over() {
+            if end == PassEnd::Interrupted || driver.bound().is_some() && timer.is_over() {
                 let best = if driver.has_proven_move() { driver.found.best } else { NO_MOVE };
                 return Ok((Bounds { best, ..driver.found }, false));
             }
@@ -233,14 +230,14 @@ impl KBest {
         let mut line = vec![first];
         let mut position = root.after(first);
         let mut seen = vec![root.key(), position.key()];
-        // The first move reaches the separator if the reply misses that of the child, and so on.
-        let mut question = Question { depth, separator: lower, reaches: true }.of_child(0);
+        // The first move reaches the bound if the reply misses that of the child, and so on.
+        let mut question = Question { depth, bound: lower, reaches: true }.of_child(0);
         let mut answer = self.answer(&position, question);
         while let Some(bounds) = answer
             && line.len() < LARGEST_DEPTH as usize
         {
             let stands =
-                || !position.is_check() && self.memory.value(position.key()) >= Some(bounds.lower);
+                || !position.is_check() && self.cache.value(position.key()) >= Some(bounds.lower);
             let leaf = question.depth == 0;
             if leaf && stands() {
                 break; // Declining every capture is best.
@@ -251,16 +248,18 @@ impl KBest {
                 forcing_among(&position, position.is_check(), &moves, &mut places);
             } else {
                 places.extend((0_u8..).zip(&moves).map(|(place, _)| place));
-                scores = self.memory.scores(position.key(), moves.len());
+                scores = self.cache.scores(position.key(), moves.len());
             }
             let scores = scores.unwrap_or_default();
-            let costs = Costs::at(line.len(), leaf, self.searcher.opponent_errors, scores);
-            let cost = |index: usize| scores.get(index).map_or(0, |&score| costs.of(score).into());
+            let penalties =
+                ReplyPenalty::at(line.len(), leaf, self.searcher.opponent_errors, scores);
+            let penalty =
+                |index: usize| scores.get(index).map_or(0, |&score| penalties.of(score).into());
             let named = Some(bounds.best).filter(|best| places.contains(best));
             let mut candidates = named.into_iter().chain(places).map(|index| {
                 let index = usize::from(index);
                 let mv = moves[index];
-                (mv, position.after(mv), question.of_child(cost(index)))
+                (mv, position.after(mv), question.of_child(penalty(index)))
             });
             let next = candidates.clone().find_map(|(mv, next, question)| {
                 if seen.contains(&next.key()) {
@@ -274,7 +273,7 @@ impl KBest {
                 let bounds = self.answer(&next, question)?;
                 Some((mv, next, question, Some(bounds)))
             });
-            // Where every move misses the separator, any will do.
+            // Where every move misses the bound, any will do.
             let any = || {
                 let (mv, next, question) = candidates.next()?;
                 question.reaches.then_some((mv, next, question, None))
@@ -290,10 +289,10 @@ impl KBest {
     fn answer(&self, position: &Position, question: Question) -> Option<Bounds> {
         let answers = |bounds: &Bounds| question.is_borne_out(bounds.lower, bounds.upper);
         let deeper = self.searcher.deeper_answers.then_some(question.depth);
-        self.memory.answer(memory_key(position), question.depth, deeper, answers)
+        self.cache.answer(cache_key(position), question.depth, deeper, answers)
     }
 
-    fn info(&self, line: &Line, rank: usize, depth: u32, watch: &Watch<'_>) -> SearchInfo {
+    fn info(&self, line: &Line, rank: usize, depth: u32, timer: &TimeManager<'_>) -> SearchInfo {
         let bound = if line.complete {
             Bound::Exact
         } else if line.lower > -MATE {
@@ -309,18 +308,18 @@ impl KBest {
             score: to_score(value),
             bound,
             wdl: wdl(&self.calibration, value),
-            nodes: watch.nodes(),
-            elapsed: watch.elapsed(),
-            hashfull: self.memory.fill_per_mille(),
+            nodes: timer.nodes(),
+            elapsed: timer.elapsed(),
+            hashfull: self.cache.fill_per_mille(),
             pv: line.pv.clone(),
         }
     }
 
     /// The move to make when nothing was searched: best by known move scores, else the best
     /// exchange.
-    fn unsearched_move(&self, position: &Position, moves: &[(Move, u8)]) -> Option<(Move, u8)> {
+    fn move_without_search(&self, position: &Position, moves: &[(Move, u8)]) -> Option<(Move, u8)> {
         let all = position.legal_moves();
-        let scores = self.memory.scores(position.key(), all.len());
+        let scores = self.cache.scores(position.key(), all.len());
         moves.iter().copied().max_by_key(|(mv, index)| match scores {
             Some(scores) => i32::from(scores[usize::from(*index)]),
             None => exchange(position, *mv),
@@ -336,7 +335,7 @@ impl Search for KBest {
         control: &Control,
         report: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Outcome, EvalError> {
-        let mut watch = Watch::new(limits, self.settings.move_overhead, control);
+        let mut timer = TimeManager::new(limits, self.settings.move_overhead, control);
         self.searcher.tables.clone_from(&self.settings.tables);
         self.searcher.fill = self.settings.fill;
         // The search of 2018 knows of no errors.
@@ -349,17 +348,17 @@ impl Search for KBest {
             self.searcher.opponent_errors = errors;
             self.known_game.clear();
         }
-        self.take_up(game);
+        self.set_game(game);
         let selectivity = self.searcher.selectivity;
         if limits.mate.is_some() && selectivity != Selectivity::NONE {
             // A mate in so many moves is one whatever the values say; bounds that selectivity found
             // do not count.
             self.searcher.selectivity = Selectivity::NONE;
-            self.memory.new_root();
-            self.memory.forget_leaves();
+            self.cache.new_root();
+            self.cache.forget_leaves();
             self.known_game.clear();
         }
-        let outcome = self.think(game, limits, &mut watch, report);
+        let outcome = self.think(game, limits, &mut timer, report);
         self.searcher.selectivity = selectivity;
         outcome
     }
@@ -367,11 +366,11 @@ impl Search for KBest {
     fn configure(&mut self, settings: &Settings) {
         if settings.hash_mib != self.settings.hash_mib {
             // The old memory goes before the new one comes: together they would pass the limit.
-            self.memory = Memory::new(1);
-            let (memory, frames) = Self::memory_shares(settings);
-            self.memory = Memory::new(memory);
+            self.cache = SearchCache::new(1);
+            let (cache, nodes) = Self::cache_shares(settings);
+            self.cache = SearchCache::new(cache);
             let Searcher { selectivity, deeper_answers, order, quiet_leaves, .. } = self.searcher;
-            self.searcher = Searcher::new(&self.calibration, frames);
+            self.searcher = Searcher::new(&self.calibration, nodes);
             (self.searcher.selectivity, self.searcher.deeper_answers) =
                 (selectivity, deeper_answers);
             (self.searcher.order, self.searcher.quiet_leaves) = (order, quiet_leaves);
@@ -380,14 +379,14 @@ impl Search for KBest {
         if settings.tables != self.settings.tables {
             // Bounds found with other tables only order moves, and those of leaves would hold for
             // every root.
-            self.memory.forget_leaves();
+            self.cache.forget_leaves();
             self.known_game.clear();
         }
         self.settings = settings.clone();
     }
 
     fn clear(&mut self) {
-        self.memory.clear();
+        self.cache.clear();
         self.known_game.clear();
     }
 }
@@ -396,24 +395,20 @@ impl Search for KBest {
 #[derive(Clone, Copy)]
 struct Question {
     depth: i16,
-    separator: Value,
-    /// At least the separator, or less?
+    bound: Value,
+    /// At least the bound, or less?
     reaches: bool,
 }
 
 impl Question {
-    /// The same question after a move that counts `cost` less than it is worth.
-    fn of_child(self, cost: Value) -> Self {
+    /// The same question after a move that counts `penalty` less than it is worth.
+    fn of_child(self, penalty: Value) -> Self {
         let depth = (self.depth - PLY).max(0);
-        Self {
-            depth,
-            separator: child_separator_less(self.separator, cost),
-            reaches: !self.reaches,
-        }
+        Self { depth, bound: child_bound_with_penalty(self.bound, penalty), reaches: !self.reaches }
     }
 
     fn is_borne_out(self, lower: Value, upper: Value) -> bool {
-        if self.reaches { lower >= self.separator } else { upper < self.separator }
+        if self.reaches { lower >= self.bound } else { upper < self.bound }
     }
 }
 
@@ -422,7 +417,7 @@ impl KBest {
         &mut self,
         game: &Game,
         limits: &Limits,
-        watch: &mut Watch<'_>,
+        timer: &mut TimeManager<'_>,
         report: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Outcome, EvalError> {
         self.searcher.reset_statistics();
@@ -435,14 +430,14 @@ impl KBest {
         let mut lines: Vec<Line> = Vec::new();
         let mut depth_reached = 0;
         let wanted = self.settings.multipv.clamp(1, allowed.len().max(1));
-        let first_sight =
-            if allowed.is_empty() { None } else { self.first_sight(position, watch)? };
+        let root_evaluation =
+            if allowed.is_empty() { None } else { self.root_evaluation(position, timer)? };
         let deepening = self.searcher.selectivity.deepening;
         let to_begin = if deepening < PLY { TO_BEGIN_HALF_A_PLY } else { TO_BEGIN_A_PLY };
         let last_depth = limits.last_depth() as i16 * PLY;
         for depth in (PLY..=last_depth).step_by(deepening as usize) {
             let plies = (depth / PLY) as u32;
-            if allowed.is_empty() || (depth > PLY && watch.is_late(to_begin)) {
+            if allowed.is_empty() || (depth > PLY && timer.is_late(to_begin)) {
                 break;
             }
             let mut found: Vec<Line> = Vec::new();
@@ -461,8 +456,8 @@ impl KBest {
                     depth,
                     last_depth,
                 };
-                let guess = lines.get(rank).map_or(first_sight.unwrap_or(0), |line| line.lower);
-                let (bounds, complete) = self.resolve(&root, rank + 1, guess, watch)?;
+                let guess = lines.get(rank).map_or(root_evaluation.unwrap_or(0), |line| line.lower);
+                let (bounds, complete) = self.resolve(&root, rank + 1, guess, timer)?;
                 interrupted |= !complete;
                 if let Some(&(mv, index)) = moves.iter().find(|(_, index)| *index == bounds.best) {
                     let pv = self.principal_variation(position, mv, root.depth, bounds.lower);
@@ -489,7 +484,7 @@ impl KBest {
                     lines.insert(0, best);
                     lines.truncate(wanted);
                     if let Some(line) = lines.first() {
-                        report(&self.info(line, 1, plies, watch));
+                        report(&self.info(line, 1, plies, timer));
                     }
                 }
                 break;
@@ -498,11 +493,11 @@ impl KBest {
             lines = found;
             depth_reached = plies;
             for (rank, line) in (1..).zip(&lines) {
-                report(&self.info(line, rank, plies, watch));
+                report(&self.info(line, rank, plies, timer));
             }
             let Some(first) = lines.first() else { break };
             if depth % PLY == 0 {
-                watch.note_depth(first.mv, first.lower, self.searcher.share_of(first.index));
+                timer.note_depth(first.mv, first.lower, self.searcher.share_of(first.index));
             }
             let plies_to_mate = MATE - first.lower.abs();
             let decided = lines.len() == wanted
@@ -513,14 +508,14 @@ impl KBest {
             );
             if decided
                 || mate_found
-                || (allowed.len() == 1 && limits.clock.is_some() && !watch.must_wait())
+                || (allowed.len() == 1 && limits.clock.is_some() && !timer.must_wait())
             {
                 break;
             }
         }
         if lines.is_empty()
-            && let Some((mv, index)) = self.unsearched_move(position, &allowed)
-            && let Some(value) = first_sight
+            && let Some((mv, index)) = self.move_without_search(position, &allowed)
+            && let Some(value) = root_evaluation
         {
             // Better the network's word than none.
             lines.push(Line {
@@ -531,18 +526,18 @@ impl KBest {
                 pv: vec![mv],
                 complete: true,
             });
-            report(&self.info(&lines[0], 1, 0, watch));
+            report(&self.info(&lines[0], 1, 0, timer));
         }
-        watch.wait();
+        timer.wait();
         let best = lines.first().map(|line| line.mv);
-        let best = best.or_else(|| self.unsearched_move(position, &allowed).map(|(mv, _)| mv));
+        let best = best.or_else(|| self.move_without_search(position, &allowed).map(|(mv, _)| mv));
         Ok(Outcome {
             best,
             ponder: lines.first().and_then(|line| line.pv.get(1).copied()),
-            nodes: watch.nodes(),
+            nodes: timer.nodes(),
             lines: (1..)
                 .zip(&lines)
-                .map(|(rank, line)| self.info(line, rank, depth_reached, watch))
+                .map(|(rank, line)| self.info(line, rank, depth_reached, timer))
                 .collect(),
         })
     }

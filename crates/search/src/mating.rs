@@ -11,9 +11,9 @@ use nets::Squares;
 
 /// An evaluator whose values of such positions are ours.
 #[derive(Debug)]
-pub(crate) struct LoneKing<E>(pub(crate) E);
+pub(crate) struct MatingKnowledge<E>(pub(crate) E);
 
-impl<E: Evaluator> Evaluator for LoneKing<E> {
+impl<E: Evaluator> Evaluator for MatingKnowledge<E> {
     fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
         self.0.submit(batch)
     }

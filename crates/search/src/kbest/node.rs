@@ -2,29 +2,29 @@
 
 use board::{Move, Position};
 
-use super::{opponent::Costs, pool::Ticket};
+use super::{opponent::ReplyPenalty, queue::QueueEntry};
 use crate::{
-    memory::NO_MOVE,
+    cache::NO_MOVE,
     score::{INFINITY, Value},
 };
 
-/// Levels of the pool for each unit of the natural logarithm of a chance.
-const LEVELS_A_UNIT: f32 = 12.0;
+/// Levels of the queue for each unit of the natural logarithm of a chance.
+const PRIORITIES_PER_UNIT: f32 = 12.0;
 
 /// No position is further back: `u8::MAX` says that there is no level.
-pub(super) const LAST_LEVEL: u8 = u8::MAX - 1;
+pub(super) const LAST_PRIORITY: u8 = u8::MAX - 1;
 
 /// A smaller doubt is none: what it leaves at level 0 is evaluated although it costs as much as any
 /// other. That wastes 1.3 % of the evaluations, twice as large a doubt 4.1 % (docs/2-search.md).
-const CERTAIN: f32 = 0.02;
+const SMALLEST_COST: f32 = 0.02;
 
-/// Levels of the pool for minus the logarithm of a chance.
-pub(super) fn levels(doubt: f32) -> u8 {
-    if doubt < CERTAIN {
+/// Levels of the queue for minus the logarithm of a chance.
+pub(super) fn priority_of_cost(priority_cost: f32) -> u8 {
+    if priority_cost < SMALLEST_COST {
         return 0;
     }
     // `as` saturates.
-    ((doubt * LEVELS_A_UNIT + 0.5) as u8).max(1)
+    ((priority_cost * PRIORITIES_PER_UNIT + 0.5) as u8).max(1)
 }
 
 /// The score of moves that are looked at because they are forcing.
@@ -32,7 +32,7 @@ pub(super) const FORCING: i16 = i16::MAX;
 
 /// A slot number and the life it meant: outdated references are recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FrameRef {
+pub(super) struct NodeId {
     pub slot: u32,
     pub life: u32,
 }
@@ -40,15 +40,15 @@ pub(super) struct FrameRef {
 /// A parent, and which of its moves leads here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
-    pub frame: FrameRef,
+    pub node: NodeId,
     /// Place in generation order.
     pub edge: u8,
     /// Is the move searched to less than its full depth?
     pub reduced: bool,
-    /// [`Edge::cost`].
-    pub cost: u8,
-    /// What the move, while it is being searched, adds to [`Frame::doubt`].
-    pub doubt: f32,
+    /// [`Edge::penalty`].
+    pub penalty: u8,
+    /// What the move, while it is being searched, adds to [`Node::priority_cost`].
+    pub priority_cost: f32,
 }
 
 /// One move of an open position.
@@ -62,16 +62,16 @@ pub(super) struct Edge {
     /// at.
     pub score: i16,
     /// What the move counts less than it is worth, in centipawns: the opponent may not find it.
-    pub cost: u8,
+    pub penalty: u8,
 }
 
 /// A move's score and its place in generation order in one number: the smallest is opened first.
 /// There are thirty in a position, most of which are never opened, so what else an [`Edge`] has is
 /// found when somebody wants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Ranked(u32);
+pub(super) struct OrderedMove(u32);
 
-impl Ranked {
+impl OrderedMove {
     /// The move that `is_first`, then falling scores, then generation order.
     pub(super) fn new(index: u8, score: i16, is_first: bool) -> Self {
         let falling = (i32::from(i16::MAX) - i32::from(score)) as u32;
@@ -99,9 +99,9 @@ pub(super) enum State {
     Open,
 }
 
-/// A position whose value is being compared with a separator.
+/// A position whose value is being compared with a bound.
 #[derive(Clone, Debug)]
-pub(super) struct Frame {
+pub(super) struct Node {
     pub state: State,
     pub life: u32,
     pub position: Position,
@@ -113,13 +113,13 @@ pub(super) struct Frame {
     pub key: u64,
     /// Remaining depth in parts of a ply; 0: a leaf that resolves forcing moves.
     pub depth: i16,
-    pub separator: Value,
+    pub bound: Value,
     pub ply: u16,
     /// The root's move that leads here, in generation order; [`NO_MOVE`] at the root.
     pub root_edge: u8,
-    /// Level of the pool that its first move has, by the doubts on the way from the root;
+    /// Level of the queue that its first move has, by the doubts on the way from the root;
     /// `u8::MAX`: not known yet.
-    pub speculation: u8,
+    pub priority: u8,
     /// Proven: the value is at least this.
     pub lower: Value,
     /// The value through the moves resolved so far is at most this.
@@ -127,79 +127,85 @@ pub(super) struct Frame {
     /// Place in generation order of the move behind `lower`.
     pub best: u8,
     /// The same of the one with the largest upper bound so far: the move to try first next time.
-    pub hopeful: u8,
-    /// Its moves in the order in which they are opened; [`Frame::find_legal`] comes first.
-    pub ranked: Vec<Ranked>,
+    pub best_by_upper: u8,
+    /// Its moves in the order in which they are opened; [`Node::generate_moves`] comes first.
+    pub ordered: Vec<OrderedMove>,
     /// What its moves count less than they are worth.
-    pub costs: Costs,
+    pub penalties: ReplyPenalty,
     /// Place in the order of the next move to open.
     pub next: usize,
-    /// Minus the logarithm of the chance that all moves that are being searched miss the separator,
+    /// Minus the logarithm of the chance that all moves that are being searched miss the bound,
     /// and the next is needed; without meaning where moves have scores in centipawns.
-    pub doubt: f32,
-    /// Places in the order of moves whose reduced search reached the separator: to be searched to
+    pub priority_cost: f32,
+    /// Places in the order of moves whose reduced search reached the bound: to be searched to
     /// full depth.
-    pub verify: Vec<u8>,
+    pub re_search: Vec<u8>,
     /// Open children.
-    pub children: Vec<FrameRef>,
+    pub children: Vec<NodeId>,
     /// Open parents; the first one is the path on which repetitions are looked for.
     pub parents: Vec<Link>,
-    /// Stamp of the ticket that is valid.
-    pub ticket: u32,
-    /// Speculation level of that ticket; `u8::MAX`: none in the pool.
-    pub ticket_level: u8,
+    /// Stamp of the queue entry that is valid.
+    pub entry: u32,
+    /// Speculation level of that queue entry; `u8::MAX`: none in the queue.
+    pub queued_priority: u8,
 }
 
-impl Frame {
+impl Node {
     /// Finds the position's legal moves, once: a position that is evaluated is asked for them three
     /// times.
-    pub(super) fn find_legal(&mut self) {
+    pub(super) fn generate_moves(&mut self) {
         if self.legal.is_empty() {
             self.legal.extend_from_slice(&self.position.legal_moves());
         }
     }
 
-    /// What [`Frame::find_legal`] has found.
+    /// What [`Node::generate_moves`] has found.
     pub(super) fn legal(&self) -> &[Move] {
         &self.legal
     }
 
     /// Somebody has found them already; none: nobody has.
-    pub(super) fn know_legal(&mut self, moves: &[Move]) {
+    pub(super) fn set_legal_moves(&mut self, moves: &[Move]) {
         self.legal.clear();
         self.legal.extend_from_slice(moves);
     }
 
     /// The move at a place of the order.
     pub(super) fn edge(&self, place: usize) -> Option<Edge> {
-        let ranked = *self.ranked.get(place)?;
-        let (index, score) = (ranked.index(), ranked.score());
+        let ordered = *self.ordered.get(place)?;
+        let (index, score) = (ordered.index(), ordered.score());
         debug_assert!(usize::from(index) < self.legal.len(), "nobody has found the legal moves");
         let mv = *self.legal.get(usize::from(index))?;
-        Some(Edge { mv, index, score, cost: self.costs.of(score) })
+        Some(Edge { mv, index, score, penalty: self.penalties.of(score) })
     }
 
     /// Is there a move to open?
     pub(super) fn has_moves(&self) -> bool {
-        self.next < self.ranked.len() || !self.verify.is_empty()
+        self.next < self.ordered.len() || !self.re_search.is_empty()
     }
 
-    /// How doubtful it is that the next move will be needed, in levels of the pool.
-    pub(super) fn doubt_level(&self) -> u8 {
-        levels(self.doubt)
+    /// How doubtful it is that the next move will be needed, in levels of the queue.
+    pub(super) fn next_move_priority(&self) -> u8 {
+        priority_of_cost(self.priority_cost)
     }
 
     /// What a move adds to the doubt while it is being searched: minus the logarithm of its chance
-    /// to miss the separator once those before it have. `value` is the position's own; `before` is
-    /// whether the move reached the separator when it was last searched to a smaller depth, if it
+    /// to miss the bound once those before it have. `value` is the position's own; `before` is
+    /// whether the move reached the bound when it was last searched to a smaller depth, if it
     /// is known.
     ///
     /// Logistic regressions over moves that were searched one at a time in positions of games
     /// (docs/2-search.md).
-    pub(super) fn doubt_by(&self, place: usize, value: Option<Value>, before: Option<bool>) -> f32 {
-        let Some(score) = self.ranked.get(place).map(|ranked| ranked.score()) else { return 0.0 };
-        let above =
-            value.map_or(0.0, |value| (value - self.separator) as f32 / 100.0).clamp(-5.0, 5.0);
+    pub(super) fn priority_cost_of(
+        &self,
+        place: usize,
+        value: Option<Value>,
+        before: Option<bool>,
+    ) -> f32 {
+        let Some(score) = self.ordered.get(place).map(|ordered| ordered.score()) else {
+            return 0.0;
+        };
+        let above = value.map_or(0.0, |value| (value - self.bound) as f32 / 100.0).clamp(-5.0, 5.0);
         let first = f32::from(u8::from(place == 0));
         let logit = match (score, self.depth) {
             // A leaf in check has no value of its own.
@@ -221,26 +227,26 @@ impl Frame {
     /// The move behind the lower bound where that decides or is exact, else the one that came
     /// closest.
     pub(super) fn best_known(&self, lower: Value, upper: Value) -> u8 {
-        if self.best != NO_MOVE && (lower >= self.separator || lower == upper) {
+        if self.best != NO_MOVE && (lower >= self.bound || lower == upper) {
             self.best
         } else {
-            self.hopeful
+            self.best_by_upper
         }
     }
 }
 
-/// All frames of a pass.
+/// All nodes of a pass.
 #[derive(Debug, Default)]
-pub(super) struct Frames {
-    slots: Vec<Frame>,
+pub(super) struct Arena {
+    slots: Vec<Node>,
     free: Vec<u32>,
 }
 
-impl Frames {
-    /// Bytes that one frame takes, moves and links included, for a usual number of moves.
-    pub(super) const TYPICAL_BYTES: usize = size_of::<Frame>()
-        + 40 * (size_of::<Ranked>() + size_of::<Move>())
-        + 6 * size_of::<FrameRef>();
+impl Arena {
+    /// Bytes that one node takes, moves and links included, for a usual number of moves.
+    pub(super) const TYPICAL_NODE_BYTES: usize = size_of::<Node>()
+        + 40 * (size_of::<OrderedMove>() + size_of::<Move>())
+        + 6 * size_of::<NodeId>();
 
     pub(super) fn open_count(&self) -> usize {
         self.slots.len() - self.free.len()
@@ -254,43 +260,43 @@ impl Frames {
         }
     }
 
-    /// The frame meant, if it still lives.
-    pub(super) fn get(&self, reference: FrameRef) -> Option<&Frame> {
+    /// The node meant, if it still lives.
+    pub(super) fn get(&self, reference: NodeId) -> Option<&Node> {
         self.slots
             .get(reference.slot as usize)
-            .filter(|frame| frame.life == reference.life && frame.state != State::Free)
+            .filter(|node| node.life == reference.life && node.state != State::Free)
     }
 
-    /// As [`Frames::get`], to change it.
-    pub(super) fn get_mut(&mut self, reference: FrameRef) -> Option<&mut Frame> {
+    /// As [`Nodes::get`], to change it.
+    pub(super) fn get_mut(&mut self, reference: NodeId) -> Option<&mut Node> {
         self.slots
             .get_mut(reference.slot as usize)
-            .filter(|frame| frame.life == reference.life && frame.state != State::Free)
+            .filter(|node| node.life == reference.life && node.state != State::Free)
     }
 
     /// The reference to what lives in a slot now.
-    pub(super) fn reference(&self, slot: u32) -> FrameRef {
-        FrameRef { slot, life: self.slots[slot as usize].life }
+    pub(super) fn reference(&self, slot: u32) -> NodeId {
+        NodeId { slot, life: self.slots[slot as usize].life }
     }
 
-    /// Is this the latest ticket of an open position?
-    pub(super) fn is_valid(&self, ticket: &Ticket) -> bool {
-        let frame = self.slots.get(ticket.frame as usize);
-        frame.is_some_and(|frame| frame.state == State::Open && frame.ticket == ticket.stamp)
+    /// Is this the latest queue entry of an open position?
+    pub(super) fn is_valid(&self, entry: &QueueEntry) -> bool {
+        let node = self.slots.get(entry.node as usize);
+        node.is_some_and(|node| node.state == State::Open && node.entry == entry.stamp)
     }
 
-    /// A fresh frame that waits for evaluation.
+    /// A fresh node that waits for evaluation.
     pub(super) fn add(
         &mut self,
         position: Position,
         check: bool,
         key: u64,
         depth: i16,
-        separator: Value,
+        bound: Value,
         ply: u16,
-    ) -> FrameRef {
+    ) -> NodeId {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Frame {
+            self.slots.push(Node {
                 state: State::Free,
                 life: 0,
                 position: Position::default(),
@@ -298,44 +304,44 @@ impl Frames {
                 legal: Vec::new(),
                 key: 0,
                 depth: 0,
-                separator: 0,
+                bound: 0,
                 ply: 0,
                 root_edge: NO_MOVE,
-                speculation: 0,
+                priority: 0,
                 lower: -INFINITY,
                 upper: -INFINITY,
                 best: NO_MOVE,
-                hopeful: NO_MOVE,
-                ranked: Vec::new(),
-                costs: Costs::default(),
+                best_by_upper: NO_MOVE,
+                ordered: Vec::new(),
+                penalties: ReplyPenalty::default(),
                 next: 0,
-                doubt: 0.0,
-                verify: Vec::new(),
+                priority_cost: 0.0,
+                re_search: Vec::new(),
                 children: Vec::new(),
                 parents: Vec::new(),
-                ticket: 0,
-                ticket_level: u8::MAX,
+                entry: 0,
+                queued_priority: u8::MAX,
             });
             (self.slots.len() - 1) as u32
         });
-        let frame = &mut self.slots[slot as usize];
-        frame.state = State::Evaluation;
-        frame.position = position;
-        frame.check = check;
-        frame.key = key;
-        frame.depth = depth;
-        frame.separator = separator;
-        frame.ply = ply;
-        frame.root_edge = NO_MOVE;
-        frame.speculation = 0;
-        frame.lower = -INFINITY;
-        frame.upper = -INFINITY;
-        frame.best = NO_MOVE;
-        frame.hopeful = NO_MOVE;
-        frame.costs = Costs::default();
-        frame.next = 0;
-        frame.doubt = 0.0;
-        frame.ticket_level = u8::MAX;
+        let node = &mut self.slots[slot as usize];
+        node.state = State::Evaluation;
+        node.position = position;
+        node.check = check;
+        node.key = key;
+        node.depth = depth;
+        node.bound = bound;
+        node.ply = ply;
+        node.root_edge = NO_MOVE;
+        node.priority = 0;
+        node.lower = -INFINITY;
+        node.upper = -INFINITY;
+        node.best = NO_MOVE;
+        node.best_by_upper = NO_MOVE;
+        node.penalties = ReplyPenalty::default();
+        node.next = 0;
+        node.priority_cost = 0.0;
+        node.queued_priority = u8::MAX;
         self.reference(slot)
     }
 
@@ -344,24 +350,24 @@ impl Frames {
         self.slots.len()
     }
 
-    /// No position is in the pool, and none has a level.
-    pub(super) fn forget_levels(&mut self) {
-        for frame in &mut self.slots {
-            (frame.speculation, frame.ticket_level) = (u8::MAX, u8::MAX);
+    /// No position is in the queue, and none has a level.
+    pub(super) fn forget_priorities(&mut self) {
+        for node in &mut self.slots {
+            (node.priority, node.queued_priority) = (u8::MAX, u8::MAX);
         }
     }
 
     /// Frees a slot; its vectors keep their memory.
     pub(super) fn release(&mut self, slot: u32) {
-        let frame = &mut self.slots[slot as usize];
-        frame.state = State::Free;
-        frame.life = frame.life.wrapping_add(1);
-        frame.ticket = frame.ticket.wrapping_add(1);
-        frame.legal.clear();
-        frame.ranked.clear();
-        frame.verify.clear();
-        frame.children.clear();
-        frame.parents.clear();
+        let node = &mut self.slots[slot as usize];
+        node.state = State::Free;
+        node.life = node.life.wrapping_add(1);
+        node.entry = node.entry.wrapping_add(1);
+        node.legal.clear();
+        node.ordered.clear();
+        node.re_search.clear();
+        node.children.clear();
+        node.parents.clear();
         self.free.push(slot);
     }
 }
@@ -372,59 +378,73 @@ mod tests {
 
     #[test]
     fn a_second_move_is_in_doubt_while_a_good_first_one_is_searched() {
-        let mut frames = Frames::default();
-        let reference = frames.add(Position::default(), false, 0, 32, 0, 1);
-        let frame = frames.get_mut(reference).unwrap();
+        let mut nodes = Arena::default();
+        let reference = nodes.add(Position::default(), false, 0, 32, 0, 1);
+        let node = nodes.get_mut(reference).unwrap();
         // Chances of 60 %, 30 % and 5 %.
-        frame.ranked = (0..)
+        node.ordered = (0..)
             .zip([-51, -120, -300])
-            .map(|(index, score)| Ranked::new(index, score, false))
+            .map(|(index, score)| OrderedMove::new(index, score, false))
             .collect();
-        assert_eq!(frame.doubt_level(), 0, "the first move is needed");
-        let doubts = [-500, 0, 300].map(|value| frame.doubt_by(0, Some(value), None));
-        assert!(levels(doubts[0]) == 1 && doubts.is_sorted(), "{doubts:?}");
+        assert_eq!(node.next_move_priority(), 0, "the first move is needed");
+        let priority_costs =
+            [-500, 0, 300].map(|value| node.priority_cost_of(0, Some(value), None));
+        assert!(
+            priority_of_cost(priority_costs[0]) == 1 && priority_costs.is_sorted(),
+            "{priority_costs:?}"
+        );
         assert_eq!(
-            levels(frame.doubt_by(0, Some(-500), Some(false))),
+            priority_of_cost(node.priority_cost_of(0, Some(-500), Some(false))),
             0,
             "hopeless, and so it was before"
         );
-        let doubts = [0, 1, 2].map(|place| frame.doubt_by(place, Some(0), None));
-        assert!(doubts.is_sorted_by(|one, other| one > other), "{doubts:?}");
-        let doubts =
-            [Some(false), None, Some(true)].map(|before| frame.doubt_by(0, Some(0), before));
-        assert!(doubts.is_sorted_by(|one, other| one < other), "{doubts:?}");
+        let priority_costs = [0, 1, 2].map(|place| node.priority_cost_of(place, Some(0), None));
+        assert!(priority_costs.is_sorted_by(|one, other| one > other), "{priority_costs:?}");
+        let priority_costs =
+            [Some(false), None, Some(true)].map(|before| node.priority_cost_of(0, Some(0), before));
+        assert!(priority_costs.is_sorted_by(|one, other| one < other), "{priority_costs:?}");
     }
 
     #[test]
     fn the_first_move_then_falling_scores_then_generation_order() {
         let scores = [-5, FORCING, i16::MIN, -5, 7];
-        let mut order: Vec<Ranked> =
-            (0..).zip(scores).map(|(index, score)| Ranked::new(index, score, index == 2)).collect();
-        for (ranked, score) in order.iter().zip(scores) {
-            assert_eq!(ranked.score(), score);
+        let mut order: Vec<OrderedMove> = (0..)
+            .zip(scores)
+            .map(|(index, score)| OrderedMove::new(index, score, index == 2))
+            .collect();
+        for (ordered, score) in order.iter().zip(scores) {
+            assert_eq!(ordered.score(), score);
         }
         order.sort_unstable();
-        assert_eq!(order.iter().map(|ranked| ranked.index()).collect::<Vec<_>>(), [2, 1, 4, 0, 3]);
+        assert_eq!(
+            order.iter().map(|ordered| ordered.index()).collect::<Vec<_>>(),
+            [2, 1, 4, 0, 3]
+        );
     }
 
     #[test]
     fn only_a_small_doubt_is_none() {
-        assert_eq!([0.0, 0.019, 0.021, 0.1, 0.5, 1.0].map(levels), [0, 0, 1, 1, 6, 12]);
-        assert_eq!(levels(1000.0), u8::MAX);
+        assert_eq!([0.0, 0.019, 0.021, 0.1, 0.5, 1.0].map(priority_of_cost), [0, 0, 1, 1, 6, 12]);
+        assert_eq!(priority_of_cost(1000.0), u8::MAX);
     }
 
     /// A leaf that declines captures, one in check, and a razored position, which hardly ever
-    /// reaches its separator.
+    /// reaches its bound.
     #[test]
     fn forcing_moves_leave_doubt() {
-        let mut frames = Frames::default();
+        let mut nodes = Arena::default();
         let position = Position::default();
-        let doubts = [(0, false), (0, true), (16, false)].map(|(depth, check)| {
-            let reference = frames.add(position.clone(), check, 0, depth, 0, 1);
-            let frame = frames.get_mut(reference).unwrap();
-            frame.ranked = vec![Ranked::new(0, FORCING, false)];
-            frame.doubt_by(0, Some(-100), None)
+        let priority_costs = [(0, false), (0, true), (16, false)].map(|(depth, check)| {
+            let reference = nodes.add(position.clone(), check, 0, depth, 0, 1);
+            let node = nodes.get_mut(reference).unwrap();
+            node.ordered = vec![OrderedMove::new(0, FORCING, false)];
+            node.priority_cost_of(0, Some(-100), None)
         });
-        assert!(doubts[1] > doubts[0] && doubts[0] > doubts[2] && doubts[2] > 0.0, "{doubts:?}");
+        assert!(
+            priority_costs[1] > priority_costs[0]
+                && priority_costs[0] > priority_costs[2]
+                && priority_costs[2] > 0.0,
+            "{priority_costs:?}"
+        );
     }
 }
