@@ -342,9 +342,9 @@ fn line_value(position: &Position, info: &SearchInfo) -> Value {
 
 fn view_value(mover: Color, view: &View) -> Value {
     let (lower, upper, separator) = if mover.is_white() {
-        (view.lower, view.upper, view.separator)
+        (view.lower, view.upper, view.bound)
     } else {
-        (-view.upper, -view.lower, -view.separator)
+        (-view.upper, -view.lower, -view.bound)
     };
     json!({
         "depth": view.depth,
