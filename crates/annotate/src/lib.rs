@@ -20,6 +20,6 @@ mod summary;
 pub use accuracy::{Judgment, PlayerAnalysis, loss, player_analyses, win_percent};
 pub use error::AnnotateError;
 pub use game_analysis::{GameAnalysis, PositionAnalysis, PrincipalVariation};
-pub use report::html;
+pub use report::html_report;
 pub use run::{AnalysisSettings, AnnotateProgress, AnnotateSettings, annotate};
 pub use summary::{GameSummary, PlayerSummary, Summary};

@@ -3,30 +3,26 @@
 
 use std::fmt::Write as _;
 
+use games::html::{escape, head};
+
 use crate::{GameSummary, Judgment, Summary};
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:66rem;margin:2rem auto;padding:0 1rem;color:#222;\
-background:#fff}h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;margin:.5rem 0}\
-td,th{padding:.15rem .7rem;text-align:right;border-bottom:1px solid #ddd;font-variant-numeric:tabular-nums}\
-td.t,th.t{text-align:left}svg{max-width:100%;height:auto}svg text{font:12px system-ui,sans-serif;fill:#222}\
-.bar{fill:#4a7fb5}.black{fill:#555}.white{fill:#eee}.frame{fill:none;stroke:#999}\
-@media(prefers-color-scheme:dark){body{background:#181a1b;color:#ddd}td,th{border-color:#444}svg text{fill:#ddd}}";
+/// The style of the charts.
+const STYLE: &str =
+    ".bar{fill:#4a7fb5}.black{fill:#555}.white{fill:#eee}.frame{fill:none;stroke:#999}";
 
 /// Games whose course is drawn; of more only the table of players tells.
 const DRAWN: usize = 500;
 
 /// The report; `title` names the file.
 #[must_use]
-pub fn html(summary: &Summary, title: &str) -> String {
-    let mut text = String::new();
-    let title = escaped(title);
+pub fn html_report(summary: &Summary, title: &str) -> String {
+    let mut text = head(title, 66, STYLE);
     // Writing to a string cannot fail, here and below.
-    let _ = write!(
+    let _ = writeln!(
         text,
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\
-         <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>\n<h1>{title}</h1>\n\
-         <p>{} games, {} evaluated positions. Accuracy and marks as on \
-         <a href=\"https://lichess.org/page/accuracy\">Lichess</a>; the loss is in centipawns a move.</p>\n",
+        "<p>{} games, {} evaluated positions. Accuracy and marks as on \
+         <a href=\"https://lichess.org/page/accuracy\">Lichess</a>; the loss is in centipawns a move.</p>",
         summary.games.len(),
         summary.positions
     );
@@ -36,10 +32,6 @@ pub fn html(summary: &Summary, title: &str) -> String {
     games(&mut text, &summary.games);
     text.push_str("</body></html>\n");
     text
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 fn players(text: &mut String, summary: &Summary) {
@@ -57,7 +49,7 @@ fn players(text: &mut String, summary: &Summary) {
         let _ = write!(
             text,
             "<tr><td class=\"t\">{}</td><td>{}</td><td>{}</td><td>{:.1}</td><td>{:.0}</td>",
-            escaped(name),
+            escape(name),
             player.games,
             player.moves,
             player.accuracy,
@@ -119,9 +111,9 @@ fn games(text: &mut String, games: &[GameSummary]) {
             text,
             "<tr><td>{number}</td><td class=\"t\">{}</td><td class=\"t\">{}</td><td>{}</td><td>{} – {}</td>\
              <td>{} – {}</td><td class=\"t\">",
-            escaped(&game.white),
-            escaped(&game.black),
-            escaped(&game.result),
+            escape(&game.white),
+            escape(&game.black),
+            escape(&game.result),
             accuracy(0),
             accuracy(1),
             judgments(0),

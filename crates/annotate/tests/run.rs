@@ -122,7 +122,7 @@ fn a_whole_file_as_it_is_written() {
     assert_eq!(format!("{:.0}", black.average_loss), tag("BlackAverageLoss"));
     let player = &summary.players["A <b>"];
     assert_eq!((player.games, player.moves), (3, 4 + 3 + 1));
-    let html = annotate::html(&summary, "out.pgn");
+    let html = annotate::html_report(&summary, "out.pgn");
     assert!(html.contains("A &lt;b&gt;") && !html.contains("A <b>"));
     assert_eq!(html.matches("<path").count(), 4);
 }

@@ -3,26 +3,18 @@
 
 use std::fmt::Write as _;
 
+use games::html::{escape, head};
+
 use crate::{EloEstimate, WinDrawLoss, elo_text, summary::Summary};
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#222;\
-background:#fff}h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;margin:.5rem 0}\
-td,th{padding:.15rem .7rem;text-align:right;border-bottom:1px solid #ddd;font-variant-numeric:tabular-nums}\
-td.t,th.t{text-align:left}svg{max-width:100%;height:auto}svg text{font:12px system-ui,sans-serif;fill:#222}\
-.fault{color:#b00}details{margin:.5rem 0}@media(prefers-color-scheme:dark){body{background:#181a1b;color:#ddd}\
-td,th{border-color:#444}svg text{fill:#ddd}}";
+/// The style of faults and of sections that open on a click.
+const STYLE: &str = ".fault{color:#b00}details{margin:.5rem 0}";
 
 /// The report.
 #[must_use]
-pub fn html(summary: &Summary) -> String {
-    let mut text = String::new();
+pub fn html_report(summary: &Summary) -> String {
     // Writing to a string cannot fail, here and below.
-    let _ = write!(
-        text,
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title>\
-         <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>\n<h1>{0}</h1>\n",
-        escaped(&summary.title)
-    );
+    let mut text = head(&summary.title, 62, STYLE);
     players(&mut text, summary);
     text.push_str("<h2>Ratings</h2>\n");
     text.push_str(&ratings_chart(summary));
@@ -31,7 +23,7 @@ pub fn html(summary: &Summary) -> String {
         text.push_str(&progress_chart(summary));
     }
     if let Some(sprt) = &summary.sprt {
-        let _ = writeln!(text, "<p>{}</p>", escaped(&sprt.to_string()));
+        let _ = writeln!(text, "<p>{}</p>", escape(&sprt.to_string()));
     }
     head_to_heads(&mut text, summary);
     colours(&mut text, summary);
@@ -39,10 +31,6 @@ pub fn html(summary: &Summary) -> String {
     games(&mut text, summary);
     text.push_str("</body></html>\n");
     text
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 fn percent(tally: WinDrawLoss) -> String {
@@ -68,14 +56,14 @@ fn players(text: &mut String, summary: &Summary) {
             text,
             "<tr><td class=\"t\">{}</td><td class=\"t\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
              <td>{}</td><td class=\"t fault\">{}</td></tr>",
-            escaped(&player.name),
-            escaped(&player.limit),
+            escape(&player.name),
+            escape(&player.limit),
             player.tally.games(),
             player.tally.wins,
             player.tally.draws,
             player.tally.losses,
             percent(player.tally),
-            escaped(&faults.join(", "))
+            escape(&faults.join(", "))
         );
     }
     text.push_str("</table>\n");
@@ -152,7 +140,7 @@ fn ratings_chart(summary: &Summary) -> String {
             svg,
             "<text x=\"220\" y=\"{:.0}\" text-anchor=\"end\">{}</text>",
             y + 4.0,
-            escaped(&row.name)
+            escape(&row.name)
         );
         match row.rating {
             Some([elo, low, high]) => {
@@ -237,8 +225,8 @@ fn head_to_heads(text: &mut String, summary: &Summary) {
             text,
             "<tr><td class=\"t\">{}</td><td class=\"t\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
              <td>{}</td><td>{superiority}</td><td>{}</td></tr>",
-            escaped(&summary.players[head_to_head.first].name),
-            escaped(&summary.players[head_to_head.second].name),
+            escape(&summary.players[head_to_head.first].name),
+            escape(&summary.players[head_to_head.second].name),
             head_to_head.tally.games(),
             head_to_head.tally.wins,
             head_to_head.tally.draws,
@@ -260,7 +248,7 @@ fn colours(text: &mut String, summary: &Summary) {
         let _ = writeln!(
             text,
             "<tr><td class=\"t\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            escaped(&player.name),
+            escape(&player.name),
             player.as_white,
             percent(player.as_white),
             player.as_black,
@@ -276,13 +264,13 @@ fn openings(text: &mut String, summary: &Summary) {
         "<h2>By opening</h2>\n<details><summary>{} openings</summary><table><tr><th class=\"t\">opening</th>\
          <th>White's results</th><th>{}'s results</th></tr>\n",
         summary.openings.len(),
-        escaped(summary.players.first().map_or("", |player| &player.name))
+        escape(summary.players.first().map_or("", |player| &player.name))
     );
     for opening in &summary.openings {
         let _ = writeln!(
             text,
             "<tr><td class=\"t\">{}</td><td>{}</td><td>{}</td></tr>",
-            escaped(&opening.name),
+            escape(&opening.name),
             opening.white,
             opening.first
         );
@@ -299,17 +287,17 @@ fn games(text: &mut String, summary: &Summary) {
     );
     for game in &summary.games {
         let fault = game.fault.as_ref().map_or_else(String::new, |fault| {
-            format!(" <span class=\"fault\">({})</span>", escaped(&fault.detail))
+            format!(" <span class=\"fault\">({})</span>", escape(&fault.detail))
         });
         let _ = writeln!(
             text,
             "<tr><td>{}</td><td class=\"t\">{}</td><td class=\"t\">{}</td><td>{}</td><td class=\"t\">{}{fault}</td>\
              <td>{}</td><td>{:.1}</td></tr>",
             game.number + 1,
-            escaped(&summary.players[game.white].name),
-            escaped(&summary.players[game.black].name),
+            escape(&summary.players[game.white].name),
+            escape(&summary.players[game.black].name),
             game.result,
-            escaped(&game.ending),
+            escape(&game.ending),
             game.plies,
             game.seconds
         );

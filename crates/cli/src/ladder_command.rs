@@ -164,7 +164,7 @@ fn calibrate(args: &Args, folder: &Path) -> anyhow::Result<()> {
     write(
         folder,
         "report.html",
-        arena::report::html(&arranged.summary(&results, None)).as_bytes(),
+        arena::report::html_report(&arranged.summary(&results, None)).as_bytes(),
     )?;
     let cut_short = results.len() < arranged.games();
     let scale = if cut_short {
@@ -240,7 +240,7 @@ fn place(args: &Args) -> anyhow::Result<()> {
         let placing = scale.ladder_rating(&results);
         let facts = json!({ "placing": placing, "scale": scale, "match": summary });
         write(folder, "ladder.json", &serde_json::to_vec_pretty(&facts)?)?;
-        write(folder, "report.html", arena::report::html(&summary).as_bytes())?;
+        write(folder, "report.html", arena::report::html_report(&summary).as_bytes())?;
     }
     let cut_short = results.len() < games;
     let mut end = || -> io::Result<()> {

@@ -246,7 +246,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
                 .with_context(|| format!("cannot write `{}`", path.display()))
         };
         write("report.json", &serde_json::to_vec_pretty(&summary)?)?;
-        write("report.html", arena::report::html(&summary).as_bytes())?;
+        write("report.html", arena::report::html_report(&summary).as_bytes())?;
     }
     let end = || -> io::Result<()> {
         view.end(&mut out, &results, sprt.as_ref())?;

@@ -1,8 +1,8 @@
-//! What can be wrong with files of games; each is one sentence.
+//! The errors of runs over files of games; each message is one sentence.
 
 use std::{io, path::PathBuf};
 
-/// A run over files that cannot begin or go on.
+/// An error that ends a run over files.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// An input cannot be read.
@@ -16,7 +16,7 @@ pub enum FileError {
         "`{path}` was begun with other settings ({difference}); choose another output or the same settings"
     )]
     OtherRun { path: PathBuf, difference: String },
-    /// There is an output but nothing says how much of it is complete.
+    /// The output has no progress file, so that its complete part is unknown.
     #[error("`{path}` exists but has no progress file beside it; choose another output")]
     NotResumable { path: PathBuf },
     /// A thread could not be started.

@@ -1,4 +1,5 @@
-//! Files of games and positions as one stream, whatever their compression.
+//! Files of games and positions as one stream, plain or compressed, so that a run does not care which
+//! files its games come from.
 
 use std::{
     fs::File,
@@ -11,12 +12,12 @@ use data::Format;
 
 use crate::{FileError, PgnGame};
 
-/// One entry of a file.
+/// One entry of a file of games or positions.
 #[derive(Clone, Debug)]
 pub enum FileEntry {
     /// A game of a PGN.
     Game(PgnGame),
-    /// A line of an EPD or FEN file.
+    /// The position of a line of an EPD or FEN file, as a game without moves.
     Position(Game),
 }
 
@@ -32,6 +33,7 @@ pub fn read_files(
 
 type Entries<'a> = Box<dyn Iterator<Item = Result<FileEntry, FileError>> + Send + 'a>;
 
+/// The entries of one file. Its format comes from its name, or else from its first 4 KiB.
 fn open(path: &Path) -> Result<Entries<'_>, FileError> {
     let error = move |source| FileError::Read { path: path.to_owned(), source };
     let plain = || data::plain_text(File::open(path)?);
@@ -47,7 +49,7 @@ fn open(path: &Path) -> Result<Entries<'_>, FileError> {
             Format::of_text(&begin)
         }
     };
-    let text = Streamed::spawn(path.to_owned());
+    let text = DecompressedText::spawn(path.to_owned());
     Ok(match format {
         Format::Epd => Box::new((1_u64..).zip(BufReader::new(text).lines()).filter_map(
             move |(number, line)| match line {
@@ -63,13 +65,14 @@ fn open(path: &Path) -> Result<Entries<'_>, FileError> {
     })
 }
 
+/// True for the game without tags and moves that trailing text in a PGN leaves.
 fn is_empty(game: &PgnGame) -> bool {
     game.game.moves().is_empty()
         && game.tags.is_empty()
         && *game.game.start() == Position::default()
 }
 
-/// The position of a line; a bad line is named in the log and skipped.
+/// The position of a line; `None` for an empty line, a comment and a bad line, which is logged.
 fn position(line: &str, path: &Path, number: u64) -> Option<Result<FileEntry, FileError>> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
@@ -84,11 +87,11 @@ fn position(line: &str, path: &Path, number: u64) -> Option<Result<FileEntry, Fi
     }
 }
 
-/// The position of an EPD or FEN line: four fields, two counters where they are there, operations
+/// Parses an EPD or FEN line: four fields and, if they are present, the two counters. Operations are
 /// ignored.
 ///
 /// # Errors
-/// The line is no position.
+/// The line is not a legal position.
 pub fn parse_epd(line: &str) -> Result<Position, BoardError> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let is_number = |field: &&&str| field.bytes().all(|byte| byte.is_ascii_digit());
@@ -97,15 +100,14 @@ pub fn parse_epd(line: &str) -> Result<Position, BoardError> {
     Position::from_fen(&fen, CastlingMode::Standard)
 }
 
-/// A file's plain text, decompressed on a thread of its own (decoders cannot change threads, and
-/// need not).
-struct Streamed {
+/// The plain text of a file, decompressed on its own thread: decoders are not `Send`.
+struct DecompressedText {
     pieces: crossbeam_channel::Receiver<std::io::Result<Vec<u8>>>,
     piece: Vec<u8>,
     read: usize,
 }
 
-impl Streamed {
+impl DecompressedText {
     fn spawn(path: PathBuf) -> Self {
         let (sender, pieces) = crossbeam_channel::bounded(4);
         std::thread::spawn(move || {
@@ -129,10 +131,10 @@ impl Streamed {
     }
 }
 
-impl std::io::Read for Streamed {
+impl std::io::Read for DecompressedText {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         if self.read == self.piece.len() {
-            // A thread that is gone has said everything.
+            // A closed channel means the end of the text.
             self.piece = self.pieces.recv().unwrap_or_else(|_| Ok(Vec::new()))?;
             self.read = 0;
         }

@@ -4,6 +4,7 @@
 
 mod error;
 mod files;
+pub mod html;
 mod ordered;
 mod output;
 mod pgn_read;

@@ -1,4 +1,6 @@
-//! Work on numbered items by several threads, its results in the order of the items.
+//! A numbered stream of items is worked on by several threads, and the results come back in the
+//! order of the items. Long runs over files need both: every core is busy, and the output does not
+//! depend on how many there are.
 
 use std::{
     collections::BTreeMap,
@@ -8,24 +10,24 @@ use std::{
     time::Duration,
 };
 
-use crossbeam_channel::RecvTimeoutError;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 
-/// So many items a thread may be begun before the first of them is done: results that wait for it
-/// take memory.
+/// Items a thread that may be begun before the first of them is done. It bounds the memory of the
+/// results that wait for a slow item.
 const WINDOW: usize = 16;
 
-/// After so long at the end of the window the reader looks whether the run was ended.
-const LOOK: Duration = Duration::from_millis(100);
+/// While the window is full the reader checks this often whether the run was stopped.
+const STOP_CHECK: Duration = Duration::from_millis(100);
 
-/// What one thread of [`process_in_order`] does.
+/// The work of one thread of [`process_in_order`].
 pub trait Worker<I, T, E> {
-    /// Works on an item; nothing if it was interrupted.
+    /// Works on an item; `None` if it was interrupted.
     ///
     /// # Errors
-    /// The run cannot go on.
+    /// The run cannot continue.
     fn work(&mut self, number: u64, item: I) -> Result<Option<T>, E>;
 
-    /// There is nothing more to do.
+    /// Called after the last item.
     fn end(self)
     where
         Self: Sized,
@@ -33,10 +35,11 @@ pub trait Worker<I, T, E> {
     }
 }
 
-/// Lets `jobs` threads work on the items from number `first` on, and hands their results to `done`
-/// one after the other. At most a window of items is under way, so a slow one does not pile up the
-/// results behind it. Nothing new is begun once `interrupted`; results that wait for an earlier one
-/// are then lost. An error among the items ends the run after what came before it.
+/// Lets `jobs` threads work on the items from number `first` on, and passes their results to `done`
+/// in the order of the items. A bounded window of items is under way, so that a slow item does not
+/// pile up the results after it. After `interrupted` returns true no item is begun, and results that
+/// wait for an earlier item are lost. After an error among the items, the items before it are still
+/// processed.
 ///
 /// # Errors
 /// The first error of `done`, a worker, the items, or of starting a thread.
@@ -59,99 +62,134 @@ where
     let jobs = jobs.max(1);
     let no_thread = |error: io::Error| E::from(crate::FileError::Thread(error));
     thread::scope(|scope| {
-        let (give, take) = crossbeam_channel::bounded::<(u64, I)>(jobs);
-        let (finish, finished) = crossbeam_channel::bounded::<(u64, WorkResult<T, E>)>(jobs);
+        let (item_sender, item_receiver) = crossbeam_channel::bounded::<(u64, I)>(jobs);
+        let (event_sender, events) = crossbeam_channel::bounded::<(u64, Event<T, E>)>(jobs);
         for job in 0..jobs {
-            let (take, finish, stopped, worker) = (take.clone(), finish.clone(), &stopped, &worker);
-            let work = move || {
-                let mut worker = worker();
-                for (number, item) in take {
-                    if stopped() {
-                        break;
-                    }
-                    let found = match worker.work(number, item) {
-                        Ok(Some(done)) => WorkResult::Done(done),
-                        Ok(None) => break,
-                        Err(error) => WorkResult::Failed(error),
-                    };
-                    if finish.send((number, found)).is_err() {
-                        break;
-                    }
-                }
-                worker.end();
-            };
-            let name = format!("games-{job}");
-            thread::Builder::new().name(name).spawn_scoped(scope, work).map_err(no_thread)?;
+            let (items, events) = (item_receiver.clone(), event_sender.clone());
+            let (stopped, worker) = (&stopped, &worker);
+            thread::Builder::new()
+                .name(format!("games-{job}"))
+                .spawn_scoped(scope, move || work_through(worker(), items, &events, stopped))
+                .map_err(no_thread)?;
         }
-        drop(take);
-        // A permit for each item that may be begun; `done` gives it back.
-        let (permit, permits) = crossbeam_channel::bounded::<()>(WINDOW * jobs);
+        drop(item_receiver);
+        // One permit for each item that may be begun; `deliver` returns it.
+        let (permit_sender, permits) = crossbeam_channel::bounded::<()>(WINDOW * jobs);
         for _ in 0..WINDOW * jobs {
-            // There is room for exactly these.
-            let _ = permit.send(());
+            // The channel has room for exactly these.
+            let _ = permit_sender.send(());
         }
-        let (give_error, stopped) = (finish, &stopped);
+        let stopped = &stopped;
         let read = move || {
-            for (number, item) in (0..).zip(items) {
-                if stopped() {
-                    return;
-                }
-                match item {
-                    Ok(_) if number < first => {}
-                    Ok(item) => {
-                        while let Err(error) = permits.recv_timeout(LOOK) {
-                            if stopped() || error == RecvTimeoutError::Disconnected {
-                                return;
-                            }
-                        }
-                        if give.send((number, item)).is_err() {
-                            return;
-                        }
-                    }
-                    Err(error) => {
-                        return drop(give_error.send((number, WorkResult::BadItem(error))));
-                    }
-                }
+            let end = read_items(items, first, &item_sender, &permits, stopped);
+            if let Some((number, error)) = end {
+                let _ = event_sender.send((number, Event::BadItem(error)));
             }
         };
         thread::Builder::new()
             .name("games-input".to_owned())
             .spawn_scoped(scope, read)
             .map_err(no_thread)?;
-        let mut next = first;
-        let mut waiting = BTreeMap::new();
-        let (mut result, mut input) = (Ok(()), Ok(()));
-        for (number, found) in &finished {
-            match found {
-                // After an error the threads only have to come to their end.
-                _ if result.is_err() => {}
-                WorkResult::Done(found) => {
-                    waiting.insert(number, found);
-                    while let Some(found) = waiting.remove(&next)
-                        && result.is_ok()
-                    {
-                        next += 1;
-                        result = done(found);
-                        // The reader may have come to its end.
-                        let _ = permit.try_send(());
-                    }
-                }
-                // What was read before is still worked on.
-                WorkResult::BadItem(error) => input = Err(error),
-                WorkResult::Failed(error) => result = Err(error),
-            }
-            if result.is_err() {
-                halt.store(true, Ordering::Relaxed);
-            }
-        }
-        result.and(input)
+        deliver(first, &events, &permit_sender, &halt, done)
     })
 }
 
-enum WorkResult<T, E> {
+/// A worker's answer for an item, or the reader's.
+enum Event<T, E> {
     Done(T),
     Failed(E),
     BadItem(E),
+}
+
+/// The loop of one worker thread. It ends with the items, on an error and when the run is stopped.
+fn work_through<I, T, E>(
+    mut worker: impl Worker<I, T, E>,
+    items: Receiver<(u64, I)>,
+    events: &Sender<(u64, Event<T, E>)>,
+    stopped: &(dyn Fn() -> bool + Sync),
+) {
+    for (number, item) in items {
+        if stopped() {
+            break;
+        }
+        let event = match worker.work(number, item) {
+            Ok(Some(result)) => Event::Done(result),
+            Ok(None) => break,
+            Err(error) => Event::Failed(error),
+        };
+        if events.send((number, event)).is_err() {
+            break;
+        }
+    }
+    worker.end();
+}
+
+/// The loop of the reader thread: sends an item for each permit. Returns the error that ends the
+/// items, with its number.
+fn read_items<I, E>(
+    items: impl Iterator<Item = Result<I, E>>,
+    first: u64,
+    sender: &Sender<(u64, I)>,
+    permits: &Receiver<()>,
+    stopped: &(dyn Fn() -> bool + Sync),
+) -> Option<(u64, E)> {
+    for (number, item) in (0..).zip(items) {
+        if stopped() {
+            return None;
+        }
+        match item {
+            Ok(_) if number < first => {}
+            Ok(item) => {
+                while let Err(error) = permits.recv_timeout(STOP_CHECK) {
+                    if stopped() || error == RecvTimeoutError::Disconnected {
+                        return None;
+                    }
+                }
+                if sender.send((number, item)).is_err() {
+                    return None;
+                }
+            }
+            Err(error) => return Some((number, error)),
+        }
+    }
+    None
+}
+
+/// Passes the results to `done` in order until every thread has ended. Sets `halt` after an error.
+fn deliver<T, E>(
+    first: u64,
+    events: &Receiver<(u64, Event<T, E>)>,
+    permits: &Sender<()>,
+    halt: &AtomicBool,
+    done: &mut dyn FnMut(T) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut next = first;
+    let mut waiting = BTreeMap::new();
+    let (mut result, mut input) = (Ok(()), Ok(()));
+    for (number, event) in events {
+        match event {
+            // After an error the events are only drained, so that the threads can end.
+            _ if result.is_err() => {}
+            Event::Done(found) => {
+                waiting.insert(number, found);
+                while let Some(found) = waiting.remove(&next)
+                    && result.is_ok()
+                {
+                    next += 1;
+                    result = done(found);
+                    // The reader may have ended.
+                    let _ = permits.try_send(());
+                }
+            }
+            // The items before the bad one are still processed.
+            Event::BadItem(error) => input = Err(error),
+            Event::Failed(error) => result = Err(error),
+        }
+        if result.is_err() {
+            halt.store(true, Ordering::Relaxed);
+        }
+    }
+    result.and(input)
 }
 
 #[cfg(test)]
@@ -161,12 +199,13 @@ mod tests {
     use super::*;
     use crate::FileError;
 
+    /// Takes a different time for each item, and stops the run at item 70.
     struct Uneven<'a>(&'a AtomicBool);
 
     impl Worker<u64, u64, FileError> for Uneven<'_> {
         fn work(&mut self, number: u64, item: u64) -> Result<Option<u64>, FileError> {
             assert_eq!(number, item);
-            thread::sleep(std::time::Duration::from_micros(number * 7919 % 500));
+            (0..number * 7919 % 500).for_each(|_| thread::yield_now());
             if number == 70 {
                 self.0.store(true, Ordering::Relaxed);
                 return Ok(None);
@@ -175,26 +214,26 @@ mod tests {
         }
     }
 
-    /// Notes the largest number that was begun.
+    /// Notes the largest number that was begun. Item 0 waits until the window is full.
     struct FirstIsSlow<'a>(&'a AtomicU64);
 
     impl Worker<u64, u64, FileError> for FirstIsSlow<'_> {
         fn work(&mut self, number: u64, item: u64) -> Result<Option<u64>, FileError> {
             self.0.fetch_max(number, Ordering::Relaxed);
             if number == 0 {
-                // Until the others have come as far as they may.
-                let mut seen = 0;
-                while seen != self.0.load(Ordering::Relaxed) {
-                    seen = self.0.load(Ordering::Relaxed);
-                    thread::sleep(Duration::from_millis(200));
+                let last_of_window = 2 * WINDOW as u64 - 1;
+                while self.0.load(Ordering::Relaxed) < last_of_window {
+                    thread::yield_now();
                 }
+                // Time for the other thread to begin an item beyond the window, if it could.
+                (0..10_000).for_each(|_| thread::yield_now());
             }
             Ok(Some(item))
         }
     }
 
     #[test]
-    fn a_slow_item_holds_back_only_a_window() {
+    fn a_slow_item_holds_back_the_items_beyond_the_window() {
         let begun = AtomicU64::new(0);
         let mut found = Vec::new();
         let worker = || FirstIsSlow(&begun);
@@ -231,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn results_come_in_order_and_all_that_can() {
+    fn results_come_in_order_up_to_a_bad_item() {
         let (found, result) = run(4, (0..60).map(Ok).collect());
         assert!(result.is_ok());
         assert_eq!(found, (4..60).map(|number| number * 2).collect::<Vec<_>>());
@@ -241,14 +280,14 @@ mod tests {
     }
 
     #[test]
-    fn an_interruption_leaves_a_beginning() {
+    fn an_interruption_leaves_the_first_results() {
         let (found, result) = run(0, (0..1000).map(Ok).collect());
         assert!(result.is_ok() && found.len() <= 70, "{}", found.len());
         assert_eq!(found, (0..found.len() as u64).map(|number| number * 2).collect::<Vec<_>>());
     }
 
     #[test]
-    fn what_cannot_be_done_ends_the_run() {
+    fn an_error_of_the_receiver_ends_the_run() {
         let stop = AtomicBool::new(false);
         let mut written = 0;
         let result =

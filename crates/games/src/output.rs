@@ -1,5 +1,5 @@
-//! The output: a PGN that only grows, and a progress file beside it that says how much of it is
-//! complete.
+//! The output of a long run: a file that only grows, and a progress file beside it that records its
+//! complete length, so that an interrupted run can be resumed.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::FileError;
 
-/// What the progress file holds, as JSON.
+/// The content of the progress file, as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct OutputProgress {
-    /// The settings of the run that decide its output, one a line.
+    /// The settings that decide the output, one a line.
     run: Vec<String>,
     /// Games in the output.
     games: u64,
@@ -23,12 +23,12 @@ struct OutputProgress {
     positions: u64,
     /// Length of the output in bytes.
     bytes: u64,
-    /// Tells this output from an earlier one of the same name.
+    /// Distinguishes this output from an earlier one of the same name.
     #[serde(default)]
     id: u64,
 }
 
-/// An output that grows by whole games.
+/// An output file that grows by whole games and can be resumed.
 #[derive(Debug)]
 pub struct ResumableOutput {
     path: PathBuf,
@@ -37,8 +37,8 @@ pub struct ResumableOutput {
 }
 
 impl ResumableOutput {
-    /// Begins an output, or goes on with one of the same run. What is beyond its last complete game
-    /// (an unfinished one, or games that another program added) moves to a file beside it, `.cut`.
+    /// Begins an output, or resumes one of the same run. Text beyond the last complete game (an
+    /// unfinished game, or games that another program added) moves to the file `.cut` beside it.
     ///
     /// # Errors
     /// The files cannot be used or belong to another run.
@@ -47,12 +47,13 @@ impl ResumableOutput {
         let progress = match std::fs::read(progress_path(path)) {
             Ok(bytes) => {
                 let progress: OutputProgress = serde_json::from_slice(&bytes).map_err(|error| {
-                    let reason = format!("`{}` is damaged: {error}", progress_path(path).display());
+                    let path = progress_path(path);
+                    let reason = format!("`{}` is damaged: {error}", path.display());
                     failed(io::Error::other(reason))
                 })?;
                 match difference(&progress.run, &run) {
                     None => progress,
-                    // A run that came to nothing reserves nothing.
+                    // An output without games may be taken over by another run.
                     Some(_) if progress.games == 0 => OutputProgress { run, ..progress },
                     Some(difference) => {
                         return Err(FileError::OtherRun { path: path.to_owned(), difference });
@@ -60,48 +61,25 @@ impl ResumableOutput {
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if std::fs::metadata(path).is_ok_and(|facts| facts.len() > 0) {
+                if std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0) {
                     return Err(FileError::NotResumable { path: path.to_owned() });
                 }
                 OutputProgress { run, games: 0, positions: 0, bytes: 0, id: fresh_id() }
             }
             Err(error) => return Err(failed(error)),
         };
-        let open = || {
-            let mut file =
-                OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
-            file.try_lock().map_err(|error| match error {
-                TryLockError::WouldBlock => io::Error::other("another run is writing it"),
-                TryLockError::Error(error) => error,
-            })?;
-            if file.metadata()?.len() < progress.bytes {
-                return Err(io::Error::other("it is shorter than its progress file says"));
-            }
-            if file.metadata()?.len() > progress.bytes {
-                let mut cut = path.as_os_str().to_owned();
-                cut.push(".cut");
-                let mut from = File::open(path)?;
-                from.seek(SeekFrom::Start(progress.bytes))?;
-                io::copy(&mut from, &mut File::create(&cut)?)?;
-                let (path, cut) = (path.display(), Path::new(&cut).display());
-                tracing::warn!("`{path}` has more than this run wrote; the rest is in `{cut}` now");
-            }
-            file.set_len(progress.bytes)?;
-            file.seek(SeekFrom::End(0))?;
-            Ok(file)
-        };
-        let file = open().map_err(failed)?;
+        let file = open_at(path, progress.bytes).map_err(failed)?;
         let output = Self { path: path.to_owned(), file, progress };
         output.record().map_err(failed)?;
         Ok(output)
     }
 
-    /// Games written so far, by this run and those it goes on with.
+    /// Games written so far, by this run and the runs that it resumes.
     pub fn games(&self) -> u64 {
         self.progress.games
     }
 
-    /// Tells this output, in all its runs, from others, also from an earlier one of the same name.
+    /// Identifies this output in all its runs; an earlier output of the same name has another id.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.progress.id
@@ -112,7 +90,7 @@ impl ResumableOutput {
         self.progress.positions
     }
 
-    /// Adds a game; it counts once the progress file says so.
+    /// Adds a game. It counts as written once the progress file records it.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -132,7 +110,32 @@ impl ResumableOutput {
     }
 }
 
-/// Another number each time, as far as hashing with random keys gives one.
+/// Opens and locks the output for writing after its first `length` bytes, which are complete. The
+/// text after them moves to the file `.cut`.
+fn open_at(path: &Path, length: u64) -> io::Result<File> {
+    let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => io::Error::other("another run is writing it"),
+        TryLockError::Error(error) => error,
+    })?;
+    if file.metadata()?.len() < length {
+        return Err(io::Error::other("it is shorter than its progress file says"));
+    }
+    if file.metadata()?.len() > length {
+        let mut cut = path.as_os_str().to_owned();
+        cut.push(".cut");
+        let mut from = File::open(path)?;
+        from.seek(SeekFrom::Start(length))?;
+        io::copy(&mut from, &mut File::create(&cut)?)?;
+        let (path, cut) = (path.display(), Path::new(&cut).display());
+        tracing::warn!("`{path}` has more than this run wrote; the rest is in `{cut}` now");
+    }
+    file.set_len(length)?;
+    file.seek(SeekFrom::End(0))?;
+    Ok(file)
+}
+
+/// A random number: the hash of the process id with random keys.
 fn fresh_id() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
@@ -143,6 +146,7 @@ fn progress_path(output: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// The first difference between the settings of two runs, for the error message.
 fn difference(old: &[String], new: &[String]) -> Option<String> {
     let pair = old.iter().zip(new).find(|(old, new)| old != new);
     match pair {
@@ -180,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_came_to_nothing_reserves_nothing() {
+    fn an_output_without_games_may_be_taken_over() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.pgn");
         drop(ResumableOutput::open(&path, vec!["files gamse.pgn".to_owned()]).unwrap());

@@ -1,4 +1,4 @@
-//! Games out of PGN: tags, start positions, main-line moves, and what comments say about them.
+//! Reads games from PGN: tags, start positions, main-line moves, and the evaluations in comments.
 
 use std::{
     io::{self, Read},
@@ -8,20 +8,20 @@ use std::{
 use board::{CastlingMode, Game, Position, Score};
 use pgn_reader::{Nag, Outcome, RawComment, RawTag, Reader, SanPlus, Skip, Visitor};
 
-/// A game as written in a PGN.
+/// A game of a PGN file.
 #[derive(Clone, Debug, Default)]
 pub struct PgnGame {
-    /// In order, without those that say where the game begins.
+    /// The tags in order, without `FEN`, `SetUp` and `Variant`.
     pub tags: Vec<(String, String)>,
     pub game: Game,
     /// Evaluations in comments (`[%eval 0.31]`, `[%eval #-3]`): plies played before, White's score.
     pub evaluations: Vec<(usize, Score)>,
-    /// Comments beside evaluations: plies played before, text.
+    /// Comments without their evaluations: plies played before, text.
     pub comments: Vec<(usize, String)>,
     /// Numeric annotation glyphs (NAGs): plies played before, number (1 to 6: `!`, `?`, `!!`, `??`, `!?`,
     /// `?!`).
     pub nags: Vec<(usize, u8)>,
-    /// The first move that is not legal; what comes after it is not read.
+    /// The first illegal move; the moves after it are not read.
     pub illegal: Option<String>,
 }
 
@@ -33,8 +33,8 @@ impl PgnGame {
     }
 }
 
-/// The games of a PGN one by one, each up to its first move that is not legal. Games of other
-/// variants and from positions that cannot be played are named in the log and left out.
+/// The games of a PGN one by one, each up to its first illegal move. Games of other variants and
+/// from illegal positions are logged and skipped.
 pub fn read_pgn<R: Read>(input: R) -> impl Iterator<Item = io::Result<PgnGame>> {
     let mut reader = Reader::new(input);
     let mut number = 0_u64;
@@ -51,7 +51,7 @@ pub fn read_pgn<R: Read>(input: R) -> impl Iterator<Item = io::Result<PgnGame>> 
     })
 }
 
-/// What programs call chess, and chess from a position, in the tag `Variant`.
+/// Values of the tag `Variant` that mean standard chess, with or without a start position.
 const STANDARD: [&str; 7] =
     ["", "standard", "chess", "normal", "from position", "wild/standard", "standard chess"];
 
@@ -71,14 +71,14 @@ struct Movetext {
     comments: Vec<(usize, String)>,
     nags: Vec<(usize, u8)>,
     illegal: Option<String>,
-    /// The beginning of a comment whose rest is still to come.
+    /// The first parts of a comment whose end has not been read yet.
     comment: Vec<u8>,
 }
 
 impl Visitor for GameVisitor {
     type Tags = StartTags;
     type Movetext = Movetext;
-    /// Or why it is left out.
+    /// `Err` holds the reason why the game is skipped.
     type Output = Result<PgnGame, String>;
 
     fn begin_tags(&mut self) -> ControlFlow<Self::Output, StartTags> {
@@ -184,7 +184,7 @@ impl Visitor for GameVisitor {
     }
 
     fn outcome(&mut self, movetext: &mut Movetext, outcome: Outcome) -> ControlFlow<Self::Output> {
-        // Behind the moves stands what the tag may lack.
+        // The result behind the moves fills in a missing or unknown tag.
         if outcome.is_known() {
             let tag = movetext.tags.iter_mut().find(|(name, _)| name == "Result");
             match tag {
@@ -202,7 +202,7 @@ impl Visitor for GameVisitor {
     }
 }
 
-/// UTF-8, or what is none as Latin-1, the standard's own character set.
+/// Decodes UTF-8; other bytes are Latin-1, the character set of the PGN standard.
 fn text(bytes: &[u8]) -> String {
     let latin = |_| bytes.iter().map(|&byte| char::from(byte)).collect();
     std::str::from_utf8(bytes).map_or_else(latin, str::to_owned)
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odd_games_do_no_harm() {
+    fn bad_games_are_skipped_or_cut() {
         let pgn = b"[FEN \"nonsense\"]\n\n1. e4 *\n\n1. e4 e5 2. Ke7 Nf6 *\n\n[FEN \"4k3/8/8/8/8/8/8/4K2R w K - 0 1\"]\n\n1. O-O *\n";
         let lengths: Vec<usize> =
             read_pgn(&pgn[..]).map(|game| game.unwrap().game.moves().len()).collect();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn games_of_other_variants_are_left_out() {
+    fn games_of_other_variants_are_skipped() {
         let of = |variant: &str| {
             format!("[Event \"{variant}\"]\n[Variant \"{variant}\"]\n\n1. e4 e5 *\n\n")
         };
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn results_behind_the_moves_count() {
+    fn results_behind_the_moves_are_read() {
         let of = |pgn: &str| {
             let game = read_pgn(pgn.as_bytes()).next().unwrap().unwrap();
             game.tag("Result").map(str::to_owned)
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(
             of("[Result \"0-1\"]\n\n1. e4 1-0").as_deref(),
             Some("0-1"),
-            "the tag is the archive's word"
+            "the tag wins over the result behind the moves"
         );
         assert_eq!(of("1. e4 *"), None);
     }
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn long_comments_stay_whole() {
+    fn long_comments_are_read_whole() {
         let words = "word ".repeat(300);
         let pgn = format!("1. e4 {{ {words}[%eval 1.5] end }} *");
         let game = read_pgn(pgn.as_bytes()).next().unwrap().unwrap();

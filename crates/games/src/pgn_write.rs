@@ -1,10 +1,10 @@
-//! Games into PGN: tags, moves, comments, glyphs and variations.
+//! Writes games as PGN: tags, moves, comments, glyphs (NAGs) and variations.
 
 use std::fmt::Write as _;
 
 use board::{CastlingMode, Color, Move, Position, Score};
 
-/// A game's text form: tags in order, then a comment a move.
+/// Writes one game: tags in order, then moves with comments, glyphs and variations.
 #[derive(Debug)]
 pub struct PgnWriter {
     text: String,
@@ -12,12 +12,13 @@ pub struct PgnWriter {
     column: usize,
     result: &'static str,
     number_needed: bool,
-    /// Does the next word begin a variation?
+    /// True if the next word begins a variation.
     opens: bool,
 }
 
 impl PgnWriter {
-    /// Begins a game; `FEN` and `Variant` tags are added where `start` needs them.
+    /// Begins a game; `FEN` and `Variant` tags are added where `start` needs them. `winner` is `None`
+    /// for an unknown result and `Some(None)` for a draw.
     #[must_use]
     pub fn new(start: &Position, tags: &[(&str, String)], winner: Option<Option<Color>>) -> Self {
         let result = match winner {
@@ -60,14 +61,14 @@ impl PgnWriter {
         self.position.play(mv);
     }
 
-    /// Adds a numeric annotation glyph to the last move: 1 to 6 are `!`, `?`, `!!`, `??`, `!?` and
-    /// `?!`.
+    /// Adds a numeric annotation glyph (NAG) to the last move: 1 to 6 are `!`, `?`, `!!`, `??`, `!?`
+    /// and `?!`.
     pub fn nag(&mut self, nag: u8) {
         self.word(&format!("${nag}"));
     }
 
-    /// Adds what could have been played instead of the last move, from the position `before` it;
-    /// `moves` are not empty.
+    /// Adds a variation: an alternative to the last move, from the position `before` it. `moves` are
+    /// not empty.
     pub fn variation(&mut self, before: &Position, moves: &[Move], comment: Option<&str>) {
         let main_line = std::mem::replace(&mut self.position, before.clone());
         self.opens = true;
@@ -89,6 +90,7 @@ impl PgnWriter {
         self.word(&format!("{{ {} }}", comment.replace(['{', '}'], "")));
     }
 
+    /// Adds a word and wraps lines at 100 columns.
     fn word(&mut self, word: &str) {
         const WIDTH: usize = 100;
         let bracketed = format!("({word}");
@@ -102,7 +104,7 @@ impl PgnWriter {
         self.column += word.len();
     }
 
-    /// The whole game, an empty line after it.
+    /// The text of the game, with an empty line after it.
     #[must_use]
     pub fn finish(mut self) -> String {
         let result = self.result;
@@ -118,7 +120,8 @@ fn escaped(value: &str) -> String {
     line.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-/// A score as PGN comments have it: pawns, or `#` and moves to mate, from White's side.
+/// A score as in a PGN comment: pawns, or `#` and moves to mate, from White's side. `mover` is the
+/// side that `score` is for.
 #[must_use]
 pub fn white_score_text(score: Score, mover: Color) -> String {
     let sign = if mover.is_white() { 1 } else { -1 };
@@ -132,7 +135,7 @@ pub fn white_score_text(score: Score, mover: Color) -> String {
                 value.abs() % 100
             )
         }
-        // Mated now: the sign is all there is.
+        // Checkmate on the board: only the sign tells who is mated.
         Score::Mate(0) => if sign > 0 { "#-0" } else { "#0" }.to_owned(),
         Score::Mate(moves) => format!("#{}", i64::from(moves) * sign),
     }

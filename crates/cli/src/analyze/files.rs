@@ -154,7 +154,7 @@ fn write_report(annotated: &Path, report: &Path) -> anyhow::Result<()> {
     let summary = Summary::read(io::BufReader::new(file)).with_context(failed)?;
     let title =
         annotated.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    board::write_whole(report, annotate::html(&summary, &title).as_bytes())
+    board::write_whole(report, annotate::html_report(&summary, &title).as_bytes())
         .with_context(|| format!("cannot write `{}`", report.display()))
 }
 
