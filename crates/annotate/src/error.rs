@@ -1,6 +1,6 @@
-//! What can end an analysis; each is one sentence.
+//! The errors that end an analysis; each message is one sentence.
 
-/// An analysis that cannot begin or go on.
+/// An error that ends an analysis.
 #[derive(Debug, thiserror::Error)]
 pub enum AnnotateError {
     /// An input or an output cannot be used.

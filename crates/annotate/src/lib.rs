@@ -1,10 +1,10 @@
-//! Whole files of games, analysed: every position searched, mistakes named with what would have
-//! been better, players graded.
+//! Analysis of whole files of games: every position is searched, mistakes are named with the better
+//! moves, and the accuracy of both players is computed.
 //!
-//! A game is searched from its end to its beginning by one search, whose memory makes each position
-//! profit from what came after it; several games are searched at once over shared evaluators
-//! ([`eval::Shared`]). Each game is on its own, so with a limit of evaluations the output does not
-//! depend on how many are searched at once, nor on interruptions.
+//! One search analyses a game from its last position to its first, so that the search cache helps
+//! each position with the results of the positions after it. Several games are searched at once over
+//! shared evaluators. Games do not influence each other: with a limit of evaluations the output
+//! depends neither on the number of games searched at once nor on interruptions.
 
 mod accuracy;
 mod error;

@@ -1,9 +1,9 @@
-//! The same analysis by many hosts: a coordinator puts games into a NATS JetStream work queue,
-//! workers take them and give texts back, the coordinator writes them in order.
+//! The analysis of files by many hosts: a coordinator puts games into a NATS JetStream work queue,
+//! workers take them and return the texts, and the coordinator writes these in order.
 //!
-//! A game that a worker took belongs to it as long as it says now and then that it is alive;
-//! otherwise another one gets it. A result may therefore come twice; it is written once. What a
-//! coordinator that died left in the queue is taken up by the same command started again.
+//! A worker reports progress while it analyses a game; without progress the server gives the game
+//! to another worker. A result may therefore arrive twice, and it is written once. If a coordinator
+//! dies, the same command started again resumes its run.
 
 mod coordinator;
 mod worker;
@@ -24,18 +24,20 @@ use crate::{AnalysisSettings, AnnotateError, run::AnnotatedGame};
 pub use coordinator::coordinate;
 pub use worker::{WorkerProgress, run_worker};
 
+/// Name of the stream of games to be analysed.
 const WORK: &str = "BATCH_FIRST_WORK";
+/// Name of the stream of analysed games.
 const RESULTS: &str = "BATCH_FIRST_RESULTS";
 
-/// Nothing that nobody fetches stays in a queue for longer.
-const LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
+/// A message that is not fetched is deleted after this time.
+const MAX_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// A queue server.
+/// A NATS server with JetStream, and its timeout for workers.
 #[derive(Clone, Debug)]
 pub struct QueueServer {
     /// As in `nats://host:4222`.
     pub url: String,
-    /// After so long without a sign of life a worker's game goes to another.
+    /// After this time without progress of a worker its game goes to another worker.
     pub worker_timeout: Duration,
 }
 
@@ -54,30 +56,30 @@ impl QueueServer {
     }
 
     /// The stream of games to be analysed.
-    async fn work(&self, context: &Context) -> Result<stream::Stream, AnnotateError> {
+    async fn work_stream(&self, context: &Context) -> Result<stream::Stream, AnnotateError> {
         let config = stream::Config {
             name: WORK.to_owned(),
             subjects: vec!["batch-first.work.*".to_owned()],
             retention: stream::RetentionPolicy::WorkQueue,
-            max_age: LIFE,
+            max_age: MAX_AGE,
             ..stream::Config::default()
         };
         context.get_or_create_stream(config).await.map_err(|error| self.failed(error))
     }
 
     /// The stream of analysed games.
-    async fn results(&self, context: &Context) -> Result<stream::Stream, AnnotateError> {
+    async fn result_stream(&self, context: &Context) -> Result<stream::Stream, AnnotateError> {
         let config = stream::Config {
             name: RESULTS.to_owned(),
             subjects: vec!["batch-first.result.*".to_owned()],
-            max_age: LIFE,
+            max_age: MAX_AGE,
             ..stream::Config::default()
         };
         context.get_or_create_stream(config).await.map_err(|error| self.failed(error))
     }
 
-    /// What all workers take from together.
-    async fn workers(&self, work: &stream::Stream) -> Result<PullConsumer, AnnotateError> {
+    /// The durable consumer that all workers share.
+    async fn work_consumer(&self, work: &stream::Stream) -> Result<PullConsumer, AnnotateError> {
         let config = consumer::pull::Config {
             durable_name: Some("workers".to_owned()),
             ack_policy: consumer::AckPolicy::Explicit,
@@ -105,28 +107,31 @@ struct AnalysisJob {
     number: u64,
     game: GameMessage,
     analysis: AnalysisSettings,
-    /// Is the JSON wanted too?
+    /// True if the JSON text is wanted too.
     json: bool,
 }
 
-/// A game, analysed or impossible to analyse.
+/// The outcome of a job: the texts, or the reason why the game could not be analysed.
 #[derive(Debug, Serialize, Deserialize)]
 struct JobResult {
     number: u64,
     outcome: Result<AnnotatedGame, String>,
 }
 
+/// Message as compressed JSON.
 fn pack(message: &impl Serialize) -> Result<Vec<u8>, String> {
     let text = serde_json::to_vec(message).map_err(|error| error.to_string())?;
     zstd::encode_all(text.as_slice(), 3).map_err(|error| error.to_string())
 }
 
+/// The message of [`pack`].
 fn unpack<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     let text = zstd::stream::read::Decoder::new(bytes).map_err(|error| error.to_string())?;
     serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| error.to_string())
 }
 
-/// A game as it travels; evaluations and glyphs of the file are not kept by an analysis.
+/// A game as a message. Evaluations and glyphs of the source are left out, as the analysis replaces
+/// them.
 #[derive(Debug, Serialize, Deserialize)]
 struct GameMessage {
     tags: Vec<(String, String)>,
@@ -139,7 +144,7 @@ struct GameMessage {
 }
 
 impl GameMessage {
-    fn of(game: PgnGame) -> Self {
+    fn new(game: PgnGame) -> Self {
         let mut position = game.game.start().clone();
         let (fen, chess960) = (position.fen(), position.castling_mode() == CastlingMode::Chess960);
         let mut moves = Vec::new();
@@ -157,7 +162,7 @@ impl GameMessage {
         }
     }
 
-    fn open(self) -> Result<PgnGame, board::BoardError> {
+    fn into_game(self) -> Result<PgnGame, board::BoardError> {
         let start = Position::from_fen(&self.fen, CastlingMode::from_chess960(self.chess960))?;
         let mut game = Game::new(start);
         for text in &self.moves {
@@ -173,12 +178,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn games_travel_whole() {
+    fn a_message_keeps_the_whole_game() {
         let pgn = "[White \"A\"]\n[Variant \"Chess960\"]\n[FEN \"4k2r/8/8/8/8/8/8/4K2R w Hh - 2 9\"]\n\n\
                    {first} 9. O-O {[%clk 1:00] castled} Rh5 10. Qd4 *\n\n";
         let game = games::read_pgn(pgn.as_bytes()).next().unwrap().unwrap();
-        let bytes = pack(&GameMessage::of(game.clone())).unwrap();
-        let back = unpack::<GameMessage>(&bytes).unwrap().open().unwrap();
+        let bytes = pack(&GameMessage::new(game.clone())).unwrap();
+        let back = unpack::<GameMessage>(&bytes).unwrap().into_game().unwrap();
         assert_eq!(back.game.moves(), game.game.moves());
         assert_eq!(back.game.position(), game.game.position());
         assert_eq!((&back.tags, &back.comments), (&game.tags, &game.comments));

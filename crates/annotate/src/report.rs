@@ -1,5 +1,5 @@
-//! A summary as one HTML file that needs nothing else: players, accuracies, and each game's course
-//! as SVG.
+//! The summary of a file as one HTML file that needs no other: players, accuracies, and the winning
+//! chances of each game as SVG.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ use crate::{GameSummary, Judgment, Summary};
 const STYLE: &str =
     ".bar{fill:#4a7fb5}.black{fill:#555}.white{fill:#eee}.frame{fill:none;stroke:#999}";
 
-/// Games whose course is drawn; of more only the table of players tells.
-const DRAWN: usize = 500;
+/// Only this many games are listed and drawn; the table of players covers all.
+const MAX_LISTED_GAMES: usize = 500;
 
-/// The report; `title` names the file.
+/// The report; `title` is its heading, for example the name of the file.
 #[must_use]
 pub fn html_report(summary: &Summary, title: &str) -> String {
     let mut text = head(title, 66, STYLE);
@@ -63,7 +63,7 @@ fn players(text: &mut String, summary: &Summary) {
     text.push_str("</table>\n");
 }
 
-/// How many games were played with which accuracy, in steps of five.
+/// Histogram of the accuracies, in bins of five percent.
 fn histogram(text: &mut String, summary: &Summary) {
     const BARS: usize = 20;
     const HEIGHT: usize = 120;
@@ -101,7 +101,7 @@ fn games(text: &mut String, games: &[GameSummary]) {
         "<h2>Games</h2>\n<table><tr><th>game</th><th class=\"t\">White</th><th class=\"t\">Black</th><th>result</th>\
          <th>accuracy</th><th>?! ? ??</th><th class=\"t\">White's chances</th></tr>\n",
     );
-    for (number, game) in (1..).zip(games.iter().take(DRAWN)) {
+    for (number, game) in (1..).zip(games.iter().take(MAX_LISTED_GAMES)) {
         let accuracy = |side: usize| {
             game.player_analyses[side]
                 .map_or_else(|| "–".to_owned(), |player| format!("{:.1}", player.accuracy))
@@ -119,17 +119,17 @@ fn games(text: &mut String, games: &[GameSummary]) {
             judgments(0),
             judgments(1)
         );
-        course(text, &game.win_percents);
+        winning_chances(text, &game.win_percents);
         text.push_str("</td></tr>\n");
     }
     text.push_str("</table>\n");
-    if games.len() > DRAWN {
-        let _ = writeln!(text, "<p>The first {DRAWN} of {} games.</p>", games.len());
+    if games.len() > MAX_LISTED_GAMES {
+        let _ = writeln!(text, "<p>The first {MAX_LISTED_GAMES} of {} games.</p>", games.len());
     }
 }
 
-/// White's chances over a game: white below the line, black above it.
-fn course(text: &mut String, wins: &[Option<f64>]) {
+/// White's winning chances over a game: the area below the line is white, above it black.
+fn winning_chances(text: &mut String, wins: &[Option<f64>]) {
     const WIDTH: f64 = 240.0;
     const HEIGHT: f64 = 40.0;
     let step = WIDTH / wins.len().saturating_sub(1).max(1) as f64;

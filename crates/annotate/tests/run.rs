@@ -1,4 +1,4 @@
-//! Whole runs over a small file, with an evaluator that answers from a hash of the position.
+//! Whole runs over a small file, with the mock evaluator, whose value is a hash of the position.
 #![allow(clippy::unwrap_used)]
 
 use std::{fs, path::Path};
@@ -16,7 +16,7 @@ const GAMES: &str = "[Event \"one\"]\n[White \"A <b>\"]\n[Black \"B\"]\n[Result 
     [White \"A <b>\"]\n[Black \"D\"]\n[Variant \"Chess960\"]\n[FEN \"4k2r/8/8/8/8/8/8/4K2R w Hh - 2 9\"]\n\n\
     9. O-O Rh5 10. Qd4 Rh4 *\n\n";
 
-/// The games so many times.
+/// Settings for a file that holds the games `times` times.
 fn settings(folder: &Path, jobs: usize, times: usize) -> AnnotateSettings {
     let input = folder.join("games.pgn");
     fs::write(&input, GAMES.repeat(times)).unwrap();
@@ -70,7 +70,7 @@ fn the_output_depends_neither_on_jobs_nor_on_interruptions() {
 
     assert!((2..50).contains(&run(&interrupted, 2)));
     assert!(texts(&interrupted).0.len() < texts(&alone).0.len());
-    // The JSON lost its progress beyond the first game, as in a crash between the two files.
+    // As after a crash between the two writes, the progress of the JSON knows one game only.
     let json = interrupted.json.clone().unwrap();
     let progress = json.with_extension("jsonl.progress");
     let text = fs::read_to_string(&json).unwrap();
@@ -99,7 +99,7 @@ fn a_whole_file_as_it_is_written() {
     run(&settings, u64::MAX);
     let (pgn, json) = texts(&settings);
     insta::assert_snapshot!(pgn);
-    // The mate needs no evaluation; every other position has one.
+    // The mate has no evaluation; every other position has one.
     assert_eq!(pgn.matches("Qxf7#").count(), 1);
     assert!(pgn.contains("Qxf7# 1-0"), "{pgn}");
     let games: Vec<serde_json::Value> =
@@ -128,7 +128,7 @@ fn a_whole_file_as_it_is_written() {
 }
 
 #[test]
-fn parts_of_games() {
+fn only_the_plies_asked_for_are_analysed() {
     let folder = tempfile::tempdir().unwrap();
     let mut settings = settings(folder.path(), 1, 1);
     (settings.analysis.from, settings.analysis.to) = (3, 4);

@@ -1,8 +1,8 @@
-//! What can end a labelling run; each is one sentence.
+//! The errors that end a labelling run; each message is one sentence.
 
 use uci::client::ClientError;
 
-/// A run that cannot begin or go on.
+/// An error that ends a labelling run.
 #[derive(Debug, thiserror::Error)]
 pub enum LabelError {
     /// An input or the output cannot be used.

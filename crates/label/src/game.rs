@@ -1,4 +1,5 @@
-//! One game: grown or replayed, with the engine's evaluation of each of its positions.
+//! Labels one game: the engine evaluates each position of a given game, or plays a game against
+//! itself.
 
 use std::time::Duration;
 
@@ -9,18 +10,18 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use uci::client::{ClientError, Engine, Task};
 
-/// How games of the engine against itself are made different from each other.
+/// How games of self-play are varied. The JSON of this type is part of the progress file.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SelfPlaySettings {
     pub seed: u64,
-    /// A game begins with so many random legal moves, from the start position or from a line of the
-    /// built-in book.
+    /// Smallest and largest number of random legal moves at the beginning of a game, after the start
+    /// position or a main line of the built-in openings.
     pub random_plies: (usize, usize),
-    /// Share of games that begin with a line of the book.
+    /// Share of the games that begin with a main line, from 0 to 1.
     pub book_share: f64,
-    /// Chance that a later move is a random legal one instead of the engine's best.
+    /// Chance of a random legal move in place of the engine's best one later in the game, 0 to 1.
     pub random_moves: f64,
-    /// Longest game.
+    /// Length at which a game is ended, in plies.
     pub max_plies: usize,
     /// A game ends when one side has been ahead by this many centipawns for eight plies.
     pub decided: i32,
@@ -39,34 +40,35 @@ impl Default for SelfPlaySettings {
     }
 }
 
-/// One unit of work, that makes one game of the output.
+/// The job that makes one game of the output.
 #[derive(Clone, Debug)]
 pub enum LabelJob {
-    /// A game of a file: its positions are evaluated.
+    /// All positions of a game of a file are evaluated.
     Game(PgnGame),
-    /// A position: it is evaluated, and so is the position after the engine's best move.
+    /// A position and the position after the engine's best move are evaluated.
     Position(Game),
-    /// A game to be grown from its number.
+    /// The engine plays a game against itself. `number` selects its random stream.
     SelfPlay { number: u64 },
 }
 
-/// A finished game.
+/// A labelled game as PGN.
 #[derive(Clone, Debug)]
 pub(crate) struct LabelledGame {
     pub(crate) pgn: String,
     pub(crate) positions: u64,
 }
 
-/// Plies for which a game must be decided to end.
+/// A game must be decided for this many plies to be ended.
 const DECIDED_PLIES: usize = 8;
 
-/// Labels one game with a fresh engine state.
+/// Labels one game, after `ucinewgame`, with `nodes` nodes a position. `timeout` is the longest wait
+/// for one evaluation.
 ///
 /// # Errors
 /// The engine failed.
 pub(crate) fn label_game(
     engine: &mut Engine,
-    work: &LabelJob,
+    job: &LabelJob,
     number: u64,
     nodes: u64,
     self_play: Option<&SelfPlaySettings>,
@@ -75,7 +77,7 @@ pub(crate) fn label_game(
     engine.new_game()?;
     let mut labeller = GameLabeller { engine, task: Task::Nodes(nodes), timeout, positions: 0 };
     let defaults = SelfPlaySettings::default();
-    let (game, labels, source_tags) = match work {
+    let (game, labels, source_tags) = match job {
         LabelJob::Game(source) => {
             let (game, labels) = labeller.replay(&source.game)?;
             (game, labels, source.tags.clone())
@@ -85,7 +87,7 @@ pub(crate) fn label_game(
             (game, labels, Vec::new())
         }
         LabelJob::SelfPlay { number } => {
-            let (game, labels) = labeller.grow(self_play.unwrap_or(&defaults), *number)?;
+            let (game, labels) = labeller.play(self_play.unwrap_or(&defaults), *number)?;
             (game, labels, Vec::new())
         }
     };
@@ -95,7 +97,8 @@ pub(crate) fn label_game(
     Ok(LabelledGame { pgn, positions })
 }
 
-/// One a position of the game, the start position first; `None` where the game is over.
+/// One score a position for the side to move, the start position first; `None` where the game is
+/// over and at the random moves of the beginning.
 type Labels = Vec<Option<Score>>;
 
 struct GameLabeller<'a> {
@@ -106,7 +109,7 @@ struct GameLabeller<'a> {
 }
 
 impl GameLabeller<'_> {
-    /// The engine's score for the side to move and its best move; nothing without legal moves.
+    /// The engine's score for the side to move and its best move; `None` without legal moves.
     fn evaluate(&mut self, game: &Game) -> Result<(Option<Score>, Option<Move>), ClientError> {
         if game.position().legal_moves().is_empty() {
             return Ok((None, None));
@@ -116,6 +119,7 @@ impl GameLabeller<'_> {
         Ok((answer.score(), answer.best))
     }
 
+    /// Evaluates all positions of a game.
     fn replay(&mut self, source: &Game) -> Result<(Game, Labels), ClientError> {
         let mut game = Game::new(source.start().clone());
         let mut labels = vec![self.evaluate(&game)?.0];
@@ -126,6 +130,7 @@ impl GameLabeller<'_> {
         Ok((game, labels))
     }
 
+    /// Evaluates a position and the one after the best move.
     fn one_move(&mut self, start: &Game) -> Result<(Game, Labels), ClientError> {
         let mut game = start.clone();
         let (score, best) = self.evaluate(&game)?;
@@ -137,7 +142,8 @@ impl GameLabeller<'_> {
         Ok((game, labels))
     }
 
-    fn grow(
+    /// Plays a game of the engine against itself.
+    fn play(
         &mut self,
         settings: &SelfPlaySettings,
         number: u64,
@@ -166,7 +172,7 @@ impl GameLabeller<'_> {
     }
 }
 
-/// A start that is not the end of a game yet.
+/// A random start whose game is not over.
 fn opening(settings: &SelfPlaySettings, random: &mut ChaCha8Rng) -> Game {
     let book = arena::main_lines();
     loop {
@@ -191,13 +197,14 @@ fn random_move(game: &Game, random: &mut ChaCha8Rng) -> Option<Move> {
     (!moves.is_empty()).then(|| moves[random.random_range(0..moves.len())])
 }
 
+/// True if one side has been ahead by `limit` centipawns in each of the last [`DECIDED_PLIES`].
 fn is_decided(labels: &Labels, limit: i32) -> bool {
     let recent = labels.len().checked_sub(DECIDED_PLIES).map(|from| &labels[from..]);
     let is_ahead = |side: i32| {
         recent.is_some_and(|recent| {
             recent.iter().all(|label| match label {
                 Some(Score::Centipawns(value)) => side.saturating_mul(*value) >= limit,
-                // Mates are few and worth having: they are played out.
+                // Mate scores are rare and valuable training data: the game is played to its end.
                 _ => false,
             })
         })
@@ -266,7 +273,7 @@ mod tests {
         assert!(!is_decided(&labels([600, 600, 600, 600, 600, 599, 600, 600, 600, 600]), 600));
         assert!(
             !is_decided(&labels([0, 0, 600, 600, 600, -600, 600, 600, 600, 600]), 600),
-            "another side"
+            "the lead changed sides"
         );
         assert!(!is_decided(&vec![Some(Score::Mate(3)); 10], 600));
     }

@@ -1,4 +1,4 @@
-//! A run: engine processes side by side, games written in order.
+//! A labelling run: several engine processes work at once, and the games are written in order.
 
 use std::{
     path::PathBuf,
@@ -24,14 +24,14 @@ pub enum LabelSource {
 }
 
 impl LabelSource {
-    /// The work of this source in order.
-    fn work(&self) -> Box<dyn Iterator<Item = Result<LabelJob, LabelError>> + Send + '_> {
+    /// The jobs of this source in order.
+    fn jobs(&self) -> Box<dyn Iterator<Item = Result<LabelJob, LabelError>> + Send + '_> {
         match self {
             Self::SelfPlay { games, .. } => {
                 Box::new((0..*games).map(|number| Ok(LabelJob::SelfPlay { number })))
             }
-            Self::Files(files) => Box::new(read_files(files).map(|item| {
-                Ok(match item? {
+            Self::Files(files) => Box::new(read_files(files).map(|entry| {
+                Ok(match entry? {
                     FileEntry::Game(game) => LabelJob::Game(game),
                     FileEntry::Position(game) => LabelJob::Position(game),
                 })
@@ -40,7 +40,7 @@ impl LabelSource {
     }
 }
 
-/// Everything that a run needs.
+/// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct LabelSettings {
     pub engine: EngineSpec,
@@ -49,25 +49,25 @@ pub struct LabelSettings {
     pub source: LabelSource,
     /// Engine processes.
     pub jobs: usize,
-    /// PGN; a file `….progress` beside it makes the run resumable.
+    /// Annotated PGN; a file `….progress` beside it makes the run resumable.
     pub output: PathBuf,
     /// Longest wait for one evaluation.
     pub timeout: Duration,
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LabelProgress {
     /// Games in the output.
     pub games: u64,
-    /// Games to be made in all, where that is known.
+    /// Number of games at the end of the run, where it is known.
     pub of: Option<u64>,
     /// Positions evaluated.
     pub positions: u64,
 }
 
 impl LabelSettings {
-    /// What decides the content of the output.
+    /// The settings that decide the content of the output, one a line.
     fn run(&self) -> Vec<String> {
         let engine = &self.engine;
         let mut run = vec![
@@ -80,7 +80,7 @@ impl LabelSettings {
                     files.iter().map(|file| file.display().to_string()).collect();
                 format!("files {}", files.join(", "))
             }
-            // More games may be added later.
+            // The number of games is left out: a later run may add games.
             LabelSource::SelfPlay { settings, .. } => {
                 format!("self-play {}", serde_json::to_string(settings).unwrap_or_default())
             }
@@ -97,9 +97,9 @@ impl LabelSettings {
     }
 }
 
-/// Labels until the source or the timeout of whoever sets `stop` ends; `report` is called at
-/// the beginning and after each game written.
-/// Games that are being labelled when `stop` is set are left out and made again by the next run.
+/// Labels the games of the source until it ends or `stop` is set. `report` is called at the beginning
+/// and after each game written. A game that is being labelled when `stop` is set is left out, and the
+/// next run makes it again.
 ///
 /// # Errors
 /// Input, output or engine cannot be used.
@@ -119,7 +119,7 @@ pub fn label(
     let result = process_in_order(
         settings.jobs,
         first,
-        settings.source.work(),
+        settings.source.jobs(),
         &|| stop.load(Ordering::Relaxed),
         || LabelWorker { settings, stop, engine: None },
         &mut |labelled: LabelledGame| {
@@ -133,7 +133,7 @@ pub fn label(
     result.map(|()| progress)
 }
 
-/// A thread with its engine.
+/// A thread of a run with its engine.
 struct LabelWorker<'a> {
     settings: &'a LabelSettings,
     stop: &'a AtomicBool,
@@ -141,12 +141,12 @@ struct LabelWorker<'a> {
 }
 
 impl Worker<LabelJob, LabelledGame, LabelError> for LabelWorker<'_> {
-    fn work(&mut self, number: u64, work: LabelJob) -> Result<Option<LabelledGame>, LabelError> {
-        let labelled = match label_one(&mut self.engine, self.settings, &work, number) {
-            // Once more with a fresh process: a crash may have been the machine's.
+    fn work(&mut self, number: u64, job: LabelJob) -> Result<Option<LabelledGame>, LabelError> {
+        let labelled = match label_one(&mut self.engine, self.settings, &job, number) {
+            // A second try with a fresh process: the machine may have caused the crash.
             Err(_) if !self.stop.load(Ordering::Relaxed) => {
                 self.engine = None;
-                label_one(&mut self.engine, self.settings, &work, number)
+                label_one(&mut self.engine, self.settings, &job, number)
             }
             labelled => labelled,
         };
@@ -163,17 +163,17 @@ impl Worker<LabelJob, LabelledGame, LabelError> for LabelWorker<'_> {
 fn label_one(
     engine: &mut Option<Engine>,
     settings: &LabelSettings,
-    work: &LabelJob,
+    job: &LabelJob,
     number: u64,
 ) -> Result<LabelledGame, ClientError> {
     let engine = match engine {
         Some(engine) => engine,
         None => {
-            /// Longest wait for an engine to get ready.
+            /// Longest wait for the handshake of an engine.
             const START: Duration = Duration::from_secs(20);
             let mut fresh = Engine::start(&settings.engine, START)?;
-            // Without the first two the same nodes need not give the same move; the last asks for
-            // what a position is worth, whoever errs.
+            // With one thread and a fixed hash the same nodes give the same move. In analysis mode
+            // the score is objective, without contempt or an opponent model.
             for (option, value) in [("Threads", "1"), ("Hash", "16"), ("UCI_AnalyseMode", "true")] {
                 let given = settings
                     .engine
@@ -187,5 +187,5 @@ fn label_one(
             engine.insert(fresh)
         }
     };
-    label_game(engine, work, number, settings.nodes, settings.self_play(), settings.timeout)
+    label_game(engine, job, number, settings.nodes, settings.self_play(), settings.timeout)
 }

@@ -1,4 +1,4 @@
-//! The side that reads the files and writes the output.
+//! The coordinator: it reads the files, fills the queue and writes the output.
 
 use std::{
     collections::BTreeMap,
@@ -20,11 +20,12 @@ use crate::{
     run::{AnnotatedGame, OutputFiles},
 };
 
-/// Games in the queue at most, beyond those written: memory stays bounded, and no worker waits.
+/// Largest number of games in the queue beyond the written ones. It bounds the memory and keeps the
+/// workers busy.
 const WINDOW: u64 = 512;
 
-/// Has the files analysed by the workers of a queue: as [`crate::annotate`], with the same output.
-/// Workers that are another `engine` leave the games to others.
+/// Lets the workers of a queue analyse the files. The output is that of [`crate::annotate`]. A worker
+/// with another engine than [`crate::AnalysisSettings::engine`] returns the games.
 ///
 /// # Errors
 /// Input, output or queue cannot be used, or a game could not be analysed.
@@ -36,7 +37,7 @@ pub fn coordinate(
 ) -> Result<AnnotateProgress, AnnotateError> {
     let outputs = OutputFiles::open(settings)?;
     report(&outputs.progress());
-    // Before anything on the other side waits: a long file takes a while.
+    // Skipping the written games of a long file takes a while, so it comes before the connection.
     let mut games = settings.games();
     for _ in 0..outputs.progress().games {
         let _ = games.next().transpose()?;
@@ -55,10 +56,10 @@ struct Coordinator<'a> {
     context: Context,
     results: PullConsumer,
     outputs: OutputFiles,
-    /// Of the subjects: the same for the same run on the same output.
+    /// Part of the subjects: equal for the same settings on the same output.
     id: String,
     waiting: BTreeMap<u64, AnnotatedGame>,
-    /// Games put into the queue, or written before.
+    /// Number of games in the queue or written before.
     sent: u64,
 }
 
@@ -73,11 +74,11 @@ impl<'a> Coordinator<'a> {
         let id = format!("{:016x}", hasher.finish());
 
         let context = queue.connect().await?;
-        let work = queue.work(&context).await?;
-        queue.workers(&work).await?;
-        // An earlier coordinator's games are sent anew; its results are taken.
+        let work = queue.work_stream(&context).await?;
+        queue.work_consumer(&work).await?;
+        // The games of an interrupted coordinator are sent again; its results are used.
         work.purge().filter(subject("work", &id)).await.map_err(|error| queue.failed(error))?;
-        let results = queue.results(&context).await?;
+        let results = queue.result_stream(&context).await?;
         let filter = consumer::pull::Config {
             filter_subject: subject("result", &id),
             inactive_threshold: Duration::from_secs(60),
@@ -100,7 +101,7 @@ impl<'a> Coordinator<'a> {
             while !is_read && self.sent < self.outputs.progress().games + WINDOW {
                 match games.next() {
                     Some(Ok(game)) => self.send(game).await?,
-                    // What came before is still analysed.
+                    // The games before the error are still analysed.
                     Some(Err(error)) => (input, is_read) = (Err(error), true),
                     None => is_read = true,
                 }
@@ -117,7 +118,7 @@ impl<'a> Coordinator<'a> {
         let job = AnalysisJob {
             result: subject("result", &self.id),
             number: self.sent,
-            game: GameMessage::of(game),
+            game: GameMessage::new(game),
             analysis: self.settings.analysis.clone(),
             json: self.settings.json.is_some(),
         };
@@ -130,7 +131,7 @@ impl<'a> Coordinator<'a> {
         Ok(())
     }
 
-    /// Waits a moment for results, and writes what is next in order.
+    /// Waits up to half a second for results and writes those that are next in order.
     async fn receive(
         &mut self,
         report: &mut dyn FnMut(&AnnotateProgress),
@@ -150,7 +151,7 @@ impl<'a> Coordinator<'a> {
             let done: JobResult = unpack(&message.payload).map_err(|error| failed(&error))?;
             let annotated = done.outcome.map_err(AnnotateError::Worker)?;
             message.ack().await.map_err(|error| failed(&error))?;
-            // A game that two workers had comes twice.
+            // A game that two workers analysed arrives twice.
             if done.number >= self.outputs.progress().games {
                 self.waiting.insert(done.number, annotated);
             }
@@ -162,13 +163,13 @@ impl<'a> Coordinator<'a> {
         Ok(())
     }
 
-    /// Takes what is left of this run out of the queue; the results too unless it will go on.
-    async fn clear(&self, whole: bool) -> Result<(), AnnotateError> {
+    /// Deletes the games of this run from the queue, and its results if the run is `complete`.
+    async fn clear(&self, complete: bool) -> Result<(), AnnotateError> {
         let failed = |error: &dyn std::fmt::Display| self.queue.failed(error);
-        let work = self.queue.work(&self.context).await?;
+        let work = self.queue.work_stream(&self.context).await?;
         work.purge().filter(subject("work", &self.id)).await.map_err(|error| failed(&error))?;
-        if whole {
-            let results = self.queue.results(&self.context).await?;
+        if complete {
+            let results = self.queue.result_stream(&self.context).await?;
             results
                 .purge()
                 .filter(subject("result", &self.id))

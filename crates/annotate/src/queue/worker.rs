@@ -1,4 +1,4 @@
-//! The side that analyses.
+//! The worker: it takes games from the queue, analyses them and returns the texts.
 
 use std::{thread, time::Duration};
 
@@ -10,25 +10,24 @@ use search::{Control, Search, Settings};
 use super::{AnalysisJob, JobResult, QueueServer, pack, runtime, unpack};
 use crate::{AnnotateError, run::AnnotatedGame};
 
-/// A game that a worker cannot have waits so long for another one.
-const LATER: Duration = Duration::from_secs(2);
+/// A game that this worker returns is offered again after this time.
+const REDELIVERY: Duration = Duration::from_secs(2);
 
-/// A worker says so often that it is alive; whoever hands out games decides how long to wait for
-/// that.
-const BEAT: Duration = Duration::from_secs(1);
+/// A worker reports progress this often; the coordinator sets the timeout.
+const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// What a worker has done.
+/// The progress of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerProgress {
     pub games: u64,
     pub positions: u64,
 }
 
-/// Takes games from a queue, `jobs` at once, until `control` stops it. Games for another engine
-/// than `engine` are left to others. `report` is called after each game.
+/// Analyses games of a queue, `jobs` at once, until `control` stops it. Games for another engine than
+/// `engine` are returned to the queue. `report` is called after each game.
 ///
 /// # Errors
-/// The queue cannot be reached at the beginning. What goes wrong later is logged and tried again.
+/// The queue cannot be reached at the beginning. Later errors are logged, and the worker tries again.
 pub fn run_worker(
     queue: &QueueServer,
     engine: &str,
@@ -41,7 +40,7 @@ pub fn run_worker(
     thread::scope(|scope| {
         let mut threads = Vec::new();
         for job in 0..jobs.max(1) {
-            let mut worker = WorkerThread { queue, engine, search, control, held: None };
+            let mut worker = WorkerThread { queue, engine, search, control, last_search: None };
             let finish = finish.clone();
             let thread = thread::Builder::new()
                 .name(format!("worker-{job}"))
@@ -57,7 +56,7 @@ pub fn run_worker(
             report(&progress);
         }
         for thread in threads {
-            // A thread of ours does not panic; if it does, the panic is the message.
+            // A panic of a thread is passed on.
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         }
         Ok(progress)
@@ -70,21 +69,21 @@ struct WorkerThread<'a> {
     engine: &'a str,
     search: &'a (dyn Fn(&Settings) -> Box<dyn Search> + Sync),
     control: &'a Control,
-    /// The search of the last game, and how it is set.
-    held: Option<(Settings, Box<dyn Search>)>,
+    /// The search of the last game with its settings; the next game reuses it if they are equal.
+    last_search: Option<(Settings, Box<dyn Search>)>,
 }
 
 impl WorkerThread<'_> {
     async fn work(&mut self, finish: &Sender<u64>) -> Result<(), AnnotateError> {
         let context = self.queue.connect().await?;
-        let work = self.queue.work(&context).await?;
+        let work = self.queue.work_stream(&context).await?;
         let games: PullConsumer = match work.get_consumer("workers").await {
             Ok(consumer) => consumer,
-            Err(_) => self.queue.workers(&work).await?,
+            Err(_) => self.queue.work_consumer(&work).await?,
         };
         while !self.control.is_stopped() {
             let done = match next(&games).await {
-                Ok(Some(message)) => self.take(&context, &message).await,
+                Ok(Some(message)) => self.handle(&context, &message).await,
                 Ok(None) => continue,
                 Err(error) => Err(error),
             };
@@ -100,19 +99,23 @@ impl WorkerThread<'_> {
         Ok(())
     }
 
-    /// Analyses one game; the positions that it took, or nothing if it is left to others.
-    async fn take(&mut self, context: &Context, message: &Message) -> Result<Option<u64>, String> {
+    /// Analyses one game; returns the number of its positions, or `None` if the game is returned.
+    async fn handle(
+        &mut self,
+        context: &Context,
+        message: &Message,
+    ) -> Result<Option<u64>, String> {
         let job: AnalysisJob = match unpack(&message.payload) {
             Ok(job) => job,
             Err(error) => {
                 tracing::warn!("a game in the queue cannot be read: {error}");
-                let later = AckKind::Nak(Some(LATER));
+                let later = AckKind::Nak(Some(REDELIVERY));
                 return message.ack_with(later).await.map(|()| None).map_err(text);
             }
         };
         if job.analysis.engine != self.engine {
             tracing::warn!("a game for {} is left to others", job.analysis.engine);
-            let later = AckKind::Nak(Some(LATER));
+            let later = AckKind::Nak(Some(REDELIVERY));
             return message.ack_with(later).await.map(|()| None).map_err(text);
         }
         let (number, result) = (job.number, job.result.clone());
@@ -131,23 +134,23 @@ impl WorkerThread<'_> {
             bytes = pack(&JobResult { number, outcome: Err(reason) })?;
         }
         context.publish(result, bytes.into()).await.map_err(text)?.await.map_err(text)?;
-        // Only now: a worker that dies before has not had the game.
+        // The game is acknowledged last: if the worker dies before, another one gets it.
         message.double_ack().await.map_err(text)?;
         Ok(Some(positions))
     }
 
-    /// Analyses on another thread, and says meanwhile that it is alive. Nothing if it is stopped.
+    /// Analyses on another thread and reports progress meanwhile; `None` if it is stopped.
     async fn analyse(
         &mut self,
         job: AnalysisJob,
         message: &Message,
     ) -> Result<Option<Result<AnnotatedGame, String>>, String> {
-        let game = match job.game.open() {
+        let game = match job.game.into_game() {
             Ok(game) => game,
             Err(error) => return Ok(Some(Err(format!("game {}: {error}", job.number + 1)))),
         };
         let (number, settings) = (job.number, job.analysis.settings());
-        let held = self.held.take().filter(|(held, _)| *held == settings);
+        let held = self.last_search.take().filter(|(held, _)| *held == settings);
         let (_, mut search) = held.unwrap_or_else(|| (settings.clone(), (self.search)(&settings)));
         let (control, analysis) = (self.control.clone(), job.analysis);
         let mut task = tokio::task::spawn_blocking(move || {
@@ -162,16 +165,16 @@ impl WorkerThread<'_> {
             (search, outcome)
         });
         let (search, outcome) = loop {
-            match tokio::time::timeout(BEAT, &mut task).await {
+            match tokio::time::timeout(HEARTBEAT, &mut task).await {
                 Ok(Ok(done)) => break done,
-                // Nor would it be analysed elsewhere: whoever sent it is told.
+                // Other workers would fail too, so the coordinator gets the error.
                 Ok(Err(_)) => {
                     return Ok(Some(Err(format!("game {}: the search failed", number + 1))));
                 }
                 Err(_) => message.ack_with(AckKind::Progress).await.map_err(text)?,
             }
         };
-        self.held = Some((settings, search));
+        self.last_search = Some((settings, search));
         match outcome {
             Ok(None) => Ok(None),
             Ok(Some(annotated)) => Ok(Some(Ok(annotated))),
@@ -180,7 +183,7 @@ impl WorkerThread<'_> {
     }
 }
 
-/// The next game, if one comes within a second.
+/// The next game, if one arrives within a second.
 async fn next(games: &PullConsumer) -> Result<Option<Message>, String> {
     const WAIT: Duration = Duration::from_secs(1);
     let mut messages =
