@@ -12,7 +12,7 @@ pub struct Results {
 
 /// All games between two players, seen from the first.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct HeadToHead {
+pub struct PlayerResults {
     pub tally: WinDrawLoss,
     /// Pairs of games of which both are finished.
     pub pairs: Pentanomial,
@@ -20,7 +20,7 @@ pub struct HeadToHead {
     pub observations: Vec<Observation>,
 }
 
-impl HeadToHead {
+impl PlayerResults {
     /// The difference in strength, `None` without games.
     #[must_use]
     pub fn estimate(&self) -> Option<EloEstimate> {
@@ -59,7 +59,7 @@ impl Results {
 
     /// The games between two players, from the first one's side, in order.
     #[must_use]
-    pub fn head_to_head(&self, first: usize, second: usize) -> HeadToHead {
+    pub fn head_to_head(&self, first: usize, second: usize) -> PlayerResults {
         self.collect(first, |game| {
             (game.white, game.black) == (first, second)
                 || (game.white, game.black) == (second, first)
@@ -68,7 +68,7 @@ impl Results {
 
     /// All games of a player.
     #[must_use]
-    pub fn of(&self, player: usize) -> HeadToHead {
+    pub fn of(&self, player: usize) -> PlayerResults {
         self.collect(player, |_| true)
     }
 
@@ -95,21 +95,21 @@ impl Results {
             .collect()
     }
 
-    fn collect(&self, player: usize, wanted: impl Fn(&GameRecord) -> bool) -> HeadToHead {
-        let mut head_to_head = HeadToHead::default();
+    fn collect(&self, player: usize, wanted: impl Fn(&GameRecord) -> bool) -> PlayerResults {
+        let mut found = PlayerResults::default();
         let mut pairs: BTreeMap<usize, Observation> = BTreeMap::new();
         for game in self.games.values().filter(|game| wanted(game)) {
             let Some(half_points) = game.half_points(player) else { continue };
-            head_to_head.tally.add(half_points);
+            found.tally.add(half_points);
             pairs.entry(game.pair()).or_default().add(half_points);
         }
         for observation in pairs.into_values() {
             if observation.games == 2 {
-                head_to_head.pairs.add(observation.half_points);
+                found.pairs.add(observation.half_points);
             }
-            head_to_head.observations.push(observation);
+            found.observations.push(observation);
         }
-        head_to_head
+        found
     }
 
     /// Games that a player lost by a fault, by kind.

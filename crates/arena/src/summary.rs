@@ -6,7 +6,7 @@ use board::Game;
 use serde::Serialize;
 
 use crate::{
-    EloEstimate, FaultRecord, HeadToHead, Pentanomial, Results, SprtRun, WinDrawLoss, rate,
+    EloEstimate, FaultRecord, Pentanomial, PlayerResults, Results, SprtRun, WinDrawLoss, rate,
 };
 
 /// A match in numbers.
@@ -206,7 +206,7 @@ fn progress(results: &Results) -> Vec<ProgressPoint> {
         if (index + 1) % step != 0 && index + 1 != results.len() {
             continue;
         }
-        let head_to_head: HeadToHead = so_far.of(0);
+        let head_to_head: PlayerResults = so_far.of(0);
         if let Some(estimate) = head_to_head.estimate() {
             let EloEstimate { elo, low, high, .. } = estimate;
             points.push(ProgressPoint { games: head_to_head.tally.games(), elo, low, high });
