@@ -1,5 +1,5 @@
-//! A UCI engine that plays the first legal move and, on its third move of a process, does what its
-//! argument says: the opponent of the tests of matches.
+//! A UCI engine for the tests of matches. It plays the first legal move; on the third move of a
+//! process it commits the fault that its argument names.
 
 use std::{
     io::{self, BufRead, Write},

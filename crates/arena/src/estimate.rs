@@ -1,15 +1,15 @@
-//! What a number of games says about a difference in strength.
+//! Estimates of a difference in strength from the results of games.
 //!
 //! The formulas are those of [fastchess](https://github.com/Disservin/fastchess)
-//! (`elo_pentanomial.cpp`): the mean score of pairs of games from one opening with colours changed,
-//! its standard error from how much pairs vary, and both through the logistic curve. Pairs vary
-//! less than their games, as the luck of the opening cancels.
+//! (`elo_pentanomial.cpp`). The mean score of pairs of games (one opening, colours changed) and its
+//! standard error from the variance of the pairs are mapped to Elo by the logistic curve. Pairs vary
+//! less than single games, as the luck of the opening cancels.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Results from one player's side.
+/// Numbers of won, drawn and lost games of a player.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WinDrawLoss {
     pub wins: u32,
@@ -18,19 +18,19 @@ pub struct WinDrawLoss {
 }
 
 impl WinDrawLoss {
-    /// Games played.
+    /// Number of games.
     #[must_use]
     pub fn games(&self) -> u32 {
         self.wins + self.draws + self.losses
     }
 
-    /// Points: 1 a win, a half a draw.
+    /// Points: 1 for a win, 1/2 for a draw.
     #[must_use]
     pub fn points(&self) -> f64 {
         f64::from(self.wins) + f64::from(self.draws) / 2.0
     }
 
-    /// Counts a game by half points: 2 a win, 1 a draw, 0 a loss.
+    /// Counts a game by its half points: 2 for a win, 1 for a draw, 0 for a loss.
     pub fn add(&mut self, half_points: u8) {
         match half_points {
             0 => self.losses += 1,
@@ -46,8 +46,8 @@ impl fmt::Display for WinDrawLoss {
     }
 }
 
-/// Pairs of games by their half points, 0 to 4: two losses; a loss and a draw; two draws or a win
-/// and a loss; a win and a draw; two wins.
+/// Numbers of pairs of games by their half points, 0 to 4: two losses; a loss and a draw; two draws
+/// or a win and a loss; a win and a draw; two wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pentanomial(pub [u32; 5]);
 
@@ -57,7 +57,7 @@ impl Pentanomial {
         self.0[usize::from(half_points.min(4))] += 1;
     }
 
-    /// Pairs.
+    /// Number of pairs.
     #[must_use]
     pub fn pairs(&self) -> u32 {
         self.0.iter().sum()
@@ -71,7 +71,7 @@ impl fmt::Display for Pentanomial {
     }
 }
 
-/// Games whose results depend on each other: a pair from one opening, or a single game.
+/// One statistically independent observation: a pair of games from one opening, or a single game.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observation {
     pub half_points: u8,
@@ -86,41 +86,44 @@ impl Observation {
     }
 }
 
-/// A difference in strength. Elo is logistic; ends of intervals may be infinite.
+/// An estimated difference in strength. Elo is logistic; the ends of intervals may be infinite.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EloEstimate {
-    /// Mean score of a game, 0 to 1, and its standard error.
+    /// Mean score of a game, 0 to 1.
     pub score: f64,
+    /// Standard error of `score`.
     pub error: f64,
-    /// Elo difference with its 95 % interval.
+    /// Elo difference.
     pub elo: f64,
+    /// 95 % interval of `elo`, from `low` to `high`.
     pub low: f64,
     pub high: f64,
-    /// Likelihood of superiority, 0 to 1.
+    /// Likelihood of superiority (LOS), 0 to 1.
     pub superiority: f64,
-    /// Normalised Elo (the difference in observations of a game's standard deviation) and half of its 95 %
-    /// interval; `None` where no results differ.
+    /// Normalised Elo (the difference in units of the standard deviation of a game) and half the width
+    /// of its 95 % interval; `None` if all results are equal.
     pub normalized: Option<(f64, f64)>,
 }
 
-/// Half the width of a 95 % interval in standard errors.
-pub(crate) const REACH: f64 = 1.959_963_984_540_054;
+/// Half the width of a 95 % interval, in standard errors.
+pub(crate) const Z_95: f64 = 1.959_963_984_540_054;
 
-/// Fewer pairs say too little about how much they vary: then games count for themselves.
-const FEWEST_PAIRS: usize = 10;
+/// With fewer pairs their variance is too uncertain, and games are taken as independent.
+const MIN_PAIRS: usize = 10;
 
 impl EloEstimate {
-    /// The estimate from observations, or from single games where observations are few; `None` without any.
+    /// The estimate from observations, or from single games where the observations are few; `None`
+    /// without games.
     #[must_use]
     pub fn of(observations: &[Observation], tally: WinDrawLoss) -> Option<Self> {
-        if observations.len() >= FEWEST_PAIRS {
-            Self::of_units(observations)
+        if observations.len() >= MIN_PAIRS {
+            Self::from_observations(observations)
         } else {
             Self::of_games(tally)
         }
     }
 
-    /// The estimate from games that do not depend on each other.
+    /// The estimate from single games, taken as independent.
     #[must_use]
     pub fn of_games(tally: WinDrawLoss) -> Option<Self> {
         let counted = [(0, tally.losses), (1, tally.draws), (2, tally.wins)];
@@ -130,10 +133,10 @@ impl EloEstimate {
                 std::iter::repeat_n(Observation { half_points, games: 1 }, count as usize)
             })
             .collect();
-        Self::of_units(&observations)
+        Self::from_observations(&observations)
     }
 
-    /// The estimate from pairs only.
+    /// The estimate from complete pairs.
     #[must_use]
     pub fn of_pairs(pairs: Pentanomial) -> Option<Self> {
         let observations: Vec<Observation> = (0..)
@@ -142,37 +145,36 @@ impl EloEstimate {
                 std::iter::repeat_n(Observation { half_points, games: 2 }, count as usize)
             })
             .collect();
-        Self::of_units(&observations)
+        Self::from_observations(&observations)
     }
 
-    fn of_units(observations: &[Observation]) -> Option<Self> {
+    fn from_observations(observations: &[Observation]) -> Option<Self> {
         let games: f64 = observations.iter().map(|observation| f64::from(observation.games)).sum();
         if games == 0.0 {
             return None;
         }
         let points = |observation: &Observation| f64::from(observation.half_points) / 2.0;
         let score = observations.iter().map(points).sum::<f64>() / games;
-        // Deviations of whole observations: games of a pair may depend on each other.
+        // Deviations of whole observations, as the games of a pair depend on each other.
         let squares: f64 = observations
             .iter()
             .map(|observation| (points(observation) - f64::from(observation.games) * score).powi(2))
             .sum();
         let error = squares.sqrt() / games;
-        // Where all scores are equal the variance says nothing; the rule of three bounds the unseen
-        // (95 %).
-        let reach = if error == 0.0 { 3.0 / observations.len() as f64 } else { REACH * error };
+        // If all scores are equal the variance is 0; the rule of three gives the 95 % bound.
+        let half_width = if error == 0.0 { 3.0 / observations.len() as f64 } else { Z_95 * error };
         let spread = error * games.sqrt();
         let superiority = if error == 0.0 {
-            // All observations alike: the chance that a observation is won more often than not, by counting from
-            // even odds on.
-            let doubt =
+            // All observations are equal: the posterior chance that the true score is on the other
+            // side of 1/2, with a uniform prior.
+            let tail =
                 0.5_f64.powi(observations.len().try_into().unwrap_or(i32::MAX).saturating_add(1));
             if score == 0.5 {
                 0.5
             } else if score > 0.5 {
-                1.0 - doubt
+                1.0 - tail
             } else {
-                doubt
+                tail
             }
         } else {
             normal_cdf((score - 0.5) / error)
@@ -181,18 +183,19 @@ impl EloEstimate {
             score,
             error,
             elo: elo_of_score(score),
-            low: elo_of_score((score - reach).max(0.0)),
-            high: elo_of_score((score + reach).min(1.0)),
+            low: elo_of_score((score - half_width).max(0.0)),
+            high: elo_of_score((score + half_width).min(1.0)),
             superiority,
-            normalized: (spread > 0.0)
-                .then(|| ((score - 0.5) / spread * NORMALIZED, reach / spread * NORMALIZED)),
+            normalized: (spread > 0.0).then(|| {
+                ((score - 0.5) / spread * NORMALIZED_ELO, half_width / spread * NORMALIZED_ELO)
+            }),
         })
     }
 }
 
-/// Normalised Elo of one standard deviation a game: 800 / ln 10, so that it equals logistic Elo for
-/// small differences without draws.
-pub(crate) const NORMALIZED: f64 = 800.0 / std::f64::consts::LN_10;
+/// Normalised Elo of one standard deviation of a game: 800 / ln 10, so that it equals logistic Elo
+/// for small differences without draws.
+pub(crate) const NORMALIZED_ELO: f64 = 800.0 / std::f64::consts::LN_10;
 
 /// The logistic curve: the Elo difference at an expected score.
 #[must_use]
@@ -210,7 +213,7 @@ fn normal_cdf(z: f64) -> f64 {
     libm::erfc(-z / std::f64::consts::SQRT_2) / 2.0
 }
 
-/// An Elo difference as people read it.
+/// An Elo difference as text: signed and rounded.
 #[must_use]
 pub fn elo_text(value: f64) -> String {
     match value {
@@ -242,7 +245,7 @@ mod tests {
     /// The expected values of fastchess's own tests (`app/tests/elo_test.cpp`), which gives results
     /// as wins, losses and draws.
     #[test]
-    fn games_as_fastchess_counts_them() {
+    fn estimates_from_games_equal_those_of_fastchess() {
         for (tally, normalized, superiority, score) in [
             (tally(76, 123, 89), (-20.76, 40.13), 0.1553, 0.477),
             (tally(136, 111, 96), (49.77, 36.77), 0.9960, 0.558),
@@ -260,9 +263,9 @@ mod tests {
         close((estimate.high - estimate.low) / 2.0, 30.43, 0.01);
     }
 
-    /// As above: pairs.
+    /// The same for pairs.
     #[test]
-    fn pairs_as_fastchess_counts_them() {
+    fn estimates_from_pairs_equal_those_of_fastchess() {
         for (pairs, normalized, elo, superiority) in [
             ([34, 54, 31 + 32, 64, 75], (57.94, 28.28), (55.58, 27.65), 1.0),
             ([332, 433, 457 + 41, 333, 334], (-9.17, 10.96), (-8.64, 10.33), 0.0505),
@@ -279,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn few_and_equal_results() {
+    fn estimates_from_few_and_equal_results() {
         assert_eq!(
             EloEstimate::of_games(tally(10, 0, 0)).unwrap().to_string(),
             "+inf [+147, +inf]"

@@ -1,6 +1,6 @@
-//! The folder of a match, from which it goes on after any interruption: `match.json` says which
-//! match it is, `games.jsonl` holds each finished game as one line, written at once; `games.pgn` is
-//! made from it.
+//! The folder of a match, from which an interrupted match is resumed. `match.json` identifies the
+//! match, `games.jsonl` holds one line a finished game and is written at once, and `games.pgn` is made
+//! from it.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{GameRecord, Results};
 
-/// The finished games of a match on disk. Only one process at a time can have it open.
+/// The finished games of a match on disk. Only one process at a time can open it.
 #[derive(Debug)]
 pub struct Journal {
     folder: PathBuf,
@@ -20,7 +20,7 @@ pub struct Journal {
     pgn: File,
 }
 
-/// A folder that cannot be used; each is one sentence.
+/// A folder that cannot be used; each message is one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     #[error("cannot use `{path}`: {source}")]
@@ -35,18 +35,19 @@ pub enum JournalError {
     Line { path: PathBuf, line: usize, reason: String },
 }
 
+/// The content of `match.json`.
 #[derive(Serialize, Deserialize)]
 struct JournalHeader {
     format: u32,
-    /// What decides the games, a line each.
+    /// The settings that decide the games, one a line.
     settings: Vec<String>,
 }
 
 const FORMAT: u32 = 1;
 
 impl Journal {
-    /// Begins a folder, or goes on with one of the same settings; with the games that it holds. A
-    /// line that a crash has cut off is removed.
+    /// Begins the folder of a match, or opens one with the same settings, and returns its games. An
+    /// unfinished last line, left by a crash, is removed.
     ///
     /// # Errors
     /// The folder cannot be written, belongs to another match, or is in use.
@@ -71,7 +72,7 @@ impl Journal {
         let mut text = Vec::new();
         games.read_to_end(&mut text).map_err(failed(&path))?;
         let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
-        check_head(folder, settings, whole == 0)?;
+        check_header(folder, settings, whole == 0)?;
         let mut results = Results::default();
         for (index, line) in text[..whole].split(|&byte| byte == b'\n').enumerate() {
             if line.is_empty() {
@@ -95,7 +96,7 @@ impl Journal {
         Ok((Self { folder: folder.to_owned(), games, pgn }, results))
     }
 
-    /// Adds a finished game; it counts as soon as this returns.
+    /// Adds a finished game, which is on disk when this returns.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -110,7 +111,7 @@ impl Journal {
             .map_err(failed)
     }
 
-    /// Puts the games of `games.pgn` in the order of their numbers.
+    /// Writes `games.pgn` again, in the order of the games' numbers.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -125,11 +126,12 @@ fn pgn_of(results: &Results) -> String {
     results.games().map(|game| game.pgn.as_str()).collect()
 }
 
-/// A match that `is_empty`, because no game came to its end, reserves nothing.
-fn check_head(folder: &Path, settings: Vec<String>, is_empty: bool) -> Result<(), JournalError> {
+/// Writes `match.json`, or checks that it belongs to the same match. A folder that `is_empty`, without
+/// a finished game, may be taken over by another match.
+fn check_header(folder: &Path, settings: Vec<String>, is_empty: bool) -> Result<(), JournalError> {
     let path = folder.join("match.json");
     let failed = |source| JournalError::File { path: path.clone(), source };
-    let head = JournalHeader { format: FORMAT, settings };
+    let header = JournalHeader { format: FORMAT, settings };
     match std::fs::read(&path) {
         Ok(bytes) if !is_empty => {
             let known: JournalHeader =
@@ -139,17 +141,17 @@ fn check_head(folder: &Path, settings: Vec<String>, is_empty: bool) -> Result<()
             if known.format != FORMAT {
                 return Err(other(format!("format {}", known.format)));
             }
-            if known.settings.len() != head.settings.len() {
+            if known.settings.len() != header.settings.len() {
                 return Err(other("another number of players".to_owned()));
             }
-            match known.settings.iter().zip(&head.settings).find(|(old, new)| old != new) {
+            match known.settings.iter().zip(&header.settings).find(|(old, new)| old != new) {
                 Some((old, new)) => Err(other(format!("`{old}` there, `{new}` here"))),
                 None => Ok(()),
             }
         }
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
         _ => {
-            let text = serde_json::to_vec_pretty(&head)
+            let text = serde_json::to_vec_pretty(&header)
                 .map_err(|error| failed(io::Error::other(error)))?;
             board::write_whole(&path, &text).map_err(failed)
         }
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn finished_games_outlive_a_crash_and_are_not_doubled() {
+    fn finished_games_survive_a_crash_once_each() {
         let folder = tempfile::tempdir().unwrap();
         let (mut journal, results) = Journal::open(folder.path(), settings("a")).unwrap();
         assert!(results.is_empty());
@@ -217,7 +219,7 @@ mod tests {
             Err(JournalError::InUse { .. })
         ));
         drop(journal);
-        // As long as no game was finished it may still be another match.
+        // A folder without a finished game may be taken over.
         let (mut journal, _) = Journal::open(folder.path(), settings("a, corrected")).unwrap();
         journal.add(&game(0)).unwrap();
         drop(journal);

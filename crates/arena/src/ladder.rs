@@ -1,8 +1,8 @@
-//! A scale of fixed opponents that do not depend on how busy or fast the machine is, and a player's
-//! place on it.
+//! A ladder of fixed opponents, and the rating of a player on it. The opponents search fixed nodes, so
+//! that their strength does not depend on the speed or load of the machine.
 //!
-//! The rungs are Stockfish with fixed nodes, at full strength and at its `UCI_Elo` levels. The
-//! levels' labels are not Elo: the scale's ratings come from games between the rungs, see
+//! The rungs are Stockfish with fixed nodes, at full strength and at its `UCI_Elo` levels. The labels
+//! of the levels are not Elo on this scale: the ratings come from games between the rungs, see
 //! [`Ladder::calibrated`].
 
 use serde::{Deserialize, Serialize};
@@ -12,10 +12,10 @@ use crate::{
     rating::relative_information,
 };
 
-/// The scale that was calibrated for this version.
+/// The ladder that was calibrated for this version.
 const BUILT_IN: &str = include_str!("ladder.json");
 
-/// One opponent.
+/// One opponent of the ladder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rung {
     pub name: String,
@@ -27,25 +27,25 @@ pub struct Rung {
     /// 95 % interval of `elo`.
     pub low: f64,
     pub high: f64,
-    /// Games that the rating comes from.
+    /// Number of games that the rating comes from.
     pub games: u32,
 }
 
-/// Opponents, weakest first.
+/// The opponents, weakest first. The JSON of this type is the file of a scale.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ladder {
-    /// The program that all rungs are.
+    /// The program of all rungs.
     pub engine: String,
-    /// Name of the rung whose rating is fixed.
+    /// Name of the rung with the fixed rating.
     pub anchor: String,
-    /// The command that the ratings come from.
+    /// The command that made the ratings.
     pub command: String,
-    /// Games played for them.
+    /// Number of games that the ratings come from.
     pub games: usize,
     pub rungs: Vec<Rung>,
 }
 
-/// A scale that cannot be used; one sentence.
+/// A ladder that cannot be used; each message is one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum LadderError {
     #[error("the scale is not readable: {0}")]
@@ -56,18 +56,18 @@ pub enum LadderError {
     Empty,
 }
 
-/// A player's place.
+/// The rating of a player on the ladder.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LadderRating {
-    /// `None` where every game was won or lost: there is no end to how strong or weak the player
-    /// may be.
+    /// Elo with the ends of its 95 % interval; `None` if every game was won or every game was lost, as
+    /// the rating is then not finite.
     pub rating: Option<[f64; 3]>,
-    /// In words.
+    /// The rating as text.
     pub text: String,
 }
 
 impl Ladder {
-    /// The scale in the program.
+    /// The ladder in the program.
     ///
     /// # Errors
     /// Never with the file of this repository (a test reads it).
@@ -75,17 +75,17 @@ impl Ladder {
         Self::from_json(BUILT_IN)
     }
 
-    /// Reads a scale.
+    /// Reads a ladder.
     ///
     /// # Errors
-    /// The text is no scale, or lacks its anchor.
+    /// The text is not a ladder, or its anchor is missing.
     pub fn from_json(text: &str) -> Result<Self, LadderError> {
-        let scale: Self = serde_json::from_str(text)?;
-        if scale.rungs.is_empty() {
+        let ladder: Self = serde_json::from_str(text)?;
+        if ladder.rungs.is_empty() {
             return Err(LadderError::Empty);
         }
-        scale.anchor_index()?;
-        Ok(scale)
+        ladder.anchor_index()?;
+        Ok(ladder)
     }
 
     fn anchor_index(&self) -> Result<usize, LadderError> {
@@ -93,11 +93,12 @@ impl Ladder {
         found.ok_or_else(|| LadderError::NoAnchor(self.anchor.clone()))
     }
 
-    /// Who meets whom in a calibration: rungs far apart would say nothing about each other.
+    /// The format of a calibration. Games between rungs far apart carry no information, so each rung
+    /// plays its neighbours.
     pub const FORMAT: TournamentFormat = TournamentFormat::Neighbours(3);
 
-    /// The scale with ratings from games between its rungs, players of `results` being in the order
-    /// of the rungs. A rung that has no finite rating keeps its old one with an endless interval.
+    /// The ladder with ratings from games between its rungs; the players of `results` are in the order
+    /// of the rungs. A rung without a finite rating keeps its old one with the widest interval.
     ///
     /// # Errors
     /// The anchor is not among the rungs.
@@ -119,7 +120,7 @@ impl Ladder {
         Ok(self)
     }
 
-    /// Where player 0 of `results` stands; rung `n` is player `n + 1`.
+    /// The performance rating of player 0 of `results`; rung `n` is player `n + 1`.
     #[must_use]
     pub fn rating(&self, results: &Results) -> Option<Rating> {
         let games: Vec<_> = self
@@ -131,7 +132,7 @@ impl Ladder {
         performance_rating(&games)
     }
 
-    /// The rating with its interval, and the same in words.
+    /// The rating with its interval, as numbers and as text.
     #[must_use]
     pub fn ladder_rating(&self, results: &Results) -> LadderRating {
         match self.rating(results) {
@@ -141,7 +142,7 @@ impl Ladder {
                 LadderRating { rating: Some([rating.elo, low, high]), text }
             }
             None => {
-                let text = match self.tested(results) {
+                let text = match self.extreme_opponent(results) {
                     Some((true, elo)) => format!("above {}: every game was won", elo_text(elo)),
                     Some((false, elo)) => format!("below {}: every game was lost", elo_text(elo)),
                     None => "no games".to_owned(),
@@ -151,8 +152,9 @@ impl Ladder {
         }
     }
 
-    /// Of a player that has won (`true`) or lost everything: the strongest or weakest rung met.
-    fn tested(&self, results: &Results) -> Option<(bool, f64)> {
+    /// For a player that has won (`true`) or lost all games: the Elo of the strongest or weakest rung
+    /// that it met.
+    fn extreme_opponent(&self, results: &Results) -> Option<(bool, f64)> {
         let met = || {
             self.rungs
                 .iter()
@@ -164,13 +166,13 @@ impl Ladder {
         if won { elos.reduce(f64::max) } else { elos.reduce(f64::min) }.map(|elo| (won, elo))
     }
 
-    /// The next pairs of games, each against the rung that teaches most: near the player's rating
-    /// as far as it is known (`guess` before the first game), and not always the same one.
+    /// The next pairs of games, each against the most informative rung: near the rating of the player
+    /// (`guess` before the first game), and rarely met so far.
     #[must_use]
     pub fn next_pairs(&self, results: &Results, guess: f64, pairs: usize) -> Vec<ScheduledGame> {
-        /// How far to jump where everything was won or lost.
+        /// Distance of the next opponent in Elo after a player has won or lost all games.
         const JUMP: f64 = 200.0;
-        let elo = match (self.rating(results), self.tested(results)) {
+        let elo = match (self.rating(results), self.extreme_opponent(results)) {
             (Some(rating), _) => rating.elo,
             (None, Some((true, elo))) => elo + JUMP,
             (None, Some((false, elo))) => elo - JUMP,
@@ -182,11 +184,11 @@ impl Ladder {
         let first = results.games().last().map_or(0, |game| game.pair() + 1);
         let mut scheduled_games = Vec::new();
         for pair in first..first + pairs {
-            let worth = |rung: usize| {
+            let value = |rung: usize| {
                 relative_information(elo - self.rungs[rung].elo)
                     / (1.0 + f64::from(met[rung]) / 16.0)
             };
-            let best = (0..self.rungs.len()).max_by(|&a, &b| worth(a).total_cmp(&worth(b)));
+            let best = (0..self.rungs.len()).max_by(|&a, &b| value(a).total_cmp(&value(b)));
             let Some(rung) = best else { break };
             met[rung] += 2;
             let opponent = rung + 1;
@@ -206,7 +208,7 @@ impl Ladder {
         scheduled_games
     }
 
-    /// Games whose partner of the same pair an interruption has left out.
+    /// The missing games of pairs that an interruption has cut in half.
     #[must_use]
     pub fn missing_partners(results: &Results) -> Vec<ScheduledGame> {
         let partner = |game: &crate::GameRecord| ScheduledGame {
@@ -246,27 +248,27 @@ mod tests {
     }
 
     #[test]
-    fn the_built_in_scale_is_in_order() {
-        let scale = Ladder::built_in().unwrap();
-        assert!(scale.rungs.is_sorted_by_key(|rung| rung.elo));
+    fn the_built_in_ladder_is_sorted() {
+        let ladder = Ladder::built_in().unwrap();
+        assert!(ladder.rungs.is_sorted_by_key(|rung| rung.elo));
         assert!(
-            scale
+            ladder
                 .rungs
                 .iter()
                 .all(|rung| rung.low <= rung.elo && rung.elo <= rung.high && rung.nodes > 0)
         );
     }
 
-    /// A player of known strength finds its performance_rating, whatever is guessed at first.
+    /// A simulated player of known strength gets its true rating, whatever the first guess.
     #[test]
-    fn placings_find_the_truth() {
-        let scale = Ladder::built_in().unwrap();
+    fn the_ladder_finds_the_true_rating() {
+        let ladder = Ladder::built_in().unwrap();
         for (truth, guess) in [(1450.0, 2500.0), (2100.0, 1000.0)] {
             let mut random = ChaCha8Rng::seed_from_u64(3);
             let mut results = Results::default();
             while results.len() < 600 {
-                for scheduled in scale.next_pairs(&results, guess, 2) {
-                    let rung = &scale.rungs[scheduled.white.max(scheduled.black) - 1];
+                for scheduled in ladder.next_pairs(&results, guess, 2) {
+                    let rung = &ladder.rungs[scheduled.white.max(scheduled.black) - 1];
                     let won = u8::from(random.random::<f64>() < score_of_elo(truth - rung.elo));
                     results.add(record(
                         scheduled,
@@ -274,11 +276,11 @@ mod tests {
                     ));
                 }
             }
-            let rating = scale.ladder_rating(&results);
+            let rating = ladder.ladder_rating(&results);
             let [elo, low, high] = rating.rating.unwrap();
             assert!(low < truth && truth < high && high - low < 120.0, "{rating:?} {truth}");
-            let near = |rung: usize| (scale.rungs[rung].elo - elo).abs() < 400.0;
-            let useful: u32 = (0..scale.rungs.len())
+            let near = |rung: usize| (ladder.rungs[rung].elo - elo).abs() < 400.0;
+            let useful: u32 = (0..ladder.rungs.len())
                 .filter(|&rung| near(rung))
                 .map(|rung| results.head_to_head(0, rung + 1).tally.games())
                 .sum();
@@ -287,23 +289,23 @@ mod tests {
     }
 
     #[test]
-    fn winning_everything_is_no_number() {
-        let scale = Ladder::built_in().unwrap();
+    fn winning_every_game_gives_no_finite_rating() {
+        let ladder = Ladder::built_in().unwrap();
         let mut results = Results::default();
-        assert_eq!(scale.ladder_rating(&results).text, "no games");
-        for scheduled in scale.next_pairs(&results, 1000.0, 1) {
+        assert_eq!(ladder.ladder_rating(&results).text, "no games");
+        for scheduled in ladder.next_pairs(&results, 1000.0, 1) {
             results.add(record(scheduled, if scheduled.white == 0 { 2 } else { 0 }));
         }
-        assert!(scale.ladder_rating(&results).text.starts_with("above "));
-        let next = scale.next_pairs(&results, 1000.0, 1);
+        assert!(ladder.ladder_rating(&results).text.starts_with("above "));
+        let next = ladder.next_pairs(&results, 1000.0, 1);
         assert_eq!((next.len(), next[0].number), (2, 2));
     }
 
     #[test]
     fn an_interrupted_pair_is_completed() {
-        let scale = Ladder::built_in().unwrap();
+        let ladder = Ladder::built_in().unwrap();
         let mut results = Results::default();
-        let scheduled_games = scale.next_pairs(&results, 1000.0, 2);
+        let scheduled_games = ladder.next_pairs(&results, 1000.0, 2);
         for &number in &[0, 1, 3] {
             results.add(record(scheduled_games[number], 1));
         }

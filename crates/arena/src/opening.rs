@@ -1,5 +1,4 @@
-//! Where games begin: built-in positions that another engine finds balanced, or a file of positions
-//! or games.
+//! The openings of matches: built-in balanced positions, or a file of positions or games.
 
 use std::collections::HashSet;
 
@@ -7,11 +6,11 @@ use board::{Game, Score};
 
 use games::{PgnGame, parse_epd};
 
-/// Positions after varied first moves that Stockfish finds balanced. Its first line says how it was
-/// made.
+/// Positions after varied first moves that Stockfish evaluates as balanced. The first line of the file
+/// says how it was made.
 const BALANCED: &str = include_str!("openings.epd");
 
-/// Main lines of common openings, four moves deep or so, none lost for either side.
+/// Main lines of common openings, about four moves deep; none is lost for either side.
 const MAIN_LINES: [&str; 24] = [
     "e4 e5 Nf3 Nc6 Bb5 a6 Ba4 Nf6",
     "e4 e5 Nf3 Nc6 Bc4 Bc5 c3 Nf6",
@@ -39,7 +38,7 @@ const MAIN_LINES: [&str; 24] = [
     "Nf3 d5 g3 Nf6 Bg2 c6 O-O Bg4",
 ];
 
-/// A file of openings that cannot be used; each is one sentence.
+/// A file of openings that cannot be used; each message is one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum OpeningError {
     #[error("line {line} of the openings: {reason}")]
@@ -50,16 +49,16 @@ pub enum OpeningError {
     Pgn(std::io::Error),
 }
 
-/// Balanced positions, a few hundred; a match begins with them unless it is told otherwise.
+/// The built-in balanced positions, more than 500: the default openings of a match.
 #[must_use]
 pub fn balanced() -> Vec<Game> {
-    // A test reads the file.
+    // A test checks that the file can be read.
     from_epd(BALANCED).unwrap_or_default()
 }
 
-/// The balanced ones among the positions after `plies` plies of games with evaluations: at most
-/// `within` centipawns for either side, nobody in check, none twice. As EPD, one a line, with the
-/// evaluation (`ce`) for the side to move.
+/// Selects balanced positions after `plies` plies of games with evaluations: at most `within`
+/// centipawns for either side, the side to move not in check, no position twice. Each is an EPD line
+/// with the evaluation (`ce`, in centipawns) for the side to move.
 #[must_use]
 pub fn select_balanced(
     games: impl Iterator<Item = PgnGame>,
@@ -90,7 +89,7 @@ pub fn main_lines() -> Vec<Game> {
         .iter()
         .map(|line| {
             let mut game = Game::default();
-            // Stops at a bad move; a test plays every line to its end.
+            // A bad move ends the line; a test plays every line to its end.
             for word in line.split(' ') {
                 let Ok(mv) = board::parse_san(game.position(), word) else { break };
                 game.play(mv);
@@ -103,7 +102,7 @@ pub fn main_lines() -> Vec<Game> {
 /// Positions, one EPD or FEN a line; empty lines and lines that begin with `#` are skipped.
 ///
 /// # Errors
-/// A line is no position, or there is none.
+/// A line is not a position, or there is none.
 pub fn from_epd(text: &str) -> Result<Vec<Game>, OpeningError> {
     let mut games = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -121,7 +120,7 @@ pub fn from_epd(text: &str) -> Result<Vec<Game>, OpeningError> {
 /// The games of a PGN, cut after `plies` plies.
 ///
 /// # Errors
-/// The text is no PGN or holds no game.
+/// The text is not a readable PGN or has no game.
 pub fn from_pgn(text: &[u8], plies: usize) -> Result<Vec<Game>, OpeningError> {
     let games: Result<Vec<_>, _> = games::read_pgn(text).collect();
     let games: Vec<Game> = games
@@ -143,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_built_in_book_is_legal_and_varied() {
+    fn the_main_lines_are_legal_and_different() {
         let games = main_lines();
         for (game, line) in games.iter().zip(MAIN_LINES) {
             assert_eq!(game.moves().len(), line.split(' ').count(), "{line}");

@@ -1,30 +1,30 @@
-//! Games into PGN, with what the engines said in comments.
+//! Match games as PGN, with the evaluations of the engines in comments.
 
 use board::GameEnd;
 use games::{PgnWriter, white_score_text};
 
 use crate::{PlayedGame, Termination};
 
-/// What the PGN of a match game says beside the game.
+/// The facts in the PGN of a match game that are not part of the game.
 #[derive(Clone, Debug)]
 pub struct PgnDetails<'a> {
-    /// The pair and the game of the pair, as in `12.2`.
+    /// The number of the pair and of the game in the pair, as in `12.2`.
     pub round: String,
     pub white: &'a str,
     pub black: &'a str,
-    /// Thinking times too.
+    /// True if comments include thinking times.
     pub times: bool,
 }
 
-/// A match game with tags for players and the way it ended; each move has the mover's evaluation
-/// (in pawns, from White's side), depth and time in a comment, `0.31/7 0.12s`.
+/// The PGN of a match game, with tags for the players and the termination. The comment of each move
+/// has the mover's evaluation (in pawns, from White's side), depth and time: `0.31/7 0.12s`.
 #[must_use]
-pub fn match_game(about: &PgnDetails<'_>, played: &PlayedGame) -> String {
+pub fn match_game(details: &PgnDetails<'_>, played: &PlayedGame) -> String {
     let mut tags = vec![
         ("Event", "Batch First match".to_owned()),
-        ("Round", about.round.clone()),
-        ("White", about.white.to_owned()),
-        ("Black", about.black.to_owned()),
+        ("Round", details.round.clone()),
+        ("White", details.white.to_owned()),
+        ("Black", details.black.to_owned()),
         ("PlyCount", played.game.moves().len().to_string()),
         ("Termination", termination_tag(&played.termination).to_owned()),
     ];
@@ -41,7 +41,7 @@ pub fn match_game(about: &PgnDetails<'_>, played: &PlayedGame) -> String {
                 let score =
                     evaluation.score.map_or("?".to_owned(), |score| white_score_text(score, turn));
                 let depth = evaluation.depth.map_or("?".to_owned(), |depth| depth.to_string());
-                if about.times {
+                if details.times {
                     format!("{score}/{depth} {:.2}s", evaluation.elapsed.as_secs_f64())
                 } else {
                     format!("{score}/{depth}")
@@ -66,7 +66,7 @@ fn termination_tag(termination: &Termination) -> &'static str {
     }
 }
 
-/// The end of a game in words.
+/// The termination of a game in words.
 #[must_use]
 pub fn describe(termination: &Termination) -> String {
     match termination {

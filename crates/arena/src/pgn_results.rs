@@ -1,4 +1,4 @@
-//! Results out of PGN files of matches: who played whom and how it ended, nothing else.
+//! The results of games in PGN files, for ratings of players whose matches were played elsewhere.
 
 use std::{
     collections::HashMap,
@@ -7,18 +7,18 @@ use std::{
 
 use crate::{Observation, PairingResults};
 
-/// The results of some files: players in the order in which they appear, and their games.
+/// The results of PGN files: players in order of appearance, and their games.
 #[derive(Clone, Debug, Default)]
 pub struct PgnResults {
     pub names: Vec<String>,
-    /// Games without a result, or without players.
+    /// Number of games without a result or without the names of the players.
     pub unfinished: usize,
     pairs: HashMap<(String, usize, usize), Vec<Observation>>,
 }
 
 impl PgnResults {
-    /// Adds the games of a file. Two games whose `Round` begins with the same number before a
-    /// point, as in `12.1` and `12.2`, are a pair; others stand alone.
+    /// Adds the games of a file. Two games whose `Round` has the same text before a point, as in `12.1`
+    /// and `12.2`, are a pair; other games are single.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -63,7 +63,7 @@ impl PgnResults {
         })
     }
 
-    /// All games by pairs of players.
+    /// The results of each two players.
     #[must_use]
     pub fn pairing_results(&self) -> Vec<PairingResults> {
         let mut together: HashMap<(usize, usize), Vec<Observation>> = HashMap::new();

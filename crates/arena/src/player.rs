@@ -1,5 +1,5 @@
-//! What plays: a UCI engine in a process of its own, or a search in ours, behind one small
-//! contract.
+//! The players of a match behind one trait: a UCI engine in its own process, or a search in this
+//! process.
 
 use std::{
     fmt,
@@ -14,30 +14,29 @@ use uci::client::{ClientError, Engine, EngineSpec, Task};
 
 use crate::{Fault, TimeControl};
 
-/// Plays moves, one at a time.
+/// A player of games, one move at a time.
 pub trait Player: Send {
-    /// The next position is of another game.
+    /// Prepares the player for a new game.
     ///
     /// # Errors
-    /// The player cannot go on.
+    /// The fault of the player; it is not usable any more.
     fn new_game(&mut self) -> Result<(), Fault>;
 
-    /// A move for the current position of `game`, which is not over; `patience` is the longest wait
-    /// for it.
+    /// Chooses a move in the current position of `game`, which is not over. `timeout` is the longest
+    /// wait for it.
     ///
     /// # Errors
-    /// What the player did wrong; it is not usable any more.
-    fn think(&mut self, game: &Game, task: &Task, patience: Duration)
-    -> Result<EngineReply, Fault>;
+    /// The fault of the player; it is not usable any more.
+    fn think(&mut self, game: &Game, task: &Task, timeout: Duration) -> Result<EngineReply, Fault>;
 
-    /// Ends the player in order.
+    /// Shuts the player down.
     fn close(self: Box<Self>);
 }
 
-/// A move and what the player said about it.
+/// The reply of a player: its move and its evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineReply {
-    /// `None`: the player says that there is no move.
+    /// `None` if the player claims that there is no legal move.
     pub best: Option<Move>,
     /// From the player's side.
     pub score: Option<Score>,
@@ -49,7 +48,7 @@ pub struct EngineReply {
 /// Makes a search with an empty memory, or says in a sentence why not.
 pub type SearchFactory = Arc<dyn Fn() -> Result<Box<dyn Search>, String> + Send + Sync>;
 
-/// Where a player comes from.
+/// The kind of a player.
 #[derive(Clone)]
 pub enum PlayerKind {
     /// Another program.
@@ -70,16 +69,16 @@ impl fmt::Debug for PlayerKind {
 /// A player of a match.
 #[derive(Clone, Debug)]
 pub struct PlayerSpec {
-    /// Shown in results; `None`: what the engine calls itself.
+    /// Name in the results; `None` takes the name that the engine reports.
     pub name: Option<String>,
     pub kind: PlayerKind,
     pub control: TimeControl,
-    /// Everything that decides how the player plays, on one line: an interrupted match goes on only
-    /// where it is equal.
+    /// Everything that decides the moves of the player, on one line. An interrupted match is resumed
+    /// only if it is equal.
     pub identity: String,
 }
 
-/// A player that cannot be started; one sentence.
+/// A player that cannot be started; each message is one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]
@@ -98,22 +97,22 @@ impl From<StartError> for Fault {
 }
 
 impl PlayerSpec {
-    /// Starts the player and says its name; `patience` is the longest wait for an engine to get
-    /// ready.
+    /// Starts the player and returns its name. `timeout` is the longest wait for the handshake of an
+    /// engine.
     ///
     /// # Errors
     /// The program or the search cannot be started.
-    pub fn start(&self, patience: Duration) -> Result<(Box<dyn Player>, String), StartError> {
+    pub fn start(&self, timeout: Duration) -> Result<(Box<dyn Player>, String), StartError> {
         match &self.kind {
             PlayerKind::Engine(spec) => {
-                let engine = Engine::start(spec, patience)?;
+                let engine = Engine::start(spec, timeout)?;
                 let name = self.name.clone().unwrap_or_else(|| engine.name().to_owned());
                 Ok((Box::new(engine), name))
             }
             PlayerKind::Search(factory) => {
                 let search = factory().map_err(StartError::Search)?;
                 let name = self.name.clone().unwrap_or_else(|| "Batch First".to_owned());
-                Ok((Box::new(InProcess { search }), name))
+                Ok((Box::new(InProcessPlayer { search }), name))
             }
         }
     }
@@ -124,13 +123,8 @@ impl Player for Engine {
         Ok(Engine::new_game(self)?)
     }
 
-    fn think(
-        &mut self,
-        game: &Game,
-        task: &Task,
-        patience: Duration,
-    ) -> Result<EngineReply, Fault> {
-        let answer = Engine::think(self, game, task, patience)?;
+    fn think(&mut self, game: &Game, task: &Task, timeout: Duration) -> Result<EngineReply, Fault> {
+        let answer = Engine::think(self, game, task, timeout)?;
         let line = answer.lines.first();
         Ok(EngineReply {
             best: answer.best,
@@ -146,12 +140,12 @@ impl Player for Engine {
     }
 }
 
-/// A search on the thread of the game. It keeps its limits itself; a panic in it is a crash.
-struct InProcess {
+/// A search on the thread of the game. It keeps its own limits; a panic in it counts as a crash.
+struct InProcessPlayer {
     search: Box<dyn Search>,
 }
 
-impl Player for InProcess {
+impl Player for InProcessPlayer {
     fn new_game(&mut self) -> Result<(), Fault> {
         self.search.clear();
         Ok(())
@@ -160,7 +154,7 @@ impl Player for InProcess {
     fn think(&mut self, game: &Game, task: &Task, _: Duration) -> Result<EngineReply, Fault> {
         let limits = limits(task, game.position().turn());
         let started = Instant::now();
-        // After a panic the search is dropped, so nobody sees what state it was left in.
+        // After a panic the search is dropped, so that its broken state is not used.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             self.search.search(game, &limits, &Control::default(), &mut |_| {})
         }));
@@ -183,6 +177,7 @@ impl Player for InProcess {
     fn close(self: Box<Self>) {}
 }
 
+/// The limits of a search for the task of a UCI engine.
 fn limits(task: &Task, turn: Color) -> Limits {
     let none = Limits::default();
     match *task {

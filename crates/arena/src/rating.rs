@@ -1,16 +1,16 @@
 //! Ratings of many players from all their games at once: the maximum likelihood of the logistic
-//! (Bradley-Terry) model, a draw being half a win, with one player's rating fixed. This is the
-//! model of [Ordo](https://github.com/michiguel/Ordo).
+//! (Bradley-Terry) model, in which a draw counts as half a win and the rating of one player, the
+//! anchor, is fixed. This is the model of [Ordo](https://github.com/michiguel/Ordo).
 //!
 //! Intervals come from the sandwich estimator (H. White, *Maximum likelihood estimation of
-//! misspecified models*, 1982), that is from how much pairs of games really vary: less than games
-//! without draws and without pairs would.
+//! misspecified models*, 1982). It uses the observed variance of pairs of games, which is smaller
+//! than that of independent games without draws.
 
 use std::f64::consts::LN_10;
 
 use crate::{
     Observation,
-    estimate::{REACH, score_of_elo},
+    estimate::{Z_95, score_of_elo},
 };
 
 /// The games between two players.
@@ -18,7 +18,7 @@ use crate::{
 pub struct PairingResults {
     pub first: usize,
     pub second: usize,
-    /// From the first player's side.
+    /// Results from the side of `first`.
     pub observations: Vec<Observation>,
 }
 
@@ -34,19 +34,20 @@ impl Rating {
     /// The 95 % interval.
     #[must_use]
     pub fn interval(&self) -> (f64, f64) {
-        (self.elo - REACH * self.error, self.elo + REACH * self.error)
+        (self.elo - Z_95 * self.error, self.elo + Z_95 * self.error)
     }
 }
 
-/// Change of the log-odds a point of Elo.
+/// Change of the log-odds per point of Elo.
 const SLOPE: f64 = LN_10 / 400.0;
 
-/// Fewer observations say too little about how much they vary: then games are taken as won and lost by
-/// chance.
-const FEWEST_UNITS: usize = 10;
+/// With fewer observations their variance is too uncertain, and the binomial variance of the model is
+/// used.
+const MIN_OBSERVATIONS: usize = 10;
 
-/// Rates players; `anchor` has the rating `anchor_elo`. `None` where the games give no finite
-/// rating: a player that has lost or won everything against all who are connected to the anchor.
+/// Rates players `0..players`; player `anchor` has the rating `anchor_elo`. The rating is `None` where
+/// it is not finite: the player has won or lost all its games against the players that are connected
+/// to the anchor.
 #[must_use]
 pub fn rate(
     players: usize,
@@ -55,7 +56,7 @@ pub fn rate(
     anchor_elo: f64,
 ) -> Vec<Option<Rating>> {
     let rated = connected(players, pairings, anchor);
-    // Unknowns: the connected players without the anchor.
+    // The unknowns are the ratings of the connected players without the anchor.
     let unknown: Vec<usize> =
         (0..players).filter(|&player| rated[player] && player != anchor).collect();
     let column: Vec<Option<usize>> =
@@ -64,10 +65,11 @@ pub fn rate(
         pairings.iter().filter(|games| rated[games.first] && rated[games.second]).collect();
     let mut elo = vec![anchor_elo; players];
     for _ in 0..200 {
-        let (gradient, information) = slopes(&pairings, &elo, &column, unknown.len());
+        let (gradient, information) =
+            gradient_and_information(&pairings, &elo, &column, unknown.len());
         let Some(step) = solve(&information, &gradient) else { break };
         let longest = step.iter().fold(0.0_f64, |most, step| most.max(step.abs()));
-        // Newton's method, a step at most as long as the curve is straight.
+        // Newton's method; steps are at most 200 Elo long, as the curve is nearly straight that far.
         let scale = (200.0 / longest).min(1.0);
         for (player, step) in unknown.iter().zip(&step) {
             elo[*player] += scale * step;
@@ -85,11 +87,11 @@ pub fn rate(
         .collect()
 }
 
-/// A player's rating from games against opponents of known ratings, `(rating, observations from the
-/// player's side)`. `None` where every game was won or every game was lost.
+/// Performance rating: the rating of a player from games against opponents of known ratings, given
+/// as `(rating, observations from the player's side)`. `None` if every game was won or every game was
+/// lost.
 #[must_use]
 pub fn performance_rating(games: &[(f64, Vec<Observation>)]) -> Option<Rating> {
-    // The opponents are one player, seen from different distances: the fixed one, at 0.
     let observations = || {
         games.iter().flat_map(|(elo, observations)| {
             observations.iter().map(move |observation| (*elo, *observation))
@@ -111,12 +113,12 @@ pub fn performance_rating(games: &[(f64, Vec<Observation>)]) -> Option<Rating> {
     }
     let elo = (low + high) / 2.0;
     let information: f64 =
-        observations().map(|(other, observation)| weight(observation, elo - other)).sum();
+        observations().map(|(other, observation)| game_information(observation, elo - other)).sum();
     let squares: f64 = observations()
         .map(|(other, observation)| (SLOPE * excess(observation, elo - other)).powi(2))
         .sum();
     let count = observations().count();
-    let error = if count < FEWEST_UNITS {
+    let error = if count < MIN_OBSERVATIONS {
         1.0 / information.sqrt()
     } else {
         (squares * count as f64 / (count as f64 - 1.0)).sqrt() / information
@@ -124,30 +126,30 @@ pub fn performance_rating(games: &[(f64, Vec<Observation>)]) -> Option<Rating> {
     Some(Rating { elo, error })
 }
 
-/// How much a player's chance to gain a point says about its rating at this distance from the
-/// opponent: largest, 1, for equals.
+/// Fisher information of a game about a player's rating at this distance from the opponent, relative
+/// to a game between equals: 0 to 1.
 #[must_use]
 pub fn relative_information(distance: f64) -> f64 {
     let chance = score_of_elo(distance);
     4.0 * chance * (1.0 - chance)
 }
 
-/// Points above expectation at an Elo difference.
+/// Points above the expected ones at an Elo difference.
 fn excess(observation: Observation, difference: f64) -> f64 {
     f64::from(observation.half_points) / 2.0
         - f64::from(observation.games) * score_of_elo(difference)
 }
 
-/// Fisher information of a observation's games about an Elo difference.
-fn weight(observation: Observation, difference: f64) -> f64 {
+/// Fisher information of an observation about an Elo difference.
+fn game_information(observation: Observation, difference: f64) -> f64 {
     let chance = score_of_elo(difference);
     SLOPE * SLOPE * f64::from(observation.games) * chance * (1.0 - chance)
 }
 
 type Matrix = Vec<Vec<f64>>;
 
-/// Gradient of the log-likelihood and its information matrix at these ratings.
-fn slopes(
+/// Gradient and information matrix of the log-likelihood at these ratings.
+fn gradient_and_information(
     pairings: &[&PairingResults],
     elo: &[f64],
     column: &[Option<usize>],
@@ -162,20 +164,28 @@ fn slopes(
             .iter()
             .map(|&observation| SLOPE * excess(observation, difference))
             .sum();
-        let weight: f64 =
-            games.observations.iter().map(|&observation| weight(observation, difference)).sum();
+        let weight: f64 = games
+            .observations
+            .iter()
+            .map(|&observation| game_information(observation, difference))
+            .sum();
         for (player, sign) in [(games.first, 1.0), (games.second, -1.0)] {
             if let Some(column) = column[player] {
                 gradient[column] += sign * surplus;
             }
         }
-        spread(&mut information, column[games.first], column[games.second], weight);
+        add_outer_product(&mut information, column[games.first], column[games.second], weight);
     }
     (gradient, information)
 }
 
-/// Adds `weight` times the square of (first - second).
-fn spread(matrix: &mut Matrix, first: Option<usize>, second: Option<usize>, weight: f64) {
+/// Adds `weight` times the outer product of the vector `first - second` with itself.
+fn add_outer_product(
+    matrix: &mut Matrix,
+    first: Option<usize>,
+    second: Option<usize>,
+    weight: f64,
+) {
     for (row, row_sign) in [(first, 1.0), (second, -1.0)] {
         for (column, column_sign) in [(first, 1.0), (second, -1.0)] {
             if let (Some(row), Some(column)) = (row, column) {
@@ -185,13 +195,15 @@ fn spread(matrix: &mut Matrix, first: Option<usize>, second: Option<usize>, weig
     }
 }
 
+/// Standard errors of the unknowns by the sandwich estimator, or from the information matrix where
+/// observations are few.
 fn standard_errors(
     pairings: &[&PairingResults],
     elo: &[f64],
     column: &[Option<usize>],
     size: usize,
 ) -> Vec<f64> {
-    let (_, information) = slopes(pairings, elo, column, size);
+    let (_, information) = gradient_and_information(pairings, elo, column, size);
     let mut variation = vec![vec![0.0; size]; size];
     let mut count = 0;
     for games in pairings {
@@ -201,7 +213,7 @@ fn standard_errors(
             .iter()
             .map(|&observation| (SLOPE * excess(observation, difference)).powi(2))
             .sum();
-        spread(&mut variation, column[games.first], column[games.second], squares);
+        add_outer_product(&mut variation, column[games.first], column[games.second], squares);
         count += games.observations.len();
     }
     let Some(inverse) = inverse(&information) else { return vec![f64::INFINITY; size] };
@@ -209,7 +221,7 @@ fn standard_errors(
     (0..size)
         .map(|player| {
             let row = &inverse[player];
-            if count < FEWEST_UNITS + size {
+            if count < MIN_OBSERVATIONS + size {
                 return row[player].sqrt();
             }
             let sandwich: f64 = (0..size)
@@ -227,7 +239,7 @@ fn solve(matrix: &Matrix, right: &[f64]) -> Option<Vec<f64>> {
     Some(eliminate(matrix, &columns)?.into_iter().map(|row| row[0]).collect())
 }
 
-/// The inverse; `None` of a singular matrix.
+/// The inverse of a matrix; `None` if it is singular.
 fn inverse(matrix: &Matrix) -> Option<Matrix> {
     let size = matrix.len();
     let observation: Matrix =
@@ -235,7 +247,8 @@ fn inverse(matrix: &Matrix) -> Option<Matrix> {
     eliminate(matrix, &observation)
 }
 
-/// Solves `matrix * x = right` for every column of `right` at once, by elimination with pivots.
+/// Solves `matrix * x = right` for all columns of `right` by Gaussian elimination with partial
+/// pivoting.
 fn eliminate(matrix: &Matrix, right: &Matrix) -> Option<Matrix> {
     let size = matrix.len();
     let mut rows: Matrix =
@@ -268,8 +281,8 @@ fn eliminate(matrix: &Matrix, right: &Matrix) -> Option<Matrix> {
     Some(solution)
 }
 
-/// Who has gained points from whom, in a chain from the anchor and in a chain back to it: only they
-/// have a finite difference to the anchor.
+/// The players with a finite difference to the anchor: a chain of gained points leads from the anchor
+/// to the player, and another one back.
 fn connected(players: usize, pairings: &[PairingResults], anchor: usize) -> Vec<bool> {
     let reach = |forward: bool| {
         let mut reached = vec![false; players];
@@ -326,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn two_players_are_rated_as_their_match_says() {
+    fn the_rating_of_two_players_equals_the_estimate_of_their_match() {
         let ratings = rate(2, &[games(0, 1, 136, 111, 96)], 1, 2000.0);
         let found = ratings[0].unwrap();
         let expected =
@@ -340,7 +353,7 @@ mod tests {
         assert_eq!(ratings[1], Some(Rating { elo: 2000.0, error: 0.0 }));
     }
 
-    /// With results that fit the model exactly, the ratings are those that made them.
+    /// From results that fit the model exactly, the true ratings are found.
     #[test]
     fn exact_results_give_back_the_ratings() {
         let truth = [0.0, 100.0, 250.0, 480.0];
@@ -358,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn who_only_won_or_lost_has_no_rating() {
+    fn a_player_that_only_won_or_lost_has_no_rating() {
         let pairings = [
             games(0, 1, 5, 0, 5),
             games(2, 0, 4, 0, 0),
@@ -372,16 +385,16 @@ mod tests {
     }
 
     #[test]
-    fn a_placing_agrees_with_the_joint_rating_of_one_player() {
+    fn a_performance_rating_equals_the_joint_rating_of_one_player() {
         let observations = games(0, 1, 20, 30, 10).observations;
-        let placed = performance_rating(&[(1500.0, observations.clone())]).unwrap();
+        let performance = performance_rating(&[(1500.0, observations.clone())]).unwrap();
         let joint =
             rate(2, &[PairingResults { first: 0, second: 1, observations }], 1, 1500.0)[0].unwrap();
-        assert!((placed.elo - joint.elo).abs() < 1e-6);
-        assert!((placed.error - joint.error).abs() < 1e-6);
+        assert!((performance.elo - joint.elo).abs() < 1e-6);
+        assert!((performance.error - joint.error).abs() < 1e-6);
     }
 
-    /// Plays a pair of games with draws and an opening that favours one side of it.
+    /// A simulated pair of games with draws, from an opening that favours one colour.
     fn pair(difference: f64, random: &mut ChaCha8Rng) -> Observation {
         let mut observation = Observation::default();
         let luck = 120.0 * (random.random::<f64>() - 0.5);
@@ -396,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_hold_the_truth_as_often_as_they_say() {
+    fn intervals_cover_the_true_ratings_as_often_as_they_claim() {
         let truth = [0.0, 80.0, 200.0, 350.0, 500.0];
         let mut random = ChaCha8Rng::seed_from_u64(5);
         let (mut inside, mut all) = (0, 0);
@@ -417,7 +430,7 @@ mod tests {
                 all += 1;
             }
         }
-        // 95 %, give or take what 1,600 intervals may vary and the luck of openings bends.
+        // 95 %, with the tolerance of 1,600 intervals and of the variance of openings.
         let share = f64::from(inside) / f64::from(all);
         println!("{inside} of {all} intervals hold the truth");
         assert!((0.93..=0.97).contains(&share), "{share}");

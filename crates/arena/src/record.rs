@@ -1,40 +1,40 @@
-//! A finished game as it is remembered: who, how, and its PGN. One line of JSON each in the journal
-//! of a match.
+//! The record of a finished game: players, result, termination and PGN. It is one line of JSON in the
+//! journal of a match.
 
 use board::Color;
 use serde::{Deserialize, Serialize};
 
 use crate::{PlayedGame, ScheduledGame, Termination};
 
-/// A finished game.
+/// The record of a finished game; the names of its fields are part of the journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GameRecord {
-    /// From 0; `number / 2` is the pair of games with colours changed.
+    /// Number of the game, from 0; `number / 2` is the number of its pair.
     pub number: usize,
     /// Indices of the players.
     pub white: usize,
     pub black: usize,
     /// Index of the opening in the match's list.
     pub opening: usize,
-    /// White's half points: 2 a win, 1 a draw, 0 a loss.
+    /// White's half points: 2 for a win, 1 for a draw, 0 for a loss.
     pub white_half_points: u8,
-    /// In words.
+    /// The termination in words.
     pub ending: String,
     pub fault: Option<FaultRecord>,
     pub plies: usize,
-    /// Both sides' thinking time.
+    /// Thinking time of both sides, in seconds.
     pub seconds: f64,
     pub pgn: String,
 }
 
-/// Who lost by a fault, and how.
+/// The fault by which a player lost a game.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FaultRecord {
     /// Index of the player.
     pub player: usize,
-    /// As [`crate::Fault::name`] says it.
+    /// The kind, as in [`crate::Fault::name`].
     pub kind: String,
-    /// One sentence.
+    /// The fault as a sentence.
     pub detail: String,
 }
 
@@ -72,13 +72,13 @@ impl GameRecord {
         }
     }
 
-    /// The pair of games that this one belongs to.
+    /// The number of the pair that this game belongs to.
     #[must_use]
     pub fn pair(&self) -> usize {
         self.number / 2
     }
 
-    /// Half points of a player, `None` where it did not play.
+    /// The half points of a player; `None` if it did not play.
     #[must_use]
     pub fn half_points(&self, player: usize) -> Option<u8> {
         if player == self.white {
@@ -90,7 +90,7 @@ impl GameRecord {
         }
     }
 
-    /// The result as PGN has it.
+    /// The result as in PGN.
     #[must_use]
     pub fn result(&self) -> &'static str {
         match self.white_half_points {

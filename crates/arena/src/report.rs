@@ -1,4 +1,4 @@
-//! A match as one HTML file that needs nothing else: ratings and progress as SVG, results by
+//! The report on a match as one HTML file that needs no other: ratings and progress as SVG, results by
 //! colour, opening and game.
 
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use games::html::{escape, head};
 
 use crate::{EloEstimate, WinDrawLoss, elo_text, summary::Summary};
 
-/// The style of faults and of sections that open on a click.
+/// The style of faults and of collapsible sections.
 const STYLE: &str = ".fault{color:#b00}details{margin:.5rem 0}";
 
 /// The report.
@@ -69,7 +69,7 @@ fn players(text: &mut String, summary: &Summary) {
     text.push_str("</table>\n");
 }
 
-/// A range of values on a number of pixels.
+/// The mapping of a range of values to pixels.
 struct Axis {
     low: f64,
     high: f64,
@@ -78,7 +78,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// The range of some values with room around them; infinite ones are left out.
+    /// The range of the finite values, with room around them.
     fn around(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
         let (low, high) = values
             .filter(|value| value.is_finite())
@@ -92,13 +92,13 @@ impl Axis {
         Self { low: low - room, high: high + room, from, to }
     }
 
-    /// The pixel of a value; what lies outside is put at the edge.
+    /// The pixel of a value; values outside the range are put at its edge.
     fn at(&self, value: f64) -> f64 {
         let share = (value.clamp(self.low, self.high) - self.low) / (self.high - self.low);
         self.from + share * (self.to - self.from)
     }
 
-    /// Round values, about six of them.
+    /// About six round values.
     fn ticks(&self) -> Vec<f64> {
         let rough = (self.high - self.low) / 6.0;
         let power = 10.0_f64.powf(rough.log10().floor());
@@ -172,7 +172,7 @@ fn ratings_chart(summary: &Summary) -> String {
 fn progress_chart(summary: &Summary) -> String {
     let points = &summary.progress;
     let last = points.last().map_or(1, |point| point.games);
-    // The first intervals are wide and say little: the second half of the match sets the scale.
+    // The first intervals are wide, so the second half of the match sets the scale.
     let scale = &points[points.len() / 2..];
     let y = Axis::around(scale.iter().flat_map(|point| [point.low, point.high, 0.0]), 250.0, 10.0);
     let x = |games: u32| 60.0 + 820.0 * f64::from(games) / f64::from(last.max(1));

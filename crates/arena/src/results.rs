@@ -1,27 +1,27 @@
-//! The finished games of a match, counted: by pairs of players, by player, by kind of fault.
+//! The finished games of a match, and their counts by pairing, by player and by kind of fault.
 
 use std::collections::BTreeMap;
 
 use crate::{EloEstimate, GameRecord, Observation, PairingResults, Pentanomial, WinDrawLoss};
 
-/// Finished games by number.
+/// The finished games of a match, by number.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
     games: BTreeMap<usize, GameRecord>,
 }
 
-/// All games between two players, seen from the first.
+/// The results of a player against one opponent or against all.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlayerResults {
     pub tally: WinDrawLoss,
-    /// Pairs of games of which both are finished.
+    /// Pairs with both games finished.
     pub pairs: Pentanomial,
-    /// What the estimate is made of: finished pairs, and games whose partner is not finished.
+    /// The observations of the estimate: finished pairs, and single games of unfinished pairs.
     pub observations: Vec<Observation>,
 }
 
 impl PlayerResults {
-    /// The difference in strength, `None` without games.
+    /// The estimated difference in strength; `None` without games.
     #[must_use]
     pub fn estimate(&self) -> Option<EloEstimate> {
         EloEstimate::of(&self.observations, self.tally)
@@ -29,35 +29,35 @@ impl PlayerResults {
 }
 
 impl Results {
-    /// Counts a game; one of the same number is replaced.
+    /// Adds a game, which replaces one of the same number.
     pub fn add(&mut self, game: GameRecord) {
         self.games.insert(game.number, game);
     }
 
-    /// In the order of their numbers.
+    /// The games in the order of their numbers.
     pub fn games(&self) -> impl DoubleEndedIterator<Item = &GameRecord> {
         self.games.values()
     }
 
-    /// Finished games.
+    /// Number of finished games.
     #[must_use]
     pub fn len(&self) -> usize {
         self.games.len()
     }
 
-    /// Nothing is finished.
+    /// True if no game is finished.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.games.is_empty()
     }
 
-    /// Is this game finished?
+    /// True if the game of this number is finished.
     #[must_use]
     pub fn contains(&self, number: usize) -> bool {
         self.games.contains_key(&number)
     }
 
-    /// The games between two players, from the first one's side, in order.
+    /// The results of `first` against `second`.
     #[must_use]
     pub fn head_to_head(&self, first: usize, second: usize) -> PlayerResults {
         self.collect(first, |game| {
@@ -66,14 +66,13 @@ impl Results {
         })
     }
 
-    /// All games of a player.
+    /// The results of a player against all opponents.
     #[must_use]
     pub fn of(&self, player: usize) -> PlayerResults {
         self.collect(player, |_| true)
     }
 
-    /// Half points of the first player in a pair of games between two players; `None` where it is
-    /// not finished.
+    /// Half points of player 0 in a pair of games; `None` if the pair is not finished.
     #[must_use]
     pub fn pair(&self, pair: usize) -> Option<u8> {
         let half_points =
@@ -81,7 +80,7 @@ impl Results {
         Some(half_points(2 * pair)? + half_points(2 * pair + 1)?)
     }
 
-    /// All games by pairs of players, for [`rate`](crate::rate).
+    /// The results of each two players, for [`rate`](crate::rate).
     #[must_use]
     pub fn pairing_results(&self, players: usize) -> Vec<PairingResults> {
         (0..players)
@@ -112,7 +111,7 @@ impl Results {
         found
     }
 
-    /// Games that a player lost by a fault, by kind.
+    /// Numbers of games that a player lost by a fault, by kind.
     #[must_use]
     pub fn faults(&self, player: usize) -> BTreeMap<&str, usize> {
         let mut kinds = BTreeMap::new();

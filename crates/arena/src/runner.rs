@@ -1,4 +1,5 @@
-//! A match: many games, several at once, in an order decided beforehand.
+//! Runs a match: the games of its schedule, several at once, with players that stay alive between
+//! games.
 
 use std::{
     collections::HashMap,
@@ -22,32 +23,32 @@ use crate::{
     summary::{MatchDescription, Summary},
 };
 
-/// Everything that a match needs.
+/// The settings of a match.
 #[derive(Clone, Debug)]
 pub struct MatchSettings {
     /// At least two.
     pub players: Vec<PlayerSpec>,
     pub format: TournamentFormat,
-    /// Games of each pairing.
+    /// Number of games of each pairing.
     pub games: usize,
     pub rules: Rules,
     pub tables: Option<Arc<Tablebases>>,
-    /// At least one; each round of two games a pairing has its own, from the first again when they
-    /// run out.
+    /// At least one. Each round of two games a pairing takes the next opening, and after the last one
+    /// the first again.
     pub openings: Vec<Game>,
     /// Games at once.
     pub jobs: usize,
-    /// Longest wait for an engine to get ready.
+    /// Longest wait for the handshake of an engine.
     pub start_timeout: Duration,
-    /// Thinking times in the PGN: without them the games of deterministic players are the same text
-    /// every time.
+    /// True if the PGN has thinking times. Without them deterministic players give the same text in
+    /// every run.
     pub times: bool,
 }
 
-/// Why a match could not be played.
+/// An error that prevents a match.
 #[derive(Debug, thiserror::Error)]
 pub enum MatchError {
-    /// A player could not be started even once.
+    /// A player cannot be started.
     #[error(transparent)]
     Start(#[from] StartError),
     #[error("a match needs at least two players")]
@@ -58,7 +59,7 @@ pub enum MatchError {
     Thread(#[from] std::io::Error),
 }
 
-/// A match whose players have shown that they can be started.
+/// A match whose players were started once.
 #[derive(Debug)]
 pub struct Match {
     settings: MatchSettings,
@@ -67,7 +68,7 @@ pub struct Match {
 }
 
 impl Match {
-    /// Starts every player once, for its name.
+    /// Prepares a match. Every player is started once to get its name.
     ///
     /// # Errors
     /// A player cannot be started, or players or openings are missing.
@@ -95,20 +96,20 @@ impl Match {
         Ok(Self { settings, names, scheduled_games })
     }
 
-    /// The players' names, each a different one.
+    /// The names of the players, made unique.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Games of the whole match.
+    /// Number of games of the whole match.
     #[must_use]
     pub fn games(&self) -> usize {
         self.scheduled_games.len()
     }
 
-    /// What decides the games, one line each: an interrupted match goes on only where it is the
-    /// same. The number of games and of games at once are free.
+    /// The settings that decide the games, one a line. An interrupted match is resumed only if they are
+    /// equal. The numbers of games and of games at once are not among them.
     #[must_use]
     pub fn identity(&self) -> Vec<String> {
         let settings = &self.settings;
@@ -129,7 +130,7 @@ impl Match {
         lines
     }
 
-    /// The match in numbers.
+    /// The statistics of the match.
     #[must_use]
     pub fn summary(&self, results: &Results, sprt: Option<SprtRun>) -> Summary {
         let limits: Vec<String> =
@@ -146,9 +147,9 @@ impl Match {
         Summary::new(title, &description, results, sprt)
     }
 
-    /// Plays what `results` does not hold yet; `report` gets each game as it ends (in any order
-    /// when several are played at once), with all results. Setting `stop` ends the match: running
-    /// games are given up at their next move.
+    /// Plays the games that `results` does not have yet. `report` gets each game when it ends, in any
+    /// order, together with all results. Setting `stop` ends the match: running games are aborted at
+    /// their next move.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -161,7 +162,7 @@ impl Match {
         self.play(&self.scheduled_games, results, stop, report)
     }
 
-    /// As [`Match::run`] with games that somebody else has chosen.
+    /// As [`Match::run`], with a given list of games.
     ///
     /// # Errors
     /// As [`Match::run`].
@@ -183,21 +184,21 @@ impl Match {
             for number in 0..self.settings.jobs.clamp(1, open.len().max(1)) {
                 let (next, open, sender) = (&next, open.as_slice(), sender.clone());
                 let work = move || {
-                    let mut worker = Worker { of: self, running: HashMap::new() };
+                    let mut thread = MatchThread { arranged: self, running: HashMap::new() };
                     while !stop.load(Ordering::Relaxed) {
                         let Some(&scheduled) = open.get(next.fetch_add(1, Ordering::Relaxed))
                         else {
                             break;
                         };
-                        let Some(game) = worker.play(scheduled, stop) else { break };
+                        let Some(game) = thread.play(scheduled, stop) else { break };
                         if sender.send(game).is_err() {
                             break;
                         }
                     }
-                    worker.close();
+                    thread.close();
                 };
                 let thread = thread::Builder::new().name(format!("match-{number}"));
-                // Without all threads nobody would record what the others play.
+                // If a thread cannot be started, the others stop, as the match ends with an error.
                 thread
                     .spawn_scoped(scope, work)
                     .inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
@@ -213,19 +214,19 @@ impl Match {
     }
 }
 
-/// Players that one thread keeps running at most, beside those of the game.
+/// Largest number of idle players that one thread keeps running.
 const MAX_IDLE_PLAYERS: usize = 8;
 
-/// One thread's running players, by index.
-struct Worker<'a> {
-    of: &'a Match,
+/// One thread of a match with its running players, by index.
+struct MatchThread<'a> {
+    arranged: &'a Match,
     running: HashMap<usize, Box<dyn Player>>,
 }
 
-impl Worker<'_> {
-    /// Plays a game; `None` when stopped.
+impl MatchThread<'_> {
+    /// Plays a game; `None` if `stop` is set before the end.
     fn play(&mut self, scheduled: ScheduledGame, stop: &AtomicBool) -> Option<GameRecord> {
-        let settings = &self.of.settings;
+        let settings = &self.arranged.settings;
         let sides = [scheduled.white, scheduled.black];
         if self.running.len() > MAX_IDLE_PLAYERS {
             let idle: Vec<usize> =
@@ -250,7 +251,7 @@ impl Worker<'_> {
                     }
                     _ => None,
                 };
-                // The state of one at fault is unknown: a fresh one plays the next game.
+                // The state of a player at fault is unknown, so it is replaced for the next game.
                 for (index, side, player) in
                     [(scheduled.white, Color::White, white), (scheduled.black, Color::Black, black)]
                 {
@@ -271,17 +272,17 @@ impl Worker<'_> {
         };
         let text = PgnDetails {
             round: format!("{}.{}", scheduled.number / 2 + 1, scheduled.number % 2 + 1),
-            white: &self.of.names[scheduled.white],
-            black: &self.of.names[scheduled.black],
+            white: &self.arranged.names[scheduled.white],
+            black: &self.arranged.names[scheduled.black],
             times: settings.times,
         };
         let pgn = crate::pgn::match_game(&text, &played);
         Some(GameRecord::new(scheduled, number, &played, pgn))
     }
 
-    /// The player, told of the new game; one that is not running or has died meanwhile is started.
+    /// The player, prepared for a new game. It is started if it is not running or has died.
     fn ready(&mut self, index: usize) -> Result<Box<dyn Player>, Fault> {
-        let settings = &self.of.settings;
+        let settings = &self.arranged.settings;
         if let Some(mut player) = self.running.remove(&index)
             && player.new_game().is_ok()
         {
@@ -297,7 +298,7 @@ impl Worker<'_> {
     }
 }
 
-/// A game that a side lost before its first move.
+/// A game that a side lost by a fault before the first move.
 fn unplayed(opening: &Game, side: Color, fault: Fault) -> PlayedGame {
     PlayedGame {
         game: opening.clone(),

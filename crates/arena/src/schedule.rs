@@ -1,36 +1,37 @@
-//! Who plays whom, in which order, from which opening: decided before the first game, so that a
-//! match can be interrupted, resumed and repeated.
+//! The schedule of a match: pairings, order, colours and openings are fixed before the first game, so
+//! that a match can be interrupted, resumed and repeated.
 
 use board::Game;
 use rand::{SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-/// Who meets whom.
+/// The pairings of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TournamentFormat {
-    /// Everybody meets everybody.
+    /// Every player plays every other one.
     RoundRobin,
-    /// The first player meets all others.
+    /// The first player plays all others.
     Gauntlet,
-    /// Everybody meets so many of the players that come next in the list.
+    /// Every player plays this many of the players after it in the list.
     Neighbours(usize),
 }
 
-/// A game to be played.
+/// A game of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScheduledGame {
-    /// From 0; `number / 2` is the pair of games with the same players and opening and colours
-    /// changed.
+    /// Number of the game, from 0. `number / 2` is the number of its pair: two games of the same
+    /// players from the same opening with colours changed.
     pub number: usize,
-    /// Indices of the players.
+    /// Index of the player with White.
     pub white: usize,
+    /// Index of the player with Black.
     pub black: usize,
-    /// Index of the opening, if there were endlessly many.
+    /// Index of the opening, which counts on beyond the end of the list.
     pub opening: usize,
 }
 
-/// The pairs of players of a format.
+/// The pairings of a format, as indices of players.
 #[must_use]
 pub fn pairings(players: usize, format: TournamentFormat) -> Vec<(usize, usize)> {
     let (rows, reach) = match format {
@@ -45,9 +46,8 @@ pub fn pairings(players: usize, format: TournamentFormat) -> Vec<(usize, usize)>
     (0..rows).flat_map(row).collect()
 }
 
-/// All games of a match in the order in which they are begun: in each round every pairing plays two
-/// games from one opening. More games a pairing only add to the end: the numbers of the games
-/// before stay what they are.
+/// All games of a match in the order in which they begin. In each round every pairing plays two games
+/// from one opening. A larger number of games a pairing keeps the numbers of the earlier games.
 #[must_use]
 pub fn schedule(pairings: &[(usize, usize)], games: usize) -> Vec<ScheduledGame> {
     let mut scheduled_games = Vec::with_capacity(pairings.len() * games);
@@ -71,7 +71,7 @@ pub fn schedule(pairings: &[(usize, usize)], games: usize) -> Vec<ScheduledGame>
     scheduled_games
 }
 
-/// Puts openings in the order of a seed; 0 leaves them as they are.
+/// Shuffles openings by a seed; seed 0 keeps their order.
 #[must_use]
 pub fn shuffled(mut openings: Vec<Game>, seed: u64) -> Vec<Game> {
     if seed != 0 {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gauntlet_is_the_first_against_all() {
+    fn formats_give_their_pairings() {
         assert_eq!(pairings(4, TournamentFormat::Gauntlet), [(0, 1), (0, 2), (0, 3)]);
         assert_eq!(pairings(0, TournamentFormat::Gauntlet), []);
         assert_eq!(
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_decide_the_order() {
+    fn the_seed_decides_the_order_of_openings() {
         let order = |seed| -> Vec<u64> {
             let openings = shuffled(crate::main_lines(), seed);
             openings.iter().map(|game| game.position().key()).collect()

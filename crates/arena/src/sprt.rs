@@ -1,8 +1,8 @@
-//! The sequential probability ratio test: after every pair of games, is the first player stronger
-//! by `elo1` rather than by `elo0`, the other way round, or not known yet?
+//! The sequential probability ratio test (SPRT). After every pair of games it accepts the hypothesis
+//! that the first player is stronger by `elo1`, or that it is stronger by `elo0`, or continues.
 //!
-//! The generalised log-likelihood ratio over the pentanomial distribution of pairs, as fishtest and
-//! fastchess compute it: Michel Van den Bergh, [*Comparing the approximations for the generalized
+//! It uses the generalised log-likelihood ratio over the pentanomial distribution of pairs, as
+//! fishtest and fastchess do: Michel Van den Bergh, [*Comparing the approximations for the generalized
 //! log likelihood ratio of a multinomial
 //! distribution*](https://www.cantate.be/Fishtest/comparing_approximations.pdf) and [*Comments on
 //! normalized Elo*](https://www.cantate.be/Fishtest/normalized_elo_practical.pdf).
@@ -13,17 +13,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Pentanomial, Results,
-    estimate::{NORMALIZED, score_of_elo},
+    estimate::{NORMALIZED_ELO, score_of_elo},
 };
 
-/// What the two hypotheses are measured in.
+/// The unit of the two hypotheses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EloModel {
     /// Elo on the logistic curve.
     Logistic,
-    /// Elo in units of a game's standard deviation: the number of games that a test takes hardly
-    /// depends on draws.
+    /// Elo in units of the standard deviation of a game, so that the length of a test hardly depends
+    /// on the share of draws.
     Normalized,
 }
 
@@ -32,26 +32,27 @@ pub enum EloModel {
 pub struct Sprt {
     pub elo0: f64,
     pub elo1: f64,
-    /// Chance to accept H1 where H0 is true, and H0 where H1 is.
+    /// Chance to accept H1 if H0 is true.
     pub alpha: f64,
+    /// Chance to accept H0 if H1 is true.
     pub beta: f64,
     #[serde(rename = "scale")]
     pub model: EloModel,
 }
 
-/// Where a test stands.
+/// The state of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Not decided.
+    /// The test continues.
     Open,
-    /// The difference is `elo0` or less.
+    /// H0 is accepted: the difference is `elo0` or less.
     H0,
-    /// The difference is `elo1` or more.
+    /// H1 is accepted: the difference is `elo1` or more.
     H1,
 }
 
-/// A test that cannot be made.
+/// A test with invalid parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SprtError {
     #[error("the test needs two finite Elo differences, the first one smaller")]
@@ -64,20 +65,20 @@ pub enum SprtError {
     Rates,
 }
 
-/// Farther from zero the iteration for the likeliest distribution has no solution to begin with.
+/// Largest normalised Elo for which the iteration for the likeliest distribution has a solution.
 const MOST_NORMALISED: f64 = 200.0;
 
-/// Half points of a pair as a score.
+/// The score of a pair by its half points.
 const SCORES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
 
-/// Counts of zero are taken as this, so that every result stays possible.
-const UNSEEN: f64 = 1e-3;
+/// Counts of zero are replaced by this, so that the likelihood of every result is positive.
+const ZERO_COUNT: f64 = 1e-3;
 
 impl Sprt {
-    /// Checks that the test can be made.
+    /// Checks the parameters.
     ///
     /// # Errors
-    /// The hypotheses are not in order, or the error rates no probabilities.
+    /// The hypotheses are not in order, or the error rates are not probabilities.
     pub fn checked(self) -> Result<Self, SprtError> {
         if !(self.elo0 < self.elo1 && self.elo0.is_finite() && self.elo1.is_finite()) {
             return Err(SprtError::Hypotheses);
@@ -93,7 +94,7 @@ impl Sprt {
         Ok(self)
     }
 
-    /// The log-likelihood ratios at which H0 and H1 are accepted (Wald).
+    /// The log-likelihood ratios at which H0 and H1 are accepted (Wald's bounds).
     #[must_use]
     pub fn bounds(&self) -> (f64, f64) {
         ((self.beta / (1.0 - self.alpha)).ln(), ((1.0 - self.beta) / self.alpha).ln())
@@ -105,22 +106,22 @@ impl Sprt {
         if pairs.pairs() == 0 {
             return 0.0;
         }
-        let counts = pairs.0.map(|count| if count == 0 { UNSEEN } else { f64::from(count) });
+        let counts = pairs.0.map(|count| if count == 0 { ZERO_COUNT } else { f64::from(count) });
         let total: f64 = counts.iter().sum();
         let seen = counts.map(|count| count / total);
         let (under_h0, under_h1) = match self.model {
             EloModel::Logistic => {
                 let likeliest = |elo| {
                     let mean = score_of_elo(elo);
-                    likeliest_without_mean(&seen, &SCORES.map(|score| score - mean))
+                    likeliest_with_zero_mean(&seen, &SCORES.map(|score| score - mean))
                 };
                 (likeliest(self.elo0), likeliest(self.elo1))
             }
             EloModel::Normalized => {
-                // Per pair the mean is as many standard deviations away as per game, times the root
-                // of two.
+                // In standard deviations, the distance of the mean of a pair is that of a game times
+                // the square root of two.
                 let likeliest =
-                    |elo| likeliest_at_distance(&seen, elo / NORMALIZED * 2.0_f64.sqrt());
+                    |elo| likeliest_at_distance(&seen, elo / NORMALIZED_ELO * 2.0_f64.sqrt());
                 (likeliest(self.elo0), likeliest(self.elo1))
             }
         };
@@ -128,7 +129,7 @@ impl Sprt {
         total * terms.map(|(seen, (h1, h0))| seen * (h1 / h0).ln()).sum::<f64>()
     }
 
-    /// Where the test stands after these pairs.
+    /// The state of the test after these pairs.
     #[must_use]
     pub fn verdict(&self, pairs: Pentanomial) -> Verdict {
         let (lower, upper) = self.bounds();
@@ -143,12 +144,12 @@ impl Sprt {
     }
 }
 
-/// A test that goes on while games end in any order: pairs count in the order of their numbers, so
-/// that neither short games nor the number of games at once decide.
+/// A running test. Games end in any order, but pairs are counted in the order of their numbers, so
+/// that the decision depends neither on the length of games nor on the number of games at once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SprtRun {
     pub sprt: Sprt,
-    /// The pairs counted, up to the decision.
+    /// The counted pairs, up to the decision.
     pub pairs: Pentanomial,
     pub ratio: f64,
     pub verdict: Verdict,
@@ -161,8 +162,7 @@ impl SprtRun {
         Self { sprt, pairs: Pentanomial::default(), ratio: 0.0, verdict: Verdict::Open }
     }
 
-    /// Counts the pairs of two players that have been finished since, and says where the test
-    /// stands.
+    /// Counts the newly finished pairs of two players and returns the state of the test.
     pub fn advance(&mut self, results: &Results) -> Verdict {
         while self.verdict == Verdict::Open {
             let Some(half_points) = results.pair(self.pairs.pairs() as usize) else { break };
@@ -196,17 +196,17 @@ impl fmt::Display for SprtRun {
     }
 }
 
-/// The distribution nearest to what was seen (of largest likelihood) under which `values` average
-/// zero: `seen / (1 + theta * value)`, where `theta` is the root of a function that falls from +inf
-/// to -inf.
-fn likeliest_without_mean(seen: &[f64; 5], values: &[f64; 5]) -> [f64; 5] {
+/// The distribution of largest likelihood for the observed shares `seen` under which the mean of
+/// `values` is zero: `seen / (1 + theta * value)`. `theta` is the root of a function that falls from
+/// +inf to -inf.
+fn likeliest_with_zero_mean(seen: &[f64; 5], values: &[f64; 5]) -> [f64; 5] {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let (mut low, mut high) = (-1.0 / most, -1.0 / least);
     let mean = |theta: f64| -> f64 {
         seen.iter().zip(values).map(|(seen, value)| seen * value / (1.0 + theta * value)).sum()
     };
-    // Bisection to the last bit; always ends.
+    // Bisection to the last bit.
     for _ in 0..200 {
         let middle = (low + high) / 2.0;
         if middle <= low || middle >= high {
@@ -226,8 +226,8 @@ fn likeliest_without_mean(seen: &[f64; 5], values: &[f64; 5]) -> [f64; 5] {
     likeliest
 }
 
-/// The distribution nearest to what was seen whose mean is `distance` of its own standard
-/// deviations above one half, found by iteration.
+/// The distribution of largest likelihood whose mean is `distance` of its own standard deviations
+/// above one half, found by iteration.
 fn likeliest_at_distance(seen: &[f64; 5], distance: f64) -> [f64; 5] {
     let mut current = [0.2; 5];
     for _ in 0..10 {
@@ -239,7 +239,7 @@ fn likeliest_at_distance(seen: &[f64; 5], distance: f64) -> [f64; 5] {
             let away = (mean - score) / deviation;
             score - 0.5 - distance * deviation * (1.0 + away * away) / 2.0
         });
-        let next = likeliest_without_mean(seen, &values);
+        let next = likeliest_with_zero_mean(seen, &values);
         let moved =
             current.iter().zip(next).map(|(old, new)| (old - new).abs()).fold(0.0, f64::max);
         current = next;
@@ -263,7 +263,7 @@ mod tests {
     /// The expected values of fastchess's own tests (`app/tests/sprt_test.cpp`), to their relative
     /// precision of 1 %.
     #[test]
-    fn ratios_as_fastchess_computes_them() {
+    fn ratios_equal_those_of_fastchess() {
         for (pairs, elo0, elo1, model, expected) in [
             ([365, 16618, 36029 + 200, 16974, 390], 0.0, 2.0, EloModel::Normalized, 2.25),
             ([127, 4883, 10311 + 401, 5150, 104], -1.75, 0.25, EloModel::Normalized, 3.01),
@@ -280,7 +280,7 @@ mod tests {
         }
     }
 
-    /// Draws a pair from a distribution.
+    /// Draws the half points of a pair from a distribution.
     fn draw(shares: &[f64; 5], random: &mut ChaCha8Rng) -> u8 {
         let mut left: f64 = random.random();
         for (half_points, share) in (0..5).zip(shares) {
@@ -292,7 +292,7 @@ mod tests {
         4
     }
 
-    /// Shares of pairs with a mean of exactly `score`, with many draws.
+    /// A distribution of pairs with many draws and a mean of exactly `score`.
     fn shares(score: f64) -> [f64; 5] {
         let even = [0.03, 0.2, 0.54, 0.2, 0.03];
         let spread: f64 =
@@ -305,7 +305,7 @@ mod tests {
         tilted
     }
 
-    /// Of 2,000 tests, how many accept H1.
+    /// How many of 2,000 simulated tests accept H1.
     fn accepted(sprt: Sprt, shares: &[f64; 5], seed: u64) -> u32 {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         (0..2_000)
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_stay_within_the_rates_asked_for() {
+    fn error_rates_are_at_most_alpha_and_beta() {
         // 5 % of 2,000 is 100.
         let logistic = test(0.0, 30.0, EloModel::Logistic);
         let wrongly = accepted(logistic, &shares(score_of_elo(0.0)), 1);
@@ -336,9 +336,8 @@ mod tests {
         );
 
         let normalized = test(0.0, 60.0, EloModel::Normalized);
-        let distance = 60.0 / NORMALIZED * 2.0_f64.sqrt();
-        // The tilt changes the variance a little, so the score at this distance is found by
-        // iteration.
+        let distance = 60.0 / NORMALIZED_ELO * 2.0_f64.sqrt();
+        // The tilt changes the variance, so the score at this distance is found by iteration.
         let mut score = 0.5;
         for _ in 0..20 {
             let now = shares(score);
@@ -358,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_make_no_sense_are_refused() {
+    fn invalid_parameters_are_refused() {
         let sprt =
             Sprt { elo0: 0.0, elo1: 5.0, alpha: 0.05, beta: 0.05, model: EloModel::Logistic };
         assert!(sprt.checked().is_ok());

@@ -1,4 +1,4 @@
-//! Everything that a match says, as data: written as JSON, and what the report shows.
+//! The statistics of a match as data, for the JSON file and the HTML report.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,11 @@ use board::Game;
 use serde::Serialize;
 
 use crate::{
-    EloEstimate, FaultRecord, Pentanomial, PlayerResults, Results, SprtRun, WinDrawLoss, rate,
+    EloEstimate, FaultRecord, GameRecord, PairingResults, Pentanomial, PlayerResults, Results,
+    SprtRun, WinDrawLoss, rate,
 };
 
-/// A match in numbers.
+/// The statistics of a match; the JSON names of its fields are part of `report.json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     pub title: String,
@@ -19,7 +20,7 @@ pub struct Summary {
     pub sprt: Option<SprtRun>,
     /// The first player's results by opening.
     pub openings: Vec<OpeningSummary>,
-    /// Of a match of two: the estimate as games came in.
+    /// In a match of two players: the estimate after growing numbers of games.
     pub progress: Vec<ProgressPoint>,
     pub games: Vec<GameSummary>,
 }
@@ -32,14 +33,14 @@ pub struct PlayerSummary {
     pub tally: WinDrawLoss,
     pub as_white: WinDrawLoss,
     pub as_black: WinDrawLoss,
-    /// Joint maximum-likelihood rating, the first player's being 0, with its 95 % interval; `None`
-    /// where it is not finite.
+    /// Joint maximum-likelihood rating with the ends of its 95 % interval; the first player has 0.
+    /// `None` if the rating is not finite.
     pub rating: Option<[f64; 3]>,
-    /// Games lost by a fault, by kind.
+    /// Numbers of games lost by a fault, by kind.
     pub faults: BTreeMap<String, usize>,
 }
 
-/// Two players' results against each other.
+/// The results of two players against each other.
 #[derive(Clone, Debug, Serialize)]
 pub struct HeadToHeadSummary {
     pub first: usize,
@@ -49,18 +50,18 @@ pub struct HeadToHeadSummary {
     pub estimate: Option<EloEstimate>,
 }
 
-/// Results from one opening.
+/// The results from one opening.
 #[derive(Clone, Debug, Serialize)]
 pub struct OpeningSummary {
-    /// Moves, or the position.
+    /// The moves, or the FEN of the position.
     pub name: String,
-    /// White's results, whoever it was.
+    /// The results of White.
     pub white: WinDrawLoss,
-    /// The first player's results.
+    /// The results of the first player.
     pub first: WinDrawLoss,
 }
 
-/// The first player's Elo after some games.
+/// The first player's Elo after a number of games.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ProgressPoint {
     pub games: u32,
@@ -83,7 +84,7 @@ pub struct GameSummary {
     pub fault: Option<FaultRecord>,
 }
 
-/// Names and limits of the players of a match.
+/// The players of a match with their limits, and its openings.
 #[derive(Clone, Debug)]
 pub struct MatchDescription<'a> {
     pub names: &'a [String],
@@ -92,7 +93,7 @@ pub struct MatchDescription<'a> {
 }
 
 impl Summary {
-    /// Counts a match.
+    /// Computes the statistics of a match.
     #[must_use]
     pub fn new(
         title: String,
@@ -102,63 +103,75 @@ impl Summary {
     ) -> Self {
         let count = description.names.len();
         let pairings = results.pairing_results(count);
-        let ratings = rate(count, &pairings, 0, 0.0);
-        let players = (0..count)
-            .map(|player| PlayerSummary {
-                name: description.names[player].clone(),
-                limit: description.limits[player].clone(),
-                tally: results.of(player).tally,
-                as_white: coloured(results, player, true),
-                as_black: coloured(results, player, false),
-                rating: ratings[player].filter(|rating| rating.error.is_finite()).map(|rating| {
-                    let (low, high) = rating.interval();
-                    [rating.elo, low, high]
-                }),
-                faults: results
-                    .faults(player)
-                    .into_iter()
-                    .map(|(kind, count)| (kind.to_owned(), count))
-                    .collect(),
-            })
-            .collect();
         let head_to_heads = pairings
             .iter()
             .map(|games| {
-                let head_to_head = results.head_to_head(games.first, games.second);
+                let found = results.head_to_head(games.first, games.second);
                 HeadToHeadSummary {
                     first: games.first,
                     second: games.second,
-                    tally: head_to_head.tally,
-                    pairs: head_to_head.pairs,
-                    estimate: head_to_head.estimate(),
+                    tally: found.tally,
+                    pairs: found.pairs,
+                    estimate: found.estimate(),
                 }
             })
             .collect();
         Self {
             title,
-            players,
+            players: players(description, results, &pairings),
             head_to_heads,
             sprt,
             openings: openings(description, results),
             progress: if count == 2 { progress(results) } else { Vec::new() },
-            games: results
-                .games()
-                .map(|game| GameSummary {
-                    number: game.number,
-                    white: game.white,
-                    black: game.black,
-                    result: game.result(),
-                    ending: game.ending.clone(),
-                    opening: game.opening,
-                    plies: game.plies,
-                    seconds: game.seconds,
-                    fault: game.fault.clone(),
-                })
-                .collect(),
+            games: results.games().map(GameSummary::new).collect(),
         }
     }
 }
 
+impl GameSummary {
+    fn new(game: &GameRecord) -> Self {
+        Self {
+            number: game.number,
+            white: game.white,
+            black: game.black,
+            result: game.result(),
+            ending: game.ending.clone(),
+            opening: game.opening,
+            plies: game.plies,
+            seconds: game.seconds,
+            fault: game.fault.clone(),
+        }
+    }
+}
+
+fn players(
+    description: &MatchDescription<'_>,
+    results: &Results,
+    pairings: &[PairingResults],
+) -> Vec<PlayerSummary> {
+    let count = description.names.len();
+    let ratings = rate(count, pairings, 0, 0.0);
+    (0..count)
+        .map(|player| PlayerSummary {
+            name: description.names[player].clone(),
+            limit: description.limits[player].clone(),
+            tally: results.of(player).tally,
+            as_white: coloured(results, player, true),
+            as_black: coloured(results, player, false),
+            rating: ratings[player].filter(|rating| rating.error.is_finite()).map(|rating| {
+                let (low, high) = rating.interval();
+                [rating.elo, low, high]
+            }),
+            faults: results
+                .faults(player)
+                .into_iter()
+                .map(|(kind, count)| (kind.to_owned(), count))
+                .collect(),
+        })
+        .collect()
+}
+
+/// The results of a player with one colour.
 fn coloured(results: &Results, player: usize, white: bool) -> WinDrawLoss {
     let mut tally = WinDrawLoss::default();
     for game in results.games() {
@@ -185,7 +198,7 @@ fn openings(description: &MatchDescription<'_>, results: &Results) -> Vec<Openin
     found.into_values().collect()
 }
 
-/// The moves of an opening, or where it begins.
+/// The moves of an opening, or the FEN of its position.
 fn opening_name(opening: &Game) -> String {
     if opening.moves().is_empty() {
         opening.start().fen()
@@ -194,11 +207,11 @@ fn opening_name(opening: &Game) -> String {
     }
 }
 
-/// At most this many points.
-const POINTS: usize = 200;
+/// Largest number of points.
+const MAX_POINTS: usize = 200;
 
 fn progress(results: &Results) -> Vec<ProgressPoint> {
-    let step = results.len().div_ceil(POINTS).max(1);
+    let step = results.len().div_ceil(MAX_POINTS).max(1);
     let mut so_far = Results::default();
     let mut points = Vec::new();
     for (index, game) in results.games().enumerate() {
@@ -206,10 +219,10 @@ fn progress(results: &Results) -> Vec<ProgressPoint> {
         if (index + 1) % step != 0 && index + 1 != results.len() {
             continue;
         }
-        let head_to_head: PlayerResults = so_far.of(0);
-        if let Some(estimate) = head_to_head.estimate() {
+        let found: PlayerResults = so_far.of(0);
+        if let Some(estimate) = found.estimate() {
             let EloEstimate { elo, low, high, .. } = estimate;
-            points.push(ProgressPoint { games: head_to_head.tally.games(), elo, low, high });
+            points.push(ProgressPoint { games: found.tally.games(), elo, low, high });
         }
     }
     points

@@ -1,5 +1,4 @@
-//! Engines that misbehave, each in its own way: named, blamed, and no more than their own games
-//! lost.
+//! Engines with faults: each fault is named and blamed on its engine, and costs it the game only.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -10,7 +9,7 @@ use arena::{
 };
 use uci::client::EngineSpec;
 
-/// The example `faulty_engine`, which is built with the tests.
+/// The example `faulty_engine`, which cargo builds with the tests.
 fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent().unwrap().parent().unwrap().join("examples").join("faulty_engine")
@@ -47,7 +46,7 @@ fn play(players: Vec<PlayerSpec>, rules: Rules) -> (Vec<String>, Results) {
 }
 
 #[test]
-fn every_fault_has_its_name() {
+fn every_fault_is_named() {
     let cases = [
         ("crash", "crash"),
         ("hang", "stall"),
@@ -74,14 +73,14 @@ fn every_fault_has_its_name() {
     }
     for game in results.games() {
         assert!(game.pgn.contains("[Fault \""), "{}", game.pgn);
-        // The book, then two moves of each side and perhaps a third of the opponent.
+        // After the opening each side plays two moves, and the opponent perhaps a third.
         let opening = arena::balanced()[game.opening].moves().len();
         assert!((opening + 4..=opening + 5).contains(&game.plies), "{}", game.pgn);
     }
 }
 
 #[test]
-fn a_late_move_costs_the_game_and_nothing_else() {
+fn a_late_move_loses_the_game_only() {
     let slow = TimeControl::MoveTime(Duration::from_millis(1));
     let players = vec![player("proper", TimeControl::Nodes(1)), player("late", slow)];
     let rules = Rules {
