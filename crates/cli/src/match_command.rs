@@ -274,12 +274,12 @@ pub fn openings(path: Option<&Path>, plies: usize) -> anyhow::Result<Vec<Game>> 
     let Some(path) = path else { return Ok(arena::balanced()) };
     let read = || -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
-        io::Read::read_to_end(&mut data::plain_text(std::fs::File::open(path)?)?, &mut text)?;
+        io::Read::read_to_end(&mut games::plain_text(std::fs::File::open(path)?)?, &mut text)?;
         Ok(text)
     };
     let text = read().with_context(|| format!("cannot read `{}`", path.display()))?;
-    let openings = match data::Format::of_name(path) {
-        Some(data::Format::Pgn) => arena::from_pgn(&text, plies),
+    let openings = match games::Format::of_name(path) {
+        Some(games::Format::Pgn) => arena::from_pgn(&text, plies),
         _ => arena::from_epd(&String::from_utf8_lossy(&text)),
     };
     openings.with_context(|| format!("`{}` cannot be used", path.display()))

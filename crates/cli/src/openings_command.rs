@@ -37,7 +37,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let mut games = Vec::new();
     for path in &args.files {
         let failed = || format!("cannot read `{}`", path.display());
-        let text = data::plain_text(File::open(path).with_context(failed)?).with_context(failed)?;
+        let text =
+            games::plain_text(File::open(path).with_context(failed)?).with_context(failed)?;
         for game in games::read_pgn(text) {
             games.push(game.with_context(failed)?);
         }

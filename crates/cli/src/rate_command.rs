@@ -29,7 +29,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let mut results = PgnResults::default();
     for path in &args.files {
         let failed = || format!("cannot read `{}`", path.display());
-        let text = data::plain_text(File::open(path).with_context(failed)?).with_context(failed)?;
+        let text =
+            games::plain_text(File::open(path).with_context(failed)?).with_context(failed)?;
         results.read(&path.display().to_string(), text).with_context(failed)?;
     }
     let names = &results.names;

@@ -1,55 +1,14 @@
 //! Files as plain text: compression seen through, cut into pieces that hold whole games or lines.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use board::hex;
-use serde::{Deserialize, Serialize};
+
+pub use games::{Format, plain_text};
 use sha2::{Digest, Sha256};
-
-/// What a file contains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Format {
-    /// Games in PGN, with or without evaluations.
-    Pgn,
-    /// Lichess's evaluation database, one JSON object a line.
-    LichessEvaluations,
-    /// FEN or EPD, one position a line.
-    Epd,
-}
-
-impl Format {
-    /// By the extension before that of a compression, if it says.
-    #[must_use]
-    pub fn of_name(path: &Path) -> Option<Self> {
-        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
-        let compressed =
-            [".zst", ".gz", ".bz2"].iter().find_map(|extension| name.strip_suffix(extension));
-        match compressed.unwrap_or(&name).rsplit_once('.')?.1 {
-            "pgn" => Some(Self::Pgn),
-            "jsonl" | "ndjson" | "json" => Some(Self::LichessEvaluations),
-            "epd" | "fen" | "fens" => Some(Self::Epd),
-            _ => None,
-        }
-    }
-
-    /// By how the text begins.
-    #[must_use]
-    pub fn of_text(text: &[u8]) -> Self {
-        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
-        let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        if line.starts_with(b"{\"") {
-            Self::LichessEvaluations
-        } else if line.iter().filter(|&&byte| byte == b'/').count() >= 7 && line[0] != b'[' {
-            Self::Epd
-        } else {
-            Self::Pgn
-        }
-    }
-}
 
 /// A file that counts and hashes what is read of it.
 pub(crate) struct HashedFile<'a> {
@@ -79,23 +38,6 @@ impl Read for HashedFile<'_> {
         self.read.fetch_add(length as u64, Ordering::Relaxed);
         Ok(length)
     }
-}
-
-/// The plain text of a file that may be compressed; its first bytes decide, not its name.
-///
-/// # Errors
-/// The file cannot be read, or the compressed stream does not begin as one.
-pub fn plain_text<'a>(raw: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
-    let mut raw = BufReader::with_capacity(1 << 18, raw);
-    Ok(match raw.fill_buf()? {
-        // A frame, or the skippable frame that parallel compressors put first.
-        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
-            Box::new(zstd::stream::read::Decoder::with_buffer(raw)?)
-        }
-        [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(raw)),
-        [b'B', b'Z', b'h', b'1'..=b'9', ..] => Box::new(bzip2::bufread::MultiBzDecoder::new(raw)),
-        _ => Box::new(raw),
-    })
 }
 
 /// Text in pieces of about [`Pieces::TARGET`] bytes that begin and end between games or lines.

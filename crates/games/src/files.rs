@@ -8,9 +8,8 @@ use std::{
 };
 
 use board::{BoardError, CastlingMode, Game, Position};
-use data::Format;
 
-use crate::{FileError, PgnGame};
+use crate::{FileError, Format, PgnGame, plain_text};
 
 /// One entry of a file of games or positions.
 #[derive(Clone, Debug)]
@@ -36,7 +35,7 @@ type Entries<'a> = Box<dyn Iterator<Item = Result<FileEntry, FileError>> + Send 
 /// The entries of one file. Its format comes from its name, or else from its first 4 KiB.
 fn open(path: &Path) -> Result<Entries<'_>, FileError> {
     let error = move |source| FileError::Read { path: path.to_owned(), source };
-    let plain = || data::plain_text(File::open(path)?);
+    let plain = || plain_text(File::open(path)?);
     let format = match Format::of_name(path) {
         Some(format) => format,
         None => {
@@ -111,7 +110,7 @@ impl DecompressedText {
     fn spawn(path: PathBuf) -> Self {
         let (sender, pieces) = crossbeam_channel::bounded(4);
         std::thread::spawn(move || {
-            let mut text = match File::open(&path).and_then(data::plain_text) {
+            let mut text = match File::open(&path).and_then(plain_text) {
                 Ok(text) => text,
                 Err(error) => return drop(sender.send(Err(error))),
             };

@@ -9,6 +9,7 @@ mod ordered;
 mod output;
 mod pgn_read;
 mod pgn_write;
+mod text;
 
 pub use error::FileError;
 pub use files::{FileEntry, parse_epd, read_files};
@@ -16,3 +17,4 @@ pub use ordered::{Worker, process_in_order};
 pub use output::ResumableOutput;
 pub use pgn_read::{PgnGame, read_pgn};
 pub use pgn_write::{PgnWriter, white_score_text};
+pub use text::{Format, plain_text};
