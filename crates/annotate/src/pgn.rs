@@ -2,7 +2,7 @@
 //! and the better variations.
 
 use board::{Color, Position, Score};
-use games::{PgnWriter, white_score_text};
+use games::{PgnWriter, parse_result, white_score_text};
 
 use crate::{GameAnalysis, accuracy::player_analyses};
 
@@ -23,12 +23,7 @@ const OWN_TAGS: [&str; 6] = [
 /// comment and the better variations.
 pub(crate) fn pgn(analysis: &GameAnalysis, annotator: &str, threshold: f64) -> String {
     let source = &analysis.source;
-    let winner = match source.tag("Result") {
-        Some("1-0") => Some(Some(Color::White)),
-        Some("0-1") => Some(Some(Color::Black)),
-        Some("1/2-1/2") => Some(None),
-        _ => None,
-    };
+    let winner = source.tag("Result").and_then(parse_result);
     let mut writer = PgnWriter::new(source.game.start(), &tags(analysis, annotator), winner);
     if let Some(comment) = comment(analysis, 0, None) {
         writer.comment(&comment);

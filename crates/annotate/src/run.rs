@@ -14,7 +14,7 @@ use crate::{AnnotateError, GameAnalysis, json::json_line, pgn::pgn};
 pub struct AnnotateSettings {
     /// PGN and EPD files, plain or compressed.
     pub files: Vec<PathBuf>,
-    /// AnnotatedGame PGN; a file `….progress` beside it makes the run resumable.
+    /// Annotated PGN; a file `….progress` beside it makes the run resumable.
     pub output: PathBuf,
     /// One JSON object a game, resumable in the same way.
     pub json: Option<PathBuf>,

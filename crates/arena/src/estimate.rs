@@ -1,9 +1,9 @@
 //! Estimates of a difference in strength from the results of games.
 //!
 //! The formulas are those of [fastchess](https://github.com/Disservin/fastchess)
-//! (`elo_pentanomial.cpp`). The mean score of pairs of games (one opening, colours changed) and its
-//! standard error from the variance of the pairs are mapped to Elo by the logistic curve. Pairs vary
-//! less than single games, as the luck of the opening cancels.
+//! (`elo_pentanomial.cpp`). The mean score of pairs of games (one opening, colours changed) is mapped to
+//! Elo by the logistic curve, and so are the ends of its interval, which comes from the variance of
+//! the pairs. Pairs vary less than single games, as the luck of the opening cancels.
 
 use std::fmt;
 

@@ -96,7 +96,7 @@ impl Journal {
         Ok((Self { folder: folder.to_owned(), games, pgn }, results))
     }
 
-    /// Adds a finished game, which is on disk when this returns.
+    /// Adds a finished game. It is part of the journal when this returns.
     ///
     /// # Errors
     /// A file cannot be written.

@@ -5,6 +5,9 @@ use std::{
     io::{self, Read},
 };
 
+use board::Color;
+use games::parse_result;
+
 use crate::{Observation, PairingResults};
 
 /// The results of PGN files: players in order of appearance, and their games.
@@ -29,11 +32,11 @@ impl PgnResults {
                 self.unfinished += 1;
                 continue;
             };
-            let half_points = match game.tag("Result") {
-                Some("1-0") => 2,
-                Some("1/2-1/2") => 1,
-                Some("0-1") => 0,
-                _ => {
+            let half_points = match game.tag("Result").and_then(parse_result) {
+                Some(Some(Color::White)) => 2,
+                Some(None) => 1,
+                Some(Some(Color::Black)) => 0,
+                None => {
                     self.unfinished += 1;
                     continue;
                 }

@@ -45,7 +45,7 @@ pub struct EngineReply {
     pub elapsed: Duration,
 }
 
-/// Makes a search with an empty memory, or says in a sentence why not.
+/// Makes a search with an empty cache; an error is one sentence.
 pub type SearchFactory = Arc<dyn Fn() -> Result<Box<dyn Search>, String> + Send + Sync>;
 
 /// The kind of a player.

@@ -1,4 +1,5 @@
-//! Time controls and the clocks of a game: how long each side may think, and who has overstepped.
+//! Time controls and the clocks of a game: how long each side may think, and which side
+//! has exceeded its time.
 
 use std::{fmt, time::Duration};
 

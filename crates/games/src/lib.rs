@@ -15,6 +15,6 @@ pub use error::FileError;
 pub use files::{FileEntry, parse_epd, read_files};
 pub use ordered::{Worker, process_in_order};
 pub use output::ResumableOutput;
-pub use pgn_read::{PgnGame, read_pgn};
+pub use pgn_read::{PgnGame, parse_result, read_pgn};
 pub use pgn_write::{PgnWriter, white_score_text};
 pub use text::{Format, plain_text};

@@ -5,7 +5,7 @@ use std::{
     ops::ControlFlow,
 };
 
-use board::{CastlingMode, Game, Position, Score};
+use board::{CastlingMode, Color, Game, Position, Score};
 use pgn_reader::{Nag, Outcome, RawComment, RawTag, Reader, SanPlus, Skip, Visitor};
 
 /// A game of a PGN file.
@@ -30,6 +30,17 @@ impl PgnGame {
     #[must_use]
     pub fn tag(&self, name: &str) -> Option<&str> {
         self.tags.iter().find(|(tag, _)| tag == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// The winner of a PGN result: `Some(None)` for a draw, `None` for `*` and other text.
+#[must_use]
+pub fn parse_result(result: &str) -> Option<Option<Color>> {
+    match result {
+        "1-0" => Some(Some(Color::White)),
+        "0-1" => Some(Some(Color::Black)),
+        "1/2-1/2" => Some(None),
+        _ => None,
     }
 }
 

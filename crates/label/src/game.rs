@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use board::{Color, Game, GameEnd, Move, Score};
-use games::{PgnGame, PgnWriter, white_score_text};
+use board::{Game, GameEnd, Move, Score};
+use games::{PgnGame, PgnWriter, parse_result, white_score_text};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -222,10 +222,7 @@ fn to_pgn(
 ) -> String {
     let winner =
         match tags.iter().find(|(name, _)| name == "Result").map(|(_, value)| value.as_str()) {
-            Some("1-0") => Some(Some(Color::White)),
-            Some("0-1") => Some(Some(Color::Black)),
-            Some("1/2-1/2") => Some(None),
-            Some(_) => None,
+            Some(result) => parse_result(result),
             None => game.end().map(|end| match end {
                 GameEnd::Checkmate { winner } => Some(winner),
                 _ => None,
