@@ -1,54 +1,55 @@
-//! What a batch holds besides the work that one question makes certain.
+//! Questions ahead: what fills a batch beside the certain work of one question.
 //!
 //! One zero-window question has some ten positions at a time that are likelier than not to be
-//! needed, and a device wants hundreds. But the next questions are known before the answer is: the
-//! bounds near this one, since the driver closes in on the value from both sides, at this depth
-//! and at the next ones. They are further roots of the same queue, each with a doubt of its own;
-//! what they find out is in memory when they are asked. And doubts change while a pass goes on:
-//! what was opened in case another move fails is certain once it has failed.
+//! needed; a device wants hundreds. The next questions are known before the answer is: the bounds
+//! near this one, because the driver closes in on the value from both sides, at this depth and at
+//! the next ones. They are further roots of the same queue, each with a priority of its own, and
+//! what they find is in the cache when they are asked. Priorities change during a pass: a move
+//! that was expanded in case another one fails is certain once that one has failed.
 
 use nets::MoveScores;
 
 use super::{
     TOLERANCE,
-    node::{LAST_PRIORITY, NodeId, State, priority_of_cost},
+    node::{NodeId, State},
     pass::{Context, Root, Searcher},
+    priority::{LAST_PRIORITY, priority_of_cost},
     queue::Order,
 };
 use crate::score::{LARGEST_VALUE, Value};
 
-/// How many bounds above the one that is asked questions go, and how many below.
+/// Questions ahead on each side of the bound that is asked.
 const NEIGHBOURS: Value = 2;
 
-/// Levels of doubt for each bound that a question is away from the one that is asked. This and
-/// [`DEEPER`] are by trial (docs/2-search.md).
+/// Priority of a question for each step that its bound is away from the one that is asked. This
+/// and [`DEEPER`] were found by trial (docs/2-search.md).
 const NEIGHBOUR: u8 = 4;
 
-/// Levels of doubt for each step that a question is deeper than the one that is asked.
+/// Priority of a question for each step that it is deeper than the one that is asked.
 const DEEPER: u8 = 8;
 
-/// How many steps deeper questions go.
+/// Steps of depth that questions go ahead.
 const STEPS: i16 = 4;
 
-/// Evaluators that like fewer positions at once are filled well enough by one question.
+/// One question fills an evaluator that prefers fewer positions at once.
 const FEWEST_AT_ONCE: usize = 4;
 
-/// Evaluations between two looks at all open positions, at least: a look at a few hundred costs the
-/// time of one.
+/// At least so many evaluations lie between two reprioritisations: one of a few hundred nodes takes
+/// the time of an evaluation.
 const EVALUATIONS_BETWEEN_REPRIORITISING: u64 = 32;
 
-/// Where there is memory for many positions, open or not, all of which a look walks over: so many
-/// for each evaluation since the last.
+/// Slots for each evaluation since the last reprioritisation, which visits all of them.
 const NODES_PER_EVALUATION: u64 = 8;
 
 impl Searcher {
-    /// Are so many positions on their way, whatever they are, that one question does not have them?
+    /// Does one question have too little work for so many positions at once?
     pub(super) fn asks_ahead(&self, at_once: usize) -> bool {
-        let has_doubts = self.order == Order::Need && self.move_scores == MoveScores::Policy;
-        has_doubts && at_once >= FEWEST_AT_ONCE
+        let has_priority_costs =
+            self.rules.order == Order::Need && self.move_scores == MoveScores::Policy;
+        has_priority_costs && at_once >= FEWEST_AT_ONCE
     }
 
-    /// Has enough happened since the last look at all open positions?
+    /// Are there enough evaluations since the last reprioritisation?
     pub(super) fn is_to_reprioritise(&self) -> bool {
         let positions = self.nodes.slot_count() as u64;
         self.evaluations
@@ -56,7 +57,7 @@ impl Searcher {
                 + EVALUATIONS_BETWEEN_REPRIORITISING.max(positions / NODES_PER_EVALUATION)
     }
 
-    /// One more root of the pass.
+    /// Adds a root to the pass.
     pub(super) fn add_root(
         &mut self,
         root: &Root<'_>,
@@ -73,18 +74,18 @@ impl Searcher {
         root_node
     }
 
-    /// Puts the questions into the queue that will most likely follow the one about this bound.
+    /// Adds the questions that will most likely follow the one about this bound.
     pub(super) fn add_questions_ahead(
         &mut self,
         root: &Root<'_>,
         bound: Value,
-        context: &Context<'_>,
+        context: &Context<'_, '_>,
     ) {
-        // With so few evaluations left nobody will ask them. (A clock's last moment is far off
-        // where the usual time is over.)
+        // With few evaluations left the deeper questions will not be asked. (The hard limit of a
+        // clock lies far behind the soft one, so it does not count as few.)
         let left = context.timer.evaluations_left().min(context.timer.affordable());
         let steps = if left > self.evaluations / 2 { STEPS } else { 0 };
-        let deepening = self.selectivity.deepening;
+        let deepening = self.rules.selectivity.deepening;
         let questions =
             (0..=steps).flat_map(|step| (-NEIGHBOURS..=NEIGHBOURS).map(move |away| (step, away)));
         for (step, away) in questions.filter(|&question| question != (0, 0)) {
@@ -103,14 +104,14 @@ impl Searcher {
         }
     }
 
-    /// Leaves the memory for open positions to the question that is asked.
+    /// Drops all questions ahead: the memory is for the question that is asked.
     pub(super) fn drop_questions_ahead(&mut self) {
         for (root_node, _) in self.roots.split_off(1.min(self.roots.len())) {
-            self.drop_frame(root_node);
+            self.drop_node(root_node);
         }
     }
 
-    /// Doubts and queue entries of all open positions anew, from the roots down.
+    /// Computes the priorities and queue entries of all open nodes again, from the roots down.
     pub(super) fn reprioritise(&mut self) {
         self.reprioritised_at = self.evaluations;
         self.queue.clear();
@@ -264,7 +265,7 @@ mod tests {
         searcher.reprioritise();
         assert_eq!(at(&searcher), [Some(6), Some(18), Some(24), Some(6), Some(LAST_PRIORITY)]);
         searcher.nodes.get_mut(root_node).unwrap().children.remove(0);
-        searcher.drop_frame(first);
+        searcher.drop_node(first);
         searcher.reprioritise();
         assert_eq!(at(&searcher), [None, Some(6), Some(12), Some(12), Some(LAST_PRIORITY)]);
     }

@@ -1,30 +1,62 @@
-//! A pass's traffic with the evaluator: pending questions go out in batches, answers come back in
-//! the same order. Evaluators that work in the background have several batches in flight, so that
-//! the tree works while they do.
+//! The loop of a pass: fill a batch, send it, receive answers, back them up.
+//!
+//! Batches are answered in the order in which they are sent. Evaluators that work in the
+//! background have several batches in flight, so that the tree works while they do.
 
 use std::{
     collections::{HashSet, VecDeque},
     hash::BuildHasherDefault,
 };
 
-use eval::{Answered, Batch, EvalError, Evaluator};
+use eval::{Answered, Batch, EvalError, Evaluator, Stream};
 use nets::MoveScores;
 
-use super::pass::{Ask, Context, KeyHasher, Pending, Root, Searcher};
-use crate::score::from_evaluation;
+use super::{
+    keys::KeyHasher,
+    node::NodeId,
+    pass::{Context, PassEnd, Root, Searcher},
+    queue::Order,
+};
+use crate::{
+    cache::{Bounds, SearchCache},
+    score::{Value, from_evaluation},
+    selectivity::PLY,
+    view::View,
+};
 
-/// A question as the evaluator hears it: the position's key, and whether its value and its moves
-/// are asked for.
-type Question = (u64, bool, bool);
+/// Work up to this priority is certain enough to be worth an evaluation that costs as much as any
+/// other: no node on the way from the root has a priority cost above 2 %.
+const CERTAIN_PRIORITY: usize = 0;
 
-/// Questions that have been asked and not been answered.
+/// Steps between two looks at the clock.
+const STEPS_BETWEEN_CLOCKS: u32 = 64;
+
+/// What the network is asked about a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ask {
+    Value,
+    Moves,
+}
+
+/// A request for the next batch, and the node that makes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    pub node: NodeId,
+    pub ask: Ask,
+}
+
+/// A request as the evaluator sees it: the position's key, and whether its value and its moves are
+/// asked for.
+type RequestKey = (u64, bool, bool);
+
+/// Requests that have been sent and not been answered.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
-    /// Whose they are, batch after batch, the oldest first.
-    batches: VecDeque<Vec<Pending>>,
-    questions: HashSet<Question, BuildHasherDefault<KeyHasher>>,
-    /// Whoever would have asked the same again (other depths or bounds).
-    again: Vec<Pending>,
+    /// Batch after batch, the oldest first.
+    batches: VecDeque<Vec<Request>>,
+    keys: HashSet<RequestKey, BuildHasherDefault<KeyHasher>>,
+    /// Requests whose key is in flight already, for other depths or bounds.
+    waiting: Vec<Request>,
     /// Batches whose memory can be used again.
     spare: Vec<Batch>,
 }
@@ -35,7 +67,26 @@ impl InFlight {
     }
 }
 
-fn question(move_scores: MoveScores, key: u64, ask: Ask) -> Question {
+/// How much work the evaluator prefers to have.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    /// Positions that a batch takes in any case; beyond, only certain work.
+    batch: usize,
+    /// Batches in flight at once.
+    batches: usize,
+}
+
+/// What filling a batch came to.
+enum Filled {
+    /// Requests are pending, or nothing is left to expand for now.
+    Batch,
+    /// The root closed meanwhile.
+    Decided(Bounds),
+    /// There is no memory for another node, and nothing to wait for.
+    OutOfMemory,
+}
+
+fn request_key(move_scores: MoveScores, key: u64, ask: Ask) -> RequestKey {
     match ask {
         // A policy comes with the value.
         _ if move_scores == MoveScores::Policy => (key, true, true),
@@ -45,23 +96,162 @@ fn question(move_scores: MoveScores, key: u64, ask: Ask) -> Question {
 }
 
 impl Searcher {
-    /// Sends at most `width` of the pending questions off, each once. How many; none where all of
-    /// them are in flight already.
+    /// As [`Searcher::pass`], which takes back what this leaves in flight.
+    pub(super) fn run_pass(
+        &mut self,
+        root: &Root<'_>,
+        bound: Value,
+        width: usize,
+        context: &mut Context<'_, '_>,
+    ) -> Result<PassEnd, EvalError> {
+        let root_node = self.begin_pass(root, bound, context.cache);
+        let load = self.load(context.evaluator);
+        let asks_ahead = self.asks_ahead(load.batch.min(width) * load.batches);
+        if asks_ahead {
+            self.add_questions_ahead(root, bound, context);
+        }
+        self.reprioritised_at = self.evaluations;
+        loop {
+            if asks_ahead && self.is_to_reprioritise() {
+                self.reprioritise();
+            }
+            let most = context.timer.evaluations_left().min(context.timer.affordable()).max(1);
+            let width = (width as u64).min(most) as usize;
+            match self.fill_batch(root, root_node, width, load, context) {
+                Filled::Decided(bounds) => return Ok(PassEnd::Decided(bounds)),
+                Filled::OutOfMemory => return Ok(PassEnd::Interrupted),
+                Filled::Batch => {}
+            }
+            let nodes = &self.nodes;
+            self.pending.retain(|request| nodes.get(request.node).is_some());
+            let is_over = context.timer.is_over();
+            if is_over && self.in_flight.len() == 0 {
+                return Ok(PassEnd::Interrupted);
+            }
+            if !is_over && self.fills_enough(width, load) {
+                let sent = self.send(width, context)?;
+                if sent > 0 && context.timer.control().wants_view() {
+                    self.show_view(root, bound, width, context);
+                }
+                // The tree works while the device does. A request that is in flight already is not
+                // sent again.
+                let has_more_work = if sent == 0 {
+                    self.queue.len() > 0
+                } else {
+                    self.in_flight.len() < load.batches
+                };
+                if has_more_work {
+                    continue;
+                }
+            }
+            if self.in_flight.len() == 0 {
+                if self.pending.is_empty() && self.queue.len() == 0 {
+                    // Not reached: an open root has open work.
+                    return Ok(PassEnd::Interrupted);
+                }
+                continue;
+            }
+            self.receive(root, context)?;
+            if let Some(bounds) = self.back_up(root, root_node, context.cache) {
+                return Ok(PassEnd::Decided(bounds));
+            }
+        }
+    }
+
+    fn load(&self, evaluator: &dyn Evaluator) -> Load {
+        let Stream { batch, in_flight } = evaluator.preferred_stream();
+        let fill = self.rules.fill;
+        Load { batch: if fill == 0 { batch } else { fill }, batches: in_flight }
+    }
+
+    /// Expands nodes until `width` requests are pending, the rest of the work is not certain, or
+    /// the time is over.
+    fn fill_batch(
+        &mut self,
+        root: &Root<'_>,
+        root_node: NodeId,
+        width: usize,
+        load: Load,
+        context: &mut Context<'_, '_>,
+    ) -> Filled {
+        while self.pending.len() < width {
+            self.steps = self.steps.wrapping_add(1);
+            if self.steps.is_multiple_of(STEPS_BETWEEN_CLOCKS) && context.timer.is_over() {
+                break;
+            }
+            let open = self.nodes.open_count();
+            if self.queue.len() > 4 * open + 1024 {
+                let nodes = &self.nodes;
+                self.queue.retain(|entry| nodes.is_valid(entry));
+            }
+            let is_crowded = open > self.node_limit;
+            if is_crowded {
+                self.drop_questions_ahead();
+            }
+            let is_speculative =
+                self.queue.next_priority().is_some_and(|priority| priority > CERTAIN_PRIORITY);
+            if is_speculative && self.pending.len() >= load.batch && self.rules.order == Order::Need
+            {
+                break; // It can wait for the answers to this batch.
+            }
+            let entry = if is_crowded { self.queue.pop_deepest() } else { self.queue.pop() };
+            let Some(entry) = entry else { break };
+            if !self.expand_next(root, entry, context.cache) {
+                if self.pending.is_empty() && self.in_flight.len() == 0 {
+                    return Filled::OutOfMemory;
+                }
+                break; // The nodes that exist come first.
+            }
+            if let Some(bounds) = self.back_up(root, root_node, context.cache) {
+                return Filled::Decided(bounds);
+            }
+        }
+        Filled::Batch
+    }
+
+    /// Are there enough pending requests for a batch? A further batch is for a device that would
+    /// wait otherwise: half of one would delay the next.
+    fn fills_enough(&self, width: usize, load: Load) -> bool {
+        let enough =
+            if self.in_flight.len() == 0 { 1 } else { load.batch.min(width).div_ceil(2).max(1) };
+        self.pending.len() >= enough
+    }
+
+    fn show_view(&self, root: &Root<'_>, bound: Value, width: usize, context: &Context<'_, '_>) {
+        let (line, Bounds { lower, upper, .. }) = self.line;
+        context.timer.control().show(View {
+            depth: (root.depth / PLY) as u32,
+            line,
+            lower,
+            upper,
+            bound,
+            open: self.nodes.open_count(),
+            bins: self.queue.counts(),
+            batch: self.last_batch,
+            width,
+            batches: self.batches,
+            evaluations: self.evaluations,
+            elapsed: context.timer.elapsed(),
+        });
+    }
+
+    /// Sends at most `width` of the pending requests, each key once. Their number; 0 where all keys
+    /// are in flight already.
     pub(super) fn send(
         &mut self,
         width: usize,
-        context: &mut Context<'_>,
+        context: &mut Context<'_, '_>,
     ) -> Result<usize, EvalError> {
         let mut batch = self.in_flight.spare.pop().unwrap_or_default();
         batch.clear();
         let later = self.pending.split_off(width.min(self.pending.len()));
-        let mut asked = std::mem::replace(&mut self.pending, later);
-        asked.retain(|pending| {
-            let Some(node) = self.nodes.get_mut(pending.node) else { return false };
-            let question @ (_, value, moves) =
-                question(self.move_scores, node.position.key(), pending.ask);
-            if !self.in_flight.questions.insert(question) {
-                self.in_flight.again.push(*pending);
+        let mut sent = std::mem::replace(&mut self.pending, later);
+        sent.retain(|request| {
+            let Some(node) = self.nodes.get_mut(request.node) else { return false };
+            let key @ (_, value, moves) =
+                request_key(self.move_scores, node.position.key(), request.ask);
+            if !self.in_flight.keys.insert(key) {
+                self.in_flight.waiting.push(*request);
                 return false;
             }
             if moves {
@@ -79,40 +269,46 @@ impl Searcher {
         self.batches += 1;
         self.evaluations += count as u64;
         self.last_batch = count;
-        self.in_flight.batches.push_back(asked);
+        self.in_flight.batches.push_back(sent);
         context.evaluator.submit(batch)?;
         context.timer.send(count as u64);
         Ok(count)
     }
 
-    /// Waits for the oldest batch and takes up its answers.
+    /// Waits for the oldest batch and gives its answers to the nodes that asked.
     pub(super) fn receive(
         &mut self,
         root: &Root<'_>,
-        context: &mut Context<'_>,
+        context: &mut Context<'_, '_>,
     ) -> Result<(), EvalError> {
-        let (asked, answered) = self.take_oldest(context)?;
+        let (requests, answered) = self.receive_oldest(context)?;
         let cache = &mut *context.cache;
-        for (pending, &value) in asked.iter().zip(&answered.scores.values) {
-            match pending.ask {
-                _ if self.nodes.get(pending.node).is_none() => {}
-                Ask::Moves => self.ask_moves(root, pending.node, cache),
+        for (request, &value) in requests.iter().zip(&answered.scores.values) {
+            match request.ask {
+                _ if self.nodes.get(request.node).is_none() => {}
+                Ask::Moves => self.ask_moves(root, request.node, cache),
                 Ask::Value => {
                     let value = from_evaluation(value);
-                    if let Some((lower, upper)) = self.apply_value(root, pending.node, value, cache)
+                    if let Some((lower, upper)) = self.apply_value(root, request.node, value, cache)
                     {
-                        self.close(pending.node, lower, upper, cache, true);
+                        self.close(request.node, lower, upper, cache, true);
                     }
                 }
             }
         }
         self.in_flight.spare.push(answered.batch);
-        // Some that wait to be sent may have been answered meanwhile.
-        let (nodes, again) = (&mut self.nodes, &mut self.in_flight.again);
-        self.pending.retain(|pending| {
-            let Some(node) = nodes.get_mut(pending.node) else { return false };
+        self.withdraw_answered(cache);
+        self.resume_waiting(root, cache);
+        Ok(())
+    }
+
+    /// Takes requests out of the next batch whose answers have arrived for another node.
+    fn withdraw_answered(&mut self, cache: &SearchCache) {
+        let (nodes, waiting) = (&mut self.nodes, &mut self.in_flight.waiting);
+        self.pending.retain(|request| {
+            let Some(node) = nodes.get_mut(request.node) else { return false };
             let key = node.position.key();
-            let is_known = match pending.ask {
+            let is_known = match request.ask {
                 Ask::Value => cache.value(key).is_some(),
                 Ask::Moves => {
                     node.generate_moves();
@@ -120,41 +316,43 @@ impl Searcher {
                 }
             };
             if is_known {
-                again.push(*pending);
+                waiting.push(*request);
             }
             !is_known
         });
-        for pending in std::mem::take(&mut self.in_flight.again) {
-            let reference = pending.node;
-            let Some(node) = self.nodes.get(reference) else { continue };
+    }
+
+    /// Gives nodes their answer that waited for a key which is no longer in flight.
+    fn resume_waiting(&mut self, root: &Root<'_>, cache: &mut SearchCache) {
+        for request in std::mem::take(&mut self.in_flight.waiting) {
+            let Some(node) = self.nodes.get(request.node) else { continue };
             let key = node.position.key();
-            if self.in_flight.questions.contains(&question(self.move_scores, key, pending.ask)) {
-                self.in_flight.again.push(pending); // Still in flight.
+            if self.in_flight.keys.contains(&request_key(self.move_scores, key, request.ask)) {
+                self.in_flight.waiting.push(request);
                 continue;
             }
             let value = cache.value(key);
-            if let Some((lower, upper)) = self.begin(root, reference, value, cache) {
-                self.close(reference, lower, upper, cache, true);
+            if let Some((lower, upper)) = self.begin_node(root, request.node, value, cache) {
+                self.close(request.node, lower, upper, cache, true);
             }
         }
-        Ok(())
     }
 
-    /// Waits for everything in flight; what it says is remembered for later passes.
-    pub(super) fn drain(&mut self, context: &mut Context<'_>) -> Result<(), EvalError> {
+    /// Waits for every batch in flight; later passes find the answers in the cache.
+    pub(super) fn drain(&mut self, context: &mut Context<'_, '_>) -> Result<(), EvalError> {
         while self.in_flight.len() > 0 {
-            let (_, answered) = self.take_oldest(context)?;
+            let (_, answered) = self.receive_oldest(context)?;
             self.in_flight.spare.push(answered.batch);
         }
         Ok(())
     }
 
-    /// The oldest batch, its answers in memory.
-    fn take_oldest(
+    /// Waits for the oldest batch and stores its answers in the cache.
+    fn receive_oldest(
         &mut self,
-        context: &mut Context<'_>,
-    ) -> Result<(Vec<Pending>, Answered), EvalError> {
-        let asked = self.in_flight.batches.pop_front().unwrap_or_default();
+        context: &mut Context<'_, '_>,
+    ) -> Result<(Vec<Request>, Answered), EvalError> {
+        let requests = self.in_flight.batches.pop_front().unwrap_or_default();
         let answered = context.evaluator.wait()?;
         context.timer.receive(answered.batch.len() as u64);
         for (query, &value) in answered.batch.queries.iter().zip(&answered.scores.values) {
@@ -165,12 +363,12 @@ impl Searcher {
                 moves,
                 self.move_scores,
             );
-            self.in_flight.questions.remove(&(query.key, query.value, !moves.is_empty()));
+            self.in_flight.keys.remove(&(query.key, query.value, !moves.is_empty()));
         }
-        Ok((asked, answered))
+        Ok((requests, answered))
     }
 
-    /// After an error: nothing is in flight any more.
+    /// After an error: waits for what the evaluator still works on and forgets it.
     pub(super) fn abort(&mut self, evaluator: &mut dyn Evaluator) {
         for _ in 0..evaluator.in_flight() {
             evaluator.wait().ok();

@@ -1,125 +1,77 @@
-//! How a position comes into a pass: rules and memory first, then its value or its move scores,
-//! then its moves.
+//! How a node gets its moves and how a move becomes a child: first the rules of chess, the endgame
+//! tables and the search cache, then the static evaluation, then move scores.
 
-use board::{Checks, Position};
+use board::Position;
 use nets::MoveScores;
 
 use super::{
-    node::{Edge, FORCING, LAST_PRIORITY, Link, Node, NodeId, OrderedMove, State},
+    backup::BackupEvent,
+    dispatch::{Ask, Request},
+    keys::{cache_key, question_key},
+    node::{Edge, FORCING, Link, NodeId, OrderedMove, State},
     opponent::ReplyPenalty,
-    pass::{Ask, BackupEvent, PROVEN, Pending, Root, Searcher, cache_key, question_key},
+    pass::{PROVEN, Root, Searcher},
+    priority::LAST_PRIORITY,
     queue::{Order, QueueEntry},
+    treatment::{MoveTreatment, classify_next_move},
 };
 use crate::{
-    cache::{Bounds, NO_MOVE, SearchCache},
+    cache::{Bounds, SearchCache},
     quiet::{add_checks, exchange, forcing_among},
     rules,
-    score::{
-        INFINITY, MATE, Value, child_bound_with_penalty, from_child_with_penalty, from_winner,
-    },
-    selectivity::{PLY, Selectivity, StaticVerdict},
+    score::{INFINITY, MATE, Value, child_bound_with_penalty, from_winner},
+    selectivity::{PLY, StaticVerdict},
 };
 
-/// Moves in front of the order whose positions are looked up before one is opened. Making a move
-/// costs a hundredth of an evaluation, and there are thirty.
+/// Moves whose positions are looked up in the cache before the first one is expanded. Making a move
+/// costs a hundredth of an evaluation, and a position has some thirty.
 const PROBED_MOVES: usize = 6;
 
-/// What is to be done with a move, unless it gives check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum MoveTreatment {
-    /// Search to full depth.
-    Full,
-    /// Search to this many plies less.
-    Reduced(i16),
-    /// Take it to miss the bound.
-    Pruned,
+/// What expanding a move came to.
+enum Expansion {
+    /// No node is needed: bounds for the side to move after the move.
+    Known(Value, Value),
+    /// A node resolves the move.
+    Node(NodeId),
+    /// There is no memory for another node.
+    OutOfMemory,
 }
 
-/// What is to be done with the move at this place of the node's order, unless it gives check;
-/// `value` is the position's own, if known.
-fn treatment(
-    rules: &Selectivity,
-    node: &Node,
+/// The move that a node expands next.
+struct NextMove {
+    /// Its place in the node's order.
     place: usize,
     edge: Edge,
-    value: Option<Value>,
-    scores: MoveScores,
-) -> MoveTreatment {
-    if node.depth == 0 || !rules.is_late(&node.position, node.check, edge.mv, place, node.ply == 0)
-    {
-        return MoveTreatment::Full;
-    }
-    if node.ply > 0 && rules.prunes_late_move(edge.score, node.depth, node.bound, value, scores) {
-        return MoveTreatment::Pruned;
-    }
-    match rules.reduction(node.depth, place) {
-        0 => MoveTreatment::Full,
-        plies => MoveTreatment::Reduced(plies),
-    }
+    treatment: MoveTreatment,
+    /// Did its reduced search reach the bound?
+    is_re_search: bool,
 }
 
-/// What is to be done with the node's next move. Moves that are to be skipped are most of a
-/// position's, so they are passed over at once. Not the last: what becomes of it may close the
-/// node. Nor where a reply may draw by repetition. The node's lower bound and best move stay,
-/// since a move that misses the bound says nothing of them, and so does its level: nothing new
-/// is open.
-fn classify_next_move(
-    rules: &Selectivity,
-    node: &mut Node,
-    value: Option<Value>,
-    scores: MoveScores,
-) -> MoveTreatment {
-    let (mut next, mut upper, mut best_by_upper) = (node.next, node.upper, node.best_by_upper);
-    let mut checks = None;
-    let mut found = MoveTreatment::Full;
-    while let Some(edge) = node.edge(next) {
-        found = treatment(rules, node, next, edge, value, scores);
-        if found != MoveTreatment::Full
-            && checks.get_or_insert_with(|| Checks::of(&node.position)).gives(edge.mv)
-        {
-            found = MoveTreatment::Full;
-        }
-        if found != MoveTreatment::Pruned || node.ply <= 1 || next + 1 == node.ordered.len() {
-            break;
-        }
-        let penalty = edge.penalty.into();
-        let at_most =
-            from_child_with_penalty(child_bound_with_penalty(node.bound, penalty), penalty);
-        if at_most > upper || best_by_upper == NO_MOVE {
-            (upper, best_by_upper) = (upper.max(at_most), edge.index);
-        }
-        next += 1;
-    }
-    (node.next, node.upper, node.best_by_upper) = (next, upper, best_by_upper);
-    found
-}
-
-/// What became of a move that was opened.
-enum Expansion {
-    /// Known at once: bounds for the side to move after it.
-    Known(Value, Value),
-    /// A node works on it.
-    Node(NodeId),
-    /// No memory for another node.
-    Full,
+/// A position that is about to become a node.
+struct Candidate {
+    position: Position,
+    /// Distance from the root.
+    ply: u16,
+    depth: i16,
+    bound: Value,
+    priority: u8,
 }
 
 impl Searcher {
-    /// Orders a position's moves by their scores, or asks for those. The best move of an earlier
-    /// pass comes first, and before it one of the first moves whose position is known to decide the
-    /// question, but at the root: looking it up costs no evaluation (enhanced transposition
-    /// cutoffs, Plaat 1996).
-    pub(super) fn ask_moves(&mut self, root: &Root<'_>, reference: NodeId, cache: &SearchCache) {
-        let Some(node) = self.nodes.get_mut(reference) else { return };
+    /// Orders a node's moves by their scores, or requests these. The best move of an earlier pass
+    /// comes first. Except at the root, a move whose position is known to decide the question comes
+    /// before it: finding that costs no evaluation (enhanced transposition cutoffs, Plaat 1996).
+    pub(super) fn ask_moves(&mut self, root: &Root<'_>, id: NodeId, cache: &SearchCache) {
+        let Some(node) = self.nodes.get_mut(id) else { return };
         node.generate_moves();
         let Some(scores) = cache.scores(node.position.key(), node.legal().len()) else {
-            self.pending.push(Pending { node: reference, ask: Ask::Moves });
+            self.pending.push(Request { node: id, ask: Ask::Moves });
             return;
         };
         let is_root = node.ply == 0;
         let first = cache.best_move(node.key);
         node.penalties =
-            ReplyPenalty::at(node.ply.into(), node.depth == 0, self.opponent_errors, scores);
+            ReplyPenalty::at(node.ply.into(), node.depth == 0, self.rules.opponent_errors, scores);
         node.ordered.clear();
         node.ordered.extend(
             (0_u8..)
@@ -133,20 +85,20 @@ impl Searcher {
         }
         node.ordered.sort_unstable();
         if !is_root
-            && let Some(place) = self.transposition_cutoff(reference, cache)
-            && let Some(node) = self.nodes.get_mut(reference)
+            && let Some(place) = self.transposition_cutoff(id, cache)
+            && let Some(node) = self.nodes.get_mut(id)
         {
             node.ordered[..=place].rotate_right(1);
         }
-        self.make_ready(reference);
+        self.make_ready(id);
     }
 
-    /// The place of the first of the moves in front whose position is known to make this one reach
-    /// its bound.
-    fn transposition_cutoff(&self, reference: NodeId, cache: &SearchCache) -> Option<usize> {
-        let node = self.nodes.get(reference)?;
+    /// The place of the first move, among those that are probed, whose position is known to make the
+    /// node reach its bound.
+    fn transposition_cutoff(&self, id: NodeId, cache: &SearchCache) -> Option<usize> {
+        let node = self.nodes.get(id)?;
         let depth = (node.depth - PLY).max(0);
-        let deeper = self.deeper_answers.then_some(depth);
+        let deeper = self.rules.deeper_answers.then_some(depth);
         let key_after = |edge: &Edge| cache_key(&node.position.after(edge.mv));
         let reaches = |edge: &Edge, key: u64| {
             let bound = child_bound_with_penalty(node.bound, edge.penalty.into());
@@ -156,159 +108,174 @@ impl Searcher {
         if reaches(&first, key_after(&first)) {
             return Some(0);
         }
-        // The others' keys before any of their answers: the processor then waits for all of these
-        // at once.
+        // All keys come before the first lookup: the processor then waits for several lookups at
+        // once.
         let mut keys = [0; PROBED_MOVES];
         let others = (1..PROBED_MOVES).map_while(|place| node.edge(place));
         keys.iter_mut().zip(others.clone()).for_each(|(key, edge)| *key = key_after(&edge));
         Some(1 + others.zip(keys).position(|(edge, key)| reaches(&edge, key))?)
     }
 
-    /// A node whose moves are in order waits for its turn.
-    pub(super) fn make_ready(&mut self, reference: NodeId) {
-        let Some(node) = self.nodes.get_mut(reference) else { return };
+    /// Puts a node whose moves are in order into the queue.
+    pub(super) fn make_ready(&mut self, id: NodeId) {
+        let Some(node) = self.nodes.get_mut(id) else { return };
         node.state = State::Open;
-        let extra = match self.order {
+        let extra = match self.rules.order {
             Order::Need => 0,
-            Order::Decisiveness => self.queue.indecision(node),
+            Order::Decisiveness => self.queue.indecision(node.scores(), node.next),
         };
-        self.push_node(reference, extra);
+        self.push_node(id, extra);
     }
 
-    /// Puts a queue entry for the node's next move into the queue.
-    pub(super) fn push_node(&mut self, reference: NodeId, extra: u8) {
-        let Some(node) = self.nodes.get_mut(reference) else { return };
+    /// Puts an entry for the node's next move into the queue; `extra` is added to the node's priority.
+    pub(super) fn push_node(&mut self, id: NodeId, extra: u8) {
+        let Some(node) = self.nodes.get_mut(id) else { return };
         if !node.has_moves() {
             return;
         }
         let priority = node.priority.saturating_add(extra).min(LAST_PRIORITY);
         if node.queued_priority <= priority {
-            return; // Already waiting at least as far in front.
+            return; // An entry of at least this priority waits already.
         }
         node.entry = node.entry.wrapping_add(1);
         node.queued_priority = priority;
-        let entry = QueueEntry { node: reference.slot, stamp: node.entry, ply: node.ply };
+        let entry = QueueEntry { node: id.slot, stamp: node.entry, ply: node.ply };
         self.queue.push(entry, priority);
     }
 
-    /// Opens the next move of the node behind a queue entry. False when there is no memory for it.
+    /// Expands the next move of the node behind a queue entry. False when there is no memory for
+    /// it.
     pub(super) fn expand_next(
         &mut self,
         root: &Root<'_>,
         entry: QueueEntry,
         cache: &SearchCache,
     ) -> bool {
-        let reference = self.nodes.reference(entry.node);
-        let Some(node) = self.nodes.get_mut(reference) else { return true };
+        let id = self.nodes.id(entry.node);
+        let Some(node) = self.nodes.get_mut(id) else { return true };
         if node.entry != entry.stamp || node.state != State::Open {
             return true;
         }
         let priority = node.queued_priority;
         node.queued_priority = u8::MAX;
         let value = cache.value(node.position.key());
-        let re_searched = node.re_search.pop();
-        let full = re_searched.is_some();
-        let (place, treatment) = match re_searched {
-            Some(place) => (usize::from(place), MoveTreatment::Full),
-            None => {
-                let treatment =
-                    classify_next_move(&self.selectivity, node, value, self.move_scores);
-                (node.next, treatment)
-            }
-        };
-        let Some(edge) = node.edge(place) else { return true };
-        if !full {
-            node.next += 1;
-        }
-        let (expansion, reduced) =
-            self.expand_move(root, reference, edge, treatment, priority, cache);
+        let Some(next) = self.next_move(id, value) else { return true };
+        let (expansion, reduced) = self.expand_move(root, id, &next, priority, cache);
+        let Edge { index, penalty, .. } = next.edge;
+        let link = Link { node: id, edge: index, reduced, penalty, priority_cost: 0.0 };
         match expansion {
             Expansion::Known(lower, upper) => {
-                let parent = Link {
-                    node: reference,
-                    edge: edge.index,
-                    reduced,
-                    penalty: edge.penalty,
-                    priority_cost: 0.0,
-                };
-                self.backups.push(BackupEvent { parent, child: None, lower, upper });
+                self.backups.push(BackupEvent { parent: link, child: None, lower, upper });
             }
-            Expansion::Node(child) => {
-                let (Some(node), Some(other)) = (self.nodes.get(reference), self.nodes.get(child))
-                else {
-                    return true;
-                };
-                let before = cache.reached_before(other.key, other.depth, other.bound);
-                let priority_cost =
-                    node.priority_cost_of(place, value, before.map(|reached| !reached));
-                let root_edge = if node.ply > 0 { node.root_edge } else { edge.index };
-                if let Some(node) = self.nodes.get_mut(child) {
-                    if node.parents.is_empty() {
-                        node.root_edge = root_edge;
-                    }
-                    let index = edge.index;
-                    node.parents.push(Link {
-                        node: reference,
-                        edge: index,
-                        reduced,
-                        penalty: edge.penalty,
-                        priority_cost,
-                    });
-                }
-                let Some(node) = self.nodes.get_mut(reference) else { return true };
-                // What is verified is needed before what came after it.
-                let at = if full { 0 } else { node.children.len() };
-                node.children.insert(at, child);
-                node.priority_cost += priority_cost;
-                let step = match node.ordered.get(node.next).map(|next| next.score()) {
-                    Some(_) if self.order == Order::Decisiveness => self.queue.indecision(node),
-                    Some(FORCING) => node.next_move_priority(),
-                    Some(next) => match self.move_scores {
-                        MoveScores::Centipawns => {
-                            self.queue.priority(f32::from(next) - node.bound as f32)
-                        }
-                        MoveScores::Policy => node.next_move_priority(),
-                    },
-                    None => 0,
-                };
-                self.push_node(reference, step);
-            }
-            Expansion::Full => {
-                let Some(node) = self.nodes.get_mut(reference) else { return false };
-                if full {
-                    node.re_search.extend(u8::try_from(place));
-                } else {
-                    node.next = place;
-                }
-                let extra = priority.saturating_sub(node.priority);
-                self.push_node(reference, extra);
+            Expansion::Node(child) => self.add_child(link, child, &next, value, cache),
+            Expansion::OutOfMemory => {
+                self.put_back(id, &next, priority);
                 return false;
             }
         }
         true
     }
 
-    /// Rules and memory first; a node where they do not decide.
+    /// Takes the next move out of a node's order: first those to search again, then by
+    /// [`classify_next_move`].
+    fn next_move(&mut self, id: NodeId, value: Option<Value>) -> Option<NextMove> {
+        let node = self.nodes.get_mut(id)?;
+        if let Some(place) = node.re_search.pop() {
+            let place = usize::from(place);
+            let edge = node.edge(place)?;
+            return Some(NextMove {
+                place,
+                edge,
+                treatment: MoveTreatment::Full,
+                is_re_search: true,
+            });
+        }
+        let treatment = classify_next_move(&self.rules.selectivity, node, value, self.move_scores);
+        let place = node.next;
+        let edge = node.edge(place)?;
+        node.next += 1;
+        Some(NextMove { place, edge, treatment, is_re_search: false })
+    }
+
+    /// Undoes [`Searcher::next_move`].
+    fn put_back(&mut self, id: NodeId, next: &NextMove, priority: u8) {
+        let Some(node) = self.nodes.get_mut(id) else { return };
+        if next.is_re_search {
+            node.re_search.extend(u8::try_from(next.place));
+        } else {
+            node.next = next.place;
+        }
+        let extra = priority.saturating_sub(node.priority);
+        self.push_node(id, extra);
+    }
+
+    /// Links a child with the node that expanded a move to it, and puts the node back into the
+    /// queue for its next move. `value` is the node's own evaluation, if known.
+    fn add_child(
+        &mut self,
+        mut link: Link,
+        child: NodeId,
+        next: &NextMove,
+        value: Option<Value>,
+        cache: &SearchCache,
+    ) {
+        let (Some(node), Some(other)) = (self.nodes.get(link.node), self.nodes.get(child)) else {
+            return;
+        };
+        let child_reached = cache.reached_before(other.key, other.depth, other.bound);
+        let reached_before = child_reached.map(|reached| !reached);
+        link.priority_cost = node.priority_cost_of(next.place, value, reached_before);
+        let root_edge = if node.ply > 0 { node.root_edge } else { link.edge };
+        if let Some(other) = self.nodes.get_mut(child) {
+            if other.parents.is_empty() {
+                other.root_edge = root_edge;
+            }
+            other.parents.push(link);
+        }
+        let Some(node) = self.nodes.get_mut(link.node) else { return };
+        // A move that is searched again is needed before the moves behind it.
+        let at = if next.is_re_search { 0 } else { node.children.len() };
+        node.children.insert(at, child);
+        node.priority_cost += link.priority_cost;
+        let extra = self.priority_step(link.node);
+        self.push_node(link.node, extra);
+    }
+
+    /// What the moves that are being searched add to the priority of a node's next move.
+    fn priority_step(&self, id: NodeId) -> u8 {
+        let Some(node) = self.nodes.get(id) else { return 0 };
+        let Some(score) = node.ordered.get(node.next).map(|next| next.score()) else { return 0 };
+        match (self.rules.order, self.move_scores) {
+            (Order::Decisiveness, _) => self.queue.indecision(node.scores(), node.next),
+            (Order::Need, MoveScores::Centipawns) if score != FORCING => {
+                self.queue.priority(f32::from(score) - node.bound as f32)
+            }
+            (Order::Need, _) => node.next_move_priority(),
+        }
+    }
+
+    /// Makes a move, unless it is pruned; whether it is searched to less than full depth.
     fn expand_move(
         &mut self,
         root: &Root<'_>,
         parent: NodeId,
-        edge: Edge,
-        mut treatment: MoveTreatment,
+        next: &NextMove,
         priority: u8,
         cache: &SearchCache,
     ) -> (Expansion, bool) {
         let Some(node) = self.nodes.get(parent) else {
             return (Expansion::Known(-INFINITY, INFINITY), false);
         };
-        let bound = child_bound_with_penalty(node.bound, edge.penalty.into());
-        // However unlikely a reply is, the game is drawn if it is the third time; further down that
-        // is seen in time.
+        let bound = child_bound_with_penalty(node.bound, next.edge.penalty.into());
+        let pruned = Expansion::Known(bound, INFINITY);
+        // An unlikely reply draws all the same if it is the third repetition. Further down the tree
+        // this is seen in time.
         let may_draw = node.ply == 1;
+        let mut treatment = next.treatment;
         if treatment == MoveTreatment::Pruned && !may_draw {
-            return (Expansion::Known(bound, INFINITY), false);
+            return (pruned, false);
         }
-        let position = node.position.after(edge.mv);
+        let position = node.position.after(next.edge.mv);
         if treatment != MoveTreatment::Full
             && may_draw
             && self.is_repetition(root, parent, &position)
@@ -316,53 +283,58 @@ impl Searcher {
             treatment = MoveTreatment::Full;
         }
         let depth = match treatment {
-            MoveTreatment::Pruned => return (Expansion::Known(bound, INFINITY), false),
+            MoveTreatment::Pruned => return (pruned, false),
             MoveTreatment::Full => node.depth - PLY,
             MoveTreatment::Reduced(plies) => node.depth - PLY * (1 + plies),
         };
-        let reduced = treatment != MoveTreatment::Full;
-        (self.enter_position(root, parent, position, depth.max(0), bound, priority, cache), reduced)
+        let ply = node.ply + 1;
+        let candidate = Candidate { position, ply, depth: depth.max(0), bound, priority };
+        (self.enter_position(root, parent, candidate, cache), treatment != MoveTreatment::Full)
     }
 
-    /// As [`Searcher::expand_move`], once the move is made.
-    #[allow(clippy::too_many_arguments)]
+    /// The value of a child that the rules of chess or the endgame tables give, repetitions
+    /// included. Leaves do not look for repetitions.
+    fn value_by_rule(
+        &self,
+        root: &Root<'_>,
+        parent: NodeId,
+        is_leaf: bool,
+        position: &Position,
+    ) -> Option<Value> {
+        if position.is_insufficient_material()
+            || !is_leaf && self.is_repetition(root, parent, position)
+        {
+            return Some(0);
+        }
+        let winner = self.rules.tables.as_ref()?.winner(position)?;
+        // A capture may give mate, which is worth more than a win by tables.
+        (!position.legal_moves().is_empty()).then(|| from_winner(winner, position.turn()))
+    }
+
+    /// Makes a position that a move leads to a node, unless something decides the question first.
     fn enter_position(
         &mut self,
         root: &Root<'_>,
         parent: NodeId,
-        position: Position,
-        depth: i16,
-        bound: Value,
-        priority: u8,
+        candidate: Candidate,
         cache: &SearchCache,
     ) -> Expansion {
         let Some(node) = self.nodes.get(parent) else {
             return Expansion::Known(-INFINITY, INFINITY);
         };
         let is_leaf = node.depth == 0;
-        let ply = node.ply + 1;
-        self.deepest = self.deepest.max(u32::from(ply));
-        if position.is_insufficient_material() {
-            return Expansion::Known(0, 0);
-        }
-        if !is_leaf && self.is_repetition(root, parent, &position) {
-            return Expansion::Known(0, 0);
-        }
-        // A capture may give mate, which is worth more than a win by tables.
-        if let Some(tables) = &self.tables
-            && let Some(winner) = tables.winner(&position)
-            && !position.legal_moves().is_empty()
-        {
-            let value = from_winner(winner, position.turn());
+        self.deepest = self.deepest.max(u32::from(candidate.ply));
+        let Candidate { ref position, depth, bound, priority, .. } = candidate;
+        if let Some(value) = self.value_by_rule(root, parent, is_leaf, position) {
             return Expansion::Known(value, value);
         }
-        let key = cache_key(&position);
-        // Before the answer: the processor then waits for both at once.
+        let key = cache_key(position);
+        // Read before the bounds: the processor then waits for both at once.
         let value = cache.value(position.key());
         let decides = |known: &Bounds| known.lower >= bound || known.upper < bound;
-        // What a leaf learns holds for every root, so it must not come from a search, which saw one
-        // game's repetitions.
-        let deeper = self.deeper_answers.then_some(if is_leaf { PROVEN } else { depth });
+        // Bounds of leaves hold for every root, so they must not come from a search, which saw the
+        // repetitions of one game.
+        let deeper = self.rules.deeper_answers.then_some(if is_leaf { PROVEN } else { depth });
         if let Some(known) = cache.answer(key, depth, deeper, decides) {
             return Expansion::Known(known.lower, known.upper);
         }
@@ -379,11 +351,25 @@ impl Searcher {
         if position.halfmove_clock() < 100
             && let Some(value) = value
             && let StaticVerdict::FailsHigh(lower) =
-                self.selectivity.static_verdict(depth, bound, check, value)
+                self.rules.selectivity.static_verdict(depth, bound, check, value)
         {
             return Expansion::Known(lower, INFINITY);
         }
-        // What was evaluated has moves, unless two positions share a key.
+        self.add_node(root, candidate, check, value, cache)
+    }
+
+    /// Makes a position a node that no bound in the cache decides; `value`: its evaluation, if
+    /// known.
+    fn add_node(
+        &mut self,
+        root: &Root<'_>,
+        candidate: Candidate,
+        check: bool,
+        value: Option<Value>,
+        cache: &SearchCache,
+    ) -> Expansion {
+        let Candidate { position, ply, depth, bound, priority } = candidate;
+        // A position that was evaluated has legal moves, unless two positions share a key.
         let legal = if value.is_none() { position.legal_moves() } else { Default::default() };
         if value.is_none() && legal.is_empty() {
             let value = if check { -MATE } else { 0 };
@@ -393,91 +379,92 @@ impl Searcher {
             return Expansion::Known(0, 0);
         }
         if self.nodes.open_count() >= 2 * self.node_limit {
-            return Expansion::Full;
+            return Expansion::OutOfMemory;
         }
+        let key = cache_key(&position);
         let child = self.nodes.add(position, check, key, depth, bound, ply);
         if let Some(node) = self.nodes.get_mut(child) {
             node.set_legal_moves(&legal);
-            if self.order == Order::Need {
+            if self.rules.order == Order::Need {
                 node.priority = priority;
             }
         }
-        if let Some((lower, upper)) = self.begin(root, child, value, cache) {
-            self.drop_frame(child);
+        if let Some((lower, upper)) = self.begin_node(root, child, value, cache) {
+            self.drop_node(child);
             return Expansion::Known(lower, upper);
         }
         self.open.insert(question_key(key, depth, bound), child);
         Expansion::Node(child)
     }
 
-    /// Takes the first step on a position; its bounds where that settles it.
-    pub(super) fn begin(
+    /// Takes the first step on a node; its bounds where that settles it.
+    pub(super) fn begin_node(
         &mut self,
         root: &Root<'_>,
-        reference: NodeId,
+        id: NodeId,
         value: Option<Value>,
         cache: &SearchCache,
     ) -> Option<(Value, Value)> {
-        let node = self.nodes.get(reference)?;
-        // Loud leaves are taken at the network's word, in check too.
-        let check = node.check && (node.depth > 0 || self.quiet_leaves);
+        let node = self.nodes.get(id)?;
+        // Leaves without quiescence take the static evaluation, in check too.
+        let check = node.check && (node.depth > 0 || self.rules.quiet_leaves);
         if node.depth == 0 && check {
-            self.expand_forcing_moves(reference, (-INFINITY, -INFINITY));
+            self.expand_forcing_moves(id, (-INFINITY, -INFINITY));
             return None;
         }
-        if !self.selectivity.evaluates_first(node.depth, node.bound, check) {
-            self.ask_moves(root, reference, cache);
+        if !self.rules.selectivity.evaluates_first(node.depth, node.bound, check) {
+            self.ask_moves(root, id, cache);
             return None;
         }
         let Some(value) = value else {
-            self.pending.push(Pending { node: reference, ask: Ask::Value });
+            self.pending.push(Request { node: id, ask: Ask::Value });
             return None;
         };
-        self.apply_value(root, reference, value, cache)
+        self.apply_value(root, id, value, cache)
     }
 
-    /// Goes on with a position whose value is known; its bounds where that settles it.
+    /// Continues with a node whose static evaluation is known; its bounds where that settles it.
     pub(super) fn apply_value(
         &mut self,
         root: &Root<'_>,
-        reference: NodeId,
+        id: NodeId,
         value: Value,
         cache: &SearchCache,
     ) -> Option<(Value, Value)> {
-        let node = self.nodes.get(reference)?;
-        if node.depth == 0 && !self.quiet_leaves {
+        let node = self.nodes.get(id)?;
+        if node.depth == 0 && !self.rules.quiet_leaves {
             return Some((value, value));
         }
         let (lower, upper) =
-            match self.selectivity.static_verdict(node.depth, node.bound, false, value) {
+            match self.rules.selectivity.static_verdict(node.depth, node.bound, false, value) {
                 StaticVerdict::FailsHigh(lower) => return Some((lower, INFINITY)),
                 StaticVerdict::Open => {
-                    self.ask_moves(root, reference, cache);
+                    self.ask_moves(root, id, cache);
                     return None;
                 }
-                // A leaf's mover may decline every capture.
+                // The side to move at a leaf may decline every capture.
                 StaticVerdict::FailsLow(upper) => {
                     (if node.depth == 0 { value } else { -INFINITY }, upper)
                 }
             };
-        self.expand_forcing_moves(reference, (lower, upper))
+        self.expand_forcing_moves(id, (lower, upper))
     }
 
-    /// Lets a position look at its forcing moves only; `bounds` are what declining them is worth.
-    /// The bounds if there is none.
+    /// Gives a node its forcing moves only (quiescence at leaves, razoring above them); `bounds` are
+    /// what declining them is worth. The node's bounds if no move is left.
     fn expand_forcing_moves(
         &mut self,
-        reference: NodeId,
+        id: NodeId,
         bounds: (Value, Value),
     ) -> Option<(Value, Value)> {
-        let node = self.nodes.get_mut(reference)?;
+        let node = self.nodes.get_mut(id)?;
         (node.lower, node.upper) = bounds;
         node.generate_moves();
         forcing_among(&node.position, node.check, node.legal(), &mut self.forcing);
         if node.depth > 0 {
             add_checks(&node.position, node.legal(), &mut self.forcing);
         }
-        let (rules, tables) = (self.selectivity, self.tables.as_deref());
+        let (rules, tables) = (self.rules.selectivity, self.rules.tables.as_deref());
         node.ordered.clear();
         for &index in &self.forcing {
             let mv = node.legal()[usize::from(index)];
@@ -487,7 +474,8 @@ impl Searcher {
                 && let Some(reach) =
                     rules.delta_prunes(bounds.1, exchange(&node.position, mv), node.bound)
             {
-                // It may mate, or leave too little to mate, or what the tables know.
+                // Delta pruning, unless the capture may mate, leaves too little to mate, or leads into
+                // the tables.
                 let after = node.position.after(mv);
                 let decides = after.is_check()
                     || after.is_insufficient_material()
@@ -500,7 +488,7 @@ impl Searcher {
             node.ordered.push(OrderedMove::new(index, FORCING, false));
         }
         let (bounds, is_settled) = ((node.lower, node.upper), node.ordered.is_empty());
-        self.make_ready(reference);
+        self.make_ready(id);
         is_settled.then_some(bounds)
     }
 
@@ -513,64 +501,5 @@ impl Searcher {
             Some(node.position.key())
         });
         rules::is_repetition(position, way, root.history)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use board::CastlingMode;
-
-    use super::*;
-    use crate::kbest::node::Arena;
-
-    #[test]
-    fn skipped_moves_are_passed_over_but_no_check_and_not_the_last() {
-        let position =
-            Position::from_fen("4k3/8/8/8/8/8/4P3/R3K3 w - - 0 1", CastlingMode::Standard).unwrap();
-        let legal = position.legal_moves();
-        let check = legal.iter().position(|&mv| position.gives_check(mv)).unwrap();
-        let mut nodes = Arena::default();
-        let mut passed = |ply, scores: &[i16], from| {
-            let reference = nodes.add(position.clone(), false, 0, 3 * PLY, 0, ply);
-            let node = nodes.get_mut(reference).unwrap();
-            node.generate_moves();
-            // The check comes sixth.
-            let others = (0..legal.len()).filter(|&place| place != check);
-            let mut order: Vec<usize> = others.collect();
-            order.insert(5, check);
-            let score = |place: usize| scores[place.min(scores.len() - 1)];
-            node.ordered = order
-                .iter()
-                .enumerate()
-                .map(|(place, &index)| OrderedMove::new(index as u8, score(place), false))
-                .collect();
-            node.next = from;
-            let treatment =
-                classify_next_move(&Selectivity::default(), node, Some(0), MoveScores::Policy);
-            (treatment, node.next, node.upper, node.best_by_upper == order[from] as u8)
-        };
-        let unlikely = [-50, -50, -50, -900];
-        assert_eq!(
-            passed(2, &unlikely, 0),
-            (MoveTreatment::Full, 0, -INFINITY, false),
-            "the first are searched"
-        );
-        let before_the_check = (MoveTreatment::Full, 5, -1, true);
-        assert_eq!(
-            passed(2, &unlikely, 3),
-            before_the_check,
-            "what was passed misses the separator"
-        );
-        assert_eq!(passed(2, &unlikely, 6), (MoveTreatment::Pruned, legal.len() - 1, -1, true));
-        assert_eq!(
-            passed(2, &[-50], 3),
-            (MoveTreatment::Reduced(1), 3, -INFINITY, false),
-            "likely moves are searched"
-        );
-        assert_eq!(
-            passed(1, &unlikely, 3),
-            (MoveTreatment::Pruned, 3, -INFINITY, false),
-            "a reply may draw by repetition"
-        );
     }
 }

@@ -1,36 +1,36 @@
-//! The global queue of open positions: priority bins, most urgent first, last in first out within a
+//! The global queue of open nodes: priority bins, the most urgent first, last in first out within a
 //! bin.
 //!
 //! Batch First (2018) ordered its bins by decisiveness: how far the next move's score stands out
 //! from the mean of its position. Measured by evaluations to a given depth, another use of the same
-//! bins is better: they grade how speculative a move is. Where a position expects its first move to
-//! reach the bound, opening the second before the first is known is the more wasteful the
-//! better that second move looks; where no move is expected to reach it, all are needed anyway.
-//! Where move scores are a policy the level comes from the chance that the move will be needed
-//! (`Node`). Among equally speculative positions the one furthest from the root goes first, so
-//! that what is begun is finished. (docs/2-search.md has the figures.)
+//! bins is better: they grade how speculative a move is. If a node's first move is expected to
+//! reach the bound, expanding the second before the first is known is the more wasteful the better
+//! that second move looks. If no move is expected to reach it, every move is needed. Where move
+//! scores are a policy, the priority comes from the chance that the move will be needed
+//! ([`super::priority`]). Of two nodes of one priority the one further from the root goes first, so
+//! that what is begun is finished. Figures: docs/2-search.md.
 
 use nets::{Calibration, MoveScores};
 
-use super::node::Node;
 use crate::view::{LEVELS, PLIES};
 
-/// A position that waits for its next move to be opened.
+/// A node that waits for its next move to be expanded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QueueEntry {
+    /// The node's slot.
     pub node: u32,
-    /// Only the latest queue entry of a node counts; see `Node::queue entry`.
+    /// Only the latest entry of a node is valid (`Node::entry`).
     pub stamp: u32,
     pub ply: u16,
 }
 
-/// What comes first.
+/// What the priorities mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// What is likeliest to be needed; doubts add up on the way from the root.
+    /// What is likeliest to be needed comes first; priority costs add up from the root down.
     Need,
-    /// As in 2018: the next move that stands out most among those of its position, wherever that
-    /// is.
+    /// As in 2018: the next move that stands out most among those of its position comes first, at
+    /// any distance from the root.
     Decisiveness,
 }
 
@@ -46,32 +46,32 @@ pub(super) struct NodeQueue {
     size: usize,
 }
 
-/// Levels of priority of the queue for each one that is shown to those who watch.
+/// Priorities of the queue for each level of a [`crate::View`].
 const FINE: usize = 3;
 
-/// What opening the next move of a position adds to its priority at most.
+/// The most that expanding the next move adds to a priority.
 const LARGEST_STEP: usize = 6 * FINE;
 
 impl NodeQueue {
-    /// With the bins of a network.
+    /// An empty queue with the bins of a network.
     pub(super) fn new(calibration: &Calibration) -> Self {
-        // A search counts centipawns, or hundredths of a policy's logarithms.
+        // Move scores are centipawns, or hundredths of a policy's logarithms.
         let unit = if calibration.move_scores == MoveScores::Policy { 100.0 } else { 1.0 };
         let boundaries = calibration.bins.iter().map(|&bin| unit * bin).collect();
         let bins = FINE * LEVELS * PLIES;
         Self { bins: vec![Vec::new(); bins], boundaries, first: bins, size: 0 }
     }
 
-    /// Queue entries inside, outdated ones included.
+    /// Number of entries, outdated ones included.
     pub(super) fn len(&self) -> usize {
         self.size
     }
 
-    /// Queue entries by level of priority and distance from the root.
+    /// Entries by level of a [`crate::View`] and distance from the root.
     pub(super) fn counts(&self) -> [[u32; PLIES]; LEVELS] {
         let mut counts = [[0; PLIES]; LEVELS];
         for (bin, entries) in self.bins.iter().enumerate() {
-            // The order within a level is by nearness, see `push`.
+            // Within a level bins are ordered by nearness, see `push`.
             counts[bin / PLIES / FINE][PLIES - 1 - bin % PLIES] += entries.len() as u32;
         }
         counts
@@ -83,24 +83,29 @@ impl NodeQueue {
         self.size = 0;
     }
 
-    /// How speculative it is to open a move while earlier ones are undecided: from 0 for a move
-    /// that is expected to miss the bound, since then every move is needed, by as many bins as
-    /// its score lies above it. `excess`: score − bound, centipawns.
+    /// What expanding a move adds to the priority while earlier ones are undecided: 0 for a move
+    /// that is expected to miss the bound, since then every move is needed; more by every bin that
+    /// its score lies above the bound. `excess`: score − bound, centipawns.
     pub(super) fn priority(&self, excess: f32) -> u8 {
         let bins = self.boundaries.len().max(1);
         let above = self.boundaries.partition_point(|&boundary| boundary < excess);
         (above * LARGEST_STEP / bins) as u8
     }
 
-    /// How little the next move of a node stands out from the mean of its position: the level
-    /// under [`Order::Decisiveness`].
-    pub(super) fn indecision(&self, node: &Node) -> u8 {
-        let Some(next) = node.ordered.get(node.next) else { return 0 };
-        let scores = node.ordered.iter().map(|ordered| f32::from(ordered.score()));
-        let mean = scores.sum::<f32>() / node.ordered.len() as f32;
-        let outstanding = (f32::from(next.score()) - mean).abs();
+    /// How little the next of a node's moves stands out from the mean of its position: the priority
+    /// under [`Order::Decisiveness`]. `scores`: those of the node's moves, in their order.
+    pub(super) fn indecision(
+        &self,
+        scores: impl ExactSizeIterator<Item = i16> + Clone,
+        next: usize,
+    ) -> u8 {
+        let count = scores.len();
+        let Some(score) = scores.clone().nth(next) else { return 0 };
+        let mean = scores.map(f32::from).sum::<f32>() / count as f32;
+        let outstanding = (f32::from(score) - mean).abs();
         let bin = self.boundaries.partition_point(|&boundary| boundary < outstanding);
-        ((self.boundaries.len() - bin) * (FINE * LEVELS - 1) / self.boundaries.len().max(1)) as u8
+        let bins = self.boundaries.len();
+        ((bins - bin) * (FINE * LEVELS - 1) / bins.max(1)) as u8
     }
 
     pub(super) fn push(&mut self, entry: QueueEntry, priority: u8) {
@@ -111,7 +116,7 @@ impl NodeQueue {
         self.size += 1;
     }
 
-    /// The most urgent queue entry.
+    /// Takes the most urgent entry out.
     pub(super) fn pop(&mut self) -> Option<QueueEntry> {
         while self.first < self.bins.len() {
             if let Some(entry) = self.bins[self.first].pop() {
@@ -123,7 +128,7 @@ impl NodeQueue {
         None
     }
 
-    /// The level of the most urgent queue entry, which may be outdated.
+    /// The priority of the most urgent entry, which may be outdated.
     pub(super) fn next_priority(&mut self) -> Option<usize> {
         while self.bins.get(self.first).is_some_and(Vec::is_empty) {
             self.first += 1;
@@ -131,7 +136,7 @@ impl NodeQueue {
         (self.first < self.bins.len()).then_some(self.first / PLIES)
     }
 
-    /// Drops outdated queue entries: the queue holds as much as there are open positions, however long a
+    /// Drops outdated entries, so that the queue holds no more than the open nodes, however long a
     /// pass takes.
     pub(super) fn retain(&mut self, mut is_valid: impl FnMut(&QueueEntry) -> bool) {
         for bin in &mut self.bins {
@@ -141,8 +146,8 @@ impl NodeQueue {
         self.size = self.bins.iter().map(Vec::len).sum();
     }
 
-    /// Of the queue entries on top of the bins the one furthest from the root: keeps the tree small when
-    /// memory is short.
+    /// Takes out, of the last entries of all bins, the one furthest from the root: keeps the tree
+    /// small when memory is short.
     pub(super) fn pop_deepest(&mut self) -> Option<QueueEntry> {
         let bin = (self.first..self.bins.len())
             .filter(|&bin| !self.bins[bin].is_empty())

@@ -4,14 +4,22 @@ mod batches;
 
 use std::{collections::HashMap, time::Duration};
 
-use board::{CastlingMode, Game, Position, SplitMix64, testing::small_position, to_uci};
+use board::{
+    CastlingMode, Game, Move, Position, Score, SplitMix64, testing::small_position, to_uci,
+};
 use eval::{Answered, Batch, EvalError, Evaluator, Mock, Stream};
 use nets::{Calibration, MoveScores};
 
-use super::*;
+use super::{
+    keys::cache_key,
+    pass::{Context, PassEnd, Root},
+    *,
+};
 use crate::{
+    Bound, View,
     plain::{Plain, mates_in, plain_without_quiet},
-    score::child_bound,
+    score::{child_bound, to_score},
+    selectivity::PLY,
 };
 
 fn kbest(seed: u64, batch: usize, multipv: usize) -> KBest {
