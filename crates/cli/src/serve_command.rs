@@ -13,7 +13,7 @@ use eval::{
     cpu::{CpuOptions, CpuPath},
 };
 use nets::{Network, System};
-use web::{Lab, Options, Server, secret};
+use web::{LabFolders, Options, Server, TimeSource, random_secret};
 
 use crate::{
     engine::{embedded, load, processors},
@@ -85,7 +85,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             Some(token)
         }
         None if is_local => None,
-        None => Some(secret()?),
+        None => Some(random_secret()?),
     };
     let games = args.games.map_or_else(default_games, Ok)?;
     for folder in args.runs.iter().chain(&args.matches) {
@@ -109,8 +109,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             precision: args.precision,
             path: args.cpu,
         },
-        places: args.searches as usize,
-        lab: Lab { runs, matches: args.matches },
+        search_slots: args.searches as usize,
+        lab: LabFolders { runs, matches: args.matches },
+        time: TimeSource::System,
     };
     let end = interrupt::notice()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

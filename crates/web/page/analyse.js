@@ -67,7 +67,7 @@ function ask() {
 function sendQuestion() {
   asked = performance.now();
   send({
-    type: thinking ? 'analyse' : 'look',
+    type: thinking ? 'analyse' : 'show_position',
     tag,
     start: line.start,
     chess960: line.chess960,
@@ -135,7 +135,7 @@ function drawLines() {
   const list = by('thoughts');
   lines.forEach((found, index) => {
     // A line that is still the same stays: a click on one of its moves takes longer than the next answer.
-    const key = JSON.stringify([position.fen, bounded(found), found.depth, found.seldepth, found.line]);
+    const key = JSON.stringify([position.fen, bounded(found), found.depth, found.seldepth, found.pv]);
     const item = list.children[index] ?? list.appendChild(make('li'));
     if (item.dataset.key === key) return;
     item.dataset.key = key;
@@ -145,7 +145,7 @@ function drawLines() {
   while (list.children.length > lines.length) list.lastElementChild.remove();
   by('thoughts').classList.remove('stale');
   const best = lines[0];
-  board.arrows(lines.map(found => found.line[0]?.[0]));
+  board.arrows(lines.map(found => found.pv[0]?.[0]));
   const { cp, mate } = best.score;
   const [white, draw, black] = best.wdl;
   const share = mate !== undefined ? (mate > 0 ? 100 : 0) : 50 + 100 / Math.PI * Math.atan(cp / 290);
@@ -172,9 +172,9 @@ function sanLine(found) {
   let number = Number(fields[5]);
   let isBlack = fields[1] === 'b';
   const words = [];
-  found.line.forEach(([, san], index) => {
+  found.pv.forEach(([, san], index) => {
     const count = isBlack ? (index === 0 ? `${number}… ` : '') : `${number}. `;
-    const moves = found.line.slice(0, index + 1).map(([uci]) => uci);
+    const moves = found.pv.slice(0, index + 1).map(([uci]) => uci);
     words.push(count, make('button', { textContent: san, type: 'button', onclick: () => answer && follow(moves) }), ' ');
     if (isBlack) number += 1;
     isBlack = !isBlack;

@@ -30,11 +30,11 @@ export function show(view) {
   by('f-pool').textContent = short(pool);
   by('f-open').textContent = short(view.open);
   drawBins(view);
-  if (view.line === 1) {
-    const { lower, upper, separator, depth } = view;
+  if (view.multipv === 1) {
+    const { lower, upper, bound, depth } = view;
     const last = moments.at(-1);
-    if (!last || last.lower !== lower || last.upper !== upper || last.separator !== separator || last.depth !== depth) {
-      moments.push({ lower, upper, separator, depth });
+    if (!last || last.lower !== lower || last.upper !== upper || last.bound !== bound || last.depth !== depth) {
+      moments.push({ lower, upper, bound, depth });
       if (moments.length > MOST) moments.shift();
     }
   }
@@ -89,10 +89,10 @@ function drawBins({ bins }) {
 function drawBounds() {
   const { context, width, height } = canvas('bounds');
   if (moments.length === 0) return;
-  const known = moments.flatMap(({ lower, upper, separator }) => [lower, upper, separator]).filter(value => Math.abs(value) < REACH);
+  const known = moments.flatMap(({ lower, upper, bound }) => [lower, upper, bound]).filter(value => Math.abs(value) < REACH);
   if (known.length === 0) return;
   // The latest values decide the scale; what lies beyond is cut off.
-  const recent = moments.slice(-60).flatMap(({ lower, upper, separator }) => [lower, upper, separator]).filter(value => Math.abs(value) < REACH);
+  const recent = moments.slice(-60).flatMap(({ lower, upper, bound }) => [lower, upper, bound]).filter(value => Math.abs(value) < REACH);
   const scale = recent.length ? recent : known;
   const middle = (Math.min(...scale) + Math.max(...scale)) / 2;
   const half = Math.max(20, (Math.max(...scale) - Math.min(...scale)) / 2) * 1.15;
@@ -105,11 +105,11 @@ function drawBounds() {
     context.fillText((value / 100).toFixed(2), 34, y(value) + 3);
   }
   context.fillStyle = color('--accent');
-  moments.forEach(({ lower, upper, separator, depth }, index) => {
+  moments.forEach(({ lower, upper, bound, depth }, index) => {
     context.globalAlpha = 0.32;
     context.fillRect(x(index), y(upper), Math.max(step, 1), Math.max(y(lower) - y(upper), 1.5));
     context.globalAlpha = 1;
-    context.fillRect(x(index), y(separator) - 1, Math.max(step, 1), 2);
+    context.fillRect(x(index), y(bound) - 1, Math.max(step, 1), 2);
     if (index > 0 && moments[index - 1].depth !== depth) {
       context.globalAlpha = 0.5;
       context.fillStyle = color('--soft');

@@ -111,7 +111,7 @@ function table(heads, rows) {
 
 const signed = number => `${number > 0 ? '+' : number < 0 ? '−' : ''}${Math.abs(Math.round(number))}`;
 
-function match({ name, games, players, duels, latest, error }) {
+function match({ name, games, players, pairings, latest, error }) {
   if (error) return [make('h1', { textContent: name }), make('p', { textContent: error })];
   const rated = players.length > 2;
   const standing = players.map((player, index) => ({ ...player, index })).filter(player => player.games > 0)
@@ -123,7 +123,7 @@ function match({ name, games, players, duels, latest, error }) {
         ...(rated ? [rating ? signed(rating[0]) : null, rating ? `${signed(rating[1])} to ${signed(rating[2])}` : null] : [])]))];
   parts.push(make('h2', { textContent: 'Pairings' }),
     table([['players'], ['won', 1], ['drawn', 1], ['lost', 1], ['Elo difference', 1], ['95 %', 1]],
-      duels.map(({ first, second, tally, estimate }) => [`${players[first].name} – ${players[second].name}`, tally.wins, tally.draws, tally.losses,
+      pairings.map(({ first, second, tally, estimate }) => [`${players[first].name} – ${players[second].name}`, tally.wins, tally.draws, tally.losses,
         estimate?.elo == null ? null : signed(estimate.elo),
         estimate?.low == null || estimate?.high == null ? null : `${signed(estimate.low)} to ${signed(estimate.high)}`])));
   parts.push(make('h2', { textContent: 'Latest games' }),

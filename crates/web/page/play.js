@@ -119,7 +119,7 @@ by('proposal').onsubmit = event => {
     fen: from === 'fen' ? by('fen').value : '',
     pgn: from === 'pgn' ? by('pgn').value : '',
     chess960: from === '960' || (from === 'fen' && by('fen-is-960').checked),
-    array: from === '960' && array !== '' ? Number(array) : null,
+    chess960_number: from === '960' && array !== '' ? Number(array) : null,
   });
   if (sent) wanted = 'new';
 };

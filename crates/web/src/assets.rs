@@ -1,5 +1,5 @@
-//! The page's own files, embedded in the program. Only these names exist; there is no way from a
-//! path to the disk.
+//! The page's own files, embedded in the program. A path finds one of them or nothing; it never
+//! reaches the disk.
 
 use axum::{
     body::Body,
@@ -8,7 +8,9 @@ use axum::{
     response::Response,
 };
 
-use crate::guard::plain;
+use board::hex;
+
+use crate::access::plain_text;
 
 #[derive(rust_embed::Embed)]
 #[folder = "page"]
@@ -26,11 +28,9 @@ pub async fn asset(Path(path): Path<String>, headers: HeaderMap) -> Response {
 
 fn file(path: &str, headers: &HeaderMap) -> Response {
     let Some(file) = Files::get(path) else {
-        return plain(StatusCode::NOT_FOUND, "There is no such file.");
+        return plain_text(StatusCode::NOT_FOUND, "There is no such file.");
     };
-    let digest: String =
-        file.metadata.sha256_hash()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    let tag = format!("\"{digest}\"");
+    let tag = format!("\"{}\"", hex(&file.metadata.sha256_hash()[..8]));
     let is_known =
         headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     let mut response = Response::new(if is_known { Body::empty() } else { Body::from(file.data) });
@@ -46,8 +46,7 @@ fn file(path: &str, headers: &HeaderMap) -> Response {
     };
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    // Asked for anew each time, answered with "not modified": a new version is never mixed with an
-    // old one.
+    // The browser asks for every file each time, so that files of two versions are never mixed.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         headers.insert(header::ETAG, tag);

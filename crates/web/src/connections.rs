@@ -1,56 +1,56 @@
-//! Connections: how many there are at once, and how long each may take to say what it wants.
+//! TCP connections: how many there are at once, and how long a request may take to arrive.
 
 use std::{sync::Arc, time::Duration};
 
 use axum::Router;
 use hyper::server::conn::http1;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    service::TowerToHyperService,
-};
-use tokio::{
-    net::TcpListener,
-    sync::Semaphore,
-    time::{sleep, timeout},
-};
+use hyper_util::{rt::TokioIo, service::TowerToHyperService};
+use tokio::{net::TcpListener, sync::Semaphore, time::sleep};
 
-/// Connections at once, besides those of open pages; more wait until one ends.
-const MOST: usize = 256;
+use crate::TimeSource;
 
-/// How long the head of a request may take, or the next one be awaited; and all that is asked for
-/// on one connection.
-const PATIENCE: Duration = Duration::from_secs(10);
-const LONGEST: Duration = Duration::from_secs(600);
+/// The most connections at once, open pages not counted; more wait until one ends.
+const MAX_CONNECTIONS: usize = 256;
 
-/// Bytes of the head of a request.
-const LARGEST_HEAD: usize = 32 * 1024;
+/// The longest time until the head of a request is complete, and between two requests.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest time that a connection may be open.
+const MAX_LIFETIME: Duration = Duration::from_secs(600);
 
-/// Answers whoever connects, for ever.
-pub async fn serve(listener: TcpListener, router: Router) {
-    let places = Arc::new(Semaphore::new(MOST));
+/// The largest head of a request, in bytes.
+const MAX_HEAD: usize = 32 * 1024;
+
+/// Accepts and serves connections for ever.
+pub async fn serve(listener: TcpListener, router: Router, time: TimeSource) {
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let service = TowerToHyperService::new(router);
-    // The places are never closed.
-    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+    // The semaphore is never closed.
+    while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                // Perhaps this process may open no more files: some will be closed.
+                // The process may have too many open files; some will be closed.
                 tracing::warn!("a connection was lost: {error}");
                 sleep(Duration::from_millis(100)).await;
                 continue;
             }
         };
         let service = service.clone();
+        let time = time.clone();
+        let end = time.now() + MAX_LIFETIME;
         tokio::spawn(async move {
             let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(PATIENCE)
-                .max_header_size(LARGEST_HEAD)
+                .timer(time.clone())
+                .header_read_timeout(HEAD_TIMEOUT)
+                .max_header_size(MAX_HEAD)
                 .serve_connection(TokioIo::new(stream), service)
                 .with_upgrades();
-            // Browsers break off as they like.
-            let _ = timeout(LONGEST, connection).await;
-            drop(place);
+            tokio::select! {
+                // Browsers may close a connection at any time: its error is ignored.
+                _ = connection => {}
+                () = time.sleep_until(end) => {}
+            }
+            drop(permit);
         });
     }
 }

@@ -1,8 +1,8 @@
-//! Everything that can go wrong while serving, each in one sentence.
+//! Errors of the server and of its visitors' requests, each one sentence.
 
 use std::{net::SocketAddr, path::PathBuf};
 
-/// The page cannot be served, or a visitor's wish cannot be met.
+/// The page cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum WebError {
     #[error("cannot listen on {address}: {source} (choose another with --listen)")]
@@ -17,29 +17,29 @@ pub enum WebError {
     Serve(std::io::Error),
     #[error(transparent)]
     Engine(#[from] eval::EvalError),
-    #[error("the system's random numbers are not to be had: {0}")]
+    #[error("the system gave no random numbers: {0}")]
     Random(String),
 }
 
-/// Why a visitor's wish is refused, in words that the page shows.
+/// A visitor's request failed; the page shows the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Refusal(pub String);
+pub struct ApiError(pub String);
 
-impl Refusal {
-    /// A refusal with these words.
+impl ApiError {
+    /// An error with this text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 }
 
-impl From<rusqlite::Error> for Refusal {
+impl From<rusqlite::Error> for ApiError {
     fn from(error: rusqlite::Error) -> Self {
         Self(format!("the file of games cannot be used: {error}"))
     }
 }
 
-impl From<board::BoardError> for Refusal {
+impl From<board::BoardError> for ApiError {
     fn from(error: board::BoardError) -> Self {
         Self(error.to_string())
     }

@@ -1,4 +1,4 @@
-//! How strong an opponent plays: limits for each move, and the ratings of those that were measured.
+//! How strong an engine plays: limits for each move, and the levels whose rating was measured.
 
 use std::time::Duration;
 
@@ -9,34 +9,34 @@ use serde::{Deserialize, Serialize};
 /// What an engine may spend on a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "value", rename_all = "snake_case")]
-pub enum Level {
+pub enum EngineLevel {
     /// Positions evaluated.
     Nodes(u64),
     /// Milliseconds.
     Time(u64),
     /// Plies.
     Depth(u32),
-    /// Whatever its clock allows.
+    /// The time that the engine's clock allows.
     Clock,
 }
 
-/// The most that a visitor may ask for.
-pub const MOST_NODES: u64 = 1_000_000;
-/// Milliseconds.
-pub const MOST_TIME: u64 = 60_000;
-/// Plies.
-pub const MOST_DEPTH: u32 = 30;
-/// Time after which every move comes, whatever the level.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+/// The most evaluations a move.
+const MAX_NODES: u64 = 1_000_000;
+/// The longest time a move, in milliseconds.
+const MAX_TIME: u64 = 60_000;
+/// The greatest depth, in plies.
+const MAX_DEPTH: u32 = 30;
+/// Every search ends after this time, at any level.
+const MAX_MOVE_TIME: Duration = Duration::from_secs(120);
 
-impl Level {
-    /// Within what a visitor may ask for?
+impl EngineLevel {
+    /// Whether a visitor may choose this level; `has_clock`: the game has a clock.
     #[must_use]
     pub fn is_allowed(self, has_clock: bool) -> bool {
         match self {
-            Self::Nodes(nodes) => (1..=MOST_NODES).contains(&nodes),
-            Self::Time(time) => (10..=MOST_TIME).contains(&time),
-            Self::Depth(depth) => (1..=MOST_DEPTH).contains(&depth),
+            Self::Nodes(nodes) => (1..=MAX_NODES).contains(&nodes),
+            Self::Time(time) => (10..=MAX_TIME).contains(&time),
+            Self::Depth(depth) => (1..=MAX_DEPTH).contains(&depth),
             Self::Clock => has_clock,
         }
     }
@@ -44,7 +44,7 @@ impl Level {
     /// The limits of one move.
     #[must_use]
     pub fn limits(self) -> Limits {
-        let limits = Limits { movetime: Some(PATIENCE), ..Limits::default() };
+        let limits = Limits { movetime: Some(MAX_MOVE_TIME), ..Limits::default() };
         match self {
             Self::Nodes(nodes) => Limits { nodes: Some(nodes), ..limits },
             Self::Time(time) => Limits { movetime: Some(Duration::from_millis(time)), ..limits },
@@ -53,7 +53,7 @@ impl Level {
         }
     }
 
-    /// In words, as in `1000 evaluations`.
+    /// The level in words, as in `1000 evaluations`.
     #[must_use]
     pub fn describe(self) -> String {
         match self {
@@ -66,15 +66,15 @@ impl Level {
     }
 }
 
-/// A level whose place on the ladder of fixed opponents is known (docs/5-arena.md).
+/// A level with a measured rating on the ladder of fixed opponents (docs/5-arena.md).
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Measured {
+pub struct RatedLevel {
     #[serde(serialize_with = "as_name")]
     pub system: System,
-    pub level: Level,
-    /// On the ladder's scale (Stockfish 15.1 at level 2000 and 20,000 nodes = 2000), with half of
-    /// its 95 % interval.
+    pub level: EngineLevel,
+    /// Elo on the ladder's scale, where Stockfish 15.1 with UCI_Elo 2000 and 20,000 nodes has 2000.
     pub elo: i32,
+    /// Half of the 95 % confidence interval, in Elo.
     pub interval: i32,
     pub games: u32,
 }
@@ -83,54 +83,54 @@ fn as_name<S: serde::Serializer>(system: &System, serializer: S) -> Result<S::Ok
     serializer.serialize_str(system.name())
 }
 
-/// Every level that was measured, the weakest of each system first. Those in evaluations do not
-/// depend on the machine; the one in seconds was played by one thread of a processor with AVX2.
-pub const MEASURED: [Measured; 7] = [
-    Measured {
+/// The rated levels, the weakest of each system first. Levels in evaluations do not depend on the
+/// machine. The level in seconds was measured with one thread of a processor with AVX2.
+pub const RATED_LEVELS: [RatedLevel; 7] = [
+    RatedLevel {
         system: System::BatchFirst,
-        level: Level::Nodes(30),
+        level: EngineLevel::Nodes(30),
         elo: 999,
         interval: 69,
         games: 100,
     },
-    Measured {
+    RatedLevel {
         system: System::BatchFirst,
-        level: Level::Nodes(100),
+        level: EngineLevel::Nodes(100),
         elo: 1339,
         interval: 49,
         games: 100,
     },
-    Measured {
+    RatedLevel {
         system: System::BatchFirst,
-        level: Level::Nodes(300),
+        level: EngineLevel::Nodes(300),
         elo: 1615,
         interval: 79,
         games: 100,
     },
-    Measured {
+    RatedLevel {
         system: System::BatchFirst,
-        level: Level::Nodes(1_000),
+        level: EngineLevel::Nodes(1_000),
         elo: 1910,
         interval: 72,
         games: 100,
     },
-    Measured {
+    RatedLevel {
         system: System::BatchFirst,
-        level: Level::Time(1_000),
+        level: EngineLevel::Time(1_000),
         elo: 2039,
         interval: 84,
         games: 65,
     },
-    Measured {
+    RatedLevel {
         system: System::BatchFirst,
-        level: Level::Nodes(3_000),
+        level: EngineLevel::Nodes(3_000),
         elo: 2060,
         interval: 69,
         games: 78,
     },
-    Measured {
+    RatedLevel {
         system: System::Cockfish,
-        level: Level::Depth(3),
+        level: EngineLevel::Depth(3),
         elo: 1296,
         interval: 106,
         games: 34,

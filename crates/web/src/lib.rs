@@ -1,34 +1,41 @@
 //! The page: games against the engine, analysis with a view into the search, training runs and
 //! matches, in a browser.
 //!
-//! One server ([`Server`]) with its files inside. Each open page is a web socket; each open game is
-//! a task that keeps its moves in a SQLite file before it answers; searches share an evaluator and
-//! wait in a fair queue.
+//! One server ([`Server`]) contains the page's files. Each open page is a web socket. Each open
+//! game is a task that stores every move in a SQLite file before it publishes it. All searches of a
+//! system share one evaluator and wait in a fair queue for a search slot.
 
+mod access;
 mod analysis;
 mod assets;
 mod connections;
-mod contest;
 mod engines;
 mod error;
-mod guard;
+mod game_state;
 mod lab;
 mod levels;
+mod new_game;
+mod page_limit;
+mod registry;
 mod server;
+mod session;
 mod socket;
 mod store;
-mod table;
+mod time_source;
 
+pub use access::random_secret;
 pub use error::WebError;
-pub use guard::secret;
-pub use lab::Lab;
+pub use lab::LabFolders;
 pub use server::{Options, Server};
+pub use time_source::{ManualTime, TimeSource};
 
-use analysis::{Analysis, Question};
-use contest::{Contest, Proposal};
+use access::AccessPolicy;
+use analysis::{Analysis, AnalysisRequest};
 use engines::Engines;
-use error::Refusal;
-use guard::Guard;
-use levels::Level;
-use store::{Store, StoredGame, StoredMove};
-use table::{Seat, Tables, Wish};
+use error::{ApiError, ApiError as Refusal};
+use game_state::GameState;
+use levels::EngineLevel;
+use new_game::NewGameRequest;
+use registry::GameRegistry;
+use session::{GameCommand, GameHandle};
+use store::{GameStore, StoredGame, StoredMove};

@@ -1,13 +1,6 @@
-//! The server: what it is made of, its routes, and its end.
+//! The server: its options, its routes and its shutdown.
 
-use std::{
-    collections::HashMap,
-    future::Future,
-    net::SocketAddr,
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{future::Future, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{
     Extension, Router,
@@ -25,102 +18,63 @@ use serde_json::Value;
 use tokio::{net::TcpListener, sync::Semaphore, task, time};
 
 use crate::{
-    Contest, Engines, Guard, Lab, Refusal, Store, Tables, WebError, assets, connections,
-    guard::{REPORT_POLICY, Visitor, plain, stand},
+    AccessPolicy, ApiError, Engines, GameRegistry, GameState, GameStore, LabFolders, TimeSource,
+    WebError,
+    access::{REPORT_CONTENT_POLICY, VisitorId, enforce, plain_text},
+    assets, connections,
+    page_limit::PageLimiter,
     socket,
 };
 
-/// Pages that one visitor, and all together, may have open.
-const MOST_PAGES_OF_ONE: usize = 8;
-const MOST_PAGES: usize = 128;
+/// The most web sockets at once that are opened only to tell the page that there are too many.
+const MAX_REFUSED_SOCKETS: usize = 32;
 
-/// Connections at once that are opened only to say that there are too many.
-const MOST_TURNED_AWAY: usize = 32;
+/// The longest time that the shutdown waits for the disk.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the program's end may wait for the disk.
-const FAREWELL: Duration = Duration::from_secs(5);
-
-/// What is served, and to whom.
+/// What is served, and to which visitors.
 #[derive(Debug)]
 pub struct Options {
     pub listen: SocketAddr,
-    /// Asked of every visitor, if there is one.
+    /// The token that every visitor needs, if any.
     pub token: Option<String>,
-    /// Host names under which the server is reached, besides `localhost` and plain addresses.
+    /// Host names of the server, besides `localhost` and addresses.
     pub names: Vec<String>,
-    /// Where games are kept; `None`: in memory only.
+    /// The file of games; `None` keeps them in memory only.
     pub games: Option<PathBuf>,
-    /// Who plays, the default first.
+    /// The systems that play with their networks, the default first.
     pub networks: Vec<(System, Network)>,
-    /// Of the evaluators.
+    /// Settings of evaluators on the CPU. On other devices only the precision is used.
     pub cpu: CpuOptions,
-    /// Where networks are evaluated; of `cpu` only the precision counts where that is no processor.
+    /// The devices that evaluate the networks.
     pub devices: Devices,
-    /// Searches at once.
-    pub places: usize,
-    pub lab: Lab,
+    /// The most searches at once.
+    pub search_slots: usize,
+    pub lab: LabFolders,
+    /// The time source of games, analyses and connections.
+    pub time: TimeSource,
 }
 
-/// Everything that requests share.
+/// What all requests share.
 #[derive(Debug)]
-pub struct App {
+pub struct AppState {
     pub engines: Arc<Engines>,
-    pub store: Store,
-    pub tables: Arc<Tables>,
-    pub lab: Lab,
-    pub seats: SeatCounter,
-    /// Places of those who are told why there is no seat for them.
-    pub turned_away: Arc<Semaphore>,
+    pub store: GameStore,
+    pub registry: Arc<GameRegistry>,
+    pub lab: LabFolders,
+    pub time: TimeSource,
+    pub page_limiter: PageLimiter,
+    /// Permits for web sockets that are opened only to tell the page why it is refused.
+    pub refused_sockets: Arc<Semaphore>,
 }
 
-/// Counts open pages by visitor.
-#[derive(Clone, Debug, Default)]
-pub struct SeatCounter(Arc<Mutex<HashMap<String, usize>>>);
-
-/// One open page; counted until dropped.
-#[derive(Debug)]
-pub struct Seats {
-    counter: SeatCounter,
-    visitor: String,
-}
-
-impl SeatCounter {
-    /// Another page for a visitor.
-    ///
-    /// # Errors
-    /// There may be none, in words.
-    pub fn take(&self, visitor: &str) -> Result<Seats, &'static str> {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = counts.get(visitor).copied().unwrap_or(0);
-        if own >= MOST_PAGES_OF_ONE {
-            return Err("you have too many pages open; close one.");
-        }
-        if counts.values().sum::<usize>() >= MOST_PAGES {
-            return Err("too many visitors are here; please wait.");
-        }
-        counts.insert(visitor.to_owned(), own + 1);
-        Ok(Seats { counter: self.clone(), visitor: visitor.to_owned() })
-    }
-}
-
-impl Drop for Seats {
-    fn drop(&mut self) {
-        let mut counts = self.counter.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = counts.get_mut(&self.visitor) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.visitor);
-            }
-        }
-    }
-}
-
-/// Bound to its address, ready to serve.
+/// A server that is bound to its address.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
-    tables: Arc<Tables>,
+    registry: Arc<GameRegistry>,
     router: Router,
+    time: TimeSource,
 }
 
 impl Server {
@@ -133,71 +87,77 @@ impl Server {
             options.networks,
             &options.devices,
             options.cpu,
-            options.places,
+            options.search_slots,
         )?);
-        let store = Store::open(options.games.as_deref())?;
-        let tables = Arc::new(Tables::new(Arc::clone(&engines), store.clone()));
-        let app = Arc::new(App {
+        let store = GameStore::open(options.games.as_deref())?;
+        let time = options.time;
+        let registry =
+            Arc::new(GameRegistry::new(Arc::clone(&engines), store.clone(), time.clone()));
+        let app = Arc::new(AppState {
             engines,
             store,
-            tables: Arc::clone(&tables),
+            registry: Arc::clone(&registry),
             lab: options.lab,
-            seats: SeatCounter::default(),
-            turned_away: Arc::new(Semaphore::new(MOST_TURNED_AWAY)),
+            time: time.clone(),
+            page_limiter: PageLimiter::default(),
+            refused_sockets: Arc::new(Semaphore::new(MAX_REFUSED_SOCKETS)),
         });
         let router = Router::new()
             .route("/", get(assets::front))
             .route("/page/{*path}", get(assets::asset))
             .route("/socket", get(socket::connect))
             .route("/games/{file}", get(game_file))
-            .route("/api/runs", get(runs))
-            .route("/api/run", get(run))
-            .route("/api/matches", get(matches))
-            .route("/api/match", get(a_match))
+            .route("/api/runs", get(list_runs))
+            .route("/api/run", get(show_run))
+            .route("/api/matches", get(list_matches))
+            .route("/api/match", get(show_match))
             .route("/reports/{kind}/{*path}", get(report))
-            .fallback(async || plain(StatusCode::NOT_FOUND, "There is no such page."))
+            .fallback(async || plain_text(StatusCode::NOT_FOUND, "There is no such page."))
             .with_state(app)
-            .layer(middleware::from_fn_with_state(Guard::new(options.token, options.names), stand));
+            .layer(middleware::from_fn_with_state(
+                AccessPolicy::new(options.token, options.names),
+                enforce,
+            ));
         let listener = TcpListener::bind(options.listen)
             .await
             .map_err(|source| WebError::Listen { address: options.listen, source })?;
-        Ok(Self { listener, tables, router })
+        Ok(Self { listener, registry, router, time })
     }
 
-    /// Where it listens.
+    /// The address that the server listens on.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The system call failed.
     pub fn address(&self) -> Result<SocketAddr, WebError> {
         self.listener.local_addr().map_err(WebError::Serve)
     }
 
-    /// Serves until `end`; then the clocks of open games are kept as they stand.
+    /// Serves until `end`, then stores the clocks of open games as they stand.
     pub async fn run(self, end: impl Future<Output = ()> + Send + 'static) {
-        // Open pages do not keep the program from ending: whatever they were told is stored.
+        // Open pages do not delay the end: every state that they were sent is stored.
         tokio::select! {
-            () = connections::serve(self.listener, self.router) => {}
+            () = connections::serve(self.listener, self.router, self.time) => {}
             () = end => {}
         }
-        if time::timeout(FAREWELL, self.tables.close()).await.is_err() {
-            tracing::warn!("the disk did not keep the clocks of all open games in time");
+        if time::timeout(SHUTDOWN_TIMEOUT, self.registry.save_clocks()).await.is_err() {
+            tracing::warn!("the clocks of open games could not be stored in time");
         }
     }
 }
 
-/// A game as PGN, for its visitor.
+/// A visitor's game, or all of them, as PGN.
 async fn game_file(
-    State(app): State<Arc<App>>,
-    visitor: Option<Extension<Visitor>>,
+    State(app): State<Arc<AppState>>,
+    visitor: Option<Extension<VisitorId>>,
     Path(file): Path<String>,
 ) -> Response {
-    let missing = || plain(StatusCode::NOT_FOUND, "You have no such game.");
-    let Some(Extension(Visitor(visitor))) = visitor else { return missing() };
+    let missing = || plain_text(StatusCode::NOT_FOUND, "You have no such game.");
+    let Some(Extension(VisitorId(visitor))) = visitor else { return missing() };
     let text = match file.strip_suffix(".pgn") {
         Some("all") => all_games(&app.store, &visitor).await,
         Some(id) => match id.parse() {
             Ok(id) => match app.store.load(visitor.clone(), id).await {
-                Ok(stored) => Contest::from_stored(&stored).map(|contest| contest.pgn()),
+                Ok(stored) => GameState::from_stored(&stored).map(|state| state.to_pgn()),
                 Err(_) => return missing(),
             },
             Err(_) => return missing(),
@@ -207,76 +167,75 @@ async fn game_file(
     let text = match text {
         Ok(text) if text.is_empty() => return missing(),
         Ok(text) => text,
-        Err(refusal) => return plain(StatusCode::INTERNAL_SERVER_ERROR, &refusal.to_string()),
+        Err(error) => return plain_text(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
     };
-    let mut response = typed("application/x-chess-pgn; charset=utf-8", text);
+    let mut response = uncached("application/x-chess-pgn; charset=utf-8", text);
     response
         .headers_mut()
         .insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     response
 }
 
-/// Every game of a visitor that can be read; one that cannot does not keep the others from being
-/// saved.
-async fn all_games(store: &Store, visitor: &str) -> Result<String, Refusal> {
+/// All games of a visitor as PGN. A game that cannot be read is logged and left out.
+async fn all_games(store: &GameStore, visitor: &str) -> Result<String, ApiError> {
     let mut text = String::new();
     for id in store.ids(visitor.to_owned()).await? {
         let stored = store.load(visitor.to_owned(), id).await;
-        match stored.and_then(|stored| Contest::from_stored(&stored)) {
-            Ok(contest) => text += &contest.pgn(),
-            Err(refusal) => tracing::warn!("game {id} is left out: {refusal}"),
+        match stored.and_then(|stored| GameState::from_stored(&stored)) {
+            Ok(state) => text += &state.to_pgn(),
+            Err(error) => tracing::warn!("game {id} is left out: {error}"),
         }
     }
     Ok(text)
 }
 
-/// Which run or match.
+/// Query with the name of a run or match.
 #[derive(Debug, Deserialize)]
-struct Named {
+struct NameQuery {
     name: String,
 }
 
-async fn runs(State(app): State<Arc<App>>) -> Response {
-    json(look(&app, |lab| Some(lab.list_runs())).await)
+async fn list_runs(State(app): State<Arc<AppState>>) -> Response {
+    json(read_lab(&app, |lab| Some(lab.list_runs())).await)
 }
 
-async fn run(State(app): State<Arc<App>>, Query(named): Query<Named>) -> Response {
-    json(look(&app, move |lab| lab.run(&named.name)).await)
+async fn show_run(State(app): State<Arc<AppState>>, Query(query): Query<NameQuery>) -> Response {
+    json(read_lab(&app, move |lab| lab.run(&query.name)).await)
 }
 
-async fn matches(State(app): State<Arc<App>>) -> Response {
-    json(look(&app, |lab| Some(lab.list_matches())).await)
+async fn list_matches(State(app): State<Arc<AppState>>) -> Response {
+    json(read_lab(&app, |lab| Some(lab.list_matches())).await)
 }
 
-async fn a_match(State(app): State<Arc<App>>, Query(named): Query<Named>) -> Response {
-    json(look(&app, move |lab| lab.a_match(&named.name)).await)
+async fn show_match(State(app): State<Arc<AppState>>, Query(query): Query<NameQuery>) -> Response {
+    json(read_lab(&app, move |lab| lab.match_summary(&query.name)).await)
 }
 
 async fn report(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<AppState>>,
     Path((kind, path)): Path<(String, String)>,
 ) -> Response {
     let name = path.strip_suffix("/report.html").unwrap_or_default().to_owned();
     let found = match kind.as_str() {
-        "run" => look(&app, move |lab| lab.report(false, &name)).await,
-        "match" => look(&app, move |lab| lab.report(true, &name)).await,
+        "run" => read_lab(&app, move |lab| lab.run_report(&name)).await,
+        "match" => read_lab(&app, move |lab| lab.match_report(&name)).await,
         _ => None,
     };
     match found {
         Some(page) => {
-            let mut response = typed("text/html; charset=utf-8", page);
-            let policy = HeaderValue::from_static(REPORT_POLICY);
+            let mut response = uncached("text/html; charset=utf-8", page);
+            let policy = HeaderValue::from_static(REPORT_CONTENT_POLICY);
             response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
             response
         }
-        None => plain(StatusCode::NOT_FOUND, "There is no such report."),
+        None => plain_text(StatusCode::NOT_FOUND, "There is no such report."),
     }
 }
 
-/// Reads files on a thread that may wait for them.
-async fn look<T: Send + 'static>(
-    app: &App,
-    read: impl FnOnce(&Lab) -> Option<T> + Send + 'static,
+/// Reads files of the lab on a blocking thread.
+async fn read_lab<T: Send + 'static>(
+    app: &AppState,
+    read: impl FnOnce(&LabFolders) -> Option<T> + Send + 'static,
 ) -> Option<T> {
     let lab = app.lab.clone();
     task::spawn_blocking(move || read(&lab)).await.ok().flatten()
@@ -284,15 +243,16 @@ async fn look<T: Send + 'static>(
 
 fn json(value: Option<Value>) -> Response {
     match value {
-        Some(value) => typed("application/json", value.to_string()),
-        None => plain(StatusCode::NOT_FOUND, "There is nothing of that name."),
+        Some(value) => uncached("application/json", value.to_string()),
+        None => plain_text(StatusCode::NOT_FOUND, "There is no run or match of that name."),
     }
 }
 
-fn typed(kind: &'static str, text: String) -> Response {
+/// A response that browsers do not store.
+fn uncached(content_type: &'static str, text: String) -> Response {
     let mut response = Response::new(Body::from(text));
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

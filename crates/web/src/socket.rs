@@ -1,4 +1,4 @@
-//! One open page: its wishes come in over a web socket, games and analyses go out.
+//! The web socket of an open page: receives its messages and sends it games and analyses.
 
 use std::{
     sync::Arc,
@@ -23,31 +23,28 @@ use tokio::{
 };
 
 use crate::{
-    Analysis, Proposal, Question, Refusal, Seat, Wish,
-    guard::{Visitor, plain},
-    levels::MEASURED,
-    server::{App, Seats},
+    Analysis, AnalysisRequest, ApiError, GameCommand, GameHandle, NewGameRequest,
+    access::{VisitorId, plain_text},
+    levels::RATED_LEVELS,
+    page_limit::{PagePermit, RateLimiter},
+    server::AppState,
 };
 
-/// Bytes of a message: a PGN and what goes with it.
-const LONGEST_MESSAGE: usize = 64 * 1024;
+/// The largest message, in bytes: a PGN and some more.
+const MAX_MESSAGE: usize = 64 * 1024;
 
-/// Messages that may come at once, and each second in the long run.
-const BURST: f64 = 60.0;
-const RATE: f64 = 20.0;
+/// Time between two pings.
+const PING_PERIOD: Duration = Duration::from_secs(30);
+/// A page that sends nothing, or takes no message, for this long counts as gone.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(90);
+/// The longest time that the page has to answer a close frame.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How often a page is asked whether it is still there, and how long it may be silent or not read
-/// before it counts as gone: its seats and its memory are for others then.
-const BEAT: Duration = Duration::from_secs(30);
-const SILENCE: Duration = Duration::from_secs(90);
-/// How long the other side has to answer a farewell.
-const FAREWELL: Duration = Duration::from_secs(2);
-
-/// What a page may ask for.
+/// A message from the page.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Ask {
-    NewGame(Proposal),
+enum ClientMessage {
+    NewGame(NewGameRequest),
     Open {
         game: i64,
     },
@@ -67,140 +64,125 @@ enum Ask {
     Delete {
         game: i64,
     },
-    /// Show a position.
-    Look(Question),
-    /// Show it and think about it.
-    Analyse(Question),
+    /// Show a position without analysis.
+    ShowPosition(AnalysisRequest),
+    /// Show a position and analyse it.
+    Analyse(AnalysisRequest),
     Stop {},
 }
 
-impl Ask {
-    /// The number of a question; a refusal carries it, so that the page can tell an old question's
-    /// from the latest one's.
+impl ClientMessage {
+    /// The tag of an analysis request. Its error carries the tag, so that the page can ignore the
+    /// error of an older request.
     fn tag(&self) -> Option<u32> {
         match self {
-            Self::Look(question) | Self::Analyse(question) => Some(question.tag),
+            Self::ShowPosition(request) | Self::Analyse(request) => Some(request.tag),
             _ => None,
         }
     }
 }
 
-/// Opens a page's connection.
+/// Opens a page's web socket.
 pub async fn connect(
-    State(app): State<Arc<App>>,
-    visitor: Option<Extension<Visitor>>,
+    State(app): State<Arc<AppState>>,
+    visitor: Option<Extension<VisitorId>>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    let Some(Extension(Visitor(visitor))) = visitor else {
-        return plain(StatusCode::FORBIDDEN, "Open the page first.");
+    let Some(Extension(VisitorId(visitor))) = visitor else {
+        return plain_text(StatusCode::FORBIDDEN, "Open the page first.");
     };
-    let upgrade = upgrade.max_message_size(LONGEST_MESSAGE).max_frame_size(LONGEST_MESSAGE);
-    let why = match app.seats.take(&visitor) {
-        Ok(seats) => {
-            return upgrade.on_upgrade(|socket| Page::new(app, visitor, seats).serve(socket));
+    let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
+    let reason = match app.page_limiter.acquire(&visitor) {
+        Ok(permit) => {
+            return upgrade
+                .on_upgrade(|socket| PageConnection::new(app, visitor, permit).serve(socket));
         }
-        Err(why) => why,
+        Err(reason) => reason,
     };
-    // Only of a connection that was opened do browsers tell the page why it was closed.
-    match Arc::clone(&app.turned_away).try_acquire_owned() {
-        Ok(place) => upgrade.on_upgrade(async move |socket| {
-            close(socket, close_code::AGAIN, why).await;
-            drop(place);
+    // Browsers tell a page why its web socket was closed only if the web socket was open.
+    match Arc::clone(&app.refused_sockets).try_acquire_owned() {
+        Ok(permit) => upgrade.on_upgrade(async move |socket| {
+            close(socket, close_code::AGAIN, reason).await;
+            drop(permit);
         }),
-        Err(_) => plain(StatusCode::TOO_MANY_REQUESTS, why),
+        Err(_) => plain_text(StatusCode::TOO_MANY_REQUESTS, reason),
     }
 }
 
-/// Counts messages.
-struct Pace {
-    left: f64,
-    since: Instant,
-}
-
-impl Pace {
-    fn allows_another(&mut self) -> bool {
-        let now = Instant::now();
-        let earned = now.duration_since(self.since).as_secs_f64() * RATE;
-        self.left = (self.left + earned).min(BURST) - 1.0;
-        self.since = now;
-        self.left >= 0.0
-    }
-}
-
-struct Page {
-    app: Arc<App>,
+/// An open page.
+struct PageConnection {
+    app: Arc<AppState>,
     visitor: String,
-    /// Counts this connection as long as it lives.
-    _seats: Seats,
-    seat: Option<Seat>,
+    /// Counts the page as long as it is open.
+    _permit: PagePermit,
+    /// The game that the page shows.
+    game: Option<GameHandle>,
     analysis: Analysis,
-    answers: watch::Receiver<Arc<str>>,
-    pace: Pace,
+    reports: watch::Receiver<Arc<str>>,
+    rate_limiter: RateLimiter,
+    /// When the page last sent something.
+    heard: Instant,
 }
 
-impl Page {
-    fn new(app: Arc<App>, visitor: String, seats: Seats) -> Self {
-        let (sender, answers) = watch::channel(Arc::from(""));
-        let analysis = Analysis::new(Arc::clone(&app.engines), sender);
-        let pace = Pace { left: BURST, since: Instant::now() };
-        Self { app, visitor, _seats: seats, seat: None, analysis, answers, pace }
+/// Why the connection ends.
+enum Ending {
+    /// The page is gone or does not read.
+    Disconnected,
+    /// The server closes the connection: close code and reason.
+    Refused(u16, &'static str),
+}
+
+impl PageConnection {
+    fn new(app: Arc<AppState>, visitor: String, permit: PagePermit) -> Self {
+        let (sender, reports) = watch::channel(Arc::from(""));
+        let analysis = Analysis::new(Arc::clone(&app.engines), app.time.clone(), sender);
+        let rate_limiter = RateLimiter::new(app.time.now());
+        let heard = Instant::now();
+        let _permit = permit;
+        Self { app, visitor, _permit, game: None, analysis, reports, rate_limiter, heard }
     }
 
     async fn serve(mut self, mut socket: WebSocket) {
-        if send(&mut socket, &self.hello().to_string()).await.is_err() {
-            return;
+        let ending = self.run(&mut socket).await;
+        // The permit, the game and the analysis are released before the close handshake.
+        drop(self);
+        if let Err(Ending::Refused(code, reason)) = ending {
+            close(socket, code, reason).await;
         }
-        let mut heard = Instant::now();
-        let mut beat = time::interval(BEAT);
-        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    }
+
+    /// Serves the page until the connection ends.
+    async fn run(&mut self, socket: &mut WebSocket) -> Result<(), Ending> {
+        send(socket, &self.hello().to_string()).await?;
+        self.heard = Instant::now();
+        let mut ping = time::interval(PING_PERIOD);
+        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let result = tokio::select! {
-                _ = beat.tick() => {
-                    if heard.elapsed() > SILENCE {
-                        return;
+            tokio::select! {
+                _ = ping.tick() => {
+                    if self.heard.elapsed() > SILENCE_TIMEOUT {
+                        return Err(Ending::Disconnected);
                     }
-                    within_patience(socket.send(Message::Ping(Bytes::new()))).await
+                    within_timeout(socket.send(Message::Ping(Bytes::new()))).await?;
                 }
-                message = socket.recv() => match message {
-                    Some(Ok(Message::Text(text))) => {
-                        heard = Instant::now();
-                        if !self.pace.allows_another() {
-                            // Its seats are free at once.
-                            drop(self);
-                            close(socket, close_code::POLICY, "too many messages came at once.").await;
-                            return;
-                        }
-                        match self.answer(&text).await {
-                            None => Ok(()),
-                            Some(value) => send(&mut socket, &value.to_string()).await,
-                        }
+                message = socket.recv() => {
+                    let Some(Ok(message)) = message else { return Err(Ending::Disconnected) };
+                    if let Some(answer) = self.receive(message).await? {
+                        send(socket, &answer.to_string()).await?;
                     }
-                    Some(Ok(Message::Binary(_))) => {
-                        drop(self);
-                        close(socket, close_code::UNSUPPORTED, "only text is understood.").await;
-                        return;
-                    }
-                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
-                        heard = Instant::now();
-                        Ok(())
-                    }
-                    Some(Ok(Message::Close(_)) | Err(_)) | None => return,
-                },
-                state = changed(&mut self.seat) => match state {
-                    Some(state) => send(&mut socket, &state).await,
+                }
+                state = next_state(&mut self.game) => match state {
+                    Some(state) => send(socket, &state).await?,
                     None => {
-                        // Deleted, perhaps in another window.
-                        self.seat = None;
-                        send(&mut socket, &json!({ "type": "closed" }).to_string()).await
+                        // The game was deleted, perhaps in another window.
+                        self.game = None;
+                        send(socket, &json!({ "type": "closed" }).to_string()).await?;
                     }
                 },
-                Ok(()) = self.answers.changed() => {
-                    let answer = Arc::clone(&self.answers.borrow_and_update());
-                    send(&mut socket, &answer).await
+                Ok(()) = self.reports.changed() => {
+                    let report = Arc::clone(&self.reports.borrow_and_update());
+                    send(socket, &report).await?;
                 }
-            };
-            if result.is_err() {
-                return;
             }
         }
     }
@@ -216,132 +198,150 @@ impl Page {
             "type": "hello",
             "version": env!("CARGO_PKG_VERSION"),
             "systems": systems,
-            "levels": MEASURED,
+            "levels": RATED_LEVELS,
             "runs": self.app.lab.has_runs(),
             "matches": self.app.lab.has_matches(),
         })
     }
 
-    /// An answer for this page alone; games and analyses answer by themselves.
-    async fn answer(&mut self, text: &str) -> Option<Value> {
-        let error = |tag, error| json!({ "type": "error", "tag": tag, "error": error });
-        let ask = match serde_json::from_str::<Ask>(text) {
-            Ok(ask) => ask,
-            Err(problem) => return Some(error(None, format!("not understood: {problem}"))),
-        };
-        let tag = ask.tag();
-        self.fulfil(ask).await.unwrap_or_else(|Refusal(words)| Some(error(tag, words)))
-    }
-
-    async fn fulfil(&mut self, ask: Ask) -> Result<Option<Value>, Refusal> {
-        match ask {
-            Ask::NewGame(proposal) => {
-                let engines = &self.app.engines;
-                let name = |system| {
-                    engines
-                        .systems()
-                        .find(|(other, _)| *other == system)
-                        .map(|(_, network)| network.name.clone())
-                };
-                let mut bytes = [0; 8];
-                getrandom::fill(&mut bytes).map_err(|error| Refusal(error.to_string()))?;
-                let contest = proposal.accept(u64::from_le_bytes(bytes), name)?;
-                let id = self.app.store.create(self.visitor.clone(), contest.to_stored()).await?;
-                self.seat = None;
-                match self.app.tables.sit(&self.visitor, id).await {
-                    Ok(seat) => self.seat = Some(seat),
-                    Err(refusal) => {
-                        // Nobody has seen it: it is not kept.
-                        self.app.store.delete(self.visitor.clone(), id).await?;
-                        return Err(refusal);
-                    }
+    /// Handles a message; the answer is for this page alone.
+    async fn receive(&mut self, message: Message) -> Result<Option<Value>, Ending> {
+        match message {
+            Message::Text(text) => {
+                self.heard = Instant::now();
+                if !self.rate_limiter.try_take(self.app.time.now()) {
+                    let reason = "too many messages came at once.";
+                    return Err(Ending::Refused(close_code::POLICY, reason));
                 }
-                self.show_now()
+                Ok(self.answer(&text).await)
             }
-            Ask::Open { game } => {
-                self.seat = None;
-                self.seat = Some(self.app.tables.sit(&self.visitor, game).await?);
-                self.show_now()
+            Message::Binary(_) => {
+                Err(Ending::Refused(close_code::UNSUPPORTED, "only text is understood."))
             }
-            Ask::Close {} => {
-                self.seat = None;
+            Message::Ping(_) | Message::Pong(_) => {
+                self.heard = Instant::now();
                 Ok(None)
             }
-            Ask::Move { game, ply, uci } => self.wish(game, Wish::Move { ply, uci }).await,
-            Ask::TakeBack { game } => self.wish(game, Wish::TakeBack).await,
-            Ask::Resign { game } => self.wish(game, Wish::Resign).await,
-            Ask::Games {} => {
-                let games = self.app.store.list(self.visitor.clone()).await?;
-                Ok(Some(json!({ "type": "games", "games": games })))
-            }
-            Ask::Delete { game } => {
-                self.app.tables.delete(&self.visitor, game).await?;
-                let games = self.app.store.list(self.visitor.clone()).await?;
-                Ok(Some(json!({ "type": "games", "games": games })))
-            }
-            Ask::Look(question) => {
-                let subject = question.check(&self.app.engines)?;
-                self.analysis.stop().await;
-                Ok(Some(subject.position()))
-            }
-            Ask::Analyse(question) => {
-                let subject = question.check(&self.app.engines)?;
-                let position = subject.position();
-                self.analysis.begin(subject).await;
-                Ok(Some(position))
-            }
-            Ask::Stop {} => {
-                self.analysis.stop().await;
-                Ok(None)
-            }
+            Message::Close(_) => Err(Ending::Disconnected),
         }
     }
 
-    fn show_now(&mut self) -> Result<Option<Value>, Refusal> {
-        if let Some(seat) = &mut self.seat {
-            seat.states.mark_changed();
+    /// The answer to a message. States of games and reports of analyses are sent separately.
+    async fn answer(&mut self, text: &str) -> Option<Value> {
+        let error = |tag, error| json!({ "type": "error", "tag": tag, "error": error });
+        let message = match serde_json::from_str::<ClientMessage>(text) {
+            Ok(message) => message,
+            Err(problem) => return Some(error(None, format!("not understood: {problem}"))),
+        };
+        let tag = message.tag();
+        self.handle(message).await.unwrap_or_else(|ApiError(text)| Some(error(tag, text)))
+    }
+
+    async fn handle(&mut self, message: ClientMessage) -> Result<Option<Value>, ApiError> {
+        use ClientMessage as M;
+        match message {
+            M::NewGame(request) => self.start_game(request).await?,
+            M::Open { game } => self.open_game(game).await?,
+            M::Close {} => self.game = None,
+            M::Move { game, ply, uci } => {
+                self.execute(game, GameCommand::Move { ply, uci }).await?;
+            }
+            M::TakeBack { game } => self.execute(game, GameCommand::TakeBack).await?,
+            M::Resign { game } => self.execute(game, GameCommand::Resign).await?,
+            M::Games {} => return self.list_games().await.map(Some),
+            M::Delete { game } => {
+                self.app.registry.delete(&self.visitor, game).await?;
+                return self.list_games().await.map(Some);
+            }
+            M::ShowPosition(request) => {
+                let task = request.check(&self.app.engines)?;
+                self.analysis.stop().await;
+                return Ok(Some(task.position_json()));
+            }
+            M::Analyse(request) => {
+                let task = request.check(&self.app.engines)?;
+                let position = task.position_json();
+                self.analysis.start(task).await;
+                return Ok(Some(position));
+            }
+            M::Stop {} => self.analysis.stop().await,
         }
         Ok(None)
     }
 
-    async fn wish(&self, game: i64, wish: Wish) -> Result<Option<Value>, Refusal> {
-        match &self.seat {
-            Some(seat) if seat.id == game => seat.wish(wish).await.map(|()| None),
-            _ => Err(Refusal::new(format!("game {game} is not open on this page"))),
+    async fn start_game(&mut self, request: NewGameRequest) -> Result<(), ApiError> {
+        let engines = &self.app.engines;
+        let network_name = |system| {
+            engines
+                .systems()
+                .find(|(other, _)| *other == system)
+                .map(|(_, network)| network.name.clone())
+        };
+        let mut bytes = [0; 8];
+        getrandom::fill(&mut bytes).map_err(|error| ApiError(error.to_string()))?;
+        let game = request.into_game(u64::from_le_bytes(bytes), network_name)?;
+        let id = self.app.store.create(self.visitor.clone(), game.to_stored()).await?;
+        if let Err(error) = self.open_game(id).await {
+            // The visitor has not seen the game: it is deleted again.
+            self.app.store.delete(self.visitor.clone(), id).await?;
+            return Err(error);
         }
+        Ok(())
+    }
+
+    /// Shows another game on this page.
+    async fn open_game(&mut self, id: i64) -> Result<(), ApiError> {
+        self.game = None;
+        let mut game = self.app.registry.open(&self.visitor, id).await?;
+        // The present state is sent at once.
+        game.states.mark_changed();
+        self.game = Some(game);
+        Ok(())
+    }
+
+    async fn execute(&self, id: i64, command: GameCommand) -> Result<(), ApiError> {
+        match &self.game {
+            Some(game) if game.id == id => game.execute(command).await,
+            _ => Err(ApiError::new(format!("game {id} is not open on this page"))),
+        }
+    }
+
+    async fn list_games(&self) -> Result<Value, ApiError> {
+        let games = self.app.store.list(self.visitor.clone()).await?;
+        Ok(json!({ "type": "games", "games": games }))
     }
 }
 
-/// The next state of the open game; none when it was closed.
-async fn changed(seat: &mut Option<Seat>) -> Option<Arc<str>> {
-    match seat {
+/// The next state of the open game; `None` when its session has ended.
+async fn next_state(game: &mut Option<GameHandle>) -> Option<Arc<str>> {
+    match game {
         None => std::future::pending().await,
-        Some(seat) => {
-            seat.states.changed().await.ok()?;
-            Some(Arc::clone(&seat.states.borrow_and_update()))
+        Some(game) => {
+            game.states.changed().await.ok()?;
+            Some(Arc::clone(&game.states.borrow_and_update()))
         }
     }
 }
 
-/// The page is gone, or does not read.
-struct Gone;
-
-async fn within_patience<T>(
+async fn within_timeout<T>(
     sending: impl Future<Output = Result<T, axum::Error>>,
-) -> Result<T, Gone> {
-    time::timeout(SILENCE, sending).await.map_err(|_| Gone)?.map_err(|_| Gone)
+) -> Result<T, Ending> {
+    let sent = time::timeout(SILENCE_TIMEOUT, sending).await.map_err(|_| Ending::Disconnected)?;
+    sent.map_err(|_| Ending::Disconnected)
 }
 
-async fn send(socket: &mut WebSocket, text: &str) -> Result<(), Gone> {
-    within_patience(socket.send(Message::Text(text.into()))).await
+async fn send(socket: &mut WebSocket, text: &str) -> Result<(), Ending> {
+    within_timeout(socket.send(Message::Text(text.into()))).await
 }
 
+/// Closes a web socket and tells the page why.
 async fn close(mut socket: WebSocket, code: u16, reason: &'static str) {
     let frame = CloseFrame { code, reason: reason.into() };
-    // The other side may be gone already. Were it not heard to the end, the system would reset the
-    // connection, and the reason would be lost.
-    if within_patience(socket.send(Message::Close(Some(frame)))).await.is_ok() {
+    // The server reads on until the page has answered: unread messages would make the system reset
+    // the connection, and the reason would be lost.
+    if within_timeout(socket.send(Message::Close(Some(frame)))).await.is_ok() {
         let _ =
-            time::timeout(FAREWELL, async { while let Some(Ok(_)) = socket.recv().await {} }).await;
+            time::timeout(CLOSE_TIMEOUT, async { while let Some(Ok(_)) = socket.recv().await {} })
+                .await;
     }
 }

@@ -1,4 +1,4 @@
-//! Games on disk: a SQLite file in which every move is written, and synced, before it is answered.
+//! Games on disk: a SQLite file. Every move is written and synced before the page is told of it.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,15 +9,15 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 use tokio::task;
 
-use crate::{Refusal, WebError};
+use crate::{ApiError, WebError, game_state::GameResult};
 
-/// The most games in a list.
-const LISTED: i64 = 500;
+/// The most games in a list, the newest ones.
+const MAX_LISTED: i64 = 500;
 
-/// Version of the tables below.
+/// Version of the schema.
 const FORMAT: i64 = 1;
 
-const TABLES: &str = "
+const SCHEMA: &str = "
 CREATE TABLE games (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     visitor TEXT NOT NULL,
@@ -45,13 +45,14 @@ CREATE TABLE moves (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// Games that one visitor, and all together, may keep.
-const MOST_GAMES_OF_ONE: i64 = 2_000;
-const MOST_GAMES: i64 = 200_000;
+/// The most games that one visitor may keep.
+const MAX_GAMES_PER_VISITOR: i64 = 2_000;
+/// The most games that all visitors together may keep.
+const MAX_GAMES: i64 = 200_000;
 
-/// The file; clones share it.
+/// The file of games; clones share it.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct GameStore {
     connection: Arc<Mutex<Connection>>,
 }
 
@@ -62,32 +63,32 @@ pub struct StoredGame {
     pub system: String,
     /// Name of its network.
     pub engine: String,
-    /// As JSON.
+    /// The level as JSON.
     pub level: String,
     pub engine_white: bool,
-    /// FEN.
+    /// FEN of the start position.
     pub start: String,
     pub chess960: bool,
-    /// Milliseconds: both sides' time, and what every move adds.
+    /// Initial time and increment of both sides, in milliseconds.
     pub clock: Option<(u64, u64)>,
-    /// Milliseconds that the side to move had used for its move when the game was last left.
+    /// Milliseconds that the side to move had used when the game was last closed.
     pub spent: u64,
-    pub result: Option<(String, String)>,
+    pub result: Option<GameResult>,
     pub moves: Vec<StoredMove>,
-    /// UTC, as in `2026-11-21T12:00:00Z`; empty for a new game.
+    /// UTC, as in `2026-11-21T12:00:00Z`; empty for a game that was not stored yet.
     pub begun: String,
 }
 
-/// A move, and White's and Black's clocks after it in milliseconds.
+/// A move in UCI notation, and White's and Black's clocks after it in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredMove {
     pub uci: String,
     pub clocks: Option<(u64, u64)>,
 }
 
-/// A line of the list of games.
+/// A game in the list of games.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ListedGame {
+pub struct GameSummary {
     pub id: i64,
     pub begun: String,
     pub system: String,
@@ -98,8 +99,8 @@ pub struct ListedGame {
     pub ending: Option<String>,
 }
 
-impl Store {
-    /// Opens or creates the file; `None` keeps games in memory only.
+impl GameStore {
+    /// Opens or creates the file; `None` keeps the games in memory only.
     ///
     /// # Errors
     /// The file cannot be used, or a newer version wrote it.
@@ -111,7 +112,7 @@ impl Store {
             None => Connection::open_in_memory(),
         }
         .map_err(failed)?;
-        // FULL: what was answered survives a loss of power, too.
+        // FULL: every stored move survives a loss of power.
         connection
             .execute_batch(
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;",
@@ -121,7 +122,7 @@ impl Store {
             connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
         match found {
             0 => connection
-                .execute_batch(&format!("BEGIN; {TABLES} PRAGMA user_version = {FORMAT}; COMMIT;"))
+                .execute_batch(&format!("BEGIN; {SCHEMA} PRAGMA user_version = {FORMAT}; COMMIT;"))
                 .map_err(failed)?,
             FORMAT => {}
             found => return Err(WebError::Newer { path: shown, found, known: FORMAT }),
@@ -129,26 +130,26 @@ impl Store {
         Ok(Self { connection: Arc::new(Mutex::new(connection)) })
     }
 
-    /// Works with the file on a thread that may wait for the disk.
+    /// Runs `work` on a blocking thread.
     async fn with<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Connection) -> Result<T, Refusal> + Send + 'static,
-    ) -> Result<T, Refusal> {
+        work: impl FnOnce(&mut Connection) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
         let connection = Arc::clone(&self.connection);
         task::spawn_blocking(move || {
-            // A transaction that a panic broke off was rolled back.
+            // After a panic SQLite has rolled the transaction back: the connection stays usable.
             let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
             work(&mut connection)
         })
         .await
-        .map_err(|_| Refusal::new("the games cannot be reached"))?
+        .map_err(|_| ApiError::new("the games cannot be reached"))?
     }
 
-    /// Keeps a new game; its number.
+    /// Stores a new game and returns its id.
     ///
     /// # Errors
-    /// The visitor keeps too many, or the disk failed.
-    pub async fn create(&self, visitor: String, game: StoredGame) -> Result<i64, Refusal> {
+    /// Too many games are stored, or the disk failed.
+    pub async fn create(&self, visitor: String, game: StoredGame) -> Result<i64, ApiError> {
         self.with(move |connection| {
             let transaction = connection.transaction()?;
             let (own, all): (i64, i64) = transaction.query_row(
@@ -156,8 +157,8 @@ impl Store {
                 [&visitor],
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )?;
-            if own >= MOST_GAMES_OF_ONE || all >= MOST_GAMES {
-                return Err(Refusal::new("too many games are kept; delete some first"));
+            if own >= MAX_GAMES_PER_VISITOR || all >= MAX_GAMES {
+                return Err(ApiError::new("too many games are kept; delete some first"));
             }
             transaction.execute(
                 "INSERT INTO games (visitor, system, engine, level, engine_white, start, chess960, initial_ms, \
@@ -188,7 +189,7 @@ impl Store {
     ///
     /// # Errors
     /// The visitor has no such game, or the disk failed.
-    pub async fn load(&self, visitor: String, id: i64) -> Result<StoredGame, Refusal> {
+    pub async fn load(&self, visitor: String, id: i64) -> Result<StoredGame, ApiError> {
         self.with(move |connection| {
             let game = connection
                 .query_row(
@@ -219,7 +220,7 @@ impl Store {
                 )
                 .optional()?;
             let Some(mut game) = game else {
-                return Err(Refusal::new(format!("you have no game {id}")));
+                return Err(ApiError::new(format!("you have no game {id}")));
             };
             let mut statement = connection
                 .prepare("SELECT uci, white_ms, black_ms FROM moves WHERE game = ?1 ORDER BY ply")?;
@@ -236,17 +237,17 @@ impl Store {
         .await
     }
 
-    /// Keeps a move, and the result where it ends the game.
+    /// Stores a move, and the result if it ends the game.
     ///
     /// # Errors
-    /// The disk failed: then nothing was kept.
+    /// The disk failed; nothing was stored.
     pub async fn add_move(
         &self,
         id: i64,
         ply: usize,
         mv: StoredMove,
-        result: Option<(String, String)>,
-    ) -> Result<(), Refusal> {
+        result: Option<GameResult>,
+    ) -> Result<(), ApiError> {
         self.with(move |connection| {
             let transaction = connection.transaction()?;
             insert_move(&transaction, id, ply, &mv)?;
@@ -259,11 +260,11 @@ impl Store {
         .await
     }
 
-    /// Takes the moves from a ply on back; the game goes on.
+    /// Deletes the moves from a ply on, and the result.
     ///
     /// # Errors
     /// The disk failed.
-    pub async fn take_back(&self, id: i64, ply: usize) -> Result<(), Refusal> {
+    pub async fn take_back(&self, id: i64, ply: usize) -> Result<(), ApiError> {
         self.with(move |connection| {
             let transaction = connection.transaction()?;
             transaction.execute(
@@ -279,11 +280,11 @@ impl Store {
         .await
     }
 
-    /// Ends a game without a move, after the side to move has thought for some milliseconds.
+    /// Ends a game without a move. `spent`: milliseconds that the side to move has used.
     ///
     /// # Errors
     /// The disk failed.
-    pub async fn end(&self, id: i64, result: (String, String), spent: u64) -> Result<(), Refusal> {
+    pub async fn end(&self, id: i64, result: GameResult, spent: u64) -> Result<(), ApiError> {
         self.with(move |connection| {
             let transaction = connection.transaction()?;
             set_result(&transaction, id, &result)?;
@@ -293,19 +294,19 @@ impl Store {
         .await
     }
 
-    /// Remembers how long the side to move has thought.
+    /// Stores the milliseconds that the side to move has used.
     ///
     /// # Errors
     /// The disk failed.
-    pub async fn set_spent(&self, id: i64, milliseconds: u64) -> Result<(), Refusal> {
+    pub async fn set_spent(&self, id: i64, milliseconds: u64) -> Result<(), ApiError> {
         self.with(move |connection| Ok(set_spent(connection, id, milliseconds)?)).await
     }
 
-    /// All of a visitor's games, the first one first.
+    /// The ids of all games of a visitor, the oldest first.
     ///
     /// # Errors
     /// The disk failed.
-    pub async fn ids(&self, visitor: String) -> Result<Vec<i64>, Refusal> {
+    pub async fn ids(&self, visitor: String) -> Result<Vec<i64>, ApiError> {
         self.with(move |connection| {
             let mut statement =
                 connection.prepare("SELECT id FROM games WHERE visitor = ?1 ORDER BY id")?;
@@ -315,20 +316,20 @@ impl Store {
         .await
     }
 
-    /// A visitor's latest games, the last one first.
+    /// A visitor's newest games, the newest first.
     ///
     /// # Errors
     /// The disk failed.
-    pub async fn list(&self, visitor: String) -> Result<Vec<ListedGame>, Refusal> {
+    pub async fn list(&self, visitor: String) -> Result<Vec<GameSummary>, ApiError> {
         self.with(move |connection| {
             let mut statement = connection.prepare(
                 "SELECT id, begun, system, level, engine_white, result, ending, \
                  (SELECT count(*) FROM moves WHERE game = games.id) FROM games WHERE visitor = ?1 \
                  ORDER BY id DESC LIMIT ?2",
             )?;
-            let games = statement.query_map(params![visitor, LISTED], |row| {
+            let games = statement.query_map(params![visitor, MAX_LISTED], |row| {
                 let level: String = row.get(3)?;
-                Ok(ListedGame {
+                Ok(GameSummary {
                     id: row.get(0)?,
                     begun: row.get(1)?,
                     system: row.get(2)?,
@@ -344,18 +345,18 @@ impl Store {
         .await
     }
 
-    /// Forgets a visitor's game.
+    /// Deletes a visitor's game.
     ///
     /// # Errors
     /// The visitor has no such game, or the disk failed.
-    pub async fn delete(&self, visitor: String, id: i64) -> Result<(), Refusal> {
+    pub async fn delete(&self, visitor: String, id: i64) -> Result<(), ApiError> {
         self.with(move |connection| {
             let count = connection.execute(
                 "DELETE FROM games WHERE id = ?1 AND visitor = ?2",
                 params![id, visitor],
             )?;
             if count == 0 {
-                return Err(Refusal::new(format!("you have no game {id}")));
+                return Err(ApiError::new(format!("you have no game {id}")));
             }
             Ok(())
         })
@@ -387,7 +388,7 @@ fn set_spent(connection: &Connection, id: i64, milliseconds: u64) -> rusqlite::R
     Ok(())
 }
 
-fn set_result(connection: &Connection, id: i64, result: &(String, String)) -> rusqlite::Result<()> {
+fn set_result(connection: &Connection, id: i64, result: &GameResult) -> rusqlite::Result<()> {
     connection.execute(
         "UPDATE games SET result = ?2, ending = ?3 WHERE id = ?1",
         params![id, result.0, result.1],

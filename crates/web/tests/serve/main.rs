@@ -1,8 +1,8 @@
-//! The page's server from outside: real connections to a listening server.
+//! Tests of the page's server over real connections.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod access;
 mod analysis;
 mod games;
 mod lab;
-mod refusals;
-mod visitor;
+mod test_server;

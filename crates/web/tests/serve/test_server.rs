@@ -1,5 +1,4 @@
-//! A server of its own for a test, and browsers to visit it: plain requests and web sockets,
-//! nothing in between.
+//! A server for a test, with its own runtime and clock, and clients: plain requests and web sockets.
 
 use std::{
     future::pending,
@@ -18,7 +17,7 @@ use tokio::{
     runtime::{Builder, Runtime},
     sync::oneshot,
     task::JoinHandle,
-    time::timeout,
+    time::{sleep, timeout},
 };
 use tokio_tungstenite::{
     WebSocketStream, client_async,
@@ -28,30 +27,32 @@ use tokio_tungstenite::{
         http::{HeaderValue, StatusCode},
     },
 };
-use web::{Lab, Options, Server};
+use web::{LabFolders, ManualTime, Options, Server, TimeSource};
 
-/// Longer than anything takes, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The longest real time that a test waits for a message or a response.
+pub const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What a test wants to be different.
+/// Options that tests change.
 #[derive(Default)]
-pub struct Wishes {
+pub struct TestOptions {
     pub token: Option<&'static str>,
     pub names: Vec<String>,
     pub games: Option<PathBuf>,
-    pub places: Option<usize>,
-    pub lab: Lab,
+    pub search_slots: Option<usize>,
+    pub lab: LabFolders,
 }
 
-/// A server on a free port, with a runtime of its own: when it is dropped nothing of it goes on,
-/// open games included, as when a process is killed.
-pub struct House {
+/// A server on a free port. Dropping it ends all its tasks, open games included, as a killed process
+/// does.
+pub struct TestServer {
     pub address: SocketAddr,
+    /// The server's clock; it stands still unless the test moves it.
+    pub time: ManualTime,
     end: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
     runtime: Option<Runtime>,
 }
 
-impl Drop for House {
+impl Drop for TestServer {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -64,27 +65,29 @@ fn network(name: &str) -> Network {
     Network::load(&path).unwrap()
 }
 
-pub async fn serve(wishes: Wishes) -> House {
+pub async fn serve(options: TestOptions) -> TestServer {
+    let time = ManualTime::default();
     let options = Options {
         listen: "127.0.0.1:0".parse().unwrap(),
-        token: wishes.token.map(str::to_owned),
-        names: wishes.names,
-        games: wishes.games,
+        token: options.token.map(str::to_owned),
+        names: options.names,
+        games: options.games,
         networks: vec![
             (System::BatchFirst, network("batch-first.safetensors")),
             (System::ConvChess, network("convchess.safetensors")),
         ],
         devices: Devices::default(),
         cpu: CpuOptions::default(),
-        places: wishes.places.unwrap_or(4),
-        lab: wishes.lab,
+        search_slots: options.search_slots.unwrap_or(4),
+        lab: options.lab,
+        time: TimeSource::Manual(time.clone()),
     };
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let server = runtime.spawn(Server::bind(options)).await.unwrap().unwrap();
     let address = server.address().unwrap();
     let (end, ended) = oneshot::channel();
     let running = runtime.spawn(async move {
-        // A house that is dropped does not end in good order.
+        // A dropped test server does not shut down in order.
         server
             .run(async {
                 if ended.await.is_err() {
@@ -93,10 +96,10 @@ pub async fn serve(wishes: Wishes) -> House {
             })
             .await;
     });
-    House { address, end: Some((end, running)), runtime: Some(runtime) }
+    TestServer { address, time, end: Some((end, running)), runtime: Some(runtime) }
 }
 
-/// An answer to a plain request.
+/// A response to a plain request.
 pub struct Answer {
     pub status: u16,
     pub head: String,
@@ -104,22 +107,33 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The value of a cookie that it sets.
+    /// The value of a cookie that the response sets.
     pub fn cookie(&self, name: &str) -> Option<String> {
         let start = self.head.find(&format!("{name}="))? + name.len() + 1;
         Some(self.head[start..].split(';').next().unwrap().to_owned())
     }
 }
 
-impl House {
-    /// Ends the server in good order, as Ctrl-C does.
+impl TestServer {
+    /// Lets the server's clock run from now on, ten times as fast as real time.
+    pub fn let_time_pass(&self) {
+        let time = self.time.clone();
+        self.runtime.as_ref().unwrap().spawn(async move {
+            loop {
+                time.advance(Duration::from_secs(1));
+                sleep(Duration::from_millis(100)).await;
+            }
+        });
+    }
+
+    /// Shuts the server down in order, as Ctrl-C does.
     pub async fn end(mut self) {
         let (end, running) = self.end.take().unwrap();
         end.send(()).unwrap();
-        timeout(PATIENCE, running).await.unwrap().unwrap();
+        timeout(TIMEOUT, running).await.unwrap().unwrap();
     }
 
-    /// Sends a request as it is written; `Host` is added where the headers have none.
+    /// Sends a request line and headers as given; adds `Host` if it is missing.
     pub async fn request(&self, line: &str, headers: &[(&str, &str)]) -> Answer {
         let mut text = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
         if headers.iter().all(|(name, _)| *name != "Host") {
@@ -132,7 +146,7 @@ impl House {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(text.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
-        timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap().unwrap();
+        timeout(TIMEOUT, stream.read_to_end(&mut answer)).await.unwrap().unwrap();
         let answer = String::from_utf8_lossy(&answer).into_owned();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
@@ -143,27 +157,27 @@ impl House {
         self.request(&format!("GET {path}"), &[]).await
     }
 
-    /// A new visitor's cookie.
+    /// The id of a new visitor.
     pub async fn visitor(&self) -> String {
         self.get("/").await.cookie("batch-first-visitor").unwrap()
     }
 
-    /// Opens a socket with these headers.
-    pub async fn socket(&self, headers: &[(&'static str, &str)]) -> Result<Page, StatusCode> {
+    /// Opens a web socket with these headers.
+    pub async fn socket(&self, headers: &[(&'static str, &str)]) -> Result<TestPage, StatusCode> {
         let mut request = format!("ws://{}/socket", self.address).into_client_request().unwrap();
         for (name, value) in headers {
             request.headers_mut().insert(*name, HeaderValue::from_str(value).unwrap());
         }
         let stream = TcpStream::connect(self.address).await.unwrap();
         match client_async(request, stream).await {
-            Ok((socket, _)) => Ok(Page { socket, latest: 0 }),
+            Ok((socket, _)) => Ok(TestPage { socket, latest: 0 }),
             Err(Error::Http(response)) => Err(response.status()),
             Err(error) => panic!("{error}"),
         }
     }
 
-    /// Opens the page of a visitor, past the greeting.
-    pub async fn page(&self, visitor: &str) -> Page {
+    /// Opens a page of a visitor and receives the server's hello.
+    pub async fn page(&self, visitor: &str) -> TestPage {
         let cookie = format!("batch-first-visitor={visitor}");
         let mut page =
             self.socket(&[("origin", &self.origin()), ("cookie", &cookie)]).await.unwrap();
@@ -177,26 +191,26 @@ impl House {
 }
 
 /// An open page.
-pub struct Page {
+pub struct TestPage {
     socket: WebSocketStream<TcpStream>,
-    /// Number of the game that was begun last.
+    /// Id of the newest game of this page.
     latest: i64,
 }
 
-impl Page {
-    pub async fn say(&mut self, value: Value) {
-        self.text(&value.to_string()).await;
+impl TestPage {
+    pub async fn send(&mut self, value: Value) {
+        self.send_text(&value.to_string()).await;
     }
 
-    pub async fn text(&mut self, text: &str) {
-        // A server that has had enough may close in the middle.
+    pub async fn send_text(&mut self, text: &str) {
+        // The server may have closed the connection.
         let _ = self.socket.send(Message::text(text)).await;
     }
 
-    /// The next message; none when the server has closed.
-    pub async fn hear(&mut self) -> Option<Value> {
-        // Pings do not make anybody wait longer.
-        timeout(PATIENCE, async {
+    /// The next message; `None` when the server has closed the connection.
+    pub async fn receive(&mut self) -> Option<Value> {
+        // Pings do not extend the time.
+        timeout(TIMEOUT, async {
             loop {
                 match self.socket.next().await? {
                     Ok(Message::Text(text)) => return Some(serde_json::from_str(&text).unwrap()),
@@ -209,9 +223,9 @@ impl Page {
         .unwrap()
     }
 
-    /// Why the server has closed, once it has: a code and words.
-    pub async fn farewell(&mut self) -> Option<(u16, String)> {
-        timeout(PATIENCE, async {
+    /// Waits until the server closes the connection: close code and reason.
+    pub async fn close_reason(&mut self) -> Option<(u16, String)> {
+        timeout(TIMEOUT, async {
             loop {
                 if let Message::Close(frame) = self.socket.next().await?.ok()? {
                     return frame.map(|frame| (frame.code.into(), frame.reason.to_string()));
@@ -222,15 +236,15 @@ impl Page {
         .unwrap()
     }
 
-    /// The next message of a type; refusals on the way are a failure.
+    /// The next message of a type; panics on an error before it.
     pub async fn expect(&mut self, kind: &str) -> Value {
         self.until(kind, |_| true).await
     }
 
-    /// The next message of a type for which something holds.
+    /// The next message of a type that fulfils a condition.
     pub async fn until(&mut self, kind: &str, holds: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let message = self.hear().await.expect("an open socket");
+            let message = self.receive().await.expect("an open socket");
             assert!(kind == "error" || message["type"] != "error", "{message}");
             if message["type"] == kind && holds(&message) {
                 return message;
@@ -238,16 +252,16 @@ impl Page {
         }
     }
 
-    /// The words of the refusal of a wish.
-    pub async fn refusal(&mut self, wish: Value) -> String {
-        self.say(wish).await;
+    /// The error text for a message that the server refuses.
+    pub async fn error(&mut self, command: Value) -> String {
+        self.send(command).await;
         self.expect("error").await["error"].as_str().unwrap().to_owned()
     }
 
-    /// Begins a game against 20 evaluations a move; `changes` overrides.
-    pub async fn begin(&mut self, changes: Value) -> Value {
-        self.say(proposal(changes)).await;
-        // The game before may still have something to say.
+    /// Starts a game against 20 evaluations a move; `changes` overrides fields of the request.
+    pub async fn start_game(&mut self, changes: Value) -> Value {
+        self.send(new_game(changes)).await;
+        // States of the game before may still arrive.
         let before = self.latest;
         let state = self.until("game", |state| state["id"].as_i64() > Some(before)).await;
         self.latest = state["id"].as_i64().unwrap();
@@ -255,11 +269,11 @@ impl Page {
     }
 }
 
-pub fn proposal(changes: Value) -> Value {
-    let mut proposal = json!({ "type": "new_game", "system": "batch-first", "side": "white",
+pub fn new_game(changes: Value) -> Value {
+    let mut new_game = json!({ "type": "new_game", "system": "batch-first", "side": "white",
         "level": { "kind": "nodes", "value": 20 } });
     for (name, value) in changes.as_object().unwrap() {
-        proposal[name] = value.clone();
+        new_game[name] = value.clone();
     }
-    proposal
+    new_game
 }

@@ -1,4 +1,4 @@
-//! Who is not let in, and what nobody may do: each refusal on a real connection.
+//! Requests that are refused, each on a real connection.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -9,13 +9,13 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::visitor::{House, Wishes, serve};
+use crate::test_server::{TestOptions, TestServer, serve};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn foreign_host_names_are_refused() {
-    let wishes = Wishes { names: vec!["chess.example".to_owned()], ..Wishes::default() };
-    let house = serve(wishes).await;
-    let port = house.address.port();
+    let options = TestOptions { names: vec!["chess.example".to_owned()], ..TestOptions::default() };
+    let server = serve(options).await;
+    let port = server.address.port();
     for host in [
         format!("127.0.0.1:{port}"),
         format!("localhost:{port}"),
@@ -23,10 +23,10 @@ async fn foreign_host_names_are_refused() {
         "localhost".to_owned(),
         format!("chess.example:{port}"),
     ] {
-        let answer = house.request("GET /", &[("Host", &host)]).await;
+        let answer = server.request("GET /", &[("Host", &host)]).await;
         assert_eq!(answer.status, 200, "{host}");
     }
-    // DNS rebinding: a hostile name that leads here.
+    // DNS rebinding: a hostile name that resolves to this machine.
     for host in [
         format!("evil.example:{port}"),
         format!("localhost.evil.example:{port}"),
@@ -35,7 +35,7 @@ async fn foreign_host_names_are_refused() {
         String::new(),
     ] {
         for path in ["/", "/page/app.js", "/socket", "/games/1.pgn", "/api/runs"] {
-            let answer = house.request(&format!("GET {path}"), &[("Host", &host)]).await;
+            let answer = server.request(&format!("GET {path}"), &[("Host", &host)]).await;
             assert_eq!(answer.status, 421, "{host} {path}");
         }
     }
@@ -43,55 +43,54 @@ async fn foreign_host_names_are_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn other_sites_are_refused() {
-    let house = serve(Wishes::default()).await;
-    let cookie = format!("batch-first-visitor={}", house.visitor().await);
+    let server = serve(TestOptions::default()).await;
+    let cookie = format!("batch-first-visitor={}", server.visitor().await);
     for origin in [
         "http://evil.example".to_owned(),
         "null".to_owned(),
-        format!("http://{}.evil.example", house.address),
-        // Another program on this machine is another site, too.
-        format!("http://127.0.0.1:{}", house.address.port() ^ 1),
-        format!("http://localhost:{}", house.address.port()),
+        format!("http://{}.evil.example", server.address),
+        // Another server on this machine is another site.
+        format!("http://127.0.0.1:{}", server.address.port() ^ 1),
+        format!("http://localhost:{}", server.address.port()),
     ] {
-        let refused = house.socket(&[("origin", &origin), ("cookie", &cookie)]).await.err();
-        assert_eq!(refused.map(|status| status.as_u16()), Some(403), "{origin}");
-        let answer = house.request("GET /api/runs", &[("Origin", &origin)]).await;
+        let error = server.socket(&[("origin", &origin), ("cookie", &cookie)]).await.err();
+        assert_eq!(error.map(|status| status.as_u16()), Some(403), "{origin}");
+        let answer = server.request("GET /api/runs", &[("Origin", &origin)]).await;
         assert_eq!(answer.status, 403, "{origin}");
     }
-    let refused = house.socket(&[("cookie", &cookie)]).await.err();
-    assert_eq!(refused.map(|status| status.as_u16()), Some(403), "no origin");
-    let refused = house.socket(&[("origin", &house.origin())]).await.err();
-    assert_eq!(refused.map(|status| status.as_u16()), Some(403), "no visitor");
+    let error = server.socket(&[("cookie", &cookie)]).await.err();
+    assert_eq!(error.map(|status| status.as_u16()), Some(403), "no origin");
+    let error = server.socket(&[("origin", &server.origin())]).await.err();
+    assert_eq!(error.map(|status| status.as_u16()), Some(403), "no visitor");
     for path in ["/games/all.pgn", "/api/runs", "/page/app.js"] {
         let answer =
-            house.request(&format!("GET {path}"), &[("Sec-Fetch-Site", "cross-site")]).await;
+            server.request(&format!("GET {path}"), &[("Sec-Fetch-Site", "cross-site")]).await;
         assert_eq!(answer.status, 403, "{path}");
     }
-    // A link from elsewhere to the page itself is fine.
-    assert_eq!(house.request("GET /", &[("Sec-Fetch-Site", "cross-site")]).await.status, 200);
-    // Who comes by it stays who he is, for another 400 days: a fresh cookie would cost him his
-    // games.
+    // A link from another site to the page itself works.
+    assert_eq!(server.request("GET /", &[("Sec-Fetch-Site", "cross-site")]).await.status, 200);
+    // A visitor who follows such a link keeps the id: a new one would cost the visitor's games.
     let answer =
-        house.request("GET /", &[("Sec-Fetch-Site", "cross-site"), ("Cookie", &cookie)]).await;
+        server.request("GET /", &[("Sec-Fetch-Site", "cross-site"), ("Cookie", &cookie)]).await;
     let given =
         answer.cookie("batch-first-visitor").map(|value| format!("batch-first-visitor={value}"));
     assert_eq!((answer.status, given), (200, Some(cookie.clone())));
-    assert!(house.socket(&[("origin", &house.origin()), ("cookie", &cookie)]).await.is_ok());
+    assert!(server.socket(&[("origin", &server.origin()), ("cookie", &cookie)]).await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_get_is_answered_and_nothing_may_be_framed() {
-    let house = serve(Wishes::default()).await;
+async fn other_methods_are_refused_and_framing_is_forbidden() {
+    let server = serve(TestOptions::default()).await;
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"] {
         for path in ["/", "/socket", "/api/runs"] {
             assert_eq!(
-                house.request(&format!("{method} {path}"), &[]).await.status,
+                server.request(&format!("{method} {path}"), &[]).await.status,
                 405,
                 "{method} {path}"
             );
         }
     }
-    let head = house.get("/").await.head.to_lowercase();
+    let head = server.get("/").await.head.to_lowercase();
     for part in [
         "x-frame-options: deny",
         "frame-ancestors 'none'",
@@ -107,8 +106,8 @@ async fn only_get_is_answered_and_nothing_may_be_framed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_token_nothing_is_shown() {
-    let house = serve(Wishes { token: Some("right-token"), ..Wishes::default() }).await;
+async fn requests_without_the_token_are_refused() {
+    let server = serve(TestOptions { token: Some("right-token"), ..TestOptions::default() }).await;
     let visitor = format!("batch-first-visitor={}", "0".repeat(32));
     for path in [
         "/",
@@ -118,30 +117,30 @@ async fn without_the_token_nothing_is_shown() {
         "/page/app.js",
         "/games/1.pgn",
     ] {
-        assert_eq!(house.get(path).await.status, 401, "{path}");
+        assert_eq!(server.get(path).await.status, 401, "{path}");
     }
     for cookie in [visitor.clone(), format!("{visitor}; batch-first-token=wrong")] {
-        let refused = house.socket(&[("origin", &house.origin()), ("cookie", &cookie)]).await.err();
-        assert_eq!(refused.map(|status| status.as_u16()), Some(401));
+        let error = server.socket(&[("origin", &server.origin()), ("cookie", &cookie)]).await.err();
+        assert_eq!(error.map(|status| status.as_u16()), Some(401));
     }
-    let answer = house.get("/?token=right-token").await;
+    let answer = server.get("/?token=right-token").await;
     assert_eq!(answer.status, 303);
     assert_eq!(answer.cookie("batch-first-token").as_deref(), Some("right-token"));
     let cookie = format!("{visitor}; batch-first-token=right-token");
-    assert_eq!(house.request("GET /", &[("Cookie", &cookie)]).await.status, 200);
-    assert!(house.socket(&[("origin", &house.origin()), ("cookie", &cookie)]).await.is_ok());
+    assert_eq!(server.request("GET /", &[("Cookie", &cookie)]).await.status, 200);
+    assert!(server.socket(&[("origin", &server.origin()), ("cookie", &cookie)]).await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_path_leads_to_the_disk() {
+async fn paths_outside_the_listed_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("run")).unwrap();
     std::fs::write(folder.path().join("run/metrics.jsonl"), "{}\n").unwrap();
     std::fs::write(folder.path().join("run/report.html"), "the report").unwrap();
     std::fs::write(folder.path().join("secret.html"), "secret").unwrap();
-    let mut wishes = Wishes::default();
-    wishes.lab.runs = Some(folder.path().to_owned());
-    let house = serve(wishes).await;
+    let mut options = TestOptions::default();
+    options.lab.runs = Some(folder.path().to_owned());
+    let server = serve(options).await;
     for path in [
         "/page/../Cargo.toml",
         "/page/..%2fCargo.toml",
@@ -165,12 +164,12 @@ async fn no_path_leads_to_the_disk() {
         "/games/..%2f1.pgn",
         "/games/1%00.pgn",
     ] {
-        let answer = house.get(path).await;
+        let answer = server.get(path).await;
         assert_eq!(answer.status, 404, "{path}: {}", answer.body);
     }
-    // However its path is written.
+    // Reports are served with their own content policy, however the path is escaped.
     for path in ["run/report.html", "run/report%2ehtml", "r%75n%2freport.%68tml"] {
-        let report = house.get(&format!("/reports/run/{path}")).await;
+        let report = server.get(&format!("/reports/run/{path}")).await;
         assert_eq!((report.status, report.body.as_str()), (200, "the report"), "{path}");
         let head = report.head.to_lowercase();
         let policies = head.matches("content-security-policy:").count();
@@ -180,73 +179,74 @@ async fn no_path_leads_to_the_disk() {
             "{path}: {head}"
         );
     }
-    assert_eq!(house.get("/api/run?name=run").await.status, 200);
-    assert_eq!(house.get("/page/vendor/chessground/chessground.min.js").await.status, 200);
+    assert_eq!(server.get("/api/run?name=run").await.status, 200);
+    assert_eq!(server.get("/page/vendor/chessground/chessground.min.js").await.status, 200);
 }
 
-async fn greet(house: &House, cookie: &str) -> Option<u16> {
-    let opened = house.socket(&[("origin", &house.origin()), ("cookie", cookie)]).await;
+/// The status with which a web socket is refused; `None` if it is opened.
+async fn socket_refusal(server: &TestServer, cookie: &str) -> Option<u16> {
+    let opened = server.socket(&[("origin", &server.origin()), ("cookie", cookie)]).await;
     opened.err().map(|status| status.as_u16())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn floods_and_giants_are_cut_off() {
-    let house = serve(Wishes::default()).await;
-    let visitor = house.visitor().await;
-    // A message beyond 64 KiB.
-    let mut page = house.page(&visitor).await;
-    page.say(json!({ "type": "new_game", "pgn": "x".repeat(70_000) })).await;
-    assert_eq!(page.hear().await, None);
-    // Nonsense is answered, and does no harm.
-    let mut page = house.page(&visitor).await;
+async fn floods_and_large_messages_close_the_connection() {
+    let server = serve(TestOptions::default()).await;
+    let visitor = server.visitor().await;
+    // A message of more than 64 KiB.
+    let mut page = server.page(&visitor).await;
+    page.send(json!({ "type": "new_game", "pgn": "x".repeat(70_000) })).await;
+    assert_eq!(page.receive().await, None);
+    // An invalid message is answered with an error.
+    let mut page = server.page(&visitor).await;
     for text in
         ["", "{", "[]", "null", "{\"type\":\"format_disk\"}", "{\"type\":\"open\",\"game\":1e99}"]
     {
-        page.text(text).await;
+        page.send_text(text).await;
         page.expect("error").await;
     }
-    page.text(&"[".repeat(60_000)).await;
+    page.send_text(&"[".repeat(60_000)).await;
     page.expect("error").await;
-    // As many messages as a quick hand sends are answered; a flood ends the connection.
+    // 30 messages at once are answered; a flood closes the connection.
     for _ in 0..30 {
-        page.say(json!({ "type": "games" })).await;
+        page.send(json!({ "type": "games" })).await;
         page.expect("games").await;
     }
     for _ in 0..400 {
-        page.say(json!({ "type": "games" })).await;
+        page.send(json!({ "type": "games" })).await;
     }
     let mut answers = 0;
-    while page.hear().await.is_some() {
+    while page.receive().await.is_some() {
         answers += 1;
     }
     assert!(answers < 400, "{answers}");
-    // More pages than anybody needs; others still get in.
+    // A visitor has at most eight pages; other visitors are still served.
     let cookie = format!("batch-first-visitor={visitor}");
     let mut pages = Vec::new();
     for _ in 0..8 {
-        pages.push(house.page(&visitor).await);
+        pages.push(server.page(&visitor).await);
     }
-    // Browsers tell a page why a connection was closed, not why it was not opened.
+    // Browsers tell a page why a web socket was closed, but not why it was not opened.
     let mut ninth =
-        house.socket(&[("origin", &house.origin()), ("cookie", &cookie)]).await.unwrap();
-    let (code, reason) = ninth.farewell().await.unwrap();
+        server.socket(&[("origin", &server.origin()), ("cookie", &cookie)]).await.unwrap();
+    let (code, reason) = ninth.close_reason().await.unwrap();
     assert_eq!(code, 1013);
     assert!(reason.contains("too many pages"), "{reason}");
     assert_eq!(
-        greet(&house, &format!("batch-first-visitor={}", house.visitor().await)).await,
+        socket_refusal(&server, &format!("batch-first-visitor={}", server.visitor().await)).await,
         None
     );
     drop(pages);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_that_ask_for_nothing_make_room() {
-    let house = serve(Wishes::default()).await;
+async fn idle_and_slow_connections_time_out() {
+    let server = serve(TestOptions::default()).await;
     let mut idle = Vec::new();
     for _ in 0..256 {
-        idle.push(TcpStream::connect(house.address).await.unwrap());
+        idle.push(TcpStream::connect(server.address).await.unwrap());
     }
-    // One of them says what it wants letter by letter.
+    // One of them sends the head of its request byte by byte.
     let mut slow = idle.pop().unwrap();
     let slow = tokio::spawn(async move {
         for byte in b"GET / HTTP/1.1\r\nX-Slow: ".iter().chain(std::iter::repeat(&b'x')) {
@@ -257,17 +257,19 @@ async fn connections_that_ask_for_nothing_make_room() {
         }
     });
     assert!(
-        timeout(Duration::from_secs(2), house.get("/")).await.is_err(),
-        "there is room for all"
+        timeout(Duration::from_secs(2), server.get("/")).await.is_err(),
+        "more than 256 connections are served"
     );
-    assert_eq!(house.get("/").await.status, 200);
+    // Time stands still until here: the connections time out only now.
+    server.let_time_pass();
+    assert_eq!(server.get("/").await.status, 200);
     timeout(Duration::from_secs(120), slow).await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_in_use_is_a_sentence() {
-    let house = serve(Wishes::default()).await;
-    let address: SocketAddr = house.address;
+async fn an_address_in_use_is_reported() {
+    let server = serve(TestOptions::default()).await;
+    let address: SocketAddr = server.address;
     let options = web::Options {
         listen: address,
         token: None,
@@ -276,8 +278,9 @@ async fn an_address_in_use_is_a_sentence() {
         networks: Vec::new(),
         devices: eval::Devices::default(),
         cpu: eval::cpu::CpuOptions::default(),
-        places: 1,
-        lab: web::Lab::default(),
+        search_slots: 1,
+        lab: web::LabFolders::default(),
+        time: web::TimeSource::System,
     };
     let error = web::Server::bind(options).await.unwrap_err().to_string();
     assert!(error.starts_with(&format!("cannot listen on {address}")), "{error}");
