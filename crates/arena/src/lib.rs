@@ -7,6 +7,7 @@ mod estimate;
 mod game;
 mod journal;
 pub mod ladder;
+mod linear;
 mod opening;
 pub mod pgn;
 mod pgn_results;
