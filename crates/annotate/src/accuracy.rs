@@ -122,8 +122,8 @@ pub fn player_analyses(game: &Game, scores: &[Option<Score>]) -> [Option<PlayerA
     })
 }
 
-/// The analysis of the player who moved at `plies`, which are not empty. The accuracy is the mean of
-/// the weighted and the harmonic mean of the moves' accuracies.
+/// The analysis of the player who moved at `plies`, which are not empty. The accuracy is the mean
+/// of the weighted and the harmonic mean of the moves' accuracies.
 fn player_analysis(
     scores: &[Score],
     weights: &[f64],

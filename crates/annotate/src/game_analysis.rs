@@ -43,8 +43,8 @@ pub struct GameAnalysis {
 }
 
 impl GameAnalysis {
-    /// Searches the positions of a game, the last first. `None` if `control` stops the search before
-    /// the end.
+    /// Searches the positions of a game, the last first. `None` if `control` stops the search
+    /// before the end.
     ///
     /// # Errors
     /// A position could not be evaluated.
@@ -87,8 +87,8 @@ impl GameAnalysis {
         self.positions.iter().flatten().count() as u64
     }
 
-    /// Loss of the mover's winning chances by the move at `ply` (from 0), in percent; `None` where a
-    /// score is missing. The best move of the search loses nothing.
+    /// Loss of the mover's winning chances by the move at `ply` (from 0), in percent; `None` where
+    /// a score is missing. The best move of the search loses nothing.
     #[must_use]
     pub fn loss(&self, ply: usize) -> Option<f64> {
         let (before, after) = (self.scores[ply]?, self.scores[ply + 1]?);

@@ -2,9 +2,9 @@
 //! moves, and the accuracy of both players is computed.
 //!
 //! One search analyses a game from its last position to its first, so that the search cache helps
-//! each position with the results of the positions after it. Several games are searched at once over
-//! shared evaluators. Games do not influence each other: with a limit of evaluations the output
-//! depends neither on the number of games searched at once nor on interruptions.
+//! each position with the results of the positions after it. Several games are searched at once
+//! over shared evaluators. Games do not influence each other: with a limit of evaluations the
+//! output depends neither on the number of games searched at once nor on interruptions.
 
 mod accuracy;
 mod error;

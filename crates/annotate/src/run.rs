@@ -1,5 +1,5 @@
-//! A run over files: several games are searched at once and written in order, and an interrupted run
-//! is resumed.
+//! A run over files: several games are searched at once and written in order, and an interrupted
+//! run is resumed.
 
 use std::{path::PathBuf, time::Duration};
 

@@ -16,7 +16,8 @@ pub struct GameSummary {
     pub result: String,
     /// White's analysis and Black's.
     pub player_analyses: [Option<PlayerAnalysis>; 2],
-    /// White's chance to win in percent after each ply, the start first; `None` where it is unknown.
+    /// White's chance to win in percent after each ply, the start first; `None` where it is
+    /// unknown.
     pub win_percents: Vec<Option<f64>>,
     /// Inaccuracies, mistakes and blunders of White and of Black.
     pub judgments: [[usize; 3]; 2],

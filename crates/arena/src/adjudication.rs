@@ -17,8 +17,8 @@ pub struct Rules {
     /// side over `win_plies` plies. 0 turns this off.
     pub win_centipawns: i32,
     pub win_plies: usize,
-    /// A game is drawn if both engines report a score of at most this many centipawns for either side
-    /// over `draw_plies` plies, from `draw_from_ply` on. A negative value turns this off.
+    /// A game is drawn if both engines report a score of at most this many centipawns for either
+    /// side over `draw_plies` plies, from `draw_from_ply` on. A negative value turns this off.
     pub draw_centipawns: i32,
     pub draw_plies: usize,
     pub draw_from_ply: usize,
@@ -63,8 +63,8 @@ pub struct Adjudicator<'a> {
 
 impl Adjudicator<'_> {
     /// The winner (`None` for a draw) and the termination of a game that is over: by the rules of
-    /// chess, by the agreement of the engines, by the endgame tables or by its length. `evaluations`
-    /// are those of the moves after the first `book_plies`.
+    /// chess, by the agreement of the engines, by the endgame tables or by its length.
+    /// `evaluations` are those of the moves after the first `book_plies`.
     pub(crate) fn result(
         &self,
         game: &Game,

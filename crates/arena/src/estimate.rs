@@ -1,9 +1,9 @@
 //! Estimates of a difference in strength from the results of games.
 //!
 //! The formulas are those of [fastchess](https://github.com/Disservin/fastchess)
-//! (`elo_pentanomial.cpp`). The mean score of pairs of games (one opening, colours changed) is mapped to
-//! Elo by the logistic curve, and so are the ends of its interval, which comes from the variance of
-//! the pairs. Pairs vary less than single games, as the luck of the opening cancels.
+//! (`elo_pentanomial.cpp`). The mean score of pairs of games (one opening, colours changed) is
+//! mapped to Elo by the logistic curve, and so are the ends of its interval, which comes from the
+//! variance of the pairs. Pairs vary less than single games, as the luck of the opening cancels.
 
 use std::fmt;
 
@@ -100,8 +100,8 @@ pub struct EloEstimate {
     pub high: f64,
     /// Likelihood of superiority (LOS), 0 to 1.
     pub superiority: f64,
-    /// Normalised Elo (the difference in units of the standard deviation of a game) and half the width
-    /// of its 95 % interval; `None` if all results are equal.
+    /// Normalised Elo (the difference in units of the standard deviation of a game) and half the
+    /// width of its 95 % interval; `None` if all results are equal.
     pub normalized: Option<(f64, f64)>,
 }
 

@@ -1,6 +1,6 @@
 //! The folder of a match, from which an interrupted match is resumed. `match.json` identifies the
-//! match, `games.jsonl` holds one line a finished game and is written at once, and `games.pgn` is made
-//! from it.
+//! match, `games.jsonl` holds one line a finished game and is written at once, and `games.pgn` is
+//! made from it.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -126,8 +126,8 @@ fn pgn_of(results: &Results) -> String {
     results.games().map(|game| game.pgn.as_str()).collect()
 }
 
-/// Writes `match.json`, or checks that it belongs to the same match. A folder that `is_empty`, without
-/// a finished game, may be taken over by another match.
+/// Writes `match.json`, or checks that it belongs to the same match. A folder that `is_empty`,
+/// without a finished game, may be taken over by another match.
 fn check_header(folder: &Path, settings: Vec<String>, is_empty: bool) -> Result<(), JournalError> {
     let path = folder.join("match.json");
     let failed = |source| JournalError::File { path: path.clone(), source };

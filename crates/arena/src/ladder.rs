@@ -1,9 +1,9 @@
-//! A ladder of fixed opponents, and the rating of a player on it. The opponents search fixed nodes, so
-//! that their strength does not depend on the speed or load of the machine.
+//! A ladder of fixed opponents, and the rating of a player on it. The opponents search fixed nodes,
+//! so that their strength does not depend on the speed or load of the machine.
 //!
-//! The rungs are Stockfish with fixed nodes, at full strength and at its `UCI_Elo` levels. The labels
-//! of the levels are not Elo on this scale: the ratings come from games between the rungs, see
-//! [`Ladder::calibrated`].
+//! The rungs are Stockfish with fixed nodes, at full strength and at its `UCI_Elo` levels. The
+//! labels of the levels are not Elo on this scale: the ratings come from games between the rungs,
+//! see [`Ladder::calibrated`].
 
 use serde::{Deserialize, Serialize};
 
@@ -59,8 +59,8 @@ pub enum LadderError {
 /// The rating of a player on the ladder.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LadderRating {
-    /// Elo with the ends of its 95 % interval; `None` if every game was won or every game was lost, as
-    /// the rating is then not finite.
+    /// Elo with the ends of its 95 % interval; `None` if every game was won or every game was lost,
+    /// as the rating is then not finite.
     pub rating: Option<[f64; 3]>,
     /// The rating as text.
     pub text: String,
@@ -93,12 +93,13 @@ impl Ladder {
         found.ok_or_else(|| LadderError::NoAnchor(self.anchor.clone()))
     }
 
-    /// The format of a calibration. Games between rungs far apart carry no information, so each rung
-    /// plays its neighbours.
+    /// The format of a calibration. Games between rungs far apart carry no information, so each
+    /// rung plays its neighbours.
     pub const FORMAT: TournamentFormat = TournamentFormat::Neighbours(3);
 
-    /// The ladder with ratings from games between its rungs; the players of `results` are in the order
-    /// of the rungs. A rung without a finite rating keeps its old one with the widest interval.
+    /// The ladder with ratings from games between its rungs; the players of `results` are in the
+    /// order of the rungs. A rung without a finite rating keeps its old one with the widest
+    /// interval.
     ///
     /// # Errors
     /// The anchor is not among the rungs.
@@ -152,8 +153,8 @@ impl Ladder {
         }
     }
 
-    /// For a player that has won (`true`) or lost all games: the Elo of the strongest or weakest rung
-    /// that it met.
+    /// For a player that has won (`true`) or lost all games: the Elo of the strongest or weakest
+    /// rung that it met.
     fn extreme_opponent(&self, results: &Results) -> Option<(bool, f64)> {
         let met = || {
             self.rungs
@@ -166,8 +167,8 @@ impl Ladder {
         if won { elos.reduce(f64::max) } else { elos.reduce(f64::min) }.map(|elo| (won, elo))
     }
 
-    /// The next pairs of games, each against the most informative rung: near the rating of the player
-    /// (`guess` before the first game), and rarely met so far.
+    /// The next pairs of games, each against the most informative rung: near the rating of the
+    /// player (`guess` before the first game), and rarely met so far.
     #[must_use]
     pub fn next_pairs(&self, results: &Results, guess: f64, pairs: usize) -> Vec<ScheduledGame> {
         /// Distance of the next opponent in Elo after a player has won or lost all games.

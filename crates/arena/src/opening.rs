@@ -6,8 +6,8 @@ use board::{Game, Score};
 
 use games::{PgnGame, parse_epd};
 
-/// Positions after varied first moves that Stockfish evaluates as balanced. The first line of the file
-/// says how it was made.
+/// Positions after varied first moves that Stockfish evaluates as balanced. The first line of the
+/// file says how it was made.
 const BALANCED: &str = include_str!("openings.epd");
 
 /// Main lines of common openings, about four moves deep; none is lost for either side.
@@ -57,8 +57,8 @@ pub fn balanced() -> Vec<Game> {
 }
 
 /// Selects balanced positions after `plies` plies of games with evaluations: at most `within`
-/// centipawns for either side, the side to move not in check, no position twice. Each is an EPD line
-/// with the evaluation (`ce`, in centipawns) for the side to move.
+/// centipawns for either side, the side to move not in check, no position twice. Each is an EPD
+/// line with the evaluation (`ce`, in centipawns) for the side to move.
 #[must_use]
 pub fn select_balanced(
     games: impl Iterator<Item = PgnGame>,

@@ -20,8 +20,8 @@ pub struct PgnResults {
 }
 
 impl PgnResults {
-    /// Adds the games of a file. Two games whose `Round` has the same text before a point, as in `12.1`
-    /// and `12.2`, are a pair; other games are single.
+    /// Adds the games of a file. Two games whose `Round` has the same text before a point, as in
+    /// `12.1` and `12.2`, are a pair; other games are single.
     ///
     /// # Errors
     /// The file cannot be read.

@@ -22,8 +22,8 @@ pub trait Player: Send {
     /// The fault of the player; it is not usable any more.
     fn new_game(&mut self) -> Result<(), Fault>;
 
-    /// Chooses a move in the current position of `game`, which is not over. `timeout` is the longest
-    /// wait for it.
+    /// Chooses a move in the current position of `game`, which is not over. `timeout` is the
+    /// longest wait for it.
     ///
     /// # Errors
     /// The fault of the player; it is not usable any more.
@@ -73,8 +73,8 @@ pub struct PlayerSpec {
     pub name: Option<String>,
     pub kind: PlayerKind,
     pub control: TimeControl,
-    /// Everything that decides the moves of the player, on one line. An interrupted match is resumed
-    /// only if it is equal.
+    /// Everything that decides the moves of the player, on one line. An interrupted match is
+    /// resumed only if it is equal.
     pub identity: String,
 }
 
@@ -97,8 +97,8 @@ impl From<StartError> for Fault {
 }
 
 impl PlayerSpec {
-    /// Starts the player and returns its name. `timeout` is the longest wait for the handshake of an
-    /// engine.
+    /// Starts the player and returns its name. `timeout` is the longest wait for the handshake of
+    /// an engine.
     ///
     /// # Errors
     /// The program or the search cannot be started.

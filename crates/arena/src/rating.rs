@@ -42,13 +42,13 @@ impl Rating {
 /// Change of the log-odds per point of Elo.
 const SLOPE: f64 = LN_10 / 400.0;
 
-/// With fewer observations their variance is too uncertain, and the binomial variance of the model is
-/// used.
+/// With fewer observations their variance is too uncertain, and the binomial variance of the model
+/// is used.
 const MIN_OBSERVATIONS: usize = 10;
 
-/// Rates players `0..players`; player `anchor` has the rating `anchor_elo`. The rating is `None` where
-/// it is not finite: the player has won or lost all its games against the players that are connected
-/// to the anchor.
+/// Rates players `0..players`; player `anchor` has the rating `anchor_elo`. The rating is `None`
+/// where it is not finite: the player has won or lost all its games against the players that are
+/// connected to the anchor.
 #[must_use]
 pub fn rate(
     players: usize,
@@ -70,7 +70,8 @@ pub fn rate(
             gradient_and_information(&pairings, &elo, &column, unknown.len());
         let Some(step) = solve(&information, &gradient) else { break };
         let longest = step.iter().fold(0.0_f64, |most, step| most.max(step.abs()));
-        // Newton's method; steps are at most 200 Elo long, as the curve is nearly straight that far.
+        // Newton's method; steps are at most 200 Elo long, as the curve is nearly straight that
+        // far.
         let scale = (200.0 / longest).min(1.0);
         for (player, step) in unknown.iter().zip(&step) {
             elo[*player] += scale * step;
@@ -89,8 +90,8 @@ pub fn rate(
 }
 
 /// Performance rating: the rating of a player from games against opponents of known ratings, given
-/// as `(rating, observations from the player's side)`. `None` if every game was won or every game was
-/// lost.
+/// as `(rating, observations from the player's side)`. `None` if every game was won or every game
+/// was lost.
 #[must_use]
 pub fn performance_rating(games: &[(f64, Vec<Observation>)]) -> Option<Rating> {
     let observations = || {
@@ -127,8 +128,8 @@ pub fn performance_rating(games: &[(f64, Vec<Observation>)]) -> Option<Rating> {
     Some(Rating { elo, error })
 }
 
-/// Fisher information of a game about a player's rating at this distance from the opponent, relative
-/// to a game between equals: 0 to 1.
+/// Fisher information of a game about a player's rating at this distance from the opponent,
+/// relative to a game between equals: 0 to 1.
 #[must_use]
 pub fn relative_information(distance: f64) -> f64 {
     let chance = score_of_elo(distance);
@@ -232,8 +233,8 @@ fn standard_errors(
         .collect()
 }
 
-/// The players with a finite difference to the anchor: a chain of gained points leads from the anchor
-/// to the player, and another one back.
+/// The players with a finite difference to the anchor: a chain of gained points leads from the
+/// anchor to the player, and another one back.
 fn connected(players: usize, pairings: &[PairingResults], anchor: usize) -> Vec<bool> {
     let reach = |forward: bool| {
         let mut reached = vec![false; players];

@@ -1,5 +1,5 @@
-//! The record of a finished game: players, result, termination and PGN. It is one line of JSON in the
-//! journal of a match.
+//! The record of a finished game: players, result, termination and PGN. It is one line of JSON in
+//! the journal of a match.
 
 use board::Color;
 use serde::{Deserialize, Serialize};

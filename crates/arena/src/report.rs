@@ -1,5 +1,5 @@
-//! The report on a match as one HTML file that needs no other: ratings and progress as SVG, results by
-//! colour, opening and game.
+//! The report on a match as one HTML file that needs no other: ratings and progress as SVG, results
+//! by colour, opening and game.
 
 use std::fmt::Write as _;
 

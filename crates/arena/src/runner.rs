@@ -33,8 +33,8 @@ pub struct MatchSettings {
     pub games: usize,
     pub rules: Rules,
     pub tables: Option<Arc<Tablebases>>,
-    /// At least one. Each round of two games a pairing takes the next opening, and after the last one
-    /// the first again.
+    /// At least one. Each round of two games a pairing takes the next opening, and after the last
+    /// one the first again.
     pub openings: Vec<Game>,
     /// Games at once.
     pub jobs: usize,
@@ -108,8 +108,8 @@ impl Match {
         self.scheduled_games.len()
     }
 
-    /// The settings that decide the games, one a line. An interrupted match is resumed only if they are
-    /// equal. The numbers of games and of games at once are not among them.
+    /// The settings that decide the games, one a line. An interrupted match is resumed only if they
+    /// are equal. The numbers of games and of games at once are not among them.
     #[must_use]
     pub fn identity(&self) -> Vec<String> {
         let settings = &self.settings;
@@ -147,9 +147,9 @@ impl Match {
         Summary::new(title, &description, results, sprt)
     }
 
-    /// Plays the games that `results` does not have yet. `report` gets each game when it ends, in any
-    /// order, together with all results. Setting `stop` ends the match: running games are aborted at
-    /// their next move.
+    /// Plays the games that `results` does not have yet. `report` gets each game when it ends, in
+    /// any order, together with all results. Setting `stop` ends the match: running games are
+    /// aborted at their next move.
     ///
     /// # Errors
     /// A thread cannot be started.

@@ -1,5 +1,5 @@
-//! The schedule of a match: pairings, order, colours and openings are fixed before the first game, so
-//! that a match can be interrupted, resumed and repeated.
+//! The schedule of a match: pairings, order, colours and openings are fixed before the first game,
+//! so that a match can be interrupted, resumed and repeated.
 
 use board::Game;
 use rand::{SeedableRng, seq::SliceRandom};
@@ -46,8 +46,9 @@ pub fn pairings(players: usize, format: TournamentFormat) -> Vec<(usize, usize)>
     (0..rows).flat_map(row).collect()
 }
 
-/// All games of a match in the order in which they begin. In each round every pairing plays two games
-/// from one opening. A larger number of games a pairing keeps the numbers of the earlier games.
+/// All games of a match in the order in which they begin. In each round every pairing plays two
+/// games from one opening. A larger number of games a pairing keeps the numbers of the earlier
+/// games.
 #[must_use]
 pub fn schedule(pairings: &[(usize, usize)], games: usize) -> Vec<ScheduledGame> {
     let mut scheduled_games = Vec::with_capacity(pairings.len() * games);

@@ -1,9 +1,10 @@
-//! The sequential probability ratio test (SPRT). After every pair of games it accepts the hypothesis
-//! that the first player is stronger by `elo1`, or that it is stronger by `elo0`, or continues.
+//! The sequential probability ratio test (SPRT). After every pair of games it accepts the
+//! hypothesis that the first player is stronger by `elo1`, or that it is stronger by `elo0`, or
+//! continues.
 //!
 //! It uses the generalised log-likelihood ratio over the pentanomial distribution of pairs, as
-//! fishtest and fastchess do: Michel Van den Bergh, [*Comparing the approximations for the generalized
-//! log likelihood ratio of a multinomial
+//! fishtest and fastchess do: Michel Van den Bergh, [*Comparing the approximations for the
+//! generalized log likelihood ratio of a multinomial
 //! distribution*](https://www.cantate.be/Fishtest/comparing_approximations.pdf) and [*Comments on
 //! normalized Elo*](https://www.cantate.be/Fishtest/normalized_elo_practical.pdf).
 
@@ -22,8 +23,8 @@ use crate::{
 pub enum EloModel {
     /// Elo on the logistic curve.
     Logistic,
-    /// Elo in units of the standard deviation of a game, so that the length of a test hardly depends
-    /// on the share of draws.
+    /// Elo in units of the standard deviation of a game, so that the length of a test hardly
+    /// depends on the share of draws.
     Normalized,
 }
 
@@ -118,8 +119,8 @@ impl Sprt {
                 (likeliest(self.elo0), likeliest(self.elo1))
             }
             EloModel::Normalized => {
-                // In standard deviations, the distance of the mean of a pair is that of a game times
-                // the square root of two.
+                // In standard deviations, the distance of the mean of a pair is that of a game
+                // times the square root of two.
                 let likeliest =
                     |elo| likeliest_at_distance(&seen, elo / NORMALIZED_ELO * 2.0_f64.sqrt());
                 (likeliest(self.elo0), likeliest(self.elo1))
@@ -197,8 +198,8 @@ impl fmt::Display for SprtRun {
 }
 
 /// The distribution of largest likelihood for the observed shares `seen` under which the mean of
-/// `values` is zero: `seen / (1 + theta * value)`. `theta` is the root of a function that falls from
-/// +inf to -inf.
+/// `values` is zero: `seen / (1 + theta * value)`. `theta` is the root of a function that falls
+/// from +inf to -inf.
 fn likeliest_with_zero_mean(seen: &[f64; 5], values: &[f64; 5]) -> [f64; 5] {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);

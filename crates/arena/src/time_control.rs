@@ -43,8 +43,8 @@ impl Clocks {
         Self { controls, remaining }
     }
 
-    /// The task of the side to move. An opponent without a clock is shown with the clock of the side to
-    /// move.
+    /// The task of the side to move. An opponent without a clock is shown with the clock of the
+    /// side to move.
     pub(crate) fn task(&self, turn: Color) -> Task {
         let clock = |side: Color| match self.controls[index(side)] {
             TimeControl::Clock { increment, .. } => Some((self.remaining[index(side)], increment)),

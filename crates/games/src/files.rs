@@ -1,5 +1,5 @@
-//! Files of games and positions as one stream, plain or compressed, so that a run does not care which
-//! files its games come from.
+//! Files of games and positions as one stream, plain or compressed, so that a run does not care
+//! which files its games come from.
 
 use std::{
     fs::File,
@@ -86,8 +86,8 @@ fn position(line: &str, path: &Path, number: u64) -> Option<Result<FileEntry, Fi
     }
 }
 
-/// Parses an EPD or FEN line: four fields and, if they are present, the two counters. Operations are
-/// ignored.
+/// Parses an EPD or FEN line: four fields and, if they are present, the two counters. Operations
+/// are ignored.
 ///
 /// # Errors
 /// The line is not a legal position.

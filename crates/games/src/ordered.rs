@@ -37,9 +37,9 @@ pub trait Worker<I, T, E> {
 
 /// Lets `jobs` threads work on the items from number `first` on, and passes their results to `done`
 /// in the order of the items. A bounded window of items is under way, so that a slow item does not
-/// pile up the results after it. After `interrupted` returns true no item is begun, and results that
-/// wait for an earlier item are lost. After an error among the items, the items before it are still
-/// processed.
+/// pile up the results after it. After `interrupted` returns true no item is begun, and results
+/// that wait for an earlier item are lost. After an error among the items, the items before it are
+/// still processed.
 ///
 /// # Errors
 /// The first error of `done`, a worker, the items, or of starting a thread.

@@ -18,8 +18,8 @@ pub struct PgnGame {
     pub evaluations: Vec<(usize, Score)>,
     /// Comments without their evaluations: plies played before, text.
     pub comments: Vec<(usize, String)>,
-    /// Numeric annotation glyphs (NAGs): plies played before, number (1 to 6: `!`, `?`, `!!`, `??`, `!?`,
-    /// `?!`).
+    /// Numeric annotation glyphs (NAGs): plies played before, number (1 to 6: `!`, `?`, `!!`, `??`,
+    /// `!?`, `?!`).
     pub nags: Vec<(usize, u8)>,
     /// The first illegal move; the moves after it are not read.
     pub illegal: Option<String>,

@@ -17,8 +17,8 @@ pub struct PgnWriter {
 }
 
 impl PgnWriter {
-    /// Begins a game; `FEN` and `Variant` tags are added where `start` needs them. `winner` is `None`
-    /// for an unknown result and `Some(None)` for a draw.
+    /// Begins a game; `FEN` and `Variant` tags are added where `start` needs them. `winner` is
+    /// `None` for an unknown result and `Some(None)` for a draw.
     #[must_use]
     pub fn new(start: &Position, tags: &[(&str, String)], winner: Option<Option<Color>>) -> Self {
         let result = match winner {
@@ -61,14 +61,14 @@ impl PgnWriter {
         self.position.play(mv);
     }
 
-    /// Adds a numeric annotation glyph (NAG) to the last move: 1 to 6 are `!`, `?`, `!!`, `??`, `!?`
-    /// and `?!`.
+    /// Adds a numeric annotation glyph (NAG) to the last move: 1 to 6 are `!`, `?`, `!!`, `??`,
+    /// `!?` and `?!`.
     pub fn nag(&mut self, nag: u8) {
         self.word(&format!("${nag}"));
     }
 
-    /// Adds a variation: an alternative to the last move, from the position `before` it. `moves` are
-    /// not empty.
+    /// Adds a variation: an alternative to the last move, from the position `before` it. `moves`
+    /// are not empty.
     pub fn variation(&mut self, before: &Position, moves: &[Move], comment: Option<&str>) {
         let main_line = std::mem::replace(&mut self.position, before.clone());
         self.opens = true;

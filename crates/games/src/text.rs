@@ -21,7 +21,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format by the file name extension, without that of a compression; `None` if it is unknown.
+    /// The format by the file name extension, without that of a compression; `None` if it is
+    /// unknown.
     #[must_use]
     pub fn of_name(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
@@ -50,8 +51,8 @@ impl Format {
     }
 }
 
-/// The plain text of a file that may be compressed with zstd, gzip or bzip2. The first bytes decide,
-/// not the name.
+/// The plain text of a file that may be compressed with zstd, gzip or bzip2. The first bytes
+/// decide, not the name.
 ///
 /// # Errors
 /// The file cannot be read, or its compressed stream has no valid beginning.

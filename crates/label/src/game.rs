@@ -14,8 +14,8 @@ use uci::client::{ClientError, Engine, Task};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SelfPlaySettings {
     pub seed: u64,
-    /// Smallest and largest number of random legal moves at the beginning of a game, after the start
-    /// position or a main line of the built-in openings.
+    /// Smallest and largest number of random legal moves at the beginning of a game, after the
+    /// start position or a main line of the built-in openings.
     pub random_plies: (usize, usize),
     /// Share of the games that begin with a main line, from 0 to 1.
     pub book_share: f64,
@@ -61,8 +61,8 @@ pub(crate) struct LabelledGame {
 /// A game must be decided for this many plies to be ended.
 const DECIDED_PLIES: usize = 8;
 
-/// Labels one game, after `ucinewgame`, with `nodes` nodes a position. `timeout` is the longest wait
-/// for one evaluation.
+/// Labels one game, after `ucinewgame`, with `nodes` nodes a position. `timeout` is the longest
+/// wait for one evaluation.
 ///
 /// # Errors
 /// The engine failed.

@@ -1,8 +1,8 @@
 //! Training data made by another engine: it plays varied games against itself, or analyses the
 //! games and positions of files, and every position gets its evaluation in a PGN comment.
 //!
-//! Games are numbered and written in order. The same seed, engine and number of nodes therefore give
-//! the same file for any number of processes, and an interrupted run can be resumed.
+//! Games are numbered and written in order. The same seed, engine and number of nodes therefore
+//! give the same file for any number of processes, and an interrupted run can be resumed.
 
 mod error;
 mod game;

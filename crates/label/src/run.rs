@@ -97,9 +97,9 @@ impl LabelSettings {
     }
 }
 
-/// Labels the games of the source until it ends or `stop` is set. `report` is called at the beginning
-/// and after each game written. A game that is being labelled when `stop` is set is left out, and the
-/// next run makes it again.
+/// Labels the games of the source until it ends or `stop` is set. `report` is called at the
+/// beginning and after each game written. A game that is being labelled when `stop` is set is left
+/// out, and the next run makes it again.
 ///
 /// # Errors
 /// Input, output or engine cannot be used.

@@ -24,8 +24,8 @@ use crate::{
 /// workers busy.
 const WINDOW: u64 = 512;
 
-/// Lets the workers of a queue analyse the files. The output is that of [`crate::annotate`]. A worker
-/// with another engine than [`crate::AnalysisSettings::engine`] returns the games.
+/// Lets the workers of a queue analyse the files. The output is that of [`crate::annotate`]. A
+/// worker with another engine than [`crate::AnalysisSettings::engine`] returns the games.
 ///
 /// # Errors
 /// Input, output or queue cannot be used, or a game could not be analysed.

@@ -23,11 +23,12 @@ pub struct WorkerProgress {
     pub positions: u64,
 }
 
-/// Analyses games of a queue, `jobs` at once, until `control` stops it. Games for another engine than
-/// `engine` are returned to the queue. `report` is called after each game.
+/// Analyses games of a queue, `jobs` at once, until `control` stops it. Games for another engine
+/// than `engine` are returned to the queue. `report` is called after each game.
 ///
 /// # Errors
-/// The queue cannot be reached at the beginning. Later errors are logged, and the worker tries again.
+/// The queue cannot be reached at the beginning. Later errors are logged, and the worker tries
+/// again.
 pub fn run_worker(
     queue: &QueueServer,
     engine: &str,
