@@ -28,7 +28,7 @@ const LARGE: &[u8] = include_bytes!("../../../networks/batch-first.safetensors")
 const FAST: &[u8] = include_bytes!("../../../networks/batch-first-fast.safetensors");
 
 /// Threads up to which the fast network should have several times as many evaluations as the large
-/// one: with more of them its search waits for its tree. An estimate (docs/2-search.md).
+/// one: with more of them its search waits for its tree. An estimate (docs/networks.md).
 const FAST_THREADS: usize = 8;
 
 /// Batch First's networks by the names that they have in the program.
@@ -171,7 +171,7 @@ pub fn embedded(system: System) -> anyhow::Result<Network> {
 }
 
 /// Of Batch First's networks in the program the one that plays better where these options evaluate
-/// it (docs/2-search.md).
+/// it (docs/networks.md).
 ///
 /// # Errors
 /// The program is damaged, or no code path of the processor fits the options.

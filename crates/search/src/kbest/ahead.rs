@@ -22,7 +22,7 @@ use crate::score::{LARGEST_VALUE, Value};
 const NEIGHBOURS: Value = 2;
 
 /// Priority of a question for each step that its bound is away from the one that is asked. This
-/// and [`DEEPER`] were found by trial (docs/2-search.md).
+/// and [`DEEPER`] were found by trial (docs/experiments/2026-11-queue-order.md).
 const NEIGHBOUR: u8 = 4;
 
 /// Priority of a question for each step that it is deeper than the one that is asked.

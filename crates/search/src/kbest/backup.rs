@@ -82,7 +82,8 @@ impl Searcher {
         self.push_node(id, extra);
     }
 
-    /// Stores a node's bounds, sends them to its parents, and drops what was open only for its sake.
+    /// Stores a node's bounds, sends them to its parents, and drops what was open only for its
+    /// sake.
     pub(super) fn close(
         &mut self,
         id: NodeId,

@@ -93,8 +93,8 @@ impl Searcher {
         self.make_ready(id);
     }
 
-    /// The place of the first move, among those that are probed, whose position is known to make the
-    /// node reach its bound.
+    /// The place of the first move, among those that are probed, whose position is known to make
+    /// the node reach its bound.
     fn transposition_cutoff(&self, id: NodeId, cache: &SearchCache) -> Option<usize> {
         let node = self.nodes.get(id)?;
         let depth = (node.depth - PLY).max(0);
@@ -127,7 +127,8 @@ impl Searcher {
         self.push_node(id, extra);
     }
 
-    /// Puts an entry for the node's next move into the queue; `extra` is added to the node's priority.
+    /// Puts an entry for the node's next move into the queue; `extra` is added to the node's
+    /// priority.
     pub(super) fn push_node(&mut self, id: NodeId, extra: u8) {
         let Some(node) = self.nodes.get_mut(id) else { return };
         if !node.has_moves() {
@@ -450,8 +451,8 @@ impl Searcher {
         self.expand_forcing_moves(id, (lower, upper))
     }
 
-    /// Gives a node its forcing moves only (quiescence at leaves, razoring above them); `bounds` are
-    /// what declining them is worth. The node's bounds if no move is left.
+    /// Gives a node its forcing moves only (quiescence at leaves, razoring above them); `bounds`
+    /// are what declining them is worth. The node's bounds if no move is left.
     fn expand_forcing_moves(
         &mut self,
         id: NodeId,
@@ -474,8 +475,8 @@ impl Searcher {
                 && let Some(reach) =
                     rules.delta_prunes(bounds.1, exchange(&node.position, mv), node.bound)
             {
-                // Delta pruning, unless the capture may mate, leaves too little to mate, or leads into
-                // the tables.
+                // Delta pruning, unless the capture may mate, leaves too little to mate, or leads
+                // into the tables.
                 let after = node.position.after(mv);
                 let decides = after.is_check()
                     || after.is_insufficient_material()

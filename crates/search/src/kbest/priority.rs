@@ -16,7 +16,7 @@ pub(super) const LAST_PRIORITY: u8 = u8::MAX - 1;
 
 /// Priority costs below 2 % round to priority 0, and what has priority 0 is evaluated although it
 /// costs as much as any other evaluation. That wastes 1.3 % of the evaluations; twice this cost
-/// would waste 4.1 % (docs/2-search.md).
+/// would waste 4.1 % (docs/experiments/2026-11-cost-of-batches.md).
 const SMALLEST_COST: f32 = 0.02;
 
 /// The priority that a priority cost adds up to.
@@ -40,7 +40,7 @@ impl Node {
     /// searched to a smaller depth, if that is known.
     ///
     /// Logistic regressions over moves that were searched one at a time in positions of games
-    /// (docs/2-search.md).
+    /// (docs/experiments/2026-11-queue-order.md).
     pub(super) fn priority_cost_of(
         &self,
         place: usize,

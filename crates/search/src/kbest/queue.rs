@@ -8,7 +8,7 @@
 //! that second move looks. If no move is expected to reach it, every move is needed. Where move
 //! scores are a policy, the priority comes from the chance that the move will be needed
 //! ([`super::priority`]). Of two nodes of one priority the one further from the root goes first, so
-//! that what is begun is finished. Figures: docs/2-search.md.
+//! that what is begun is finished. Figures: docs/experiments/2026-11-queue-order.md.
 
 use nets::{Calibration, MoveScores};
 
