@@ -1,8 +1,8 @@
-// The page in a real browser: a whole game, an analysis, a reload in mid-game, a killed server, a phone, the lab.
+// Tests the page in Chromium: a whole game, an analysis, a reload in mid-game, a killed server, a phone, the lab.
 //
 //   node check.mjs PROGRAM PICTURES
 //
-// starts PROGRAM serve with games of its own and Chromium without a window; pictures go to the folder PICTURES. Needs
+// starts `PROGRAM serve` with a new file of games, and headless Chromium. Screenshots go to the folder PICTURES. Needs
 // playwright-core beside this file (npm ci) and Chromium (CHROMIUM=path, or /usr/bin/chromium).
 
 import assert from 'node:assert/strict';
@@ -13,12 +13,12 @@ import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 
 const [program, pictures] = process.argv.slice(2);
-const PATIENCE = 120_000;
+const TIMEOUT = 120_000;
 mkdirSync(pictures, { recursive: true });
 const folder = mkdtempSync(join(tmpdir(), 'batch-first-page-'));
 const games = join(folder, 'games.sqlite');
 
-// --- A lab to look at: a run that grows and a match, in their own formats
+// --- A training run that grows and a match, in their file formats
 
 const runs = join(folder, 'runs');
 const matches = join(folder, 'matches');
@@ -26,9 +26,9 @@ mkdirSync(join(runs, 'example'), { recursive: true });
 mkdirSync(join(matches, 'example'), { recursive: true });
 const journal = join(runs, 'example', 'metrics.jsonl');
 const line = value => `${JSON.stringify(value)}\n`;
-const trained = step => line({ kind: 'train', step, samples: 1024 * step, loss: 0.4 + 2 / step, tau: 1 - 1 / Math.sqrt(step), positions_per_second: 4700 });
+const trainingLine = step => line({ kind: 'train', step, samples: 1024 * step, loss: 0.4 + 2 / step, tau: 1 - 1 / Math.sqrt(step), positions_per_second: 4700 });
 writeFileSync(journal, line({ kind: 'start', step: 0, steps: 400, positions: 500000, backend: 'native', revision: 'example' }));
-for (let step = 1; step <= 200; step += 1) appendFileSync(journal, trained(step));
+for (let step = 1; step <= 200; step += 1) appendFileSync(journal, trainingLine(step));
 writeFileSync(join(matches, 'example', 'match.json'), JSON.stringify({ format: 1, settings: ['Gauntlet', '2 openings', 'Rules', 'New: internal', 'Old: internal'] }));
 writeFileSync(join(matches, 'example', 'games.jsonl'), [2, 2, 1, 0, 2, 1].map((points, number) => line({
   number, white: number % 2, black: 1 - number % 2, opening: 0, white_half_points: points, ending: 'checkmate', fault: null, plies: 60, seconds: 3, pgn: '',
@@ -71,7 +71,7 @@ async function open(options) {
       '--disable-component-update', '--disable-sync'],
     ...options,
   });
-  opened.setDefaultTimeout(PATIENCE);
+  opened.setDefaultTimeout(TIMEOUT);
   return opened;
 }
 
@@ -80,7 +80,7 @@ function watch(page) {
   page.on('websocket', socket => sockets.set(page, socket));
   page.on('pageerror', error => problems.push(`script: ${error}`));
   page.on('console', message => {
-    // A killed server is part of the test.
+    // The test kills the server: errors of the connection are expected.
     if (message.type() === 'error' && !/ERR_CONNECTION_REFUSED|WebSocket/.test(message.text())) problems.push(`console: ${message.text()}`);
   });
   page.on('request', request => {
@@ -90,14 +90,14 @@ function watch(page) {
   });
 }
 
-const said = text => process.stdout.write(`${text}\n`);
-async function picture(page, name) {
-  // Pieces come to rest.
+const print = text => process.stdout.write(`${text}\n`);
+async function screenshot(page, name) {
+  // The animation of the pieces ends.
   await page.waitForTimeout(300);
   await page.screenshot({ path: join(pictures, `${name}.png`) });
 }
 
-// Where a square is on the screen, as the player sees it.
+// The centre of a square on the screen.
 async function square(page, name) {
   const box = await page.locator('cg-board').boundingBox();
   const isBlackBelow = await page.locator('.cg-wrap.orientation-black').count() > 0;
@@ -124,24 +124,24 @@ async function drag(page, from, to) {
   await page.mouse.up();
 }
 
-// What the pages show where the test failed: a picture and the words that say where they stand.
+// Describes the pages after a failure: a screenshot and the state of each.
 async function describe(pages) {
   for (const [number, page] of pages.entries()) {
-    const seen = page.evaluate(async () => {
-      const words = Object.fromEntries(['offline', 'toast', 'verdict', 'analysis-state', 'think', 'thoughts']
+    const state = page.evaluate(async () => {
+      const texts = Object.fromEntries(['offline', 'toast', 'verdict', 'analysis-state', 'think', 'thoughts']
         .map(id => [id, `${document.getElementById(id).hidden ? 'hidden: ' : ''}${document.getElementById(id).textContent.trim()}`]));
       const game = (await import('/page/play.js')).current();
       return {
         address: location.href,
-        ...words,
+        ...texts,
         fen: document.getElementById('setup-fen').value,
         isStale: document.getElementById('thoughts').classList.contains('stale'),
         game: game && { fen: game.fens.at(-1), plies: game.moves.length, turn: game.turn, side: game.side, result: game.result, thinking: game.thinking },
       };
     });
-    const patience = new Promise(resolve => setTimeout(resolve, 10_000, 'no answer within ten seconds'));
-    said(`page ${number}: ${JSON.stringify(await Promise.race([seen, patience]).catch(String), null, 1)}`);
-    await page.screenshot({ path: join(pictures, `failed-${number}.png`), timeout: 10_000 }).catch(problem => said(String(problem)));
+    const timeout = new Promise(resolve => setTimeout(resolve, 10_000, 'no answer within ten seconds'));
+    print(`page ${number}: ${JSON.stringify(await Promise.race([state, timeout]).catch(String), null, 1)}`);
+    await page.screenshot({ path: join(pictures, `failed-${number}.png`), timeout: 10_000 }).catch(problem => print(String(problem)));
   }
 }
 
@@ -150,17 +150,17 @@ const played = (page, count) => page.waitForFunction(count => document.querySele
   || document.querySelector('#verdict.over'), count);
 const verdict = page => page.locator('#verdict').textContent();
 
-async function begin(page, choose = async () => {}) {
+async function startGame(page, choose = async () => {}) {
   await page.goto(`${address}#new`);
   await page.locator('#system option').first().waitFor({ state: 'attached' });
-  // What an earlier game chose stays in the form.
+  // The form keeps the choices of an earlier game.
   await page.selectOption('#from', 'start');
   await page.selectOption('#clock', '');
   await page.selectOption('#system', 'batch-first');
   await page.selectOption('#level-kind', 'nodes');
   await page.fill('#amount', '40');
   await choose();
-  await page.click('#proposal button[type=submit]');
+  await page.click('#new-game button[type=submit]');
   await page.locator('#game').waitFor();
 }
 
@@ -169,8 +169,7 @@ try {
   const page = context.pages()[0] ?? await context.newPage();
   watch(page);
 
-  // How soon the page is there, by its own clock from the request on: a busy machine does not decide the test. What it
-  // loads does.
+  // Prints how soon the page is ready, by its own clock. The test only limits the files that it loads: times depend on the machine.
   const loads = [];
   for (let visit = 0; visit < 3; visit += 1) {
     await page.goto(address);
@@ -181,16 +180,16 @@ try {
       const files = await page.evaluate(() => performance.getEntriesByType('resource').map(({ encodedBodySize }) => encodedBodySize));
       const bytes = files.reduce((sum, size) => sum + size, 0);
       assert.ok(files.length <= 20 && bytes < 200_000, `${files.length} files, ${bytes} bytes`);
-      said(`${files.length} files, ${bytes} bytes`);
+      print(`${files.length} files, ${bytes} bytes`);
     }
     await page.goto('about:blank');
   }
-  said(`loads in ${loads.join(', ')} ms, the board set up and the socket open`);
+  print(`loads in ${loads.join(', ')} ms, the board set up and the socket open`);
   await page.goto(address);
   await page.locator('#strength-text b').waitFor();
-  await picture(page, 'new-game');
+  await screenshot(page, 'new-game');
 
-  // A server that comes back with other levels offers those; what else was chosen stays.
+  // A server that returns with other levels offers these; all other choices stay.
   const levels = await page.evaluate(async () => {
     const by = id => document.getElementById(id);
     const play = await import('/page/play.js');
@@ -214,8 +213,8 @@ try {
   assert.deepEqual(levels, { three: ['2', '101'], two: ['1', '101'], other: ['nodes', '77', '300,3', '0'] });
   await page.reload();
 
-  // Moves by clicks, by dragging and by typing; a move that is not legal goes nowhere.
-  await begin(page);
+  // Moves by clicks, by dragging and by typing; an illegal move does nothing.
+  await startGame(page);
   await click(page, 'e2');
   await page.locator('square.move-dest').first().waitFor();
   await click(page, 'e5');
@@ -231,9 +230,9 @@ try {
   await played(page, 6);
   const before = await moves(page);
   assert.deepEqual([before[0], before[2], before[4]], ['e4', 'Nf3', 'Nc3']);
-  said(`moves by dragging, clicking and typing: ${before.join(' ')}`);
+  print(`moves by dragging, clicking and typing: ${before.join(' ')}`);
 
-  // By keyboard: a move of the list stays in focus when the list is drawn anew; the engine's move is read out.
+  // A move of the list keeps the keyboard focus when the list is drawn again; screen readers get the engine's move.
   const focus = () => page.evaluate(() => `${document.activeElement.closest('[id]').id} ${document.activeElement.textContent}`);
   const reach = async locator => {
     await page.keyboard.press('Tab');
@@ -245,21 +244,21 @@ try {
   await page.keyboard.press('End');
   assert.equal(await page.locator('#spoken').textContent(), `Batch First plays ${before[5]}`);
 
-  // A reload in mid-game loses nothing.
+  // A reload in mid-game keeps the game.
   await page.reload();
   await played(page, 6);
   assert.deepEqual(await moves(page), before);
-  said('a reload in mid-game: every move is there');
+  print('a reload in mid-game: every move is there');
 
-  // Nor does the death of the server.
+  // A killed server keeps the game.
   await kill();
   await page.getByText('No connection to the engine').waitFor();
-  // A move without a connection is not made, and the page says so.
+  // A move without a connection is not made, and the page tells the visitor.
   await page.evaluate(() => { document.getElementById('toast').hidden = true; });
   await drag(page, 'd2', 'd4');
   await page.getByText('There is no connection').waitFor();
-  const standing = () => page.evaluate(() => [...document.querySelectorAll('cg-board piece.white.pawn')].map(({ cgKey }) => cgKey).sort());
-  assert.ok((await standing()).includes('d2'), 'the pawn is not back on d2');
+  const whitePawns = () => page.evaluate(() => [...document.querySelectorAll('cg-board piece.white.pawn')].map(({ cgKey }) => cgKey).sort());
+  assert.ok((await whitePawns()).includes('d2'), 'the pawn is not back on d2');
   address = await start(new URL(address).port);
   await page.locator('#offline').waitFor({ state: 'hidden' });
   await page.keyboard.press('m');
@@ -267,9 +266,9 @@ try {
   await page.keyboard.press('Enter');
   await played(page, 8);
   assert.deepEqual((await moves(page)).slice(0, 7), [...before, 'd4']);
-  said('the server was killed and started again: the game goes on');
+  print('the server was killed and started again: the game continues');
 
-  // The ninth page of a visitor is told why it gets nothing.
+  // The ninth page of a visitor shows why it is refused.
   const many = await Promise.all(Array.from({ length: 7 }, () => context.newPage()));
   for (const other of many) {
     await other.goto(address);
@@ -283,12 +282,12 @@ try {
   await ninth.locator('#offline').waitFor({ state: 'hidden' });
   for (const other of [...many.slice(1), ninth]) await other.close();
   await page.bringToFront();
-  said('the ninth page says what is wrong, and comes in when another is closed');
+  print('the ninth page shows why it is refused, and connects when another is closed');
 
-  // A clock stands still while there is no server, and goes on from there when there is one again.
+  // A clock stops while the server is down and continues after its restart.
   const first = page.url();
   await page.getByText('There is no connection').waitFor({ state: 'hidden' });
-  await begin(page, async () => {
+  await startGame(page, async () => {
     await page.selectOption('#clock', '600,5');
     await page.check('[name=side][value=white]', { force: true });
   });
@@ -309,7 +308,7 @@ try {
   await page.goto(first);
   await played(page, 8);
 
-  // Replay with the keys, turn the board, take back.
+  // Replay with the keys, flip the board, take back.
   await page.keyboard.press('Escape');
   await page.keyboard.press('Home');
   await page.waitForFunction(() => document.querySelector('#moves [aria-current]') === null);
@@ -321,10 +320,10 @@ try {
   await page.keyboard.press('f');
   await page.keyboard.press('z');
   await page.waitForFunction(() => document.querySelectorAll('#moves button:not([disabled])').length === 6);
-  await picture(page, 'game');
+  await screenshot(page, 'game');
 
   // A premove is played as soon as the engine has moved.
-  await begin(page, async () => {
+  await startGame(page, async () => {
     await page.selectOption('#level-kind', 'time');
     // Long enough for the premove, however busy the machine is.
     await page.fill('#amount', '10');
@@ -336,24 +335,24 @@ try {
   await page.locator('square.current-premove').first().waitFor();
   await played(page, 3);
   assert.equal((await moves(page))[2], 'Nc3');
-  said('a premove was played');
+  print('a premove was played');
 
-  // A promotion asks what to; the game that it ends has a result.
-  await begin(page, async () => {
+  // A promotion asks for the piece; the game that it ends has a result.
+  await startGame(page, async () => {
     await page.selectOption('#from', 'fen');
     await page.fill('#fen', '7k/P7/6K1/8/8/8/8/8 w - - 0 1');
   });
   await click(page, 'a7');
   await click(page, 'a8');
   await page.locator('#promotion[open]').waitFor();
-  await picture(page, 'promotion');
+  await screenshot(page, 'promotion');
   await page.locator('#promotion button[value=q]').click();
   await page.locator('#verdict.over').waitFor();
   assert.match(await verdict(page), /You win 1–0: checkmate/);
-  said(`a promotion: ${await verdict(page)}`);
+  print(`a promotion: ${await verdict(page)}`);
 
-  // A whole game: both sides are engines; ours is asked for by the analysis of another page.
-  await begin(page, async () => {
+  // A whole game between two engines: the visitor's moves come from the analysis on another page.
+  await startGame(page, async () => {
     await page.selectOption('#system', 'convchess');
     await page.selectOption('#clock', '600,5');
   });
@@ -384,15 +383,15 @@ try {
     count += 1;
   }
   const result = await verdict(page);
-  assert.ok(count >= 10, `${count} moves are no whole game`);
+  assert.ok(count >= 10, `${count} moves are not a whole game`);
   assert.match(result, /^You win 1–0: checkmate/);
-  said(`a whole game: ${count} moves, ${result}`);
-  await picture(page, 'whole-game');
+  print(`a whole game: ${count} moves, ${result}`);
+  await screenshot(page, 'whole-game');
   const [download] = await Promise.all([page.waitForEvent('download'), page.click('#to-pgn')]);
   await download.saveAs(join(pictures, 'whole-game.pgn'));
   await second.close();
 
-  // What is being typed stays, though the answer to the question before comes only now, and whatever else is chosen.
+  // A late answer and a changed setting do not replace what the visitor is typing.
   await page.goto(`${address}#analyse`);
   await page.evaluate(() => document.querySelector('.setup').open = true);
   await page.waitForFunction(() => document.getElementById('setup-fen').value !== '');
@@ -406,13 +405,13 @@ try {
   await late;
   await page.waitForTimeout(100);
   assert.equal(await page.inputValue('#setup-fen'), 'half a FEN');
-  // A position that is none leaves the board as it was, and as useful.
+  // An invalid position leaves the board as it was and usable.
   await page.click('#setup button[type=submit]');
   await page.locator('#toast:not([hidden])').waitFor();
   const answered = sockets.get(page).waitForEvent('framereceived', { predicate: ({ payload }) => String(payload).includes('"type":"position"') });
   await page.evaluate(() => document.querySelector('[data-step=first]').click());
   await answered;
-  // Nor does one that was asked about before the position that is shown now.
+  // The error of an older request does not remove the position that is shown now.
   const newer = '8/8/4k3/8/8/3QK3/8/8 w - - 0 1';
   const refused = sockets.get(page).waitForEvent('framereceived', { predicate: ({ payload }) => String(payload).includes('"type":"error"') });
   await page.waitForTimeout(200);
@@ -431,9 +430,9 @@ try {
   await refused;
   await page.waitForTimeout(500);
   assert.equal(await page.inputValue('#setup-fen'), newer);
-  assert.equal(await page.locator('cg-board piece').count(), 3, 'the error of an older question took the position away');
+  assert.equal(await page.locator('cg-board piece').count(), 3, 'the error of an older request removed the position');
 
-  // An analysis is watched: depth and evaluations grow, the pool is drawn, arrows stand on the board.
+  // An analysis runs: depth and evaluations grow, the queue is drawn, the board has arrows.
   await page.fill('#setup-fen', 'r1bq1rk1/pp2bppp/2n1pn2/2pp4/3P4/2PBPN2/PP1N1PPP/R1BQ1RK1 w - - 0 8');
   await page.click('#setup button[type=submit]');
   await page.evaluate(() => { document.querySelector('.setup').open = false; document.activeElement.blur(); });
@@ -456,55 +455,55 @@ try {
     const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
     return data.filter((value, index) => index % 4 === 3 && value > 0).length;
   });
-  assert.ok(inked > 500, `${inked} pixels of the pool's histogram`);
+  assert.ok(inked > 500, `${inked} pixels of the queue's histogram`);
   assert.equal(await page.locator('cg-container svg line, cg-container svg g line').count() > 0, true);
-  // A new question makes the old answer an old one at once, however soon it comes after the last.
+  // A new request dims the old answer at once, however soon it follows the last one.
   const prompt = await page.evaluate(async () => {
     const [form, lines] = [document.querySelector('#setup'), document.querySelector('#thoughts')];
-    for (let question = 0; question < 20; question += 1) {
+    for (let request = 0; request < 20; request += 1) {
       form.requestSubmit();
       if (!lines.classList.contains('stale')) return false;
-      const patience = performance.now() + 60_000;
-      while (lines.classList.contains('stale') && performance.now() < patience) await new Promise(resolve => setTimeout(resolve, 1));
+      const deadline = performance.now() + 60_000;
+      while (lines.classList.contains('stale') && performance.now() < deadline) await new Promise(resolve => setTimeout(resolve, 1));
     }
     return true;
   });
-  assert.ok(prompt, 'lines of the position before are shown as those of this one');
+  assert.ok(prompt, 'lines of the previous position are shown for this one');
   await page.waitForTimeout(4000);
-  said(`an analysis: depth ${await figure('depth')}, ${await figure('evaluations')} evaluations, ${await figure('speed')} a second, batches ${await figure('fill')}, pool ${await figure('pool')}`);
-  await picture(page, 'analysis');
+  print(`an analysis: depth ${await figure('depth')}, ${await figure('evaluations')} evaluations, ${await figure('speed')} a second, positions a batch ${await figure('batch')}, queue entries ${await figure('queue')}`);
+  await screenshot(page, 'analysis');
   await page.emulateMedia({ colorScheme: 'dark' });
   await page.waitForTimeout(300);
-  await picture(page, 'analysis-dark');
+  await screenshot(page, 'analysis-dark');
   await page.emulateMedia({ colorScheme: 'light' });
 
-  // ConvChess: chances and heat.
+  // ConvChess: move probabilities and heat map.
   await page.selectOption('#analysis-system', 'convchess');
   await page.locator('#chance-list li').first().waitFor();
   await page.locator('square[class*=heat-]').first().waitFor();
-  await picture(page, 'chances');
+  await screenshot(page, 'chances');
   await page.keyboard.press(' ');
 
   // The list of games, and the lab while a run grows.
   await page.goto(`${address}#games`);
   await page.locator('#game-list li').nth(3).waitFor();
-  await picture(page, 'games');
+  await screenshot(page, 'games');
   await page.goto(`${address}#lab`);
   await page.getByText('step 200 of 400').waitFor();
-  appendFileSync(journal, trained(240));
+  appendFileSync(journal, trainingLine(240));
   await page.getByText('step 240 of 400').waitFor();
   await reach(page.locator('#run-list button'));
   await page.evaluate(() => { document.querySelector('#run-list button').isOld = true; });
   await page.waitForFunction(() => !document.querySelector('#run-list button').isOld);
   assert.match(await focus(), /^run-list example/);
-  await picture(page, 'lab');
+  await screenshot(page, 'lab');
   await page.locator('#match-list button').click();
   await page.getByText('6 games').waitFor();
-  await picture(page, 'match');
-  said('the lab follows a run and counts a match');
+  await screenshot(page, 'match');
+  print('the lab follows a run and counts a match');
   await context.close();
 
-  // A phone: one column, nothing sticks out, moves by touch.
+  // A phone: one column, nothing wider than the screen, moves by touch.
   context = await open({ viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true, colorScheme: 'dark' });
   const phone = context.pages()[0] ?? await context.newPage();
   watch(phone);
@@ -512,32 +511,32 @@ try {
     const { wide, width } = await phone.evaluate(() => ({ wide: document.documentElement.scrollWidth, width: innerWidth }));
     assert.ok(wide <= width, `${view}: ${wide} of ${width} pixels`);
   };
-  await begin(phone);
+  await startGame(phone);
   await tap(phone, 'd2');
   await tap(phone, 'd4');
   await played(phone, 2);
-  // Whoever cannot touch the board types, on a narrow page, too.
+  // A move can be typed on a narrow page.
   await phone.fill('#typed-move', 'c4');
   await phone.press('#typed-move', 'Enter');
   await played(phone, 4);
   await fits('game');
-  await picture(phone, 'phone-game');
+  await screenshot(phone, 'phone-game');
   await phone.click('#to-analysis');
   await phone.click('#think');
   await phone.locator('#thoughts li').first().waitFor();
   await phone.waitForTimeout(1500);
   await fits('analysis');
-  await picture(phone, 'phone-analysis');
+  await screenshot(phone, 'phone-analysis');
   for (const view of ['games', 'lab']) {
     await phone.goto(`${address}#${view}`);
     await phone.waitForTimeout(500);
     await fits(view);
-    await picture(phone, `phone-${view}`);
+    await screenshot(phone, `phone-${view}`);
   }
-  said('a phone: moves by touch, nothing sticks out');
+  print('a phone: moves by touch, nothing is wider than the screen');
 
   assert.deepEqual(problems, []);
-  said('no error in the browser, no request elsewhere');
+  print('no error in the browser, no request elsewhere');
 } catch (error) {
   await describe(context?.pages() ?? []);
   throw error;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The page in a real browser: check.sh PROGRAM PICTURES. Fetches Chromium (Debian) and playwright-core (npm) if missing.
+# Tests the page in Chromium: check.sh PROGRAM PICTURES. Installs Chromium (Debian) and playwright-core (npm) if missing.
 set -euo pipefail
 program="$(realpath "$1")"
 mkdir -p "$2"

@@ -1,73 +1,73 @@
-// Analysis: any position, any system, live. A new move or a step asks a new question; answers carry its number.
+// Analysis of any position by any system. Each change of the position or the settings is a new request; answers carry its tag.
 
 import * as board from './board.js';
 import { send } from './connection.js';
-import { NAMES, by, choices, moveList, make, notice, redraw, score, short } from './page.js';
+import { NAMES, by, moveList, make, notice, redraw, score, setOptions, short } from './page.js';
 import * as inside from './inside.js';
 
 const START = 'rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1';
-// Milliseconds between two questions.
-const PAUSE = 80;
+// The least time between two requests, in milliseconds.
+const REQUEST_INTERVAL = 80;
 
 let line = { start: START, chess960: false, moves: [] };
 let ply = 0;
 let sans = [];
 let tag = 0;
-let thinking = false;
+let analysing = false;
 let visible = false;
 let answer = null;
-let asked = 0;          // when a question was last sent
-let later = 0;
+let sentAt = 0;         // when the last request was sent
+let sendTimer = 0;
 let position = null;
-let good = null;        // the line that led to it
-let typing = false;     // somebody sets up a position
+let lastValid = null;   // the line that led to it
+let typing = false;     // the visitor is typing a FEN
 
 export function hello(message) {
-  choices(by('analysis-system'), message.systems.map(({ name }) =>
+  setOptions(by('analysis-system'), message.systems.map(({ name }) =>
     make('option', { value: name, textContent: NAMES[name] ?? name })));
 }
 
-export function load(subject) {
+export function load(game) {
   typing = false;
-  line = { start: subject.start, chess960: subject.chess960, moves: subject.moves };
-  ply = subject.ply;
+  line = { start: game.start, chess960: game.chess960, moves: game.moves };
+  ply = game.ply;
   sans = [];
-  board.turn(subject.side ?? board.orientation());
+  board.orient(game.side ?? board.orientation());
 }
 
 export function enter() {
   visible = true;
-  ask();
+  request();
 }
 
 export function leave() {
   if (!visible) return;
   visible = false;
-  thinking = false;
-  clearTimeout(later);
+  analysing = false;
+  clearTimeout(sendTimer);
   send({ type: 'stop' });
   by('evaluation').hidden = true;
 }
 
-// At once the last answer is an old one, and nothing more is heard of its question.
-function ask() {
+// Makes the last answer an old one and sends a new request.
+function request() {
   tag += 1;
   answer = null;
-  // The old lines stay, pale, until there are new ones.
+  // The old lines stay, dimmed, until new ones come.
   by('thoughts').classList.add('stale');
   by('chances').classList.add('stale');
   board.arrows([]);
   board.heat(null);
   drawState();
-  // Not for every step of a key that is held down.
-  clearTimeout(later);
-  later = setTimeout(sendQuestion, Math.max(0, asked + PAUSE - performance.now()));
+  // A key that is held down does not send a request for every step.
+  clearTimeout(sendTimer);
+  sendTimer = setTimeout(sendRequest, Math.max(0, sentAt + REQUEST_INTERVAL - performance.now()));
 }
 
-function sendQuestion() {
-  asked = performance.now();
+function sendRequest() {
+  sentAt = performance.now();
   send({
-    type: thinking ? 'analyse' : 'show_position',
+    type: analysing ? 'analyse' : 'show_position',
     tag,
     start: line.start,
     chess960: line.chess960,
@@ -76,14 +76,14 @@ function sendQuestion() {
     lines: Number(by('lines').value),
     batch: Number(by('batch').value),
   });
-  inside.begin();
+  inside.reset();
 }
 
 export function showPosition(message) {
   if (message.tag !== tag || !visible) return;
   position = message;
   sans.splice(0, message.sans.length, ...message.sans);
-  good = { line: { ...line, moves: [...line.moves] }, ply, sans: [...sans] };
+  lastValid = { line: { ...line, moves: [...line.moves] }, ply, sans: [...sans] };
   board.show({
     fen: message.fen,
     turn: message.turn,
@@ -93,7 +93,7 @@ export function showPosition(message) {
     movable: 'both',
   });
   moveList(by('analysis-moves'), sans, line.start, ply, go);
-  // What is being typed is not to be replaced by an answer that comes late.
+  // A late answer does not replace what the visitor is typing.
   if (!typing) {
     by('setup-fen').value = message.fen;
     by('setup-960').checked = line.chess960;
@@ -114,19 +114,19 @@ export function show(message) {
 
 function drawState() {
   const states = {
-    waiting: 'Waiting for a free place to think…',
+    waiting: 'Waiting for a free search slot…',
     done: answer?.chances ? '' : 'Finished.',
     failed: answer?.error,
   };
-  by('think').textContent = thinking ? 'Stop' : 'Start';
-  by('think').setAttribute('aria-pressed', thinking);
-  by('analysis-state').textContent = !thinking ? 'Move the pieces; Start lets the engine think.'
-    : position?.over ? 'The game is over here.' : states[answer?.state] ?? '';
+  by('think').textContent = analysing ? 'Stop' : 'Start';
+  by('think').setAttribute('aria-pressed', analysing);
+  by('analysis-state').textContent = !analysing ? 'Move the pieces, or press Start to run the engine.'
+    : position?.over ? 'The game is over in this position.' : states[answer?.state] ?? '';
   const system = by('analysis-system').value;
-  by('inside').hidden = !(thinking && system === 'batch-first');
-  by('thoughts').hidden = by('chances-wdl').hidden = !thinking || system === 'convchess';
-  by('evaluation').hidden = !visible || !thinking || system === 'convchess';
-  by('chances').hidden = !thinking || system !== 'convchess';
+  by('inside').hidden = !(analysing && system === 'batch-first');
+  by('thoughts').hidden = by('chances-wdl').hidden = !analysing || system === 'convchess';
+  by('evaluation').hidden = !visible || !analysing || system === 'convchess';
+  by('chances').hidden = !analysing || system !== 'convchess';
 }
 
 function drawLines() {
@@ -134,12 +134,12 @@ function drawLines() {
   if (lines.length === 0) return;
   const list = by('thoughts');
   lines.forEach((found, index) => {
-    // A line that is still the same stays: a click on one of its moves takes longer than the next answer.
-    const key = JSON.stringify([position.fen, bounded(found), found.depth, found.seldepth, found.pv]);
+    // An unchanged line keeps its elements: otherwise the next answer would replace a move during a click on it.
+    const key = JSON.stringify([position.fen, boundedScore(found), found.depth, found.seldepth, found.pv]);
     const item = list.children[index] ?? list.appendChild(make('li'));
     if (item.dataset.key === key) return;
     item.dataset.key = key;
-    redraw(item, make('b', { textContent: bounded(found) }), make('span', {}, ...sanLine(found)),
+    redraw(item, make('b', { textContent: boundedScore(found) }), make('span', {}, ...sanLine(found)),
       make('small', { textContent: `${found.depth}/${found.seldepth}` }));
   });
   while (list.children.length > lines.length) list.lastElementChild.remove();
@@ -165,21 +165,21 @@ function drawLines() {
   }
 }
 
-const bounded = found => ({ lower: '≥', upper: '≤' }[found.bound] ?? '') + score(found.score);
+const boundedScore = found => ({ lower: '≥', upper: '≤' }[found.bound] ?? '') + score(found.score);
 
 function sanLine(found) {
   const fields = position.fen.split(' ');
   let number = Number(fields[5]);
   let isBlack = fields[1] === 'b';
-  const words = [];
+  const parts = [];
   found.pv.forEach(([, san], index) => {
     const count = isBlack ? (index === 0 ? `${number}… ` : '') : `${number}. `;
     const moves = found.pv.slice(0, index + 1).map(([uci]) => uci);
-    words.push(count, make('button', { textContent: san, type: 'button', onclick: () => answer && follow(moves) }), ' ');
+    parts.push(count, make('button', { textContent: san, type: 'button', onclick: () => answer && follow(moves) }), ' ');
     if (isBlack) number += 1;
     isBlack = !isBlack;
   });
-  return words;
+  return parts;
 }
 
 function drawChances() {
@@ -199,7 +199,7 @@ function follow(moves) {
   line.moves = [...line.moves.slice(0, ply), ...moves];
   sans.length = ply;
   ply = line.moves.length;
-  ask();
+  request();
 }
 
 export function move(uci) {
@@ -210,42 +210,42 @@ export function move(uci) {
 function go(to) {
   typing = false;
   ply = Math.max(0, Math.min(to, line.moves.length));
-  ask();
+  request();
 }
 
 export function step(where) {
   go({ first: 0, back: ply - 1, forward: ply + 1, last: line.moves.length }[where]);
 }
 
-// After a lost connection.
+// Sends the request again after a lost connection.
 export function refresh() {
-  if (visible) ask();
+  if (visible) request();
 }
 
-// After an error: the last position that was good, without an engine. That of an older question is nobody's concern.
-export function refused(message) {
+// Goes back to the last valid position, without analysis. The error of an older request is ignored.
+export function showError(message) {
   if (message.tag !== tag || !visible) return;
   notice(message.error);
-  if (!good) return;
-  ({ line, ply, sans } = structuredClone(good));
+  if (!lastValid) return;
+  ({ line, ply, sans } = structuredClone(lastValid));
   tag += 1;
-  thinking = false;
-  // What was asked before may still be searched.
+  analysing = false;
+  // The search of an older request may still run.
   send({ type: 'stop' });
   drawState();
   board.show({ ...position, lastMove: line.moves[ply - 1], movable: 'both' });
 }
 
 export function toggle() {
-  thinking = !thinking;
-  ask();
+  analysing = !analysing;
+  request();
 }
 
 by('think').onclick = toggle;
 for (const id of ['analysis-system', 'lines', 'batch']) {
   by(id).onchange = () => {
     by('thoughts').replaceChildren();
-    ask();
+    request();
   };
 }
 for (const radio of document.querySelectorAll('[name=heat]')) radio.onchange = () => answer && drawChances();
@@ -256,12 +256,12 @@ by('setup').onsubmit = event => {
   line = { start: by('setup-fen').value.trim(), chess960: by('setup-960').checked, moves: [] };
   ply = 0;
   sans = [];
-  ask();
+  request();
 };
 by('setup-start').onclick = () => {
   typing = false;
   line = { start: START, chess960: false, moves: [] };
   ply = 0;
   sans = [];
-  ask();
+  request();
 };

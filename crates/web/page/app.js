@@ -1,4 +1,4 @@
-// Views, keys and what comes in: the page's other parts hang together here.
+// Connects the parts of the page: views, keyboard, and messages from the server.
 
 import * as analyse from './analyse.js';
 import * as board from './board.js';
@@ -8,16 +8,16 @@ import { by, notice } from './page.js';
 import * as play from './play.js';
 
 const VIEWS = ['play', 'analyse', 'games', 'lab'];
-const parts = { play, analyse, lab };
+const modules = { play, analyse, lab };
 
 let view = null;
-let awaited = null;     // the game that an address asked for
+let requested = null;   // the game that the address names, until it is open
 
-const active = () => parts[view];
+const active = () => modules[view];
 
 function enter(next) {
   if (view === next) return;
-  parts[view]?.leave?.();
+  modules[view]?.leave?.();
   view = next;
   document.body.dataset.view = view;
   for (const name of VIEWS) by(name).hidden = name !== view;
@@ -25,7 +25,7 @@ function enter(next) {
     if (link.dataset.nav === view) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
-  parts[view]?.enter?.();
+  modules[view]?.enter?.();
 }
 
 function route() {
@@ -33,8 +33,8 @@ function route() {
   if (name === 'game' && /^\d+$/.test(id ?? '')) {
     enter('play');
     if (play.current()?.id !== Number(id)) {
-      awaited = Number(id);
-      play.open(awaited);
+      requested = Number(id);
+      play.open(requested);
     }
   } else if (name === 'analyse' || name === 'lab') {
     enter(name);
@@ -45,7 +45,7 @@ function route() {
     location.replace(`#game/${play.current().id}`);
   } else {
     enter('play');
-    play.propose();
+    play.showForm();
   }
 }
 
@@ -55,55 +55,55 @@ on('hello', message => {
   analyse.hello(message);
   lab.hello(message);
   route();
-  // After a lost connection: what was open is opened again.
+  // After a lost connection the open game and the analysis are requested again.
   if (play.current()) play.open(play.current().id);
   if (view === 'analyse') analyse.refresh();
 });
 on('lost', reason => {
-  play.lost();
-  const words = reason ? `Not let in: ${reason} Trying again…` : 'No connection to the engine. Trying again…';
-  // The same words again would be read out again.
-  if (by('offline').textContent !== words) by('offline').textContent = words;
+  play.connectionLost();
+  const text = reason ? `Connection refused: ${reason} Trying again…` : 'No connection to the engine. Trying again…';
+  // Setting the same text again would make a screen reader repeat it.
+  if (by('offline').textContent !== text) by('offline').textContent = text;
   by('offline').hidden = false;
 });
 on('unsent', () => {
-  notice('There is no connection: nothing was done.');
-  // Pieces go back to where the server has them.
+  notice('There is no connection; nothing was sent.');
+  // The pieces go back to the server's position.
   play.refresh();
 });
 on('game', message => {
-  awaited = null;
+  requested = null;
   play.state(message);
 });
 on('closed', () => {
   notice('That game was closed.');
-  play.propose();
+  play.showForm();
 });
 on('games', play.list);
 on('position', analyse.showPosition);
 on('analysis', analyse.show);
 on('error', message => {
-  // What has a tag is about a question of the analysis, everything else about games.
-  if (Number.isInteger(message.tag)) return analyse.refused(message);
+  // Errors of the analysis carry a tag; all others are about games.
+  if (Number.isInteger(message.tag)) return analyse.showError(message);
   notice(message.error);
-  if (awaited !== null) {
-    awaited = null;
+  if (requested !== null) {
+    requested = null;
     location.hash = '#new';
   }
   play.refresh();
 });
 
-board.whenMoved(uci => (view === 'analyse' ? analyse.move(uci) : play.move(uci)));
+board.onMove(uci => (view === 'analyse' ? analyse.move(uci) : play.move(uci)));
 
 function flip() {
-  board.turn(board.orientation() === 'white' ? 'black' : 'white');
+  board.orient(board.orientation() === 'white' ? 'black' : 'white');
   if (view === 'play') play.flipped();
 }
 
 function toAnalysis() {
-  const subject = play.subject();
+  const game = play.shownGame();
   if (view !== 'play') return;
-  if (subject) analyse.load(subject);
+  if (game) analyse.load(game);
   location.hash = '#analyse';
 }
 
@@ -138,7 +138,7 @@ addEventListener('keydown', event => {
   if (event.key === ' ' && event.target.closest('button, a, summary, input')) return;
   if (event.key.startsWith('Arrow') && event.target.closest('input')) return;
   const action = KEYS[event.key];
-  // Where there is no board the keys scroll the page.
+  // In views without a board these keys scroll the page.
   const scrolls = ['Home', 'End', ' '].includes(event.key) && !active()?.step;
   if (action && !scrolls) {
     event.preventDefault();

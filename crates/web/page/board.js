@@ -1,4 +1,4 @@
-// The board: chessground, with promotion, arrows and heat maps. It shows what the server says and never judges a move.
+// The board: chessground with promotion, arrows and heat maps. The server decides which moves are legal.
 
 import { Chessground } from './vendor/chessground/chessground.min.js';
 
@@ -6,7 +6,7 @@ const element = document.getElementById('board');
 const dialog = document.getElementById('promotion');
 const ROLES = [['queen', 'q'], ['rook', 'r'], ['bishop', 'b'], ['knight', 'n']];
 
-let onMove = () => {};
+let listener = () => {};
 let shown = null;
 
 const ground = Chessground(element, {
@@ -22,7 +22,7 @@ const ground = Chessground(element, {
     yellow: { key: 'y', color: '#e68f00', opacity: 1, lineWidth: 10 },
   } },
 });
-// A hidden board has no size to draw arrows in.
+// A hidden board has no size; arrows are drawn again when it is shown.
 new ResizeObserver(() => { if (element.clientWidth > 0) ground.redrawAll(); }).observe(element);
 
 async function moved(from, to, how) {
@@ -30,17 +30,17 @@ async function moved(from, to, how) {
   const promotes = piece?.role === 'pawn' && (to[1] === '1' || to[1] === '8');
   let letter = '';
   if (promotes) {
-    letter = how.premove ? 'q' : await choose(piece.color);
+    letter = how.premove ? 'q' : await choosePromotion(piece.color);
     if (!letter) {
       if (shown) show(shown);
       return;
     }
   }
-  onMove(from + to + letter);
+  listener(from + to + letter);
 }
 
-// Which piece a pawn becomes; nothing if the dialog was left.
-function choose(color) {
+// Asks which piece a pawn becomes; empty if the dialog was cancelled.
+function choosePromotion(color) {
   return new Promise(resolve => {
     const row = document.createElement('div');
     for (const [role, letter] of ROLES) {
@@ -58,7 +58,7 @@ function choose(color) {
   });
 }
 
-// Squares of the last move, as the board marks them.
+// From-square and to-square of a move.
 function squares(uci) {
   return uci ? [uci.slice(0, 2), uci.slice(2, 4)] : undefined;
 }
@@ -77,9 +77,11 @@ export function show(position) {
   if (position.movable && position.movable === position.turn) ground.playPremove();
 }
 
-export function whenMoved(listener) { onMove = listener; }
+/* Sets the function that is called with the UCI move of the visitor */
+export function onMove(callback) { listener = callback; }
 
-export function turn(side) {
+/* Shows the board from a side */
+export function orient(side) {
   if (ground.state.orientation !== side) ground.set({ orientation: side });
   document.getElementById('evaluation').classList.toggle('turned', side === 'black');
 }
@@ -88,9 +90,9 @@ export function orientation() { return ground.state.orientation; }
 
 export function cancelPremove() { ground.cancelPremove(); }
 
-/* lines: UCI moves, the best first */
-export function arrows(lines) {
-  ground.setAutoShapes(lines.filter(Boolean).map((uci, rank) => ({
+/* moves: in UCI notation, the best first */
+export function arrows(moves) {
+  ground.setAutoShapes(moves.filter(Boolean).map((uci, rank) => ({
     orig: uci.slice(0, 2), dest: uci.slice(2, 4), brush: rank === 0 ? 'best' : 'other',
   })));
 }

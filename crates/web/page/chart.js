@@ -14,15 +14,15 @@ function draw(tag, attributes, text) {
 
 const colorOf = (line, index) => (line.soft ? '#9aa5a8' : COLORS[index % COLORS.length]);
 
-// A curve for those who do not see it: where it has come to.
-const words = ({ name, points }) => `${name} ${points.length ? points.at(-1)[1].toPrecision(3) : ''}`;
+// The name and last value of a curve, for screen readers.
+const description = ({ name, points }) => `${name} ${points.length ? points.at(-1)[1].toPrecision(3) : ''}`;
 
-/* lines: [{ name, soft, points: [[x, y], …] }]; a soft line lies behind the others */
+/* lines: [{ name, soft, points: [[x, y], …] }]; a soft line is thin, grey and behind the others */
 export function chart(lines) {
   const [width, height, left, bottom] = [420, 220, 44, 22];
-  const svg = draw('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': lines.map(words).join(', ') });
+  const svg = draw('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': lines.map(description).join(', ') });
   const xs = lines.flatMap(({ points }) => points.map(([x]) => x));
-  // The first moments of training would hide the rest.
+  // The first 3 % of a training curve do not set the scale: their values are far from the rest.
   const ys = lines.flatMap(({ soft, points }) => (soft ? points.slice(Math.ceil(points.length * 0.03)) : points).map(([, y]) => y));
   const [x0, x1] = [Math.min(...xs, 0), Math.max(...xs)];
   let [y0, y1] = [Math.min(...ys), Math.max(...ys)];
@@ -34,8 +34,8 @@ export function chart(lines) {
     const value = y0 + (y1 - y0) * tick / 4;
     svg.append(draw('line', { x1: left, x2: width - 10, y1: y(value), y2: y(value), stroke: '#8884', 'stroke-width': 0.6 }));
     svg.append(draw('text', { x: left - 5, y: y(value) + 3, 'text-anchor': 'end' }, Math.abs(value) >= 100 ? short(value) : value.toPrecision(3)));
-    const place = x0 + (x1 - x0) * tick / 4;
-    svg.append(draw('text', { x: x(place), y: height - 7, 'text-anchor': tick === 4 ? 'end' : 'middle' }, short(place)));
+    const sample = x0 + (x1 - x0) * tick / 4;
+    svg.append(draw('text', { x: x(sample), y: height - 7, 'text-anchor': tick === 4 ? 'end' : 'middle' }, short(sample)));
   }
   lines.map((line, index) => ({ line, color: colorOf(line, index) })).sort((one, other) => Boolean(other.line.soft) - Boolean(one.line.soft))
     .forEach(({ line, color }) => {
@@ -48,7 +48,7 @@ export function chart(lines) {
   return svg;
 }
 
-export function key(lines) {
+export function legend(lines) {
   return make('div', { className: 'key' }, ...lines.map((line, index) => {
     const item = make('span', { textContent: `● ${line.name}` });
     item.style.color = colorOf(line, index);

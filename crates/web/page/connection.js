@@ -1,8 +1,8 @@
-// The web socket: opens again by itself, and says so.
+// The web socket. It reconnects by itself and tells its listeners when the connection is lost.
 
 const listeners = new Map();
 let socket = null;
-let greeted = false;    // the server has let this page in
+let accepted = false;   // the server has sent its hello
 let delay = 300;
 
 export function on(type, listener) {
@@ -10,22 +10,22 @@ export function on(type, listener) {
   listeners.get(type).push(listener);
 }
 
-function tell(type, message) {
+function emit(type, message) {
   for (const listener of listeners.get(type) ?? []) listener(message);
 }
 
-/* Asks for something to be shown. Without a connection nothing is sent: after the next hello the page asks again for all that
-   it still wants */
+/* Sends a request for something to show; false without a connection. After the next hello the page repeats the requests that it
+   still needs */
 export function send(message) {
-  const open = greeted && socket.readyState === WebSocket.OPEN;
+  const open = accepted && socket.readyState === WebSocket.OPEN;
   if (open) socket.send(JSON.stringify(message));
   return open;
 }
 
-/* Asks for something to be done; false, and the visitor is told, where there is no connection */
-export function wish(message) {
+/* Sends a command; false without a connection, and the visitor is told */
+export function command(message) {
   const sent = send(message);
-  if (!sent) tell('unsent');
+  if (!sent) emit('unsent');
   return sent;
 }
 
@@ -37,22 +37,22 @@ export function connect() {
   socket.onmessage = event => {
     const message = JSON.parse(event.data);
     if (message.type === 'hello') {
-      greeted = true;
+      accepted = true;
       delay = 300;
     }
-    tell(message.type, message);
+    emit(message.type, message);
   };
   socket.onclose = async event => {
-    greeted = false;
+    accepted = false;
     setTimeout(connect, delay);
     delay = Math.min(delay * 2, 5000);
-    const reason = opened ? event.reason : await whyNot();
-    if (!greeted) tell('lost', reason);
+    const reason = opened ? event.reason : await refusalReason();
+    if (!accepted) emit('lost', reason);
   };
 }
 
-// A refused web socket does not say why. A plain request does, and brings a cookie where the browser has lost its own.
-async function whyNot() {
+// Why the server refused the web socket. A browser does not tell; a plain request does, and it also sets a missing cookie.
+async function refusalReason() {
   try {
     const answer = await fetch('/', { cache: 'no-store', signal: AbortSignal.timeout(5000) });
     return answer.status === 401 ? await answer.text() : '';

@@ -1,41 +1,42 @@
-// The inside of the search: what the pool holds, how full the batches are, and how the bounds close in on the value.
+// The inside of the search: the queue by priority, the size of batches, and the bounds of the score.
 
 import { by, short } from './page.js';
 
-// Moments of the bounds that are shown.
-const MOST = 240;
-const REACH = 20000;
+// The most samples of the bounds that are shown.
+const MAX_SAMPLES = 240;
+// Scores beyond this are mates and do not set the scale, in centipawns.
+const MAX_SCORE = 20000;
 
-let moments = [];
-let before = null;
+let samples = [];
+let previous = null;
 let speed = 0;
 
-export function begin() {
-  moments = [];
-  before = null;
+export function reset() {
+  samples = [];
+  previous = null;
   speed = 0;
 }
 
 export function show(view) {
-  if (before && view.milliseconds > before.milliseconds) {
-    const now = 1000 * (view.evaluations - before.evaluations) / (view.milliseconds - before.milliseconds);
+  if (previous && view.milliseconds > previous.milliseconds) {
+    const now = 1000 * (view.evaluations - previous.evaluations) / (view.milliseconds - previous.milliseconds);
     speed = speed ? 0.8 * speed + 0.2 * now : now;
   }
-  before = view;
-  const pool = view.bins.flat().reduce((sum, count) => sum + count, 0);
+  previous = view;
+  const queued = view.bins.flat().reduce((sum, count) => sum + count, 0);
   by('f-depth').textContent = view.depth;
   by('f-evaluations').textContent = short(view.evaluations);
   by('f-speed').textContent = short(speed);
-  by('f-fill').textContent = `${Math.round(100 * view.evaluations / (view.batches * view.width))} % of ${view.width}`;
-  by('f-pool').textContent = short(pool);
+  by('f-batch').textContent = `${(view.evaluations / view.batches).toFixed(1)} of ${view.width}`;
+  by('f-queue').textContent = short(queued);
   by('f-open').textContent = short(view.open);
   drawBins(view);
   if (view.multipv === 1) {
     const { lower, upper, bound, depth } = view;
-    const last = moments.at(-1);
+    const last = samples.at(-1);
     if (!last || last.lower !== lower || last.upper !== upper || last.bound !== bound || last.depth !== depth) {
-      moments.push({ lower, upper, bound, depth });
-      if (moments.length > MOST) moments.shift();
+      samples.push({ lower, upper, bound, depth });
+      if (samples.length > MAX_SAMPLES) samples.shift();
     }
   }
   drawBounds();
@@ -58,46 +59,49 @@ function canvas(id) {
   return { context, width, height };
 }
 
-// One bar a level of speculation, the root's neighbourhood darkest. The scale is logarithmic: bins differ by thousands.
+// One bar for each priority; the part near the root is darkest. The scale is logarithmic: the counts differ by orders of magnitude.
 function drawBins({ bins }) {
   const { context, width, height } = canvas('bins');
   const sums = bins.map(plies => plies.reduce((sum, count) => sum + count, 0));
   const top = Math.log1p(Math.max(...sums, 100));
   const step = (width - 12) / bins.length;
   const accent = color('--accent');
-  bins.forEach((plies, level) => {
+  bins.forEach((plies, priority) => {
     let y = height - 6;
-    const tall = (height - 24) * Math.log1p(sums[level]) / top;
+    const barHeight = (height - 24) * Math.log1p(sums[priority]) / top;
     for (let group = 0; group < 4; group += 1) {
       const count = plies.slice(4 * group, 4 * group + 4).reduce((sum, number) => sum + number, 0);
-      const part = sums[level] ? tall * count / sums[level] : 0;
+      const part = sums[priority] ? barHeight * count / sums[priority] : 0;
       context.globalAlpha = 1 - 0.22 * group;
       context.fillStyle = accent;
-      context.fillRect(6 + level * step + 1.5, y - part, step - 3, part);
+      context.fillRect(6 + priority * step + 1.5, y - part, step - 3, part);
       y -= part;
     }
     context.globalAlpha = 1;
-    if (sums[level]) {
+    if (sums[priority]) {
       context.fillStyle = color('--soft');
       context.textAlign = 'center';
-      context.fillText(sums[level] > 999 ? `${Math.round(sums[level] / 1000)}k` : sums[level], 6 + (level + 0.5) * step, y - 4);
+      context.fillText(sums[priority] > 999 ? `${Math.round(sums[priority] / 1000)}k` : sums[priority], 6 + (priority + 0.5) * step, y - 4);
     }
   });
 }
 
-// The interval of the first line as it was asked about, with the questions in between.
+const finiteScores = list =>
+  list.flatMap(({ lower, upper, bound }) => [lower, upper, bound]).filter(value => Math.abs(value) < MAX_SCORE);
+
+// The interval of the first line's score over time, with the bound of each zero-window pass.
 function drawBounds() {
   const { context, width, height } = canvas('bounds');
-  if (moments.length === 0) return;
-  const known = moments.flatMap(({ lower, upper, bound }) => [lower, upper, bound]).filter(value => Math.abs(value) < REACH);
+  if (samples.length === 0) return;
+  const known = finiteScores(samples);
   if (known.length === 0) return;
-  // The latest values decide the scale; what lies beyond is cut off.
-  const recent = moments.slice(-60).flatMap(({ lower, upper, bound }) => [lower, upper, bound]).filter(value => Math.abs(value) < REACH);
+  // The latest values set the scale; values beyond it are cut off.
+  const recent = finiteScores(samples.slice(-60));
   const scale = recent.length ? recent : known;
   const middle = (Math.min(...scale) + Math.max(...scale)) / 2;
   const half = Math.max(20, (Math.max(...scale) - Math.min(...scale)) / 2) * 1.15;
   const y = value => height / 2 - (Math.max(-1.2, Math.min(1.2, (value - middle) / half))) * (height / 2 - 6);
-  const step = (width - 44) / Math.max(moments.length, 24);
+  const step = (width - 44) / Math.max(samples.length, 24);
   const x = index => 38 + index * step;
   context.fillStyle = color('--soft');
   context.textAlign = 'right';
@@ -105,12 +109,12 @@ function drawBounds() {
     context.fillText((value / 100).toFixed(2), 34, y(value) + 3);
   }
   context.fillStyle = color('--accent');
-  moments.forEach(({ lower, upper, bound, depth }, index) => {
+  samples.forEach(({ lower, upper, bound, depth }, index) => {
     context.globalAlpha = 0.32;
     context.fillRect(x(index), y(upper), Math.max(step, 1), Math.max(y(lower) - y(upper), 1.5));
     context.globalAlpha = 1;
     context.fillRect(x(index), y(bound) - 1, Math.max(step, 1), 2);
-    if (index > 0 && moments[index - 1].depth !== depth) {
+    if (index > 0 && samples[index - 1].depth !== depth) {
       context.globalAlpha = 0.5;
       context.fillStyle = color('--soft');
       context.fillRect(x(index), 4, 1, height - 8);

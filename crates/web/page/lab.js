@@ -1,50 +1,51 @@
-// Training runs and matches, asked for again while they are being written.
+// Training runs and matches. They are loaded again every three seconds while they are shown.
 
 import { by, make, redraw, short } from './page.js';
-import { chart, key } from './chart.js';
+import { chart, legend } from './chart.js';
 
+// Milliseconds between two loads.
 const PERIOD = 3000;
 
-let has = { runs: false, matches: false };
+let available = { runs: false, matches: false };
 let chosen = null;      // { kind, name }
-let shown = '';         // what the detail was drawn from
+let shown = '';         // the entry that the detail shows, as JSON
 let timer = 0;
 
 export function hello(message) {
-  has = { runs: message.runs, matches: message.matches };
-  document.querySelector('[data-nav=lab]').hidden = !has.runs && !has.matches;
-  by('runs-title').hidden = !has.runs;
-  by('matches-title').hidden = !has.matches;
+  available = { runs: message.runs, matches: message.matches };
+  document.querySelector('[data-nav=lab]').hidden = !available.runs && !available.matches;
+  by('runs-title').hidden = !available.runs;
+  by('matches-title').hidden = !available.matches;
 }
 
 export function enter() {
-  look();
-  timer = setInterval(look, PERIOD);
+  load();
+  timer = setInterval(load, PERIOD);
 }
 
 export function leave() { clearInterval(timer); }
 
-async function ask(path) {
+async function fetchJson(path) {
   const response = await fetch(path);
   return response.ok ? response.json() : null;
 }
 
-async function look() {
+async function load() {
   try {
-    const [runs, matches] = await Promise.all([has.runs ? ask('/api/runs') : [], has.matches ? ask('/api/matches') : []]);
+    const [runs, matches] = await Promise.all([available.runs ? fetchJson('/api/runs') : [], available.matches ? fetchJson('/api/matches') : []]);
     if (!chosen && runs?.length) chosen = { kind: 'run', name: runs[0].name };
     else if (!chosen && matches?.length) chosen = { kind: 'match', name: matches[0].name };
     list(by('run-list'), 'run', runs ?? []);
     list(by('match-list'), 'match', matches ?? []);
     await detail(chosen?.kind === 'match' ? matches : runs);
   } catch {
-    // The connection's own notice says that the server is gone.
+    // The notice of the lost connection tells the visitor.
   }
 }
 
 function list(element, kind, all) {
   redraw(element, ...all.map(({ name, changed }) => {
-    const button = make('button', { 'data-key': name, onclick: () => { chosen = { kind, name }; shown = ''; look(); } },
+    const button = make('button', { 'data-key': name, onclick: () => { chosen = { kind, name }; shown = ''; load(); } },
       name, make('small', { textContent: ago(changed) }));
     if (chosen?.kind === kind && chosen.name === name) button.setAttribute('aria-current', 'true');
     return make('li', {}, button);
@@ -62,16 +63,16 @@ function ago(changed) {
 async function detail(all) {
   const entry = all?.find(({ name }) => name === chosen?.name);
   if (!entry) return;
-  const stamp = JSON.stringify([chosen, entry]);
-  if (stamp === shown) return;
-  const found = await ask(`/api/${chosen.kind}?name=${encodeURIComponent(entry.name)}`);
+  const key = JSON.stringify([chosen, entry]);
+  if (key === shown) return;
+  const found = await fetchJson(`/api/${chosen.kind}?name=${encodeURIComponent(entry.name)}`);
   if (!found) return;
-  shown = stamp;
+  shown = key;
   const draw = chosen.kind === 'run' ? run : match;
   const parts = draw(found);
   if (entry.report) {
     const path = entry.name.split('/').map(encodeURIComponent).join('/');
-    parts.push(make('a', { className: 'button', href: `/reports/${chosen.kind}/${path}/report.html`, target: '_blank', textContent: 'Its report' }));
+    parts.push(make('a', { className: 'button', href: `/reports/${chosen.kind}/${path}/report.html`, target: '_blank', textContent: 'Open the report' }));
   }
   redraw(by('lab-detail'), ...parts);
 }
@@ -96,9 +97,9 @@ function run({ name, start, end, step, latest, training, validation }) {
     ...[...sources].map(([label, all]) => ({ name: label, points: all.map(measures => [measures.samples, measures[field] === null || measures[field] === undefined ? null : scale * measures[field]]) })),
   ].map(curve => ({ ...curve, points: curve.points.filter(([x, y]) => x !== null && y !== null) })).filter(({ points }) => points.length);
   const figures = [['Loss', curves(1, 'loss')], ['Ranking: tau-a in training, tau-b on held-out positions', curves(2, 'tau_b')],
-    ['Played move first, %', curves(null, 'top_1', 100)]]
+    ['Played move ranked first, %', curves(null, 'top_1', 100)]]
     .filter(([, lines]) => lines.length)
-    .map(([title, lines]) => make('figure', {}, make('figcaption', { textContent: title }), chart(lines), key(lines)));
+    .map(([title, lines]) => make('figure', {}, make('figcaption', { textContent: title }), chart(lines), legend(lines)));
   return [make('h1', { textContent: name }), make('p', { className: 'hint', textContent: facts.join(' · ') }), make('div', { className: 'charts' }, ...figures)];
 }
 

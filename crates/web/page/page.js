@@ -1,17 +1,18 @@
-// Small things that several parts of the page need: notices, questions, lists of moves, numbers in words.
+// Elements and texts that several views use: notices, confirmations, lists of moves, formatted numbers.
 
 export const by = id => document.getElementById(id);
 
-let toasted = 0;
+let toastTimer = 0;
 export function notice(text) {
   by('toast').textContent = text;
   by('toast').hidden = false;
-  clearTimeout(toasted);
-  toasted = setTimeout(() => { by('toast').hidden = true; }, 5000);
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => { by('toast').hidden = true; }, 5000);
 }
 
-export function sure(question) {
-  const dialog = by('sure');
+/* Asks the visitor; true for yes */
+export function confirmed(question) {
+  const dialog = by('confirm');
   dialog.querySelector('p').textContent = question;
   dialog.returnValue = '';
   dialog.showModal();
@@ -20,8 +21,8 @@ export function sure(question) {
   });
 }
 
-/* Gives a select its options, keeping what is chosen; false if it has them already */
-export function choices(select, options) {
+/* Sets the options of a select and keeps the chosen one; false if the options are the same as before */
+export function setOptions(select, options) {
   const { value } = select;
   const names = list => [...list].map(option => option.value).join(' ');
   if (select.options.length > 0 && names(select.options) === names(options)) return false;
@@ -40,20 +41,20 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
-/* Draws a list anew. Who has come to something in it by keyboard stays there: where the key is the same, or else the place */
+/* Replaces the children of an element. Keyboard focus stays on the element with the same data-key, or else at the same index */
 export function redraw(list, ...children) {
   const targets = () => [...list.querySelectorAll('a, button:not(:disabled)')];
-  const held = document.activeElement;
-  // After a click with the mouse the keys are the page's.
-  const place = held?.matches(':focus-visible') ? targets().indexOf(held) : -1;
+  const focused = document.activeElement;
+  // Focus that came from the mouse is not kept: the keys are shortcuts of the page then.
+  const index = focused?.matches(':focus-visible') ? targets().indexOf(focused) : -1;
   list.replaceChildren(...children);
-  if (place < 0) return;
+  if (index < 0) return;
   const all = targets();
-  const same = held.dataset.key && all.find(target => target.dataset.key === held.dataset.key);
-  (same || all[Math.min(place, all.length - 1)])?.focus({ preventScroll: true });
+  const same = focused.dataset.key && all.find(target => target.dataset.key === focused.dataset.key);
+  (same || all[Math.min(index, all.length - 1)])?.focus({ preventScroll: true });
 }
 
-/* Numbered moves; `first`: FEN of the start; `ply`: the one that is shown; `go(ply)`: called for a chosen one */
+/* Numbered moves; `first`: FEN of the start position; `ply`: of the shown position; `go(ply)`: called for a chosen move */
 export function moveList(list, sans, first, ply, go) {
   const fields = first.split(' ');
   const black = fields[1] === 'b' ? 1 : 0;
@@ -61,10 +62,10 @@ export function moveList(list, sans, first, ply, go) {
   const rows = [];
   let row = null;
   sans.forEach((san, index) => {
-    const place = index + black;
-    if (!row || place % 2 === 0) {
-      row = make('li', {}, make('span', { className: 'number', textContent: `${number + Math.floor(place / 2)}.` }));
-      if (place % 2 === 1) row.append(make('button', { textContent: '…', disabled: true, type: 'button' }));
+    const halfMove = index + black;
+    if (!row || halfMove % 2 === 0) {
+      row = make('li', {}, make('span', { className: 'number', textContent: `${number + Math.floor(halfMove / 2)}.` }));
+      if (halfMove % 2 === 1) row.append(make('button', { textContent: '…', disabled: true, type: 'button' }));
       rows.push(row);
     }
     const button = make('button', { textContent: san, type: 'button', onclick: () => go(index + 1) });
@@ -74,7 +75,7 @@ export function moveList(list, sans, first, ply, go) {
   for (const row of rows) if (row.childElementCount === 2) row.append(make('span'));
   redraw(list, ...rows);
   const current = list.querySelector('[aria-current]');
-  // Only the list moves, not the page.
+  // Scrolls the list and not the page.
   if (current) list.scrollTop = current.offsetTop - list.offsetTop - list.clientHeight / 2;
   else list.scrollTop = 0;
 }

@@ -1,20 +1,20 @@
-// Games: a proposal, then the game as the server tells it. Every move goes to the server, which stores it before it answers.
+// Games: the form for a new game, the open game as the server sends it, and the list of games.
 
 import * as board from './board.js';
-import { send, wish } from './connection.js';
-import { NAMES, by, choices, level, make, moveList, notice, redraw, sure } from './page.js';
+import { command, send } from './connection.js';
+import { NAMES, by, confirmed, level, make, moveList, notice, redraw, setOptions } from './page.js';
 
-let game = null;        // as the server told it last
-let ply = 0;            // the position that is shown
-let heard = 0;          // when that was
-let measured = [];
+let game = null;        // the latest state from the server
+let ply = 0;            // of the shown position
+let receivedAt = 0;     // when the state came
+let ratedLevels = [];
 let visible = true;
-let wanted = null;      // number of the game that was asked for, or 'new'
-let newest = 0;         // the highest number so far; that of a new game is higher
+let requested = null;   // id of the requested game, or 'new'
+let newest = 0;         // the highest id so far; a new game has a higher one
 
 export const current = () => game;
 
-// --- The proposal
+// --- The form for a new game
 
 const HINTS = {
   'batch-first': 'Best-first search in batches over a trained network: the strongest of the three.',
@@ -22,20 +22,20 @@ const HINTS = {
   convchess: 'No search at all: seven networks guess what a human would play.',
 };
 const KINDS = {
-  strength: 'by its rating', nodes: 'evaluations a move', time: 'seconds a move', depth: 'depth in plies', clock: 'its clock',
+  strength: 'rating', nodes: 'evaluations a move', time: 'seconds a move', depth: 'depth in plies', clock: 'what its clock allows',
 };
 const AMOUNTS = { nodes: [1000, 'evaluations a move'], time: [1, 'seconds a move'], depth: [4, 'plies'] };
 
 export function hello(message) {
-  const known = JSON.stringify(measured);
-  measured = message.levels;
-  const fresh = choices(by('system'), message.systems.map(({ name, network }) =>
+  const known = JSON.stringify(ratedLevels);
+  ratedLevels = message.levels;
+  const isNew = setOptions(by('system'), message.systems.map(({ name, network }) =>
     make('option', { value: name, textContent: NAMES[name] ?? name, title: network })));
-  if (fresh) systemChosen();
-  else if (JSON.stringify(measured) !== known) levelsChanged();
+  if (isNew) systemChosen();
+  else if (JSON.stringify(ratedLevels) !== known) levelsChanged();
 }
 
-const ofSystem = () => measured.filter(({ system }) => system === by('system').value);
+const ofSystem = () => ratedLevels.filter(({ system }) => system === by('system').value);
 
 function systemChosen() {
   const system = by('system').value;
@@ -50,11 +50,11 @@ function systemChosen() {
 
 function offerLevels() {
   const kinds = Object.keys(KINDS).filter(kind => kind !== 'strength' || ofSystem().length > 0);
-  choices(by('level-kind'), kinds.map(kind => make('option', { value: kind, textContent: KINDS[kind] })));
+  setOptions(by('level-kind'), kinds.map(kind => make('option', { value: kind, textContent: KINDS[kind] })));
   by('strength').max = Math.max(ofSystem().length - 1, 0);
 }
 
-// Another version of the server: whatever else was chosen stays.
+// The server may return with other levels after a restart; all other choices stay.
 function levelsChanged() {
   const kind = by('level-kind').value;
   offerLevels();
@@ -86,13 +86,13 @@ function strengthChosen() {
 
 function fromChosen() {
   const from = by('from').value;
-  // What is hidden must not be refused when the form is sent.
-  by('array').hidden = by('array').disabled = from !== '960';
+  // A hidden field must not fail the form's validation.
+  by('chess960-number').hidden = by('chess960-number').disabled = from !== '960';
   by('fen').hidden = by('fen-960').hidden = from !== 'fen';
   by('pgn').hidden = from !== 'pgn';
 }
 
-function proposedLevel() {
+function chosenLevel() {
   const kind = by('level-kind').value;
   const amount = Number(by('amount').value);
   if (by('system').value === 'convchess') return { kind: 'nodes', value: 1 };
@@ -105,36 +105,36 @@ by('system').onchange = systemChosen;
 by('level-kind').onchange = kindChosen;
 by('strength').oninput = strengthChosen;
 by('from').onchange = fromChosen;
-by('proposal').onsubmit = event => {
+by('new-game').onsubmit = event => {
   event.preventDefault();
   const from = by('from').value;
   const clock = by('clock').value;
-  const array = by('array').value;
-  const sent = wish({
+  const number = by('chess960-number').value;
+  const sent = command({
     type: 'new_game',
     system: by('system').value,
-    side: by('proposal').elements.side.value,
-    level: proposedLevel(),
+    side: by('new-game').elements.side.value,
+    level: chosenLevel(),
     clock: clock ? clock.split(',').map(seconds => 1000 * Number(seconds)) : null,
     fen: from === 'fen' ? by('fen').value : '',
     pgn: from === 'pgn' ? by('pgn').value : '',
     chess960: from === '960' || (from === 'fen' && by('fen-is-960').checked),
-    chess960_number: from === '960' && array !== '' ? Number(array) : null,
+    chess960_number: from === '960' && number !== '' ? Number(number) : null,
   });
-  if (sent) wanted = 'new';
+  if (sent) requested = 'new';
 };
 
 export function open(id) {
-  wanted = id;
+  requested = id;
   send({ type: 'open', game: id });
 }
 
-export function propose() {
-  game = wanted = null;
+export function showForm() {
+  game = requested = null;
   send({ type: 'close' });
-  by('proposal').hidden = false;
+  by('new-game').hidden = false;
   by('game').hidden = true;
-  board.turn('white');
+  board.orient('white');
   board.show({ fen: 'rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR', turn: 'white' });
   drawPlayers();
 }
@@ -143,36 +143,35 @@ export function propose() {
 
 export function state(message) {
   const isNew = game?.id !== message.id;
-  // A game that was left may still have had something to say.
-  if (isNew && message.id !== wanted && !(wanted === 'new' && message.id > newest)) return;
+  // States of the game that was open before may still arrive.
+  if (isNew && message.id !== requested && !(requested === 'new' && message.id > newest)) return;
   newest = Math.max(newest, message.id);
   const wasLast = isNew || ply === game.moves.length;
   game = message;
-  heard = performance.now();
+  receivedAt = performance.now();
   if (isNew) {
     board.cancelPremove();
     if (location.hash !== `#game/${game.id}`) location.hash = `#game/${game.id}`;
-    if (visible) board.turn(game.side);
+    if (visible) board.orient(game.side);
   }
   if (wasLast || ply > game.moves.length) ply = game.moves.length;
-  by('proposal').hidden = true;
+  by('new-game').hidden = true;
   by('game').hidden = false;
   if (visible) draw();
-  speak();
+  announceMove();
 }
 
-// The engine's moves for those who do not see the board.
-function speak() {
+// Tells screen readers the engine's move.
+function announceMove() {
   const last = game.moves.at(-1);
-  const words = last && game.turn === game.side ? `${NAMES[game.system]} plays ${last.san}` : '';
-  if (by('spoken').textContent !== words) by('spoken').textContent = words;
+  const text = last && game.turn === game.side ? `${NAMES[game.system]} plays ${last.san}` : '';
+  if (by('spoken').textContent !== text) by('spoken').textContent = text;
 }
 
-// Comes into view, or leaves it.
 export function enter() {
   visible = true;
   if (game) {
-    board.turn(game.side);
+    board.orient(game.side);
     draw();
   }
 }
@@ -206,10 +205,10 @@ function verdict() {
   if (game.result) {
     const [result, ending] = game.result;
     const winner = result === '1-0' ? 'white' : result === '0-1' ? 'black' : null;
-    const words = winner === null ? 'Draw' : winner === game.side ? 'You win' : 'You lose';
-    return `${words} ${result.replace('1/2-1/2', '½–½').replace('-', '–')}: ${ending}`;
+    const outcome = winner === null ? 'Draw' : winner === game.side ? 'You win' : 'You lose';
+    return `${outcome} ${result.replace('1/2-1/2', '½–½').replace('-', '–')}: ${ending}`;
   }
-  if (game.thinking === 'waiting') return 'Waiting for a free place to think…';
+  if (game.thinking === 'waiting') return 'Waiting for a free search slot…';
   if (game.turn !== game.side) return `${NAMES[game.system]} is thinking…`;
   return game.check ? 'Check! Your move' : 'Your move';
 }
@@ -239,10 +238,10 @@ function drawPlayers() {
 }
 
 const remaining = side =>
-  Math.max(0, game.clock[side] - (game.clock.running === side ? performance.now() - heard : 0));
+  Math.max(0, game.clock[side] - (game.clock.running === side ? performance.now() - receivedAt : 0));
 
-// Without a connection nobody knows the time; the server's clock stands still, too, once it has noticed.
-export function lost() {
+// Stops the shown clock: the server stops its own when it notices that the connection is lost.
+export function connectionLost() {
   const side = game?.clock?.running;
   if (!side) return;
   game.clock[side] = remaining(side);
@@ -272,7 +271,7 @@ export function step(where) {
 }
 
 export function move(uci) {
-  if (game) wish({ type: 'move', game: game.id, ply: game.moves.length, uci });
+  if (game) command({ type: 'move', game: game.id, ply: game.moves.length, uci });
 }
 
 export function refresh() { if (game && visible) draw(); }
@@ -282,14 +281,14 @@ export function flipped() { drawPlayers(); }
 export async function takeBack() {
   if (!game || by('take-back').disabled) return;
   const { id, result } = game;
-  if (result && !await sure('Take back a move of a finished game? Its result is forgotten.')) return;
+  if (result && !await confirmed('Take back a move of a finished game? Its result will be deleted.')) return;
   board.cancelPremove();
-  wish({ type: 'take_back', game: id });
+  command({ type: 'take_back', game: id });
 }
 
 by('take-back').onclick = takeBack;
 by('resign').onclick = async () => {
-  if (await sure('Resign this game?')) wish({ type: 'resign', game: game.id });
+  if (await confirmed('Resign this game?')) command({ type: 'resign', game: game.id });
 };
 by('typed').onsubmit = event => {
   event.preventDefault();
@@ -300,8 +299,8 @@ by('typed').onsubmit = event => {
   else move(text);
 };
 
-/* The position that is shown, for the analysis */
-export function subject() {
+/* The game and the ply that is shown, for the analysis */
+export function shownGame() {
   return game && { start: game.fens[0], chess960: game.chess960, moves: game.moves.map(({ uci }) => uci), ply, side: game.side };
 }
 
@@ -320,12 +319,12 @@ function row({ id, begun, system, level: how, engine_white, plies, result, endin
     make('span', { textContent: new Date(begun).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' }) }),
     make('span', { textContent: `${side} against ${NAMES[system] ?? system} ` },
       make('small', { textContent: system === 'convchess' ? '' : level(how) })),
-    make('span', {}, result ? `${result.replace('1/2-1/2', '½–½')} ` : 'goes on ',
+    make('span', {}, result ? `${result.replace('1/2-1/2', '½–½')} ` : 'in progress ',
       make('small', { textContent: ending ?? `${Math.ceil(plies / 2)} moves` })));
   const pgn = make('a', { className: 'button', href: `/games/${id}.pgn`, textContent: 'PGN' });
   pgn.setAttribute('download', `batch-first-${id}.pgn`);
   const remove = make('button', { textContent: 'Delete', onclick: async () => {
-    if (await sure('Delete this game for good?')) wish({ type: 'delete', game: id });
+    if (await confirmed('Delete this game for good?')) command({ type: 'delete', game: id });
   } });
   return make('li', {}, open, pgn, remove);
 }
