@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::{Subcommand, ValueEnum};
-use data::{GameFilter, ImportOptions, ImportProgress, Results};
+use data::{GameFilter, ImportOptions, ImportProgress, ResultFilter};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Training data.
@@ -103,7 +103,7 @@ enum Wanted {
     Decisive,
 }
 
-impl From<Wanted> for Results {
+impl From<Wanted> for ResultFilter {
     fn from(wanted: Wanted) -> Self {
         match wanted {
             Wanted::Any => Self::Any,

@@ -12,8 +12,8 @@ use std::{
 use anyhow::{Context, bail};
 use nets::{HeadKind, MoveScores, Network, System};
 use train::{
-    Dataset, EvaluatorScorer, HeldOut, Loss, Measures, Phase, Scorer, SelectorScorer, calibrate,
-    join, summary, validate,
+    Dataset, EvaluatorScorer, GamePhase, HeldOut, Loss, Scorer, SelectorScorer, ValidationMetrics,
+    calibrate, join, summary, validate,
 };
 
 use crate::{Found, engine};
@@ -324,7 +324,7 @@ fn judge(file: &Path, data: &Data, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn table(measures: &Measures) -> io::Result<()> {
+fn table(measures: &ValidationMetrics) -> io::Result<()> {
     print(&format!("  {}: {}", measures.source, summary(measures)))?;
     if measures.ranking.positions == 0 {
         return Ok(());
@@ -336,7 +336,7 @@ fn table(measures: &Measures) -> io::Result<()> {
         measures.with_mates.spearman,
         measures.with_mates.positions
     ))?;
-    for (phase, ranking) in Phase::ALL.iter().zip(&measures.phases) {
+    for (phase, ranking) in GamePhase::ALL.iter().zip(&measures.phases) {
         print(&format!(
             "    {}: tau-b {:.4}, weighted tau {:.4}, rho {:.4} ({} positions)",
             phase.name(),

@@ -73,7 +73,7 @@ pub fn run(mut args: Args) -> anyhow::Result<()> {
         Watch::Bar => Box::new(progress::Bar::default()),
         Watch::Auto | Watch::Plain => Box::new(progress::Lines::default()),
         Watch::Json => Box::new(progress::Json),
-        Watch::None => Box::new(train::Silent),
+        Watch::None => Box::new(train::NoProgress),
     };
     if args.grid {
         return match train::search_grid(&config, args.resume, &stop, watcher.as_mut()) {
@@ -100,7 +100,7 @@ fn print_grid(config: &Config, trials: &[train::Trial]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print(outcome: &train::Outcome) -> anyhow::Result<()> {
+fn print(outcome: &train::RunOutcome) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     for measures in &outcome.measures {
         let head = measures.head.map_or("", |head| head.name());

@@ -80,7 +80,11 @@ impl Buckets {
 
     /// Everything written; what there is to pack, in order, in parts of about `part_bytes`. With
     /// `duplicates` equal positions stay.
-    pub(crate) fn finish(self, part_bytes: u64, duplicates: bool) -> Result<Vec<Part>, DataError> {
+    pub(crate) fn finish(
+        self,
+        part_bytes: u64,
+        duplicates: bool,
+    ) -> Result<Vec<BucketPart>, DataError> {
         let buckets = self.files.len() as u64;
         let mut parts = Vec::new();
         for (path, file, records) in self.files {
@@ -88,7 +92,7 @@ impl Buckets {
                 .map_err(std::io::IntoInnerError::into_error)
                 .map_err(DataError::io("write", &path))?;
             let of = (records * RECORD_SIZE as u64).div_ceil(part_bytes).max(1);
-            parts.extend((0..of).map(|part| Part {
+            parts.extend((0..of).map(|part| BucketPart {
                 path: path.clone(),
                 number: 0,
                 buckets,
@@ -106,7 +110,7 @@ impl Buckets {
 }
 
 /// A bucket, or a part of one that is too large.
-pub(crate) struct Part {
+pub(crate) struct BucketPart {
     path: PathBuf,
     number: u64,
     buckets: u64,
@@ -119,7 +123,7 @@ pub(crate) struct Part {
 }
 
 /// The records of a part, each position once unless equal ones stay.
-struct Distinct {
+struct UniqueRecords {
     records: Vec<PackedRecord>,
     /// Hash and place of each.
     places: Vec<(u64, u32)>,
@@ -128,7 +132,7 @@ struct Distinct {
 }
 
 /// A part de-duplicated, shuffled and compressed.
-pub(crate) struct PackedPart {
+pub(crate) struct PackedBucket {
     pub(crate) train: Vec<EncodedBlock>,
     pub(crate) validation: Vec<EncodedBlock>,
     /// By source.
@@ -137,10 +141,10 @@ pub(crate) struct PackedPart {
     pub(crate) duplicates: Vec<u64>,
 }
 
-impl Part {
+impl BucketPart {
     /// Of equal positions the record with more labels stays; of those the first.
-    pub(crate) fn pack(&self, seed: u64, sources: usize) -> Result<PackedPart, DataError> {
-        let Distinct { mut records, mut places, duplicates } = self.read(sources)?;
+    pub(crate) fn pack(&self, seed: u64, sources: usize) -> Result<PackedBucket, DataError> {
+        let UniqueRecords { mut records, mut places, duplicates } = self.read(sources)?;
         places.sort_unstable();
         let mut kept: Vec<u32> = places.into_iter().map(|(_, at)| at).collect();
         let mut key = [0; 32];
@@ -166,7 +170,7 @@ impl Part {
                 .map_err(DataError::io("compress", &self.path))
         };
         let [train_statistics, validation_statistics] = statistics;
-        Ok(PackedPart {
+        Ok(PackedBucket {
             train: encode(&train)?,
             validation: encode(&validation)?,
             train_statistics,
@@ -176,7 +180,7 @@ impl Part {
     }
 
     /// Equal positions never meet in memory: the start position may be in every game.
-    fn read(&self, sources: usize) -> Result<Distinct, DataError> {
+    fn read(&self, sources: usize) -> Result<UniqueRecords, DataError> {
         let file = File::open(&self.path).map_err(DataError::io("open", &self.path))?;
         let count =
             file.metadata().map_err(DataError::io("read", &self.path))?.len() / RECORD_SIZE as u64;
@@ -211,7 +215,7 @@ impl Part {
             duplicates[source_of(&packed).min(sources - 1)] += 1;
         }
         all.extend(places);
-        Ok(Distinct { records, places: all, duplicates })
+        Ok(UniqueRecords { records, places: all, duplicates })
     }
 }
 

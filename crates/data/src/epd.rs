@@ -7,13 +7,13 @@
 use board::{CastlingMode, Position, parse_san, parse_uci};
 use nets::policy_index;
 
-use crate::parsed::{Parsed, after_best_move, centipawn_label, unlabelled};
+use crate::parsed::{ParsedChunk, after_best_move, centipawn_label, unlabelled};
 use crate::record::{NO_LABEL, mate_label};
 use crate::skip::SkipKind;
 
 /// Reads the lines of `text`.
-pub(crate) fn parse(text: &[u8]) -> Parsed {
-    let mut parsed = Parsed { single_positions: true, ..Parsed::default() };
+pub(crate) fn parse(text: &[u8]) -> ParsedChunk {
+    let mut parsed = ParsedChunk { single_positions: true, ..ParsedChunk::default() };
     for line in text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii) {
         if line.is_empty() || line[0] == b'#' {
             continue;
@@ -26,7 +26,7 @@ pub(crate) fn parse(text: &[u8]) -> Parsed {
     parsed
 }
 
-fn read_line(line: &[u8], parsed: &mut Parsed) -> Result<(), SkipKind> {
+fn read_line(line: &[u8], parsed: &mut ParsedChunk) -> Result<(), SkipKind> {
     let line = std::str::from_utf8(line).map_err(|_| SkipKind::BadPosition)?;
     let (fen, operations) = split_fields(line);
     let position = Position::from_fen(&fen, CastlingMode::Standard)

@@ -23,10 +23,11 @@ use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    DataError, ExampleInfo, Format, LoadedBatch, MATE_LABEL, Parsed, Record, SkipKind, Skipped,
+    DataError, ExampleInfo, Format, LoadedBatch, MATE_LABEL, ParsedChunk, Record, SkipKind,
+    Skipped,
     buckets::{mix, squares_hash},
-    lichess::{self, Pick},
-    stream::read_pieces,
+    lichess::{self, EvaluationChoice},
+    stream::read_chunks,
 };
 
 /// Batches made ahead of the consumer.
@@ -129,7 +130,8 @@ impl EvaluationStream {
         }
         let counts = Arc::new(Mutex::new(StreamCounts::default()));
         let (sender, receiver) = bounded(AHEAD);
-        let producer = Producer { path: path.to_owned(), options, counts: Arc::clone(&counts) };
+        let producer =
+            StreamProducer { path: path.to_owned(), options, counts: Arc::clone(&counts) };
         let thread = std::thread::Builder::new()
             .name("stream".to_owned())
             .spawn(move || producer.run(&sender))
@@ -208,11 +210,11 @@ fn each_record(
     mut sink: impl FnMut(Record, bool) -> ControlFlow<()>,
 ) -> Result<(), DataError> {
     let parse = |format: Format, text: &[u8]| match format {
-        Format::LichessEvaluations => lichess::parse(text, Pick::First),
-        _ => Parsed::default(),
+        Format::LichessEvaluations => lichess::parse(text, EvaluationChoice::First),
+        _ => ParsedChunk::default(),
     };
     let mut seen = StreamCounts::default();
-    let mut each = |parsed: Parsed| {
+    let mut each = |parsed: ParsedChunk| {
         seen.lines += u64::from(parsed.games);
         seen.skipped.merge(&parsed.skipped);
         for record in parsed.records {
@@ -232,7 +234,7 @@ fn each_record(
         }
         (ControlFlow::Continue(()), seen.clone())
     };
-    let facts = read_pieces(path, PARSERS, false, parse, |parsed, _| {
+    let facts = read_chunks(path, PARSERS, false, parse, |parsed, _| {
         // Not locked meanwhile: the sink waits for whoever takes the batches.
         let (flow, seen) = each(parsed);
         *counts.lock().unwrap_or_else(PoisonError::into_inner) = seen;
@@ -248,16 +250,16 @@ fn each_record(
 }
 
 /// The reading side.
-struct Producer {
+struct StreamProducer {
     path: PathBuf,
     options: StreamOptions,
     counts: Arc<Mutex<StreamCounts>>,
 }
 
-impl Producer {
+impl StreamProducer {
     fn run(&self, batches: &Sender<Result<LoadedBatch, DataError>>) {
         let mut drawn =
-            Drawn { batches, options: &self.options, skip: 0, batch: LoadedBatch::default() };
+            BatchSender { batches, options: &self.options, skip: 0, batch: LoadedBatch::default() };
         drawn.skip = u128::from(self.options.first_batch) * self.options.batch as u128;
         drawn.batch.number = self.options.first_batch;
         for epoch in 0.. {
@@ -273,7 +275,7 @@ impl Producer {
     }
 
     /// One pass over the file, to the end of the consumer at most.
-    fn epoch(&self, epoch: u64, drawn: &mut Drawn<'_>) -> Result<ControlFlow<()>, DataError> {
+    fn epoch(&self, epoch: u64, drawn: &mut BatchSender<'_>) -> Result<ControlFlow<()>, DataError> {
         let StreamOptions { seed, shuffle, max_positions, .. } = self.options;
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
@@ -313,7 +315,7 @@ impl Producer {
 }
 
 /// The sending end of the shuffle buffer.
-struct Drawn<'a> {
+struct BatchSender<'a> {
     batches: &'a Sender<Result<LoadedBatch, DataError>>,
     options: &'a StreamOptions,
     /// Examples that a resumed run has seen already.
@@ -321,7 +323,7 @@ struct Drawn<'a> {
     batch: LoadedBatch,
 }
 
-impl Drawn<'_> {
+impl BatchSender<'_> {
     /// Adds an example and sends the batch when it is full; breaks when nobody listens.
     fn push(&mut self, record: &Record, epoch: u64, generator: &mut ChaCha8Rng) -> ControlFlow<()> {
         let mirror =

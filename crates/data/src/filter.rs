@@ -7,7 +7,7 @@ use crate::skip::SkipKind;
 /// Which results are wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Results {
+pub enum ResultFilter {
     /// Whatever the result.
     #[default]
     Any,
@@ -23,7 +23,7 @@ pub enum Results {
 pub struct GameFilter {
     /// Both sides are rated at least so high. A game without ratings does not pass.
     pub min_elo: Option<u32>,
-    pub results: Results,
+    pub results: ResultFilter,
     /// Moves of both sides.
     pub min_plies: Option<u32>,
     pub max_plies: Option<u32>,
@@ -31,7 +31,7 @@ pub struct GameFilter {
 
 /// What a filter asks of a game.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct GameFacts {
+pub(crate) struct GameSummary {
     /// White's and Black's, 0 for none.
     pub elo: [u32; 2],
     pub is_draw: bool,
@@ -41,11 +41,11 @@ pub(crate) struct GameFacts {
 
 impl GameFilter {
     /// Why the game is left out, if it is.
-    pub(crate) fn refuses(&self, game: &GameFacts) -> Option<SkipKind> {
+    pub(crate) fn refuses(&self, game: &GameSummary) -> Option<SkipKind> {
         let fits = match self.results {
-            Results::Any => true,
-            Results::Finished => game.is_decisive || game.is_draw,
-            Results::Decisive => game.is_decisive,
+            ResultFilter::Any => true,
+            ResultFilter::Finished => game.is_decisive || game.is_draw,
+            ResultFilter::Decisive => game.is_decisive,
         };
         if self.min_elo.is_some_and(|least| game.elo.iter().any(|&elo| elo < least.max(1))) {
             Some(SkipKind::Elo)
@@ -67,21 +67,24 @@ mod tests {
 
     #[test]
     fn each_condition_refuses_what_it_names() {
-        let game = GameFacts { elo: [2100, 2000], is_draw: true, is_decisive: false, plies: 60 };
+        let game = GameSummary { elo: [2100, 2000], is_draw: true, is_decisive: false, plies: 60 };
         let any = GameFilter::default();
-        assert_eq!(any.refuses(&GameFacts::default()), None);
+        assert_eq!(any.refuses(&GameSummary::default()), None);
         let strong = GameFilter { min_elo: Some(2000), ..any };
         assert_eq!(strong.refuses(&game), None);
-        assert_eq!(strong.refuses(&GameFacts { elo: [2400, 1999], ..game }), Some(SkipKind::Elo));
-        assert_eq!(strong.refuses(&GameFacts { elo: [2400, 0], ..game }), Some(SkipKind::Elo));
-        let decisive = GameFilter { results: Results::Decisive, ..any };
+        assert_eq!(strong.refuses(&GameSummary { elo: [2400, 1999], ..game }), Some(SkipKind::Elo));
+        assert_eq!(strong.refuses(&GameSummary { elo: [2400, 0], ..game }), Some(SkipKind::Elo));
+        let decisive = GameFilter { results: ResultFilter::Decisive, ..any };
         assert_eq!(decisive.refuses(&game), Some(SkipKind::Result));
-        let finished = GameFilter { results: Results::Finished, ..any };
+        let finished = GameFilter { results: ResultFilter::Finished, ..any };
         assert_eq!(finished.refuses(&game), None);
-        assert_eq!(finished.refuses(&GameFacts { is_draw: false, ..game }), Some(SkipKind::Result));
+        assert_eq!(
+            finished.refuses(&GameSummary { is_draw: false, ..game }),
+            Some(SkipKind::Result)
+        );
         let long = GameFilter { min_plies: Some(20), max_plies: Some(60), ..any };
         assert_eq!(long.refuses(&game), None);
-        assert_eq!(long.refuses(&GameFacts { plies: 61, ..game }), Some(SkipKind::Length));
-        assert_eq!(long.refuses(&GameFacts { plies: 19, ..game }), Some(SkipKind::Length));
+        assert_eq!(long.refuses(&GameSummary { plies: 61, ..game }), Some(SkipKind::Length));
+        assert_eq!(long.refuses(&GameSummary { plies: 19, ..game }), Some(SkipKind::Length));
     }
 }

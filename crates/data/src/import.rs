@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::buckets::{Buckets, PART_BYTES, PackedPart, Part, mix, squares_hash};
+use crate::buckets::{BucketPart, Buckets, PART_BYTES, PackedBucket, mix, squares_hash};
 use crate::error::DataError;
 use crate::filter::GameFilter;
 use crate::manifest::{
-    MANIFEST_NAME, MANIFEST_VERSION, Manifest, ShardFacts, SourceFacts, data_hash,
+    MANIFEST_NAME, MANIFEST_VERSION, Manifest, ShardEntry, SourceEntry, data_hash,
 };
-use crate::parsed::Parsed;
+use crate::parsed::ParsedChunk;
 use crate::record::{MATE_LABEL, NO_LABEL, Record};
 use crate::shard::{EncodedBlock, ShardWriter};
 use crate::skip::{SkipKind, Skipped};
@@ -133,7 +133,7 @@ pub fn import(
     let mut games = 0;
     for (number, (path, &bytes)) in files.iter().zip(&sizes).enumerate() {
         progress.file(path, bytes);
-        let mut scatter = Scatter {
+        let mut scatter = SourceImport {
             options,
             buckets: &mut buckets,
             source: number as u8,
@@ -148,9 +148,9 @@ pub fn import(
             progress.read(bytes, scatter.positions);
             Ok(flow)
         })?;
-        let Scatter { games: read, positions, skipped, .. } = scatter;
+        let SourceImport { games: read, positions, skipped, .. } = scatter;
         games += read;
-        sources.push(SourceFacts {
+        sources.push(SourceEntry {
             name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             path: path.clone(),
             bytes: facts.bytes,
@@ -216,7 +216,7 @@ impl Drop for WorkFolder {
 }
 
 /// Takes the pieces of one file in order: numbers, filters and splits their records.
-struct Scatter<'a> {
+struct SourceImport<'a> {
     options: &'a ImportOptions,
     buckets: &'a mut Buckets,
     source: u8,
@@ -228,8 +228,8 @@ struct Scatter<'a> {
     skipped: Skipped,
 }
 
-impl Scatter<'_> {
-    fn take(&mut self, parsed: Parsed) -> Result<ControlFlow<()>, DataError> {
+impl SourceImport<'_> {
+    fn take(&mut self, parsed: ParsedChunk) -> Result<ControlFlow<()>, DataError> {
         self.positions += parsed.positions;
         self.skipped.merge(&parsed.skipped);
         for mut record in parsed.records {
@@ -279,19 +279,19 @@ impl Scatter<'_> {
 
 /// Packs the buckets, several at a time but written in order.
 fn pack(
-    parts: &[Part],
+    parts: &[BucketPart],
     work: &Path,
     seed: u64,
     threads: usize,
-    sources: &mut [SourceFacts],
+    sources: &mut [SourceEntry],
     progress: &mut dyn ImportProgress,
-) -> Result<Vec<ShardFacts>, DataError> {
+) -> Result<Vec<ShardEntry>, DataError> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
         .map_err(|error| DataError::Options(format!("cannot start {threads} threads: {error}")))?;
-    let mut train = Shards::new(work, Split::Train);
-    let mut validation = Shards::new(work, Split::Validation);
+    let mut train = ShardSeries::new(work, Split::Train);
+    let mut validation = ShardSeries::new(work, Split::Validation);
     let mut done = 0;
     while done < parts.len() {
         let mut bytes = 0;
@@ -304,7 +304,7 @@ fn pack(
                 first || bytes <= PACK_BYTES
             })
             .count();
-        let packed: Vec<PackedPart> = pool.install(|| {
+        let packed: Vec<PackedBucket> = pool.install(|| {
             parts[done..done + group]
                 .par_iter()
                 .map(|part| part.pack(seed, sources.len()))
@@ -328,14 +328,14 @@ fn pack(
 }
 
 /// The shards of one half, begun as they fill.
-struct Shards<'a> {
+struct ShardSeries<'a> {
     dir: &'a Path,
     split: Split,
     current: Option<ShardWriter>,
-    finished: Vec<ShardFacts>,
+    finished: Vec<ShardEntry>,
 }
 
-impl<'a> Shards<'a> {
+impl<'a> ShardSeries<'a> {
     fn new(dir: &'a Path, split: Split) -> Self {
         Self { dir, split, current: None, finished: Vec::new() }
     }
@@ -367,11 +367,11 @@ impl<'a> Shards<'a> {
         let records = writer.finish()?;
         let path = self.dir.join(&file);
         let (bytes, sha256) = board::sha256_file(&path).map_err(DataError::io("read", &path))?;
-        self.finished.push(ShardFacts { file, split: self.split, records, bytes, sha256 });
+        self.finished.push(ShardEntry { file, split: self.split, records, bytes, sha256 });
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Vec<ShardFacts>, DataError> {
+    fn finish(mut self) -> Result<Vec<ShardEntry>, DataError> {
         self.close()?;
         Ok(self.finished)
     }

@@ -40,15 +40,15 @@ impl Read for HashedFile<'_> {
     }
 }
 
-/// Text in pieces of about [`Pieces::TARGET`] bytes that begin and end between games or lines.
-pub(crate) struct Pieces<R> {
+/// Text in pieces of about [`ChunkReader::TARGET`] bytes that begin and end between games or lines.
+pub(crate) struct ChunkReader<R> {
     text: R,
     format: Option<Format>,
     rest: Vec<u8>,
     ended: bool,
 }
 
-impl<R: Read> Pieces<R> {
+impl<R: Read> ChunkReader<R> {
     pub(crate) const TARGET: usize = 1 << 18;
     /// Where no boundary is found for so long, the text is cut anyway: memory stays bounded.
     const LIMIT: usize = 1 << 22;
@@ -58,7 +58,7 @@ impl<R: Read> Pieces<R> {
     }
 
     /// The next piece with its format, or `None` at the end.
-    pub(crate) fn next_piece(&mut self) -> io::Result<Option<(Format, Vec<u8>)>> {
+    pub(crate) fn next_chunk(&mut self) -> io::Result<Option<(Format, Vec<u8>)>> {
         let mut target = Self::TARGET;
         loop {
             self.fill(target)?;

@@ -23,14 +23,14 @@ mod stream;
 
 pub use error::DataError;
 pub use evaluations::{EvaluationStream, StreamCounts, StreamOptions};
-pub use filter::{GameFilter, Results};
+pub use filter::{GameFilter, ResultFilter};
 pub use import::{ImportOptions, ImportProgress, SHARD_RECORDS, import};
 pub use input::{Format, plain_text};
 pub use inspect::{Inspection, inspect};
 pub use loader::{ExampleInfo, GROUP_BLOCKS, LoadedBatch, Loader, LoaderOptions, Target};
-pub use manifest::{MANIFEST_NAME, MANIFEST_VERSION, Manifest, ShardFacts, SourceFacts, data_hash};
+pub use manifest::{MANIFEST_NAME, MANIFEST_VERSION, Manifest, ShardEntry, SourceEntry, data_hash};
 pub use packed::{PackedRecord, RECORD_SIZE};
-pub use parsed::Parsed;
+pub use parsed::ParsedChunk;
 pub use record::{GameResult, MATE_LABEL, NO_LABEL, Record, mate_label};
 pub use shard::{BLOCK_RECORDS, EncodedBlock, ShardReader, ShardWriter};
 pub use skip::{SkipKind, Skipped};
@@ -38,4 +38,4 @@ pub use split::{SHARD_EXTENSION, Split, SplitRecords, read_split, shard_paths};
 pub use statistics::{
     LABEL_CLASSES, PLIES_PER_CLASS, PLY_CLASSES, PieceCounts, Statistics, label_class_name,
 };
-pub use stream::{FileFacts, read_file};
+pub use stream::{FileInfo, read_file};

@@ -11,11 +11,11 @@ use board::{CastlingMode, Position, parse_uci};
 use nets::policy_index;
 use serde::Deserialize;
 
-use crate::parsed::{Parsed, WhiteValue, after_best_move, unlabelled};
+use crate::parsed::{ParsedChunk, WhiteValue, after_best_move, unlabelled};
 use crate::skip::SkipKind;
 
 #[derive(Deserialize)]
-struct Line<'a> {
+struct DatabaseLine<'a> {
     #[serde(borrow)]
     fen: Cow<'a, str>,
     #[serde(borrow)]
@@ -42,15 +42,15 @@ struct Variation<'a> {
 
 /// Which of a line's evaluations is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pick {
+pub(crate) enum EvaluationChoice {
     Deepest,
     /// As Cockfish does.
     First,
 }
 
 /// Reads the lines of `text`; blank ones do not count.
-pub(crate) fn parse(text: &[u8], pick: Pick) -> Parsed {
-    let mut parsed = Parsed { single_positions: true, ..Parsed::default() };
+pub(crate) fn parse(text: &[u8], pick: EvaluationChoice) -> ParsedChunk {
+    let mut parsed = ParsedChunk { single_positions: true, ..ParsedChunk::default() };
     for line in
         text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty())
     {
@@ -62,18 +62,22 @@ pub(crate) fn parse(text: &[u8], pick: Pick) -> Parsed {
     parsed
 }
 
-fn read_line(line: &[u8], pick: Pick, parsed: &mut Parsed) -> Result<(), SkipKind> {
-    let line: Line<'_> = serde_json::from_slice(line).map_err(|_| SkipKind::BadJson)?;
+fn read_line(
+    line: &[u8],
+    pick: EvaluationChoice,
+    parsed: &mut ParsedChunk,
+) -> Result<(), SkipKind> {
+    let line: DatabaseLine<'_> = serde_json::from_slice(line).map_err(|_| SkipKind::BadJson)?;
     let position = Position::from_fen(&line.fen, CastlingMode::Standard)
         .or_else(|_| Position::from_fen(&line.fen, CastlingMode::Chess960))
         .map_err(|_| SkipKind::BadPosition)?;
     parsed.positions += 1;
     let picked = match pick {
         // `max_by_key` would take the last of equals; the first is the one the file puts first.
-        Pick::Deepest => {
+        EvaluationChoice::Deepest => {
             line.evals.iter().rev().max_by_key(|evaluation| (evaluation.depth, evaluation.knodes))
         }
-        Pick::First => line.evals.first(),
+        EvaluationChoice::First => line.evals.first(),
     };
     let best = picked.and_then(|evaluation| evaluation.pvs.first()).ok_or(SkipKind::Unlabelled)?;
     let value = match (best.cp, best.mate) {

@@ -149,7 +149,7 @@ impl Loader {
             .iter()
             .map(|path| ShardReader::open(path))
             .collect::<Result<_, _>>()?;
-        let mut producer = Producer::new(readers, options)?;
+        let mut producer = ShardProducer::new(readers, options)?;
         if producer.examples == 0 {
             return Err(DataError::Options(format!(
                 "`{}` has no {} records for these options",
@@ -192,7 +192,7 @@ impl Drop for Loader {
 }
 
 /// The decoding side: a position in the endless stream of examples.
-struct Producer {
+struct ShardProducer {
     readers: Vec<ShardReader>,
     options: LoaderOptions,
     /// (shard, block, examples that fit) of every block.
@@ -200,7 +200,7 @@ struct Producer {
     examples: u64,
 }
 
-impl Producer {
+impl ShardProducer {
     fn new(mut readers: Vec<ShardReader>, options: LoaderOptions) -> Result<Self, DataError> {
         let mut blocks = Vec::new();
         let mut packed = Vec::new();

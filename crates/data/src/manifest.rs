@@ -22,7 +22,7 @@ pub const MANIFEST_VERSION: u32 = 1;
 
 /// One imported file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SourceFacts {
+pub struct SourceEntry {
     /// File name without folders.
     pub name: String,
     pub path: PathBuf,
@@ -40,7 +40,7 @@ pub struct SourceFacts {
 
 /// One shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShardFacts {
+pub struct ShardEntry {
     pub file: String,
     pub split: Split,
     pub records: u64,
@@ -56,8 +56,8 @@ pub struct Manifest {
     pub made_by: String,
     pub options: ImportOptions,
     /// In the order of [`crate::Record::source`].
-    pub sources: Vec<SourceFacts>,
-    pub shards: Vec<ShardFacts>,
+    pub sources: Vec<SourceEntry>,
+    pub shards: Vec<ShardEntry>,
     /// Stands for the content of all shards, see [`data_hash`].
     pub data_hash: String,
 }
@@ -118,7 +118,7 @@ impl Manifest {
 /// SHA-256 over the names and hashes of the shards, in order: what a network says it was trained
 /// on.
 #[must_use]
-pub fn data_hash(shards: &[ShardFacts]) -> String {
+pub fn data_hash(shards: &[ShardEntry]) -> String {
     let mut hasher = Sha256::new();
     for shard in shards {
         hasher.update(format!("{} {}\n", shard.sha256, shard.file));

@@ -9,7 +9,7 @@ use crate::skip::Skipped;
 /// The records of a piece of a file, in order. [`Record::game`] counts from 0 within the piece and
 /// [`Record::source`] is 0: who puts pieces together numbers them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Parsed {
+pub struct ParsedChunk {
     /// Games (or lines) seen, good or bad.
     pub games: u32,
     /// Positions seen, labelled or not.

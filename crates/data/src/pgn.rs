@@ -14,8 +14,8 @@ use board::{CastlingMode, Position};
 use nets::policy_index;
 use pgn_reader::{KnownOutcome, Outcome, RawComment, RawTag, Reader, SanPlus, Visitor};
 
-use crate::filter::{GameFacts, GameFilter};
-use crate::parsed::{Parsed, WhiteValue, unlabelled};
+use crate::filter::{GameFilter, GameSummary};
+use crate::parsed::{ParsedChunk, WhiteValue, unlabelled};
 use crate::record::{GameResult, NO_LABEL, Record, mate_label};
 use crate::skip::SkipKind;
 
@@ -24,8 +24,8 @@ const COMMENT_BYTES: usize = 2048;
 const TAG_BYTES: usize = 1024;
 
 /// Reads the games of `text`, which begins with a game.
-pub(crate) fn parse(text: &[u8], filter: &GameFilter) -> Parsed {
-    let mut games = Games { filter: *filter, ..Games::default() };
+pub(crate) fn parse(text: &[u8], filter: &GameFilter) -> ParsedChunk {
+    let mut games = GameVisitor { filter: *filter, ..GameVisitor::default() };
     let mut reader = Reader::build(text)
         .set_supported_comment_length(COMMENT_BYTES)
         .set_supported_tag_line_length(TAG_BYTES)
@@ -45,19 +45,19 @@ pub(crate) fn parse(text: &[u8], filter: &GameFilter) -> Parsed {
 
 /// The visitor: one game at a time is under construction.
 #[derive(Default)]
-struct Games {
+struct GameVisitor {
     filter: GameFilter,
-    parsed: Parsed,
+    parsed: ParsedChunk,
     /// Between the tags and the end of a game.
-    game: Option<GameSoFar>,
+    game: Option<GameInProgress>,
     result: Option<Outcome>,
 }
 
-struct GameSoFar {
+struct GameInProgress {
     position: Position,
     /// The record of `position`.
     current: Record,
-    /// Where in `Parsed::records` this game begins.
+    /// Where in `ParsedChunk::records` this game begins.
     first: usize,
     /// White's and Black's, 0 for none.
     elo: [u32; 2],
@@ -70,7 +70,7 @@ struct Tags {
     variant: Option<String>,
 }
 
-impl Visitor for Games {
+impl Visitor for GameVisitor {
     type Tags = Tags;
     type Movetext = ();
     type Output = ();
@@ -111,8 +111,12 @@ impl Visitor for Games {
         };
         self.parsed.positions += 1;
         let current = unlabelled(&position, self.parsed.games - 1);
-        self.game =
-            Some(GameSoFar { position, current, first: self.parsed.records.len(), elo: tags.elo });
+        self.game = Some(GameInProgress {
+            position,
+            current,
+            first: self.parsed.records.len(),
+            elo: tags.elo,
+        });
         ControlFlow::Continue(())
     }
 
@@ -137,7 +141,7 @@ impl Visitor for Games {
                 game.current.value = value.label(game.current.white_to_move);
             }
             Ok(_) => {}
-            Err(Unreadable) => self.parsed.skipped.add(SkipKind::BadEvaluation),
+            Err(UnreadableEvaluation) => self.parsed.skipped.add(SkipKind::BadEvaluation),
         }
         ControlFlow::Continue(())
     }
@@ -152,13 +156,13 @@ impl Visitor for Games {
     fn end_game(&mut self, (): ()) {}
 }
 
-impl Games {
+impl GameVisitor {
     /// Closes the game: values of moves, the result, the last position.
     fn finish(&mut self) {
-        let Some(GameSoFar { position, mut current, first, elo }) = self.game.take() else {
+        let Some(GameInProgress { position, mut current, first, elo }) = self.game.take() else {
             return;
         };
-        let facts = GameFacts {
+        let facts = GameSummary {
             elo,
             is_draw: matches!(self.result, Some(Outcome::Known(KnownOutcome::Draw))),
             is_decisive: matches!(self.result, Some(Outcome::Known(KnownOutcome::Decisive { .. }))),
@@ -250,25 +254,29 @@ fn castling_mode(variant: Option<&str>) -> Option<CastlingMode> {
 
 /// An `[%eval …]` that is no number and no mate.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Unreadable;
+pub(crate) struct UnreadableEvaluation;
 
 /// The first `[%eval …]` of a comment: pawns, or `#n` for a mate in n; a depth after a comma is
 /// ignored.
-pub(crate) fn evaluation(comment: &[u8]) -> Result<Option<WhiteValue>, Unreadable> {
+pub(crate) fn evaluation(comment: &[u8]) -> Result<Option<WhiteValue>, UnreadableEvaluation> {
     const KEY: &[u8] = b"[%eval";
     let Some(at) = comment.windows(KEY.len()).position(|window| window == KEY) else {
         return Ok(None);
     };
     let rest = &comment[at + KEY.len()..];
-    let end = rest.iter().position(|&byte| byte == b']' || byte == b',').ok_or(Unreadable)?;
+    let end =
+        rest.iter().position(|&byte| byte == b']' || byte == b',').ok_or(UnreadableEvaluation)?;
     let text = String::from_utf8_lossy(&rest[..end]);
     let text: Cow<'_, str> = text.trim().into();
     if let Some(mate) = text.strip_prefix('#') {
-        return mate.parse().map(|moves| Some(WhiteValue::Mate(moves))).map_err(|_| Unreadable);
+        return mate
+            .parse()
+            .map(|moves| Some(WhiteValue::Mate(moves)))
+            .map_err(|_| UnreadableEvaluation);
     }
-    let pawns: f64 = text.parse().map_err(|_| Unreadable)?;
+    let pawns: f64 = text.parse().map_err(|_| UnreadableEvaluation)?;
     if !pawns.is_finite() {
-        return Err(Unreadable);
+        return Err(UnreadableEvaluation);
     }
     // A saturating cast; labels are clamped further.
     Ok(Some(WhiteValue::Centipawns((pawns * 100.0).round().clamp(-1e9, 1e9) as i32)))

@@ -10,14 +10,14 @@ use crossbeam_channel::bounded;
 
 use crate::error::DataError;
 use crate::filter::GameFilter;
-use crate::input::{Format, HashedFile, Pieces, plain_text};
-use crate::lichess::{self, Pick};
-use crate::parsed::Parsed;
+use crate::input::{ChunkReader, Format, HashedFile, plain_text};
+use crate::lichess::{self, EvaluationChoice};
+use crate::parsed::ParsedChunk;
 use crate::{epd, pgn};
 
 /// What is known of a file once it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileFacts {
+pub struct FileInfo {
     /// SHA-256 of the file as it lies on the disk, in hexadecimal.
     pub sha256: String,
     /// Its size in bytes.
@@ -37,25 +37,25 @@ pub fn read_file(
     path: &Path,
     threads: usize,
     filter: &GameFilter,
-    sink: impl FnMut(Parsed, u64) -> Result<ControlFlow<()>, DataError>,
-) -> Result<FileFacts, DataError> {
+    sink: impl FnMut(ParsedChunk, u64) -> Result<ControlFlow<()>, DataError>,
+) -> Result<FileInfo, DataError> {
     let parse = |format: Format, text: &[u8]| match format {
         Format::Pgn => pgn::parse(text, filter),
-        Format::LichessEvaluations => lichess::parse(text, Pick::Deepest),
+        Format::LichessEvaluations => lichess::parse(text, EvaluationChoice::Deepest),
         Format::Epd => epd::parse(text),
     };
-    read_pieces(path, threads, true, parse, sink)
+    read_chunks(path, threads, true, parse, sink)
 }
 
 /// As [`read_file`], with a parser of one's own; unless it is to be read `whole`, the file is left
 /// where `sink` stops, and the hash and size are those of the part that was read.
-pub(crate) fn read_pieces(
+pub(crate) fn read_chunks(
     path: &Path,
     threads: usize,
     whole: bool,
-    parse: impl Fn(Format, &[u8]) -> Parsed + Sync,
-    mut sink: impl FnMut(Parsed, u64) -> Result<ControlFlow<()>, DataError>,
-) -> Result<FileFacts, DataError> {
+    parse: impl Fn(Format, &[u8]) -> ParsedChunk + Sync,
+    mut sink: impl FnMut(ParsedChunk, u64) -> Result<ControlFlow<()>, DataError>,
+) -> Result<FileInfo, DataError> {
     let threads = threads.max(1);
     let in_flight = threads + (3 * threads).min(32);
     let read = AtomicU64::new(0);
@@ -66,19 +66,19 @@ pub(crate) fn read_pieces(
         let _ = return_permit.send(());
     }
     let (to_parsers, pieces) = bounded::<(u64, Format, Vec<u8>)>(in_flight);
-    let (to_caller, parsed) = bounded::<(u64, Parsed)>(in_flight);
+    let (to_caller, parsed) = bounded::<(u64, ParsedChunk)>(in_flight);
 
     std::thread::scope(|scope| {
         let read = &read;
-        let reader = scope.spawn(move || -> Result<FileFacts, DataError> {
+        let reader = scope.spawn(move || -> Result<FileInfo, DataError> {
             let mut raw = HashedFile::open(path, read).map_err(DataError::io("open", path))?;
             let mut format = None;
             {
                 let text = plain_text(&mut raw).map_err(DataError::io("read", path))?;
-                let mut cutter = Pieces::new(text, Format::of_name(path));
+                let mut cutter = ChunkReader::new(text, Format::of_name(path));
                 let mut number = 0;
                 while permits.recv().is_ok() {
-                    let piece = cutter.next_piece().map_err(DataError::io("read", path))?;
+                    let piece = cutter.next_chunk().map_err(DataError::io("read", path))?;
                     let Some((found, text)) = piece else { break };
                     format = Some(found);
                     if to_parsers.send((number, found, text)).is_err() {
@@ -88,7 +88,7 @@ pub(crate) fn read_pieces(
                 }
             }
             let sha256 = raw.finish(whole).map_err(DataError::io("read", path))?;
-            Ok(FileFacts { sha256, bytes: read.load(Ordering::Relaxed), format })
+            Ok(FileInfo { sha256, bytes: read.load(Ordering::Relaxed), format })
         });
         for _ in 0..threads {
             let (pieces, to_caller, parse) = (pieces.clone(), to_caller.clone(), &parse);

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use data::{
-    DataError, GameFilter, ImportOptions, MATE_LABEL, Manifest, NO_LABEL, Record, Results,
+    DataError, GameFilter, ImportOptions, MATE_LABEL, Manifest, NO_LABEL, Record, ResultFilter,
     SkipKind, Split, import, inspect, read_split,
 };
 use rand::{RngExt, SeedableRng};
@@ -231,7 +231,7 @@ fn games_are_chosen_and_equal_positions_stay_on_request() {
     let file = write(dir.path(), "a.pgn", &text.concat());
     let games = GameFilter {
         min_elo: Some(2000),
-        results: Results::Decisive,
+        results: ResultFilter::Decisive,
         min_plies: Some(4),
         max_plies: None,
     };

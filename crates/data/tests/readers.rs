@@ -8,14 +8,14 @@ use std::path::Path;
 
 use board::{Color, to_uci};
 use data::{
-    DataError, Format, GameFilter, GameResult, MATE_LABEL, NO_LABEL, Parsed, Record, SkipKind,
+    DataError, Format, GameFilter, GameResult, MATE_LABEL, NO_LABEL, ParsedChunk, Record, SkipKind,
     mate_label, read_file,
 };
 use proptest::prelude::*;
 
 /// All pieces of a file put together.
-fn read(path: &Path, threads: usize) -> Result<(Parsed, Option<Format>), DataError> {
-    let mut all = Parsed::default();
+fn read(path: &Path, threads: usize) -> Result<(ParsedChunk, Option<Format>), DataError> {
+    let mut all = ParsedChunk::default();
     let facts = read_file(path, threads, &GameFilter::default(), |piece, _| {
         all.records.extend(
             piece.records.iter().map(|record| Record { game: record.game + all.games, ..*record }),
@@ -28,7 +28,7 @@ fn read(path: &Path, threads: usize) -> Result<(Parsed, Option<Format>), DataErr
     Ok((all, facts.format))
 }
 
-fn read_text(name: &str, text: impl AsRef<[u8]>) -> Parsed {
+fn read_text(name: &str, text: impl AsRef<[u8]>) -> ParsedChunk {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(name);
     std::fs::write(&path, text).unwrap();

@@ -5,7 +5,7 @@ use nets::Network;
 
 /// The running average. Young averages forget faster, so that the random start soon fades.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Average {
+pub struct WeightAverage {
     /// How much of the old average a step keeps once the average is old.
     pub decay: f32,
     /// Steps averaged so far.
@@ -14,7 +14,7 @@ pub struct Average {
     pub network: Network,
 }
 
-impl Average {
+impl WeightAverage {
     /// Starts from `network`.
     #[must_use]
     pub fn new(network: Network, decay: f32) -> Self {
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn converges_to_constant_weights() {
         let description = Description::batch_first(&[HeadKind::Value]);
-        let mut average = Average::new(Network::random(description.clone(), 1).unwrap(), 0.9);
+        let mut average = WeightAverage::new(Network::random(description.clone(), 1).unwrap(), 0.9);
         let target = Network::random(description, 2).unwrap();
         for _ in 0..300 {
             average.update(&target);

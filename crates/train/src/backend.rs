@@ -6,7 +6,7 @@ use board::Color;
 use nets::{HeadKind, Network, PolicyIndex, Squares, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::Average;
+use crate::WeightAverage;
 
 /// One batch for one head or several; what no trained head needs stays empty.
 #[derive(Clone, Debug, Default)]
@@ -183,7 +183,7 @@ pub struct OptimizerSettings {
 
 /// What a step's moments count for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moments {
+pub(crate) struct MomentFactors {
     /// How much of the mean gradient is kept.
     pub beta1: f32,
     /// Dividers of the mean gradient and of its square, which begin at nothing.
@@ -193,14 +193,18 @@ pub(crate) struct Moments {
 
 impl OptimizerSettings {
     /// Of step number `step`, from 1.
-    pub(crate) fn moments(&self, step: u64) -> Moments {
+    pub(crate) fn moments(&self, step: u64) -> MomentFactors {
         if self.kind == OptimizerKind::Rmsprop {
             // The gradient itself, over a mean square that begins at nothing.
-            return Moments { beta1: 0.0, correct1: 1.0, correct2: 1.0 };
+            return MomentFactors { beta1: 0.0, correct1: 1.0, correct2: 1.0 };
         }
         let exponent = i32::try_from(step).unwrap_or(i32::MAX);
         let correct = |beta: f32| (1.0 - f64::from(beta).powi(exponent)) as f32;
-        Moments { beta1: self.beta1, correct1: correct(self.beta1), correct2: correct(self.beta2) }
+        MomentFactors {
+            beta1: self.beta1,
+            correct1: correct(self.beta1),
+            correct2: correct(self.beta2),
+        }
     }
 }
 
@@ -240,7 +244,7 @@ pub(crate) fn check_together(objectives: &[Objective]) -> Result<(), String> {
 
 /// What one step says of itself.
 #[derive(Clone, Debug, Default)]
-pub struct Step {
+pub struct StepResult {
     /// The weighted sum of the heads' losses, before the step.
     pub loss: f32,
     /// Each head's loss, before its weight.
@@ -280,7 +284,7 @@ pub trait Backend {
     ///
     /// # Errors
     /// The device failed.
-    fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<Step, TrainError>;
+    fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<StepResult, TrainError>;
 
     /// The outputs of `head` that the batch asks for, with running statistics (as in play).
     ///
@@ -299,7 +303,7 @@ pub trait Backend {
     ///
     /// # Errors
     /// The device failed.
-    fn mix_into(&mut self, average: &mut Average) -> Result<(), TrainError> {
+    fn mix_into(&mut self, average: &mut WeightAverage) -> Result<(), TrainError> {
         average.update(&self.network()?);
         Ok(())
     }
@@ -309,7 +313,7 @@ pub trait Backend {
     ///
     /// # Errors
     /// The device failed.
-    fn fetch_average(&self, _average: &mut Average) -> Result<(), TrainError> {
+    fn fetch_average(&self, _average: &mut WeightAverage) -> Result<(), TrainError> {
         Ok(())
     }
 

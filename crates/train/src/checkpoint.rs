@@ -9,12 +9,12 @@ use nets::{Network, Tensor};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde::{Deserialize, Serialize};
 
-use crate::{Average, OptimizerState, TrainError};
+use crate::{OptimizerState, TrainError, WeightAverage};
 
 /// The small part of a checkpoint, as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct State {
+pub struct RunState {
     /// Steps done; the loader goes on at this batch.
     pub step: u64,
     pub seed: u64,
@@ -40,7 +40,7 @@ pub struct State {
     pub changes: Vec<String>,
 }
 
-impl State {
+impl RunState {
     /// The run begins, or goes on, at this pace; a change is remembered.
     pub fn pace_is(&mut self, pace: BTreeMap<String, String>) {
         let before = std::mem::replace(&mut self.pace, pace);
@@ -69,10 +69,10 @@ fn sums<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<(f64, f64, 
 /// Everything a run needs to go on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
-    pub state: State,
+    pub state: RunState,
     pub network: Network,
     pub optimizer: OptimizerState,
-    pub average: Option<Average>,
+    pub average: Option<WeightAverage>,
 }
 
 fn io(path: &Path) -> impl FnOnce(std::io::Error) -> TrainError {
@@ -165,12 +165,12 @@ impl Checkpoint {
     pub fn load(folder: &Path) -> Result<Self, TrainError> {
         let path = folder.join("state.json");
         let text = std::fs::read_to_string(&path).map_err(io(&path))?;
-        let state: State = serde_json::from_str(&text).map_err(|error| {
+        let state: RunState = serde_json::from_str(&text).map_err(|error| {
             TrainError::Config(format!("`{}` is damaged: {error}", path.display()))
         })?;
         let network = Network::load(&folder.join("network.safetensors"))?;
         let average = match state.average {
-            Some((decay, steps)) => Some(Average {
+            Some((decay, steps)) => Some(WeightAverage {
                 decay,
                 steps,
                 network: Network::load(&folder.join("average.safetensors"))?,

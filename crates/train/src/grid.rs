@@ -9,7 +9,8 @@ use std::sync::{
 use nets::HeadKind;
 
 use crate::{
-    Config, GridSection, Outcome, Progress, RunSection, Silent, TrainError, parts::finished, train,
+    Config, GridSection, NoProgress, Progress, RunOutcome, RunSection, TrainError, parts::finished,
+    train,
 };
 
 /// A combination, and how the network was judged at the end.
@@ -137,10 +138,10 @@ fn trial(run: &Config, resume: bool, stop: &AtomicBool) -> Result<Option<Trial>,
     let head = run.model.heads.first().copied().unwrap_or(HeadKind::Value);
     let result = match finished(run)? {
         Some(outcome) if resume => Ok(outcome),
-        _ => train(run, resume && run.folder().exists(), stop, &mut Silent),
+        _ => train(run, resume && run.folder().exists(), stop, &mut NoProgress),
     };
     let measures = match result {
-        Ok(Outcome { network: None, .. }) => return Ok(None),
+        Ok(RunOutcome { network: None, .. }) => return Ok(None),
         Ok(outcome) => outcome.measures,
         Err(TrainError::Diverged { .. }) => Vec::new(),
         Err(error) => return Err(error),

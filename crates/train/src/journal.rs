@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Measures, TrainError};
+use crate::{TrainError, ValidationMetrics};
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ pub enum Event {
         averaged: bool,
         /// Is this the one at the end of the run?
         last: bool,
-        sources: Vec<Measures>,
+        sources: Vec<ValidationMetrics>,
     },
     /// The run ended or was left.
     End { step: u64, reason: String, seconds: f64 },

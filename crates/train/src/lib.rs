@@ -28,17 +28,17 @@ mod schedule;
 mod scorer;
 mod source;
 mod speed;
-mod trainer;
+mod training_loop;
 mod validate;
 
-pub use average::Average;
+pub use average::WeightAverage;
 pub use backend::{
-    Backend, Examples, Loss, Objective, OptimizerKind, OptimizerSettings, OptimizerState, Step,
-    TrainError,
+    Backend, Examples, Loss, Objective, OptimizerKind, OptimizerSettings, OptimizerState,
+    StepResult, TrainError,
 };
 #[cfg(feature = "burn-backend")]
 pub use burn_backend::{BurnBackend, BurnDevices};
-pub use checkpoint::{Checkpoint, State};
+pub use checkpoint::{Checkpoint, RunState};
 pub use config::{
     BackendKind, CheckpointSection, Config, DataSection, GridSection, LossSection, ModelSection,
     RunSection, TrainingSection, ValidationSection,
@@ -51,11 +51,14 @@ pub use journal::{Event, Journal, read as read_journal};
 pub use machine::{machine, revision};
 pub use pairs::{ordinal_gradient, ordinal_loss};
 pub use parts::train_all;
-pub use progress::{Plan, Progress, Silent, StepReport};
-pub use quantise::{Cost, LARGEST_FALL, LARGEST_RISE, quantise};
-pub use run::{Outcome, burn, make_backend, summary, train};
+pub use progress::{NoProgress, Progress, RunPlan, StepReport};
+pub use quantise::{LARGEST_FALL, LARGEST_RISE, QuantisationCost, quantise};
+pub use run::{RunOutcome, burn, make_backend, summary, train};
 pub use schedule::Schedule;
 pub use scorer::{BackendScorer, EvaluatorScorer, Scorer, SelectorScorer};
-pub use speed::{Speed, measure_speed};
-pub use trainer::{Ending, MakeScorer, Trainer};
-pub use validate::{Agreement, HeldOut, Measures, Phase, Ranking, legal_moves, measure, validate};
+pub use speed::{SpeedMeasurement, measure_speed};
+pub use training_loop::{Ending, MakeScorer, TrainingLoop};
+pub use validate::{
+    Agreement, GamePhase, HeldOut, RankCorrelations, ValidationMetrics, legal_moves, measure,
+    validate,
+};

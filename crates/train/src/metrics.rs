@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 /// Pair counts from which both plain taus follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Pairs {
+struct PairCounts {
     total: u64,
     tied_x: u64,
     tied_y: u64,
@@ -66,7 +66,7 @@ fn exchanges(values: &mut [f64], spare: &mut [f64]) -> u64 {
     swaps
 }
 
-fn pairs(x: &[f64], y: &[f64]) -> Pairs {
+fn pairs(x: &[f64], y: &[f64]) -> PairCounts {
     let count = x.len();
     let indices = lexicographic(x, y);
     let mut sorted: Vec<f64> = indices.iter().map(|&index| y[index as usize]).collect();
@@ -76,10 +76,10 @@ fn pairs(x: &[f64], y: &[f64]) -> Pairs {
     let discordant = exchanges(&mut sorted, &mut vec![0.0; count]);
     let tied_y = tied_pairs(count, |a, b| sorted[a] == sorted[b]);
     let total = (count as u64) * (count as u64).saturating_sub(1) / 2;
-    Pairs { total, tied_x, tied_y, tied_both, discordant }
+    PairCounts { total, tied_x, tied_y, tied_both, discordant }
 }
 
-impl Pairs {
+impl PairCounts {
     /// Concordant minus discordant.
     fn difference(&self) -> f64 {
         (self.total + self.tied_both) as f64

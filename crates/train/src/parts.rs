@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use nets::{HeadKind, Network};
 
 use crate::{
-    Config, Ending, Event, Measures, Outcome, Progress, TrainError,
+    Config, Ending, Event, Progress, RunOutcome, TrainError, ValidationMetrics,
     first_network::first_network,
     join_heads, read_journal, report,
     run::{check_folder, train, write_config},
@@ -23,7 +23,7 @@ pub fn train_all(
     resume: bool,
     stop: &AtomicBool,
     progress: &mut dyn Progress,
-) -> Result<Outcome, TrainError> {
+) -> Result<RunOutcome, TrainError> {
     let parts = config.parts();
     if parts.is_empty() {
         return train(config, resume, stop, progress);
@@ -39,8 +39,13 @@ pub fn train_all(
         join(&parts.iter().map(first_network).collect::<Result<Vec<_>, _>>()?)?;
     }
     let folder = config.folder();
-    let mut outcome =
-        Outcome { ending: Ending::Finished, step: 0, folder, network: None, measures: Vec::new() };
+    let mut outcome = RunOutcome {
+        ending: Ending::Finished,
+        step: 0,
+        folder,
+        network: None,
+        measures: Vec::new(),
+    };
     let mut networks = Vec::new();
     for part in &parts {
         let done = match finished(part)? {
@@ -69,7 +74,7 @@ pub fn train_all(
 }
 
 /// What a run that is over came to.
-pub(crate) fn finished(config: &Config) -> Result<Option<Outcome>, TrainError> {
+pub(crate) fn finished(config: &Config) -> Result<Option<RunOutcome>, TrainError> {
     let folder = config.folder();
     let network = folder.join("network.safetensors");
     if !network.exists() {
@@ -82,13 +87,13 @@ pub(crate) fn finished(config: &Config) -> Result<Option<Outcome>, TrainError> {
             folder.display()
         )));
     }
-    let mut last: Option<(u64, Vec<Measures>)> = None;
+    let mut last: Option<(u64, Vec<ValidationMetrics>)> = None;
     for event in read_journal(&folder)? {
         if let Event::Validation { step, last: true, sources, .. } = event {
             last = Some((step, sources));
         }
     }
-    Ok(last.map(|(step, measures)| Outcome {
+    Ok(last.map(|(step, measures)| RunOutcome {
         ending: Ending::Finished,
         step,
         folder,

@@ -1,11 +1,11 @@
 //! What a run tells whoever watches: one trait, so that terminal bars, plain lines and JSON lines
 //! are one call each.
 
-use crate::Measures;
+use crate::ValidationMetrics;
 
 /// What is about to happen.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct RunPlan {
     pub name: String,
     pub backend: String,
     pub first_step: u64,
@@ -37,17 +37,17 @@ pub struct StepReport {
 /// Watches a run; every call does nothing unless it is overridden.
 pub trait Progress {
     /// The run begins.
-    fn start(&mut self, _plan: &Plan) {}
+    fn start(&mut self, _plan: &RunPlan) {}
     /// A step is done.
     fn step(&mut self, _report: &StepReport) {}
     /// A validation is done at this step.
-    fn validation(&mut self, _step: u64, _sources: &[Measures]) {}
+    fn validation(&mut self, _step: u64, _sources: &[ValidationMetrics]) {}
     /// Something worth a line.
     fn note(&mut self, _text: &str) {}
 }
 
 /// Watches nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Silent;
+pub struct NoProgress;
 
-impl Progress for Silent {}
+impl Progress for NoProgress {}

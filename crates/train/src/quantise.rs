@@ -5,7 +5,7 @@
 use eval::cpu;
 use nets::{HeadKind, MoveScores, Network};
 
-use crate::{EvaluatorScorer, HeldOut, Measures, TrainError, validate};
+use crate::{EvaluatorScorer, HeldOut, TrainError, ValidationMetrics, validate};
 
 /// By how much tau-b against labels may fall on the way to the format that a machine computes in
 /// unasked.
@@ -16,14 +16,14 @@ pub const LARGEST_RISE: f64 = 0.01;
 
 /// What eight-bit integers cost one head.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Cost {
+pub enum QuantisationCost {
     /// tau-b falls by this.
     Ranking(HeadKind, f64),
     /// The cross entropy rises by this.
     Policy(HeadKind, f64),
 }
 
-impl Cost {
+impl QuantisationCost {
     /// Is this within [`LARGEST_FALL`] or [`LARGEST_RISE`]? What is no number is not.
     #[must_use]
     pub fn is_small(self) -> bool {
@@ -34,7 +34,7 @@ impl Cost {
     }
 }
 
-impl std::fmt::Display for Cost {
+impl std::fmt::Display for QuantisationCost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Ranking(head, fall) => {
@@ -58,7 +58,7 @@ pub fn quantise(
     network: &mut Network,
     held_out: &[(HeadKind, Vec<HeldOut>)],
     threads: usize,
-) -> Result<Vec<Cost>, TrainError> {
+) -> Result<Vec<QuantisationCost>, TrainError> {
     network.int8_ranges = None;
     network.provenance.remove("int8");
     // One permission holds for the whole file.
@@ -89,10 +89,10 @@ pub fn quantise(
         // A policy is not comparable between positions: it has no rank.
         costs.push(if *head == HeadKind::Moves && scores == MoveScores::Policy {
             let entropy = |all| mean(all, sources, |one| one.loss);
-            Cost::Policy(*head, entropy(&rounded) - entropy(&exact))
+            QuantisationCost::Policy(*head, entropy(&rounded) - entropy(&exact))
         } else {
             let tau = |all| mean(all, sources, |one| one.with_mates.tau_b);
-            Cost::Ranking(*head, tau(&exact) - tau(&rounded))
+            QuantisationCost::Ranking(*head, tau(&exact) - tau(&rounded))
         });
     }
     if costs.iter().all(|cost| cost.is_small()) {
@@ -106,7 +106,11 @@ pub fn quantise(
 }
 
 /// The mean over the sources by their positions; no number without positions.
-fn mean(all: &[Measures], sources: &[HeldOut], figure: impl Fn(&Measures) -> f64) -> f64 {
+fn mean(
+    all: &[ValidationMetrics],
+    sources: &[HeldOut],
+    figure: impl Fn(&ValidationMetrics) -> f64,
+) -> f64 {
     let count: usize = sources.iter().map(HeldOut::len).sum();
     let sum: f64 =
         all.iter().zip(sources).map(|(one, source)| figure(one) * source.len() as f64).sum();
@@ -155,7 +159,7 @@ mod tests {
             labelled(&network, &mut EvaluatorScorer::int8(&network, HeadKind::Value, 1).unwrap());
         let costs = quantise(&mut network, &held_out, 1).unwrap();
         assert!(
-            matches!(costs[..], [Cost::Ranking(HeadKind::Value, fall)] if fall < 0.0),
+            matches!(costs[..], [QuantisationCost::Ranking(HeadKind::Value, fall)] if fall < 0.0),
             "{costs:?}"
         );
         assert!(
@@ -190,11 +194,11 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_no_small_cost() {
-        assert!(!Cost::Ranking(HeadKind::Value, f64::NAN).is_small());
-        assert!(!Cost::Policy(HeadKind::Moves, f64::NAN).is_small());
+        assert!(!QuantisationCost::Ranking(HeadKind::Value, f64::NAN).is_small());
+        assert!(!QuantisationCost::Policy(HeadKind::Moves, f64::NAN).is_small());
         assert!(
-            Cost::Ranking(HeadKind::Value, -0.1).is_small()
-                && !Cost::Policy(HeadKind::Moves, 0.02).is_small()
+            QuantisationCost::Ranking(HeadKind::Value, -0.1).is_small()
+                && !QuantisationCost::Policy(HeadKind::Moves, 0.02).is_small()
         );
     }
 }

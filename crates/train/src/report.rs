@@ -9,7 +9,7 @@ use std::{
 
 use plotters::prelude::*;
 
-use crate::{Event, Measures, Phase, TrainError, journal, run::summary};
+use crate::{Event, GamePhase, TrainError, ValidationMetrics, journal, run::summary};
 
 /// A named line of a chart.
 struct Curve {
@@ -70,7 +70,7 @@ pub fn write(folder: &Path) -> Result<(), TrainError> {
 const ACCURACY: &str = "Played move or chosen square first, % (validation)";
 
 /// In percent.
-fn top_1(measures: &Measures) -> f64 {
+fn top_1(measures: &ValidationMetrics) -> f64 {
     measures.agreement.as_ref().map_or(f64::NAN, |agreement| 100.0 * agreement.top_1)
 }
 
@@ -103,7 +103,7 @@ fn save(path: &Path, text: &str) -> Result<(), TrainError> {
 fn curves(
     events: &[Event],
     training: impl Fn((f64, f64, f64)) -> f64,
-    validation: impl Fn(&Measures) -> f64,
+    validation: impl Fn(&ValidationMetrics) -> f64,
 ) -> Vec<Curve> {
     let mut train = Vec::new();
     let mut sources: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
@@ -136,7 +136,7 @@ fn curves(
 }
 
 /// The source, and the head where several are judged.
-fn curve_name(measures: &Measures, all: &[Measures]) -> String {
+fn curve_name(measures: &ValidationMetrics, all: &[ValidationMetrics]) -> String {
     match measures.head {
         Some(head) if all.iter().any(|other| other.head != measures.head) => {
             format!("{}, {}", measures.source, head.name())
@@ -260,12 +260,12 @@ fn facts(page: &mut String, events: &[Event]) {
     }
 }
 
-fn table(page: &mut String, sources: &[Measures]) {
+fn table(page: &mut String, sources: &[ValidationMetrics]) {
     page.push_str(
         "<table><tr><th>source</th><th>positions</th><th>tau-b</th><th>weighted tau</th><th>rho</th>\
          <th>tau-b with mates</th>",
     );
-    for phase in Phase::ALL {
+    for phase in GamePhase::ALL {
         let _ = write!(page, "<th>{} tau-b</th>", phase.name());
     }
     page.push_str("<th>loss</th></tr>\n");

@@ -9,9 +9,10 @@ use eval::Devices;
 use nets::{HeadKind, Network, Provenance};
 
 use crate::{
-    Average, Backend, BackendKind, BackendScorer, Checkpoint, Config, Ending, EvaluatorScorer,
-    Event, HeldOut, Journal, Measures, Objective, OptimizerSettings, Plan, Progress, Scorer,
-    SelectorScorer, State, TrainError, Trainer, TrainingSection, calibrate,
+    Backend, BackendKind, BackendScorer, Checkpoint, Config, Ending, EvaluatorScorer, Event,
+    HeldOut, Journal, Objective, OptimizerSettings, Progress, RunPlan, RunState, Scorer,
+    SelectorScorer, TrainError, TrainingLoop, TrainingSection, ValidationMetrics, WeightAverage,
+    calibrate,
     first_network::first_network,
     machine,
     native::NativeBackend,
@@ -27,7 +28,7 @@ const QUANTISED_POSITIONS: usize = 10_000;
 
 /// What a run came to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct RunOutcome {
     pub ending: Ending,
     pub step: u64,
     pub folder: PathBuf,
@@ -35,7 +36,7 @@ pub struct Outcome {
     pub network: Option<PathBuf>,
     /// The last validation, on as many held-out positions as `validation.final_positions` says;
     /// empty for an interrupted run.
-    pub measures: Vec<Measures>,
+    pub measures: Vec<ValidationMetrics>,
 }
 
 /// Makes the backend that a configuration asks for.
@@ -154,7 +155,7 @@ pub fn train(
     resume: bool,
     stop: &AtomicBool,
     progress: &mut dyn Progress,
-) -> Result<Outcome, TrainError> {
+) -> Result<RunOutcome, TrainError> {
     let source = Source::open(config)?;
     let network = first_network(config)?;
     let checkpoint = find_checkpoint(config, resume)?;
@@ -169,7 +170,11 @@ pub fn train(
         )));
     }
     let mut state = checkpoint.as_ref().map_or_else(
-        || State { seed: config.training.seed, data: source.hash().to_owned(), ..State::default() },
+        || RunState {
+            seed: config.training.seed,
+            data: source.hash().to_owned(),
+            ..RunState::default()
+        },
         |checkpoint| checkpoint.state.clone(),
     );
     let before = state.changes.len();
@@ -203,7 +208,7 @@ pub fn train(
         }
         None => {
             let decay = config.training.average;
-            (decay > 0.0).then(|| Average::new(network.clone(), decay))
+            (decay > 0.0).then(|| WeightAverage::new(network.clone(), decay))
         }
     };
     let steps = config.steps(positions);
@@ -218,7 +223,7 @@ pub fn train(
         data: source.hash().to_owned(),
         seed: config.training.seed,
     })?;
-    progress.start(&Plan {
+    progress.start(&RunPlan {
         name: config.run.name.clone(),
         backend: own.describe(),
         first_step: state.step,
@@ -257,7 +262,7 @@ pub fn train(
             Err(_) => Ok(Box::new(BackendScorer { backend: backend(network)?, head, batch })),
         }
     };
-    let mut trainer = Trainer {
+    let mut trainer = TrainingLoop {
         config,
         steps,
         positions,
@@ -278,7 +283,7 @@ pub fn train(
     if let Some(seen) = &seen {
         progress.note(seen);
     }
-    let mut outcome = Outcome {
+    let mut outcome = RunOutcome {
         ending,
         step: trainer.state.step,
         folder: folder.clone(),
@@ -295,11 +300,11 @@ pub fn train(
 
 /// The last validation, the calibration and the exported file.
 fn finish(
-    trainer: &mut Trainer<'_>,
+    trainer: &mut TrainingLoop<'_>,
     held_out: &[(Objective, Vec<HeldOut>)],
     seen: Option<String>,
     progress: &mut dyn Progress,
-) -> Result<(PathBuf, Vec<Measures>), TrainError> {
+) -> Result<(PathBuf, Vec<ValidationMetrics>), TrainError> {
     let config = trainer.config;
     let measures = trainer.judge(config.validation.final_positions, AGREEMENT_POSITIONS, true)?;
     progress.validation(trainer.state.step, &measures);
@@ -347,7 +352,11 @@ fn finish(
     Ok((path, measures))
 }
 
-fn provenance(trainer: &Trainer<'_>, objective: &Objective, measures: &[Measures]) -> Provenance {
+fn provenance(
+    trainer: &TrainingLoop<'_>,
+    objective: &Objective,
+    measures: &[ValidationMetrics],
+) -> Provenance {
     let (config, training) = (trainer.config, &trainer.config.training);
     let head = objective.head.name();
     let mut lines = Provenance::new();
@@ -379,7 +388,7 @@ fn provenance(trainer: &Trainer<'_>, objective: &Objective, measures: &[Measures
 
 /// One source's figures on one line.
 #[must_use]
-pub fn summary(measures: &Measures) -> String {
+pub fn summary(measures: &ValidationMetrics) -> String {
     let ranking = &measures.ranking;
     let mut line = if ranking.positions == 0 {
         format!("cross entropy {:.4}", measures.loss)

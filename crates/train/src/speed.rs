@@ -9,7 +9,7 @@ use crate::{Backend, Examples, Loss, Objective, TrainError};
 
 /// What [`measure_speed`] found.
 #[derive(Clone, Debug)]
-pub struct Speed {
+pub struct SpeedMeasurement {
     /// The backend, for people.
     pub backend: String,
     pub batch: usize,
@@ -19,7 +19,7 @@ pub struct Speed {
     pub cpu: Option<Duration>,
 }
 
-impl Speed {
+impl SpeedMeasurement {
     /// Positions a second of wall time.
     #[must_use]
     pub fn per_second(&self) -> f64 {
@@ -92,7 +92,7 @@ pub fn measure_speed(
     objectives: &[Objective],
     batch: usize,
     steps: usize,
-) -> Result<Speed, TrainError> {
+) -> Result<SpeedMeasurement, TrainError> {
     let examples = examples(batch, objectives);
     for _ in 0..WARM_UP {
         backend.step(&examples, 1e-3)?;
@@ -103,5 +103,5 @@ pub fn measure_speed(
     }
     let wall = start.elapsed();
     let cpu = cpu_time().zip(cpu).map(|(end, start)| end.saturating_sub(start));
-    Ok(Speed { backend: backend.describe(), batch, steps, wall, cpu })
+    Ok(SpeedMeasurement { backend: backend.describe(), batch, steps, wall, cpu })
 }

@@ -15,7 +15,7 @@ use crate::{
 /// Part of a game, by the number of men on the board, kings included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Phase {
+pub enum GamePhase {
     /// 26 men and more.
     Opening,
     /// 13 to 25 men.
@@ -24,7 +24,7 @@ pub enum Phase {
     Endgame,
 }
 
-impl Phase {
+impl GamePhase {
     /// All, in the order of a game.
     pub const ALL: [Self; 3] = [Self::Opening, Self::Middlegame, Self::Endgame];
 
@@ -114,7 +114,7 @@ impl HeldOut {
 
 /// Rank correlations of one set of positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Ranking {
+pub struct RankCorrelations {
     pub positions: usize,
     #[serde(deserialize_with = "number_or_nan")]
     pub tau_b: f64,
@@ -131,7 +131,7 @@ pub(crate) fn number_or_nan<'de, D: serde::Deserializer<'de>>(
     Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
-impl Ranking {
+impl RankCorrelations {
     fn of(labels: &[f64], logits: &[f64]) -> Self {
         Self {
             positions: labels.len(),
@@ -171,7 +171,7 @@ pub struct Agreement {
 
 /// What validation says of one source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Measures {
+pub struct ValidationMetrics {
     pub source: String,
     /// The judged head; none in journals of early versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -181,17 +181,17 @@ pub struct Measures {
     pub loss: f64,
     /// Without positions labelled as mates: the figure to quote. A policy is not comparable between
     /// positions, so it has no rankings.
-    pub ranking: Ranking,
-    pub with_mates: Ranking,
-    /// Without mates, in the order of [`Phase::ALL`].
-    pub phases: Vec<Ranking>,
+    pub ranking: RankCorrelations,
+    pub with_mates: RankCorrelations,
+    /// Without mates, in the order of [`GamePhase::ALL`].
+    pub phases: Vec<RankCorrelations>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<Agreement>,
 }
 
 /// Measures one source from its logits.
 #[must_use]
-pub fn measure(held_out: &HeldOut, head: HeadKind, logits: &[f32]) -> Measures {
+pub fn measure(held_out: &HeldOut, head: HeadKind, logits: &[f32]) -> ValidationMetrics {
     let labels = held_out.examples.labels(head);
     let mut loss = 0.0;
     let chunks = labels.chunks(1024).zip(logits.chunks(1024));
@@ -203,17 +203,19 @@ pub fn measure(held_out: &HeldOut, head: HeadKind, logits: &[f32]) -> Measures {
             (0..labels.len()).filter(|&index| keep(index) && logits[index].is_finite()).collect();
         let labels: Vec<f64> = kept.iter().map(|&index| f64::from(labels[index])).collect();
         let logits: Vec<f64> = kept.iter().map(|&index| f64::from(logits[index])).collect();
-        Ranking::of(&labels, &logits)
+        RankCorrelations::of(&labels, &logits)
     };
     let no_mate = |index: usize| labels[index].abs() < MATE_LABEL;
-    Measures {
+    ValidationMetrics {
         source: held_out.source.clone(),
         head: Some(head),
         loss: loss / labels.len().max(1) as f64,
         ranking: rank(&no_mate),
         with_mates: rank(&|_| true),
-        phases: Phase::ALL
-            .map(|phase| rank(&|index| no_mate(index) && Phase::of(held_out.men[index]) == phase))
+        phases: GamePhase::ALL
+            .map(|phase| {
+                rank(&|index| no_mate(index) && GamePhase::of(held_out.men[index]) == phase)
+            })
             .to_vec(),
         agreement: None,
     }
@@ -230,7 +232,7 @@ pub fn validate(
     scores: MoveScores,
     sources: &[HeldOut],
     agreement: usize,
-) -> Result<Vec<Measures>, TrainError> {
+) -> Result<Vec<ValidationMetrics>, TrainError> {
     let mut all = Vec::with_capacity(sources.len());
     for source in sources {
         if head.is_selector() || (head == HeadKind::Moves && scores == MoveScores::Policy) {
@@ -240,7 +242,13 @@ pub fn validate(
             };
             let loss = agreement.cross_entropy.unwrap_or(f64::NAN);
             let (source, agreement) = (source.source.clone(), Some(agreement));
-            all.push(Measures { source, head: Some(head), loss, agreement, ..Measures::default() });
+            all.push(ValidationMetrics {
+                source,
+                head: Some(head),
+                loss,
+                agreement,
+                ..ValidationMetrics::default()
+            });
             continue;
         }
         let logits = scorer.logits(&source.examples)?;
@@ -405,7 +413,7 @@ mod tests {
         assert_eq!(sizes, [9, 0, 20]);
         assert!(measures.phases[1].tau_b.is_nan());
         let text = serde_json::to_string(&measures).unwrap();
-        let back: Measures = serde_json::from_str(&text).unwrap();
+        let back: ValidationMetrics = serde_json::from_str(&text).unwrap();
         assert!(back.phases[1].tau_b.is_nan() && back.ranking == measures.ranking);
         assert_eq!(held_out.sample(7).len(), 7);
     }

@@ -11,8 +11,8 @@ use nets::{
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use train::{
-    Average, Backend, BurnBackend, BurnDevices, Examples, Loss, Objective, OptimizerKind,
-    OptimizerSettings,
+    Backend, BurnBackend, BurnDevices, Examples, Loss, Objective, OptimizerKind, OptimizerSettings,
+    WeightAverage,
     native::{NativeBackend, Precision},
     ordinal_loss,
 };
@@ -346,8 +346,8 @@ fn the_average_that_the_device_keeps_is_that_of_the_weights() {
     let start = network(Description::batch_first(&[head]), 4);
     let settings = OptimizerSettings { clip: 0.1, ..OptimizerSettings::default() };
     let mut backend = BurnBackend::new(start.clone(), &[head.into()], settings, device()).unwrap();
-    let [mut kept, mut plain] = [0.9, 0.9].map(|decay| Average::new(start.clone(), decay));
-    let mut go_on = |kept: &mut Average, backend: &mut BurnBackend| {
+    let [mut kept, mut plain] = [0.9, 0.9].map(|decay| WeightAverage::new(start.clone(), decay));
+    let mut go_on = |kept: &mut WeightAverage, backend: &mut BurnBackend| {
         for step in 0..3 {
             backend.step(&examples(16, step), 1e-2).unwrap();
             backend.mix_into(kept).unwrap();

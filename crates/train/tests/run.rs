@@ -15,7 +15,7 @@ use nets::{Activation, Branch, Description, Encoding, Head, HeadKind, Layer, Net
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use train::{
-    Config, Dataset, Ending, Event, Progress, Silent, StepReport, TrainError, read_journal,
+    Config, Dataset, Ending, Event, NoProgress, Progress, StepReport, TrainError, read_journal,
     search_grid, train, train_all,
 };
 
@@ -178,7 +178,7 @@ fn an_interrupted_run_equals_an_uninterrupted_one_and_learns() {
     let never = AtomicBool::new(false);
 
     let whole = load(&config, &["run.name=whole"]);
-    let outcome = train(&whole, false, &never, &mut Silent).unwrap();
+    let outcome = train(&whole, false, &never, &mut NoProgress).unwrap();
     assert_eq!((outcome.ending, outcome.step), (Ending::Finished, 300));
     let network = Network::load(outcome.network.as_ref().unwrap()).unwrap();
     let measures = &outcome.measures[0];
@@ -216,8 +216,8 @@ fn an_interrupted_run_equals_an_uninterrupted_one_and_learns() {
     let left =
         train(&polite, false, &stop, &mut Interrupt { after: 23, stop: Some(&stop) }).unwrap();
     assert_eq!((left.ending, left.step, left.network), (Ending::Interrupted, 23, None));
-    assert!(train(&polite, false, &never, &mut Silent).is_err(), "a run is not begun twice");
-    let resumed = train(&polite, true, &never, &mut Silent).unwrap();
+    assert!(train(&polite, false, &never, &mut NoProgress).is_err(), "a run is not begun twice");
+    let resumed = train(&polite, true, &never, &mut NoProgress).unwrap();
 
     // A crash after the checkpoint of step 40 and lines of later steps.
     let crashed = load(&config, &["run.name=crashed"]);
@@ -225,7 +225,7 @@ fn an_interrupted_run_equals_an_uninterrupted_one_and_learns() {
         let _ = train(&crashed, false, &never, &mut Interrupt { after: 47, stop: None });
     }));
     assert!(crash.is_err());
-    let restarted = train(&crashed, true, &never, &mut Silent).unwrap();
+    let restarted = train(&crashed, true, &never, &mut NoProgress).unwrap();
 
     for other in [resumed, restarted] {
         let again = Network::load(other.network.as_ref().unwrap()).unwrap();
@@ -240,7 +240,7 @@ fn an_interrupted_run_equals_an_uninterrupted_one_and_learns() {
     let stop = AtomicBool::new(false);
     train(&slower, false, &stop, &mut Interrupt { after: 23, stop: Some(&stop) }).unwrap();
     let slower = load(&config, &["run.name=slower", "training.learning_rate=0.0005"]);
-    let told = train(&slower, true, &never, &mut Silent).unwrap().network.unwrap();
+    let told = train(&slower, true, &never, &mut NoProgress).unwrap().network.unwrap();
     let told = Network::load(&told).unwrap().provenance;
     let change = &told["value: changed"];
     assert!(change.starts_with("at step 23: training.learning_rate from "), "{change}");
@@ -249,7 +249,7 @@ fn an_interrupted_run_equals_an_uninterrupted_one_and_learns() {
 
     // What must not change on the way.
     let changed = load(&config, &["run.name=polite", "training.batch=32"]);
-    let error = train(&changed, true, &never, &mut Silent).unwrap_err();
+    let error = train(&changed, true, &never, &mut NoProgress).unwrap_err();
     assert!(error.to_string().contains("training.batch"), "{error}");
 }
 
@@ -257,8 +257,12 @@ fn an_interrupted_run_equals_an_uninterrupted_one_and_learns() {
 fn move_heads_rank_the_played_moves() {
     let folder = tempfile::tempdir().unwrap();
     let config = prepare(folder.path(), HeadKind::Moves);
-    let outcome =
-        train(&load(&config, &["training.steps=400"]), false, &AtomicBool::new(false), &mut Silent);
+    let outcome = train(
+        &load(&config, &["training.steps=400"]),
+        false,
+        &AtomicBool::new(false),
+        &mut NoProgress,
+    );
     let outcome = outcome.unwrap();
     let measures = &outcome.measures[0];
     assert!(measures.ranking.tau_b > 0.25, "{:?}", measures.ranking);
@@ -292,7 +296,7 @@ fn two_heads_learn_over_one_trunk() {
     ];
     let whole = load(&config, &changes);
     let never = AtomicBool::new(false);
-    let outcome = train(&whole, false, &never, &mut Silent).unwrap();
+    let outcome = train(&whole, false, &never, &mut NoProgress).unwrap();
     let [value, policy] = outcome.measures.as_slice() else { panic!("{:?}", outcome.measures) };
     assert_eq!((value.head, policy.head), (Some(HeadKind::Value), Some(HeadKind::Moves)));
     assert!(value.ranking.tau_b > 0.4, "{:?}", value.ranking);
@@ -316,7 +320,7 @@ fn two_heads_learn_over_one_trunk() {
     let stop = AtomicBool::new(false);
     let left = load(&config, &[&changes[..], &["run.name=left"]].concat());
     train(&left, false, &stop, &mut Interrupt { after: 23, stop: Some(&stop) }).unwrap();
-    let resumed = train(&left, true, &never, &mut Silent).unwrap();
+    let resumed = train(&left, true, &never, &mut NoProgress).unwrap();
     let again = Network::load(resumed.network.as_ref().unwrap()).unwrap();
     assert!(again.tensors == network.tensors && again.calibration == network.calibration);
     assert!(story(&resumed.folder) == story(&outcome.folder));
@@ -331,7 +335,7 @@ fn a_network_has_the_heads_that_were_trained() {
     both.heads.extend(description(HeadKind::Moves).heads);
     std::fs::write(&model, serde_json::to_string(&both).unwrap()).unwrap();
     let config = load(&config, &["training.steps=2"]);
-    let outcome = train(&config, false, &AtomicBool::new(false), &mut Silent).unwrap();
+    let outcome = train(&config, false, &AtomicBool::new(false), &mut NoProgress).unwrap();
     let network = Network::load(outcome.network.as_ref().unwrap()).unwrap();
     let heads: Vec<HeadKind> = network.description.heads.iter().map(|head| head.kind).collect();
     assert_eq!(heads, [HeadKind::Value], "nothing random is shipped");
@@ -382,7 +386,7 @@ fn selectors_learn_by_themselves_and_are_joined() {
     let load = |more: &[&str]| Config::load(&config, &selectors(folder.path(), more)).unwrap();
     let never = AtomicBool::new(false);
     let whole = load(&[]);
-    let outcome = train_all(&whole, false, &never, &mut Silent).unwrap();
+    let outcome = train_all(&whole, false, &never, &mut NoProgress).unwrap();
     let [from, rook] = outcome.measures.as_slice() else { panic!("{:?}", outcome.measures) };
     assert_eq!((from.head, rook.head), (Some(HeadKind::From), Some(HeadKind::RookTo)));
     // Of 64 squares: knowing nothing has a cross entropy of 4.16 and is right in 1.6 %. The moves
@@ -416,15 +420,15 @@ fn selectors_learn_by_themselves_and_are_joined() {
     settings.retain(|setting| !setting.starts_with("model.") || setting.starts_with("model.head"));
     settings.push(format!("model.start={}", file.display()));
     let trunk = Config::load(&config, &settings).unwrap();
-    let error = train_all(&trunk, false, &never, &mut Silent).unwrap_err().to_string();
+    let error = train_all(&trunk, false, &never, &mut NoProgress).unwrap_err().to_string();
     assert!(error.contains("trunk") && !trunk.folder().exists(), "{error}");
 
     // Interrupted in the first part, then in the second.
     let stop = AtomicBool::new(false);
     let left = load(&["run.name=left"]);
     train_all(&left, false, &stop, &mut Interrupt { after: 23, stop: Some(&stop) }).unwrap();
-    assert!(train_all(&left, false, &never, &mut Silent).is_err(), "a run is not begun twice");
-    let resumed = train_all(&left, true, &never, &mut Silent).unwrap();
+    assert!(train_all(&left, false, &never, &mut NoProgress).is_err(), "a run is not begun twice");
+    let resumed = train_all(&left, true, &never, &mut NoProgress).unwrap();
     assert!(Network::load(resumed.network.as_ref().unwrap()).unwrap().tensors == network.tensors);
     // Finished parts are taken as they are.
     let again = train_all(&left, true, &never, &mut Interrupt { after: 1, stop: None }).unwrap();
@@ -432,7 +436,7 @@ fn selectors_learn_by_themselves_and_are_joined() {
     let mut pairs = again.measures.iter().zip(&resumed.measures);
     assert!(pairs.all(|(one, other)| (one.loss - other.loss).abs() < 1e-9));
     let changed = load(&["run.name=left", "training.batch=32"]);
-    assert!(train_all(&changed, true, &never, &mut Silent).is_err());
+    assert!(train_all(&changed, true, &never, &mut NoProgress).is_err());
 }
 
 #[test]
@@ -449,10 +453,10 @@ fn a_grid_ranks_its_runs_and_goes_on_where_it_was_left() {
     ];
     let config = Config::load(&file, &selectors(folder.path(), &grid)).unwrap();
     let stop = AtomicBool::new(true);
-    let error = search_grid(&config, false, &stop, &mut Silent).unwrap_err().to_string();
+    let error = search_grid(&config, false, &stop, &mut NoProgress).unwrap_err().to_string();
     assert!(error.contains("0 of 4") && error.contains("--resume"), "{error}");
     stop.store(false, Ordering::Relaxed);
-    let trials = search_grid(&config, true, &stop, &mut Silent).unwrap();
+    let trials = search_grid(&config, true, &stop, &mut NoProgress).unwrap();
     assert_eq!(trials.len(), 4);
     let best = &trials[0];
     assert_eq!((best.learning_rate, best.weight_scale, best.l2), (2e-3, 1.0, 1e-4));
@@ -460,11 +464,14 @@ fn a_grid_ranks_its_runs_and_goes_on_where_it_was_left() {
     assert!(trials[3].weight_scale > 1.0, "such weights end nowhere");
     let table = std::fs::read_to_string(config.folder().join("grid.tsv")).unwrap();
     assert_eq!(table.lines().count(), 5);
-    let again = search_grid(&config, true, &stop, &mut Silent).unwrap();
+    let again = search_grid(&config, true, &stop, &mut NoProgress).unwrap();
     assert!(
         (again[0].loss - best.loss).abs() < 1e-9 && again[0].learning_rate == best.learning_rate
     );
-    assert!(search_grid(&config, false, &stop, &mut Silent).is_err(), "runs are not begun twice");
+    assert!(
+        search_grid(&config, false, &stop, &mut NoProgress).is_err(),
+        "runs are not begun twice"
+    );
 
     // From a trained network on, whose weights nobody scales.
     let trained = config.folder().join("grid-rate-0.002-l2-0.0001-scale-1/network.safetensors");
@@ -479,7 +486,7 @@ fn a_grid_ranks_its_runs_and_goes_on_where_it_was_left() {
         &start,
     ];
     let config = Config::load(&file, &on.map(str::to_owned)).unwrap();
-    assert_eq!(search_grid(&config, false, &stop, &mut Silent).unwrap().len(), 1);
+    assert_eq!(search_grid(&config, false, &stop, &mut NoProgress).unwrap().len(), 1);
 }
 
 #[test]
@@ -493,7 +500,7 @@ fn a_policy_is_learned_from_games_without_evaluations() {
         &config,
         &[&data, "model.head=moves", "loss.moves=cross-entropy", "training.steps=200"],
     );
-    let outcome = train(&config, false, &AtomicBool::new(false), &mut Silent).unwrap();
+    let outcome = train(&config, false, &AtomicBool::new(false), &mut NoProgress).unwrap();
     let measures = &outcome.measures[0];
     let agreement = measures.agreement.as_ref().unwrap();
     assert!(measures.loss < 3.2 && agreement.top_1 > 0.05, "{measures:?}");
@@ -513,7 +520,7 @@ fn bad_runs_end_with_a_sentence() {
         &config,
         &["run.name=wild", "training.learning_rate=1e30", "training.schedule.kind=constant"],
     );
-    match train(&wild, false, &never, &mut Silent) {
+    match train(&wild, false, &never, &mut NoProgress) {
         Err(TrainError::Diverged { step, .. }) => assert!(step < 300),
         other => panic!("{other:?}"),
     }
@@ -528,8 +535,9 @@ fn bad_runs_end_with_a_sentence() {
         ("model.head=moves", "moves"),
         ("model.start=batch-last", "batch-last"),
     ] {
-        let error =
-            train(&load(&config, &[change]), false, &never, &mut Silent).unwrap_err().to_string();
+        let error = train(&load(&config, &[change]), false, &never, &mut NoProgress)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(word) && !error.contains('\n'), "{error}");
     }
     // No game of the one source is held out: known before the training, not after it.
@@ -540,10 +548,10 @@ fn bad_runs_end_with_a_sentence() {
     data::import(&both, &folder.path().join("both"), &options, &mut ()).unwrap();
     let data = format!("data.directory={}", folder.path().join("both").display());
     let only = load(&config, &[&data, "data.sources=['one']", "run.name=only"]);
-    let error = train(&only, false, &never, &mut Silent).unwrap_err().to_string();
+    let error = train(&only, false, &never, &mut NoProgress).unwrap_err().to_string();
     assert!(error.contains("held-out") && !only.folder().exists(), "{error}");
     let short = load(&config, &["run.name=short", "training.max_minutes=1e-9"]);
-    let outcome = train(&short, false, &never, &mut Silent);
+    let outcome = train(&short, false, &never, &mut NoProgress);
     // No step was done, or one where the clock stood still: random weights need not be
     // calibratable, but nothing else may be wrong.
     match outcome {
@@ -603,7 +611,7 @@ fn cockfish_learns_from_a_streamed_file() {
     ];
     let never = AtomicBool::new(false);
     let whole = load(&config, &changes);
-    let outcome = train(&whole, false, &never, &mut Silent).unwrap();
+    let outcome = train(&whole, false, &never, &mut NoProgress).unwrap();
     let network = Network::load(outcome.network.as_ref().unwrap()).unwrap();
     let choice =
         nets::Cockfish { filters: 8, blocks: 1, activation: Activation::Silu, global_mean: false };
@@ -617,7 +625,7 @@ fn cockfish_learns_from_a_streamed_file() {
     let stop = AtomicBool::new(false);
     let left = load(&config, &[&changes[..], &["run.name=left"]].concat());
     train(&left, false, &stop, &mut Interrupt { after: 117, stop: Some(&stop) }).unwrap();
-    let resumed = train(&left, true, &never, &mut Silent).unwrap();
+    let resumed = train(&left, true, &never, &mut NoProgress).unwrap();
     let again = Network::load(resumed.network.as_ref().unwrap()).unwrap();
     assert!(again.tensors == network.tensors && again.calibration == network.calibration);
     assert!(story(&resumed.folder) == story(&outcome.folder));

@@ -7,7 +7,7 @@ use std::{
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use serde_json::json;
-use train::{Measures, Plan, Progress, StepReport, summary};
+use train::{Progress, RunPlan, StepReport, ValidationMetrics, summary};
 
 /// Seconds between plain lines.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -18,12 +18,12 @@ fn left(report: &StepReport) -> HumanDuration {
 }
 
 /// The head and the source that figures are of.
-fn judged(measures: &Measures) -> String {
+fn judged(measures: &ValidationMetrics) -> String {
     let head = measures.head.map_or("", |head| head.name());
     format!("{head} {}", measures.source)
 }
 
-fn opening(plan: &Plan) -> String {
+fn opening(plan: &RunPlan) -> String {
     format!(
         "{}: steps {} to {} of {} positions; {} training positions; {}",
         plan.name, plan.first_step, plan.steps, plan.batch, plan.positions, plan.backend
@@ -59,7 +59,7 @@ fn follow(mean: f64, value: f64) -> f64 {
 }
 
 impl Progress for Bar {
-    fn start(&mut self, plan: &Plan) {
+    fn start(&mut self, plan: &RunPlan) {
         let bar = ProgressBar::new(plan.steps);
         let style = ProgressStyle::with_template("{bar:32} {pos}/{len} {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -85,7 +85,7 @@ impl Progress for Bar {
         }
     }
 
-    fn validation(&mut self, step: u64, sources: &[Measures]) {
+    fn validation(&mut self, step: u64, sources: &[ValidationMetrics]) {
         for measures in sources {
             self.line(&format!("step {step}, {}: {}", judged(measures), summary(measures)));
         }
@@ -112,7 +112,7 @@ fn print_line(text: &str) {
 }
 
 impl Progress for Lines {
-    fn start(&mut self, plan: &Plan) {
+    fn start(&mut self, plan: &RunPlan) {
         print_line(&opening(plan));
     }
 
@@ -148,7 +148,7 @@ impl Progress for Lines {
         *self = Self { last: Some(Instant::now()), ..Self::default() };
     }
 
-    fn validation(&mut self, step: u64, sources: &[Measures]) {
+    fn validation(&mut self, step: u64, sources: &[ValidationMetrics]) {
         for measures in sources {
             print_line(&format!("step {step}, {}: {}", judged(measures), summary(measures)));
         }
@@ -164,7 +164,7 @@ impl Progress for Lines {
 pub struct Json;
 
 impl Progress for Json {
-    fn start(&mut self, plan: &Plan) {
+    fn start(&mut self, plan: &RunPlan) {
         print_line(
             &json!({
                 "kind": "start", "name": plan.name, "backend": plan.backend, "first_step": plan.first_step,
@@ -185,7 +185,7 @@ impl Progress for Json {
         );
     }
 
-    fn validation(&mut self, step: u64, sources: &[Measures]) {
+    fn validation(&mut self, step: u64, sources: &[ValidationMetrics]) {
         print_line(&json!({ "kind": "validation", "step": step, "sources": sources }).to_string());
     }
 

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Mean and unbiased variance of a batch at one batch norm, by the tensor names' common prefix.
-pub(super) type Statistics = Vec<(String, Array<4>, Array<4>)>;
+pub(super) type BatchStatistics = Vec<(String, Array<4>, Array<4>)>;
 
 /// A network on one device.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ impl Graph<'_> {
         heads: &[HeadKind],
         weights: &BTreeMap<String, Array<1>>,
         batch: &Examples,
-        mut statistics: Option<&mut Statistics>,
+        mut statistics: Option<&mut BatchStatistics>,
     ) -> Result<Vec<Array<1>>, TrainError> {
         let description = &self.network.description;
         let count = batch.squares.len();
@@ -116,7 +116,7 @@ impl Graph<'_> {
         layer: &Layer,
         boards: Array<4>,
         weights: &BTreeMap<String, Array<1>>,
-        mut statistics: Option<&mut Statistics>,
+        mut statistics: Option<&mut BatchStatistics>,
     ) -> Result<Array<4>, TrainError> {
         let [count, inputs, side, _] = boards.dims();
         let weight = |name: String, shape: [usize; 4]| {
@@ -212,7 +212,7 @@ impl Graph<'_> {
         prefix: &str,
         boards: Array<4>,
         weights: &BTreeMap<String, Array<1>>,
-        statistics: Option<&mut Statistics>,
+        statistics: Option<&mut BatchStatistics>,
     ) -> Result<Array<4>, TrainError> {
         let [count, channels, rows, columns] = boards.dims();
         let shape = [1, channels, 1, 1];

@@ -6,10 +6,10 @@ use nets::{Activation, HeadKind, Layer, Network, Padding, Shape, TensorSpec};
 
 use super::{
     convolution::Convolution,
+    graph::{Norm, Operation, Stage, StageInput, TrainingGraph},
     input::InputLayer,
-    last::Last,
+    output_layer::OutputLayer,
     parameters::{Parameter, tensor},
-    plan::{Edge, Norm, Operation, Plan, Stage},
 };
 use crate::{TrainError, dropout::layer_number};
 
@@ -22,12 +22,12 @@ pub(super) fn build<E: Element>(
     network: &Network,
     kinds: &[HeadKind],
     has_dropout: bool,
-) -> Result<Plan<E>, TrainError> {
+) -> Result<TrainingGraph<E>, TrainError> {
     let description = &network.description;
     let specs = description.tensors().map_err(TrainError::Config)?;
     let mut builder =
         Builder { network, specs: &specs, has_dropout, parameters: Vec::new(), stages: Vec::new() };
-    let input = Place { shape: description.input_shape(), stage: None };
+    let input = LayerOutput { shape: description.input_shape(), stage: None };
     let trunk = builder.layers("trunk", &description.trunk, input)?;
     let mut ends = Vec::new();
     for &kind in kinds {
@@ -35,17 +35,23 @@ pub(super) fn build<E: Element>(
         let head = description
             .head(kind)
             .ok_or_else(|| TrainError::Config(format!("the network has no {name} head")))?;
-        let (last, body) = head.layers.split_last().ok_or_else(|| unsupported_last(kind))?;
+        let (last, body) =
+            head.layers.split_last().ok_or_else(|| unsupported_output_layer(kind))?;
         ends.push((kind, last, body.len(), builder.layers(name, body, trunk)?));
     }
-    let mut lasts = Vec::new();
+    let mut output_layers = Vec::new();
     for (kind, layer, index, place) in ends {
-        lasts.push(builder.last(&format!("{}.{index}", kind.name()), layer, place, kind)?);
+        output_layers.push(builder.last(
+            &format!("{}.{index}", kind.name()),
+            layer,
+            place,
+            kind,
+        )?);
     }
     let whites_view = description.encoding.is_whites_view();
-    Ok(Plan {
+    Ok(TrainingGraph {
         stages: builder.stages,
-        lasts,
+        output_layers,
         parameters: builder.parameters,
         slots: 0,
         whites_view,
@@ -55,7 +61,7 @@ pub(super) fn build<E: Element>(
 
 /// Between two layers: the stage that ends there, and its shape.
 #[derive(Clone, Copy)]
-struct Place {
+struct LayerOutput {
     shape: Shape,
     /// None at the input.
     stage: Option<usize>,
@@ -147,17 +153,22 @@ impl<E: Element> Builder<'_, E> {
         &mut self,
         prefix: &str,
         layers: &[Layer],
-        mut place: Place,
-    ) -> Result<Place, TrainError> {
+        mut place: LayerOutput,
+    ) -> Result<LayerOutput, TrainError> {
         for (index, layer) in layers.iter().enumerate() {
             place = self.layer(&format!("{prefix}.{index}"), layer, place)?;
         }
         Ok(place)
     }
 
-    fn layer(&mut self, prefix: &str, layer: &Layer, place: Place) -> Result<Place, TrainError> {
+    fn layer(
+        &mut self,
+        prefix: &str,
+        layer: &Layer,
+        place: LayerOutput,
+    ) -> Result<LayerOutput, TrainError> {
         let shape = layer.output_shape(place.shape).map_err(TrainError::Backend)?;
-        let mut inputs: Vec<Edge> = place.stage.into_iter().map(Edge::new).collect();
+        let mut inputs: Vec<StageInput> = place.stage.into_iter().map(StageInput::new).collect();
         let (operation, norm, activation, gradient_size) = match layer {
             Layer::Branches { branches, norm, activation } => {
                 let layer = InputLayer::new(
@@ -202,7 +213,7 @@ impl<E: Element> Builder<'_, E> {
             }
             Layer::Residual { layers, activation } => {
                 let body = self.layers(&format!("{prefix}.layers"), layers, place)?;
-                inputs.extend(body.stage.map(Edge::new));
+                inputs.extend(body.stage.map(StageInput::new));
                 (Operation::Sum, Norm::Nothing, *activation, 0)
             }
             &Layer::Pool { pooling, size } => {
@@ -215,7 +226,7 @@ impl<E: Element> Builder<'_, E> {
             ..Stage::new(operation, norm, activation, shape, gradient_size)
         });
         if self.has_dropout && matches!(layer, Layer::Dense { .. }) {
-            let inputs = place.stage.into_iter().map(Edge::new).collect();
+            let inputs = place.stage.into_iter().map(StageInput::new).collect();
             let dropout = Stage::new(
                 Operation::Dropout(layer_number(prefix)),
                 Norm::Nothing,
@@ -228,20 +239,20 @@ impl<E: Element> Builder<'_, E> {
         Ok(place)
     }
 
-    fn push(&mut self, stage: Stage<E>) -> Place {
+    fn push(&mut self, stage: Stage<E>) -> LayerOutput {
         let shape = Shape { cells: stage.cells, channels: stage.channels };
         self.stages.push(stage);
-        Place { shape, stage: Some(self.stages.len() - 1) }
+        LayerOutput { shape, stage: Some(self.stages.len() - 1) }
     }
 
     fn last(
         &mut self,
         prefix: &str,
         layer: &Layer,
-        place: Place,
+        place: LayerOutput,
         kind: HeadKind,
-    ) -> Result<Last, TrainError> {
-        let stage = place.stage.ok_or_else(|| unsupported_last(kind))?;
+    ) -> Result<OutputLayer, TrainError> {
+        let stage = place.stage.ok_or_else(|| unsupported_output_layer(kind))?;
         let (cells, width) = (place.shape.cells, padded(place.shape.channels));
         let (channels, cells, activation) = match *layer {
             Layer::Conv {
@@ -253,14 +264,14 @@ impl<E: Element> Builder<'_, E> {
             } => (channels, 1, activation),
             Layer::Conv { channels, padding: Padding::Valid, norm: false, activation, .. }
             | Layer::Dense { channels, norm: false, activation } => (channels, cells, activation),
-            _ => return Err(unsupported_last(kind)),
+            _ => return Err(unsupported_output_layer(kind)),
         };
         let inner = cells * width;
         let weight = self.add(&format!("{prefix}.weight"), channels * inner, |shape| {
             board_places(shape, cells, width, |output, place| output * inner + place)
         })?;
         let bias = self.vector(&format!("{prefix}.bias"), channels)?;
-        Ok(Last { input: Edge::new(stage), weight, bias, channels, inner, activation })
+        Ok(OutputLayer { input: StageInput::new(stage), weight, bias, channels, inner, activation })
     }
 }
 
@@ -275,7 +286,7 @@ fn product<E: Element>(
     Operation::Product(Convolution { weight, kernel, side, cells, inner, forward, backward })
 }
 
-fn unsupported_last(kind: HeadKind) -> TrainError {
+fn unsupported_output_layer(kind: HeadKind) -> TrainError {
     TrainError::Config(format!(
         "the native backend trains {} heads that end in a 1x1 convolution, one as large as the board or a dense layer, \
          each with bias",

@@ -9,7 +9,7 @@ use super::passes::vectorised;
 
 /// Consecutive channels of one target square that one source square feeds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
+pub(super) struct ChannelRun {
     /// First element within the plane's slab.
     slab: u32,
     /// First element within the board's outputs.
@@ -28,7 +28,7 @@ pub(super) struct InputLayer {
     /// For each branch the slab offset of each of its taps (rows, then columns).
     taps: Vec<Vec<usize>>,
     channels: Vec<usize>,
-    runs: Vec<Vec<Run>>,
+    runs: Vec<Vec<ChannelRun>>,
 }
 
 impl InputLayer {
@@ -55,7 +55,7 @@ impl InputLayer {
         let mut taps: Vec<Vec<usize>> =
             branches.iter().map(|branch| vec![0; branch.kernel[0] * branch.kernel[1]]).collect();
         let mut slab = 0;
-        let mut runs: Vec<Vec<Run>> = vec![Vec::new(); 64];
+        let mut runs: Vec<Vec<ChannelRun>> = vec![Vec::new(); 64];
         for (ranks, files, first, index, tap) in entries {
             taps[index][tap] = slab;
             for (square, runs) in runs.iter_mut().enumerate() {
@@ -65,7 +65,7 @@ impl InputLayer {
                     continue;
                 }
                 let target = (rank * 8 + file) as usize * width + first;
-                let run = Run {
+                let run = ChannelRun {
                     slab: slab as u32,
                     target: target as u32,
                     length: channels[index] as u32,

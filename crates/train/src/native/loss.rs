@@ -7,7 +7,7 @@ const LANES: usize = 16;
 
 /// What one part of the rows contributes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct PartOfLoss {
+pub(super) struct LossSum {
     /// Sum of the losses of the terms (pairs, or positions) of the part.
     pub sum: f64,
     /// Number of the terms, or their weight.
@@ -49,8 +49,8 @@ vectorised! {
 /// Over the ordered pairs `label[i] > label[j]`, `i` in the part, `ln(1 + exp(logit[j] -
 /// logit[i]))`: cross entropy of the order of two outputs. The gradient of the *sum* over all pairs
 /// with respect to `logits[first..first + gradient.len()]`, and that part's sum.
-pub(super) fn ordinal_part(
-    logits: &[f32], labels: &[i32], first: usize, gradient: &mut [f32], part: &mut PartOfLoss
+pub(super) fn add_ordinal_loss(
+    logits: &[f32], labels: &[i32], first: usize, gradient: &mut [f32], part: &mut LossSum
 ) {
     let n = logits.len().min(labels.len());
     for (offset, gradient) in gradient.iter_mut().enumerate() {
@@ -96,13 +96,13 @@ pub(super) fn ordinal_part(
 
 /// Squared distance of `tanh(logit)`, or of the logit where it is a hyperbolic tangent already, and
 /// `tanh(label / scale)`, and its slope.
-pub(super) fn tanh_part(
+pub(super) fn add_tanh_loss(
     logits: &[f32],
     labels: &[i32],
     scale: f32,
     is_tanh: bool,
     slopes: &mut [f32],
-    part: &mut PartOfLoss,
+    part: &mut LossSum,
 ) {
     for ((&logit, &label), slope) in logits.iter().zip(labels).zip(slopes) {
         let (output, bend) = if is_tanh {
@@ -120,12 +120,12 @@ pub(super) fn tanh_part(
 
 /// `weight` times the cross entropy of the softmax over one position's moves (or squares) against
 /// number `played`, and its slopes.
-pub(super) fn cross_entropy_part(
+pub(super) fn add_cross_entropy(
     logits: &[f32],
     played: usize,
     weight: f32,
     slopes: &mut [f32],
-    part: &mut PartOfLoss,
+    part: &mut LossSum,
 ) {
     let Some(&own) = logits.get(played).filter(|_| weight > 0.0) else {
         slopes.fill(0.0);
@@ -153,8 +153,8 @@ mod tests {
     fn cross_entropy_follows_the_definition() {
         let logits = [0.5_f32, -1.0, 88.0, 87.0];
         let mut slopes = [0.0; 4];
-        let mut part = PartOfLoss::default();
-        cross_entropy_part(&logits, 0, 0.5, &mut slopes, &mut part);
+        let mut part = LossSum::default();
+        add_cross_entropy(&logits, 0, 0.5, &mut slopes, &mut part);
         let exact: Vec<f64> = logits.iter().map(|&logit| f64::from(logit).exp()).collect();
         let sum: f64 = exact.iter().sum();
         assert!((part.sum + 0.5 * (exact[0] / sum).ln()).abs() < 1e-5 && part.count == 0.5);
@@ -163,8 +163,8 @@ mod tests {
             assert!((f64::from(*slope) - 0.5 * chance).abs() < 1e-6);
         }
         // No legal move, or a move that teaches nothing.
-        cross_entropy_part(&[], 0, 1.0, &mut [], &mut part);
-        cross_entropy_part(&logits, 0, 0.0, &mut slopes, &mut part);
+        add_cross_entropy(&[], 0, 1.0, &mut [], &mut part);
+        add_cross_entropy(&logits, 0, 0.0, &mut slopes, &mut part);
         assert!(part.count == 0.5 && slopes == [0.0; 4]);
     }
 
@@ -192,10 +192,10 @@ mod tests {
             let logits: Vec<f32> = (0..n).map(|i| ((i * 37) % 29) as f32 / 7.0 - 2.0).collect();
             let labels: Vec<i32> = (0..n).map(|i| ((i * 53) % 11) as i32 - 5).collect();
             let mut gradient = vec![0.0; n];
-            let mut part = PartOfLoss::default();
+            let mut part = LossSum::default();
             let (low, high) = gradient.split_at_mut(n / 2);
-            ordinal_part(&logits, &labels, 0, low, &mut part);
-            ordinal_part(&logits, &labels, n / 2, high, &mut part);
+            add_ordinal_loss(&logits, &labels, 0, low, &mut part);
+            add_ordinal_loss(&logits, &labels, n / 2, high, &mut part);
             let (mut sum, mut pairs, mut slopes) = (0.0_f64, 0, vec![0.0_f64; n]);
             for i in 0..n {
                 for j in 0..i {

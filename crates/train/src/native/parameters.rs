@@ -2,7 +2,7 @@
 
 use nets::{NetError, Network, Tensor, TensorKind, TensorSpec};
 
-use crate::{OptimizerSettings, OptimizerState, TrainError, backend::Moments};
+use crate::{OptimizerSettings, OptimizerState, TrainError, backend::MomentFactors};
 
 /// One trained tensor. Padding elements hold zeros and get zero gradients, so they stay zero.
 #[derive(Clone, Debug)]
@@ -98,7 +98,7 @@ impl Optimizer {
     pub fn update(&mut self, parameters: &mut [Parameter], learning_rate: f32) {
         let OptimizerSettings { beta2, epsilon, weight_decay, l2, clip, .. } = self.settings;
         self.steps += 1;
-        let Moments { beta1, correct1, correct2 } = self.settings.moments(self.steps);
+        let MomentFactors { beta1, correct1, correct2 } = self.settings.moments(self.steps);
         let mut factor = 1.0;
         if clip > 0.0 {
             let squares: f64 = parameters

@@ -28,15 +28,15 @@ macro_rules! vectorised {
                     body $(::<$element>)? ($($argument),*);
                 }
                 match $crate::native::passes::width() {
-                    $crate::native::passes::Width::Wide => {
+                    $crate::native::passes::VectorWidth::Avx512 => {
                         // SAFETY: `width` found the features that `wide` is compiled with.
                         return unsafe { wide $(::<$element>)? ($($argument),*) };
                     }
-                    $crate::native::passes::Width::Narrow => {
+                    $crate::native::passes::VectorWidth::Avx2 => {
                         // SAFETY: `width` found the features that `narrow` is compiled with.
                         return unsafe { narrow $(::<$element>)? ($($argument),*) };
                     }
-                    $crate::native::passes::Width::Plain => {}
+                    $crate::native::passes::VectorWidth::Baseline => {}
                 }
             }
             body $(::<$element>)? ($($argument),*);
@@ -47,25 +47,25 @@ pub(super) use vectorised;
 
 /// Vector extensions that the passes are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Width {
-    Wide,
-    Narrow,
-    Plain,
+pub(super) enum VectorWidth {
+    Avx512,
+    Avx2,
+    Baseline,
 }
 
-impl Width {
+impl VectorWidth {
     /// The name of products in single precision.
     pub fn single_precision(self) -> &'static str {
         match self {
-            Self::Wide => "f32 with AVX-512",
-            Self::Narrow => "f32 with AVX2",
-            Self::Plain => "f32",
+            Self::Avx512 => "f32 with AVX-512",
+            Self::Avx2 => "f32 with AVX2",
+            Self::Baseline => "f32",
         }
     }
 }
 
 /// What this processor has and the user permits.
-pub(super) fn width() -> Width {
+pub(super) fn width() -> VectorWidth {
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f")
@@ -75,16 +75,16 @@ pub(super) fn width() -> Width {
             && is_x86_feature_detected!("fma")
             && is_permitted(CpuPath::Avx512)
         {
-            return Width::Wide;
+            return VectorWidth::Avx512;
         }
         if is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("fma")
             && is_permitted(CpuPath::Avx2)
         {
-            return Width::Narrow;
+            return VectorWidth::Avx2;
         }
     }
-    Width::Plain
+    VectorWidth::Baseline
 }
 
 /// A channel's affine map before the activation, `scale * y + shift`, and the activation.
@@ -208,14 +208,14 @@ vectorised! {
 
 /// Saved outputs with what makes activations of them.
 #[derive(Debug)]
-pub(super) struct Saved<'a, E> {
+pub(super) struct SavedOutputs<'a, E> {
     pub y: &'a [E],
     pub affine: &'a Affine,
 }
 
 #[inline(always)]
 fn sum_rows<E: Element, const R: usize, const FIRST: bool, const SECOND: bool>(
-    (first, second): (&Saved<'_, E>, &Saved<'_, E>),
+    (first, second): (&SavedOutputs<'_, E>, &SavedOutputs<'_, E>),
     (low, other_low): (f32, f32),
     row: usize,
     sum: &mut [E],
@@ -239,7 +239,7 @@ fn sum_rows<E: Element, const R: usize, const FIRST: bool, const SECOND: bool>(
 
 vectorised! {
     /// The sum of the activations of two layers, over rows.
-    pub(super) fn sum_activated<E: Element>(first: &Saved<'_, E>, second: &Saved<'_, E>, sum: &mut [E]) {
+    pub(super) fn sum_activated<E: Element>(first: &SavedOutputs<'_, E>, second: &SavedOutputs<'_, E>, sum: &mut [E]) {
         let rows = first.y.len() / first.affine.scale.len();
         let both = (first, second);
         match (low_slope(first.affine.activation), low_slope(second.affine.activation)) {
@@ -331,7 +331,7 @@ vectorised! {
 
 /// What [`mask_with_sums`] reads.
 #[derive(Debug)]
-pub(super) struct Masking<'a, E> {
+pub(super) struct ActivationGradient<'a, E> {
     /// Gradient behind the activation.
     pub da: &'a [f32],
     /// Saved outputs.
@@ -342,7 +342,7 @@ pub(super) struct Masking<'a, E> {
 
 #[inline(always)]
 fn mask_rows<E: Element, const R: usize, const CURVED: bool>(
-    from: &Masking<'_, E>,
+    from: &ActivationGradient<'_, E>,
     low: f32,
     row: usize,
     dz: &mut [E],
@@ -384,7 +384,7 @@ fn mask_rows<E: Element, const R: usize, const CURVED: bool>(
 vectorised! {
     /// The gradient before an activation from the one behind it, times the slope of the activation;
     /// adds the column sums of `dz` and of `dz * (y - mean)`.
-    pub(super) fn mask_with_sums<E: Element>(from: &Masking<'_, E>, dz: &mut [E], sums: &mut ColumnSums<'_>) {
+    pub(super) fn mask_with_sums<E: Element>(from: &ActivationGradient<'_, E>, dz: &mut [E], sums: &mut ColumnSums<'_>) {
         let rows = from.da.len() / sums.first.len();
         match low_slope(from.affine.activation) {
             Some(low) => in_groups!(rows, |row, GROUP| mask_rows::<E, GROUP, false>(from, low, row, dz, sums)),

@@ -8,7 +8,7 @@ use super::passes::vectorised;
 
 /// Sizes of the rows of a layer without weights.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rows {
+pub(super) struct RowWidths {
     /// Channels before the layer, without padding.
     pub channels: usize,
     /// Channels of a row before and behind the layer, with padding.
@@ -18,8 +18,8 @@ pub(super) struct Rows {
 
 vectorised! {
 /// Appends to every cell each channel's mean over the board.
-pub(super) fn append_mean<E: Element>(a: &[E], rows: Rows, means: &mut Vec<f32>, output: &mut [E]) {
-    let Rows { channels, input, output: width } = rows;
+pub(super) fn append_mean<E: Element>(a: &[E], rows: RowWidths, means: &mut Vec<f32>, output: &mut [E]) {
+    let RowWidths { channels, input, output: width } = rows;
     means.clear();
     means.resize(channels, 0.0);
     for cell in a.chunks_exact(input) {
@@ -38,8 +38,8 @@ pub(super) fn append_mean<E: Element>(a: &[E], rows: Rows, means: &mut Vec<f32>,
 
 vectorised! {
 /// The gradient before [`append_mean`]: each cell's own, and its share in that of the means.
-pub(super) fn append_mean_backward<E: Element>(dz: &[E], rows: Rows, means: &mut Vec<f32>, da: &mut [f32]) {
-    let Rows { channels, input, output: width } = rows;
+pub(super) fn append_mean_backward<E: Element>(dz: &[E], rows: RowWidths, means: &mut Vec<f32>, da: &mut [f32]) {
+    let RowWidths { channels, input, output: width } = rows;
     means.clear();
     means.resize(channels, 0.0);
     for cell in dz.chunks_exact(width) {

@@ -158,9 +158,9 @@ fn start(
 }
 
 fn gradients(backend: &mut NativeBackend, batch: &Examples) -> (f64, Vec<(String, Vec<f32>)>) {
-    either!(&mut backend.trainer, trainer => {
+    with_trainer!(&mut backend.trainer, trainer => {
         let step = trainer.gradients(batch).unwrap();
-        let list = trainer.plan.parameters.iter();
+        let list = trainer.graph.parameters.iter();
         (f64::from(step.loss), list.map(|one| (one.name.clone(), one.gradient_tensor().data)).collect())
     })
 }

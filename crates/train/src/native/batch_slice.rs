@@ -8,25 +8,25 @@ use eval::cpu::matmul::{BLOCK, Buffer, Element, Gathering, padded};
 
 use super::{
     convolution::Convolution,
+    graph::{Operation, Stage, StageInput, TrainingGraph},
     input::{input_backward, input_forward},
-    last::{Asked, HeadPart},
+    output_layer::{HeadOutputs, RequestedOutputs},
     passes::{
-        ColumnSums, Masking, Saved, activate, add, denormalise, mask_with_sums, narrow,
-        store_with_sums, sum_activated, widen,
+        ActivationGradient, ColumnSums, SavedOutputs, activate, add, denormalise, mask_with_sums,
+        narrow, store_with_sums, sum_activated, widen,
     },
-    plan::{Edge, Operation, Plan, Stage},
-    pooling::{Rows, append_mean, append_mean_backward, pool, pool_backward},
+    pooling::{RowWidths, append_mean, append_mean_backward, pool, pool_backward},
 };
 use crate::Examples;
 
 /// Column sums, in single precision inside a piece and in double across them.
 #[derive(Clone, Debug, Default)]
-struct Sums {
+struct ChannelTotals {
     piece: Vec<f32>,
     total: Vec<f64>,
 }
 
-impl Sums {
+impl ChannelTotals {
     fn start(&mut self, width: usize) {
         self.piece.clear();
         self.piece.resize(width, 0.0);
@@ -42,14 +42,14 @@ impl Sums {
     }
 }
 
-/// Sums of a stage, see [`Shard::sums`].
+/// Sums of a stage, see [`BatchSlice::sums`].
 #[derive(Clone, Debug, Default)]
-struct StageSums {
-    first: Sums,
-    second: Sums,
+struct StageTotals {
+    first: ChannelTotals,
+    second: ChannelTotals,
 }
 
-impl StageSums {
+impl StageTotals {
     fn start(&mut self, width: usize) {
         self.first.start(width);
         self.second.start(width);
@@ -67,7 +67,7 @@ impl StageSums {
 
 /// A part of the batch and what its phases leave for each other.
 #[derive(Debug)]
-pub(super) struct Shard<E> {
+pub(super) struct BatchSlice<E> {
     /// First board within the batch.
     pub first: usize,
     pub boards: usize,
@@ -75,10 +75,10 @@ pub(super) struct Shard<E> {
     pub outputs: Vec<Buffer<E>>,
     /// Gradients before the activations (while parts are missing: behind them), by [`Stage::slot`].
     gradients: Vec<Buffer<E>>,
-    sums: Vec<StageSums>,
+    sums: Vec<StageTotals>,
     /// Weight gradient of the stage at hand.
     pub weights: Buffer<f32>,
-    pub heads: Vec<HeadPart>,
+    pub heads: Vec<HeadOutputs>,
 }
 
 /// One thread's memory for a piece of boards.
@@ -108,7 +108,7 @@ impl<E: Element> Default for Scratch<E> {
     }
 }
 
-impl<E: Element> Default for Shard<E> {
+impl<E: Element> Default for BatchSlice<E> {
     fn default() -> Self {
         Self {
             first: 0,
@@ -122,25 +122,31 @@ impl<E: Element> Default for Shard<E> {
     }
 }
 
-impl<E: Element> Shard<E> {
+impl<E: Element> BatchSlice<E> {
     /// Takes charge of `boards` boards from `first` on.
-    pub fn assign(&mut self, plan: &Plan<E>, first: usize, boards: usize, asked: &[Asked<'_>]) {
+    pub fn assign(
+        &mut self,
+        graph: &TrainingGraph<E>,
+        first: usize,
+        boards: usize,
+        requested: &[RequestedOutputs<'_>],
+    ) {
         (self.first, self.boards) = (first, boards);
-        self.outputs.resize_with(plan.stages.len(), Buffer::default);
-        self.sums.resize_with(plan.stages.len(), StageSums::default);
-        self.gradients.resize_with(plan.slots, Buffer::default);
-        for (stage, output) in plan.stages.iter().zip(&mut self.outputs) {
+        self.outputs.resize_with(graph.stages.len(), Buffer::default);
+        self.sums.resize_with(graph.stages.len(), StageTotals::default);
+        self.gradients.resize_with(graph.slots, Buffer::default);
+        for (stage, output) in graph.stages.iter().zip(&mut self.outputs) {
             output.reserve(boards * stage.size());
             self.gradients[stage.slot].reserve(boards * stage.size());
         }
-        self.heads.resize_with(asked.len(), HeadPart::default);
-        for (head, asked) in self.heads.iter_mut().zip(asked) {
-            let before = asked.before(first);
-            head.assign(before, asked.before(first + boards) - before);
+        self.heads.resize_with(requested.len(), HeadOutputs::default);
+        for (head, requested) in self.heads.iter_mut().zip(requested) {
+            let before = requested.before(first);
+            head.assign(before, requested.before(first + boards) - before);
         }
     }
 
-    /// Sums of a stage over this shard: on the way forward `y` and `y * y`, on the way back `dz`
+    /// Sums of a stage over this slice: on the way forward `y` and `y * y`, on the way back `dz`
     /// and `dz * (y - mean)`.
     pub fn sums(&self, stage: usize) -> (&[f64], &[f64]) {
         (&self.sums[stage].first.total, &self.sums[stage].second.total)
@@ -149,12 +155,12 @@ impl<E: Element> Shard<E> {
     /// Computes stage `index` for all boards from those before.
     pub fn forward(
         &mut self,
-        plan: &Plan<E>,
+        graph: &TrainingGraph<E>,
         index: usize,
         batch: &Examples,
         scratch: &mut Scratch<E>,
     ) {
-        let stage = &plan.stages[index];
+        let stage = &graph.stages[index];
         self.sums[index].start(stage.width);
         match (&stage.operation, stage.inputs.as_slice()) {
             (Operation::Input { layer, slabs, .. }, _) => {
@@ -168,18 +174,18 @@ impl<E: Element> Shard<E> {
                 }
             }
             (Operation::Product(convolution), &[input]) => {
-                self.forward_product(plan, index, input, convolution, scratch);
+                self.forward_product(graph, index, input, convolution, scratch);
             }
             (Operation::Sum, &[first, second]) => {
                 let size = self.boards * stage.size();
                 let (before, own) = self.outputs.split_at_mut(index);
-                let saved = |input: Edge| Saved {
-                    y: &before[input.from][..size],
-                    affine: &plan.stages[input.from].affine,
+                let saved = |input: StageInput| SavedOutputs {
+                    y: &before[input.stage][..size],
+                    affine: &graph.stages[input.stage].affine,
                 };
                 sum_activated(&saved(first), &saved(second), &mut own[0][..size]);
             }
-            (_, &[input]) => self.forward_pooling(plan, index, input, scratch),
+            (_, &[input]) => self.forward_pooling(graph, index, input, scratch),
             // The builder gives every operation its inputs.
             _ => {}
         }
@@ -196,15 +202,15 @@ impl<E: Element> Shard<E> {
     /// Means and windows, board by board.
     fn forward_pooling(
         &mut self,
-        plan: &Plan<E>,
+        graph: &TrainingGraph<E>,
         index: usize,
-        input: Edge,
+        input: StageInput,
         scratch: &mut Scratch<E>,
     ) {
-        let (stage, before) = (&plan.stages[index], &plan.stages[input.from]);
+        let (stage, before) = (&graph.stages[index], &graph.stages[input.stage]);
         scratch.board.reserve(before.size());
         let (earlier, own) = self.outputs.split_at_mut(index);
-        let boards = earlier[input.from]
+        let boards = earlier[input.stage]
             .chunks_exact(before.size())
             .zip(own[0].chunks_exact_mut(stage.size()));
         for (board, (y, output)) in boards.take(self.boards).enumerate() {
@@ -219,7 +225,7 @@ impl<E: Element> Shard<E> {
                 }
                 Operation::Dropout(layer) => {
                     output.copy_from_slice(a);
-                    if let Some(dropout) = plan.dropout {
+                    if let Some(dropout) = graph.dropout {
                         let factors = dropout.factors(layer, self.first + board);
                         for (output, factor) in output.iter_mut().zip(factors) {
                             *output = E::from_f32(output.to_f32() * factor);
@@ -233,14 +239,14 @@ impl<E: Element> Shard<E> {
 
     fn forward_product(
         &mut self,
-        plan: &Plan<E>,
+        graph: &TrainingGraph<E>,
         index: usize,
-        input: Edge,
+        input: StageInput,
         convolution: &Convolution<E>,
         scratch: &mut Scratch<E>,
     ) {
         let unit = E::unit();
-        let (stage, before) = (&plan.stages[index], &plan.stages[input.from]);
+        let (stage, before) = (&graph.stages[index], &graph.stages[input.stage]);
         let (before_size, size) = (before.size(), stage.size());
         let piece = convolution.forward_piece();
         let spread_size = convolution.spread_rows() * convolution.kernel * convolution.inner;
@@ -257,7 +263,7 @@ impl<E: Element> Shard<E> {
         let mut board = 0;
         while board < self.boards {
             let boards = piece.min(self.boards - board);
-            let y = &self.outputs[input.from][board * before_size..(board + boards) * before_size];
+            let y = &self.outputs[input.stage][board * before_size..(board + boards) * before_size];
             if convolution.kernel == 1 {
                 activate(y, &before.affine, &mut scratch.spread[..boards * before_size]);
             } else {
@@ -275,50 +281,56 @@ impl<E: Element> Shard<E> {
         }
     }
 
-    /// Before the gradient of a stage arrives along `edge`.
-    pub fn start_gradient(&mut self, plan: &Plan<E>, edge: Edge) {
-        if edge.ends {
-            self.sums[edge.from].start(plan.stages[edge.from].width);
+    /// Before the gradient of a stage arrives along `input`.
+    pub fn start_gradient(&mut self, graph: &TrainingGraph<E>, input: StageInput) {
+        if input.completes {
+            self.sums[input.stage].start(graph.stages[input.stage].width);
         }
     }
 
     /// Leaves the gradient behind the activations of a stage for the boards from `board` on: with
     /// its last part, as the gradient before the activations.
-    pub fn leave_gradient(&mut self, plan: &Plan<E>, edge: Edge, board: usize, da: &mut [f32]) {
-        let stage = &plan.stages[edge.from];
+    pub fn leave_gradient(
+        &mut self,
+        graph: &TrainingGraph<E>,
+        input: StageInput,
+        board: usize,
+        da: &mut [f32],
+    ) {
+        let stage = &graph.stages[input.stage];
         let at = board * stage.size()..board * stage.size() + da.len();
         let dz = &mut self.gradients[stage.slot][at.clone()];
-        if edge.adds {
+        if input.accumulates {
             add(dz, da);
         }
-        if !edge.ends {
+        if !input.completes {
             narrow(da, dz);
             return;
         }
-        let masking = Masking {
+        let gradient_in = ActivationGradient {
             da,
-            y: &self.outputs[edge.from][at],
+            y: &self.outputs[input.stage][at],
             affine: &stage.affine,
             mean: &stage.mean,
         };
-        mask_with_sums(&masking, dz, &mut self.sums[edge.from].columns());
-        self.sums[edge.from].flush();
+        mask_with_sums(&gradient_in, dz, &mut self.sums[input.stage].columns());
+        self.sums[input.stage].flush();
     }
 
     /// The way back through stage `index`: its weight gradient, and the gradients of the stages
     /// before.
     pub fn backward(
         &mut self,
-        plan: &Plan<E>,
+        graph: &TrainingGraph<E>,
         index: usize,
         batch: &Examples,
         scratch: &mut Scratch<E>,
     ) {
-        let stage = &plan.stages[index];
+        let stage = &graph.stages[index];
         self.weights.reserve(stage.gradient_size);
         self.weights[..stage.gradient_size].fill(0.0);
         for &input in &stage.inputs {
-            self.start_gradient(plan, input);
+            self.start_gradient(graph, input);
         }
         let size = stage.size();
         match (&stage.operation, stage.inputs.as_slice()) {
@@ -335,7 +347,7 @@ impl<E: Element> Shard<E> {
                 }
             }
             (Operation::Product(convolution), &[input]) => {
-                self.backward_product(plan, index, input, convolution, scratch);
+                self.backward_product(graph, index, input, convolution, scratch);
             }
             (Operation::Sum, inputs) => {
                 scratch.product.reserve(size);
@@ -343,23 +355,23 @@ impl<E: Element> Shard<E> {
                     for &input in inputs {
                         let dz = &self.gradients[stage.slot][board * size..(board + 1) * size];
                         widen(dz, &mut scratch.product[..size]);
-                        self.leave_gradient(plan, input, board, &mut scratch.product[..size]);
+                        self.leave_gradient(graph, input, board, &mut scratch.product[..size]);
                     }
                 }
             }
-            (_, &[input]) => self.backward_pooling(plan, index, input, scratch),
+            (_, &[input]) => self.backward_pooling(graph, index, input, scratch),
             _ => {}
         }
     }
 
     fn backward_pooling(
         &mut self,
-        plan: &Plan<E>,
+        graph: &TrainingGraph<E>,
         index: usize,
-        input: Edge,
+        input: StageInput,
         scratch: &mut Scratch<E>,
     ) {
-        let (stage, before) = (&plan.stages[index], &plan.stages[input.from]);
+        let (stage, before) = (&graph.stages[index], &graph.stages[input.stage]);
         let (size, before_size) = (stage.size(), before.size());
         scratch.board.reserve(before_size);
         scratch.product.reserve(before_size);
@@ -372,34 +384,34 @@ impl<E: Element> Shard<E> {
                 }
                 Operation::Pool(pooling, size) => {
                     let y =
-                        &self.outputs[input.from][board * before_size..(board + 1) * before_size];
+                        &self.outputs[input.stage][board * before_size..(board + 1) * before_size];
                     let a = &mut scratch.board[..before_size];
                     activate(y, &before.affine, a);
                     pool_backward(a, dz, (before.side(), before.width), (pooling, size), da);
                 }
                 Operation::Dropout(layer) => {
                     widen(dz, da);
-                    if let Some(dropout) = plan.dropout {
+                    if let Some(dropout) = graph.dropout {
                         let factors = dropout.factors(layer, self.first + board);
                         da.iter_mut().zip(factors).for_each(|(da, factor)| *da *= factor);
                     }
                 }
                 _ => {}
             }
-            self.leave_gradient(plan, input, board, da);
+            self.leave_gradient(graph, input, board, da);
         }
     }
 
     fn backward_product(
         &mut self,
-        plan: &Plan<E>,
+        graph: &TrainingGraph<E>,
         index: usize,
-        input: Edge,
+        input: StageInput,
         convolution: &Convolution<E>,
         scratch: &mut Scratch<E>,
     ) {
         let unit = E::unit();
-        let (stage, before) = (&plan.stages[index], &plan.stages[input.from]);
+        let (stage, before) = (&graph.stages[index], &graph.stages[input.stage]);
         let (before_size, size) = (before.size(), stage.size());
         let (kernel, outer) = (convolution.kernel, convolution.kernel * stage.width);
         let piece = convolution.backward_piece(stage.width);
@@ -437,7 +449,7 @@ impl<E: Element> Shard<E> {
                 }
             }
             let before_y =
-                &self.outputs[input.from][board * before_size..(board + boards) * before_size];
+                &self.outputs[input.stage][board * before_size..(board + boards) * before_size];
             if convolution.is_in_corner() {
                 scratch.rows[..rows * convolution.inner].fill(E::default());
                 let full = scratch.rows.chunks_exact_mut(64 * convolution.inner);
@@ -467,12 +479,12 @@ impl<E: Element> Shard<E> {
             );
             let weights = (stage.width, &*convolution.backward, convolution.inner);
             convolution.multiply(&unit, &scratch.spread, weights, boards, &mut scratch.product);
-            self.leave_gradient(plan, input, board, &mut scratch.product[..boards * before_size]);
+            self.leave_gradient(graph, input, board, &mut scratch.product[..boards * before_size]);
             board += boards;
         }
     }
 }
 
-fn rows_of<E>(stage: &Stage<E>, before: &Stage<E>) -> Rows {
-    Rows { channels: before.channels, input: before.width, output: stage.width }
+fn rows_of<E>(stage: &Stage<E>, before: &Stage<E>) -> RowWidths {
+    RowWidths { channels: before.channels, input: before.width, output: stage.width }
 }

@@ -12,7 +12,7 @@ use super::{
     builder,
     convolution::Convolution,
     input::InputLayer,
-    last::Last,
+    output_layer::OutputLayer,
     parameters::{Parameter, tensor},
     passes::{Affine, NormBackward},
 };
@@ -53,17 +53,17 @@ pub(super) enum Norm {
 
 /// A stage whose activations are read, and how the gradient comes back to it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Edge {
-    pub from: usize,
+pub(super) struct StageInput {
+    pub stage: usize,
     /// A part of its gradient is there already.
-    pub adds: bool,
+    pub accumulates: bool,
     /// This is the last part.
-    pub ends: bool,
+    pub completes: bool,
 }
 
-impl Edge {
-    pub fn new(from: usize) -> Self {
-        Self { from, adds: false, ends: false }
+impl StageInput {
+    pub fn new(stage: usize) -> Self {
+        Self { stage, accumulates: false, completes: false }
     }
 }
 
@@ -71,8 +71,8 @@ impl Edge {
 #[derive(Debug)]
 pub(super) struct Stage<E> {
     /// None for an input layer, two for a sum, else one.
-    pub inputs: Vec<Edge>,
-    /// Which of a shard's buffers holds its gradient.
+    pub inputs: Vec<StageInput>,
+    /// Which of a slice's buffers holds its gradient.
     pub slot: usize,
     pub operation: Operation<E>,
     pub norm: Norm,
@@ -80,7 +80,7 @@ pub(super) struct Stage<E> {
     pub channels: usize,
     /// Channels with padding.
     pub width: usize,
-    /// Elements of the weight gradient that a shard collects.
+    /// Elements of the weight gradient that a slice collects.
     pub gradient_size: usize,
     /// The map before the activation, with the statistics now in use.
     pub affine: Affine,
@@ -92,11 +92,11 @@ pub(super) struct Stage<E> {
 
 /// Stages, last layers and all trained tensors.
 #[derive(Debug)]
-pub(super) struct Plan<E> {
+pub(super) struct TrainingGraph<E> {
     /// Every stage comes after those that it reads.
     pub stages: Vec<Stage<E>>,
     /// One a head, in the order of the heads.
-    pub lasts: Vec<Last>,
+    pub output_layers: Vec<OutputLayer>,
     pub parameters: Vec<Parameter>,
     /// Number of buffers for gradients.
     pub slots: usize,
@@ -147,7 +147,7 @@ impl<E> Stage<E> {
     }
 }
 
-impl<E: Element> Plan<E> {
+impl<E: Element> TrainingGraph<E> {
     /// The ways from the input to these heads of a network; with dropout behind dense layers.
     ///
     /// # Errors
@@ -157,44 +157,44 @@ impl<E: Element> Plan<E> {
         kinds: &[HeadKind],
         has_dropout: bool,
     ) -> Result<Self, TrainError> {
-        let mut plan = builder::build(network, kinds, has_dropout)?;
-        plan.plan_way_back();
-        plan.pack();
-        Ok(plan)
+        let mut graph = builder::build(network, kinds, has_dropout)?;
+        graph.plan_backward();
+        graph.pack();
+        Ok(graph)
     }
 
     /// Finds out which gradients meet on the way back (the heads' last layers in reverse, then the
     /// stages in reverse), and lets a buffer serve again once its gradient has been used.
-    fn plan_way_back(&mut self) {
+    fn plan_backward(&mut self) {
         let mut pending = vec![0_usize; self.stages.len()];
-        for edge in self
+        for input in self
             .stages
             .iter()
             .flat_map(|stage| &stage.inputs)
-            .chain(self.lasts.iter().map(|last| &last.input))
+            .chain(self.output_layers.iter().map(|last| &last.input))
         {
-            pending[edge.from] += 1;
+            pending[input.stage] += 1;
         }
         let mut slots = vec![None; self.stages.len()];
         let (mut free, mut used) = (Vec::new(), 0);
         let mut follow =
-            |edge: &mut Edge, slots: &mut Vec<Option<usize>>, free: &mut Vec<usize>| {
-                edge.adds = slots[edge.from].is_some();
-                pending[edge.from] -= 1;
-                edge.ends = pending[edge.from] == 0;
-                slots[edge.from].get_or_insert_with(|| {
+            |input: &mut StageInput, slots: &mut Vec<Option<usize>>, free: &mut Vec<usize>| {
+                input.accumulates = slots[input.stage].is_some();
+                pending[input.stage] -= 1;
+                input.completes = pending[input.stage] == 0;
+                slots[input.stage].get_or_insert_with(|| {
                     free.pop().unwrap_or_else(|| {
                         used += 1;
                         used - 1
                     })
                 });
             };
-        for last in self.lasts.iter_mut().rev() {
+        for last in self.output_layers.iter_mut().rev() {
             follow(&mut last.input, &mut slots, &mut free);
         }
         for index in (0..self.stages.len()).rev() {
-            for edge in &mut self.stages[index].inputs {
-                follow(edge, &mut slots, &mut free);
+            for input in &mut self.stages[index].inputs {
+                follow(input, &mut slots, &mut free);
             }
             // Every stage leads to a head.
             let slot = slots[index].unwrap_or_default();
@@ -314,7 +314,7 @@ impl<E: Element> Plan<E> {
         }
     }
 
-    /// Takes a stage's weight gradient, laid out as its shards collect it.
+    /// Takes a stage's weight gradient, laid out as its slices collect it.
     pub fn set_gradient(&mut self, index: usize, gradient: &[f32]) {
         match &self.stages[index].operation {
             Operation::Input { layer, branches, .. } => {

@@ -7,23 +7,25 @@
 //! the number of threads.
 
 mod activation;
+mod batch_slice;
 mod builder;
 mod convolution;
+mod graph;
 mod input;
-mod last;
 mod loss;
+mod native_trainer;
+mod output_layer;
 mod parameters;
 mod passes;
-mod plan;
 mod pooling;
-mod shard;
-mod trainer;
 
 use eval::cpu::{CpuPath, amx, is_permitted, matmul::Bf16};
 use nets::{HeadKind, Network};
 
-use crate::{Backend, Examples, Objective, OptimizerSettings, OptimizerState, Step, TrainError};
-use trainer::Trainer;
+use crate::{
+    Backend, Examples, Objective, OptimizerSettings, OptimizerState, StepResult, TrainError,
+};
+use native_trainer::NativeTrainer;
 
 /// What products are computed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,20 +54,20 @@ fn has_tiles() -> bool {
 pub struct NativeBackend {
     /// Name, description, calibration and origin, and the tensors of other heads.
     network: Network,
-    trainer: Either,
+    trainer: TrainerByPrecision,
 }
 
 #[derive(Debug)]
-enum Either {
-    Bf16(Trainer<Bf16>),
-    Single(Trainer<f32>),
+enum TrainerByPrecision {
+    Bf16(NativeTrainer<Bf16>),
+    Single(NativeTrainer<f32>),
 }
 
-macro_rules! either {
+macro_rules! with_trainer {
     ($value:expr, $trainer:ident => $body:expr) => {
         match $value {
-            Either::Bf16($trainer) => $body,
-            Either::Single($trainer) => $body,
+            TrainerByPrecision::Bf16($trainer) => $body,
+            TrainerByPrecision::Single($trainer) => $body,
         }
     };
 }
@@ -108,32 +110,36 @@ impl NativeBackend {
             threads => threads,
         };
         let trainer = match precision {
-            Precision::Bf16 => Either::Bf16(Trainer::new(&network, objectives, settings, threads)?),
-            Precision::Single => {
-                Either::Single(Trainer::new(&network, objectives, settings, threads)?)
-            }
+            Precision::Bf16 => TrainerByPrecision::Bf16(NativeTrainer::new(
+                &network, objectives, settings, threads,
+            )?),
+            Precision::Single => TrainerByPrecision::Single(NativeTrainer::new(
+                &network, objectives, settings, threads,
+            )?),
         };
         Ok(Self { network, trainer })
     }
 }
 
 impl Backend for NativeBackend {
-    fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<Step, TrainError> {
-        either!(&mut self.trainer, trainer => trainer.step(batch, learning_rate))
+    fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<StepResult, TrainError> {
+        with_trainer!(&mut self.trainer, trainer => trainer.step(batch, learning_rate))
     }
 
     fn logits(&mut self, head: HeadKind, batch: &Examples) -> Result<Vec<f32>, TrainError> {
-        either!(&mut self.trainer, trainer => trainer.logits(head, batch))
+        with_trainer!(&mut self.trainer, trainer => trainer.logits(head, batch))
     }
 
     fn network(&self) -> Result<Network, TrainError> {
         let mut network = self.network.clone();
-        either!(&self.trainer, trainer => trainer.plan.write(&mut network));
+        with_trainer!(&self.trainer, trainer => trainer.graph.write(&mut network));
         Ok(network)
     }
 
     fn optimizer(&self) -> Result<OptimizerState, TrainError> {
-        Ok(either!(&self.trainer, trainer => trainer.optimizer.state(&trainer.plan.parameters)))
+        Ok(
+            with_trainer!(&self.trainer, trainer => trainer.optimizer.state(&trainer.graph.parameters)),
+        )
     }
 
     fn restore(&mut self, network: &Network, optimizer: &OptimizerState) -> Result<(), TrainError> {
@@ -142,16 +148,20 @@ impl Backend for NativeBackend {
                 "the saved network has another description".to_owned(),
             ));
         }
-        either!(&mut self.trainer, trainer => trainer.restore(network, optimizer))?;
+        with_trainer!(&mut self.trainer, trainer => trainer.restore(network, optimizer))?;
         self.network = network.clone();
         Ok(())
     }
 
     fn describe(&self) -> String {
         let (precision, threads) = match &self.trainer {
-            Either::Bf16(trainer) if has_tiles() => ("bf16 on AMX tiles", trainer.threads()),
-            Either::Bf16(trainer) => ("bf16 without a tile unit", trainer.threads()),
-            Either::Single(trainer) => (passes::width().single_precision(), trainer.threads()),
+            TrainerByPrecision::Bf16(trainer) if has_tiles() => {
+                ("bf16 on AMX tiles", trainer.threads())
+            }
+            TrainerByPrecision::Bf16(trainer) => ("bf16 without a tile unit", trainer.threads()),
+            TrainerByPrecision::Single(trainer) => {
+                (passes::width().single_precision(), trainer.threads())
+            }
         };
         format!("native, {precision}, {threads} threads")
     }

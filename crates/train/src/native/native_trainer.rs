@@ -1,4 +1,4 @@
-//! One training step: the phases of all shards, and what is summed between them.
+//! One training step: the phases of all slices, and what is summed between them.
 
 use std::{sync::Mutex, thread};
 
@@ -6,49 +6,49 @@ use eval::cpu::matmul::Element;
 use nets::{Activation, HeadKind, Network, POLICY_SIZE};
 
 use super::{
-    last::{Asked, HeadPart},
-    loss::{PartOfLoss, cross_entropy_part, ordinal_part, tanh_part},
+    batch_slice::{BatchSlice, Scratch},
+    graph::{Norm, TrainingGraph},
+    loss::{LossSum, add_cross_entropy, add_ordinal_loss, add_tanh_loss},
+    output_layer::{HeadOutputs, RequestedOutputs},
     parameters::Optimizer,
-    plan::{Norm, Plan},
-    shard::{Scratch, Shard},
 };
 use crate::{
-    Examples, Loss, Objective, OptimizerSettings, OptimizerState, Step, TrainError,
+    Examples, Loss, Objective, OptimizerSettings, OptimizerState, StepResult, TrainError,
     backend::check_together, dropout::Dropout,
 };
 
-/// Boards that [`Trainer::logits`] takes at a time.
+/// Boards that [`NativeTrainer::logits`] takes at a time.
 const LOGITS_BATCH: usize = 1024;
 
-/// Plan, optimizer and the shards.
+/// Plan, optimizer and the slices.
 #[derive(Debug)]
-pub(super) struct Trainer<E> {
+pub(super) struct NativeTrainer<E> {
     objectives: Vec<Objective>,
-    pub plan: Plan<E>,
+    pub graph: TrainingGraph<E>,
     pub optimizer: Optimizer,
-    workshop: Workshop<E>,
+    workers: WorkerPool<E>,
 }
 
 /// Parts that a batch is cut into: more than there are threads, so that a thread that has to wait
 /// for a processor does not hold up the others, and always the same number, so that threads do not
 /// change the result.
-const SHARDS: usize = 8;
+const SLICES: usize = 8;
 
 /// A batch's parts and the threads' memory.
 #[derive(Debug)]
-struct Workshop<E> {
-    shards: Vec<Shard<E>>,
+struct WorkerPool<E> {
+    slices: Vec<BatchSlice<E>>,
     /// One a thread.
     scratches: Vec<Scratch<E>>,
 }
 
-impl<E: Element> Workshop<E> {
-    /// Runs a phase on every shard.
-    fn each(&mut self, phase: impl Fn(&mut Shard<E>, &mut Scratch<E>) + Sync) {
-        let queue = Mutex::new(self.shards.iter_mut());
+impl<E: Element> WorkerPool<E> {
+    /// Runs a phase on every slice.
+    fn each(&mut self, phase: impl Fn(&mut BatchSlice<E>, &mut Scratch<E>) + Sync) {
+        let queue = Mutex::new(self.slices.iter_mut());
         let work = |scratch: &mut Scratch<E>| {
-            while let Some(shard) = queue.lock().ok().and_then(|mut queue| queue.next()) {
-                phase(shard, scratch);
+            while let Some(slice) = queue.lock().ok().and_then(|mut queue| queue.next()) {
+                phase(slice, scratch);
             }
         };
         let work = &work;
@@ -63,11 +63,11 @@ impl<E: Element> Workshop<E> {
     }
 }
 
-/// Column sums of a stage over all shards.
-fn total<E: Element>(shards: &[Shard<E>], stage: usize) -> (Vec<f64>, Vec<f64>) {
+/// Column sums of a stage over all slices.
+fn total<E: Element>(slices: &[BatchSlice<E>], stage: usize) -> (Vec<f64>, Vec<f64>) {
     let mut totals = (Vec::new(), Vec::new());
-    for shard in shards {
-        let (first, second) = shard.sums(stage);
+    for slice in slices {
+        let (first, second) = slice.sums(stage);
         if totals.0.is_empty() {
             totals = (first.to_vec(), second.to_vec());
             continue;
@@ -78,14 +78,14 @@ fn total<E: Element>(shards: &[Shard<E>], stage: usize) -> (Vec<f64>, Vec<f64>) 
     totals
 }
 
-/// Adds a shard's part; the first one overwrites.
+/// Adds a slice's part; the first one overwrites.
 fn accumulate(target: &mut [f32], source: &[f32], first: bool) {
     for (target, source) in target.iter_mut().zip(source) {
         *target = if first { *source } else { *target + source };
     }
 }
 
-impl<E: Element> Trainer<E> {
+impl<E: Element> NativeTrainer<E> {
     pub fn new(
         network: &Network,
         objectives: &[Objective],
@@ -97,16 +97,16 @@ impl<E: Element> Trainer<E> {
         }
         check_together(objectives).map_err(TrainError::Config)?;
         let heads: Vec<HeadKind> = objectives.iter().map(|objective| objective.head).collect();
-        let plan = Plan::new(network, &heads, settings.dropout > 0.0)?;
-        let shards = (0..SHARDS).map(|_| Shard::default()).collect();
+        let graph = TrainingGraph::new(network, &heads, settings.dropout > 0.0)?;
+        let slices = (0..SLICES).map(|_| BatchSlice::default()).collect();
         let scratches = (0..threads.max(1)).map(|_| Scratch::default()).collect();
-        let workshop = Workshop { shards, scratches };
+        let workers = WorkerPool { slices, scratches };
         let optimizer = Optimizer { settings, steps: 0 };
-        Ok(Self { objectives: objectives.to_vec(), plan, optimizer, workshop })
+        Ok(Self { objectives: objectives.to_vec(), graph, optimizer, workers })
     }
 
     pub fn threads(&self) -> usize {
-        self.workshop.scratches.len()
+        self.workers.scratches.len()
     }
 
     pub fn restore(
@@ -114,8 +114,8 @@ impl<E: Element> Trainer<E> {
         network: &Network,
         optimizer: &OptimizerState,
     ) -> Result<(), TrainError> {
-        self.plan.take(network)?;
-        self.optimizer.restore(&mut self.plan.parameters, optimizer)
+        self.graph.take(network)?;
+        self.optimizer.restore(&mut self.graph.parameters, optimizer)
     }
 
     fn check(&self, batch: &Examples, heads: &[usize], labelled: bool) -> Result<(), TrainError> {
@@ -124,9 +124,9 @@ impl<E: Element> Trainer<E> {
             |what| Err(TrainError::Backend(format!("a batch of {boards} positions with {what}")));
         for &head in heads {
             let Objective { head: kind, loss, .. } = self.objectives[head];
-            let asked = Asked::of(batch, kind);
+            let requested = RequestedOutputs::of(batch, kind);
             if kind == HeadKind::Moves {
-                if !asked.covers(boards) {
+                if !requested.covers(boards) {
                     return bad(format!("{} moves", batch.moves.len()));
                 }
                 if let Some(index) =
@@ -151,13 +151,13 @@ impl<E: Element> Trainer<E> {
                 {
                     return bad(format!("{} weights", batch.weights.len()));
                 }
-                Loss::Ordinal | Loss::Tanh { .. } if labels != boards * asked.each => {
+                Loss::Ordinal | Loss::Tanh { .. } if labels != boards * requested.each => {
                     return bad(format!("{labels} {} labels", kind.name()));
                 }
                 _ => {}
             }
         }
-        if self.plan.whites_view && batch.turns.len() != boards {
+        if self.graph.whites_view && batch.turns.len() != boards {
             return bad(format!("{} movers", batch.turns.len()));
         }
         if let Some(class) =
@@ -168,17 +168,20 @@ impl<E: Element> Trainer<E> {
         Ok(())
     }
 
-    /// Cuts `boards` boards from `from` on into one part a shard.
-    fn assign(&mut self, from: usize, boards: usize, asked: &[Asked<'_>]) {
-        let count = self.workshop.shards.len();
-        for (index, shard) in self.workshop.shards.iter_mut().enumerate() {
+    /// Cuts `boards` boards from `from` on into one part a slice.
+    fn assign(&mut self, from: usize, boards: usize, requested: &[RequestedOutputs<'_>]) {
+        let count = self.workers.slices.len();
+        for (index, slice) in self.workers.slices.iter_mut().enumerate() {
             let (first, end) = (from + index * boards / count, from + (index + 1) * boards / count);
-            shard.assign(&self.plan, first, end - first, asked);
+            slice.assign(&self.graph, first, end - first, requested);
         }
     }
 
-    fn asked<'a>(&self, batch: &'a Examples) -> Vec<Asked<'a>> {
-        self.objectives.iter().map(|objective| Asked::of(batch, objective.head)).collect()
+    fn requested<'a>(&self, batch: &'a Examples) -> Vec<RequestedOutputs<'a>> {
+        self.objectives
+            .iter()
+            .map(|objective| RequestedOutputs::of(batch, objective.head))
+            .collect()
     }
 
     /// Outputs of one head with running statistics.
@@ -188,25 +191,31 @@ impl<E: Element> Trainer<E> {
             TrainError::Backend(format!("the {} head is not trained here", kind.name()))
         })?;
         self.check(batch, &[head], false)?;
-        self.plan.use_running_statistics();
-        self.plan.dropout = None;
+        self.graph.use_running_statistics();
+        self.graph.dropout = None;
         // Other heads are not asked for anything.
-        let asked: Vec<Asked<'_>> = (0..self.objectives.len())
-            .map(|other| if other == head { Asked::of(batch, kind) } else { Asked::nothing() })
+        let requested: Vec<RequestedOutputs<'_>> = (0..self.objectives.len())
+            .map(|other| {
+                if other == head {
+                    RequestedOutputs::of(batch, kind)
+                } else {
+                    RequestedOutputs::nothing()
+                }
+            })
             .collect();
-        let mut logits = Vec::with_capacity(asked[head].before(batch.squares.len()));
+        let mut logits = Vec::with_capacity(requested[head].before(batch.squares.len()));
         for first in (0..batch.squares.len()).step_by(LOGITS_BATCH) {
             let boards = LOGITS_BATCH.min(batch.squares.len() - first);
-            self.assign(first, boards, &asked);
-            let plan = &self.plan;
-            self.workshop.each(|shard, scratch| {
-                for stage in 0..plan.stages.len() {
-                    shard.forward(plan, stage, batch, scratch);
+            self.assign(first, boards, &requested);
+            let graph = &self.graph;
+            self.workers.each(|slice, scratch| {
+                for stage in 0..graph.stages.len() {
+                    slice.forward(graph, stage, batch, scratch);
                 }
-                shard.logits(plan, head, &asked[head], batch, scratch);
+                slice.logits(graph, head, &requested[head], batch, scratch);
             });
-            for shard in &self.workshop.shards {
-                logits.extend_from_slice(&shard.heads[head].logits);
+            for slice in &self.workers.slices {
+                logits.extend_from_slice(&slice.heads[head].logits);
             }
         }
         Ok(logits)
@@ -215,72 +224,78 @@ impl<E: Element> Trainer<E> {
     /// Forward with batch statistics; the outputs of each head.
     fn forward(&mut self, batch: &Examples) -> Vec<Vec<f32>> {
         let boards = batch.squares.len();
-        let asked = self.asked(batch);
+        let requested = self.requested(batch);
         let OptimizerSettings { dropout: rate, dropout_seed: seed, .. } = self.optimizer.settings;
-        self.plan.dropout =
+        self.graph.dropout =
             (rate > 0.0).then_some(Dropout { rate, seed, step: self.optimizer.steps });
-        self.assign(0, boards, &asked);
-        for stage in 0..self.plan.stages.len() {
-            let plan = &self.plan;
-            self.workshop.each(|shard, scratch| shard.forward(plan, stage, batch, scratch));
-            match self.plan.stages[stage].norm {
+        self.assign(0, boards, &requested);
+        for stage in 0..self.graph.stages.len() {
+            let graph = &self.graph;
+            self.workers.each(|slice, scratch| slice.forward(graph, stage, batch, scratch));
+            match self.graph.stages[stage].norm {
                 Norm::Batch { .. } => {
-                    let (sums, squares) = total(&self.workshop.shards, stage);
-                    let count = boards * self.plan.stages[stage].cells;
-                    self.plan.use_batch_statistics(stage, &sums, &squares, count);
+                    let (sums, squares) = total(&self.workers.slices, stage);
+                    let count = boards * self.graph.stages[stage].cells;
+                    self.graph.use_batch_statistics(stage, &sums, &squares, count);
                 }
-                Norm::Bias(_) => self.plan.use_bias(stage),
+                Norm::Bias(_) => self.graph.use_bias(stage),
                 Norm::Nothing => {}
             }
         }
-        let plan = &self.plan;
-        self.workshop.each(|shard, scratch| {
-            for (head, asked) in asked.iter().enumerate() {
-                shard.logits(plan, head, asked, batch, scratch);
+        let graph = &self.graph;
+        self.workers.each(|slice, scratch| {
+            for (head, requested) in requested.iter().enumerate() {
+                slice.logits(graph, head, requested, batch, scratch);
             }
         });
         let logits = |head: usize| {
-            let parts =
-                self.workshop.shards.iter().map(|shard| shard.heads[head].logits.as_slice());
+            let parts = self.workers.slices.iter().map(|slice| slice.heads[head].logits.as_slice());
             parts.collect::<Vec<_>>().concat()
         };
-        (0..asked.len()).map(logits).collect()
+        (0..requested.len()).map(logits).collect()
     }
 
     /// The loss of one head, before its weight; leaves the slopes of the weighted loss in the
-    /// shards.
+    /// slices.
     fn loss(&mut self, head: usize, logits: &[f32], batch: &Examples) -> f32 {
         let Objective { head: kind, loss, weight } = self.objectives[head];
-        let (asked, labels) = (Asked::of(batch, kind), batch.labels(kind));
-        let is_tanh = self.plan.lasts[head].activation == Activation::Tanh;
-        self.workshop.each(|shard, _| {
-            let (first, boards) = (shard.first, shard.boards);
-            let HeadPart { first: from, slopes, part, .. } = &mut shard.heads[head];
+        let (requested, labels) = (RequestedOutputs::of(batch, kind), batch.labels(kind));
+        let is_tanh = self.graph.output_layers[head].activation == Activation::Tanh;
+        self.workers.each(|slice, _| {
+            let (first, boards) = (slice.first, slice.boards);
+            let HeadOutputs { first: from, slopes, part, .. } = &mut slice.heads[head];
             let range = *from..*from + slopes.len();
-            *part = PartOfLoss::default();
+            *part = LossSum::default();
             match loss {
-                Loss::Ordinal => ordinal_part(logits, labels, *from, slopes, part),
+                Loss::Ordinal => add_ordinal_loss(logits, labels, *from, slopes, part),
                 Loss::Tanh { scale } => {
-                    tanh_part(&logits[range.clone()], &labels[range], scale, is_tanh, slopes, part);
+                    add_tanh_loss(
+                        &logits[range.clone()],
+                        &labels[range],
+                        scale,
+                        is_tanh,
+                        slopes,
+                        part,
+                    );
                 }
                 Loss::CrossEntropy => {
                     for board in first..first + boards {
-                        let moves = asked.before(board)..asked.before(board + 1);
+                        let moves = requested.before(board)..requested.before(board + 1);
                         let slopes = &mut slopes[moves.start - *from..moves.end - *from];
                         let (played, weight) = match batch.targets.get(board) {
                             Some(&target) => (usize::from(target), 1.0),
                             None => (0, batch.weights[board]),
                         };
-                        cross_entropy_part(&logits[moves], played, weight, slopes, part);
+                        add_cross_entropy(&logits[moves], played, weight, slopes, part);
                     }
                 }
             }
         });
-        let mut mean = self.divide(weight, |shard| {
-            let head = &mut shard.heads[head];
+        let mut mean = self.divide(weight, |slice| {
+            let head = &mut slice.heads[head];
             (&mut head.slopes, &head.part)
         });
-        if loss == Loss::Ordinal && asked.each > 1 {
+        if loss == Loss::Ordinal && requested.each > 1 {
             mean += self.sibling_loss(head, logits, batch);
         }
         mean
@@ -289,45 +304,45 @@ impl<E: Element> Trainer<E> {
     /// Where positions have several moves each: the mean over the pairs of moves of one position.
     fn sibling_loss(&mut self, head: usize, logits: &[f32], batch: &Examples) -> f32 {
         let Objective { head: kind, weight, .. } = self.objectives[head];
-        let (each, labels) = (Asked::of(batch, kind).each, batch.labels(kind));
-        for shard in &mut self.workshop.shards {
-            let HeadPart { first, slopes, sibling_slopes, sibling_part, .. } =
-                &mut shard.heads[head];
-            *sibling_part = PartOfLoss::default();
+        let (each, labels) = (RequestedOutputs::of(batch, kind).each, batch.labels(kind));
+        for slice in &mut self.workers.slices {
+            let HeadOutputs { first, slopes, sibling_slopes, sibling_sum, .. } =
+                &mut slice.heads[head];
+            *sibling_sum = LossSum::default();
             sibling_slopes.resize(slopes.len(), 0.0);
             let range = *first..*first + slopes.len();
             let boards = logits[range.clone()].chunks(each).zip(labels[range].chunks(each));
             for ((logits, labels), slopes) in boards.zip(sibling_slopes.chunks_mut(each)) {
-                ordinal_part(logits, labels, 0, slopes, sibling_part);
+                add_ordinal_loss(logits, labels, 0, slopes, sibling_sum);
             }
         }
-        let mean = self.divide(weight, |shard| {
-            let head = &mut shard.heads[head];
-            (&mut head.sibling_slopes, &head.sibling_part)
+        let mean = self.divide(weight, |slice| {
+            let head = &mut slice.heads[head];
+            (&mut head.sibling_slopes, &head.sibling_sum)
         });
-        for shard in &mut self.workshop.shards {
-            let HeadPart { slopes, sibling_slopes, .. } = &mut shard.heads[head];
+        for slice in &mut self.workers.slices {
+            let HeadOutputs { slopes, sibling_slopes, .. } = &mut slice.heads[head];
             accumulate(slopes, sibling_slopes, false);
         }
         mean
     }
 
-    /// The mean over the terms of all shards; slopes of the sum become slopes of `weight` times the
+    /// The mean over the terms of all slices; slopes of the sum become slopes of `weight` times the
     /// mean.
     fn divide(
         &mut self,
         weight: f32,
-        of: impl for<'a> Fn(&'a mut Shard<E>) -> (&'a mut Vec<f32>, &'a PartOfLoss),
+        of: impl for<'a> Fn(&'a mut BatchSlice<E>) -> (&'a mut Vec<f32>, &'a LossSum),
     ) -> f32 {
         let (mut count, mut sum) = (0.0, 0.0);
-        for shard in &mut self.workshop.shards {
-            let (_, part) = of(shard);
+        for slice in &mut self.workers.slices {
+            let (_, part) = of(slice);
             count += part.count;
             sum += part.sum;
         }
         let count = if count > 0.0 { count } else { 1.0 };
-        for shard in &mut self.workshop.shards {
-            let (slopes, _) = of(shard);
+        for slice in &mut self.workers.slices {
+            let (slopes, _) = of(slice);
             for slope in slopes {
                 *slope = (f64::from(*slope) * f64::from(weight) / count) as f32;
             }
@@ -335,48 +350,48 @@ impl<E: Element> Trainer<E> {
         (sum / count) as f32
     }
 
-    /// All gradients, from the slopes in the shards.
+    /// All gradients, from the slopes in the slices.
     fn backward(&mut self, batch: &Examples) {
-        let asked = self.asked(batch);
-        let plan = &self.plan;
-        self.workshop.each(|shard, scratch| {
-            for (head, asked) in asked.iter().enumerate().rev() {
-                shard.backward_last(plan, head, asked, scratch);
+        let requested = self.requested(batch);
+        let graph = &self.graph;
+        self.workers.each(|slice, scratch| {
+            for (head, requested) in requested.iter().enumerate().rev() {
+                slice.backward_output_layer(graph, head, requested, scratch);
             }
         });
-        for (head, last) in self.plan.lasts.iter().enumerate() {
-            for (index, shard) in self.workshop.shards.iter().enumerate() {
-                let parameters = &mut self.plan.parameters;
+        for (head, last) in self.graph.output_layers.iter().enumerate() {
+            for (index, slice) in self.workers.slices.iter().enumerate() {
+                let parameters = &mut self.graph.parameters;
                 accumulate(
                     &mut parameters[last.weight].gradient,
-                    &shard.heads[head].weights,
+                    &slice.heads[head].weights,
                     index == 0,
                 );
                 accumulate(
                     &mut parameters[last.bias].gradient,
-                    &shard.heads[head].biases,
+                    &slice.heads[head].biases,
                     index == 0,
                 );
             }
         }
-        for stage in (0..self.plan.stages.len()).rev() {
-            let (sums, products) = total(&self.workshop.shards, stage);
-            let count = batch.squares.len() * self.plan.stages[stage].cells;
-            self.plan.norm_backward(stage, &sums, &products, count);
-            let plan = &self.plan;
-            self.workshop.each(|shard, scratch| shard.backward(plan, stage, batch, scratch));
-            let size = self.plan.stages[stage].gradient_size;
-            if let Some((first, others)) = self.workshop.shards.split_first_mut() {
+        for stage in (0..self.graph.stages.len()).rev() {
+            let (sums, products) = total(&self.workers.slices, stage);
+            let count = batch.squares.len() * self.graph.stages[stage].cells;
+            self.graph.norm_backward(stage, &sums, &products, count);
+            let graph = &self.graph;
+            self.workers.each(|slice, scratch| slice.backward(graph, stage, batch, scratch));
+            let size = self.graph.stages[stage].gradient_size;
+            if let Some((first, others)) = self.workers.slices.split_first_mut() {
                 for other in others {
                     accumulate(&mut first.weights[..size], &other.weights[..size], false);
                 }
-                self.plan.set_gradient(stage, &first.weights[..size]);
+                self.graph.set_gradient(stage, &first.weights[..size]);
             }
         }
     }
 
     /// Loss, outputs and gradients of a batch.
-    pub fn gradients(&mut self, batch: &Examples) -> Result<Step, TrainError> {
+    pub fn gradients(&mut self, batch: &Examples) -> Result<StepResult, TrainError> {
         let heads: Vec<usize> = (0..self.objectives.len()).collect();
         self.check(batch, &heads, true)?;
         let logits = self.forward(batch);
@@ -385,18 +400,18 @@ impl<E: Element> Trainer<E> {
         let weights = self.objectives.iter().map(|objective| objective.weight);
         let loss = losses.iter().zip(weights).map(|(loss, weight)| loss * weight).sum::<f32>();
         self.backward(batch);
-        Ok(Step { loss, losses, logits })
+        Ok(StepResult { loss, losses, logits })
     }
 
-    pub fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<Step, TrainError> {
+    pub fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<StepResult, TrainError> {
         if batch.squares.is_empty() {
             return Err(TrainError::Backend("an empty batch".to_owned()));
         }
         let step = self.gradients(batch)?;
-        self.plan
+        self.graph
             .update_running_statistics(self.optimizer.settings.norm_momentum, batch.squares.len());
-        self.optimizer.update(&mut self.plan.parameters, learning_rate);
-        self.plan.pack();
+        self.optimizer.update(&mut self.graph.parameters, learning_rate);
+        self.graph.pack();
         Ok(step)
     }
 }

@@ -10,8 +10,9 @@ use std::{
 use nets::{HeadKind, Network};
 
 use crate::{
-    Average, Backend, Checkpoint, Config, Event, Examples, HeldOut, Journal, Loss, Measures,
-    Objective, Progress, Scorer, State, StepReport, TrainError, metrics::tau_a, validate,
+    Backend, Checkpoint, Config, Event, Examples, HeldOut, Journal, Loss, Objective, Progress,
+    RunState, Scorer, StepReport, TrainError, ValidationMetrics, WeightAverage, metrics::tau_a,
+    validate,
 };
 
 /// Makes a scorer for a head of a network: validation asks the averaged weights while the backend
@@ -19,7 +20,7 @@ use crate::{
 pub type MakeScorer<'a> = dyn Fn(&Network, HeadKind) -> Result<Box<dyn Scorer>, TrainError> + 'a;
 
 /// What the loop works with. `batches` stands at the batch of the state's step.
-pub struct Trainer<'a> {
+pub struct TrainingLoop<'a> {
     pub config: &'a Config,
     /// Length of the run.
     pub steps: u64,
@@ -28,11 +29,11 @@ pub struct Trainer<'a> {
     pub folder: &'a Path,
     pub backend: Box<dyn Backend>,
     pub batches: Box<dyn Iterator<Item = Result<Examples, TrainError>> + 'a>,
-    pub average: Option<Average>,
+    pub average: Option<WeightAverage>,
     /// One list of sources a trained head.
     pub held_out: &'a [(Objective, Vec<HeldOut>)],
     pub scorer: &'a MakeScorer<'a>,
-    pub state: State,
+    pub state: RunState,
     /// The step of the last checkpoint of this run, and its folder.
     pub saved: Option<(u64, PathBuf)>,
     pub journal: Journal,
@@ -40,7 +41,7 @@ pub struct Trainer<'a> {
     pub stop: &'a AtomicBool,
 }
 
-impl std::fmt::Debug for Trainer<'_> {
+impl std::fmt::Debug for TrainingLoop<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             formatter,
@@ -77,12 +78,12 @@ impl Ending {
 
 /// Positions a second over the last seconds.
 #[derive(Debug, Default)]
-struct Speed {
+struct Throughput {
     mean: f64,
     steps: u32,
 }
 
-impl Speed {
+impl Throughput {
     fn update(&mut self, positions: usize, seconds: f64) -> f64 {
         self.steps = (self.steps + 1).min(30);
         let speed = positions as f64 / seconds.max(1e-9);
@@ -91,7 +92,7 @@ impl Speed {
     }
 }
 
-impl Trainer<'_> {
+impl TrainingLoop<'_> {
     /// Trains to the end of the run, the end of its time or an interruption; leaves a checkpoint
     /// unless it fails.
     ///
@@ -102,7 +103,7 @@ impl Trainer<'_> {
         let (started, before) = (Instant::now(), self.state.seconds);
         let limit =
             self.config.training.max_minutes.map_or(f64::INFINITY, |minutes| minutes * 60.0);
-        let mut speed = Speed::default();
+        let mut speed = Throughput::default();
         let ending = loop {
             self.state.seconds = before + started.elapsed().as_secs_f64();
             if self.state.step >= self.steps {
@@ -152,7 +153,7 @@ impl Trainer<'_> {
         training.learning_rate * training.schedule.factor(self.state.step, self.steps, epoch)
     }
 
-    fn step(&mut self, speed: &mut Speed) -> Result<StepReport, TrainError> {
+    fn step(&mut self, speed: &mut Throughput) -> Result<StepReport, TrainError> {
         let started = Instant::now();
         let ended = || TrainError::Config("the training data ended".to_owned());
         let batch = self.batches.next().ok_or_else(ended)??;
@@ -257,7 +258,7 @@ impl Trainer<'_> {
         positions: usize,
         agreement: usize,
         last: bool,
-    ) -> Result<Vec<Measures>, TrainError> {
+    ) -> Result<Vec<ValidationMetrics>, TrainError> {
         let network = self.network()?;
         let mut sources = Vec::new();
         for (objective, held_out) in self.held_out {

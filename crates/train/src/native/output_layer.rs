@@ -5,16 +5,16 @@ use nets::{Activation, HeadKind, PolicyIndex};
 
 use super::{
     activation,
-    loss::PartOfLoss,
-    plan::{Edge, Plan},
-    shard::{Scratch, Shard},
+    batch_slice::{BatchSlice, Scratch},
+    graph::{StageInput, TrainingGraph},
+    loss::LossSum,
 };
 use crate::Examples;
 
 /// A layer whose outputs see a cell, or the whole board, of the stage before.
 #[derive(Debug)]
-pub(super) struct Last {
-    pub input: Edge,
+pub(super) struct OutputLayer {
+    pub input: StageInput,
     pub weight: usize,
     pub bias: usize,
     /// Outputs of a cell.
@@ -24,7 +24,7 @@ pub(super) struct Last {
     pub activation: Activation,
 }
 
-impl Last {
+impl OutputLayer {
     /// Cell and channel of an output.
     fn place(&self, output: usize) -> (usize, usize) {
         (output / self.channels, output % self.channels)
@@ -33,7 +33,7 @@ impl Last {
 
 /// The outputs of one head that a batch asks for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct RequestedOutputs<'a> {
     /// Empty for a head all of whose outputs are asked for.
     moves: &'a [PolicyIndex],
     /// Outputs of each board, where `ends` is empty; else 0.
@@ -41,7 +41,7 @@ pub(super) struct Asked<'a> {
     ends: &'a [usize],
 }
 
-impl<'a> Asked<'a> {
+impl<'a> RequestedOutputs<'a> {
     pub fn of(batch: &'a Examples, kind: HeadKind) -> Self {
         match kind {
             HeadKind::Value => Self { moves: &[], each: 1, ends: &[] },
@@ -83,9 +83,9 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// What a shard knows of one head.
+/// What a slice knows of one head.
 #[derive(Debug, Default)]
-pub(super) struct HeadPart {
+pub(super) struct HeadOutputs {
     /// Number of the first output within the batch.
     pub first: usize,
     pub logits: Vec<f32>,
@@ -93,17 +93,17 @@ pub(super) struct HeadPart {
     bends: Vec<f32>,
     /// Gradient of the loss with respect to the logits.
     pub slopes: Vec<f32>,
-    pub part: PartOfLoss,
+    pub part: LossSum,
     /// As `slopes` and `part`, over the pairs of moves of one position.
     pub sibling_slopes: Vec<f32>,
-    pub sibling_part: PartOfLoss,
+    pub sibling_sum: LossSum,
     /// Gradient of the last layer.
     pub weights: Vec<f32>,
     pub biases: Vec<f32>,
 }
 
-impl HeadPart {
-    /// Makes room for the outputs of a shard's boards.
+impl HeadOutputs {
+    /// Makes room for the outputs of a slice's boards.
     pub fn assign(&mut self, first: usize, count: usize) {
         self.first = first;
         self.logits.resize(count, 0.0);
@@ -112,29 +112,31 @@ impl HeadPart {
     }
 }
 
-impl<E: Element> Shard<E> {
+impl<E: Element> BatchSlice<E> {
     /// The last layer of head `head`, after all stages.
     pub fn logits(
         &mut self,
-        plan: &Plan<E>,
+        graph: &TrainingGraph<E>,
         head: usize,
-        asked: &Asked<'_>,
+        requested: &RequestedOutputs<'_>,
         batch: &Examples,
         scratch: &mut Scratch<E>,
     ) {
-        let last = &plan.lasts[head];
+        let last = &graph.output_layers[head];
         let (weights, biases) =
-            (&plan.parameters[last.weight].value, &plan.parameters[last.bias].value);
+            (&graph.parameters[last.weight].value, &graph.parameters[last.bias].value);
         let first = self.heads[head].first;
         for board in 0..self.boards {
             // The mover's.
-            let turned = plan.whites_view && batch.turn(self.first + board).is_black();
+            let turned = graph.whites_view && batch.turn(self.first + board).is_black();
             let sign = if turned { -1.0 } else { 1.0 };
             let mut seen = None;
-            for index in asked.before(self.first + board)..asked.before(self.first + board + 1) {
-                let (cell, channel) = last.place(asked.output(index));
+            for index in
+                requested.before(self.first + board)..requested.before(self.first + board + 1)
+            {
+                let (cell, channel) = last.place(requested.output(index));
                 if seen.replace(cell) != Some(cell) {
-                    self.see(plan, last, board, cell, &mut scratch.seen);
+                    self.see(graph, last, board, cell, &mut scratch.seen);
                 }
                 let mut z = biases[channel];
                 for (weight, a) in
@@ -151,12 +153,19 @@ impl<E: Element> Shard<E> {
     }
 
     /// Activations that a last layer sees at `cell`, in order.
-    fn see(&self, plan: &Plan<E>, last: &Last, board: usize, cell: usize, seen: &mut Vec<f32>) {
-        let stage = &plan.stages[last.input.from];
+    fn see(
+        &self,
+        graph: &TrainingGraph<E>,
+        last: &OutputLayer,
+        board: usize,
+        cell: usize,
+        seen: &mut Vec<f32>,
+    ) {
+        let stage = &graph.stages[last.input.stage];
         let from = board * stage.size() + cell * stage.width;
         let low = activation::low_slope(stage.affine.activation).unwrap_or(1.0);
         seen.clear();
-        for y in self.outputs[last.input.from][from..from + last.inner].chunks_exact(stage.width) {
+        for y in self.outputs[last.input.stage][from..from + last.inner].chunks_exact(stage.width) {
             let maps = stage.affine.scale.iter().zip(&stage.affine.shift);
             seen.extend(y.iter().zip(maps).map(|(y, (scale, shift))| {
                 let z = y.to_f32() * scale + shift;
@@ -168,32 +177,34 @@ impl<E: Element> Shard<E> {
 
     /// The way back through the last layer of head `head`, from its slopes to the gradient of the
     /// stage before.
-    pub fn backward_last(
+    pub fn backward_output_layer(
         &mut self,
-        plan: &Plan<E>,
+        graph: &TrainingGraph<E>,
         head: usize,
-        asked: &Asked<'_>,
+        requested: &RequestedOutputs<'_>,
         scratch: &mut Scratch<E>,
     ) {
-        let last = &plan.lasts[head];
-        let stage = &plan.stages[last.input.from];
-        let weights = &plan.parameters[last.weight].value;
+        let last = &graph.output_layers[head];
+        let stage = &graph.stages[last.input.stage];
+        let weights = &graph.parameters[last.weight].value;
         let size = stage.size();
-        self.start_gradient(plan, last.input);
+        self.start_gradient(graph, last.input);
         scratch.product.reserve(size);
         let mut part = std::mem::take(&mut self.heads[head]);
         part.weights.clear();
         part.weights.resize(weights.len(), 0.0);
         part.biases.clear();
-        part.biases.resize(plan.parameters[last.bias].value.len(), 0.0);
+        part.biases.resize(graph.parameters[last.bias].value.len(), 0.0);
         for board in 0..self.boards {
             scratch.product[..size].fill(0.0);
             let mut seen = None;
-            for index in asked.before(self.first + board)..asked.before(self.first + board + 1) {
-                let (cell, channel) = last.place(asked.output(index));
+            for index in
+                requested.before(self.first + board)..requested.before(self.first + board + 1)
+            {
+                let (cell, channel) = last.place(requested.output(index));
                 let slope = part.slopes[index - part.first] * part.bends[index - part.first];
                 if seen.replace(cell) != Some(cell) {
-                    self.see(plan, last, board, cell, &mut scratch.seen);
+                    self.see(graph, last, board, cell, &mut scratch.seen);
                 }
                 let gradient = &mut part.weights[channel * last.inner..][..last.inner];
                 gradient
@@ -208,7 +219,7 @@ impl<E: Element> Shard<E> {
                     *da += slope * weight;
                 }
             }
-            self.leave_gradient(plan, last.input, board, &mut scratch.product[..size]);
+            self.leave_gradient(graph, last.input, board, &mut scratch.product[..size]);
         }
         self.heads[head] = part;
     }

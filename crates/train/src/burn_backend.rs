@@ -9,24 +9,24 @@ use std::{collections::BTreeMap, thread};
 
 use burn::tensor::{Device, Tensor as Array, TensorData};
 pub use devices::BurnDevices;
-use forward::{Graph, Statistics};
+use forward::{BatchStatistics, Graph};
 use nets::{Description, HeadKind, Network, Tensor, TensorKind, TensorSpec};
 
 use crate::{
-    Average, Backend, Examples, Objective, OptimizerSettings, OptimizerState, Step, TrainError,
-    backend::Moments, backend::check_together, dropout::Dropout,
+    Backend, Examples, Objective, OptimizerSettings, OptimizerState, StepResult, TrainError,
+    WeightAverage, backend::MomentFactors, backend::check_together, dropout::Dropout,
 };
 
 /// What a part of a batch came to.
-struct Learned {
-    step: Step,
+struct PartResult {
+    step: StepResult,
     gradients: BTreeMap<String, Array<1>>,
-    statistics: Statistics,
+    statistics: BatchStatistics,
 }
 
 /// A trained tensor, flat, with the optimizer's moments.
 #[derive(Clone, Debug)]
-struct Parameter {
+struct DeviceParameter {
     spec: TensorSpec,
     value: Array<1>,
     first: Array<1>,
@@ -45,7 +45,7 @@ pub struct BurnBackend {
     objectives: Vec<Objective>,
     settings: OptimizerSettings,
     devices: BurnDevices,
-    parameters: BTreeMap<String, Parameter>,
+    parameters: BTreeMap<String, DeviceParameter>,
     /// Running means and variances, flat.
     statistics: BTreeMap<String, Array<1>>,
     /// The average of parameters and statistics, from the first time that they are mixed into one.
@@ -92,7 +92,7 @@ impl BurnBackend {
             }
             let zeros = Array::zeros([spec.shape.iter().product::<usize>()], device);
             let value = array(&network, &spec.name, device)?;
-            let parameter = Parameter { value, first: zeros.clone(), second: zeros, spec };
+            let parameter = DeviceParameter { value, first: zeros.clone(), second: zeros, spec };
             parameters.insert(parameter.spec.name.clone(), parameter);
         }
         let (objectives, averaged, steps) = (objectives.to_vec(), None, 0);
@@ -100,7 +100,7 @@ impl BurnBackend {
     }
 
     /// Moves the running statistics towards a batch's.
-    fn take_statistics(&mut self, statistics: Statistics) -> Result<(), TrainError> {
+    fn take_statistics(&mut self, statistics: BatchStatistics) -> Result<(), TrainError> {
         let keep = self.settings.norm_momentum;
         for (prefix, mean, variance) in statistics {
             for (part, values) in [("mean", mean), ("variance", variance)] {
@@ -137,7 +137,7 @@ impl BurnBackend {
             }
         }
         self.steps += 1;
-        let Moments { beta1, correct1, correct2 } = self.settings.moments(self.steps);
+        let MomentFactors { beta1, correct1, correct2 } = self.settings.moments(self.steps);
         for (name, parameter) in &mut self.parameters {
             // A weight that the loss does not reach has no gradient.
             let Some(mut gradient) = gradients.remove(name) else { continue };
@@ -167,7 +167,7 @@ impl BurnBackend {
     }
 
     /// Loss, logits and gradients of a batch, with the batch statistics of the forward pass.
-    fn learn(&self, batch: &Examples) -> Result<Learned, TrainError> {
+    fn learn(&self, batch: &Examples) -> Result<PartResult, TrainError> {
         let devices = &self.devices.all;
         let each = batch.squares.len().div_ceil(devices.len()).max(1);
         if devices.len() == 1 || batch.squares.len() <= each {
@@ -196,11 +196,12 @@ impl BurnBackend {
     }
 
     /// The parts' results as one, each with its share.
-    fn average(&self, parts: impl Iterator<Item = (Learned, f32)>) -> Learned {
+    fn average(&self, parts: impl Iterator<Item = (PartResult, f32)>) -> PartResult {
         let home = self.devices.first();
         let heads = self.objectives.len();
-        let step = Step { loss: 0.0, losses: vec![0.0; heads], logits: vec![Vec::new(); heads] };
-        let mut sum = Learned { step, gradients: BTreeMap::new(), statistics: Vec::new() };
+        let step =
+            StepResult { loss: 0.0, losses: vec![0.0; heads], logits: vec![Vec::new(); heads] };
+        let mut sum = PartResult { step, gradients: BTreeMap::new(), statistics: Vec::new() };
         for (part, share) in parts {
             sum.step.loss += share * part.step.loss;
             for (sum, loss) in sum.step.losses.iter_mut().zip(part.step.losses) {
@@ -239,7 +240,7 @@ impl BurnBackend {
         device: &Device,
         batch: &Examples,
         first: usize,
-    ) -> Result<Learned, TrainError> {
+    ) -> Result<PartResult, TrainError> {
         let OptimizerSettings { dropout: rate, dropout_seed: seed, .. } = self.settings;
         let dropout = (rate > 0.0).then_some(Dropout { rate, seed, step: self.steps });
         let graph = Graph { dropout, first, ..self.graph(device) };
@@ -249,10 +250,10 @@ impl BurnBackend {
             .iter()
             .map(|(name, parameter)| (name.clone(), leaf(&parameter.value)))
             .collect();
-        let mut statistics = Statistics::new();
+        let mut statistics = BatchStatistics::new();
         let heads: Vec<HeadKind> = self.objectives.iter().map(|objective| objective.head).collect();
         let outputs = graph.forward(&heads, &leaves, batch, Some(&mut statistics))?;
-        let mut step = Step::default();
+        let mut step = StepResult::default();
         let mut total: Option<Array<1>> = None;
         let mut losses = Vec::with_capacity(heads.len());
         for (objective, output) in self.objectives.iter().zip(&outputs) {
@@ -283,7 +284,7 @@ impl BurnBackend {
         };
         step.losses = losses.into_iter().map(scalar).collect::<Result<_, _>>()?;
         step.loss = scalar(total)?;
-        Ok(Learned { step, gradients, statistics })
+        Ok(PartResult { step, gradients, statistics })
     }
 }
 
@@ -307,7 +308,7 @@ fn fetch<'a>(
 }
 
 impl Backend for BurnBackend {
-    fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<Step, TrainError> {
+    fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<StepResult, TrainError> {
         let learned = self.learn(batch)?;
         self.update(learned.gradients, learning_rate);
         self.take_statistics(learned.statistics)?;
@@ -331,7 +332,7 @@ impl Backend for BurnBackend {
         Ok(network)
     }
 
-    fn mix_into(&mut self, average: &mut Average) -> Result<(), TrainError> {
+    fn mix_into(&mut self, average: &mut WeightAverage) -> Result<(), TrainError> {
         let share = average.next_share();
         let mut averaged = match self.averaged.take() {
             Some(averaged) => averaged,
@@ -354,7 +355,7 @@ impl Backend for BurnBackend {
         Ok(())
     }
 
-    fn fetch_average(&self, average: &mut Average) -> Result<(), TrainError> {
+    fn fetch_average(&self, average: &mut WeightAverage) -> Result<(), TrainError> {
         fetch(&mut average.network, self.averaged.iter().flatten())
     }
 
