@@ -18,7 +18,7 @@ use search::{Control, Limits, Outcome, SearchInfo};
 
 use crate::{
     board_view::Charset,
-    engine::{self, EngineArgs},
+    engine_args::{EngineArgs, processors},
     interrupt,
 };
 
@@ -95,7 +95,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         return files::run(args);
     }
     let game = game(&args)?;
-    let mut options = args.engine.options(engine::processors())?;
+    let mut options = args.engine.options(processors())?;
     options.settings.multipv = args.multipv as usize;
     options.settings.move_overhead = Duration::ZERO;
     let mut built = engine::build(&options)?;

@@ -20,7 +20,7 @@ use eval::{
 };
 use nets::{BatchFirstResidual, Cockfish, Description, HeadKind, Network, Squares};
 
-use crate::{engine, place::Place};
+use crate::place::Place;
 
 /// Measures on this machine.
 #[derive(Debug, clap::Args)]
@@ -210,10 +210,10 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
     let positions = positions();
     let mut networks = Vec::new();
     if args.net.is_empty() && args.architecture.is_empty() {
-        networks.push(engine::network(None)?);
+        networks.push(engine::load_or_large(None)?);
     }
     for path in &args.net {
-        networks.push(engine::network(Some(path))?);
+        networks.push(engine::load_or_large(Some(path))?);
     }
     for name in &args.architecture {
         let residual = BatchFirstResidual { filters: args.filters, blocks: args.blocks };
@@ -341,7 +341,7 @@ fn cold_start(args: &EvalArgs) -> anyhow::Result<f64> {
 
 /// One evaluation of the start position, and nothing else: for measuring a cold start from outside.
 fn first(net: Option<&Path>) -> anyhow::Result<()> {
-    let network = Arc::new(engine::network(net)?);
+    let network = Arc::new(engine::load_or_large(net)?);
     let value = network.description.head(HeadKind::Value).is_some();
     let mut evaluator = CpuEvaluator::new(network, CpuOptions::default())?;
     let mut batch = Batch::default();

@@ -4,15 +4,15 @@
 use std::{io::Write, path::PathBuf, sync::Arc, time::Instant};
 
 use board::Position;
+use engine::EngineOptions;
 use eval::{
     Batch, Devices, Evaluator, Precision,
     cpu::{self, CpuEvaluator, CpuOptions, CpuPath, PATH_VARIABLE, amx},
     reference::Reference,
 };
 use nets::HeadKind;
-use uci::Options;
 
-use crate::engine;
+use crate::engine_args::processors;
 
 /// Shows which code path evaluates networks here and why, and checks it against plain arithmetic.
 #[derive(Debug, clap::Args)]
@@ -75,7 +75,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let given = args.net.as_deref().map(engine::load).transpose()?;
     let mut loaded = begun.elapsed();
     let mut out = std::io::stdout().lock();
-    let processors = engine::processors();
+    let processors = processors();
     writeln!(out, "batch-first {}", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "\nProcessor")?;
     writeln!(out, "  {} processors, {}", processors, std::env::consts::ARCH)?;
@@ -117,9 +117,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let network = match given {
         Some(network) => network,
         // Only now: where no path fits, what was said so far is what helps.
-        None => {
-            engine::fitting(&Options { threads, devices: Devices::cpu(), ..Options::default() })?
-        }
+        None => engine::fitting(&EngineOptions {
+            threads,
+            devices: Devices::cpu(),
+            ..EngineOptions::default()
+        })?,
     };
     loaded += start.elapsed();
     let network = Arc::new(network);

@@ -87,7 +87,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         },
         nodes: args.nodes,
         source,
-        jobs: args.jobs.map_or_else(crate::engine::processors, |jobs| jobs as usize),
+        jobs: args.jobs.map_or_else(crate::engine_args::processors, |jobs| jobs as usize),
         output: args.out,
         timeout: args.patience,
     };

@@ -6,7 +6,7 @@ mod bench_command;
 mod board_view;
 mod data_command;
 mod doctor_command;
-mod engine;
+mod engine_args;
 mod interrupt;
 mod label_command;
 mod ladder_command;

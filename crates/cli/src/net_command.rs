@@ -16,7 +16,7 @@ use train::{
     calibrate, join, summary, validate,
 };
 
-use crate::{Found, engine};
+use crate::{Found, engine_args};
 
 /// Positions of each source whose legal moves are all ranked.
 const AGREEMENT_POSITIONS: usize = 2_000;
@@ -120,7 +120,7 @@ impl Data {
     }
 
     fn threads(&self) -> usize {
-        if self.threads == 0 { engine::processors() } else { self.threads }
+        if self.threads == 0 { engine_args::processors() } else { self.threads }
     }
 
     fn scorer(&self, network: &Network, head: HeadKind) -> anyhow::Result<Box<dyn Scorer>> {

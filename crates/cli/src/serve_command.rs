@@ -8,17 +8,12 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use eval::{
-    Devices, Precision,
-    cpu::{CpuOptions, CpuPath},
-};
+use engine::{EngineOptions, embedded, load};
+use eval::{Devices, Precision, cpu::CpuPath};
 use nets::{Network, System};
 use web::{LabFolders, Options, Server, TimeSource, random_secret};
 
-use crate::{
-    engine::{embedded, load, processors},
-    interrupt,
-};
+use crate::{engine_args::processors, interrupt};
 
 /// Play, analyse and watch training in a browser, at http://127.0.0.1:8080 unless told otherwise.
 ///
@@ -103,11 +98,12 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         names: args.name,
         games: Some(games),
         networks,
-        devices: args.device,
-        cpu: CpuOptions {
+        engine: EngineOptions {
+            devices: args.device,
             threads: args.threads.map_or_else(processors, |threads| threads as usize),
             precision: args.precision,
             path: args.cpu,
+            ..EngineOptions::default()
         },
         search_slots: args.searches as usize,
         lab: LabFolders { runs, matches: args.matches },

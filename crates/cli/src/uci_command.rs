@@ -3,9 +3,10 @@
 use std::{io, path::PathBuf, sync::Arc};
 
 use board::Book;
-use uci::Identity;
+use engine::EngineOptions;
+use uci::{Identity, Options};
 
-use crate::engine::{self, EngineArgs};
+use crate::engine_args::EngineArgs;
 
 /// Speak UCI on standard input and output (what the program does without a command).
 #[derive(Debug, Default, clap::Args)]
@@ -22,21 +23,21 @@ pub struct Args {
 /// # Errors
 /// The engine could not be started.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let mut options = args.engine.options(1)?;
+    let mut options = Options { engine: args.engine.options(1)?, ..Options::default() };
     if let Some(path) = &args.book {
         options.book = Some(Arc::new(Book::open(path)?));
         options.own_book = true;
     }
     if args.engine.net.is_some() || args.engine.system.is_some() {
         // Named on the command line: a mistake there should not wait for a game.
-        engine::choose(&options)?;
+        engine::choose(&options.engine)?;
     }
     let identity = Identity {
         name: format!("Batch First {}", env!("CARGO_PKG_VERSION")),
         author: env!("CARGO_PKG_AUTHORS").to_owned(),
     };
-    let factory = Box::new(|options: &uci::Options| {
-        engine::build(options).map_err(|error| crate::sentence(&error))
+    let factory = Box::new(|options: &EngineOptions| {
+        engine::build(options).map_err(|error| crate::sentence(&error.into()))
     });
     uci::run(io::stdin(), io::stdout(), factory, &identity, options)?;
     Ok(())

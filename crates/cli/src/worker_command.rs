@@ -1,6 +1,6 @@
 //! `batch-first worker`: analyses games that another `batch-first analyze --queue` hands out.
 
-use crate::engine::EngineArgs;
+use crate::engine_args::EngineArgs;
 
 /// Analyse games for `analyze --queue`, until Ctrl-C.
 ///
@@ -32,13 +32,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
     use annotate::queue::{QueueServer, WorkerProgress, run_worker};
     use anyhow::ensure;
+    use engine::SharedEngine;
     use search::Control;
 
-    use crate::{
-        engine::{SharedEngine, processors},
-        interrupt,
-        progress_line::ProgressLine,
-    };
+    use crate::{engine_args::processors, interrupt, progress_line::ProgressLine};
 
     let given = &args.engine;
     ensure!(
@@ -46,7 +43,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         "--batch and --hash are given where the games are handed out"
     );
     let options = given.options(processors())?;
-    let engine = SharedEngine::new(&options)?;
+    let engine = SharedEngine::for_files(&options)?;
     let jobs = args.jobs.map_or(options.threads, |jobs| jobs as usize);
     let control = Control::default();
     interrupt::stops(&control)?;
@@ -58,7 +55,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         line.show(|| format!("{games} games, {positions} positions, {rate:.0} a second"));
     };
     let search = |settings: &search::Settings| engine.search(settings);
-    let end = run_worker(&queue, &engine.name, jobs, &search, &control, &mut report)?;
+    let end = run_worker(&queue, engine.name(), jobs, &search, &control, &mut report)?;
     line.finish();
     writeln!(io::stdout(), "{} games, {} positions", end.games, end.positions)?;
     Ok(())

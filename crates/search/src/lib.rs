@@ -3,23 +3,22 @@
 
 mod alphabeta;
 mod cache;
+mod cockfish;
 mod control;
 mod convchess;
 mod depth_first;
 mod endgame;
-mod engine;
 mod evaluations;
 mod info;
 mod kbest;
 mod limits;
 mod mating;
-
-mod cockfish;
 mod pages;
 #[cfg(test)]
 mod plain;
 mod puct;
 mod quiet;
+mod registry;
 mod rules;
 mod score;
 mod selectivity;
@@ -32,10 +31,10 @@ pub use alphabeta::AlphaBeta;
 pub use cockfish::CockfishSearch;
 pub use control::Control;
 pub use convchess::ConvChess;
-pub use engine::{Algorithm, Search};
 pub use info::{Bound, Outcome, SearchInfo};
 pub use kbest::KBest;
 pub use limits::{Clock, Limits};
 pub use puct::Puct;
-pub use settings::{Settings, memory_without_room_for};
+pub use registry::{Algorithm, SEARCHES, Search, SearchEntry};
+pub use settings::Settings;
 pub use view::{LEVELS, PLIES, View};

@@ -3,14 +3,14 @@
 
 pub mod client;
 mod command;
-mod engine;
 mod go;
 mod lines;
 mod options;
 mod response;
+mod session;
 
 pub use command::{Command, CommandError, PositionCommand};
-pub use engine::{Built, Factory, Identity, run};
 pub use go::Go;
 pub use options::{Change, EMBEDDED, OptionError, Options};
 pub use response::{best_move_line, info_line, per_second};
+pub use session::{EngineFactory, Identity, run};

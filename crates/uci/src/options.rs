@@ -1,16 +1,12 @@
 //! The options of our engine: their names, ranges and values, and what to answer to a value that
 //! does not fit.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
-use board::{Book, Tablebases};
-use eval::{Devices, Precision, cpu::CpuPath};
+use board::{Book, Tablebases, memory_without_room_for};
+use engine::{Algorithm, EngineOptions};
+use eval::{Precision, cpu::CpuPath};
 use nets::System;
-use search::{Algorithm, Settings, memory_without_room_for};
 
 use crate::command::shortened;
 
@@ -20,58 +16,20 @@ pub const EMBEDDED: &str = "<embedded>";
 /// Shown for a file or folder that is not set.
 pub const EMPTY: &str = "<empty>";
 
-/// Of [`Settings`], unless set: what won games against a search that expects every reply to be
-/// found.
-const OPPONENT_ERRORS: i32 = 15;
-
 /// Every option with its value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Network file; `None`: the embedded network (of the system).
-    pub network: Option<PathBuf>,
-    /// The system that is wanted; `None`: the network's.
-    pub system: Option<System>,
-    /// Threads of the evaluator.
-    pub threads: usize,
-    /// `None`: the system's own.
-    pub algorithm: Option<Algorithm>,
-    /// Where networks are evaluated.
-    pub devices: Devices,
-    /// Code path of the evaluator; `None`: the fastest here.
-    pub path: Option<CpuPath>,
-    /// Number format of the evaluator; `None`: the code path's own.
-    pub precision: Option<Precision>,
-    pub settings: Settings,
+    /// Network, evaluator and search.
+    pub engine: EngineOptions,
     /// Opening book, used where `own_book` says so.
     pub book: Option<Arc<Book>>,
     pub own_book: bool,
     pub ponder: bool,
-    /// Every search is an analysis, however it is limited: no book, and no errors of the opponent
-    /// are expected.
+    /// Every search is an analysis, however it is limited: without a book, and every reply of the
+    /// opponent is found.
     pub analyse_mode: bool,
     pub chess960: bool,
     pub show_wdl: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            network: None,
-            system: None,
-            threads: 1,
-            algorithm: None,
-            devices: Devices::default(),
-            path: None,
-            precision: None,
-            settings: Settings { opponent_errors: OPPONENT_ERRORS, ..Settings::default() },
-            book: None,
-            own_book: false,
-            ponder: false,
-            analyse_mode: false,
-            chess960: false,
-            show_wdl: false,
-        }
-    }
 }
 
 /// What an option takes.
@@ -226,7 +184,7 @@ impl Options {
                 match option {
                     Name::OwnBook => self.own_book = on,
                     Name::Ponder => self.ponder = on,
-                    Name::QuietLeaves => self.settings.quiet_leaves = on,
+                    Name::QuietLeaves => self.engine.settings.quiet_leaves = on,
                     Name::AnalyseMode => self.analyse_mode = on,
                     Name::ShowWdl => self.show_wdl = on,
                     _ => self.chess960 = on,
@@ -240,9 +198,11 @@ impl Options {
                 match option {
                     // Set anew before every game, the same tables stay, and what they have read.
                     Name::SyzygyPath
-                        if path == self.settings.tables.as_ref().map(|tables| tables.path()) => {}
+                        if path
+                            == self.engine.settings.tables.as_ref().map(|tables| tables.path()) => {
+                    }
                     Name::SyzygyPath => match path.map(Tablebases::open).transpose() {
-                        Ok(tables) => self.settings.tables = tables.map(Arc::new),
+                        Ok(tables) => self.engine.settings.tables = tables.map(Arc::new),
                         Err(error) => return Err(refuse(error.to_string(), self.value(option))),
                     },
                     Name::BookFile => match path.map(Book::open).transpose() {
@@ -250,13 +210,13 @@ impl Options {
                         Err(error) => return Err(refuse(error.to_string(), self.value(option))),
                     },
                     Name::Device => match value.parse() {
-                        Ok(devices) => self.devices = devices,
+                        Ok(devices) => self.engine.devices = devices,
                         Err(reason) => return Err(refuse(reason, self.value(option))),
                     },
                     _ => {
                         let path = path.map(Path::to_owned);
-                        if path != self.network {
-                            self.network = path;
+                        if path != self.engine.network {
+                            self.engine.network = path;
                             return Ok(Change::Network);
                         }
                     }
@@ -276,14 +236,14 @@ impl Options {
                 match option {
                     Name::System => {
                         let system = chosen.parse().ok();
-                        if system != self.system {
-                            self.system = system;
+                        if system != self.engine.system {
+                            self.engine.system = system;
                             return Ok(Change::Network);
                         }
                     }
-                    Name::Search => self.algorithm = chosen.parse().ok(),
-                    Name::Cpu => self.path = chosen.parse().ok(),
-                    _ => self.precision = chosen.parse().ok(),
+                    Name::Search => self.engine.algorithm = chosen.parse().ok(),
+                    Name::Cpu => self.engine.path = chosen.parse().ok(),
+                    _ => self.engine.precision = chosen.parse().ok(),
                 }
             }
             Kind::Button => return Ok(Change::ClearHash),
@@ -294,45 +254,45 @@ impl Options {
     fn set_number(&mut self, option: Name, number: u64) {
         // The ranges of the table fit every integer type used here.
         match option {
-            Name::Hash => self.settings.hash_mib = number as usize,
-            Name::Threads => self.threads = number as usize,
-            Name::MultiPv => self.settings.multipv = number as usize,
-            Name::Batch => self.settings.batch = number as usize,
-            Name::Fill => self.settings.fill = number as usize,
-            Name::Temperature => self.settings.temperature = number as u32,
-            Name::OpponentErrors => self.settings.opponent_errors = number as i32,
-            _ => self.settings.move_overhead = Duration::from_millis(number),
+            Name::Hash => self.engine.settings.hash_mib = number as usize,
+            Name::Threads => self.engine.threads = number as usize,
+            Name::MultiPv => self.engine.settings.multipv = number as usize,
+            Name::Batch => self.engine.settings.batch = number as usize,
+            Name::Fill => self.engine.settings.fill = number as usize,
+            Name::Temperature => self.engine.settings.temperature = number as u32,
+            Name::OpponentErrors => self.engine.settings.opponent_errors = number as i32,
+            _ => self.engine.settings.move_overhead = Duration::from_millis(number),
         }
     }
 
     fn value(&self, option: Name) -> String {
         match option {
-            Name::Hash => self.settings.hash_mib.to_string(),
+            Name::Hash => self.engine.settings.hash_mib.to_string(),
             Name::ClearHash => String::new(),
-            Name::Threads => self.threads.to_string(),
-            Name::MultiPv => self.settings.multipv.to_string(),
+            Name::Threads => self.engine.threads.to_string(),
+            Name::MultiPv => self.engine.settings.multipv.to_string(),
             Name::Ponder => self.ponder.to_string(),
-            Name::MoveOverhead => self.settings.move_overhead.as_millis().to_string(),
-            Name::Batch => self.settings.batch.to_string(),
-            Name::Fill => self.settings.fill.to_string(),
-            Name::WeightsFile => match &self.network {
+            Name::MoveOverhead => self.engine.settings.move_overhead.as_millis().to_string(),
+            Name::Batch => self.engine.settings.batch.to_string(),
+            Name::Fill => self.engine.settings.fill.to_string(),
+            Name::WeightsFile => match &self.engine.network {
                 Some(path) => path.display().to_string(),
                 None => EMBEDDED.to_owned(),
             },
             Name::SyzygyPath => {
-                let tables = self.settings.tables.as_ref();
+                let tables = self.engine.settings.tables.as_ref();
                 tables.map_or(EMPTY.to_owned(), |tables| tables.path().display().to_string())
             }
             Name::OwnBook => self.own_book.to_string(),
             Name::BookFile => self.book.as_ref().map_or(EMPTY, |book| book.name()).to_owned(),
-            Name::System => self.system.map_or(AUTOMATIC, System::name).to_owned(),
-            Name::Search => self.algorithm.map_or(AUTOMATIC, Algorithm::name).to_owned(),
-            Name::QuietLeaves => self.settings.quiet_leaves.to_string(),
-            Name::Temperature => self.settings.temperature.to_string(),
-            Name::OpponentErrors => self.settings.opponent_errors.to_string(),
-            Name::Device => self.devices.to_string(),
-            Name::Cpu => self.path.map_or(AUTOMATIC, CpuPath::name).to_owned(),
-            Name::Precision => self.precision.map_or(AUTOMATIC, Precision::name).to_owned(),
+            Name::System => self.engine.system.map_or(AUTOMATIC, System::name).to_owned(),
+            Name::Search => self.engine.algorithm.map_or(AUTOMATIC, Algorithm::name).to_owned(),
+            Name::QuietLeaves => self.engine.settings.quiet_leaves.to_string(),
+            Name::Temperature => self.engine.settings.temperature.to_string(),
+            Name::OpponentErrors => self.engine.settings.opponent_errors.to_string(),
+            Name::Device => self.engine.devices.to_string(),
+            Name::Cpu => self.engine.path.map_or(AUTOMATIC, CpuPath::name).to_owned(),
+            Name::Precision => self.engine.precision.map_or(AUTOMATIC, Precision::name).to_owned(),
             Name::AnalyseMode => self.analyse_mode.to_string(),
             Name::ShowWdl => self.show_wdl.to_string(),
             Name::Chess960 => self.chess960.to_string(),

@@ -132,7 +132,7 @@ impl Run {
         let mut used = Duration::ZERO;
         loop {
             self.send(self.report.to_json("waiting", None));
-            let slot = self.engines.place().await?;
+            let slot = self.engines.slot().await?;
             let search = self.take_search()?;
             if self.task.system == System::ConvChess {
                 return self.report_move_chances(search);

@@ -1,5 +1,5 @@
-//! Searches for many visitors on one machine: one evaluator a system, asked by all searches
-//! together, and a fair queue for a fixed number of places, first come, first served.
+//! Searches for many visitors on one machine: one shared engine a system, and a fair queue for a
+//! fixed number of search slots, first come, first served.
 
 use std::sync::{
     Arc,
@@ -7,84 +7,87 @@ use std::sync::{
 };
 
 use board::Game;
-use eval::{Devices, EvalError, Shared, cpu::CpuOptions};
+use engine::{EngineError, EngineOptions, SharedEngine, build_over};
+use eval::{Devices, EvalError};
 use nets::{Network, System};
-use search::{Algorithm, Control, ConvChess, Limits, Outcome, Search, SearchInfo, Settings};
+use search::{Control, Limits, Outcome, Search, SearchInfo, Settings};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task,
 };
 
-use crate::Refusal;
+use crate::ApiError;
 
 /// MiB that one search may take for its tree.
 const HASH_MIB: usize = 32;
 
-/// The networks of all systems, and places for searches over them.
+/// The engines of all systems, and slots for searches on them.
 #[derive(Debug)]
 pub struct Engines {
-    players: Vec<Player>,
-    cpu: CpuOptions,
-    places: Arc<Semaphore>,
+    systems: Vec<SystemEngine>,
+    options: EngineOptions,
+    slots: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
 
 #[derive(Debug)]
-struct Player {
+struct SystemEngine {
     system: System,
     network: Arc<Network>,
-    /// What all its searches ask together; ConvChess does without.
-    evaluator: Option<Shared>,
+    /// What all its searches evaluate with; ConvChess does not search.
+    shared: Option<SharedEngine>,
 }
 
-/// A place to search in; free again when dropped.
+/// A slot to search in; free again when dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct SearchSlot {
     _permit: OwnedSemaphorePermit,
 }
 
 impl Engines {
-    /// `places` searches at once, over evaluators on `devices`; on the processor as `cpu` says.
+    /// `slots` searches at once, on evaluators that `options` describe.
     ///
     /// # Errors
     /// A network cannot be used.
     pub fn new(
         networks: Vec<(System, Network)>,
-        devices: &Devices,
-        cpu: CpuOptions,
-        places: usize,
-    ) -> Result<Self, EvalError> {
-        let mut players = Vec::new();
+        options: &EngineOptions,
+        slots: usize,
+    ) -> Result<Self, EngineError> {
+        let mut systems = Vec::new();
         for (system, network) in networks {
             let network = Arc::new(network);
-            let evaluator = match system {
-                System::ConvChess => {
-                    ConvChess::check(&network)?;
-                    None
-                }
-                System::BatchFirst | System::Cockfish => {
-                    let evaluator = devices.evaluator(&network, cpu)?;
-                    Some(Shared::new(evaluator, Vec::new()))
-                }
+            let shared = match system {
+                System::ConvChess => None,
+                _ => Some(SharedEngine::over(&network, options)?),
             };
-            players.push(Player { system, network, evaluator });
+            systems.push(SystemEngine { system, network, shared });
         }
-        let places = Arc::new(Semaphore::new(places.max(1)));
-        Ok(Self { players, cpu, places, waiting: AtomicUsize::new(0) })
+        let engines = Self {
+            systems,
+            options: options.clone(),
+            slots: Arc::new(Semaphore::new(slots.max(1))),
+            waiting: AtomicUsize::new(0),
+        };
+        if engines.has(System::ConvChess) {
+            // A network that cannot be used is reported before the page opens.
+            engines.build(System::ConvChess, 1, 0)?;
+        }
+        Ok(engines)
     }
 
     /// The systems that can play, and their networks.
     pub fn systems(&self) -> impl Iterator<Item = (System, &Network)> {
-        self.players.iter().map(|player| (player.system, player.network.as_ref()))
+        self.systems.iter().map(|engine| (engine.system, engine.network.as_ref()))
     }
 
     /// Does this system play here?
     #[must_use]
     pub fn has(&self, system: System) -> bool {
-        self.players.iter().any(|player| player.system == system)
+        self.systems.iter().any(|engine| engine.system == system)
     }
 
-    /// A search of a system; `batch` 0: as many positions at once as the evaluator likes.
+    /// A search of a system; `batch` 0: as many positions at once as the evaluator prefers.
     ///
     /// # Errors
     /// The system has no network here, or it cannot be run.
@@ -93,39 +96,42 @@ impl Engines {
         system: System,
         multipv: usize,
         batch: usize,
-    ) -> Result<Box<dyn Search>, EvalError> {
-        let Some(player) = self.players.iter().find(|player| player.system == system) else {
-            let reason = "it was not given to the page".to_owned();
-            return Err(EvalError::Unsupported { network: system.name().to_owned(), reason });
-        };
+    ) -> Result<Box<dyn Search>, EngineError> {
         let settings = Settings { hash_mib: HASH_MIB, multipv, batch, ..Settings::default() };
-        let Some(evaluator) = &player.evaluator else {
-            return Ok(Box::new(ConvChess::new(Arc::clone(&player.network), self.cpu, &settings)?));
+        let Some(engine) = self.systems.iter().find(|engine| engine.system == system) else {
+            let reason = "it was not given to the page".to_owned();
+            return Err(EvalError::Unsupported { network: system.name().to_owned(), reason }.into());
         };
-        let algorithm = Algorithm::of(&player.network);
-        Ok(algorithm.build(Box::new(evaluator.client()), &player.network, &settings))
+        match &engine.shared {
+            Some(shared) => Ok(shared.search(&settings)),
+            None => {
+                let options =
+                    EngineOptions { settings, devices: Devices::cpu(), ..self.options.clone() };
+                Ok(build_over(&engine.network, system, &options, None)?.search)
+            }
+        }
     }
 
-    /// Waits for a place.
+    /// Waits for a slot.
     ///
     /// # Errors
     /// The program is about to end.
-    pub async fn place(&self) -> Result<Place, Refusal> {
+    pub async fn slot(&self) -> Result<SearchSlot, ApiError> {
         let _waiting = Waiting::new(&self.waiting);
-        let permit = Arc::clone(&self.places).acquire_owned().await;
+        let permit = Arc::clone(&self.slots).acquire_owned().await;
         permit
-            .map(|permit| Place { _permit: permit })
-            .map_err(|_| Refusal::new("the server is closing"))
+            .map(|permit| SearchSlot { _permit: permit })
+            .map_err(|_| ApiError::new("the server is closing"))
     }
 
-    /// Does somebody wait for a place?
+    /// Does a search wait for a slot?
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 }
 
-/// Counted as long as it lives: waiting may be given up.
+/// Counts one waiting search as long as it lives: a visitor may leave the queue.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {
@@ -141,7 +147,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Ends a search for which nobody waits any more.
+/// Stops a search when its visitor has left.
 struct StopOnDrop(Control);
 
 impl Drop for StopOnDrop {
@@ -161,15 +167,15 @@ pub async fn think(
     limits: Limits,
     control: Control,
     mut report: impl FnMut(&SearchInfo) + Send + 'static,
-) -> Result<(Box<dyn Search>, Outcome), Refusal> {
+) -> Result<(Box<dyn Search>, Outcome), ApiError> {
     let _stop = StopOnDrop(control.clone());
     let thinking = task::spawn_blocking(move || {
         let outcome = search.search(&game, &limits, &control, &mut report);
         (search, outcome)
     });
     let (search, outcome) =
-        thinking.await.map_err(|_| Refusal::new("the search broke off; please report this"))?;
+        thinking.await.map_err(|_| ApiError::new("the search broke off; please report this"))?;
     let outcome =
-        outcome.map_err(|error| Refusal::new(format!("the evaluator failed: {error}")))?;
+        outcome.map_err(|error| ApiError::new(format!("the evaluator failed: {error}")))?;
     Ok((search, outcome))
 }

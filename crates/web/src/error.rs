@@ -16,7 +16,7 @@ pub enum WebError {
     #[error("serving failed: {0}")]
     Serve(std::io::Error),
     #[error(transparent)]
-    Engine(#[from] eval::EvalError),
+    Engine(#[from] engine::EngineError),
     #[error("the system gave no random numbers: {0}")]
     Random(String),
 }

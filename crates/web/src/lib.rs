@@ -32,7 +32,7 @@ pub use time_source::{ManualTime, TimeSource};
 use access::AccessPolicy;
 use analysis::{Analysis, AnalysisRequest};
 use engines::Engines;
-use error::{ApiError, ApiError as Refusal};
+use error::ApiError;
 use game_state::GameState;
 use levels::EngineLevel;
 use new_game::NewGameRequest;

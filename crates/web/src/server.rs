@@ -11,7 +11,7 @@ use axum::{
     response::Response,
     routing::get,
 };
-use eval::{Devices, cpu::CpuOptions};
+use engine::EngineOptions;
 use nets::{Network, System};
 use serde::Deserialize;
 use serde_json::Value;
@@ -44,10 +44,8 @@ pub struct Options {
     pub games: Option<PathBuf>,
     /// The systems that play with their networks, the default first.
     pub networks: Vec<(System, Network)>,
-    /// Settings of evaluators on the CPU. On other devices only the precision is used.
-    pub cpu: CpuOptions,
-    /// The devices that evaluate the networks.
-    pub devices: Devices,
+    /// Devices, threads and number format of the evaluators.
+    pub engine: EngineOptions,
     /// The most searches at once.
     pub search_slots: usize,
     pub lab: LabFolders,
@@ -83,12 +81,8 @@ impl Server {
     /// # Errors
     /// The address, the games or a network cannot be used.
     pub async fn bind(options: Options) -> Result<Self, WebError> {
-        let engines = Arc::new(Engines::new(
-            options.networks,
-            &options.devices,
-            options.cpu,
-            options.search_slots,
-        )?);
+        let engines =
+            Arc::new(Engines::new(options.networks, &options.engine, options.search_slots)?);
         let store = GameStore::open(options.games.as_deref())?;
         let time = options.time;
         let registry =

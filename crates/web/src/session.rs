@@ -320,7 +320,7 @@ impl GameSession {
         let time = self.time.clone();
         let (start, began) = watch::channel(None);
         let task = tokio::spawn(async move {
-            let slot = engines.place().await?;
+            let slot = engines.slot().await?;
             let started = time.now();
             start.send_replace(Some(started));
             let search = match idle_search {

@@ -17,7 +17,7 @@ use anyhow::{Context, bail, ensure};
 use search::Control;
 
 use crate::{
-    engine::{SharedEngine, processors},
+    engine_args::processors,
     interrupt::{self, Interrupted},
     progress_line::{ProgressLine, ending},
 };
@@ -104,7 +104,7 @@ pub(super) fn run(args: super::Args) -> anyhow::Result<()> {
     ensure!(nodes != Some(0), "--nodes 0 would look at nothing");
     let options = args.engine.options(processors())?;
     let jobs = own.jobs.map_or(options.threads, |jobs| jobs as usize);
-    let engine = SharedEngine::new(&options)?;
+    let engine = engine::SharedEngine::for_files(&options)?;
     let settings = AnnotateSettings {
         files: args.games.clone(),
         output,
@@ -120,7 +120,7 @@ pub(super) fn run(args: super::Args) -> anyhow::Result<()> {
             to: own.to.unwrap_or(usize::MAX),
             multipv: args.multipv as usize,
             threshold: own.threshold,
-            engine: engine.name.clone(),
+            engine: engine.name().to_owned(),
         },
     };
     let control = Control::default();

@@ -16,7 +16,7 @@ use nets::{Calibration, MoveScores, Network, System};
 use search::{Algorithm, Control, Limits, Search, Settings};
 use serde_json::json;
 
-use crate::engine::{self, EngineArgs};
+use crate::engine_args::EngineArgs;
 
 /// Positions that are searched: every so many of the built-in openings.
 const POSITIONS: usize = 16;
@@ -255,7 +255,7 @@ fn games() -> Vec<Game> {
 fn measure(
     algorithm: Algorithm,
     network: &Arc<Network>,
-    options: &uci::Options,
+    options: &engine::EngineOptions,
     settings: &Settings,
     games: &[Game],
     nodes: u64,

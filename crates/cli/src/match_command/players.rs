@@ -5,12 +5,13 @@ use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail, ensure};
 use arena::{PlayerKind, PlayerSpec, SearchFactory, TimeControl};
+use engine::{EngineOptions, build_over, choose, is_named};
 use eval::ScoreMemory;
 use nets::System;
 use uci::{Options, client::EngineSpec};
 
 use super::program;
-use crate::engine::{EngineArgs, build_over, choose, is_named};
+use crate::engine_args::EngineArgs;
 
 /// The network in the program that fits the device, searched in this process.
 const INTERNAL: &str = "internal";
@@ -110,8 +111,8 @@ impl Memories {
     /// In MiB: what both players of two games at once evaluate in some moves.
     const SIZE: usize = 128;
 
-    fn of(&mut self, network: &str, options: &Options) -> &ScoreMemory {
-        let Options { devices, path, precision, .. } = options;
+    fn of(&mut self, network: &str, options: &EngineOptions) -> &ScoreMemory {
+        let EngineOptions { devices, path, precision, .. } = options;
         self.0
             .entry(format!("{network} {devices:?} {path:?} {precision:?}"))
             .or_insert_with(|| ScoreMemory::new(Self::SIZE))
@@ -214,18 +215,19 @@ fn in_process(
     memories: Option<&mut Memories>,
 ) -> anyhow::Result<(SearchFactory, String)> {
     let defaults = EngineArgs { hash: Some(HASH), ..EngineArgs::default() };
-    let mut settings: Options = defaults.options(1)?;
+    let mut given = Options { engine: defaults.options(1)?, ..Options::default() };
     if program != INTERNAL {
-        settings.network = Some(program.into());
+        given.engine.network = Some(program.into());
     }
     for (option, value) in options {
-        settings.set(option, Some(value))?;
+        given.set(option, Some(value))?;
     }
     ensure!(
-        !settings.own_book,
+        !given.own_book,
         "a search in this process plays without a book; name the program `self` for one"
     );
-    // Once: a mistake here should not wait for a game, and a file may be another one by then.
+    // Once: a mistake is reported before the first game, and the file may change later.
+    let settings = given.engine;
     let (network, system) = choose(&settings)?;
     let network = Arc::new(network);
     let file = settings.network.as_deref().filter(|path| !is_named(path));
@@ -236,8 +238,8 @@ fn in_process(
         memories.filter(|_| searches).map(|memories| memories.of(&found, &settings).clone());
     let factory: SearchFactory =
         Arc::new(move || match build_over(&network, system, &settings, memory.as_ref()) {
-            Ok(built) => Ok(built.search),
-            Err(error) => Err(format!("{error:#}")),
+            Ok(engine) => Ok(engine.search),
+            Err(error) => Err(error.to_string()),
         });
     Ok((factory, found))
 }
@@ -335,7 +337,7 @@ mod tests {
     fn a_network_is_its_calibration_too() {
         let folder = tempfile::tempdir().unwrap();
         let text = |name: &str| folder.path().join(name).display().to_string();
-        let mut network = crate::engine::embedded(System::BatchFirst).unwrap();
+        let mut network = engine::embedded(System::BatchFirst).unwrap();
         let identity = |name| player(name, Some(TimeControl::Nodes(10)), None).unwrap().identity;
         let [one, other] = [text("one.safetensors"), text("other.safetensors")];
         network.save(Path::new(&one)).unwrap();
@@ -352,7 +354,7 @@ mod tests {
     fn a_network_is_read_once() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("net.safetensors");
-        crate::engine::embedded(System::BatchFirst).unwrap().save(&file).unwrap();
+        engine::embedded(System::BatchFirst).unwrap().save(&file).unwrap();
         let spec = player(&file.display().to_string(), Some(TimeControl::Nodes(10)), None).unwrap();
         std::fs::write(&file, "another").unwrap();
         let PlayerKind::Search(factory) = spec.kind else { panic!("a search in this process") };

@@ -13,7 +13,7 @@ use nets::{Calibration, HeadKind, MoveScores, Network, PolicyIndex, Squares, pol
 use train::{HeldOut, LARGEST_FALL, metrics};
 
 use super::{held_out, loss, print};
-use crate::{Found, bench_command, engine, place::Place};
+use crate::{Found, bench_command, engine_args, place::Place};
 
 /// By how much a GPU may.
 const LARGEST_FALL_OF_GPU: f64 = 0.001;
@@ -248,8 +248,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             "`--device {devices}` names no GPU that is here; without the flag the processor's paths are compared"
         );
     }
-    let network = engine::network(args.file.as_deref())?;
-    let threads = if args.threads == 0 { engine::processors() } else { args.threads };
+    let network = engine::load_or_large(args.file.as_deref())?;
+    let threads = if args.threads == 0 { engine_args::processors() } else { args.threads };
     let default = cpu::choose(None, None, network.int8_ranges.is_some())?;
     // The fastest exact path stands for f32: all of them agree to a ten-thousandth of the largest
     // score.

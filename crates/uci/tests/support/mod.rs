@@ -8,9 +8,10 @@ use std::{
 };
 
 use board::{Game, Move, Position, Score};
+use engine::{Engine, EngineOptions};
 use nets::WdlModel;
 use search::{Bound, Control, Limits, Outcome, Search, SearchInfo, Settings};
-use uci::{Built, Factory, Identity, Options};
+use uci::{EngineFactory, Identity, Options};
 
 /// Scores each root move by the material it wins, one "depth" after the other; nodes are moves
 /// looked at, a node takes one microsecond of pretended time.
@@ -97,8 +98,8 @@ impl Search for MaterialSearch {
 
 /// Builds [`MaterialSearch`]; network files whose name contains `bad` are refused, and NVIDIA's
 /// devices.
-pub fn factory() -> Factory {
-    Box::new(|options: &Options| {
+pub fn factory() -> EngineFactory {
+    Box::new(|options: &EngineOptions| {
         if let Some(path) = &options.network
             && path.to_string_lossy().contains("bad")
         {
@@ -109,7 +110,7 @@ pub fn factory() -> Factory {
             return Err(format!("there is no device {device}"));
         }
         let place = if device == "auto" { String::new() } else { format!(" on {device}") };
-        Ok(Built {
+        Ok(Engine {
             search: Box::new(MaterialSearch { settings: options.settings.clone() }),
             description: format!("material, {} threads{place}", options.threads),
         })

@@ -7,7 +7,6 @@ use std::{
     time::Duration,
 };
 
-use eval::{Devices, cpu::CpuOptions};
 use futures_util::{SinkExt, StreamExt};
 use nets::{Network, System};
 use serde_json::{Value, json};
@@ -76,8 +75,7 @@ pub async fn serve(options: TestOptions) -> TestServer {
             (System::BatchFirst, network("batch-first.safetensors")),
             (System::ConvChess, network("convchess.safetensors")),
         ],
-        devices: Devices::default(),
-        cpu: CpuOptions::default(),
+        engine: engine::EngineOptions::default(),
         search_slots: options.search_slots.unwrap_or(4),
         lab: options.lab,
         time: TimeSource::Manual(time.clone()),

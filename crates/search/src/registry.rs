@@ -1,4 +1,4 @@
-//! A search with its memory: what the UCI loop, `analyze` and matches hold.
+//! The searches by name: one table, which front ends read, and the trait that all searches share.
 
 use std::str::FromStr;
 
@@ -11,12 +11,12 @@ use crate::{
     endgame::Endgame, mating::MatingKnowledge,
 };
 
-/// Which search.
+/// A search of [`SEARCHES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     /// Batch First's own.
     KBest,
-    /// Batch First's of 2018, to compare with.
+    /// Batch First's of 2018.
     KBestClassic,
     AlphaBeta,
     Puct,
@@ -24,25 +24,70 @@ pub enum Algorithm {
     Minimax,
 }
 
+/// What front ends know of a search.
+#[derive(Clone, Copy, Debug)]
+pub struct SearchEntry {
+    pub algorithm: Algorithm,
+    /// Name in options and messages.
+    pub name: &'static str,
+    /// One phrase for people.
+    pub description: &'static str,
+    /// Does it need a network that scores moves?
+    pub needs_move_scores: bool,
+}
+
+/// Every search, the default first.
+pub const SEARCHES: [SearchEntry; 5] = [
+    SearchEntry {
+        algorithm: Algorithm::KBest,
+        name: "kbest",
+        description: "K-best-first: zero-window passes over one queue of nodes, in batches",
+        needs_move_scores: true,
+    },
+    SearchEntry {
+        algorithm: Algorithm::KBestClassic,
+        name: "kbest-classic",
+        description: "K-best-first as published in 2018",
+        needs_move_scores: true,
+    },
+    SearchEntry {
+        algorithm: Algorithm::AlphaBeta,
+        name: "alphabeta",
+        description: "principal variation search, one position at a time",
+        needs_move_scores: false,
+    },
+    SearchEntry {
+        algorithm: Algorithm::Puct,
+        name: "puct",
+        description: "Monte Carlo tree search with a policy",
+        needs_move_scores: true,
+    },
+    SearchEntry {
+        algorithm: Algorithm::Minimax,
+        name: "minimax",
+        description: "Cockfish's alpha-beta to a fixed depth",
+        needs_move_scores: false,
+    },
+];
+
 impl Algorithm {
     /// All of them.
     pub const ALL: [Self; 5] =
         [Self::KBest, Self::KBestClassic, Self::AlphaBeta, Self::Puct, Self::Minimax];
 
+    /// Its row of [`SEARCHES`], which has the order of this type.
+    #[must_use]
+    pub fn entry(self) -> SearchEntry {
+        SEARCHES[self as usize]
+    }
+
     /// Name in options and messages.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::KBest => "kbest",
-            Self::KBestClassic => "kbest-classic",
-            Self::AlphaBeta => "alphabeta",
-            Self::Puct => "puct",
-            Self::Minimax => "minimax",
-        }
+        self.entry().name
     }
 
-    /// The search that a network is played with unless another is asked for: Cockfish's where no
-    /// head scores moves.
+    /// The search of a network unless another is asked for: Cockfish's where no head scores moves.
     #[must_use]
     pub fn of(network: &Network) -> Self {
         if has_move_scores(network) { Self::KBest } else { Self::Minimax }
@@ -51,7 +96,7 @@ impl Algorithm {
     /// Can it search with this network?
     #[must_use]
     pub fn suits(self, network: &Network) -> bool {
-        matches!(self, Self::AlphaBeta | Self::Minimax) || has_move_scores(network)
+        !self.entry().needs_move_scores || has_move_scores(network)
     }
 
     /// A search of this kind over an evaluator of a network that [suits](Self::suits) it.
@@ -65,8 +110,8 @@ impl Algorithm {
         self.over(evaluator, &network.calibration, has_move_scores(network), settings)
     }
 
-    /// As [`build`](Self::build), without a network at hand: `calibration` is what it would have,
-    /// `scores_moves` says whether the evaluator does.
+    /// As [`build`](Self::build), without a network: `calibration` is what it would have,
+    /// `scores_moves` says whether the evaluator scores moves.
     #[must_use]
     pub fn over(
         self,
@@ -75,7 +120,7 @@ impl Algorithm {
         scores_moves: bool,
         settings: &Settings,
     ) -> Box<dyn Search> {
-        // The two that are as they were published know what their networks know.
+        // The two searches as published have no mating knowledge.
         let evaluator: Box<dyn Evaluator> = match self {
             Self::KBestClassic | Self::Minimax => evaluator,
             Self::KBest | Self::AlphaBeta | Self::Puct => Box::new(MatingKnowledge(evaluator)),
@@ -182,6 +227,14 @@ mod tests {
 
     fn game(fen: &str) -> Game {
         Game::new(Position::from_fen(fen, CastlingMode::Standard).unwrap())
+    }
+
+    #[test]
+    fn every_search_has_its_row() {
+        for algorithm in Algorithm::ALL {
+            assert_eq!(algorithm.entry().algorithm, algorithm);
+            assert_eq!(algorithm.name().parse(), Ok(algorithm));
+        }
     }
 
     #[test]

@@ -18,7 +18,8 @@ use std::{
 
 use board::{CastlingMode, Game, Position};
 use crossbeam_channel::{Receiver, Sender};
-use search::{Control, Limits, Search};
+use engine::{Engine, EngineOptions};
+use search::{Control, Limits};
 
 use self::{
     output::Output,
@@ -34,23 +35,9 @@ use crate::{
 /// How long the end of the program waits for a search that was told to stop.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A search made ready for some options.
-pub struct Built {
-    pub search: Box<dyn Search>,
-    /// One line for people: network, code path, threads.
-    pub description: String,
-}
-
-impl std::fmt::Debug for Built {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Built").field("description", &self.description).finish_non_exhaustive()
-    }
-}
-
-/// Makes a search for the network, threads and settings of the options, or says in one sentence why
-/// not. Called again when the network, the system, the search, the device, the threads, the code
-/// path or the format changes.
-pub type Factory = Box<dyn FnMut(&Options) -> Result<Built, String> + Send>;
+/// Builds an engine for options, or says in one sentence why not. Called again when the network, the
+/// system, the search, the device, the threads, the code path or the format changes.
+pub type EngineFactory = Box<dyn FnMut(&EngineOptions) -> Result<Engine, String> + Send>;
 
 /// What the engine calls itself.
 #[derive(Clone, Debug)]
@@ -73,7 +60,7 @@ enum Event {
 pub fn run<R, W>(
     input: R,
     output: W,
-    factory: Factory,
+    factory: EngineFactory,
     identity: &Identity,
     options: Options,
 ) -> io::Result<()>
@@ -95,7 +82,7 @@ where
         worker.run();
         drop(ended);
     })?;
-    let mut engine = Engine {
+    let mut session = Session {
         identity: identity.clone(),
         game: Game::default(),
         options,
@@ -103,9 +90,9 @@ where
         output,
         searches: Vec::new(),
     };
-    engine.listen(&incoming);
-    engine.stop();
-    drop(engine);
+    session.listen(&incoming);
+    session.stop();
+    drop(session);
     // Ends with the worker, or when it does not listen.
     let _ = end.recv_timeout(PATIENCE);
     Ok(())
@@ -130,7 +117,7 @@ struct Running {
     pondering: bool,
 }
 
-struct Engine {
+struct Session {
     identity: Identity,
     game: Game,
     options: Options,
@@ -140,7 +127,7 @@ struct Engine {
     searches: Vec<Running>,
 }
 
-impl Engine {
+impl Session {
     fn listen(&mut self, incoming: &Receiver<Event>) {
         while let Ok(event) = incoming.recv() {
             match event {
@@ -174,7 +161,7 @@ impl Engine {
             }
             Command::IsReady if self.running().is_some() => self.output.line("readyok"),
             Command::IsReady => {
-                self.send(Job::Prepare { options: self.options.clone(), answer: true });
+                self.send(Job::Prepare { options: self.options.engine.clone(), answer: true });
             }
             Command::SetOption { name, value } => self.set_option(&name, value.as_deref()),
             Command::NewGame => self.send(Job::Clear),
@@ -211,7 +198,7 @@ impl Engine {
         match self.options.set(name, value) {
             Ok(Change::Value) => {}
             Ok(Change::Network) => {
-                self.send(Job::Prepare { options: self.options.clone(), answer: false })
+                self.send(Job::Prepare { options: self.options.engine.clone(), answer: false })
             }
             Ok(Change::ClearHash) => self.send(Job::Clear),
             Err(error) => self.output.note(error),

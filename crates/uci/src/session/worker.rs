@@ -15,17 +15,18 @@ use std::{
 
 use board::{Game, Move, Tablebases};
 use crossbeam_channel::Receiver;
+use engine::{Engine, EngineOptions};
 use eval::Devices;
 use search::{Control, Limits, Outcome, SearchInfo, Settings};
 
-use super::{Built, Factory, output::Output, perft::perft};
+use super::{EngineFactory, output::Output, perft::perft};
 use crate::{
     options::Options,
     response::{best_move_line, info_line},
 };
 
-/// How often a finished search that may not answer yet looks for `stop` and `ponderhit`.
-const GLANCE: Duration = Duration::from_millis(2);
+/// How often a finished search that must not answer yet looks for `stop` and `ponderhit`.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 pub(super) struct SearchJob {
     pub(super) game: Game,
@@ -40,7 +41,7 @@ pub(super) struct SearchJob {
 pub(super) enum Job {
     /// Make the search ready; `answer` with `readyok`.
     Prepare {
-        options: Options,
+        options: EngineOptions,
         answer: bool,
     },
     Search(SearchJob),
@@ -52,35 +53,35 @@ pub(super) enum Job {
 }
 
 struct Ready {
-    built: Built,
-    /// Those it was built for, with the settings that it has now.
-    options: Options,
+    engine: Engine,
+    /// The options that it was built for, with the settings that it has now.
+    options: EngineOptions,
 }
 
 impl Ready {
     fn adopt(&mut self, settings: &Settings) {
         if self.options.settings != *settings {
-            self.built.search.configure(settings);
+            self.engine.search.configure(settings);
             self.options.settings.clone_from(settings);
         }
     }
 }
 
 pub(super) struct Worker {
-    factory: Factory,
+    factory: EngineFactory,
     ready: Option<Ready>,
-    /// Options that could not be used; not tried again until they change.
-    refused: Option<Options>,
+    /// Options that could not be used; they are not tried again until they change.
+    refused: Option<EngineOptions>,
     output: Output,
     queue: Receiver<Job>,
 }
 
 impl Worker {
-    pub(super) fn new(factory: Factory, output: Output, queue: Receiver<Job>) -> Self {
+    pub(super) fn new(factory: EngineFactory, output: Output, queue: Receiver<Job>) -> Self {
         Self { factory, ready: None, refused: None, output, queue }
     }
 
-    /// Works until nobody can send jobs any more.
+    /// Works until the other side closes.
     pub(super) fn run(mut self) {
         while let Ok(job) = self.queue.recv() {
             match job {
@@ -97,17 +98,16 @@ impl Worker {
                 }
                 Job::Clear => {
                     if let Some(ready) = &mut self.ready {
-                        ready.built.search.clear();
+                        ready.engine.search.clear();
                     }
                 }
             }
         }
     }
 
-    /// Brings the search in line with the options. A network, device or format that cannot be used
-    /// is reported once and something else plays in its place; everything else that was set counts
-    /// all the same.
-    fn prepare(&mut self, options: &Options) {
+    /// Makes the engine fit the options. A network, device or format that cannot be used is reported
+    /// once and [`Worker::fall_back`] takes its place; all other options are followed.
+    fn prepare(&mut self, options: &EngineOptions) {
         if self.ready.as_ref().is_some_and(|ready| same_build(&ready.options, options)) {
             self.refused = None;
         } else if !self.refused.as_ref().is_some_and(|refused| same_build(refused, options)) {
@@ -120,7 +120,7 @@ impl Worker {
                 }
             }
         } else if self.ready.is_none() {
-            // What played in its place failed in a search.
+            // The fallback failed in a search.
             self.fall_back(options);
         }
         if let Some(ready) = &mut self.ready {
@@ -128,11 +128,15 @@ impl Worker {
         }
     }
 
-    /// Something to search with in place of these options: without the wished device, code path and
-    /// format, which this machine may lack; else the search as it is; else the embedded network.
-    fn fall_back(&mut self, options: &Options) {
-        let plain =
-            Options { devices: Devices::default(), path: None, precision: None, ..options.clone() };
+    /// An engine in place of these options: first without the given device, code path and format,
+    /// which this machine may lack; else the engine as it is; else the embedded network.
+    fn fall_back(&mut self, options: &EngineOptions) {
+        let plain = EngineOptions {
+            devices: Devices::default(),
+            path: None,
+            precision: None,
+            ..options.clone()
+        };
         let has_plain = self.ready.as_ref().is_some_and(|ready| same_build(&ready.options, &plain));
         if !same_build(&plain, options) && !has_plain && self.build(&plain).is_ok() {
             self.output
@@ -141,33 +145,33 @@ impl Worker {
             self.output.note("the engine goes on as it was");
         } else if options.network.is_some() || options.system.is_some() {
             self.output.note("the engine goes on with its embedded network");
-            let embedded = Options { network: None, system: None, ..plain };
+            let embedded = EngineOptions { network: None, system: None, ..plain };
             if let Err(reason) = self.build(&embedded) {
                 self.output.note(format!("error: {reason}"));
             }
         }
     }
 
-    fn build(&mut self, options: &Options) -> Result<(), String> {
+    fn build(&mut self, options: &EngineOptions) -> Result<(), String> {
         if let Some(ready) = &mut self.ready {
-            // Two searches stand side by side for a moment: together they must not pass the memory
+            // The old and the new search exist together for a moment and must not exceed the memory
             // limit.
             ready
-                .built
+                .engine
                 .search
                 .configure(&Settings { hash_mib: 1, ..ready.options.settings.clone() });
         }
-        let built = self.make(options);
-        if let (Err(_), Some(ready)) = (&built, &mut self.ready) {
-            ready.built.search.configure(&ready.options.settings);
+        let engine = self.make(options);
+        if let (Err(_), Some(ready)) = (&engine, &mut self.ready) {
+            ready.engine.search.configure(&ready.options.settings);
         }
-        let built = built?;
-        self.output.note(&built.description);
-        self.ready = Some(Ready { built, options: options.clone() });
+        let engine = engine?;
+        self.output.note(&engine.description);
+        self.ready = Some(Ready { engine, options: options.clone() });
         Ok(())
     }
 
-    fn make(&mut self, options: &Options) -> Result<Built, String> {
+    fn make(&mut self, options: &EngineOptions) -> Result<Engine, String> {
         catch_unwind(AssertUnwindSafe(|| (self.factory)(options)))
             .unwrap_or_else(|_| Err("the search could not be set up".to_owned()))
     }
@@ -188,7 +192,7 @@ impl Worker {
             self.output.line(&best_move_line(position, Some(mv), None));
             return;
         }
-        self.prepare(&job.options);
+        self.prepare(&job.options.engine);
         let outcome = self.think(job);
         self.show_chances(job);
         self.wait_until_asked(job);
@@ -200,8 +204,8 @@ impl Worker {
         self.output.line(&best_move_line(position, best, ponder));
     }
 
-    /// The move of the opening book where a move is to be played: nothing is left to find out then.
-    /// Dice are thrown anew for every move.
+    /// The move of the opening book, if a move is to be played; chosen by a new random number for
+    /// every move.
     fn book_move(&self, job: &SearchJob) -> Option<Move> {
         let plays = job.limits.is_move_to_play() && !job.limits.ponder;
         let book = job.options.book.as_ref().filter(|_| job.options.own_book && plays)?;
@@ -220,29 +224,29 @@ impl Worker {
         }
     }
 
-    /// As many of the likeliest moves as lines are wished, from a search that chooses by chance.
+    /// Shows the likeliest moves, as many as lines are wanted, of a search that has chances.
     fn show_chances(&mut self, job: &SearchJob) {
         let Some(ready) = &mut self.ready else { return };
         let position = job.game.position();
-        let Some(Ok(chances)) = ready.built.search.chances(position) else { return };
-        for (mv, chance) in chances.iter().take(job.options.settings.multipv) {
+        let Some(Ok(chances)) = ready.engine.search.chances(position) else { return };
+        for (mv, chance) in chances.iter().take(job.options.engine.settings.multipv) {
             self.output.note(format!("{} {:.1} %", board::to_uci(position, *mv), 100.0 * chance));
         }
     }
 
-    /// Runs the search; whatever goes wrong in it is reported and gives an empty outcome.
+    /// Runs the search; an error or panic in it is reported and gives an empty outcome.
     fn think(&mut self, job: &SearchJob) -> Outcome {
         let Some(ready) = &mut self.ready else {
             self.output
                 .note("error: there is no network to search with; the move is the first legal one");
             return Outcome::default();
         };
-        // A network was loaded perhaps, or an earlier search had to end.
+        // Loading a network, or the end of an earlier search, may have taken time.
         let limits = job.limits.less(job.received.elapsed());
         let output = &self.output;
         let show_wdl = job.options.show_wdl;
         let position = job.game.position();
-        let tables = job.options.settings.tables.as_deref();
+        let tables = job.options.engine.settings.tables.as_deref();
         let hits_before = tables.map_or(0, Tablebases::hits);
         let line = |info: &SearchInfo| {
             let hits = tables.map(|tables| tables.hits() - hits_before);
@@ -251,7 +255,7 @@ impl Worker {
         // First move of the line last shown at each rank.
         let mut shown: Vec<Option<Move>> = Vec::new();
         let searched = catch_unwind(AssertUnwindSafe(|| {
-            ready.built.search.search(&job.game, &limits, &job.control, &mut |info| {
+            ready.engine.search.search(&job.game, &limits, &job.control, &mut |info| {
                 let rank = info.multipv.saturating_sub(1);
                 shown.resize(shown.len().max(rank + 1), None);
                 shown[rank] = info.pv.first().copied();
@@ -260,8 +264,8 @@ impl Worker {
         }));
         let reason = match searched {
             Ok(Ok(outcome)) => {
-                // A depth that was cut short may have shown a new first line over the old others:
-                // once more, in order.
+                // An interrupted depth may have reported a new first line above old ones: all lines
+                // are reported again, in order.
                 let agrees = outcome
                     .lines
                     .iter()
@@ -276,12 +280,12 @@ impl Worker {
             Err(_) => "the search failed".to_owned(),
         };
         output.note(format!("error: {reason}; the move is the first legal one"));
-        // Its state may be anything: the next search starts afresh.
+        // Its state is unknown: the next search builds a new one.
         self.ready = None;
         Outcome::default()
     }
 
-    /// Keeps the answer back until `stop` (`go infinite`) or `ponderhit` as well (`go ponder`).
+    /// Holds the answer back until `stop` (`go infinite`), or `stop` or `ponderhit` (`go ponder`).
     fn wait_until_asked(&self, job: &SearchJob) {
         let limits = &job.limits;
         let asked = || {
@@ -290,7 +294,7 @@ impl Worker {
                 || !(limits.infinite || limits.ponder && !job.control.is_ponder_hit())
         };
         while !asked() {
-            thread::sleep(GLANCE);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -316,7 +320,7 @@ impl Worker {
 }
 
 /// Can a search built for `a` be configured for `b`?
-fn same_build(a: &Options, b: &Options) -> bool {
+fn same_build(a: &EngineOptions, b: &EngineOptions) -> bool {
     (&a.network, a.system, &a.devices, a.threads, a.algorithm, a.path, a.precision)
         == (&b.network, b.system, &b.devices, b.threads, b.algorithm, b.path, b.precision)
 }

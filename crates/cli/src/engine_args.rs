@@ -1,0 +1,91 @@
+//! The flags that choose an engine, shared by all commands that search.
+
+use std::{num::NonZero, path::PathBuf, sync::Arc, thread};
+
+use board::{Tablebases, memory_without_room_for};
+use clap::builder::TypedValueParser;
+use engine::{Algorithm, EngineOptions};
+use eval::{Devices, Precision, cpu::CpuPath};
+use nets::System;
+use search::Settings;
+
+/// Flags of every command that searches.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct EngineArgs {
+    /// Network file, or `large` or `fast`, which are in the program (default: the one of these that
+    /// fits the device; for files of games `large`).
+    #[arg(long, value_name = "FILE")]
+    pub net: Option<PathBuf>,
+    /// The system: batch-first, cockfish or convchess (default: the network's; without one
+    /// batch-first).
+    #[arg(long, value_name = "NAME")]
+    pub system: Option<System>,
+    /// Threads of the evaluator.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=256))]
+    pub threads: Option<u64>,
+    /// The search: kbest, kbest-classic, alphabeta, puct or minimax (default: the system's own).
+    #[arg(long, value_name = "NAME")]
+    pub search: Option<Algorithm>,
+    /// Where networks are evaluated: auto, cpu, cuda:N or vulkan:N, several with commas (`doctor`
+    /// lists what is here).
+    #[arg(long, value_name = "NAME", default_value_t)]
+    pub device: Devices,
+    /// Code path on the processor: amx, avx512, avx2 or portable (default: the fastest here).
+    #[arg(long, value_name = "PATH")]
+    pub cpu: Option<CpuPath>,
+    /// Number format: bf16, f32 or int8 on the processor, f16, bf16 or f32 on GPUs (default: the
+    /// fastest good one).
+    #[arg(long, value_name = "FORMAT")]
+    pub precision: Option<Precision>,
+    /// Positions evaluated together (default: as many as the evaluator likes).
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=16_384))]
+    pub batch: Option<u64>,
+    /// Memory for the search tree, in MiB.
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=65_536).try_map(within_memory))]
+    pub hash: Option<u64>,
+    /// Syzygy endgame tables: a folder, or several with `:` between them (`;` on Windows).
+    #[arg(long, value_name = "DIR")]
+    pub syzygy: Option<PathBuf>,
+}
+
+impl EngineArgs {
+    /// The options that these flags choose; `threads` unless a flag sets them.
+    ///
+    /// # Errors
+    /// The folder of endgame tables has none.
+    pub fn options(&self, threads: usize) -> anyhow::Result<EngineOptions> {
+        let defaults = EngineOptions::default().settings;
+        let tables = self.syzygy.as_deref().map(Tablebases::open).transpose()?;
+        Ok(EngineOptions {
+            network: self.net.clone(),
+            system: self.system,
+            threads: self.threads.map_or(threads, |threads| threads as usize),
+            algorithm: self.search,
+            devices: self.device.clone(),
+            path: self.cpu,
+            precision: self.precision,
+            settings: Settings {
+                batch: self.batch.map_or(defaults.batch, |batch| batch as usize),
+                hash_mib: self.hash.map_or(defaults.hash_mib, |hash| hash as usize),
+                tables: tables.map(Arc::new),
+                ..defaults
+            },
+        })
+    }
+}
+
+/// Accepts a size of the search tree in MiB that this machine has memory for.
+fn within_memory(mib: u64) -> Result<u64, String> {
+    match memory_without_room_for(mib) {
+        Some(machine) => {
+            Err(format!("this machine has {machine} MiB of memory; give the tree less"))
+        }
+        None => Ok(mib),
+    }
+}
+
+/// Number of processors of this machine.
+#[must_use]
+pub fn processors() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}

@@ -1,0 +1,139 @@
+//! One engine: the network that options choose, an evaluator of its own, and a search over it.
+
+use std::sync::Arc;
+
+use eval::{Cached, Devices, Evaluator, ScoreMemory};
+use nets::{Network, System};
+use search::{Algorithm, ConvChess, Search};
+
+use crate::{EngineError, EngineOptions, embedded, fitting, load};
+
+/// A search that is ready for some options.
+pub struct Engine {
+    pub search: Box<dyn Search>,
+    /// One line for people: network, code path, threads.
+    pub description: String,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("description", &self.description).finish_non_exhaustive()
+    }
+}
+
+/// The network that the options ask for, and the system that plays with it.
+///
+/// # Errors
+/// The file is no network or one of another system, or the search that is asked for cannot use it.
+pub fn choose(options: &EngineOptions) -> Result<(Network, System), EngineError> {
+    choose_or(options, |system| {
+        if system == System::BatchFirst { fitting(options) } else { embedded(system) }
+    })
+}
+
+/// As [`choose`], with the system's network from `unnamed` where the options name none.
+pub(crate) fn choose_or(
+    options: &EngineOptions,
+    unnamed: impl Fn(System) -> Result<Network, EngineError>,
+) -> Result<(Network, System), EngineError> {
+    let (network, system) = match (&options.network, options.system) {
+        (None, wanted) => {
+            let system = wanted.unwrap_or(System::BatchFirst);
+            (unnamed(system)?, system)
+        }
+        (Some(path), wanted) => {
+            let network = load(path)?;
+            let mut found = System::of(&network.description);
+            // A policy can always play without a search.
+            if wanted == Some(System::ConvChess) && ConvChess::check(&network).is_ok() {
+                found = System::ConvChess;
+            }
+            if let Some(wanted) = wanted.filter(|&wanted| wanted != found) {
+                return Err(EngineError::OtherSystem { path: path.clone(), found, wanted });
+            }
+            (network, found)
+        }
+    };
+    if let Some(algorithm) = options.algorithm {
+        check_search(algorithm, system, &network)?;
+    }
+    if system == System::ConvChess {
+        ConvChess::check(&network)?;
+    }
+    Ok((network, system))
+}
+
+fn check_search(
+    algorithm: Algorithm,
+    system: System,
+    network: &Network,
+) -> Result<(), EngineError> {
+    let search = algorithm.name();
+    if system == System::ConvChess {
+        return Err(EngineError::NoSearch { system, search });
+    }
+    if !algorithm.suits(network) {
+        let others = [Algorithm::AlphaBeta.name(), Algorithm::Minimax.name()].join(" and ");
+        return Err(EngineError::NoMoveScores { search, network: network.name.clone(), others });
+    }
+    Ok(())
+}
+
+/// The search that the options ask for, or the network's own.
+pub(crate) fn algorithm(options: &EngineOptions, network: &Network) -> Algorithm {
+    options.algorithm.unwrap_or_else(|| Algorithm::of(network))
+}
+
+/// An evaluator of a network for these options.
+///
+/// # Errors
+/// The network, the device or the code path cannot be used.
+pub fn evaluator(
+    network: &Arc<Network>,
+    options: &EngineOptions,
+) -> Result<Box<dyn Evaluator>, EngineError> {
+    Ok(options.devices.evaluator(network, options.cpu())?)
+}
+
+/// An engine for these options.
+///
+/// # Errors
+/// The network cannot be used.
+pub fn build(options: &EngineOptions) -> Result<Engine, EngineError> {
+    let (network, system) = choose(options)?;
+    build_over(&Arc::new(network), system, options, None)
+}
+
+/// An engine over the network and system that these options [`choose`]. With `memory` it shares the
+/// evaluations of other engines.
+///
+/// # Errors
+/// The network cannot be used.
+pub fn build_over(
+    network: &Arc<Network>,
+    system: System,
+    options: &EngineOptions,
+    memory: Option<&ScoreMemory>,
+) -> Result<Engine, EngineError> {
+    if system == System::ConvChess {
+        return without_search(network, options);
+    }
+    let mut evaluator = evaluator(network, options)?;
+    let description = evaluator.describe();
+    if let Some(memory) = memory {
+        evaluator = Box::new(Cached::over(evaluator, memory));
+    }
+    let search = algorithm(options, network).build(evaluator, network, &options.settings);
+    Ok(Engine { search, description })
+}
+
+fn without_search(network: &Arc<Network>, options: &EngineOptions) -> Result<Engine, EngineError> {
+    let system = System::ConvChess;
+    if options.devices != Devices::default() && !options.devices.is_cpu() {
+        return Err(EngineError::NoDevice { system, devices: options.devices.clone() });
+    }
+    let description =
+        format!("network {}, {system}: moves by their chances, without a search", network.name);
+    let search = ConvChess::new(Arc::clone(network), options.cpu(), &options.settings)?;
+    Ok(Engine { search: Box::new(search), description })
+}

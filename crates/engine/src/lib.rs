@@ -1,0 +1,19 @@
+//! From options to a search, built in one place: [`EngineOptions`] -> network -> evaluator ->
+//! search.
+//!
+//! Front ends (UCI, the page, matches, files of games, the command line) name no network file and
+//! no search. They fill in the options and ask for an [`Engine`], or for a [`SharedEngine`] whose
+//! evaluators many searches use together.
+
+mod build;
+mod error;
+mod networks;
+mod options;
+mod shared;
+
+pub use build::{Engine, build, build_over, choose, evaluator};
+pub use error::EngineError;
+pub use networks::{embedded, fitting, is_named, load, load_or_large};
+pub use options::EngineOptions;
+pub use search::{Algorithm, SEARCHES, SearchEntry};
+pub use shared::SharedEngine;
