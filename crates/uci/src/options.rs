@@ -328,13 +328,15 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]
     fn values_are_kept_within_their_ranges() {
         let mut options = Options::default();
         assert_eq!(options.set("hash", Some("64")), Ok(Change::Value));
-        assert_eq!(options.settings.hash_mib, 64);
+        assert_eq!(options.engine.settings.hash_mib, 64);
         for bad in ["0", "-1", "65537", "99999999999999999999", "many", "", "1.5"] {
             assert!(
                 matches!(options.set("Hash", Some(bad)), Err(OptionError::Number { .. })),
@@ -344,23 +346,26 @@ mod tests {
         if memory_without_room_for(65_536).is_some() {
             assert!(matches!(options.set("Hash", Some("65536")), Err(OptionError::Memory { .. })));
         }
-        assert_eq!(options.settings.hash_mib, 64);
+        assert_eq!(options.engine.settings.hash_mib, 64);
         assert!(matches!(options.set("Ponder", Some("maybe")), Err(OptionError::Check { .. })));
         assert!(matches!(options.set("Contempt", Some("3")), Err(OptionError::Unknown(_))));
         assert_eq!(options.set("precision", Some("INT8")), Ok(Change::Value));
-        assert_eq!(options.precision, Some(Precision::Int8));
+        assert_eq!(options.engine.precision, Some(Precision::Int8));
         assert!(matches!(options.set("Precision", Some("int4")), Err(OptionError::Combo { .. })));
         assert_eq!(options.set("Search", Some("PUCT")), Ok(Change::Value));
-        assert_eq!(options.algorithm, Some(Algorithm::Puct));
+        assert_eq!(options.engine.algorithm, Some(Algorithm::Puct));
         assert_eq!(options.set("system", Some("Cockfish")), Ok(Change::Network));
         assert_eq!(options.set("System", Some("cockfish")), Ok(Change::Value));
-        assert_eq!(options.system, Some(System::Cockfish));
+        assert_eq!(options.engine.system, Some(System::Cockfish));
         assert_eq!(options.set("System", Some("auto")), Ok(Change::Network));
         assert_eq!(options.set("cpu", Some("avx2")), Ok(Change::Value));
-        assert_eq!((options.path, options.precision), (Some(CpuPath::Avx2), Some(Precision::Int8)));
+        assert_eq!(
+            (options.engine.path, options.engine.precision),
+            (Some(CpuPath::Avx2), Some(Precision::Int8))
+        );
         assert_eq!(options.set("Clear Hash", None), Ok(Change::ClearHash));
         assert_eq!(options.set("WeightsFile", Some("a b.safetensors")), Ok(Change::Network));
-        assert_eq!(options.network, Some(PathBuf::from("a b.safetensors")));
+        assert_eq!(options.engine.network, Some(PathBuf::from("a b.safetensors")));
         assert_eq!(options.set("WeightsFile", Some("a b.safetensors")), Ok(Change::Value));
         assert_eq!(options.set("WeightsFile", Some(EMBEDDED)), Ok(Change::Network));
     }
@@ -380,7 +385,9 @@ mod tests {
                 );
             }
         }
-        assert!(options.settings.tables.is_some() && options.book.is_some() && !options.own_book);
+        assert!(
+            options.engine.settings.tables.is_some() && options.book.is_some() && !options.own_book
+        );
         assert_eq!(options.set("OwnBook", Some("true")), Ok(Change::Value));
         assert_eq!(options.set("SyzygyPath", Some(EMPTY)), Ok(Change::Value));
         assert_eq!(options.set("BookFile", Some("")), Ok(Change::Value));
