@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
+use board::mix64;
 use rand::{SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
 
@@ -34,16 +35,9 @@ pub(crate) fn squares_hash(packed: &PackedRecord, seed: u64) -> u64 {
     for word in packed[..SQUARES_SIZE].chunks_exact(8) {
         // A chunk of eight bytes.
         let word = word.iter().rev().fold(0_u64, |word, &byte| word << 8 | u64::from(byte));
-        hash = mix(hash ^ word);
+        hash = mix64(hash ^ word);
     }
     hash
-}
-
-/// The finalizer of SplitMix64: every bit of the input changes every bit of the output.
-pub(crate) fn mix(mut value: u64) -> u64 {
-    value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
 }
 
 /// The temporary files.

@@ -16,7 +16,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use board::hex;
+use board::{hex, mix64};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use rand::{RngExt, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
@@ -25,7 +25,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     DataError, ExampleInfo, Format, LoadedBatch, MATE_LABEL, ParsedChunk, Record, SkipKind,
     Skipped,
-    buckets::{mix, squares_hash},
+    buckets::squares_hash,
     lichess::{self, EvaluationChoice},
     stream::read_chunks,
 };
@@ -223,7 +223,7 @@ fn each_record(
                 seen.skipped.add(SkipKind::Mate);
                 continue;
             }
-            let key = squares_hash(&record.pack(), mix(options.seed));
+            let key = squares_hash(&record.pack(), mix64(options.seed));
             // The upper 53 bits as a number from 0 to below 1.
             let is_held_out = ((key >> 11) as f64 / (1_u64 << 53) as f64) < options.held_out;
             seen.mates += u64::from(is_mate);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::DataError;
-use crate::import::ImportOptions;
+use crate::import_options::ImportOptions;
 use crate::input::Format;
 use crate::skip::Skipped;
 use crate::split::Split;
