@@ -41,8 +41,8 @@ pub struct RunState {
 }
 
 impl RunState {
-    /// The run begins, or goes on, at this pace; a change is remembered.
-    pub fn pace_is(&mut self, pace: BTreeMap<String, String>) {
+    /// Sets the pace and records each setting that differs from the one before in `changes`.
+    pub fn set_pace(&mut self, pace: BTreeMap<String, String>) {
         let before = std::mem::replace(&mut self.pace, pace);
         if before.is_empty() {
             return; // Begun just now.

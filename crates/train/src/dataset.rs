@@ -4,15 +4,10 @@
 use std::{collections::HashSet, path::Path};
 
 use board::Color;
-use data::{
-    ExampleInfo, Loader, LoaderOptions, Manifest, NO_LABEL, Record, Split, Target, read_split,
-};
+use data::{Loader, LoaderOptions, Manifest, NO_LABEL, Record, Split, Target, read_split};
 use nets::{HeadKind, POLICY_SIZE, Squares};
 
-use crate::{
-    Config, Examples, Explorer, HeldOut, Loss, Objective, TrainError,
-    played::{keeps, spread},
-};
+use crate::{Config, Examples, Explorer, HeldOut, Loss, Objective, TrainError, played::spread};
 
 /// Names and hash of a folder of shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -217,24 +212,4 @@ fn positions_of(
         }
     }
     Ok(positions)
-}
-
-impl HeldOut {
-    pub(crate) fn push(&mut self, record: &Record, label: i32, head: HeadKind, margin: i32) {
-        self.examples.squares.push(record.squares);
-        self.examples.turns.push(turn(record.white_to_move));
-        match head {
-            HeadKind::Value => self.examples.values.push(label),
-            _ if head.is_selector() => self.examples.targets.push(label as u8),
-            _ => {
-                let kept = keeps(record.value, label, margin);
-                self.examples.moves.push(record.played);
-                self.examples.move_values.push(label);
-                self.examples.weights.push(f32::from(u8::from(kept)));
-            }
-        }
-        self.men.push(ExampleInfo::of(record).pieces);
-        self.results.push(record.result);
-        self.white_to_move.push(record.white_to_move);
-    }
 }

@@ -36,7 +36,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         losses: Vec<f64>,
         /// Kendall's tau-a of the batches, for the first head; none for a policy.
-        #[serde(deserialize_with = "crate::validate::number_or_nan")]
+        #[serde(deserialize_with = "crate::validation_metrics::number_or_nan")]
         tau: f64,
         learning_rate: f32,
         positions_per_second: f64,

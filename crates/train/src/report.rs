@@ -9,7 +9,7 @@ use std::{
 
 use plotters::prelude::*;
 
-use crate::{Event, GamePhase, TrainError, ValidationMetrics, journal, run::summary};
+use crate::{Event, GamePhase, TrainError, ValidationMetrics, journal, summary};
 
 /// A named line of a chart.
 struct Curve {

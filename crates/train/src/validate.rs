@@ -1,193 +1,13 @@
 //! Judging a network on held-out positions: rank correlations by source, with and without mates,
 //! and by game phase.
 
-use data::{GameResult, MATE_LABEL};
+use data::MATE_LABEL;
 use nets::{HeadKind, MoveScores, PolicyIndex, Squares};
-use serde::{Deserialize, Serialize};
 
 use crate::{
-    Examples, Scorer, TrainError,
-    metrics::{spearman, tau_b, weighted_tau},
-    pairs::ordinal_loss,
-    played::legal_indices,
+    Agreement, GamePhase, HeldOut, RankCorrelations, Scorer, TrainError, ValidationMetrics,
+    pairs::ordinal_loss, played::legal_indices,
 };
-
-/// Part of a game, by the number of men on the board, kings included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum GamePhase {
-    /// 26 men and more.
-    Opening,
-    /// 13 to 25 men.
-    Middlegame,
-    /// 12 men and fewer.
-    Endgame,
-}
-
-impl GamePhase {
-    /// All, in the order of a game.
-    pub const ALL: [Self; 3] = [Self::Opening, Self::Middlegame, Self::Endgame];
-
-    /// The phase of a position with this many men.
-    #[must_use]
-    pub fn of(men: u8) -> Self {
-        match men {
-            26.. => Self::Opening,
-            13..=25 => Self::Middlegame,
-            _ => Self::Endgame,
-        }
-    }
-
-    /// As printed.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Opening => "opening",
-            Self::Middlegame => "middlegame",
-            Self::Endgame => "endgame",
-        }
-    }
-}
-
-/// Held-out examples of one source; parallel vectors.
-#[derive(Clone, Debug, Default)]
-pub struct HeldOut {
-    pub source: String,
-    /// With one move a position for a move head; its weight is 0 where it was a mistake. With the
-    /// square to choose for a selector.
-    pub examples: Examples,
-    /// For a selector: does a training game hold the position?
-    pub seen: Vec<bool>,
-    /// Men on the board.
-    pub men: Vec<u8>,
-    pub results: Vec<GameResult>,
-    /// For networks that do not see the board from the mover's side.
-    pub white_to_move: Vec<bool>,
-}
-
-impl HeldOut {
-    /// Number of positions.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.examples.squares.len()
-    }
-
-    /// True without positions.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.examples.squares.is_empty()
-    }
-
-    /// At most `count` positions, evenly spread; 0: all.
-    #[must_use]
-    pub fn sample(&self, count: usize) -> Self {
-        if count == 0 || count >= self.len() {
-            return self.clone();
-        }
-        let picks: Vec<usize> = (0..count).map(|index| index * self.len() / count).collect();
-        fn pick<T: Copy>(from: &[T], picks: &[usize]) -> Vec<T> {
-            if from.is_empty() {
-                Vec::new()
-            } else {
-                picks.iter().map(|&index| from[index]).collect()
-            }
-        }
-        Self {
-            source: self.source.clone(),
-            examples: Examples {
-                squares: pick(&self.examples.squares, &picks),
-                turns: pick(&self.examples.turns, &picks),
-                values: pick(&self.examples.values, &picks),
-                moves: pick(&self.examples.moves, &picks),
-                move_values: pick(&self.examples.move_values, &picks),
-                weights: pick(&self.examples.weights, &picks),
-                targets: pick(&self.examples.targets, &picks),
-                ends: Vec::new(),
-            },
-            seen: pick(&self.seen, &picks),
-            men: pick(&self.men, &picks),
-            results: pick(&self.results, &picks),
-            white_to_move: pick(&self.white_to_move, &picks),
-        }
-    }
-}
-
-/// Rank correlations of one set of positions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RankCorrelations {
-    pub positions: usize,
-    #[serde(deserialize_with = "number_or_nan")]
-    pub tau_b: f64,
-    #[serde(deserialize_with = "number_or_nan")]
-    pub weighted_tau: f64,
-    #[serde(deserialize_with = "number_or_nan")]
-    pub spearman: f64,
-}
-
-/// JSON has no NaN: an undefined metric is written as null.
-pub(crate) fn number_or_nan<'de, D: serde::Deserializer<'de>>(
-    deserializer: D,
-) -> Result<f64, D::Error> {
-    Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
-}
-
-impl RankCorrelations {
-    fn of(labels: &[f64], logits: &[f64]) -> Self {
-        Self {
-            positions: labels.len(),
-            tau_b: tau_b(labels, logits),
-            weighted_tau: weighted_tau(labels, logits),
-            spearman: spearman(labels, logits),
-        }
-    }
-}
-
-/// How a move head ranks the legal moves of a position against the played one, or a selector all
-/// squares against the chosen one.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Agreement {
-    pub positions: usize,
-    /// Share of positions whose played move has the highest score.
-    pub top_1: f64,
-    /// Share of positions whose played move is among the three highest scores.
-    pub top_3: f64,
-    /// For a policy: mean negative logarithm of the played move's chance, mistakes left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cross_entropy: Option<f64>,
-    /// For a selector: share of positions where the chosen square is first among those of legal
-    /// moves of its piece.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub legal: Option<f64>,
-    /// For a selector: positions that no training game holds, and the share of them whose chosen
-    /// square is first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unseen: Option<(usize, f64)>,
-    /// For a policy: what the seven selectors of ConvChess would be asked, answered by its
-    /// likeliest squares of legal moves: the head, positions, and the share of them whose chosen
-    /// square is first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub choices: Vec<(HeadKind, usize, f64)>,
-}
-
-/// What validation says of one source.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ValidationMetrics {
-    pub source: String,
-    /// The judged head; none in journals of early versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub head: Option<HeadKind>,
-    /// Mean pairwise loss in batches of 1024; of a policy the cross entropy.
-    #[serde(deserialize_with = "number_or_nan")]
-    pub loss: f64,
-    /// Without positions labelled as mates: the figure to quote. A policy is not comparable between
-    /// positions, so it has no rankings.
-    pub ranking: RankCorrelations,
-    pub with_mates: RankCorrelations,
-    /// Without mates, in the order of [`GamePhase::ALL`].
-    pub phases: Vec<RankCorrelations>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agreement: Option<Agreement>,
-}
 
 /// Measures one source from its logits.
 #[must_use]
@@ -389,7 +209,10 @@ pub(crate) fn cross_entropy(logits: &[f32], index: usize, scale: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use data::GameResult;
+
     use super::*;
+    use crate::Examples;
 
     #[test]
     fn measures_leave_mates_out_and_split_phases() {

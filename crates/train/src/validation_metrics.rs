@@ -1,0 +1,162 @@
+//! The figures of a validation, as the journal, reports and exported networks hold them.
+
+use nets::HeadKind;
+use serde::{Deserialize, Serialize};
+
+use crate::metrics::{spearman, tau_b, weighted_tau};
+
+/// Part of a game, by the number of men on the board, kings included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GamePhase {
+    /// 26 men and more.
+    Opening,
+    /// 13 to 25 men.
+    Middlegame,
+    /// 12 men and fewer.
+    Endgame,
+}
+
+impl GamePhase {
+    /// All, in the order of a game.
+    pub const ALL: [Self; 3] = [Self::Opening, Self::Middlegame, Self::Endgame];
+
+    /// The phase of a position with this many men.
+    #[must_use]
+    pub fn of(men: u8) -> Self {
+        match men {
+            26.. => Self::Opening,
+            13..=25 => Self::Middlegame,
+            _ => Self::Endgame,
+        }
+    }
+
+    /// As printed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Opening => "opening",
+            Self::Middlegame => "middlegame",
+            Self::Endgame => "endgame",
+        }
+    }
+}
+
+/// Rank correlations of one set of positions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RankCorrelations {
+    pub positions: usize,
+    #[serde(deserialize_with = "number_or_nan")]
+    pub tau_b: f64,
+    #[serde(deserialize_with = "number_or_nan")]
+    pub weighted_tau: f64,
+    #[serde(deserialize_with = "number_or_nan")]
+    pub spearman: f64,
+}
+
+/// JSON has no NaN: an undefined metric is written as null.
+pub(crate) fn number_or_nan<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
+impl RankCorrelations {
+    /// Correlates labels with logits; both have one entry for each position.
+    pub(crate) fn of(labels: &[f64], logits: &[f64]) -> Self {
+        Self {
+            positions: labels.len(),
+            tau_b: tau_b(labels, logits),
+            weighted_tau: weighted_tau(labels, logits),
+            spearman: spearman(labels, logits),
+        }
+    }
+}
+
+/// How a move head ranks the legal moves of a position against the played one, or a selector all
+/// squares against the chosen one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Agreement {
+    pub positions: usize,
+    /// Share of positions whose played move has the highest score.
+    pub top_1: f64,
+    /// Share of positions whose played move is among the three highest scores.
+    pub top_3: f64,
+    /// For a policy: mean negative logarithm of the played move's chance, mistakes left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cross_entropy: Option<f64>,
+    /// For a selector: share of positions where the chosen square is first among those of legal
+    /// moves of its piece.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub legal: Option<f64>,
+    /// For a selector: positions that no training game holds, and the share of them whose chosen
+    /// square is first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<(usize, f64)>,
+    /// For a policy: what the seven selectors of ConvChess would be asked, answered by its
+    /// likeliest squares of legal moves: the head, positions, and the share of them whose chosen
+    /// square is first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<(HeadKind, usize, f64)>,
+}
+
+/// What validation says of one source.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ValidationMetrics {
+    pub source: String,
+    /// The judged head; none in journals of early versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<HeadKind>,
+    /// Mean pairwise loss in batches of 1024; of a policy the cross entropy.
+    #[serde(deserialize_with = "number_or_nan")]
+    pub loss: f64,
+    /// Without positions labelled as mates: the figure to quote. A policy is not comparable between
+    /// positions, so it has no rankings.
+    pub ranking: RankCorrelations,
+    pub with_mates: RankCorrelations,
+    /// Without mates, in the order of [`GamePhase::ALL`].
+    pub phases: Vec<RankCorrelations>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreement: Option<Agreement>,
+}
+
+/// One source's figures on one line.
+#[must_use]
+pub fn summary(measures: &ValidationMetrics) -> String {
+    let ranking = &measures.ranking;
+    let mut line = if ranking.positions == 0 {
+        format!("cross entropy {:.4}", measures.loss)
+    } else {
+        format!(
+            "tau-b {:.4}, weighted tau {:.4}, rho {:.4} ({} positions without mates); with mates tau-b {:.4}; \
+             loss {:.4}",
+            ranking.tau_b,
+            ranking.weighted_tau,
+            ranking.spearman,
+            ranking.positions,
+            measures.with_mates.tau_b,
+            measures.loss
+        )
+    };
+    if let Some(agreement) = &measures.agreement {
+        line += &format!(
+            "; played move first {:.1} %, in the first three {:.1} % of {} positions",
+            100.0 * agreement.top_1,
+            100.0 * agreement.top_3,
+            agreement.positions
+        );
+        if let Some(legal) = agreement.legal {
+            line += &format!("; {:.1} % among squares of legal moves", 100.0 * legal);
+        }
+        if let Some((positions, share)) = agreement.unseen {
+            line += &format!(
+                "; {:.1} % in the {positions} positions that no training game holds",
+                100.0 * share
+            );
+        }
+        for (head, positions, share) in &agreement.choices {
+            line += &format!("; {} {:.1} % of {positions}", head.name(), 100.0 * share);
+        }
+    }
+    line
+}
