@@ -25,11 +25,11 @@ const COOKIE_MAX_AGE: u32 = 34_560_000;
 
 /// Only the page's own scripts, styles and images. The pieces are `data:` images in a style sheet.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
-    img-src 'self' data:; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; \
-    frame-ancestors 'none'";
+    img-src 'self' data:; connect-src 'self'; manifest-src 'self'; base-uri 'none'; \
+    form-action 'self'; frame-ancestors 'none'";
 
-/// For reports: whole pages with their styles inside, which may not run scripts. A route that serves
-/// a report sets it.
+/// For reports: whole pages with their styles inside, which may not run scripts. The route of the
+/// reports sets it.
 pub const REPORT_CONTENT_POLICY: &str =
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'";
 
@@ -212,8 +212,8 @@ fn set_header(response: &mut Response, name: &'static str, value: &'static str) 
 }
 
 fn add_cookie(response: &mut Response, name: &str, value: &str) {
-    // Lax: with Strict, a visitor who follows a link from another site would come without the cookie
-    // and get a new id.
+    // Lax: with Strict, a visitor who follows a link from another site would come without the
+    // cookie and get a new id.
     let text = format!("{name}={value}; Path=/; Max-Age={COOKIE_MAX_AGE}; HttpOnly; SameSite=Lax");
     // A token may hold characters that a header cannot; then no cookie is set.
     if let Ok(value) = HeaderValue::from_str(&text) {

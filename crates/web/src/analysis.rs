@@ -22,7 +22,7 @@ use self::{
     report::{Report, failure_json, move_chances_json},
     request::SearchKey,
 };
-use crate::{ApiError, Engines, TimeSource, engines::think};
+use crate::{ApiError, Engines, TimeSource, search_slots::run_search};
 
 /// Time between two reports.
 const REPORT_PERIOD: Duration = Duration::from_millis(100);
@@ -132,7 +132,7 @@ impl Run {
         let mut used = Duration::ZERO;
         loop {
             self.send(self.report.to_json("waiting", None));
-            let slot = self.engines.slot().await?;
+            let slot = self.engines.slots.acquire().await?;
             let search = self.take_search()?;
             if self.task.system == System::ConvChess {
                 return self.report_move_chances(search);
@@ -171,7 +171,7 @@ impl Run {
         let movetime = Some(MAX_SEARCH_TIME.saturating_sub(used));
         let limits = Limits { movetime, ..Limits::default() };
         let began = self.time.now();
-        let thinking = think(search, self.task.game.clone(), limits, turn.clone(), on_info);
+        let thinking = run_search(search, self.task.game.clone(), limits, turn.clone(), on_info);
         let mut thinking = std::pin::pin!(thinking);
         let mut gave_way = false;
         let result = loop {
@@ -181,7 +181,7 @@ impl Run {
                 () = sleep(REPORT_PERIOD) => {}
             }
             self.send(self.report.to_json("running", turn.take_view().as_ref()));
-            gave_way |= self.engines.is_crowded() && self.time.elapsed(began) >= TURN;
+            gave_way |= self.engines.slots.has_waiters() && self.time.elapsed(began) >= TURN;
             if self.control.is_stopped() || gave_way {
                 turn.stop();
             }

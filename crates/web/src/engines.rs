@@ -1,51 +1,37 @@
-//! Searches for many visitors on one machine: one shared engine a system, and a fair queue for a
-//! fixed number of search slots, first come, first served.
+//! The systems that play on the page: one engine a system, shared by all its searches, and the
+//! search slots.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::Arc;
 
-use board::Game;
 use engine::{EngineError, EngineOptions, SharedEngine, build_over};
 use eval::{Devices, EvalError};
 use nets::{Network, System};
-use search::{Control, Limits, Outcome, Search, SearchInfo, Settings};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    task,
-};
+use search::{Search, Settings};
 
-use crate::ApiError;
+use crate::search_slots::SearchSlots;
 
-/// MiB that one search may take for its tree.
+/// Memory of one search, in MiB.
 const HASH_MIB: usize = 32;
 
-/// The engines of all systems, and slots for searches on them.
+/// The engines of all systems, and the slots for searches on them.
 #[derive(Debug)]
 pub struct Engines {
     systems: Vec<SystemEngine>,
     options: EngineOptions,
-    slots: Arc<Semaphore>,
-    waiting: AtomicUsize,
+    pub slots: SearchSlots,
 }
 
+/// A system that can play.
 #[derive(Debug)]
 struct SystemEngine {
     system: System,
     network: Arc<Network>,
-    /// What all its searches evaluate with; ConvChess does not search.
+    /// Shared by all searches of the system; `None` for ConvChess, which does not search.
     shared: Option<SharedEngine>,
 }
 
-/// A slot to search in; free again when dropped.
-#[derive(Debug)]
-pub struct SearchSlot {
-    _permit: OwnedSemaphorePermit,
-}
-
 impl Engines {
-    /// `slots` searches at once, on evaluators that `options` describe.
+    /// Engines with the evaluators that `options` describes, and `slots` searches at once.
     ///
     /// # Errors
     /// A network cannot be used.
@@ -63,14 +49,9 @@ impl Engines {
             };
             systems.push(SystemEngine { system, network, shared });
         }
-        let engines = Self {
-            systems,
-            options: options.clone(),
-            slots: Arc::new(Semaphore::new(slots.max(1))),
-            waiting: AtomicUsize::new(0),
-        };
+        let engines = Self { systems, options: options.clone(), slots: SearchSlots::new(slots) };
         if engines.has(System::ConvChess) {
-            // A network that cannot be used is reported before the page opens.
+            // An unusable network is an error here and not in the first game.
             engines.build(System::ConvChess, 1, 0)?;
         }
         Ok(engines)
@@ -81,13 +62,14 @@ impl Engines {
         self.systems.iter().map(|engine| (engine.system, engine.network.as_ref()))
     }
 
-    /// Does this system play here?
+    /// Whether a system can play.
     #[must_use]
     pub fn has(&self, system: System) -> bool {
         self.systems.iter().any(|engine| engine.system == system)
     }
 
-    /// A search of a system; `batch` 0: as many positions at once as the evaluator prefers.
+    /// A search of a system. `batch`: positions evaluated together; 0 uses the evaluator's preferred
+    /// batch size.
     ///
     /// # Errors
     /// The system has no network here, or it cannot be run.
@@ -111,71 +93,4 @@ impl Engines {
             }
         }
     }
-
-    /// Waits for a slot.
-    ///
-    /// # Errors
-    /// The program is about to end.
-    pub async fn slot(&self) -> Result<SearchSlot, ApiError> {
-        let _waiting = Waiting::new(&self.waiting);
-        let permit = Arc::clone(&self.slots).acquire_owned().await;
-        permit
-            .map(|permit| SearchSlot { _permit: permit })
-            .map_err(|_| ApiError::new("the server is closing"))
-    }
-
-    /// Does a search wait for a slot?
-    #[must_use]
-    pub fn is_crowded(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > 0
-    }
-}
-
-/// Counts one waiting search as long as it lives: a visitor may leave the queue.
-struct Waiting<'a>(&'a AtomicUsize);
-
-impl<'a> Waiting<'a> {
-    fn new(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Stops a search when its visitor has left.
-struct StopOnDrop(Control);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.stop();
-    }
-}
-
-/// Thinks on a thread of its own; the search comes back with what it remembers. It ends, too, when
-/// this future is dropped.
-///
-/// # Errors
-/// The evaluator failed.
-pub async fn think(
-    mut search: Box<dyn Search>,
-    game: Game,
-    limits: Limits,
-    control: Control,
-    mut report: impl FnMut(&SearchInfo) + Send + 'static,
-) -> Result<(Box<dyn Search>, Outcome), ApiError> {
-    let _stop = StopOnDrop(control.clone());
-    let thinking = task::spawn_blocking(move || {
-        let outcome = search.search(&game, &limits, &control, &mut report);
-        (search, outcome)
-    });
-    let (search, outcome) =
-        thinking.await.map_err(|_| ApiError::new("the search broke off; please report this"))?;
-    let outcome =
-        outcome.map_err(|error| ApiError::new(format!("the evaluator failed: {error}")))?;
-    Ok((search, outcome))
 }

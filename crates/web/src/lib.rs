@@ -17,6 +17,7 @@ mod levels;
 mod new_game;
 mod page_limit;
 mod registry;
+mod search_slots;
 mod server;
 mod session;
 mod socket;

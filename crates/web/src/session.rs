@@ -16,7 +16,8 @@ use tokio::{
 };
 
 use crate::{
-    ApiError, GameState, TimeSource, engines::think, game_state::GameResult, registry::GameRegistry,
+    ApiError, GameState, TimeSource, game_state::GameResult, registry::GameRegistry,
+    search_slots::run_search,
 };
 
 /// What a visitor may do with an open game.
@@ -320,7 +321,7 @@ impl GameSession {
         let time = self.time.clone();
         let (start, began) = watch::channel(None);
         let task = tokio::spawn(async move {
-            let slot = engines.slot().await?;
+            let slot = engines.slots.acquire().await?;
             let started = time.now();
             start.send_replace(Some(started));
             let search = match idle_search {
@@ -329,7 +330,8 @@ impl GameSession {
                     .build(system, 1, batch_size(system))
                     .map_err(|error| ApiError::new(format!("the engine cannot play: {error}")))?,
             };
-            let (search, outcome) = think(search, game, limits, Control::default(), |_| {}).await?;
+            let (search, outcome) =
+                run_search(search, game, limits, Control::default(), |_| {}).await?;
             drop(slot);
             Ok(SearchResult { search, outcome, elapsed: time.elapsed(started) })
         });

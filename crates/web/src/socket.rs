@@ -113,7 +113,7 @@ pub async fn connect(
 struct PageConnection {
     app: Arc<AppState>,
     visitor: String,
-    /// Counts the page as long as it is open.
+    /// Counts the page until it is closed.
     _permit: PagePermit,
     /// The game that the page shows.
     game: Option<GameHandle>,

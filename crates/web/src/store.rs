@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 use tokio::task;
 
@@ -161,8 +161,8 @@ impl GameStore {
                 return Err(ApiError::new("too many games are kept; delete some first"));
             }
             transaction.execute(
-                "INSERT INTO games (visitor, system, engine, level, engine_white, start, chess960, initial_ms, \
-                 increment_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                "INSERT INTO games (visitor, system, engine, level, engine_white, start, chess960, \
+                 initial_ms, increment_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
                 params![
                     visitor,
                     game.system,
@@ -191,44 +191,18 @@ impl GameStore {
     /// The visitor has no such game, or the disk failed.
     pub async fn load(&self, visitor: String, id: i64) -> Result<StoredGame, ApiError> {
         self.with(move |connection| {
-            let game = connection
-                .query_row(
-                    "SELECT system, engine, level, engine_white, start, chess960, initial_ms, increment_ms, \
-                     spent_ms, result, ending, begun FROM games WHERE id = ?1 AND visitor = ?2",
-                    params![id, visitor],
-                    |row| {
-                        let initial: Option<i64> = row.get(6)?;
-                        let increment: Option<i64> = row.get(7)?;
-                        let result: Option<String> = row.get(9)?;
-                        let ending: Option<String> = row.get(10)?;
-                        Ok(StoredGame {
-                            system: row.get(0)?,
-                            engine: row.get(1)?,
-                            level: row.get(2)?,
-                            engine_white: row.get(3)?,
-                            start: row.get(4)?,
-                            chess960: row.get(5)?,
-                            clock: initial.zip(increment).map(|(initial, increment)| {
-                                (initial.unsigned_abs(), increment.unsigned_abs())
-                            }),
-                            spent: row.get::<_, i64>(8)?.unsigned_abs(),
-                            result: result.map(|result| (result, ending.unwrap_or_default())),
-                            moves: Vec::new(),
-                            begun: row.get(11)?,
-                        })
-                    },
-                )
-                .optional()?;
+            let query = "SELECT system, engine, level, engine_white, start, chess960, initial_ms, \
+                 increment_ms, spent_ms, result, ending, begun FROM games \
+                 WHERE id = ?1 AND visitor = ?2";
+            let game = connection.query_row(query, params![id, visitor], stored_game).optional()?;
             let Some(mut game) = game else {
                 return Err(ApiError::new(format!("you have no game {id}")));
             };
-            let mut statement = connection
-                .prepare("SELECT uci, white_ms, black_ms FROM moves WHERE game = ?1 ORDER BY ply")?;
+            let mut statement = connection.prepare(
+                "SELECT uci, white_ms, black_ms FROM moves WHERE game = ?1 ORDER BY ply",
+            )?;
             let moves = statement.query_map([id], |row| {
-                let white: Option<i64> = row.get(1)?;
-                let black: Option<i64> = row.get(2)?;
-                let clocks =
-                    white.zip(black).map(|(white, black)| (white.unsigned_abs(), black.unsigned_abs()));
+                let clocks = milliseconds(row.get(1)?, row.get(2)?);
                 Ok(StoredMove { uci: row.get(0)?, clocks })
             })?;
             game.moves = moves.collect::<Result<_, _>>()?;
@@ -362,6 +336,30 @@ impl GameStore {
         })
         .await
     }
+}
+
+/// A game without its moves, from the columns that [`GameStore::load`] selects.
+fn stored_game(row: &Row<'_>) -> rusqlite::Result<StoredGame> {
+    let result: Option<String> = row.get(9)?;
+    let ending: Option<String> = row.get(10)?;
+    Ok(StoredGame {
+        system: row.get(0)?,
+        engine: row.get(1)?,
+        level: row.get(2)?,
+        engine_white: row.get(3)?,
+        start: row.get(4)?,
+        chess960: row.get(5)?,
+        clock: milliseconds(row.get(6)?, row.get(7)?),
+        spent: row.get::<_, i64>(8)?.unsigned_abs(),
+        result: result.map(|result| (result, ending.unwrap_or_default())),
+        moves: Vec::new(),
+        begun: row.get(11)?,
+    })
+}
+
+/// Two times from the file; `None` if one is missing.
+fn milliseconds(one: Option<i64>, other: Option<i64>) -> Option<(u64, u64)> {
+    one.zip(other).map(|(one, other)| (one.unsigned_abs(), other.unsigned_abs()))
 }
 
 fn insert_move(

@@ -1,4 +1,4 @@
-//! The page's request for an analysis, and what is left of it after checking.
+//! The page's request for an analysis, and the checked task.
 
 use board::Game;
 use nets::System;

@@ -100,12 +100,14 @@ mod tests {
     #[test]
     fn results_are_counted_from_the_journal() {
         let game = |number: usize, white: usize, half_points: u8| {
-            json!({ "number": number, "white": white, "black": 1 - white, "opening": 0, "white_half_points": half_points,
-                "ending": "checkmate", "fault": null, "plies": 40, "seconds": 1.0, "pgn": "" })
+            json!({ "number": number, "white": white, "black": 1 - white, "opening": 0,
+                "white_half_points": half_points, "ending": "checkmate", "fault": null,
+                "plies": 40, "seconds": 1.0, "pgn": "" })
             .to_string()
         };
         let journal = [game(0, 0, 2), game(1, 1, 1), "{\"number\"".to_owned()].join("\n");
-        let head = json!({ "settings": ["Gauntlet", "2 openings", "Rules", "One: internal", "Two: internal"] });
+        let head = json!({ "settings":
+            ["Gauntlet", "2 openings", "Rules", "One: internal", "Two: internal"] });
         let table = to_json("m", &head.to_string(), &journal);
         assert_eq!(table["games"], json!(2));
         assert_eq!(table["players"][0]["name"], json!("One"));

@@ -75,7 +75,8 @@ mod tests {
         let mut journal = String::from("{\"kind\":\"start\",\"step\":0,\"steps\":5000}\n");
         for step in 1..=1000 {
             journal += &format!(
-                "{{\"kind\":\"train\",\"step\":{step},\"samples\":{},\"loss\":{},\"tau\":null,\"positions_per_second\":5}}\n",
+                "{{\"kind\":\"train\",\"step\":{step},\"samples\":{},\"loss\":{},\"tau\":null,\
+                 \"positions_per_second\":5}}\n",
                 step * 10,
                 1000 - step
             );

@@ -3,16 +3,14 @@
 
 use serde_json::{Value, json};
 
-use crate::test_server::{TestOptions, serve};
+use crate::test_server::{TestOptions, serve, with_changes};
 
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
 
 fn request(tag: u32, changes: Value) -> Value {
-    let mut request = json!({ "type": "analyse", "tag": tag, "start": START, "system": "batch-first", "lines": 2, "batch": 16 });
-    for (name, value) in changes.as_object().unwrap() {
-        request[name] = value.clone();
-    }
-    request
+    let request = json!({ "type": "analyse", "tag": tag, "start": START, "system": "batch-first",
+        "lines": 2, "batch": 16 });
+    with_changes(request, changes)
 }
 
 fn has_lines(answer: &Value) -> bool {

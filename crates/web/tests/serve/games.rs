@@ -32,11 +32,8 @@ fn ucis(state: &Value) -> Vec<&str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_game_survives_a_reload_and_a_crash() {
     let folder = tempfile::tempdir().unwrap();
-    let options = || TestOptions {
-        games: Some(folder.path().join("games.sqlite")),
-        ..TestOptions::default()
-    };
-    let server = serve(options()).await;
+    let games = folder.path().join("games.sqlite");
+    let server = serve(TestOptions::with_games(&games)).await;
     let visitor = server.visitor().await;
     let mut page = server.page(&visitor).await;
     let state = page.start_game(json!({})).await;
@@ -60,7 +57,7 @@ async fn a_game_survives_a_reload_and_a_crash() {
     page.send(json!({ "type": "move", "game": state["id"], "ply": 4, "uci": "f1e2" })).await;
     page.until("game", |state| ucis(state).len() >= 5).await;
     drop(server);
-    let server = serve(options()).await;
+    let server = serve(TestOptions::with_games(&games)).await;
     let mut page = server.page(&visitor).await;
     page.send(json!({ "type": "games" })).await;
     let list = page.expect("games").await;
@@ -147,7 +144,7 @@ async fn games_start_from_any_position_and_are_exported_as_pgn() {
 async fn clocks_run_on_the_server_and_stop_while_no_page_has_the_game_open() {
     let folder = tempfile::tempdir().unwrap();
     let games = folder.path().join("games.sqlite");
-    let server = serve(TestOptions { games: Some(games.clone()), ..TestOptions::default() }).await;
+    let server = serve(TestOptions::with_games(&games)).await;
     let visitor = server.visitor().await;
     let mut page = server.page(&visitor).await;
     let state =
@@ -196,11 +193,8 @@ async fn clocks_run_on_the_server_and_stop_while_no_page_has_the_game_open() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_stores_the_clocks() {
     let folder = tempfile::tempdir().unwrap();
-    let options = || TestOptions {
-        games: Some(folder.path().join("games.sqlite")),
-        ..TestOptions::default()
-    };
-    let server = serve(options()).await;
+    let games = folder.path().join("games.sqlite");
+    let server = serve(TestOptions::with_games(&games)).await;
     let visitor = server.visitor().await;
     let mut page = server.page(&visitor).await;
     let state = page.start_game(json!({ "clock": [60_000, 0] })).await;
@@ -211,7 +205,7 @@ async fn a_shutdown_stores_the_clocks() {
     page.until("game", |shown| shown["id"] == state["id"]).await;
     server.time.advance(Duration::from_millis(300));
     server.end().await;
-    let server = serve(options()).await;
+    let server = serve(TestOptions::with_games(&games)).await;
     let mut page = server.page(&visitor).await;
     for id in [&state["id"], &other["id"]] {
         page.send(json!({ "type": "open", "game": id })).await;

@@ -24,7 +24,8 @@ async fn new_lines_of_a_journal_are_read() {
     assert_eq!((list.as_array().unwrap().len(), &list[0]["name"]), (1, &json!("my run")));
     assert_eq!(ask(&server, "/api/run?name=my%20run").await["training"], json!([]));
     for step in 1..=3 {
-        let line = json!({ "kind": "train", "step": step, "samples": 100 * step, "loss": 1.5, "tau": 0.5, "positions_per_second": 9.0 });
+        let line = json!({ "kind": "train", "step": step, "samples": 100 * step, "loss": 1.5,
+            "tau": 0.5, "positions_per_second": 9.0 });
         writeln!(journal, "{line}").unwrap();
     }
     let run = ask(&server, "/api/run?name=my%20run").await;

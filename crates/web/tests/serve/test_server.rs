@@ -1,4 +1,5 @@
-//! A server for a test, with its own runtime and clock, and clients: plain requests and web sockets.
+//! A server for a test, with its own runtime and clock, and its clients: plain requests and web
+//! sockets.
 
 use std::{
     future::pending,
@@ -41,8 +42,14 @@ pub struct TestOptions {
     pub lab: LabFolders,
 }
 
-/// A server on a free port. Dropping it ends all its tasks, open games included, as a killed process
-/// does.
+impl TestOptions {
+    /// Default options with a file of games.
+    pub fn with_games(games: &Path) -> Self {
+        Self { games: Some(games.to_owned()), ..Self::default() }
+    }
+}
+
+/// A server on a free port. Dropping it ends all its tasks, as killing a process does.
 pub struct TestServer {
     pub address: SocketAddr,
     /// The server's clock; it stands still unless the test moves it.
@@ -267,11 +274,17 @@ impl TestPage {
     }
 }
 
+/// A request for a game against 20 evaluations a move, with other values for some fields.
 pub fn new_game(changes: Value) -> Value {
-    let mut new_game = json!({ "type": "new_game", "system": "batch-first", "side": "white",
+    let request = json!({ "type": "new_game", "system": "batch-first", "side": "white",
         "level": { "kind": "nodes", "value": 20 } });
+    with_changes(request, changes)
+}
+
+/// A message with other values for some fields.
+pub fn with_changes(mut message: Value, changes: Value) -> Value {
     for (name, value) in changes.as_object().unwrap() {
-        new_game[name] = value.clone();
+        message[name] = value.clone();
     }
-    new_game
+    message
 }

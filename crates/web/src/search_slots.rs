@@ -1,0 +1,105 @@
+//! The fair queue of searches: a fixed number of search slots, first come, first served; and the
+//! thread of a search.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use board::Game;
+use search::{Control, Limits, Outcome, Search, SearchInfo};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task,
+};
+
+use crate::ApiError;
+
+/// The search slots of a server.
+#[derive(Debug)]
+pub struct SearchSlots {
+    semaphore: Arc<Semaphore>,
+    waiting: AtomicUsize,
+}
+
+/// The right to run one search; released when dropped.
+#[derive(Debug)]
+pub struct SearchSlot {
+    _permit: OwnedSemaphorePermit,
+}
+
+impl SearchSlots {
+    /// `count` slots, at least one.
+    #[must_use]
+    pub fn new(count: usize) -> Self {
+        Self { semaphore: Arc::new(Semaphore::new(count.max(1))), waiting: AtomicUsize::new(0) }
+    }
+
+    /// Waits for a free slot.
+    ///
+    /// # Errors
+    /// The server is shutting down.
+    pub async fn acquire(&self) -> Result<SearchSlot, ApiError> {
+        let _waiter = Waiter::new(&self.waiting);
+        let permit = Arc::clone(&self.semaphore).acquire_owned().await;
+        permit
+            .map(|permit| SearchSlot { _permit: permit })
+            .map_err(|_| ApiError::new("the server is closing"))
+    }
+
+    /// Whether a search waits for a slot.
+    #[must_use]
+    pub fn has_waiters(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// Counts one waiting search until it is dropped: a search may stop waiting at any time.
+struct Waiter<'a>(&'a AtomicUsize);
+
+impl<'a> Waiter<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Stops a search when the future that waits for it is dropped.
+struct StopOnDrop(Control);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// Runs a search on a blocking thread and returns it with its outcome; it keeps its cache. Dropping
+/// this future stops the search.
+///
+/// # Errors
+/// The evaluator failed, or the search panicked.
+pub async fn run_search(
+    mut search: Box<dyn Search>,
+    game: Game,
+    limits: Limits,
+    control: Control,
+    mut on_info: impl FnMut(&SearchInfo) + Send + 'static,
+) -> Result<(Box<dyn Search>, Outcome), ApiError> {
+    let _stop = StopOnDrop(control.clone());
+    let running = task::spawn_blocking(move || {
+        let outcome = search.search(&game, &limits, &control, &mut on_info);
+        (search, outcome)
+    });
+    let (search, outcome) = running
+        .await
+        .map_err(|_| ApiError::new("the search stopped unexpectedly; please report this"))?;
+    let outcome =
+        outcome.map_err(|error| ApiError::new(format!("the evaluator failed: {error}")))?;
+    Ok((search, outcome))
+}
