@@ -32,7 +32,7 @@ use crate::{
 /// searched, several games at once, and the games are written with evaluations, marks and better
 /// lines. An interrupted run goes on where it ended when it is started again.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct AnalyzeArgs {
     /// Games to annotate; needs --out.
     #[arg(value_name = "FILE", requires = "out",
           conflicts_with_all = ["fen", "moves", "chess960", "mate", "infinite", "ascii"])]
@@ -90,7 +90,7 @@ trait View {
 ///
 /// # Errors
 /// The position, a move or the network cannot be used, or the output cannot be written.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub fn run(args: AnalyzeArgs) -> anyhow::Result<()> {
     if !args.games.is_empty() {
         return files::run(args);
     }
@@ -111,7 +111,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         );
     }
     let mut view: Box<dyn View> = if args.json {
-        Box::new(json::Json)
+        Box::new(json::JsonView)
     } else {
         let charset = if args.ascii { Charset::Ascii } else { Charset::of_locale() };
         Box::new(screen::Screen::new(charset))
@@ -141,7 +141,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn game(args: &Args) -> anyhow::Result<Game> {
+fn game(args: &AnalyzeArgs) -> anyhow::Result<Game> {
     const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
     let mode = CastlingMode::from_chess960(args.chess960);
     let position = Position::from_fen(args.fen.as_deref().unwrap_or(START), mode)?;
@@ -164,7 +164,7 @@ fn game(args: &Args) -> anyhow::Result<Game> {
     Ok(game)
 }
 
-fn limits(args: &Args) -> Limits {
+fn limits(args: &AnalyzeArgs) -> Limits {
     let limited =
         args.nodes.is_some() || args.depth.is_some() || args.mate.is_some() || args.infinite;
     Limits {

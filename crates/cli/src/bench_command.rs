@@ -20,11 +20,11 @@ use eval::{
 };
 use nets::{BatchFirstResidual, Cockfish, Description, HeadKind, Network, Squares};
 
-use crate::place::Place;
+use crate::eval_target::EvalTarget;
 
 /// Measures on this machine.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct BenchArgs {
     #[command(subcommand)]
     command: Command,
 }
@@ -110,7 +110,7 @@ fn head(text: &str) -> Result<HeadKind, String> {
 ///
 /// # Errors
 /// A network or path cannot be used.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub fn run(args: BenchArgs) -> anyhow::Result<()> {
     match args.command {
         Command::Eval(args) => eval(&args),
         Command::First { net } => first(net.as_deref()),
@@ -271,8 +271,8 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
             let mut evaluator = place.evaluator(&network, args.threads as usize)?;
             let (path, precision) = place.names();
             let peak = match place {
-                Place::Path(path, precision) => measure::peak_flops(path, precision),
-                Place::Gpus(..) => None,
+                EvalTarget::Path(path, precision) => measure::peak_flops(path, precision),
+                EvalTarget::Gpus(..) => None,
             };
             if let Some(path) = &args.values_out {
                 write_values(path, &mut *evaluator, &positions)?;
@@ -365,15 +365,15 @@ fn write_values(
 }
 
 /// The clock that other programs disturb least.
-fn clock(place: &Place, start: Instant) -> f64 {
+fn clock(place: &EvalTarget, start: Instant) -> f64 {
     match place {
-        Place::Path(..) => measure::process_seconds(),
-        Place::Gpus(..) => start.elapsed().as_secs_f64(),
+        EvalTarget::Path(..) => measure::process_seconds(),
+        EvalTarget::Gpus(..) => start.elapsed().as_secs_f64(),
     }
 }
 
 /// The paths and precisions to measure, or the GPUs.
-fn places(args: &EvalArgs) -> anyhow::Result<Vec<Place>> {
+fn places(args: &EvalArgs) -> anyhow::Result<Vec<EvalTarget>> {
     if let Some(wished) = &args.device {
         let devices = wished.found();
         if devices.is_cpu() {
@@ -381,7 +381,7 @@ fn places(args: &EvalArgs) -> anyhow::Result<Vec<Place>> {
                 "`--device {wished}` names no GPU that is here; without the flag the processor is measured"
             );
         }
-        return Ok(vec![Place::Gpus(devices, args.precision)]);
+        return Ok(vec![EvalTarget::Gpus(devices, args.precision)]);
     }
     let wished = if args.path.is_empty() { CpuPath::ALL.to_vec() } else { args.path.clone() };
     let precisions = args.precision.map_or(Precision::OF_PROCESSORS.to_vec(), |one| vec![one]);
@@ -389,7 +389,7 @@ fn places(args: &EvalArgs) -> anyhow::Result<Vec<Place>> {
     for path in wished {
         let fitting = precisions.iter().filter(|&&precision| path.obstacle(precision).is_none());
         let before = list.len();
-        list.extend(fitting.map(|&precision| Place::Path(path, precision)));
+        list.extend(fitting.map(|&precision| EvalTarget::Path(path, precision)));
         if list.len() == before && !args.path.is_empty() {
             let obstacle = path.obstacle(precisions[0]).unwrap_or_default();
             bail!("the path {path} cannot run here: {obstacle}");
@@ -411,14 +411,14 @@ fn rate(
     positions: &[Position],
     heads: &[HeadKind],
     size: usize,
-    place: &Place,
+    place: &EvalTarget,
     args: &EvalArgs,
 ) -> anyhow::Result<(f64, f64)> {
     let (seconds, threads) = (args.seconds, args.threads);
     let in_flight = match place {
-        Place::Path(..) if threads == 1 => 1,
-        Place::Path(..) => 2,
-        Place::Gpus(devices, _) => 2 * devices.cards().len(),
+        EvalTarget::Path(..) if threads == 1 => 1,
+        EvalTarget::Path(..) => 2,
+        EvalTarget::Gpus(devices, _) => 2 * devices.cards().len(),
     };
     let mut batches = VecDeque::new();
     let mut cycle = positions.iter().cycle();

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 /// Training data.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct DataArgs {
     #[command(subcommand)]
     command: DataCommand,
 }
@@ -117,7 +117,7 @@ impl From<Wanted> for ResultFilter {
 ///
 /// # Errors
 /// Files that cannot be read or written, or options that make no sense: one sentence.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub fn run(args: DataArgs) -> anyhow::Result<()> {
     match args.command {
         DataCommand::Import(args) => import(&args),
         DataCommand::Inspect(args) => inspect(&args),

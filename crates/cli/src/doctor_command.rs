@@ -16,7 +16,7 @@ use crate::engine_args::processors;
 
 /// Shows which code path evaluates networks here and why, and checks it against plain arithmetic.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct DoctorArgs {
     /// Network file, or `large` or `fast` (default: the network in the program that fits the
     /// device).
     #[arg(long, value_name = "FILE")]
@@ -70,7 +70,7 @@ fn gpus() -> Vec<String> {
 ///
 /// # Errors
 /// The network cannot be used, no path runs, or the path computes wrongly.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub fn run(args: DoctorArgs) -> anyhow::Result<()> {
     let begun = Instant::now();
     let given = args.net.as_deref().map(engine::load).transpose()?;
     let mut loaded = begun.elapsed();

@@ -23,7 +23,7 @@ use crate::{
 /// without, the engine plays varied games against itself. An interrupted run goes on where it ended
 /// when it is started again.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct LabelArgs {
     /// Games or positions to evaluate (default: self-play).
     files: Vec<PathBuf>,
     /// PGN to write; a file beside it remembers how far the run is.
@@ -63,7 +63,7 @@ pub struct Args {
 ///
 /// # Errors
 /// The engine, an input or the output cannot be used.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub fn run(args: LabelArgs) -> anyhow::Result<()> {
     if !(0.0..=1.0).contains(&args.random_moves) {
         bail!("--random-moves wants a chance from 0 to 1");
     }

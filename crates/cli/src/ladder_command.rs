@@ -32,13 +32,13 @@ use crate::{
 /// How long an opponent with fixed nodes may take: a busy machine must not decide a game.
 const BUSY: Duration = Duration::from_secs(600);
 
-/// Place a player on a scale of fixed opponents: Stockfish at fixed nodes, which does not depend on
+/// EvalTarget a player on a scale of fixed opponents: Stockfish at fixed nodes, which does not depend on
 /// the machine.
 ///
 /// Opponents are chosen near the player as its rating becomes known. Example: --engine internal
 /// --movetime 1s --games 100
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct LadderArgs {
     /// The player, as in `match --engine`.
     #[arg(long, value_name = "PLAYER", default_value = "internal")]
     engine: String,
@@ -84,7 +84,7 @@ pub struct Args {
     calibrate: Option<PathBuf>,
 }
 
-impl Args {
+impl LadderArgs {
     fn scale(&self) -> anyhow::Result<Ladder> {
         let Some(path) = &self.scale else { return Ok(Ladder::built_in()?) };
         let text = std::fs::read_to_string(path)
@@ -134,14 +134,14 @@ fn opponent(program: &Path, file: &str, rung: &Rung) -> PlayerSpec {
 ///
 /// # Errors
 /// The player, the scale, the openings or a folder cannot be used.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub fn run(args: LadderArgs) -> anyhow::Result<()> {
     match &args.calibrate {
         Some(folder) => calibrate(&args, folder),
         None => place(&args),
     }
 }
 
-fn calibrate(args: &Args, folder: &Path) -> anyhow::Result<()> {
+fn calibrate(args: &LadderArgs, folder: &Path) -> anyhow::Result<()> {
     let scale = args.scale()?;
     let arranged = args.arrange(args.rungs(&scale)?, Ladder::FORMAT)?;
     let (mut journal, known) = Journal::open(folder, arranged.identity())?;
@@ -194,7 +194,7 @@ fn calibrate(args: &Args, folder: &Path) -> anyhow::Result<()> {
     Interrupted::or(cut_short, written.and_then(|()| Ok(end()?)))
 }
 
-fn place(args: &Args) -> anyhow::Result<()> {
+fn place(args: &LadderArgs) -> anyhow::Result<()> {
     let scale = args.scale()?;
     ensure!(args.guess.is_finite(), "--guess must be a number");
     let mut players = vec![player(&args.engine, args.limit.control(), args.system, None)?];

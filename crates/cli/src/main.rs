@@ -7,13 +7,13 @@ mod board_view;
 mod data_command;
 mod doctor_command;
 mod engine_args;
+mod eval_target;
 mod interrupt;
 mod label_command;
 mod ladder_command;
 mod match_command;
 mod net_command;
 mod openings_command;
-mod place;
 mod progress_line;
 mod rate_command;
 mod serve_command;
@@ -40,20 +40,20 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Analyze(analyze::Args),
-    Bench(bench_command::Args),
-    Data(data_command::Args),
-    Doctor(doctor_command::Args),
-    Label(label_command::Args),
-    Ladder(ladder_command::Args),
-    Match(match_command::Args),
-    Net(net_command::Args),
-    Openings(openings_command::Args),
-    Rate(rate_command::Args),
-    Serve(serve_command::Args),
-    Train(train_command::Args),
-    Uci(uci_command::Args),
-    Worker(worker_command::Args),
+    Analyze(analyze::AnalyzeArgs),
+    Bench(bench_command::BenchArgs),
+    Data(data_command::DataArgs),
+    Doctor(doctor_command::DoctorArgs),
+    Label(label_command::LabelArgs),
+    Ladder(ladder_command::LadderArgs),
+    Match(match_command::MatchArgs),
+    Net(net_command::NetArgs),
+    Openings(openings_command::OpeningsArgs),
+    Rate(rate_command::RateArgs),
+    Serve(serve_command::ServeArgs),
+    Train(train_command::TrainArgs),
+    Uci(uci_command::UciArgs),
+    Worker(worker_command::WorkerArgs),
 }
 
 /// The command did its work and found something bad (exit code 1), in contrast to input that it
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
         .with_writer(io::stderr)
         .init();
     let result = match cli.command {
-        None => uci_command::run(uci_command::Args::default()),
+        None => uci_command::run(uci_command::UciArgs::default()),
         Some(Command::Analyze(args)) => analyze::run(args),
         Some(Command::Bench(args)) => bench_command::run(args),
         Some(Command::Data(args)) => data_command::run(args),

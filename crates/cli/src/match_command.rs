@@ -37,7 +37,7 @@ use view::View;
 /// 1350'; --compare a.safetensors b.safetensors --nodes 1000; --compare internal 'internal;
 /// Batch=1' --movetime 100ms
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct MatchArgs {
     /// A player; given twice or more. The score is the first one's.
     #[arg(long, num_args = 1, value_name = "PLAYER", required_unless_present = "compare")]
     engine: Vec<String>,
@@ -115,7 +115,7 @@ pub struct Args {
     margin: Duration,
 }
 
-impl Args {
+impl MatchArgs {
     fn players(&self) -> anyhow::Result<Vec<PlayerSpec>> {
         let limit = self.limit.control();
         for text in &self.compare {
@@ -176,7 +176,7 @@ fn hypotheses(text: &str) -> Result<(f64, f64), String> {
 ///
 /// # Errors
 /// A player, the openings or an output cannot be used; with `--strict`, an engine was at fault.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub fn run(args: MatchArgs) -> anyhow::Result<()> {
     let settings = args.settings()?;
     let mut sprt = args.sprt(settings.players.len())?;
     let rounds = settings.games.div_ceil(2);

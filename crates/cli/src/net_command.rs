@@ -23,7 +23,7 @@ const AGREEMENT_POSITIONS: usize = 2_000;
 
 /// Network files: show, join, validate, calibrate, quantise, verify.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct NetArgs {
     #[command(subcommand)]
     command: Command,
 }
@@ -85,7 +85,7 @@ enum Command {
     },
     /// Show what each code path and number format costs in exactness; fails if it costs ranking on
     /// the default path.
-    Verify(verify::Args),
+    Verify(verify::VerifyArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -158,7 +158,7 @@ fn held_out(
 ///
 /// # Errors
 /// A file or the data cannot be used.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub fn run(args: NetArgs) -> anyhow::Result<()> {
     match args.command {
         Command::Info { file, json } => info(&file, json),
         Command::Join { value, moves, out, name } => {

@@ -11,7 +11,7 @@ use anyhow::{Context, ensure};
 /// Select balanced openings from games with [%eval] comments, as `label` makes them, into an EPD
 /// file.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct OpeningsArgs {
     /// PGN files, plain or compressed.
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -33,7 +33,7 @@ pub struct Args {
 ///
 /// # Errors
 /// A file cannot be read or written, or nothing is balanced.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub fn run(args: OpeningsArgs) -> anyhow::Result<()> {
     let mut games = Vec::new();
     for path in &args.files {
         let failed = || format!("cannot read `{}`", path.display());

@@ -11,7 +11,7 @@ use arena::{PairingResults, PgnResults, rate};
 
 /// Rate the players of PGN files from all their games at once (maximum likelihood, 95 % intervals).
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct RateArgs {
     /// PGN files, plain or compressed.
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -25,7 +25,7 @@ pub struct Args {
 ///
 /// # Errors
 /// A file cannot be read, holds no finished game, or nobody is called like the anchor.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub fn run(args: RateArgs) -> anyhow::Result<()> {
     let mut results = PgnResults::default();
     for path in &args.files {
         let failed = || format!("cannot read `{}`", path.display());

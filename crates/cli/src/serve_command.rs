@@ -20,7 +20,7 @@ use crate::{engine_args::processors, interrupt};
 /// Nothing is opened to the network unless --listen or --name says so; then visitors need the token
 /// in the printed link.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct ServeArgs {
     /// Address and port; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
@@ -67,7 +67,7 @@ pub struct Args {
 ///
 /// # Errors
 /// The address, a network, a folder or the file of games cannot be used.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub fn run(args: ServeArgs) -> anyhow::Result<()> {
     // Behind a name there is a proxy that strangers reach.
     let is_local = args.listen.ip().is_loopback() && args.name.is_empty();
     let token = match args.token {

@@ -29,7 +29,7 @@ enum Watch {
 
 /// Train a network; Ctrl-C saves the run and ends it.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct TrainArgs {
     /// Configuration file of the run (TOML).
     config: PathBuf,
     /// Go on with the run from its newest checkpoint.
@@ -55,7 +55,7 @@ pub struct Args {
 ///
 /// # Errors
 /// The configuration, the data or a file cannot be used, or training failed.
-pub fn run(mut args: Args) -> anyhow::Result<()> {
+pub fn run(mut args: TrainArgs) -> anyhow::Result<()> {
     if let Some(device) = &args.device {
         let device = device.found();
         if device.is_cpu() {
@@ -72,7 +72,7 @@ pub fn run(mut args: Args) -> anyhow::Result<()> {
         Watch::Auto if std::io::stderr().is_terminal() => Box::new(progress::Bar::default()),
         Watch::Bar => Box::new(progress::Bar::default()),
         Watch::Auto | Watch::Plain => Box::new(progress::Lines::default()),
-        Watch::Json => Box::new(progress::Json),
+        Watch::Json => Box::new(progress::JsonProgress),
         Watch::None => Box::new(train::NoProgress),
     };
     if args.grid {

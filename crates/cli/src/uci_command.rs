@@ -10,7 +10,7 @@ use crate::engine_args::EngineArgs;
 
 /// Speak UCI on standard input and output (what the program does without a command).
 #[derive(Debug, Default, clap::Args)]
-pub struct Args {
+pub struct UciArgs {
     /// Opening book in Polyglot's format; its moves are played (`OwnBook`).
     #[arg(long, value_name = "FILE")]
     book: Option<PathBuf>,
@@ -22,7 +22,7 @@ pub struct Args {
 ///
 /// # Errors
 /// The engine could not be started.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub fn run(args: UciArgs) -> anyhow::Result<()> {
     let mut options = Options { engine: args.engine.options(1)?, ..Options::default() };
     if let Some(path) = &args.book {
         options.book = Some(Arc::new(Book::open(path)?));

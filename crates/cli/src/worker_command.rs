@@ -8,7 +8,7 @@ use crate::engine_args::EngineArgs;
 /// have the same network as the one that hands out the games; on another kind of processor scores
 /// can differ by a few centipawns.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct WorkerArgs {
     /// The server, as in nats://host:4222.
     #[arg(long, value_name = "URL")]
     queue: String,
@@ -24,7 +24,7 @@ pub struct Args {
 /// # Errors
 /// The queue cannot be reached or the network cannot be used.
 #[cfg(feature = "queue")]
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub fn run(args: WorkerArgs) -> anyhow::Result<()> {
     use std::{
         io::{self, Write},
         time::Duration,
@@ -66,6 +66,6 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 /// # Errors
 /// Always.
 #[cfg(not(feature = "queue"))]
-pub fn run(_: Args) -> anyhow::Result<()> {
+pub fn run(_: WorkerArgs) -> anyhow::Result<()> {
     anyhow::bail!("this program was built without the work queue; build it with `--features queue`")
 }

@@ -80,7 +80,7 @@ pub(super) struct FileArgs {
 ///
 /// # Errors
 /// A file or the network cannot be used.
-pub(super) fn run(args: super::Args) -> anyhow::Result<()> {
+pub(super) fn run(args: super::AnalyzeArgs) -> anyhow::Result<()> {
     let own = &args.files;
     let output = own.out.clone().context("--out FILE says where the annotated games go")?;
     ensure!(!args.json, "for files of games JSON goes to a file of its own: --jsonl FILE");

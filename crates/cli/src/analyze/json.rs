@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::View;
 
 #[derive(Debug)]
-pub(super) struct Json;
+pub(super) struct JsonView;
 
-impl View for Json {
+impl View for JsonView {
     fn begin(&mut self, out: &mut dyn Write, game: &Game, engine: &str) -> io::Result<()> {
         let position = game.position();
         let object = json!({

@@ -13,7 +13,7 @@ use nets::{Calibration, HeadKind, MoveScores, Network, PolicyIndex, Squares, pol
 use train::{HeldOut, LARGEST_FALL, metrics};
 
 use super::{held_out, loss, print};
-use crate::{Found, bench_command, engine_args, place::Place};
+use crate::{Found, bench_command, engine_args, eval_target::EvalTarget};
 
 /// By how much a GPU may.
 const LARGEST_FALL_OF_GPU: f64 = 0.001;
@@ -28,7 +28,7 @@ const LARGEST_DIFFERENCES_OF_POLICY: [f32; 2] = [0.01, 0.05];
 
 /// What `net verify` is asked.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct VerifyArgs {
     /// Network file, or `large` or `fast` (default: the large network in the program).
     file: Option<PathBuf>,
     /// Folder that `batch-first data import` wrote: its held-out positions are evaluated, and
@@ -99,7 +99,12 @@ impl Questions {
     }
 
     /// The outputs of a path or device, for the side to move, before calibration.
-    fn logits(&self, network: &Network, place: &Place, threads: usize) -> anyhow::Result<Vec<f32>> {
+    fn logits(
+        &self,
+        network: &Network,
+        place: &EvalTarget,
+        threads: usize,
+    ) -> anyhow::Result<Vec<f32>> {
         // The default calibration is the identity, far beyond any logit.
         let bare = Network { calibration: Calibration::default(), ..network.clone() };
         let mut evaluator = place.evaluator(&Arc::new(bare), threads)?;
@@ -159,24 +164,24 @@ impl Questions {
 }
 
 /// Everything that can be compared with `exact`.
-fn others(exact: CpuPath, questions: usize, device: Option<&Devices>) -> Vec<Place> {
+fn others(exact: CpuPath, questions: usize, device: Option<&Devices>) -> Vec<EvalTarget> {
     let paths =
         CpuPath::ALL.into_iter().filter(|&path| path != CpuPath::Portable || questions <= 20_000);
     let all = paths.flat_map(|path| Precision::OF_PROCESSORS.map(|precision| (path, precision)));
     let gpus = device.into_iter().flat_map(|devices| {
-        [None, Some(Precision::F32)].map(|precision| Place::Gpus(devices.clone(), precision))
+        [None, Some(Precision::F32)].map(|precision| EvalTarget::Gpus(devices.clone(), precision))
     });
     all.filter(|&(path, precision)| {
         (path, precision) != (exact, Precision::F32) && path.obstacle(precision).is_none()
     })
-    .map(|(path, precision)| Place::Path(path, precision))
+    .map(|(path, precision)| EvalTarget::Path(path, precision))
     .chain(gpus)
     .collect()
 }
 
 /// What one path's format costs.
 struct Line {
-    place: Place,
+    place: EvalTarget,
     is_default: bool,
     /// Centipawns, or `ln` for a policy.
     unit: &'static str,
@@ -189,8 +194,11 @@ struct Line {
 
 impl Line {
     fn breaks_the_limit(&self) -> bool {
-        let most =
-            if matches!(self.place, Place::Path(..)) { LARGEST_FALL } else { LARGEST_FALL_OF_GPU };
+        let most = if matches!(self.place, EvalTarget::Path(..)) {
+            LARGEST_FALL
+        } else {
+            LARGEST_FALL_OF_GPU
+        };
         let [exact, own] = match self.unit {
             "cp" => [LARGEST_DIFFERENCE; 2],
             _ => LARGEST_DIFFERENCES_OF_POLICY,
@@ -198,9 +206,9 @@ impl Line {
         // What is no number is neither a good ranking nor a small difference.
         let falls = self.tau_b.is_some_and(|(_, fall)| fall.is_nan() || fall > most);
         let is_off = match self.place {
-            Place::Path(..) => false,
-            Place::Gpus(_, Some(Precision::F32)) => self.largest > exact,
-            Place::Gpus(..) => self.percentile_99 > own,
+            EvalTarget::Path(..) => false,
+            EvalTarget::Gpus(_, Some(Precision::F32)) => self.largest > exact,
+            EvalTarget::Gpus(..) => self.percentile_99 > own,
         };
         falls || is_off || self.largest.is_nan()
     }
@@ -208,7 +216,7 @@ impl Line {
     fn text(&self) -> String {
         let mut tau =
             self.tau_b.map_or(String::new(), |(tau, fall)| format!(" {tau:>9.5} {fall:>9.5}"));
-        if !tau.is_empty() || matches!(self.place, Place::Gpus(..)) {
+        if !tau.is_empty() || matches!(self.place, EvalTarget::Gpus(..)) {
             tau += if self.breaks_the_limit() { "  above the limit" } else { "  within the limit" };
         }
         let (path, precision) = self.place.names();
@@ -241,7 +249,7 @@ impl Line {
 ///
 /// # Errors
 /// A file cannot be used, or the default path lowers tau-b by more than [`LARGEST_FALL`].
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub fn run(args: &VerifyArgs) -> anyhow::Result<()> {
     if let Some(devices) = &args.device {
         anyhow::ensure!(
             !devices.found().is_cpu(),
@@ -275,7 +283,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             }
             None => Questions::of_games(kind),
         };
-        let expected = questions.logits(&network, &Place::Path(exact, Precision::F32), threads)?;
+        let expected =
+            questions.logits(&network, &EvalTarget::Path(exact, Precision::F32), threads)?;
         // A policy is not comparable between positions: against labels it has no rank.
         let policy =
             kind == HeadKind::Moves && network.calibration.move_scores == MoveScores::Policy;
@@ -300,12 +309,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
         let mut lines = Vec::new();
         let mut places = others(exact, expected.len(), args.device.as_ref());
-        places.retain(|place| !args.only_device || matches!(place, Place::Gpus(..)));
+        places.retain(|place| !args.only_device || matches!(place, EvalTarget::Gpus(..)));
         for place in places {
             let found = match (questions.logits(&network, &place, threads), &place) {
                 (Ok(found), _) => found,
-                (Err(error), Place::Gpus(..)) => return Err(error),
-                (Err(error), Place::Path(path, precision)) => {
+                (Err(error), EvalTarget::Gpus(..)) => return Err(error),
+                (Err(error), EvalTarget::Path(path, precision)) => {
                     print(&format!("  {path} {precision}: {error}"))?;
                     continue;
                 }
@@ -319,7 +328,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
                     .unwrap_or(0.0)
             };
             let line = Line {
-                is_default: place == Place::Path(default.path, default.precision),
+                is_default: place == EvalTarget::Path(default.path, default.precision),
                 place,
                 unit,
                 mean: differences.iter().sum::<f32>() / differences.len().max(1) as f32,
@@ -333,9 +342,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             }
             if line.breaks_the_limit() {
                 match line.place {
-                    Place::Gpus(..) => far_off.push(kind.name()),
-                    Place::Path(..) if line.is_default => broken.push(kind.name()),
-                    Place::Path(..) => {}
+                    EvalTarget::Gpus(..) => far_off.push(kind.name()),
+                    EvalTarget::Path(..) if line.is_default => broken.push(kind.name()),
+                    EvalTarget::Path(..) => {}
                 }
             }
             lines.push(line.json());
@@ -388,8 +397,8 @@ mod tests {
 
     #[test]
     fn differences_beyond_the_limits_are_found_for_scores_and_for_chances() {
-        let gpu = |precision| Place::Gpus(Devices::default(), precision);
-        let breaks = |place: Place, unit, percentile_99, largest| {
+        let gpu = |precision| EvalTarget::Gpus(Devices::default(), precision);
+        let breaks = |place: EvalTarget, unit, percentile_99, largest| {
             let line = Line {
                 place,
                 is_default: false,
@@ -408,6 +417,6 @@ mod tests {
             assert!(breaks(gpu(None), unit, 1.1 * own, 10.0 * own));
             assert!(breaks(gpu(None), unit, 0.0, f32::NAN), "no number at all");
         }
-        assert!(!breaks(Place::Path(CpuPath::Avx2, Precision::Bf16), "ln", 1.0, 1.0));
+        assert!(!breaks(EvalTarget::Path(CpuPath::Avx2, Precision::Bf16), "ln", 1.0, 1.0));
     }
 }

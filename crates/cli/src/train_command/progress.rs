@@ -161,9 +161,9 @@ impl Progress for Lines {
 
 /// One JSON object a line on standard output, for every step.
 #[derive(Debug, Default)]
-pub struct Json;
+pub struct JsonProgress;
 
-impl Progress for Json {
+impl Progress for JsonProgress {
     fn start(&mut self, plan: &RunPlan) {
         print_line(
             &json!({

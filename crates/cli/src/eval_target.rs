@@ -1,4 +1,4 @@
-//! Where a network is evaluated, for commands that compare such places.
+//! Where a network is evaluated, for commands that compare code paths and devices.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use nets::Network;
 
 /// A code path of the processor, or GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum EvalTarget {
     Path(CpuPath, Precision),
-    /// In this number format, or in their own.
+    /// In this number format, or in the one that the devices prefer.
     Gpus(Devices, Option<Precision>),
 }
 
-impl Place {
-    /// An evaluator there; `threads` are the processor's.
+impl EvalTarget {
+    /// An evaluator on this target; `threads` counts for the processor.
     ///
     /// # Errors
-    /// The network or the place cannot be used.
+    /// The network or the target cannot be used.
     pub fn evaluator(
         &self,
         network: &Arc<Network>,
