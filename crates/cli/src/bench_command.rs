@@ -208,33 +208,7 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
         bail!("--seconds must be above 0 and at most 3600");
     }
     let positions = positions();
-    let mut networks = Vec::new();
-    if args.net.is_empty() && args.architecture.is_empty() {
-        networks.push(engine::load_or_large(None)?);
-    }
-    for path in &args.net {
-        networks.push(engine::load_or_large(Some(path))?);
-    }
-    for name in &args.architecture {
-        let residual = BatchFirstResidual { filters: args.filters, blocks: args.blocks };
-        let description = match name.as_str() {
-            "cockfish" => Description::cockfish(&Cockfish::default()),
-            _ => Description::batch_first_residual(&residual),
-        };
-        let network = Network::random(description, 1)?;
-        networks.push(Network { name: name.clone(), ..network });
-    }
-    // Other heads give no scores.
-    let scored_heads = |network: &Network| -> Vec<HeadKind> {
-        let kinds = network.description.heads.iter().map(|head| head.kind);
-        kinds.filter(|kind| matches!(kind, HeadKind::Value | HeadKind::Moves)).collect()
-    };
-    if let Some(network) = networks.iter().find(|network| scored_heads(network).is_empty()) {
-        bail!(
-            "the network `{}` has neither a value nor a moves head: there are no scores to time",
-            network.name
-        );
-    }
+    let networks = networks(args)?;
     if let (Some(path), Some(network)) = (&args.states_out, networks.first()) {
         let encoding = network.description.encoding;
         let states =
@@ -259,50 +233,7 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
         ))?;
     }
     for network in networks {
-        let network = Arc::new(network);
-        let kinds = scored_heads(&network);
-        let asked: Vec<Vec<HeadKind>> = if args.both {
-            vec![kinds]
-        } else {
-            let wanted = |kind: &HeadKind| args.head.is_empty() || args.head.contains(kind);
-            kinds.into_iter().filter(wanted).map(|kind| vec![kind]).collect()
-        };
-        for place in places(args)? {
-            let mut evaluator = place.evaluator(&network, args.threads as usize)?;
-            let (path, precision) = place.names();
-            let peak = match place {
-                EvalTarget::Path(path, precision) => measure::peak_flops(path, precision),
-                EvalTarget::Gpus(..) => None,
-            };
-            if let Some(path) = &args.values_out {
-                write_values(path, &mut *evaluator, &positions)?;
-            }
-            for heads in &asked {
-                let part =
-                    network.description.heads.iter().filter(|head| heads.contains(&head.kind));
-                let part =
-                    Description { heads: part.cloned().collect(), ..network.description.clone() };
-                let macs = part.multiply_adds().unwrap_or(0);
-                for &batch in &args.batch {
-                    let batch = batch as usize;
-                    let (wall_rate, cpu_rate) =
-                        rate(&mut *evaluator, &positions, heads, batch, &place, args)?;
-                    let line = Line {
-                        network: network.name.clone(),
-                        heads: heads.iter().map(|kind| kind.name()).collect::<Vec<_>>().join("+"),
-                        path: path.clone(),
-                        precision,
-                        threads: args.threads as usize,
-                        batch,
-                        wall_rate,
-                        cpu_rate,
-                        flops: 2.0 * macs as f64,
-                        peak,
-                    };
-                    print(&if args.json { line.json() } else { line.text() })?;
-                }
-            }
-        }
+        measure_network(&Arc::new(network), &positions, args)?;
     }
     if !args.json {
         print(&format!(
@@ -310,6 +241,90 @@ fn eval(args: &EvalArgs) -> anyhow::Result<()> {
             cold_start(args)? * 1e3,
             COLD_STARTS
         ))?;
+    }
+    Ok(())
+}
+
+/// The networks that the flags name; each has a head that gives scores.
+fn networks(args: &EvalArgs) -> anyhow::Result<Vec<Network>> {
+    let mut networks = Vec::new();
+    if args.net.is_empty() && args.architecture.is_empty() {
+        networks.push(engine::load_or_large(None)?);
+    }
+    for path in &args.net {
+        networks.push(engine::load_or_large(Some(path))?);
+    }
+    for name in &args.architecture {
+        let residual = BatchFirstResidual { filters: args.filters, blocks: args.blocks };
+        let description = match name.as_str() {
+            "cockfish" => Description::cockfish(&Cockfish::default()),
+            _ => Description::batch_first_residual(&residual),
+        };
+        let network = Network::random(description, 1)?;
+        networks.push(Network { name: name.clone(), ..network });
+    }
+    if let Some(network) = networks.iter().find(|network| scored_heads(network).is_empty()) {
+        bail!(
+            "the network `{}` has neither a value nor a moves head: there are no scores to time",
+            network.name
+        );
+    }
+    Ok(networks)
+}
+
+/// The heads that give scores.
+fn scored_heads(network: &Network) -> Vec<HeadKind> {
+    let kinds = network.description.heads.iter().map(|head| head.kind);
+    kinds.filter(|kind| matches!(kind, HeadKind::Value | HeadKind::Moves)).collect()
+}
+
+/// Measures and prints every target, head and batch size of one network.
+fn measure_network(
+    network: &Arc<Network>,
+    positions: &[Position],
+    args: &EvalArgs,
+) -> anyhow::Result<()> {
+    let kinds = scored_heads(network);
+    let asked: Vec<Vec<HeadKind>> = if args.both {
+        vec![kinds]
+    } else {
+        let wanted = |kind: &HeadKind| args.head.is_empty() || args.head.contains(kind);
+        kinds.into_iter().filter(wanted).map(|kind| vec![kind]).collect()
+    };
+    for target in targets(args)? {
+        let mut evaluator = target.evaluator(network, args.threads as usize)?;
+        let (path, precision) = target.names();
+        let peak = match target {
+            EvalTarget::Path(path, precision) => measure::peak_flops(path, precision),
+            EvalTarget::Gpus(..) => None,
+        };
+        if let Some(path) = &args.values_out {
+            write_values(path, &mut *evaluator, positions)?;
+        }
+        for heads in &asked {
+            let part = network.description.heads.iter().filter(|head| heads.contains(&head.kind));
+            let part =
+                Description { heads: part.cloned().collect(), ..network.description.clone() };
+            let macs = part.multiply_adds().unwrap_or(0);
+            for &batch in &args.batch {
+                let batch = batch as usize;
+                let (wall_rate, cpu_rate) =
+                    rate(&mut *evaluator, positions, heads, batch, &target, args)?;
+                let line = Line {
+                    network: network.name.clone(),
+                    heads: heads.iter().map(|kind| kind.name()).collect::<Vec<_>>().join("+"),
+                    path: path.clone(),
+                    precision,
+                    threads: args.threads as usize,
+                    batch,
+                    wall_rate,
+                    cpu_rate,
+                    flops: 2.0 * macs as f64,
+                    peak,
+                };
+                print(&if args.json { line.json() } else { line.text() })?;
+            }
+        }
     }
     Ok(())
 }
@@ -365,15 +380,15 @@ fn write_values(
 }
 
 /// The clock that other programs disturb least.
-fn clock(place: &EvalTarget, start: Instant) -> f64 {
-    match place {
+fn clock(target: &EvalTarget, start: Instant) -> f64 {
+    match target {
         EvalTarget::Path(..) => measure::process_seconds(),
         EvalTarget::Gpus(..) => start.elapsed().as_secs_f64(),
     }
 }
 
 /// The paths and precisions to measure, or the GPUs.
-fn places(args: &EvalArgs) -> anyhow::Result<Vec<EvalTarget>> {
+fn targets(args: &EvalArgs) -> anyhow::Result<Vec<EvalTarget>> {
     if let Some(wished) = &args.device {
         let devices = wished.found();
         if devices.is_cpu() {
@@ -411,11 +426,11 @@ fn rate(
     positions: &[Position],
     heads: &[HeadKind],
     size: usize,
-    place: &EvalTarget,
+    target: &EvalTarget,
     args: &EvalArgs,
 ) -> anyhow::Result<(f64, f64)> {
     let (seconds, threads) = (args.seconds, args.threads);
-    let in_flight = match place {
+    let in_flight = match target {
         EvalTarget::Path(..) if threads == 1 => 1,
         EvalTarget::Path(..) => 2,
         EvalTarget::Gpus(devices, _) => 2 * devices.cards().len(),
@@ -438,7 +453,7 @@ fn rate(
     let (mut walls, mut cpus) = (Vec::new(), Vec::new());
     for part in 0..6 {
         let wall = Instant::now();
-        let start = clock(place, wall);
+        let start = clock(target, wall);
         let (mut done, mut elapsed) = (0, 0.0);
         // The first part warms up.
         while done == 0 || elapsed < if part == 0 { 0.05 } else { seconds / 5.0 } {
@@ -449,7 +464,7 @@ fn rate(
             let answered = evaluator.wait()?;
             done += answered.batch.len();
             batches.push_back(answered.batch);
-            elapsed = clock(place, wall) - start;
+            elapsed = clock(target, wall) - start;
         }
         if part > 0 {
             walls.push(done as f64 / wall.elapsed().as_secs_f64());

@@ -10,7 +10,7 @@ use eval::{
     cpu::{self, CpuEvaluator, CpuOptions, CpuPath, PATH_VARIABLE, amx},
     reference::Reference,
 };
-use nets::HeadKind;
+use nets::{HeadKind, Network};
 
 use crate::engine_args::processors;
 
@@ -76,6 +76,36 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<()> {
     let mut loaded = begun.elapsed();
     let mut out = std::io::stdout().lock();
     let processors = processors();
+    show_machine(&mut out, processors)?;
+    let threads = args.threads.map_or(processors, |threads| threads as usize);
+    let start = Instant::now();
+    let network = match given {
+        Some(network) => network,
+        // Chosen after the machine is shown: if no path fits, that is what helps.
+        None => engine::fitting(&EngineOptions {
+            threads,
+            devices: Devices::cpu(),
+            ..EngineOptions::default()
+        })?,
+    };
+    loaded += start.elapsed();
+    let network = Arc::new(network);
+    let options = CpuOptions { threads, ..CpuOptions::default() };
+    let mut evaluator = CpuEvaluator::new(Arc::clone(&network), options)?;
+    evaluator.evaluate(game_batch(&network, 8))?;
+    let first = begun.elapsed();
+    show_network(&mut out, &network, &evaluator)?;
+    writeln!(
+        out,
+        "  network read in {:.0} ms, first eight positions scored after {:.0} ms",
+        loaded.as_secs_f64() * 1e3,
+        first.as_secs_f64() * 1e3
+    )?;
+    check_exactness(&mut out, &network, &mut evaluator, threads)
+}
+
+/// Processor, code paths and GPUs.
+fn show_machine(out: &mut impl Write, processors: usize) -> anyhow::Result<()> {
     writeln!(out, "batch-first {}", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "\nProcessor")?;
     writeln!(out, "  {} processors, {}", processors, std::env::consts::ARCH)?;
@@ -106,45 +136,18 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<()> {
         "  {PATH_VARIABLE}: {}",
         std::env::var(PATH_VARIABLE).unwrap_or_else(|_| "not set".to_owned())
     )?;
-
     writeln!(out, "\nGPUs")?;
     for line in gpus() {
         writeln!(out, "  {line}")?;
     }
+    Ok(())
+}
 
-    let threads = args.threads.map_or(processors, |threads| threads as usize);
-    let start = Instant::now();
-    let network = match given {
-        Some(network) => network,
-        // Only now: where no path fits, what was said so far is what helps.
-        None => engine::fitting(&EngineOptions {
-            threads,
-            devices: Devices::cpu(),
-            ..EngineOptions::default()
-        })?,
-    };
-    loaded += start.elapsed();
-    let network = Arc::new(network);
-    let options = CpuOptions { threads, ..CpuOptions::default() };
-    let mut evaluator = CpuEvaluator::new(Arc::clone(&network), options)?;
-    let has = |kind| network.description.head(kind).is_some();
-    let question = |plies: usize| {
-        let mut batch = Batch::default();
-        let mut position = Position::default();
-        for step in 0..plies {
-            let moves = position.legal_moves();
-            if moves.is_empty() {
-                break;
-            }
-            let asked = if has(HeadKind::Moves) { moves.as_slice() } else { &[] };
-            batch.push(&position, has(HeadKind::Value), asked);
-            position.play(moves[step * 7 % moves.len()]);
-        }
-        batch
-    };
-    evaluator.evaluate(question(8))?;
-    let first = begun.elapsed();
-    let found = evaluator.evaluate(question(COMPARED))?.scores;
+fn show_network(
+    out: &mut impl Write,
+    network: &Network,
+    evaluator: &CpuEvaluator,
+) -> anyhow::Result<()> {
     let heads: Vec<&str> = network.description.heads.iter().map(|head| head.kind.name()).collect();
     writeln!(out, "\nNetwork")?;
     writeln!(out, "  {} ({}), heads: {}", network.name, network.fingerprint(), heads.join(", "))?;
@@ -156,20 +159,44 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<()> {
     writeln!(out, "  {}", evaluator.describe())?;
     let choice = evaluator.choice();
     writeln!(out, "  {} in {}: {}", choice.path, choice.precision, choice.reason)?;
-    writeln!(
-        out,
-        "  network read in {:.0} ms, first eight positions scored after {:.0} ms",
-        loaded.as_secs_f64() * 1e3,
-        first.as_secs_f64() * 1e3
-    )?;
-    let expected = Reference::new(Arc::clone(&network)).evaluate(question(COMPARED))?.scores;
+    Ok(())
+}
+
+/// The positions of a game of `plies` plies, asked for all that the network's heads say.
+fn game_batch(network: &Network, plies: usize) -> Batch {
+    let has = |kind| network.description.head(kind).is_some();
+    let mut batch = Batch::default();
+    let mut position = Position::default();
+    for step in 0..plies {
+        let moves = position.legal_moves();
+        if moves.is_empty() {
+            break;
+        }
+        let asked = if has(HeadKind::Moves) { moves.as_slice() } else { &[] };
+        batch.push(&position, has(HeadKind::Value), asked);
+        position.play(moves[step * 7 % moves.len()]);
+    }
+    batch
+}
+
+/// Compares the evaluator with plain arithmetic.
+fn check_exactness(
+    out: &mut impl Write,
+    network: &Arc<Network>,
+    evaluator: &mut CpuEvaluator,
+    threads: usize,
+) -> anyhow::Result<()> {
+    let choice = evaluator.choice().clone();
+    let found = evaluator.evaluate(game_batch(network, COMPARED))?.scores;
+    let mut reference = Reference::new(Arc::clone(network));
+    let expected = reference.evaluate(game_batch(network, COMPARED))?.scores;
     let mut all = vec![(choice.precision, found)];
     if choice.precision == Precision::Int8 {
-        // What eight bits leave says little of the rest of the path.
+        // The error of eight bits hides errors of the rest of the path, so that is compared in f32.
         let options =
             CpuOptions { threads, path: Some(choice.path), precision: Some(Precision::F32) };
-        let mut exact = CpuEvaluator::new(Arc::clone(&network), options)?;
-        all.push((Precision::F32, exact.evaluate(question(COMPARED))?.scores));
+        let mut exact = CpuEvaluator::new(Arc::clone(network), options)?;
+        all.push((Precision::F32, exact.evaluate(game_batch(network, COMPARED))?.scores));
     }
     for (precision, found) in all {
         let pairs = || {

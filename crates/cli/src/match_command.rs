@@ -5,7 +5,7 @@ pub mod program;
 pub mod view;
 
 use std::{
-    fs::OpenOptions,
+    fs::{File, OpenOptions},
     io::{self, Write},
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
@@ -186,16 +186,7 @@ pub fn run(args: MatchArgs) -> anyhow::Result<()> {
             settings.openings.len()
         );
     }
-    let mut pgn = match &args.pgn {
-        Some(path) => Some(
-            OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open(path)
-                .with_context(|| format!("cannot write `{}`", path.display()))?,
-        ),
-        None => None,
-    };
+    let mut pgn = args.pgn.as_deref().map(appended).transpose()?;
     let stop = interrupt::flag()?;
     let arranged = Match::new(settings)?;
     let (mut journal, known) = match &args.out {
@@ -234,19 +225,12 @@ pub fn run(args: MatchArgs) -> anyhow::Result<()> {
             stop.store(true, Ordering::Relaxed);
         }
     })?;
-    // Files first: whoever reads what is shown may be gone.
+    // Files come before the screen, whose reader may have closed it.
     let decided = sprt.is_some_and(|sprt| sprt.verdict != Verdict::Open);
     let cut_short = results.len() < arranged.games() && !decided;
     if let (Some(journal), Some(folder)) = (journal, &args.out) {
         journal.finish(&results)?;
-        let summary = arranged.summary(&results, sprt);
-        let write = |name: &str, text: &[u8]| {
-            let path = folder.join(name);
-            board::write_whole(&path, text)
-                .with_context(|| format!("cannot write `{}`", path.display()))
-        };
-        write("report.json", &serde_json::to_vec_pretty(&summary)?)?;
-        write("report.html", arena::report::html_report(&summary).as_bytes())?;
+        write_reports(folder, &arranged.summary(&results, sprt))?;
     }
     let end = || -> io::Result<()> {
         view.end(&mut out, &results, sprt.as_ref())?;
@@ -261,6 +245,24 @@ pub fn run(args: MatchArgs) -> anyhow::Result<()> {
         return Err(Found(format!("{faults} games ended by a fault of an engine")).into());
     }
     Interrupted::or(cut_short, shown)
+}
+
+fn appended(path: &Path) -> anyhow::Result<File> {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .with_context(|| format!("cannot write `{}`", path.display()))
+}
+
+fn write_reports(folder: &Path, summary: &arena::summary::Summary) -> anyhow::Result<()> {
+    let write = |name: &str, text: &[u8]| {
+        let path = folder.join(name);
+        board::write_whole(&path, text)
+            .with_context(|| format!("cannot write `{}`", path.display()))
+    };
+    write("report.json", &serde_json::to_vec_pretty(summary)?)?;
+    write("report.html", arena::report::html_report(summary).as_bytes())
 }
 
 /// What is said of games that were cut short.

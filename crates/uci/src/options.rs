@@ -69,7 +69,7 @@ enum Name {
     Chess960,
 }
 
-/// What stands for no wish.
+/// Leaves the choice to the engine.
 const AUTOMATIC: &str = "auto";
 
 const TABLE: [(&str, Name, Kind); 23] = [
@@ -102,18 +102,18 @@ const TABLE: [(&str, Name, Kind); 23] = [
     ("UCI_Chess960", Name::Chess960, Kind::Check),
 ];
 
-/// What an accepted `setoption` asks for beyond remembering the value.
+/// What an accepted `setoption` makes necessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Nothing until the next search.
     Value,
-    /// Another network or system: worth saying soon whether it can be used.
+    /// Another network or system: whether it can be used is said before the next search.
     Network,
     /// Forget what was learned.
     ClearHash,
 }
 
-/// A `setoption` that is not followed; each is one sentence.
+/// A `setoption` that is refused; each message is one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
     #[error("there is no option `{0}`")]
@@ -147,106 +147,121 @@ impl Options {
         let value = value.unwrap_or_default();
         match kind {
             Kind::Spin { least, most } => {
-                let number = value
-                    .parse::<u64>()
-                    .ok()
-                    .filter(|number| (least..=most).contains(number))
-                    .ok_or_else(|| OptionError::Number {
-                        name: label,
-                        least,
-                        most,
-                        value: shortened(value),
-                        kept: self.value(option),
-                    })?;
-                if option == Name::Hash
-                    && let Some(machine) = memory_without_room_for(number)
-                {
-                    return Err(OptionError::Memory {
-                        name: label,
-                        machine,
-                        kept: self.value(option),
-                    });
-                }
+                let number = self.number(label, option, (least, most), value)?;
                 self.set_number(option, number);
+                Ok(Change::Value)
             }
-            Kind::Check => {
-                let on = match value.to_ascii_lowercase().as_str() {
-                    "true" => true,
-                    "false" => false,
-                    _ => {
-                        return Err(OptionError::Check {
-                            name: label,
-                            value: shortened(value),
-                            kept: self.value(option),
-                        });
-                    }
-                };
-                match option {
-                    Name::OwnBook => self.own_book = on,
-                    Name::Ponder => self.ponder = on,
-                    Name::QuietLeaves => self.engine.settings.quiet_leaves = on,
-                    Name::AnalyseMode => self.analyse_mode = on,
-                    Name::ShowWdl => self.show_wdl = on,
-                    _ => self.chess960 = on,
+            Kind::Check => self.set_check(label, option, value),
+            Kind::Text => self.set_text(label, option, value),
+            Kind::Combo(values) => self.set_combo(label, option, values, value),
+            Kind::Button => Ok(Change::ClearHash),
+        }
+    }
+
+    /// The number of a spin option.
+    fn number(
+        &self,
+        name: &'static str,
+        option: Name,
+        (least, most): (u64, u64),
+        value: &str,
+    ) -> Result<u64, OptionError> {
+        let number = value.parse::<u64>().ok().filter(|number| (least..=most).contains(number));
+        let Some(number) = number else {
+            let (value, kept) = (shortened(value), self.value(option));
+            return Err(OptionError::Number { name, least, most, value, kept });
+        };
+        match memory_without_room_for(number) {
+            Some(machine) if option == Name::Hash => {
+                Err(OptionError::Memory { name, machine, kept: self.value(option) })
+            }
+            _ => Ok(number),
+        }
+    }
+
+    fn set_check(
+        &mut self,
+        name: &'static str,
+        option: Name,
+        value: &str,
+    ) -> Result<Change, OptionError> {
+        let on = match value.to_ascii_lowercase().as_str() {
+            "true" => true,
+            "false" => false,
+            _ => {
+                let (value, kept) = (shortened(value), self.value(option));
+                return Err(OptionError::Check { name, value, kept });
+            }
+        };
+        match option {
+            Name::OwnBook => self.own_book = on,
+            Name::Ponder => self.ponder = on,
+            Name::QuietLeaves => self.engine.settings.quiet_leaves = on,
+            Name::AnalyseMode => self.analyse_mode = on,
+            Name::ShowWdl => self.show_wdl = on,
+            _ => self.chess960 = on,
+        }
+        Ok(Change::Value)
+    }
+
+    fn set_text(
+        &mut self,
+        name: &'static str,
+        option: Name,
+        value: &str,
+    ) -> Result<Change, OptionError> {
+        let given = !value.is_empty() && value != EMBEDDED && value != EMPTY;
+        let path = given.then(|| Path::new(value));
+        let kept = self.value(option);
+        let refuse = |reason: String| OptionError::File { name, reason, kept };
+        match option {
+            Name::SyzygyPath => {
+                let tables = &mut self.engine.settings.tables;
+                // A GUI sets the option before every game: tables that are open stay open.
+                if path != tables.as_ref().map(|tables| tables.path()) {
+                    let opened = path.map(Tablebases::open).transpose();
+                    *tables = opened.map_err(|error| refuse(error.to_string()))?.map(Arc::new);
                 }
             }
-            Kind::Text => {
-                let given = !value.is_empty() && value != EMBEDDED && value != EMPTY;
-                let path = given.then(|| Path::new(value));
-                let refuse =
-                    |reason: String, kept: String| OptionError::File { name: label, reason, kept };
-                match option {
-                    // Set anew before every game, the same tables stay, and what they have read.
-                    Name::SyzygyPath
-                        if path
-                            == self.engine.settings.tables.as_ref().map(|tables| tables.path()) => {
-                    }
-                    Name::SyzygyPath => match path.map(Tablebases::open).transpose() {
-                        Ok(tables) => self.engine.settings.tables = tables.map(Arc::new),
-                        Err(error) => return Err(refuse(error.to_string(), self.value(option))),
-                    },
-                    Name::BookFile => match path.map(Book::open).transpose() {
-                        Ok(book) => self.book = book.map(Arc::new),
-                        Err(error) => return Err(refuse(error.to_string(), self.value(option))),
-                    },
-                    Name::Device => match value.parse() {
-                        Ok(devices) => self.engine.devices = devices,
-                        Err(reason) => return Err(refuse(reason, self.value(option))),
-                    },
-                    _ => {
-                        let path = path.map(Path::to_owned);
-                        if path != self.engine.network {
-                            self.engine.network = path;
-                            return Ok(Change::Network);
-                        }
-                    }
+            Name::BookFile => {
+                let opened = path.map(Book::open).transpose();
+                self.book = opened.map_err(|error| refuse(error.to_string()))?.map(Arc::new);
+            }
+            Name::Device => self.engine.devices = value.parse().map_err(refuse)?,
+            _ => {
+                let path = path.map(Path::to_owned);
+                if path != self.engine.network {
+                    self.engine.network = path;
+                    return Ok(Change::Network);
                 }
             }
-            Kind::Combo(values) => {
-                let chosen = values.iter().find(|known| known.eq_ignore_ascii_case(value));
-                let Some(chosen) = chosen else {
-                    return Err(OptionError::Combo {
-                        name: label,
-                        values: values.join(", "),
-                        value: shortened(value),
-                        kept: self.value(option),
-                    });
-                };
-                // The only word of the lists that names nothing means that nothing is wished.
-                match option {
-                    Name::System => {
-                        let system = chosen.parse().ok();
-                        if system != self.engine.system {
-                            self.engine.system = system;
-                            return Ok(Change::Network);
-                        }
-                    }
-                    Name::Search => self.engine.algorithm = chosen.parse().ok(),
-                    Name::Cpu => self.engine.path = chosen.parse().ok(),
-                    _ => self.engine.precision = chosen.parse().ok(),
+        }
+        Ok(Change::Value)
+    }
+
+    fn set_combo(
+        &mut self,
+        name: &'static str,
+        option: Name,
+        values: &'static [&'static str],
+        value: &str,
+    ) -> Result<Change, OptionError> {
+        let Some(chosen) = values.iter().find(|known| known.eq_ignore_ascii_case(value)) else {
+            let (values, value) = (values.join(", "), shortened(value));
+            return Err(OptionError::Combo { name, values, value, kept: self.value(option) });
+        };
+        // `auto` parses as nothing and so leaves the choice open.
+        match option {
+            Name::System => {
+                let system = chosen.parse().ok();
+                if system != self.engine.system {
+                    self.engine.system = system;
+                    return Ok(Change::Network);
                 }
             }
-            Kind::Button => return Ok(Change::ClearHash),
+            Name::Search => self.engine.algorithm = chosen.parse().ok(),
+            Name::Cpu => self.engine.path = chosen.parse().ok(),
+            _ => self.engine.precision = chosen.parse().ok(),
         }
         Ok(Change::Value)
     }

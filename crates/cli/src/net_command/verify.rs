@@ -181,7 +181,7 @@ fn others(exact: CpuPath, questions: usize, device: Option<&Devices>) -> Vec<Eva
 
 /// What one path's format costs.
 struct Line {
-    place: EvalTarget,
+    target: EvalTarget,
     is_default: bool,
     /// Centipawns, or `ln` for a policy.
     unit: &'static str,
@@ -194,7 +194,7 @@ struct Line {
 
 impl Line {
     fn breaks_the_limit(&self) -> bool {
-        let most = if matches!(self.place, EvalTarget::Path(..)) {
+        let most = if matches!(self.target, EvalTarget::Path(..)) {
             LARGEST_FALL
         } else {
             LARGEST_FALL_OF_GPU
@@ -205,7 +205,7 @@ impl Line {
         };
         // What is no number is neither a good ranking nor a small difference.
         let falls = self.tau_b.is_some_and(|(_, fall)| fall.is_nan() || fall > most);
-        let is_off = match self.place {
+        let is_off = match self.target {
             EvalTarget::Path(..) => false,
             EvalTarget::Gpus(_, Some(Precision::F32)) => self.largest > exact,
             EvalTarget::Gpus(..) => self.percentile_99 > own,
@@ -216,10 +216,10 @@ impl Line {
     fn text(&self) -> String {
         let mut tau =
             self.tau_b.map_or(String::new(), |(tau, fall)| format!(" {tau:>9.5} {fall:>9.5}"));
-        if !tau.is_empty() || matches!(self.place, EvalTarget::Gpus(..)) {
+        if !tau.is_empty() || matches!(self.target, EvalTarget::Gpus(..)) {
             tau += if self.breaks_the_limit() { "  above the limit" } else { "  within the limit" };
         }
-        let (path, precision) = self.place.names();
+        let (path, precision) = self.target.names();
         format!(
             "  {path:<8} {precision:<5} {:>9.2} {:>9.2} {:>9.2}{tau}{}",
             self.mean,
@@ -230,7 +230,7 @@ impl Line {
     }
 
     fn json(&self) -> serde_json::Value {
-        let (path, precision) = self.place.names();
+        let (path, precision) = self.target.names();
         serde_json::json!({
             "path": path,
             "precision": precision,
@@ -263,7 +263,8 @@ pub fn run(args: &VerifyArgs) -> anyhow::Result<()> {
     // score.
     let exact = CpuPath::ALL.into_iter().find(|path| path.obstacle(Precision::F32).is_none());
     let exact = exact.context("no path computes in f32 here")?;
-    let (mut object, mut broken, mut far_off) = (serde_json::Map::new(), Vec::new(), Vec::new());
+    let setup = Setup { args, network: &network, threads, default: &default, exact };
+    let (mut object, mut failures) = (serde_json::Map::new(), Failures::default());
     for head in &network.description.heads {
         let kind = head.kind;
         if !matches!(kind, HeadKind::Value | HeadKind::Moves) {
@@ -273,107 +274,13 @@ pub fn run(args: &VerifyArgs) -> anyhow::Result<()> {
             ))?;
             continue;
         }
-        let questions = match &args.data {
-            Some(data) => {
-                let wanted = (kind, loss(&network, kind));
-                Questions::of_data(
-                    kind,
-                    &held_out(data, wanted, &args.sources, args.positions, i32::MAX)?,
-                )
-            }
-            None => Questions::of_games(kind),
-        };
-        let expected =
-            questions.logits(&network, &EvalTarget::Path(exact, Precision::F32), threads)?;
-        // A policy is not comparable between positions: against labels it has no rank.
-        let policy =
-            kind == HeadKind::Moves && network.calibration.move_scores == MoveScores::Policy;
-        let tau = if policy { None } else { questions.tau_b(&expected) };
-        let unit = if policy { "ln" } else { "cp" };
-        if !args.json {
-            print(&format!(
-                "{} head, {} outputs, against {exact} in f32{}",
-                kind.name(),
-                expected.len(),
-                tau.map_or(String::new(), |tau| format!(" (tau-b {tau:.5} against the labels)"))
-            ))?;
-            print(&format!(
-                "  {:<8} {:<5} {:>9} {:>9} {:>9}{}",
-                "path",
-                "",
-                format!("mean {unit}"),
-                format!("99 % {unit}"),
-                format!("max {unit}"),
-                if tau.is_some() { "     tau-b      fall" } else { "" }
-            ))?;
-        }
-        let mut lines = Vec::new();
-        let mut places = others(exact, expected.len(), args.device.as_ref());
-        places.retain(|place| !args.only_device || matches!(place, EvalTarget::Gpus(..)));
-        for place in places {
-            let found = match (questions.logits(&network, &place, threads), &place) {
-                (Ok(found), _) => found,
-                (Err(error), EvalTarget::Gpus(..)) => return Err(error),
-                (Err(error), EvalTarget::Path(path, precision)) => {
-                    print(&format!("  {path} {precision}: {error}"))?;
-                    continue;
-                }
-            };
-            let differences = questions.differences(&network, kind, &expected, &found);
-            let at = |share: f64| {
-                let index = (share * differences.len() as f64) as usize;
-                differences
-                    .get(index.min(differences.len().saturating_sub(1)))
-                    .copied()
-                    .unwrap_or(0.0)
-            };
-            let line = Line {
-                is_default: place == EvalTarget::Path(default.path, default.precision),
-                place,
-                unit,
-                mean: differences.iter().sum::<f32>() / differences.len().max(1) as f32,
-                percentile_99: at(0.99),
-                largest: at(1.0),
-                tau_b: tau
-                    .and_then(|tau| questions.tau_b(&found).map(|found| (found, tau - found))),
-            };
-            if !args.json {
-                print(&line.text())?;
-            }
-            if line.breaks_the_limit() {
-                match line.place {
-                    EvalTarget::Gpus(..) => far_off.push(kind.name()),
-                    EvalTarget::Path(..) if line.is_default => broken.push(kind.name()),
-                    EvalTarget::Path(..) => {}
-                }
-            }
-            lines.push(line.json());
-        }
+        let lines = setup.compare_head(kind, &mut failures)?;
         object.insert(kind.name().to_owned(), serde_json::Value::Array(lines));
     }
     if args.json {
         print(&serde_json::Value::Object(object).to_string())?;
     }
-    if !broken.is_empty() {
-        return Err(Found(format!(
-            "{} in {} lowers tau-b of the {} head by more than {LARGEST_FALL}",
-            default.path,
-            default.precision,
-            broken.join(" and the ")
-        ))
-        .into());
-    }
-    if !far_off.is_empty() {
-        let [exact, own] = LARGEST_DIFFERENCES_OF_POLICY;
-        return Err(Found(format!(
-            "{} lowers tau-b of the {} head by more than {LARGEST_FALL_OF_GPU}, or its scores are off by over \
-             {LARGEST_DIFFERENCE} centipawns (any in f32, more than one of 100 in its own number format) or, those of a \
-             policy, by over {exact} (any in f32) or {own} (more than one of 100 in its own)",
-            args.device.clone().unwrap_or_default(),
-            far_off.join(" and the ")
-        ))
-        .into());
-    }
+    failures.check(&setup)?;
     if !args.json && !args.only_device {
         print(&match (&args.data, default.precision) {
             (None, _) => "tau-b was not measured: give labelled positions with --data".to_owned(),
@@ -391,6 +298,148 @@ pub fn run(args: &VerifyArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What all comparisons of one run share.
+struct Setup<'a> {
+    args: &'a VerifyArgs,
+    network: &'a Network,
+    threads: usize,
+    default: &'a cpu::Choice,
+    /// The path that computes the expected outputs, in f32.
+    exact: CpuPath,
+}
+
+/// The heads that break a limit: on the default path, and on GPUs.
+#[derive(Default)]
+struct Failures {
+    default_path: Vec<&'static str>,
+    gpus: Vec<&'static str>,
+}
+
+impl Setup<'_> {
+    fn questions(&self, kind: HeadKind) -> anyhow::Result<Questions> {
+        let Some(data) = &self.args.data else { return Ok(Questions::of_games(kind)) };
+        let wanted = (kind, loss(self.network, kind));
+        let held_out = held_out(data, wanted, &self.args.sources, self.args.positions, i32::MAX)?;
+        Ok(Questions::of_data(kind, &held_out))
+    }
+
+    /// Compares every target for one head; a JSON object for each.
+    fn compare_head(
+        &self,
+        kind: HeadKind,
+        failures: &mut Failures,
+    ) -> anyhow::Result<Vec<serde_json::Value>> {
+        let (args, network, exact) = (self.args, self.network, self.exact);
+        let questions = self.questions(kind)?;
+        let expected =
+            questions.logits(network, &EvalTarget::Path(exact, Precision::F32), self.threads)?;
+        // Scores of a policy are not comparable between positions, so they have no rank.
+        let policy =
+            kind == HeadKind::Moves && network.calibration.move_scores == MoveScores::Policy;
+        let tau = if policy { None } else { questions.tau_b(&expected) };
+        let unit = if policy { "ln" } else { "cp" };
+        if !args.json {
+            self.show_head(kind, expected.len(), tau, unit)?;
+        }
+        let mut lines = Vec::new();
+        let mut targets = others(exact, expected.len(), args.device.as_ref());
+        targets.retain(|target| !args.only_device || matches!(target, EvalTarget::Gpus(..)));
+        for target in targets {
+            let found = match (questions.logits(network, &target, self.threads), &target) {
+                (Ok(found), _) => found,
+                (Err(error), EvalTarget::Gpus(..)) => return Err(error),
+                (Err(error), EvalTarget::Path(path, precision)) => {
+                    print(&format!("  {path} {precision}: {error}"))?;
+                    continue;
+                }
+            };
+            let differences = questions.differences(network, kind, &expected, &found);
+            let at = |share: f64| {
+                let index = (share * differences.len() as f64) as usize;
+                let last = differences.len().saturating_sub(1);
+                differences.get(index.min(last)).copied().unwrap_or(0.0)
+            };
+            let line = Line {
+                is_default: target == EvalTarget::Path(self.default.path, self.default.precision),
+                target,
+                unit,
+                mean: differences.iter().sum::<f32>() / differences.len().max(1) as f32,
+                percentile_99: at(0.99),
+                largest: at(1.0),
+                tau_b: tau
+                    .and_then(|tau| questions.tau_b(&found).map(|found| (found, tau - found))),
+            };
+            if !args.json {
+                print(&line.text())?;
+            }
+            failures.add(&line, kind);
+            lines.push(line.json());
+        }
+        Ok(lines)
+    }
+
+    fn show_head(
+        &self,
+        kind: HeadKind,
+        outputs: usize,
+        tau: Option<f64>,
+        unit: &str,
+    ) -> anyhow::Result<()> {
+        print(&format!(
+            "{} head, {outputs} outputs, against {} in f32{}",
+            kind.name(),
+            self.exact,
+            tau.map_or(String::new(), |tau| format!(" (tau-b {tau:.5} against the labels)"))
+        ))?;
+        print(&format!(
+            "  {:<8} {:<5} {:>9} {:>9} {:>9}{}",
+            "path",
+            "",
+            format!("mean {unit}"),
+            format!("99 % {unit}"),
+            format!("max {unit}"),
+            if tau.is_some() { "     tau-b      fall" } else { "" }
+        ))?;
+        Ok(())
+    }
+}
+
+impl Failures {
+    fn add(&mut self, line: &Line, kind: HeadKind) {
+        if line.breaks_the_limit() {
+            match line.target {
+                EvalTarget::Gpus(..) => self.gpus.push(kind.name()),
+                EvalTarget::Path(..) if line.is_default => self.default_path.push(kind.name()),
+                EvalTarget::Path(..) => {}
+            }
+        }
+    }
+
+    fn check(&self, setup: &Setup<'_>) -> anyhow::Result<()> {
+        if !self.default_path.is_empty() {
+            return Err(Found(format!(
+                "{} in {} lowers tau-b of the {} head by more than {LARGEST_FALL}",
+                setup.default.path,
+                setup.default.precision,
+                self.default_path.join(" and the ")
+            ))
+            .into());
+        }
+        if !self.gpus.is_empty() {
+            let [exact, own] = LARGEST_DIFFERENCES_OF_POLICY;
+            return Err(Found(format!(
+                "{} lowers tau-b of the {} head by more than {LARGEST_FALL_OF_GPU}, or its scores are off by over \
+                 {LARGEST_DIFFERENCE} centipawns (any in f32, more than one of 100 in its own number format) or, those of a \
+                 policy, by over {exact} (any in f32) or {own} (more than one of 100 in its own)",
+                setup.args.device.clone().unwrap_or_default(),
+                self.gpus.join(" and the ")
+            ))
+            .into());
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -398,9 +447,9 @@ mod tests {
     #[test]
     fn differences_beyond_the_limits_are_found_for_scores_and_for_chances() {
         let gpu = |precision| EvalTarget::Gpus(Devices::default(), precision);
-        let breaks = |place: EvalTarget, unit, percentile_99, largest| {
+        let breaks = |target: EvalTarget, unit, percentile_99, largest| {
             let line = Line {
-                place,
+                target,
                 is_default: false,
                 unit,
                 mean: 0.0,
