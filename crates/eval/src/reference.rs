@@ -1,13 +1,14 @@
-//! The plain executor: every layer straight from its definition, in `f32`, slow and obviously
-//! right. The kernels and the training code are checked against it.
+//! The reference: every layer straight from its definition, in `f64`, slow and plain. Tests hold the
+//! kernels and the training code to it, so it shares no arithmetic with them: it has its own padding,
+//! its own activations and its own batch norm.
 //!
 //! Conventions that all executors share:
 //! * a board is `[64][channels]`, square `rank * 8 + file`;
 //! * a convolution is a cross-correlation, as in PyTorch and Burn: weight `[out][in][row][column]`
-//!   multiplies the input at `rank + start + row * dilation`, `file + start + column * dilation`,
-//!   zero outside the board;
-//! * `start` is `-(dilation * (kernel - 1)) / 2` (3x3: one step back; 2x2 with dilation 2: -1 and
-//!   +1);
+//!   multiplies the input at row `rank + row * dilation`, column `file + column * dilation` of the
+//!   padded board;
+//! * `same` padding adds `dilation * (kernel - 1)` rows and columns of zeros, half of them, rounded
+//!   down, before the board (3x3: one before and one after; 2x2 with dilation 1: one after);
 //! * a `valid` convolution, as large as the board, multiplies every cell once and leaves one;
 //! * batch norm uses the running statistics: `(x - mean) / sqrt(variance + 1e-5) * scale + shift`.
 
@@ -17,26 +18,30 @@ use std::{
 };
 
 use board::Color;
-use nets::{
-    Activation, HeadKind, LEAKY_SLOPE, Layer, NORM_EPSILON, Network, Padding, Pooling, Squares,
-};
+use nets::{Activation, HeadKind, Layer, Network, Padding, Pooling, Squares};
 
 use crate::{Answered, Batch, EvalError, Evaluator, Scores, folded::tensor};
 
 /// Raw outputs of a network for one position, before calibration, by head.
 pub type Logits = BTreeMap<HeadKind, Vec<f32>>;
 
-/// Activations: `cells * channels` numbers, channels last.
+/// The cells of a board: `cells * channels` numbers, channels last.
 #[derive(Clone)]
 struct Cells {
     cells: usize,
     channels: usize,
-    data: Vec<f32>,
+    data: Vec<f64>,
 }
 
 impl Cells {
-    fn zeros(cells: usize, channels: usize) -> Self {
-        Self { cells, channels, data: vec![0.0; cells * channels] }
+    /// Computes each number from its cell and channel.
+    fn compute(cells: usize, channels: usize, at: impl Fn(usize, usize) -> f64) -> Self {
+        let data = (0..cells * channels).map(|index| at(index / channels, index % channels));
+        Self { cells, channels, data: data.collect() }
+    }
+
+    fn at(&self, cell: usize, channel: usize) -> f64 {
+        self.data[cell * self.channels + channel]
     }
 }
 
@@ -63,17 +68,17 @@ pub fn run_heads(
         |reason: String| EvalError::Unsupported { network: network.name.clone(), reason };
     let description = &network.description;
     description.check().map_err(unsupported)?;
-    let mut input = Cells::zeros(64, description.encoding.planes());
+    let mut input = Cells::compute(64, description.encoding.planes(), |_, _| 0.0);
     for (square, state) in description.encoding.states_of(squares, turn).into_iter().enumerate() {
         for (plane, value) in description.encoding.planes_of(usize::from(state)) {
-            input.data[square * input.channels + plane] = value;
+            input.data[square * input.channels + plane] = f64::from(value);
         }
     }
     let trunk = layers(network, "trunk", &description.trunk, input)?;
     let mut logits = Logits::new();
     for head in description.heads.iter().filter(|head| kinds.contains(&head.kind)) {
         let output = layers(network, head.kind.name(), &head.layers, trunk.clone())?;
-        logits.insert(head.kind, output.data);
+        logits.insert(head.kind, output.data.iter().map(|&value| value as f32).collect());
     }
     Ok(logits)
 }
@@ -92,192 +97,177 @@ fn layers(
 
 fn layer(network: &Network, name: &str, layer: &Layer, input: &Cells) -> Result<Cells, EvalError> {
     let weight = || tensor(network, &format!("{name}.weight"));
-    let (mut output, norm, activation) = match layer {
+    let (output, norm, activation) = match layer {
         Layer::Branches { branches, norm, activation } => {
-            let channels = branches.iter().map(|branch| branch.channels).sum();
-            let mut output = Cells::zeros(64, channels);
-            let mut first = 0;
+            let mut outputs = Vec::new();
             for (index, branch) in branches.iter().enumerate() {
                 let weight = tensor(network, &format!("{name}.branches.{index}.weight"))?;
-                let convolution = Convolution {
-                    kernel: branch.kernel,
-                    dilation: branch.dilation,
-                    channels: branch.channels,
-                    weight,
-                };
-                convolution.same(input, &mut output, first);
-                first += branch.channels;
+                outputs.push(same_convolution(input, weight, branch.kernel, branch.dilation));
             }
-            (output, *norm, *activation)
+            (concatenate(&outputs), *norm, *activation)
         }
-        &Layer::Conv { kernel, channels, padding, norm, activation } => {
-            let cells = if padding == Padding::Valid { 1 } else { input.cells };
-            let mut output = Cells::zeros(cells, channels);
-            let convolution =
-                Convolution { kernel: [kernel; 2], dilation: [1; 2], channels, weight: weight()? };
-            match padding {
-                Padding::Same => convolution.same(input, &mut output, 0),
-                Padding::Valid => convolution.valid(input, &mut output),
-            }
-            (output, norm, activation)
+        &Layer::Conv { kernel, padding: Padding::Same, norm, activation, .. } => {
+            (same_convolution(input, weight()?, [kernel; 2], [1; 2]), norm, activation)
         }
-        &Layer::Dense { channels, norm, activation } => {
-            let (mut output, weight) = (Cells::zeros(1, channels), weight()?);
-            let inputs = input.cells * input.channels;
-            for (value, weights) in output.data.iter_mut().zip(weight.chunks_exact(inputs)) {
-                for (index, weight) in weights.iter().enumerate() {
-                    let (channel, cell) = (index / input.cells, index % input.cells);
-                    *value += input.data[cell * input.channels + channel] * weight;
-                }
-            }
-            (output, norm, activation)
-        }
+        // Its weights are ordered as those of a dense layer: inputs, then cells.
+        &Layer::Conv { padding: Padding::Valid, norm, activation, .. }
+        | &Layer::Dense { norm, activation, .. } => (dense(input, weight()?), norm, activation),
         Layer::Residual { layers, activation } => {
-            let mut output =
-                self::layers(network, &format!("{name}.layers"), layers, input.clone())?;
-            output.data.iter_mut().zip(&input.data).for_each(|(value, input)| *value += input);
-            activate(&mut output, *activation);
-            return Ok(output);
+            let inner = self::layers(network, &format!("{name}.layers"), layers, input.clone())?;
+            let sum = |cell, channel| {
+                activated(*activation, inner.at(cell, channel) + input.at(cell, channel))
+            };
+            return Ok(Cells::compute(input.cells, input.channels, sum));
         }
         &Layer::Pool { pooling, size } => return Ok(pool(input, pooling, size)),
         Layer::AppendMean => return Ok(append_mean(input)),
     };
-    if norm {
-        let [scale, shift, mean, variance] = ["scale", "shift", "mean", "variance"]
-            .map(|part| tensor(network, &format!("{name}.norm.{part}")));
-        let (scale, shift, mean, variance) = (scale?, shift?, mean?, variance?);
-        for row in output.data.chunks_exact_mut(output.channels) {
-            for (channel, value) in row.iter_mut().enumerate() {
-                *value = (*value - mean[channel]) / (variance[channel] + NORM_EPSILON).sqrt()
-                    * scale[channel]
-                    + shift[channel];
+    let output =
+        if norm { normalised(network, name, &output)? } else { biased(network, name, &output)? };
+    Ok(Cells::compute(output.cells, output.channels, |cell, channel| {
+        activated(activation, output.at(cell, channel))
+    }))
+}
+
+/// Batch norm by its running statistics.
+fn normalised(network: &Network, name: &str, input: &Cells) -> Result<Cells, EvalError> {
+    let part = |part: &str| tensor(network, &format!("{name}.norm.{part}"));
+    let (scale, shift) = (part("scale")?, part("shift")?);
+    let (mean, variance) = (part("mean")?, part("variance")?);
+    Ok(Cells::compute(input.cells, input.channels, |cell, channel| {
+        let [scale, shift, mean, variance] =
+            [scale, shift, mean, variance].map(|values| f64::from(values[channel]));
+        scale * (input.at(cell, channel) - mean) / (variance + 1e-5).sqrt() + shift
+    }))
+}
+
+fn biased(network: &Network, name: &str, input: &Cells) -> Result<Cells, EvalError> {
+    let bias = tensor(network, &format!("{name}.bias"))?;
+    Ok(Cells::compute(input.cells, input.channels, |cell, channel| {
+        input.at(cell, channel) + f64::from(bias[channel])
+    }))
+}
+
+/// An activation from its definition. `Gelu` and `Silu` are `x` times a distribution function: the
+/// standard normal one and the logistic one.
+#[must_use]
+pub fn activated(activation: Activation, x: f64) -> f64 {
+    match activation {
+        Activation::Identity => x,
+        Activation::Relu if x > 0.0 => x,
+        Activation::Relu => 0.0,
+        Activation::LeakyRelu if x > 0.0 => x,
+        Activation::LeakyRelu => x / 100.0,
+        Activation::Gelu => x * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2) / 2.0,
+        Activation::Silu => x * logistic(x),
+        Activation::Tanh => hyperbolic_tangent(x),
+    }
+}
+
+/// `1 / (1 + e^-x)`, with a power of e that cannot overflow.
+fn logistic(x: f64) -> f64 {
+    let small = (-x.abs()).exp();
+    if x < 0.0 { small / (1.0 + small) } else { 1.0 / (1.0 + small) }
+}
+
+/// `(1 - e^-2|x|) / (1 + e^-2|x|)` with the sign of `x`.
+fn hyperbolic_tangent(x: f64) -> f64 {
+    let small = (-2.0 * x.abs()).exp_m1();
+    (-small / (2.0 + small)).copysign(x)
+}
+
+/// The channels of the boards, one board after the other.
+fn concatenate(boards: &[Cells]) -> Cells {
+    let cells = boards.first().map_or(0, |board| board.cells);
+    let rows = (0..cells).map(|cell| {
+        boards.iter().flat_map(move |board| (0..board.channels).map(move |c| board.at(cell, c)))
+    });
+    let channels = boards.iter().map(|board| board.channels).sum();
+    Cells { cells, channels, data: rows.flatten().collect() }
+}
+
+/// Cells of an axis of `side` cells with padding: `None` is a zero outside the board.
+fn padded_axis(side: usize, kernel: usize, dilation: usize) -> Vec<Option<usize>> {
+    let total = dilation * (kernel - 1);
+    let mut axis = vec![None; side + total];
+    for cell in 0..side {
+        axis[total / 2 + cell] = Some(cell);
+    }
+    axis
+}
+
+/// A convolution with `same` padding: a window of dilated kernel cells slides over the padded board.
+/// `weight` is `[channels][inputs][rows][columns]`.
+fn same_convolution(
+    input: &Cells,
+    weight: &[f32],
+    kernel: [usize; 2],
+    dilation: [usize; 2],
+) -> Cells {
+    let side = input.cells.isqrt();
+    let [ranks, files] = [0, 1].map(|axis| padded_axis(side, kernel[axis], dilation[axis]));
+    let filter = input.channels * kernel[0] * kernel[1];
+    Cells::compute(input.cells, weight.len() / filter, |cell, channel| {
+        let weight = &weight[channel * filter..][..filter];
+        let mut sum = 0.0;
+        for row in 0..kernel[0] {
+            for column in 0..kernel[1] {
+                let rank = ranks[cell / side + row * dilation[0]];
+                let file = files[cell % side + column * dilation[1]];
+                let (Some(rank), Some(file)) = (rank, file) else { continue };
+                for plane in 0..input.channels {
+                    let weight = weight[(plane * kernel[0] + row) * kernel[1] + column];
+                    sum += f64::from(weight) * input.at(rank * side + file, plane);
+                }
             }
         }
-    } else {
-        let bias = tensor(network, &format!("{name}.bias"))?;
-        for row in output.data.chunks_exact_mut(output.channels) {
-            row.iter_mut().zip(bias).for_each(|(value, bias)| *value += bias);
+        sum
+    })
+}
+
+/// Every output from every cell and channel: `weight` is `[outputs][channels][cells]`.
+fn dense(input: &Cells, weight: &[f32]) -> Cells {
+    let inputs = input.cells * input.channels;
+    Cells::compute(1, weight.len() / inputs, |_, output| {
+        let mut weights = weight[output * inputs..].iter();
+        let mut sum = 0.0;
+        for channel in 0..input.channels {
+            for (cell, &weight) in (0..input.cells).zip(weights.by_ref()) {
+                sum += f64::from(weight) * input.at(cell, channel);
+            }
         }
-    }
-    activate(&mut output, activation);
-    Ok(output)
-}
-
-fn activate(cells: &mut Cells, activation: Activation) {
-    cells.data.iter_mut().for_each(|value| *value = activated(*value, activation));
-}
-
-/// An activation from its definition, in double precision.
-#[must_use]
-pub fn activated(value: f32, activation: Activation) -> f32 {
-    let x = f64::from(value);
-    match activation {
-        Activation::Identity => value,
-        Activation::Relu => value.max(0.0),
-        Activation::LeakyRelu => value.max(0.0) + LEAKY_SLOPE * value.min(0.0),
-        Activation::Gelu => (0.5 * x * (1.0 + libm::erf(x / std::f64::consts::SQRT_2))) as f32,
-        Activation::Silu => (x / (1.0 + (-x).exp())) as f32,
-        Activation::Tanh => x.tanh() as f32,
-    }
+        sum
+    })
 }
 
 fn pool(input: &Cells, pooling: Pooling, size: usize) -> Cells {
     let side = input.cells.isqrt();
-    let new_side = side / size;
-    let mut output = Cells::zeros(new_side * new_side, input.channels);
-    for (place, value) in output.data.iter_mut().enumerate() {
-        let (cell, channel) = (place / input.channels, place % input.channels);
-        let window = (0..size * size).map(|index| {
-            let rank = cell / new_side * size + index / size;
-            let file = cell % new_side * size + index % size;
-            input.data[(rank * side + file) * input.channels + channel]
-        });
-        *value = match pooling {
-            Pooling::Max => window.fold(f32::NEG_INFINITY, f32::max),
-            Pooling::Average => window.sum::<f32>() / (size * size) as f32,
-        };
-    }
-    output
+    let pooled_side = side / size;
+    Cells::compute(pooled_side * pooled_side, input.channels, |cell, channel| {
+        let (rank, file) = (cell / pooled_side * size, cell % pooled_side * size);
+        let mut window = Vec::new();
+        for row in rank..rank + size {
+            window.extend((file..file + size).map(|column| input.at(row * side + column, channel)));
+        }
+        match pooling {
+            Pooling::Max => window.into_iter().fold(f64::NEG_INFINITY, f64::max),
+            Pooling::Average => window.iter().sum::<f64>() / window.len() as f64,
+        }
+    })
 }
 
 fn append_mean(input: &Cells) -> Cells {
-    let channels = input.channels;
-    let mut means = vec![0.0; channels];
-    for row in input.data.chunks_exact(channels) {
-        means.iter_mut().zip(row).for_each(|(mean, value)| *mean += value / input.cells as f32);
-    }
-    let mut output = Cells { cells: input.cells, channels: 2 * channels, data: Vec::new() };
-    for row in input.data.chunks_exact(channels) {
-        output.data.extend_from_slice(row);
-        output.data.extend_from_slice(&means);
-    }
-    output
-}
-
-/// Offset of the first kernel row (or column) from the output square.
-#[must_use]
-pub(crate) fn kernel_start(kernel: usize, dilation: usize) -> isize {
-    -((dilation * (kernel - 1) / 2) as isize)
-}
-
-struct Convolution<'a> {
-    kernel: [usize; 2],
-    dilation: [usize; 2],
-    channels: usize,
-    /// `[channels][inputs][rows][columns]`
-    weight: &'a [f32],
-}
-
-impl Convolution<'_> {
-    /// Adds this convolution's outputs into the channels of `output` from `first` on.
-    fn same(&self, input: &Cells, output: &mut Cells, first: usize) {
-        let side = input.cells.isqrt();
-        let start = [0, 1].map(|axis| kernel_start(self.kernel[axis], self.dilation[axis]));
-        let at = |place: usize, axis: usize, step: usize| {
-            usize::try_from(place as isize + start[axis] + (step * self.dilation[axis]) as isize)
-                .ok()
-                .filter(|&place| place < side)
-        };
-        for rank in 0..side {
-            for file in 0..side {
-                for row in 0..self.kernel[0] {
-                    for column in 0..self.kernel[1] {
-                        let (Some(from_rank), Some(from_file)) =
-                            (at(rank, 0, row), at(file, 1, column))
-                        else {
-                            continue;
-                        };
-                        let (from, to) = (from_rank * side + from_file, rank * side + file);
-                        for channel in 0..self.channels {
-                            output.data[to * output.channels + first + channel] +=
-                                self.dot(input, from, channel, row, column);
-                        }
-                    }
-                }
-            }
+    let mean = |channel| {
+        (0..input.cells).map(|cell| input.at(cell, channel)).sum::<f64>() / input.cells as f64
+    };
+    let means: Vec<f64> = (0..input.channels).map(mean).collect();
+    Cells::compute(input.cells, 2 * input.channels, |cell, channel| {
+        if channel < input.channels {
+            input.at(cell, channel)
+        } else {
+            means[channel - input.channels]
         }
-    }
-
-    /// A kernel as large as the board.
-    fn valid(&self, input: &Cells, output: &mut Cells) {
-        let side = self.kernel[0];
-        for cell in 0..input.cells {
-            for channel in 0..self.channels {
-                output.data[channel] += self.dot(input, cell, channel, cell / side, cell % side);
-            }
-        }
-    }
-
-    /// The inputs of cell `from` times the weights of one output channel at one kernel cell.
-    fn dot(&self, input: &Cells, from: usize, channel: usize, row: usize, column: usize) -> f32 {
-        let [rows, columns] = self.kernel;
-        (0..input.channels)
-            .map(|plane| {
-                let weight = ((channel * input.channels + plane) * rows + row) * columns + column;
-                input.data[from * input.channels + plane] * self.weight[weight]
-            })
-            .sum()
-    }
+    })
 }
 
 /// An [`Evaluator`] that answers with [`run`]: for tests and for checking others.
@@ -340,13 +330,13 @@ impl Evaluator for Reference {
     }
 
     fn describe(&self) -> String {
-        format!("network {}, plain f32 reference, 1 thread", self.network.name)
+        format!("network {}, plain f64 reference, 1 thread", self.network.name)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use nets::{Branch, Description, Encoding, Head};
+    use nets::{Branch, Description, Encoding, Head, NORM_EPSILON, kernel_start};
 
     use super::*;
 
@@ -436,5 +426,38 @@ mod tests {
             run(&network, &Squares::of(&board::Position::default()), Color::White).unwrap();
         assert_eq!(logits.len(), 1);
         assert_eq!(logits[&HeadKind::Moves].len(), nets::POLICY_SIZE);
+    }
+
+    #[test]
+    fn production_activations_agree_with_the_reference() {
+        for activation in Activation::ALL {
+            for step in -40_000..=40_000 {
+                let x = step as f32 / 1000.0;
+                let (expected, found) = (activated(activation, f64::from(x)), activation.apply(x));
+                let error = (f64::from(found) - expected).abs() / expected.abs().max(1e-30);
+                // One rounding to `f32`, and cancellation in Gelu's `1 + erf`.
+                let tail = activation == Activation::Gelu && x < 0.0;
+                let small = (f64::from(found) - expected).abs() < 1e-14;
+                assert!(
+                    error < 2e-7 || tail && small,
+                    "{activation:?} of {x}: {found}, {expected}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn production_kernel_offsets_agree_with_the_padded_board() {
+        for side in [1, 2, 4, 8] {
+            for (kernel, dilation) in (1..=8).flat_map(|k| (1..=8).map(move |d| (k, d))) {
+                let padded = padded_axis(side, kernel, dilation);
+                for (cell, step) in (0..side).flat_map(|c| (0..kernel).map(move |s| (c, s))) {
+                    let at =
+                        cell as isize + kernel_start(kernel, dilation) + (step * dilation) as isize;
+                    let on_board = usize::try_from(at).ok().filter(|&at| at < side);
+                    assert_eq!(on_board, padded[cell + step * dilation], "{kernel}, {dilation}");
+                }
+            }
+        }
     }
 }

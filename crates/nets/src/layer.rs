@@ -6,29 +6,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Shape,
+    Activation, Shape,
     description::{TensorKind, TensorSpec},
 };
-
-/// Applied to each element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Activation {
-    Identity,
-    /// `max(x, 0)`
-    Relu,
-    /// `x` above zero, `0.01 x` below.
-    LeakyRelu,
-    /// `x * P(X <= x)` for a standard normal X (Hendrycks and Gimpel, 2016), not its tanh
-    /// approximation.
-    Gelu,
-    /// `x / (1 + exp(-x))`
-    Silu,
-    Tanh,
-}
-
-/// Slope of [`Activation::LeakyRelu`] below zero.
-pub const LEAKY_SLOPE: f32 = 0.01;
 
 /// What a convolution does at the edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +40,13 @@ pub struct Branch {
     /// Step between rows and between columns.
     pub dilation: [usize; 2],
     pub channels: usize,
+}
+
+/// Offset of a kernel's first row (or column) from the output square, in squares. The kernel is
+/// centred; where its span is odd it reaches one square further after the output square than before.
+#[must_use]
+pub const fn kernel_start(kernel: usize, dilation: usize) -> isize {
+    -((dilation * (kernel - 1) / 2) as isize)
 }
 
 /// One step of the computation.

@@ -2,6 +2,7 @@
 //! output belongs to which move, the architecture as a plain list of layers, the calibration of its
 //! scores, and the weight file.
 
+mod activation;
 mod architectures;
 mod attacks;
 mod calibration;
@@ -16,12 +17,13 @@ mod size;
 mod squares;
 mod system;
 
+pub use activation::{Activation, LEAKY_SLOPE};
 pub use architectures::{BatchFirstResidual, Cockfish, ConvChess};
 pub use calibration::{Calibration, MonotoneMap, MoveScores, Wdl, WdlModel};
 pub use description::{Description, Head, HeadKind, NORM_EPSILON, Shape, TensorKind, TensorSpec};
 pub use encoding::Encoding;
 pub use error::NetError;
-pub use layer::{Activation, Branch, LEAKY_SLOPE, Layer, Padding, Pooling};
+pub use layer::{Branch, Layer, Padding, Pooling, kernel_start};
 pub use moves::{MOVE_PLANES, POLICY_SIZE, PolicyIndex, mirror_index, move_of_index, policy_index};
 pub use network::{Network, Provenance, Tensor};
 pub use selectors::move_squares;

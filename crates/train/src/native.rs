@@ -13,18 +13,20 @@ mod convolution;
 mod graph;
 mod input;
 mod loss;
+mod matmul;
 mod native_trainer;
 mod output_layer;
 mod parameters;
 mod passes;
 mod pooling;
 
-use eval::cpu::{CpuPath, amx, is_permitted, matmul::Bf16};
+use eval::cpu::{CpuPath, amx, is_permitted};
 use nets::{HeadKind, Network};
 
 use crate::{
     Backend, Examples, Objective, OptimizerSettings, OptimizerState, StepResult, TrainError,
 };
+use matmul::Bf16;
 use native_trainer::NativeTrainer;
 
 /// What products are computed in.

@@ -1,6 +1,6 @@
 //! From a description and its tensors to a [`Plan`].
 
-use nets::{Activation, Layer, Network, Padding, Pooling};
+use nets::{Activation, Layer, Network, Padding, Pooling, kernel_start};
 
 use super::{
     elementwise::{Elementwise, Operation},
@@ -14,7 +14,6 @@ use super::{
 use crate::{
     EvalError,
     folded::{fold, tensor},
-    reference::kernel_start,
 };
 
 /// Where a tensor lies and what its numbers mean.

@@ -13,7 +13,7 @@ use super::{
     memory::{Element, Lines},
     plan::{HeadPlan, Last, Plan, Product, Rows, Sampled, Step},
 };
-use crate::{Batch, EvalError, reference::activated};
+use crate::{Batch, EvalError};
 
 /// Scores of a consecutive part of a batch.
 #[derive(Debug, Default)]
@@ -296,7 +296,7 @@ impl<K: Kernels> Engine<K> {
                 )
             };
         }
-        activated(sum, last.activation)
+        last.activation.apply(sum)
     }
 }
 

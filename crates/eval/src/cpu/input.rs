@@ -2,10 +2,9 @@
 //! can be in and every kernel cell (the sum over the planes that the state sets; zeros where it
 //! sets none), so that a kernel adds one row a neighbour without a branch.
 
-use nets::{Branch, Encoding};
+use nets::{Branch, Encoding, kernel_start};
 
 use super::memory::Lines;
-use crate::reference::kernel_start;
 
 /// Most lanes that one job accumulates in registers.
 const MOST_LANES: usize = 64;

@@ -15,7 +15,6 @@ mod engine;
 mod input;
 mod kernels;
 mod layout;
-pub mod matmul;
 pub mod measure;
 mod memory;
 mod moments;

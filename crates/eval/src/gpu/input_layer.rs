@@ -8,10 +8,9 @@ use burn::{
 };
 use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::prelude::*;
-use nets::{Branch, Encoding};
+use nets::{Branch, Encoding, kernel_start};
 
 use super::{attackers::attackers, packed::BYTES};
-use crate::reference::kernel_start;
 
 /// Threads of a board.
 const UNITS: u32 = 128;

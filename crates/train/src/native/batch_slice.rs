@@ -4,7 +4,7 @@
 //! are computed again on the way back. Each phase walks the boards in pieces that stay in the
 //! second-level cache.
 
-use eval::cpu::matmul::{BLOCK, Buffer, Element, Gathering, padded};
+use super::matmul::{BLOCK, Buffer, Element, WeightGradient, padded};
 
 use super::{
     convolution::Convolution,
@@ -245,7 +245,7 @@ impl<E: Element> BatchSlice<E> {
         convolution: &Convolution<E>,
         scratch: &mut Scratch<E>,
     ) {
-        let unit = E::unit();
+        let guard = E::guard();
         let (stage, before) = (&graph.stages[index], &graph.stages[input.stage]);
         let (before_size, size) = (before.size(), stage.size());
         let piece = convolution.forward_piece();
@@ -275,7 +275,7 @@ impl<E: Element> BatchSlice<E> {
                 }
             }
             let weights = (convolution.inner, &*convolution.forward, stage.width);
-            convolution.multiply(&unit, &scratch.spread, weights, boards, &mut scratch.product);
+            convolution.multiply(&guard, &scratch.spread, weights, boards, &mut scratch.product);
             self.store(&scratch.product[..boards * size], stage, index, board * size);
             board += boards;
         }
@@ -410,7 +410,7 @@ impl<E: Element> BatchSlice<E> {
         convolution: &Convolution<E>,
         scratch: &mut Scratch<E>,
     ) {
-        let unit = E::unit();
+        let guard = E::guard();
         let (stage, before) = (&graph.stages[index], &graph.stages[input.stage]);
         let (before_size, size) = (before.size(), stage.size());
         let (kernel, outer) = (convolution.kernel, convolution.kernel * stage.width);
@@ -464,12 +464,12 @@ impl<E: Element> BatchSlice<E> {
             E::pack_left(&scratch.rows, rows, convolution.inner, &mut scratch.left);
             E::pack_right(&scratch.spread, right_rows, outer, &mut scratch.right);
             let shape = if kernel == 1 {
-                Gathering { groups: 1, rows, taps: 1, tap_rows: 0 }
+                WeightGradient { groups: 1, rows, taps: 1, tap_rows: 0 }
             } else {
-                Gathering { groups: boards, rows: 64, taps: kernel, tap_rows: 8 }
+                WeightGradient { groups: boards, rows: 64, taps: kernel, tap_rows: 8 }
             };
-            E::gather(
-                &unit,
+            E::add_weight_gradient(
+                &guard,
                 &scratch.left,
                 &scratch.right,
                 shape,
@@ -478,7 +478,7 @@ impl<E: Element> BatchSlice<E> {
                 &mut self.weights,
             );
             let weights = (stage.width, &*convolution.backward, convolution.inner);
-            convolution.multiply(&unit, &scratch.spread, weights, boards, &mut scratch.product);
+            convolution.multiply(&guard, &scratch.spread, weights, boards, &mut scratch.product);
             self.leave_gradient(graph, input, board, &mut scratch.product[..boards * before_size]);
             board += boards;
         }

@@ -1,7 +1,7 @@
 //! From the description of a network to the stages that training runs, with its tensors laid out
 //! for them.
 
-use eval::cpu::matmul::{Buffer, Element, padded};
+use super::matmul::{Buffer, Element, padded};
 use nets::{Activation, HeadKind, Layer, Network, Padding, Shape, TensorSpec};
 
 use super::{

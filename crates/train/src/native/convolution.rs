@@ -1,7 +1,7 @@
 //! A convolution as a product over taps: how its weights are packed, and how boards are laid out
 //! for it.
 
-use eval::cpu::matmul::{Buffer, Element, Taps};
+use super::matmul::{Buffer, Element, Taps};
 
 /// A convolution of odd size over a board, or any layer whose outputs see all of a row.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl<E: Element> Convolution<E> {
     /// board.
     pub fn multiply(
         &self,
-        unit: &E::Unit,
+        guard: &E::Guard,
         spread: &[E],
         (channels, weights, width): (usize, &[E], usize),
         boards: usize,
@@ -94,14 +94,14 @@ impl<E: Element> Convolution<E> {
         let inner = self.kernel * channels;
         let taps = Taps { stride: inner, count: self.kernel, rows: 8, inner };
         if self.kernel == 1 {
-            E::product(unit, (spread, taps, weights), boards * self.cells, width, product);
+            E::product(guard, (spread, taps, weights), boards * self.cells, width, product);
             return;
         }
         let rows = self.spread_rows();
         for board in 0..boards {
             let spread = &spread[board * rows * inner..][..rows * inner];
             let product = &mut product[board * 64 * width..];
-            E::product(unit, (spread, taps, weights), 64, width, product);
+            E::product(guard, (spread, taps, weights), 64, width, product);
         }
         if self.is_in_corner() {
             self.take_corners(boards, width, product);

@@ -5,7 +5,7 @@
 //! A stage is a product (or something without weights), then a batch norm or bias, then an
 //! activation.
 
-use eval::cpu::matmul::{Buffer, Element, padded};
+use super::matmul::{Buffer, Element, padded};
 use nets::{Activation, HeadKind, NORM_EPSILON, Network, Pooling, Shape, Tensor};
 
 use super::{

@@ -1,8 +1,8 @@
 //! The sparse input layer: each set plane of a square adds one slab of weights to every square that
 //! a branch reaches from it, and collects its gradient from the same places.
 
+use super::matmul::Element;
 use board::Color;
-use eval::cpu::matmul::Element;
 use nets::{Branch, Encoding, Squares};
 
 use super::passes::vectorised;

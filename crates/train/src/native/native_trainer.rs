@@ -2,7 +2,7 @@
 
 use std::{sync::Mutex, thread};
 
-use eval::cpu::matmul::Element;
+use super::matmul::Element;
 use nets::{Activation, HeadKind, Network, POLICY_SIZE};
 
 use super::{

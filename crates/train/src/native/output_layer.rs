@@ -1,6 +1,6 @@
 //! A head's last layer: only the outputs that a batch asks for are computed, in single precision.
 
-use eval::cpu::matmul::Element;
+use super::matmul::Element;
 use nets::{Activation, HeadKind, PolicyIndex};
 
 use super::{

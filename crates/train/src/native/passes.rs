@@ -2,7 +2,9 @@
 //! back. They are bound by memory, so each reads and writes once; they are compiled for each vector
 //! width and chosen at run time.
 
-use eval::cpu::{CpuPath, is_permitted, matmul::Element};
+use eval::cpu::{CpuPath, is_permitted};
+
+use super::matmul::Element;
 use nets::Activation;
 
 use super::activation::{curve, curve_slope, low_slope};

@@ -1,7 +1,7 @@
 //! Layers without weights over the squares of one board, and their way back: averages appended to
 //! the channels, and windows of which one number is left.
 
-use eval::cpu::matmul::Element;
+use super::matmul::Element;
 use nets::Pooling;
 
 use super::passes::vectorised;

@@ -1,4 +1,5 @@
-//! The tile unit's part: one 32x32 block over segments, and the packing for it.
+//! The assembly of the tile unit: one 32x32 block of a product over several segments, and the packing
+//! of its operands.
 
 use std::arch::x86_64::{
     __m256i, __m512i, _mm256_loadu_si256, _mm512_cvtepu16_epi32, _mm512_or_si512,
@@ -6,36 +7,14 @@ use std::arch::x86_64::{
     _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
 };
 
-use super::{BLOCK, Bf16};
-
-/// One block's way through memory; strides, steps and jumps in bytes. Read by the assembly below.
-#[repr(C)]
-pub struct Walk {
-    pub c: *mut f32,
-    pub c_stride: usize,
-    pub accumulate: usize,
-    pub a: *const Bf16,
-    /// From the upper 16 rows of A to the lower.
-    pub a_low: usize,
-    pub a_stride: usize,
-    pub a_step: usize,
-    /// After each segment.
-    pub a_jump: usize,
-    pub b: *const Bf16,
-    /// From the left 16 columns of B to the right.
-    pub b_right: usize,
-    pub b_step: usize,
-    pub b_jump: usize,
-    pub steps: usize,
-    pub segments: usize,
-}
+use super::{BLOCK, Bf16, TileBlock};
 
 /// # Safety
-/// This thread's tiles are configured as [`crate::cpu::amx::Tiles`] does; every address that the
-/// walk reaches is valid; `steps` and `segments` are not zero.
+/// This thread's tiles are configured as [`eval::cpu::amx::Tiles`] does; every address that
+/// `operands` reaches is valid; `steps` and `segments` are not zero.
 #[inline]
-pub unsafe fn block(walk: &Walk) {
-    if walk.steps == 0 || walk.segments == 0 {
+pub unsafe fn block(operands: &TileBlock) {
+    if operands.steps == 0 || operands.segments == 0 {
         return;
     }
     // SAFETY: the caller vouches for the memory and the configuration; tiles are clobbered.
@@ -101,7 +80,7 @@ pub unsafe fn block(walk: &Walk) {
             "tilestored [{t0} + {t1}*1 + 64], tmm1",
             "tilestored [{t2} + {t1}*1], tmm2",
             "tilestored [{t2} + {t1}*1 + 64], tmm3",
-            w = in(reg) walk,
+            w = in(reg) operands,
             line = in(reg) 64_usize,
             t0 = out(reg) _,
             t1 = out(reg) _,

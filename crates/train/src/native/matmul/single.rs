@@ -1,11 +1,11 @@
 //! Products in single precision, for every processor.
 
-use super::{BLOCK, Element, Gathering, Taps, check_gather, check_product};
+use super::{BLOCK, Element, Taps, WeightGradient, check_product, check_weight_gradient};
 
 impl Element for f32 {
-    type Unit = ();
+    type Guard = ();
 
-    fn unit() {}
+    fn guard() {}
 
     #[inline(always)]
     fn from_f32(value: f32) -> Self {
@@ -62,16 +62,16 @@ impl Element for f32 {
         packed[..rows * columns].copy_from_slice(&source[..rows * columns]);
     }
 
-    fn gather(
+    fn add_weight_gradient(
         (): &(),
         left: &[f32],
         right: &[f32],
-        shape: Gathering,
+        shape: WeightGradient,
         m: usize,
         n: usize,
         c: &mut [f32],
     ) {
-        check_gather(left.len(), right.len(), shape, m, n, c.len());
+        check_weight_gradient(left.len(), right.len(), shape, m, n, c.len());
         let kernel = portable::kernel();
         for tap in 0..shape.taps {
             for row in (0..m).step_by(BLOCK) {
@@ -177,7 +177,7 @@ pub(super) mod portable {
     pub fn kernel() -> Kernel {
         #[cfg(target_arch = "x86_64")]
         {
-            use crate::cpu::{CpuPath, is_permitted};
+            use eval::cpu::{CpuPath, is_permitted};
             if is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512vl")
                 && is_permitted(CpuPath::Avx512)

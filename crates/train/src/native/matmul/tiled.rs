@@ -2,15 +2,16 @@
 //! precision.
 
 use super::{
-    BLOCK, Bf16, Element, Gathering, Taps, check_gather, check_product, single::portable, tiles,
+    BLOCK, Bf16, Element, Taps, TileBlock, WeightGradient, check_product, check_weight_gradient,
+    single::portable, tiles,
 };
-use crate::cpu::amx::{self, Tiles};
+use eval::cpu::amx::{self, Tiles};
 
 impl Element for Bf16 {
     /// `None` where there is no tile unit: the products still run, slower.
-    type Unit = Option<Tiles>;
+    type Guard = Option<Tiles>;
 
-    fn unit() -> Option<Tiles> {
+    fn guard() -> Option<Tiles> {
         Tiles::configure()
     }
 
@@ -43,14 +44,14 @@ impl Element for Bf16 {
     }
 
     fn product(
-        unit: &Option<Tiles>,
+        guard: &Option<Tiles>,
         (a, taps, b): (&[Bf16], Taps, &[Bf16]),
         m: usize,
         n: usize,
         c: &mut [f32],
     ) {
         check_product(a.len(), taps, b.len(), m, n, c.len());
-        if unit.is_none() {
+        if guard.is_none() {
             return plain_product(a, taps, b, m, n, c);
         }
         let k = taps.count * taps.inner;
@@ -59,7 +60,7 @@ impl Element for Bf16 {
             for row in (0..m).step_by(BLOCK) {
                 let a = &a[row * taps.stride..];
                 let c = &mut c[row * n + column..];
-                let walk = tiles::Walk {
+                let block = TileBlock {
                     c: c.as_mut_ptr(),
                     c_stride: 4 * n,
                     accumulate: 0,
@@ -75,8 +76,8 @@ impl Element for Bf16 {
                     steps: taps.inner / BLOCK,
                     segments: taps.count,
                 };
-                // SAFETY: sizes were checked above; `unit` says that the tiles are configured.
-                unsafe { tiles::block(&walk) };
+                // SAFETY: sizes were checked above; `guard` says that the tiles are configured.
+                unsafe { tiles::block(&block) };
             }
         }
     }
@@ -116,18 +117,18 @@ impl Element for Bf16 {
         }
     }
 
-    fn gather(
-        unit: &Option<Tiles>,
+    fn add_weight_gradient(
+        guard: &Option<Tiles>,
         left: &[Bf16],
         right: &[Bf16],
-        shape: Gathering,
+        shape: WeightGradient,
         m: usize,
         n: usize,
         c: &mut [f32],
     ) {
-        check_gather(left.len(), right.len(), shape, m, n, c.len());
-        if unit.is_none() {
-            return plain_gather(left, right, shape, m, n, c);
+        check_weight_gradient(left.len(), right.len(), shape, m, n, c.len());
+        if guard.is_none() {
+            return plain_weight_gradient(left, right, shape, m, n, c);
         }
         let steps = shape.groups * shape.rows / BLOCK;
         // Elements of one 16-column strip of the right side.
@@ -139,7 +140,7 @@ impl Element for Bf16 {
                 for tap in 0..shape.taps {
                     let right = &right[tap * shape.tap_rows / 2 * 32..];
                     let c = &mut c[(tap * m + row) * n + column..];
-                    let walk = tiles::Walk {
+                    let block = TileBlock {
                         c: c.as_mut_ptr(),
                         c_stride: 4 * n,
                         accumulate: 1,
@@ -155,8 +156,8 @@ impl Element for Bf16 {
                         steps: shape.rows / BLOCK,
                         segments: shape.groups,
                     };
-                    // SAFETY: sizes were checked above; `unit` says that the tiles are configured.
-                    unsafe { tiles::block(&walk) };
+                    // SAFETY: sizes were checked above; `guard` says that the tiles are configured.
+                    unsafe { tiles::block(&block) };
                 }
             }
         }
@@ -205,11 +206,11 @@ fn plain_product(a: &[Bf16], taps: Taps, b: &[Bf16], m: usize, n: usize, c: &mut
     }
 }
 
-/// [`Element::gather`] without tiles: unpacked, then as in single precision.
-fn plain_gather(
+/// [`Element::add_weight_gradient`] without tiles: unpacked, then as in single precision.
+fn plain_weight_gradient(
     left: &[Bf16],
     right: &[Bf16],
-    shape: Gathering,
+    shape: WeightGradient,
     m: usize,
     n: usize,
     c: &mut [f32],

@@ -1,5 +1,5 @@
 //! Matrix products of any size, forward and for weight gradients, in bf16 on the tile unit and in
-//! `f32` anywhere: what training needs beyond the fixed shapes of play.
+//! `f32` on every processor. Evaluation needs fixed shapes only, which are in `eval::cpu`.
 //!
 //! Sizes of columns and inner dimensions are multiples of [`BLOCK`]; callers pad with zeros. A
 //! convolution is a product whose inner dimension is cut into *taps*: tap `t` reads the rows `t *
@@ -85,6 +85,29 @@ impl<E> std::ops::DerefMut for Buffer<E> {
     }
 }
 
+/// Addresses, strides and counts of one 32x32 block of a product on the tile unit; strides, steps and
+/// jumps are in bytes. The assembly in `tiles` reads it by field offset.
+#[repr(C)]
+struct TileBlock {
+    pub c: *mut f32,
+    pub c_stride: usize,
+    pub accumulate: usize,
+    pub a: *const Bf16,
+    /// From the upper 16 rows of A to the lower.
+    pub a_low: usize,
+    pub a_stride: usize,
+    pub a_step: usize,
+    /// After each segment.
+    pub a_jump: usize,
+    pub b: *const Bf16,
+    /// From the left 16 columns of B to the right.
+    pub b_right: usize,
+    pub b_step: usize,
+    pub b_jump: usize,
+    pub steps: usize,
+    pub segments: usize,
+}
+
 /// How a product reads its left matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct Taps {
@@ -101,7 +124,7 @@ pub struct Taps {
 /// The sum over rows of a weight gradient: `groups` of `rows` rows on the left; on the right each
 /// group has `(taps - 1) * tap_rows` rows more, and tap `t` begins `t * tap_rows` rows down.
 #[derive(Clone, Copy, Debug)]
-pub struct Gathering {
+pub struct WeightGradient {
     pub groups: usize,
     /// A multiple of [`BLOCK`].
     pub rows: usize,
@@ -110,7 +133,7 @@ pub struct Gathering {
     pub tap_rows: usize,
 }
 
-impl Gathering {
+impl WeightGradient {
     fn right_rows(&self) -> usize {
         self.rows + (self.taps - 1) * self.tap_rows
     }
@@ -118,11 +141,11 @@ impl Gathering {
 
 /// What activations and packed weights are stored as, with the products over it.
 pub trait Element: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static {
-    /// What a thread must hold while it multiplies.
-    type Unit;
+    /// A thread holds this value while it multiplies: the tile configuration, where there is one.
+    type Guard;
 
-    /// Prepares this thread.
-    fn unit() -> Self::Unit;
+    /// Prepares this thread for products.
+    fn guard() -> Self::Guard;
 
     fn from_f32(value: f32) -> Self;
 
@@ -134,25 +157,25 @@ pub trait Element: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 
     /// `c[m, n] = sum over taps and inner elements of a x b`, `c` row-major. `a` and `c` must hold
     /// `padded(m)` rows; what they hold in rows `m..` does not matter and is overwritten.
     fn product(
-        unit: &Self::Unit,
+        guard: &Self::Guard,
         operands: (&[Self], Taps, &[Self]),
         m: usize,
         n: usize,
         c: &mut [f32],
     );
 
-    /// Packs row-major `[rows, columns]` for the left side of [`Element::gather`].
+    /// Packs row-major `[rows, columns]` for the left side of [`Element::add_weight_gradient`].
     fn pack_left(source: &[Self], rows: usize, columns: usize, packed: &mut [Self]);
 
-    /// Packs row-major `[rows, columns]` for the right side of [`Element::gather`].
+    /// Packs row-major `[rows, columns]` for the right side of [`Element::add_weight_gradient`].
     fn pack_right(source: &[Self], rows: usize, columns: usize, packed: &mut [Self]);
 
     /// `c[t, i, j] += sum over groups and rows of left[row, i] * right[row + t * tap_rows, j]`.
-    fn gather(
-        unit: &Self::Unit,
+    fn add_weight_gradient(
+        guard: &Self::Guard,
         left: &[Self],
         right: &[Self],
-        shape: Gathering,
+        shape: WeightGradient,
         m: usize,
         n: usize,
         c: &mut [f32],
@@ -166,7 +189,14 @@ fn check_product(a: usize, taps: Taps, b: usize, m: usize, n: usize, c: usize) {
     assert!(b >= taps.count * taps.inner * n && c >= padded(m) * n);
 }
 
-fn check_gather(left: usize, right: usize, shape: Gathering, m: usize, n: usize, c: usize) {
+fn check_weight_gradient(
+    left: usize,
+    right: usize,
+    shape: WeightGradient,
+    m: usize,
+    n: usize,
+    c: usize,
+) {
     assert!(shape.rows.is_multiple_of(BLOCK) && shape.tap_rows.is_multiple_of(2) && shape.taps > 0);
     assert!(m.is_multiple_of(BLOCK) && n.is_multiple_of(BLOCK));
     assert!(
@@ -193,7 +223,7 @@ mod tests {
     }
 
     fn products_agree<E: Element>() {
-        let unit = E::unit();
+        let guard = E::guard();
         for (m, n, inner, count, rows, stride) in [
             (32, 32, 32, 1, 0, 32),
             (64, 96, 64, 3, 8, 96),
@@ -208,7 +238,7 @@ mod tests {
             let mut c = Buffer::zeros(padded(m) * n);
             let a_stored = stored::<E>(&a);
             let taps = Taps { stride, count, rows, inner };
-            E::product(&unit, (&a_stored, taps, &packed), m, n, &mut c);
+            E::product(&guard, (&a_stored, taps, &packed), m, n, &mut c);
             for i in 0..m {
                 for j in 0..n {
                     let sum: f32 = (0..k)
@@ -220,12 +250,12 @@ mod tests {
         }
     }
 
-    fn gatherings_agree<E: Element>() {
-        let unit = E::unit();
+    fn weight_gradients_agree<E: Element>() {
+        let guard = E::guard();
         for (m, n, shape) in [
-            (32, 32, Gathering { groups: 1, rows: 32, taps: 1, tap_rows: 0 }),
-            (64, 96, Gathering { groups: 3, rows: 64, taps: 3, tap_rows: 8 }),
-            (96, 32, Gathering { groups: 2, rows: 32, taps: 2, tap_rows: 2 }),
+            (32, 32, WeightGradient { groups: 1, rows: 32, taps: 1, tap_rows: 0 }),
+            (64, 96, WeightGradient { groups: 3, rows: 64, taps: 3, tap_rows: 8 }),
+            (96, 32, WeightGradient { groups: 2, rows: 32, taps: 2, tap_rows: 2 }),
         ] {
             let (rows, right_rows) = (shape.groups * shape.rows, shape.groups * shape.right_rows());
             let (left, right) = (numbers(rows * m, 3), numbers(right_rows * n, 4));
@@ -235,7 +265,7 @@ mod tests {
             E::pack_right(&stored::<E>(&right), right_rows, n, &mut packed_right);
             let mut c = Buffer::zeros(shape.taps * m * n);
             c.fill(1.0);
-            E::gather(&unit, &packed_left, &packed_right, shape, m, n, &mut c);
+            E::add_weight_gradient(&guard, &packed_left, &packed_right, shape, m, n, &mut c);
             for tap in 0..shape.taps {
                 for i in 0..m {
                     for j in 0..n {
@@ -259,12 +289,12 @@ mod tests {
     #[test]
     fn tiles_agree_with_plain_products() {
         products_agree::<Bf16>();
-        gatherings_agree::<Bf16>();
+        weight_gradients_agree::<Bf16>();
     }
 
     #[test]
     fn single_precision_agrees_with_plain_products() {
         products_agree::<f32>();
-        gatherings_agree::<f32>();
+        weight_gradients_agree::<f32>();
     }
 }

@@ -1,0 +1,44 @@
+//! Activation functions by their definitions.
+
+use serde::{Deserialize, Serialize};
+
+/// Slope of [`Activation::LeakyRelu`] below zero.
+pub const LEAKY_SLOPE: f32 = 0.01;
+
+/// A function applied to each element of a layer's output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activation {
+    Identity,
+    /// `max(x, 0)`
+    Relu,
+    /// `x` above zero, `0.01 x` below.
+    LeakyRelu,
+    /// `x * P(X <= x)` for a standard normal X (Hendrycks and Gimpel, 2016), not its tanh
+    /// approximation.
+    Gelu,
+    /// `x / (1 + exp(-x))`
+    Silu,
+    Tanh,
+}
+
+impl Activation {
+    /// Every activation.
+    pub const ALL: [Self; 6] =
+        [Self::Identity, Self::Relu, Self::LeakyRelu, Self::Gelu, Self::Silu, Self::Tanh];
+
+    /// The activation of one number. Curved functions are computed in double precision and rounded
+    /// once.
+    #[must_use]
+    pub fn apply(self, value: f32) -> f32 {
+        let x = f64::from(value);
+        match self {
+            Self::Identity => value,
+            Self::Relu => value.max(0.0),
+            Self::LeakyRelu => value.max(0.0) + LEAKY_SLOPE * value.min(0.0),
+            Self::Gelu => (0.5 * x * (1.0 + libm::erf(x / std::f64::consts::SQRT_2))) as f32,
+            Self::Silu => (x / (1.0 + (-x).exp())) as f32,
+            Self::Tanh => x.tanh() as f32,
+        }
+    }
+}
