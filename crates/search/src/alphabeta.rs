@@ -1,12 +1,12 @@
-//! Alpha-beta, the search that most engines have, on the same network: what the K-best-first search
-//! is measured against.
+//! Alpha-beta on the same network, as a baseline for the K-best-first search.
 //!
-//! Iterative deepening, principal variation search (Marsland 1982) with a transposition table,
-//! quiescence by the leaf rule of [`crate::quiet`], and the reductions, values first and skipped
-//! moves of the default search. What came there later is not here: known cutoffs first, captures
-//! that are not enough, limits that rise with the value, half plies, errors of the opponent. One
-//! position is evaluated at a time. For a network that scores no moves they are ordered by
-//! exchanges and by the history of cutoffs (Schaeffer 1983).
+//! It has iterative deepening with aspiration windows, principal variation search (Marsland 1982)
+//! with a transposition table, quiescence search ([`crate::quiet`]), and of the default search
+//! late-move reductions, late-move pruning, reverse futility pruning and razoring. It lacks
+//! enhanced transposition cutoffs, delta pruning, late-move pruning limits that depend on the
+//! static evaluation, depths of half a ply and the opponent model. One position is evaluated at a
+//! time. Where the network scores no moves, exchanges and the history heuristic (Schaeffer 1983)
+//! order them.
 
 mod history;
 
@@ -21,16 +21,16 @@ use history::History;
 use crate::{
     Control, Limits, Outcome, Search, SearchInfo, Settings,
     cache::NO_MOVE,
-    depth_first::{DepthFirst, SearchStack, if_any},
+    depth_first::{DepthFirst, SearchStack, child_window, if_any, root_moves},
     evaluations::{Evaluations, Stop},
-    quiet::{exchange, forcing_moves, forcing_moves_and_checks},
-    score::{INFINITY, MATE_BOUND, Value, child_bound, from_child},
+    quiet::{forcing_moves, forcing_moves_and_checks},
+    score::{INFINITY, MATE_BOUND, Value, from_child},
     selectivity::{PLY, Selectivity, StaticVerdict},
     time::TimeManager,
     transposition::TranspositionTable,
 };
 
-/// Half the width of the first window around the last depth's value, centipawns.
+/// Half the width of the first aspiration window, centipawns.
 const ASPIRATION: Value = 25;
 
 /// Alpha-beta over an evaluator.
@@ -42,7 +42,18 @@ pub struct AlphaBeta {
     history: Option<History>,
 }
 
-/// Bytes for evaluations, entries of the table.
+/// How the position after a move is searched.
+#[derive(Clone, Copy, Debug)]
+struct ChildSearch {
+    /// Full depth, in parts of a ply.
+    depth: i16,
+    /// Plies that the first search of the move leaves out (late-move reduction).
+    reduction: i16,
+    /// Is it the first move? It is searched with the whole window.
+    is_first: bool,
+}
+
+/// Bytes for evaluations, entries of the transposition table.
 fn shares(settings: &Settings) -> (usize, usize) {
     let bytes = settings.hash_mib.max(1) << 20;
     (bytes / 4 * 3, bytes / 4 / TranspositionTable::ENTRY)
@@ -82,8 +93,8 @@ impl AlphaBeta {
         }
     }
 
-    /// What orders the legal moves, in generation order: what the network says of them, or
-    /// exchanges and history.
+    /// Scores that order the legal moves, in generation order: those of the network, or exchanges
+    /// and history.
     fn scores(
         &mut self,
         position: &Position,
@@ -97,7 +108,7 @@ impl AlphaBeta {
         }
     }
 
-    /// For comparison with plain negamax of the same depth: no move is reduced or skipped.
+    /// For comparison with plain negamax of the same depth: no move is reduced or pruned.
     #[must_use]
     pub fn exact(mut self) -> Self {
         self.selectivity = Selectivity::NONE;
@@ -130,18 +141,13 @@ impl AlphaBeta {
         {
             return Ok(value);
         }
-        let mut best = -INFINITY;
-        if zero_window && self.selectivity.evaluates_first(depth, beta, check) {
-            let value = self.stack.evaluations.value(position, timer)?;
-            match self.selectivity.static_verdict(depth, beta, check, value) {
-                StaticVerdict::FailsHigh(lower) => return Ok(lower),
-                StaticVerdict::FailsLow(upper) => {
-                    let found = self.forcing(position, depth, (alpha, beta), ply, timer)?;
-                    return Ok(found.max(upper.min(alpha)));
-                }
-                StaticVerdict::Open => {}
-            }
+        if zero_window
+            && self.selectivity.evaluates_first(depth, beta, check)
+            && let Some(value) = self.static_value(position, depth, (alpha, beta), ply, timer)?
+        {
+            return Ok(value);
         }
+        let mut best = -INFINITY;
         let scores = self.scores(position, timer)?;
         let first = known.map_or(NO_MOVE, |entry| entry.best);
         let mut order: Vec<usize> = (0..moves.len()).collect();
@@ -149,29 +155,20 @@ impl AlphaBeta {
 
         let (mut raised, mut chosen) = (alpha, NO_MOVE);
         self.stack.step_to(position);
-        let check = position.is_check();
         for (place, &index) in order.iter().enumerate() {
             let after = position.after(moves[index]);
             let late = self.selectivity.is_late(position, check, moves[index], place, false)
                 && !after.is_check();
-            let bound = raised + 1;
-            if late
-                && self.history.is_none()
-                && self.selectivity.prunes_late_move(
-                    scores[index],
-                    depth,
-                    bound,
-                    None,
-                    self.stack.evaluations.move_scores(),
-                )
-                && !(ply == 1 && self.stack.is_repetition_here(&after))
-            {
+            if late && self.prunes_late_move(&after, scores[index], depth, raised + 1, ply) {
                 best = best.max(raised);
                 continue;
             }
-            let reduction = if late { self.selectivity.reduction(depth, place) } else { 0 };
-            let value =
-                self.child(&after, depth - PLY, reduction, (raised, beta), place == 0, ply, timer)?;
+            let search = ChildSearch {
+                depth: depth - PLY,
+                reduction: if late { self.selectivity.reduction(depth, place) } else { 0 },
+                is_first: place == 0,
+            };
+            let value = self.child(&after, search, (raised, beta), ply, timer)?;
             if value > best {
                 best = value;
                 if value > raised {
@@ -196,24 +193,59 @@ impl AlphaBeta {
         Ok(best)
     }
 
-    /// What a move is worth to its mover: zero window and reduced first, then as far as that makes
-    /// doubtful.
-    #[allow(clippy::too_many_arguments)]
+    /// The value of a node that its static evaluation settles: reverse futility pruning far above
+    /// the window, razoring far below it.
+    fn static_value(
+        &mut self,
+        position: &Position,
+        depth: i16,
+        (alpha, beta): (Value, Value),
+        ply: usize,
+        timer: &mut TimeManager<'_>,
+    ) -> Result<Option<Value>, Stop> {
+        let value = self.stack.evaluations.value(position, timer)?;
+        match self.selectivity.static_verdict(depth, beta, position.is_check(), value) {
+            StaticVerdict::FailsHigh(lower) => Ok(Some(lower)),
+            StaticVerdict::FailsLow(upper) => {
+                let found = self.forcing(position, depth, (alpha, beta), ply, timer)?;
+                Ok(Some(found.max(upper.min(alpha))))
+            }
+            StaticVerdict::Open => Ok(None),
+        }
+    }
+
+    /// Is a late quiet move pruned (late-move pruning by its score)? A reply to the root's move
+    /// that draws by repetition is not.
+    fn prunes_late_move(
+        &self,
+        after: &Position,
+        score: i16,
+        depth: i16,
+        bound: Value,
+        ply: usize,
+    ) -> bool {
+        let move_scores = self.stack.evaluations.move_scores();
+        self.history.is_none()
+            && self.selectivity.prunes_late_move(score, depth, bound, None, move_scores)
+            && !(ply == 1 && self.stack.is_repetition_here(after))
+    }
+
+    /// The value of a move for its mover by principal variation search: a move behind the first one
+    /// is searched with a zero window and reduced, then to full depth, then with the whole window,
+    /// as far as its value asks for it.
     fn child(
         &mut self,
         after: &Position,
-        depth: i16,
-        reduction: i16,
+        ChildSearch { depth, reduction, is_first }: ChildSearch,
         (alpha, beta): (Value, Value),
-        first: bool,
         ply: usize,
         timer: &mut TimeManager<'_>,
     ) -> Result<Value, Stop> {
-        let window = |low: Value, high: Value| (child_bound(high) - 1, child_bound(low + 1));
         let mut search = |depth: i16, low, high| {
-            self.value(after, depth.max(0), window(low, high), ply + 1, timer).map(from_child)
+            let window = child_window((low, high));
+            self.value(after, depth.max(0), window, ply + 1, timer).map(from_child)
         };
-        if first {
+        if is_first {
             return search(depth, alpha, beta);
         }
         let mut value = search(depth - PLY * reduction, alpha, alpha + 1)?;
@@ -226,7 +258,8 @@ impl AlphaBeta {
         Ok(value)
     }
 
-    /// A position far below the bound: only captures, promotions and checks can lift it.
+    /// Razoring: a position far below the window is searched by captures, promotions and checks
+    /// only.
     fn forcing(
         &mut self,
         position: &Position,
@@ -236,18 +269,11 @@ impl AlphaBeta {
         timer: &mut TimeManager<'_>,
     ) -> Result<Value, Stop> {
         let mut best = -INFINITY;
+        let search = ChildSearch { depth: depth - PLY, reduction: 0, is_first: true };
         self.stack.step_to(position);
         for mv in forcing_moves_and_checks(position) {
             let window = (alpha.max(best), beta);
-            best = best.max(self.child(
-                &position.after(mv),
-                depth - PLY,
-                0,
-                window,
-                true,
-                ply,
-                timer,
-            )?);
+            best = best.max(self.child(&position.after(mv), search, window, ply, timer)?);
             if best >= beta {
                 break;
             }
@@ -256,7 +282,7 @@ impl AlphaBeta {
         Ok(best)
     }
 
-    /// The leaf rule: see [`crate::quiet`].
+    /// Quiescence search: see [`crate::quiet`].
     fn leaf(
         &mut self,
         position: &Position,
@@ -277,8 +303,7 @@ impl AlphaBeta {
             if best >= beta {
                 break;
             }
-            let low = alpha.max(best);
-            let window = (child_bound(beta) - 1, child_bound(low + 1));
+            let window = child_window((alpha.max(best), beta));
             best = best.max(from_child(self.leaf(&position.after(mv), window, ply + 1, timer)?));
         }
         Ok(best)
@@ -300,8 +325,12 @@ impl AlphaBeta {
             let after = position.after(moves[place]);
             let late = self.selectivity.is_late(position, check, moves[place], place, true)
                 && !after.is_check();
-            let reduction = if late { self.selectivity.reduction(depth, place) } else { 0 };
-            match self.child(&after, depth - PLY, reduction, (raised, beta), place == 0, 0, timer) {
+            let search = ChildSearch {
+                depth: depth - PLY,
+                reduction: if late { self.selectivity.reduction(depth, place) } else { 0 },
+                is_first: place == 0,
+            };
+            match self.child(&after, search, (raised, beta), 0, timer) {
                 Ok(value) => {
                     if value > raised || place == 0 {
                         moves[..=place].rotate_right(1);
@@ -310,7 +339,7 @@ impl AlphaBeta {
                     raised = raised.max(value);
                 }
                 Err(stop) => {
-                    // A value that does not reach the window says nothing of the move.
+                    // A value at or below alpha proves nothing about the move.
                     return Err((stop, if raised > alpha { raised } else { -INFINITY }));
                 }
             }
@@ -327,7 +356,8 @@ impl DepthFirst for AlphaBeta {
         &mut self.stack
     }
 
-    /// In a window around the last value that widens where it was wrong.
+    /// Aspiration windows: the first window lies around the last value; it is widened where the
+    /// value lies outside.
     fn resolve(
         &mut self,
         position: &Position,
@@ -344,7 +374,7 @@ impl DepthFirst for AlphaBeta {
             _ => (-INFINITY, INFINITY),
         };
         let mut step = 4 * ASPIRATION;
-        // What the move in front is worth at least, by a window that it went beyond.
+        // Lower bound on the move in front, from a window that failed high.
         let mut proven = -INFINITY;
         loop {
             let value = self
@@ -376,8 +406,7 @@ impl Search for AlphaBeta {
         self.stack.start(game, limits);
         let position = game.position();
         let all = position.legal_moves();
-        let mut moves: Vec<Move> = all.iter().copied().filter(|&mv| limits.allows(mv)).collect();
-        moves.sort_by_key(|&mv| Reverse(exchange(position, mv)));
+        let mut moves = root_moves(position, limits);
         if let Some(history) = &mut self.history {
             history.fade();
         }

@@ -1,5 +1,5 @@
-//! What a search remembers, in memory of a fixed size: evaluations (never computed twice while they
-//! fit) and bounds.
+//! The search cache: evaluations and bounds in memory of a fixed size. A position is evaluated
+//! twice only if its evaluation was overwritten.
 
 use bytemuck::{Pod, Zeroable};
 use nets::MoveScores;
@@ -9,8 +9,8 @@ use crate::{
     score::{INFINITY, Value, from_evaluation, log_chances},
 };
 
-/// Lower and upper bound on a position's value at one depth, and the move that gave the lower one
-/// or came closest to more.
+/// Lower and upper bound on a position's value at one depth, and the move behind the lower bound
+/// or, without one, the move with the largest upper bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub lower: Value,
@@ -27,7 +27,7 @@ impl Default for Bounds {
     }
 }
 
-/// All zero: empty.
+/// Bounds of one position at one depth; all zero: empty.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct BoundsEntry {
@@ -64,11 +64,12 @@ struct ValueEntry {
 #[repr(C)]
 struct ScoresEntry {
     key: u64,
-    /// Position in the endless stream of scores that the ring holds the end of, from 1; 0: empty.
+    /// Position in the stream of all scores written, from 1; 0: empty. The ring holds the end of
+    /// the stream.
     offset: u64,
 }
 
-/// Entries that one lookup sees: a cache line, since most of its time is waiting for memory.
+/// The entries of one lookup: one cache line, because a lookup mostly waits for memory.
 type Bucket = [BoundsEntry; 4];
 
 /// Bounds, values and move scores by Zobrist key.
@@ -76,9 +77,9 @@ pub(crate) struct SearchCache {
     bounds: Pages<Bucket>,
     values: Pages<ValueEntry>,
     index: Pages<ScoresEntry>,
-    /// Move scores, one position's after the other's.
+    /// Move scores, position after position.
     ring: Pages<i16>,
-    /// Where the next ones go, from 1.
+    /// Position in the stream of the next scores, from 1.
     written: u64,
     age: u8,
     stored: usize,
@@ -86,7 +87,10 @@ pub(crate) struct SearchCache {
 
 impl std::fmt::Debug for SearchCache {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Memory").field("bounds", &self.bounds.len()).finish_non_exhaustive()
+        formatter
+            .debug_struct("SearchCache")
+            .field("bounds", &self.bounds.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -97,12 +101,12 @@ impl SearchCache {
         Self::shared_out(bytes / 4, bytes / 4, bytes / 16, bytes * 7 / 16)
     }
 
-    /// For evaluations only, in at most so many bytes (but at least some thousands).
+    /// For evaluations only, in at most `bytes`, but at least a few KiB.
     pub(crate) fn of_evaluations(bytes: usize) -> Self {
         Self::shared_out(0, bytes / 4, bytes / 16, bytes * 11 / 16)
     }
 
-    /// For values only, in at most so many bytes.
+    /// For values only, in at most `bytes`.
     pub(crate) fn of_values(bytes: usize) -> Self {
         Self::shared_out(0, bytes.saturating_sub(16 << 10), 0, 0)
     }
@@ -119,8 +123,8 @@ impl SearchCache {
         }
     }
 
-    /// Forgets everything, in place: whoever does so before a game has all pages from the system
-    /// before the clock runs.
+    /// Clears the cache in place. This touches all pages, so a clear before a game saves that time
+    /// on the clock.
     pub(crate) fn clear(&mut self) {
         self.bounds.fill(Bucket::zeroed());
         self.values.fill(ValueEntry::zeroed());
@@ -132,7 +136,7 @@ impl SearchCache {
     /// Bounds found from here on belong to a new root.
     pub(crate) fn new_root(&mut self) {
         if self.age == u8::MAX {
-            // Ages begin again: the oldest bounds must not look new.
+            // The counter has wrapped, so the oldest bounds would look new.
             for entry in self.entries_mut().filter(|entry| entry.depth > 0) {
                 *entry = BoundsEntry::zeroed();
             }
@@ -173,9 +177,8 @@ impl SearchCache {
         self.answer(key, depth, None, |_| true)
     }
 
-    /// Bounds that answer a question: at this depth or, where `deeper` says from which on, at a
-    /// larger one, the deepest of them. They hold for the current root, those of leaves for every
-    /// one.
+    /// Bounds that answer a question: at `depth` or, if `deeper` is given, the deepest ones at
+    /// `deeper` or more. They hold for the current root; those of leaves hold for every root.
     pub(crate) fn answer(
         &self,
         key: u64,
@@ -196,8 +199,8 @@ impl SearchCache {
             .map(|(_, bounds)| bounds)
     }
 
-    /// Did the position reach the bound when it was last searched to a smaller depth? `None` if
-    /// nobody knows.
+    /// Did the position reach the bound when it was last searched to a smaller depth? `None` if the
+    /// cache does not know.
     pub(crate) fn reached_before(&self, key: u64, depth: i16, bound: Value) -> Option<bool> {
         let entries = self.bounds[self.bucket(key)].iter();
         let known = entries
@@ -219,8 +222,8 @@ impl SearchCache {
             .map_or(NO_MOVE, |entry| entry.best)
     }
 
-    /// Narrows what is known at this depth. Where that contradicts what was found before, by
-    /// another way to the position or with more knowledge, the latest word counts.
+    /// Narrows the bounds at this depth. Where new bounds contradict the old ones (another path to
+    /// the position, or more knowledge), the new ones replace them.
     pub(crate) fn store_bounds(&mut self, key: u64, depth: i16, found: Bounds) {
         let age = self.age;
         let bucket = self.bucket(key);
@@ -229,7 +232,7 @@ impl SearchCache {
             .iter()
             .position(|entry| entry.key == key && entry.depth == depth && entry.is_used());
         let slot = same.unwrap_or_else(|| {
-            // The least worth keeping: an empty slot, then another root's, then the shallowest.
+            // Replacement: an empty slot, then one of another root, then the shallowest.
             let worst = ways
                 .iter()
                 .enumerate()
@@ -268,14 +271,14 @@ impl SearchCache {
         (entry.key == key && entry.is_used == 1).then_some(entry.value)
     }
 
-    /// Remembers an evaluation.
+    /// Stores an evaluation.
     pub(crate) fn store_value(&mut self, key: u64, value: Value) {
         let slot = self.value_slot(key);
         self.values[slot] = ValueEntry { key, value, is_used: 1 };
     }
 
-    /// Remembers what the network said of a position: its value if that was asked, and the scores
-    /// of all its legal moves or of none.
+    /// Stores an answer of the network: the value if it was asked for, and the scores of all legal
+    /// moves or of none.
     pub(crate) fn store_answer(
         &mut self,
         key: u64,
@@ -309,7 +312,7 @@ impl SearchCache {
         self.ring.get(start..start + moves)
     }
 
-    /// Remembers the scores of a position's legal moves.
+    /// Stores the scores of a position's legal moves.
     pub(crate) fn store_scores(&mut self, key: u64, scores: impl ExactSizeIterator<Item = Value>) {
         let capacity = self.ring.len() as u64;
         let count = scores.len() as u64;
@@ -411,7 +414,7 @@ mod tests {
         cache.new_root();
         assert_eq!(answer(&cache, 2, Some(2), 10), None);
         assert_eq!(answer(&cache, 0, None, 10), Some(20), "leaves know no root");
-        // The latest word counts.
+        // New bounds replace contradicting ones.
         cache.store_bounds(5, 0, Bounds { lower: -INFINITY, upper: 15, best: NO_MOVE });
         assert_eq!(cache.bounds(5, 0), Some(Bounds { lower: -INFINITY, upper: 15, best: NO_MOVE }));
     }

@@ -1,10 +1,10 @@
-//! Cockfish's search (2026): minimax to a fixed depth with alpha-beta, over a value network, and
-//! one cache of positions that lasts from move to move. The leaves below a position are evaluated
-//! together, in one batch of siblings.
+//! Cockfish's search (2026): alpha-beta to a fixed depth over a value network, with one cache of
+//! positions that lasts from move to move. The leaves below a position are evaluated together, as
+//! one batch of siblings. Its name in options is `minimax`.
 //!
-//! The value at depth d is exactly that of plain minimax at depth d; time and node limits are met
-//! by deepening step by step. Published are leaves that are taken at the network's word;
-//! `quiet_leaves` adds the leaf rule of [`crate::quiet`].
+//! The value at depth d equals that of plain minimax at depth d. Iterative deepening meets limits
+//! of time and nodes. In the published search leaves take the static evaluation; the setting
+//! `quiet_leaves` adds quiescence ([`crate::quiet`]).
 
 use std::cmp::Reverse;
 
@@ -15,32 +15,27 @@ use nets::Calibration;
 use crate::{
     Control, Limits, Outcome, Search, SearchInfo, Settings,
     cache::NO_MOVE,
-    depth_first::{DepthFirst, SearchStack, if_any},
+    depth_first::{DepthFirst, SearchStack, child_window, if_any, root_moves},
     evaluations::{Evaluations, Stop},
     quiet::{exchange, forcing_moves},
-    score::{INFINITY, Value, child_bound, from_child},
+    score::{INFINITY, Value, from_child},
     selectivity::PLY,
     time::TimeManager,
     transposition::TranspositionTable,
 };
 
-/// Minimax over the value head of an evaluator. The walk's evaluations and table are the cache of
-/// positions.
+/// Cockfish's alpha-beta over the value head of an evaluator. The evaluations and the transposition
+/// table of its [`SearchStack`] are the cache of positions.
 #[derive(Debug)]
 pub struct CockfishSearch {
     stack: SearchStack,
 }
 
-/// So many siblings at least are evaluated together where no size is asked for: the megabytes of a
-/// dense layer are read once for all of them.
+/// Least number of siblings evaluated together where the user sets no batch size: the weights of a
+/// dense layer (megabytes) are read once for all of them.
 const SIBLINGS: usize = 8;
 
-/// A window for the mover seen by the other side.
-fn turned((alpha, beta): (Value, Value)) -> (Value, Value) {
-    (child_bound(beta) - 1, child_bound(alpha + 1))
-}
-
-/// Bytes for values, entries of the table.
+/// Bytes for values, entries of the transposition table.
 fn shares(settings: &Settings) -> (usize, usize) {
     let bytes = settings.hash_mib.max(1) << 20;
     (bytes / 2, bytes / 2 / TranspositionTable::ENTRY)
@@ -59,7 +54,7 @@ impl CockfishSearch {
         Self { stack: SearchStack::new(evaluations, calibration, settings, entries) }
     }
 
-    /// Siblings evaluated together at most.
+    /// Largest number of siblings evaluated together.
     fn width(&self) -> usize {
         let wanted = self.stack.settings.batch;
         let least = if wanted == 0 { self.stack.evaluations.width(SIBLINGS) } else { 1 };
@@ -95,8 +90,8 @@ impl CockfishSearch {
         let mut children: Vec<(usize, Position)> =
             moves.iter().enumerate().map(|(index, &mv)| (index, position.after(mv))).collect();
         children.sort_by_cached_key(|(index, after)| {
-            let hope = self.hope(position, moves[*index], after);
-            (*index != usize::from(first), Reverse(hope))
+            let score = self.order_score(position, moves[*index], after);
+            (*index != usize::from(first), Reverse(score))
         });
         self.stack.step_to(position);
         let (best, chosen) = self.best_of(&children, depth - 1, (alpha, beta), ply, timer)?;
@@ -105,8 +100,9 @@ impl CockfishSearch {
         Ok(best)
     }
 
-    /// What to try first: moves into positions that the network is known to like, else captures.
-    fn hope(&self, position: &Position, mv: Move, after: &Position) -> Value {
+    /// Score of a move for the order: minus the static evaluation of the position after it if that
+    /// is known, else the exchange, with quiet moves last.
+    fn order_score(&self, position: &Position, mv: Move, after: &Position) -> Value {
         match self.stack.evaluations.known_value(after) {
             Some(value) => -value,
             None => {
@@ -115,8 +111,8 @@ impl CockfishSearch {
         }
     }
 
-    /// The largest value of a position's children in this order, and which one it is if it is above
-    /// the window's lower end. The position itself is the last of the path.
+    /// The largest value of a position's children, searched in this order, and the index of the
+    /// move behind it if the value is above alpha. The position itself is the last of the path.
     fn best_of(
         &mut self,
         children: &[(usize, Position)],
@@ -133,7 +129,8 @@ impl CockfishSearch {
             }
             for (index, after) in siblings {
                 let window = (alpha.max(best), beta);
-                let value = from_child(self.value(after, depth, turned(window), ply + 1, timer)?);
+                let value =
+                    from_child(self.value(after, depth, child_window(window), ply + 1, timer)?);
                 if value > best {
                     best = value;
                     if value > alpha {
@@ -148,20 +145,20 @@ impl CockfishSearch {
         Ok((best, chosen))
     }
 
-    /// Evaluates siblings together, as far as they need it.
+    /// Evaluates together those siblings that need an evaluation.
     fn learn<'a>(
         &mut self,
         siblings: impl Iterator<Item = &'a Position>,
         timer: &mut TimeManager<'_>,
     ) -> Result<(), Stop> {
         let quiet = self.stack.settings.quiet_leaves;
-        let needy: Vec<&Position> = siblings
+        let unresolved: Vec<&Position> = siblings
             .filter(|at| !(quiet && at.is_check()) && self.stack.ruled(at).is_none())
             .collect();
-        self.stack.evaluations.learn_values(&needy, timer)
+        self.stack.evaluations.learn_values(&unresolved, timer)
     }
 
-    /// A leaf that goes on: the network's word, or the best of it and of the captures.
+    /// The value of a leaf: its static evaluation, or with `quiet_leaves` a quiescence search.
     fn leaf(
         &mut self,
         position: &Position,
@@ -191,7 +188,9 @@ impl CockfishSearch {
                 self.stack.visit(ply + 1, timer)?;
                 let value = match self.stack.ended(after) {
                     Some(value) => value,
-                    None => self.leaf(after, turned((alpha.max(best), beta)), ply + 1, timer)?,
+                    None => {
+                        self.leaf(after, child_window((alpha.max(best), beta)), ply + 1, timer)?
+                    }
                 };
                 best = best.max(from_child(value));
                 if best >= beta {
@@ -227,7 +226,7 @@ impl DepthFirst for CockfishSearch {
         }
         for place in 0..moves.len() {
             let after = position.after(moves[place]);
-            let window = turned((best, INFINITY));
+            let window = child_window((best, INFINITY));
             match self.value(&after, depth - 1, window, 1, timer) {
                 Ok(value) => {
                     let value = from_child(value);
@@ -254,9 +253,7 @@ impl Search for CockfishSearch {
         let mut timer = TimeManager::new(limits, self.stack.settings.move_overhead, control);
         self.stack.start(game, limits);
         let position = game.position();
-        let mut moves: Vec<Move> =
-            position.legal_moves().iter().copied().filter(|&mv| limits.allows(mv)).collect();
-        moves.sort_by_key(|&mv| Reverse(exchange(position, mv)));
+        let moves = root_moves(position, limits);
         self.deepen(game, moves, limits, &mut timer, report)
     }
 

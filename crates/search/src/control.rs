@@ -1,5 +1,4 @@
-//! The handle by which another thread ends a search, turns pondering into thinking, or looks
-//! inside.
+//! The handle by which another thread stops a search, signals a ponder hit, or asks for a view.
 
 use std::{
     sync::{
@@ -11,7 +10,7 @@ use std::{
 
 use crate::View;
 
-/// Shared between a running search and whoever started it; clones are the same handle.
+/// Shared between a running search and its caller; clones are the same handle.
 #[derive(Clone, Debug, Default)]
 pub struct Control {
     flags: Arc<Flags>,
@@ -26,7 +25,7 @@ struct Flags {
 }
 
 impl Control {
-    /// Asks the search to end with what it has.
+    /// Asks the search to end with its best move so far.
     pub fn stop(&self) {
         self.flags.stop.store(true, Ordering::Release);
     }

@@ -1,6 +1,6 @@
-//! ConvChess (2015): no search at all. The chance of a move is that of its square of origin times
-//! that of its target given the piece that moves there, with nothing for squares that no legal move
-//! has.
+//! ConvChess (2015): a move is chosen without a search. The chance of a move is the chance of its
+//! origin square times the chance of its target square for the piece that moves; squares without a
+//! legal move count as 0.
 
 use std::{
     collections::hash_map::RandomState,
@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use board::{Game, Move, Position, Role};
+use board::{Game, Move, Position, Role, SplitMix64};
 use eval::{
     EvalError,
     cpu::{CpuLogits, CpuOptions},
@@ -23,14 +23,13 @@ use crate::{Control, Limits, Outcome, Search, SearchInfo, Settings};
 pub struct ConvChess {
     network: Arc<Network>,
     logits: CpuLogits,
-    /// 0: always the likeliest move; 1: as often as its chance says.
+    /// 0: always the likeliest move; 1: each move with its chance.
     temperature: f64,
-    /// State of the dice.
-    dice: u64,
+    random: SplitMix64,
 }
 
 impl ConvChess {
-    /// Ready to choose; thrown dice differ from one program run to the next.
+    /// A chooser with a random seed that differs from one program run to the next.
     ///
     /// # Errors
     /// The network has neither all seven selectors nor a policy, or cannot be run here.
@@ -45,16 +44,16 @@ impl ConvChess {
             network,
             logits,
             temperature: 0.0,
-            dice: RandomState::new().build_hasher().finish(),
+            random: SplitMix64::new(RandomState::new().build_hasher().finish()),
         };
         chooser.configure(settings);
         Ok(chooser)
     }
 
-    /// Has the network all that choosing needs?
+    /// Checks that the network has the heads that choosing a move needs.
     ///
     /// # Errors
-    /// It has neither all seven selectors nor a policy.
+    /// The network has neither all seven selectors nor a policy.
     pub fn check(network: &Network) -> Result<(), EvalError> {
         let has = |kind: &HeadKind| network.description.head(*kind).is_some();
         let refuse =
@@ -78,7 +77,7 @@ impl ConvChess {
     }
 
     /// Every legal move with its chance at temperature 1, the likeliest first; chances add up to 1.
-    /// A promotion to another piece than a queen has none.
+    /// Underpromotions have chance 0.
     ///
     /// # Errors
     /// The device failed.
@@ -97,7 +96,7 @@ impl ConvChess {
             }
         }
         let sum: f64 = chances.iter().sum();
-        // A sure network may leave nothing for legal moves.
+        // All legal moves may have chance 0: then they are equally likely.
         let share = |chance: f64| if sum > 0.0 { chance / sum } else { 1.0 / moves.len() as f64 };
         let mut all: Vec<(Move, f32)> =
             moves.iter().zip(&chances).map(|(&mv, &chance)| (mv, share(chance) as f32)).collect();
@@ -109,7 +108,7 @@ impl ConvChess {
         self.logits.logits(&[(Squares::of(position), position.turn())], head)
     }
 
-    /// A softmax over the legal moves.
+    /// Softmax over the legal moves' logits.
     fn policy(&mut self, position: &Position, moves: &[Move]) -> Result<Vec<f64>, EvalError> {
         let logits = self.ask(position, HeadKind::Moves)?;
         let map = &self.network.calibration.moves;
@@ -117,7 +116,7 @@ impl ConvChess {
         Ok(softmax(&moves.iter().map(of).collect::<Vec<_>>()))
     }
 
-    /// Chance of the origin times chance of the target.
+    /// Chance of the origin square times chance of the target square.
     fn composed(&mut self, position: &Position, moves: &[Move]) -> Result<Vec<f64>, EvalError> {
         let squares = Squares::of(position);
         let origins = softmax(&self.ask(position, HeadKind::From)?);
@@ -138,7 +137,7 @@ impl ConvChess {
         Ok(chances)
     }
 
-    /// The move to play, among those that are allowed.
+    /// Draws the move to play among those that the limits allow.
     fn choose(&mut self, all: &[(Move, f32)], limits: &Limits) -> Option<Move> {
         let allowed: Vec<(Move, f32)> =
             all.iter().copied().filter(|&(mv, _)| limits.allows(mv)).collect();
@@ -146,10 +145,10 @@ impl ConvChess {
         if self.temperature <= 0.0 || highest <= 0.0 {
             return Some(first);
         }
-        // Relative to the likeliest, so that small temperatures keep their digits.
-        let (temperature, thrown) = (self.temperature, self.roll());
+        // Chances relative to the likeliest keep their precision at small temperatures.
+        let (temperature, random) = (self.temperature, self.random_unit());
         let weight = |chance: f32| f64::from(chance / highest).powf(1.0 / temperature);
-        let mut left = thrown * allowed.iter().map(|&(_, chance)| weight(chance)).sum::<f64>();
+        let mut left = random * allowed.iter().map(|&(_, chance)| weight(chance)).sum::<f64>();
         let chosen = allowed.iter().find(|&&(_, chance)| {
             left -= weight(chance);
             left < 0.0
@@ -157,13 +156,9 @@ impl ConvChess {
         Some(chosen.map_or(first, |&(mv, _)| mv))
     }
 
-    /// From 0 to below 1 (SplitMix64: Steele, Lea, Flood 2014).
-    fn roll(&mut self) -> f64 {
-        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.dice;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ z >> 31) >> 11) as f64 / (1_u64 << 53) as f64
+    /// A random number from 0 to below 1, with 53 random bits.
+    fn random_unit(&mut self) -> f64 {
+        (self.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
@@ -177,7 +172,7 @@ fn softmax(logits: &[f32]) -> Vec<f64> {
 }
 
 impl Search for ConvChess {
-    /// One look at the position; limits but those on moves mean nothing.
+    /// Evaluates the position once; of the limits only `search_moves` counts.
     fn search(
         &mut self,
         game: &Game,
@@ -219,7 +214,7 @@ mod tests {
             nets::ConvChess { filters: 6, dense: 8, pools: 0, ..nets::ConvChess::default() };
         let mut network =
             Network::random(Description::convchess(&choice, &HeadKind::SELECTORS), 3).unwrap();
-        // Only the piece selector knows where to begin: biases that differ.
+        // Biases differ, so that chances do.
         for (name, tensor) in &mut network.tensors {
             if name.ends_with(".bias") {
                 tensor
@@ -235,7 +230,7 @@ mod tests {
     fn chooser(network: Arc<Network>, temperature: u32) -> ConvChess {
         let settings = Settings { temperature, ..Settings::default() };
         let mut chooser = ConvChess::new(network, CpuOptions::default(), &settings).unwrap();
-        chooser.dice = 5;
+        chooser.random = SplitMix64::new(5);
         chooser
     }
 
@@ -283,7 +278,7 @@ mod tests {
             );
             for (mv, chance) in &all {
                 let expected = expected[&to_uci(&position, *mv)] / sum;
-                // The fastest path here may compute with few digits.
+                // The fastest kernel of this machine may compute with low precision.
                 assert!(
                     (f64::from(*chance) - expected).abs() < 0.1 * expected + 1e-3,
                     "{fen} {mv:?} {chance} {expected}"
@@ -316,21 +311,21 @@ mod tests {
     }
 
     #[test]
-    fn moves_are_thrown_as_often_as_their_chances_say() {
+    fn moves_are_drawn_as_often_as_their_chances_say() {
         let position = position(FENS[0]);
         let mut chooser = chooser(selectors(), 100);
         let all = chooser.distribution(&position).unwrap();
         let mut counts: HashMap<String, f32> = HashMap::new();
-        const THROWS: usize = 4000;
-        for _ in 0..THROWS {
+        const DRAWS: usize = 4000;
+        for _ in 0..DRAWS {
             let mv = chooser.choose(&all, &Limits::default()).unwrap();
-            *counts.entry(to_uci(&position, mv)).or_default() += 1.0 / THROWS as f32;
+            *counts.entry(to_uci(&position, mv)).or_default() += 1.0 / DRAWS as f32;
         }
         for (mv, chance) in &all {
             let share = counts.get(&to_uci(&position, *mv)).copied().unwrap_or(0.0);
             assert!((share - chance).abs() < 0.04, "{mv:?} {share} {chance}");
         }
-        // Cold dice fall on the likeliest move.
+        // At a small temperature the likeliest moves are chosen.
         chooser.temperature = 0.01;
         let second = all.iter().find(|(_, chance)| *chance < all[0].1 * 0.9).unwrap();
         assert!((0..200).all(|_| {
@@ -344,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn one_policy_over_all_moves_will_do_and_nothing_less_than_all_selectors() {
+    fn a_policy_or_all_selectors_are_needed() {
         let refused = |network: Network| {
             ConvChess::new(Arc::new(network), CpuOptions::default(), &Settings::default())
                 .unwrap_err()

@@ -1,5 +1,7 @@
-//! What the depth-first searches share: the way from the root, bounds in a table, and iterative
-//! deepening that reports lines. How a node is searched is each one's own.
+//! The parts that depth-first searches share: the path from the root, a transposition table, and
+//! iterative deepening that reports lines. Each search has its own way to search a node.
+
+use std::cmp::Reverse;
 
 use board::{Game, Move, Position, Score};
 use eval::EvalError;
@@ -8,35 +10,36 @@ use nets::Calibration;
 use crate::{
     Bound, Limits, Outcome, SearchInfo, Settings,
     evaluations::{Evaluations, Stop},
+    quiet::exchange,
     rules,
-    score::{INFINITY, Value, to_score, wdl},
+    score::{INFINITY, Value, child_bound, to_score, wdl},
     time::{TO_BEGIN_A_PLY, TimeManager},
     transposition::{Entry, TranspositionTable},
 };
 
-/// Where evaluations are limited, so many positions may be looked at for each: what is known costs
-/// none.
+/// Positions visited for each evaluation of a node limit, at most: positions in the cache cost no
+/// evaluation.
 const VISITS: u64 = 100;
 
-/// The memory of a depth-first search, and where it stands.
+/// The evaluations and the transposition table of a depth-first search, and its path from the root.
 #[derive(Debug)]
 pub(crate) struct SearchStack {
     pub evaluations: Evaluations,
     pub settings: Settings,
     pub table: TranspositionTable,
     calibration: Calibration,
-    /// Keys of the positions from the start of the game to the one at hand.
+    /// Keys of the positions from the start of the game to the parent of the current position.
     path: Vec<u64>,
-    /// Where in the path the root stands.
+    /// Index of the root in the path.
     root_at: usize,
     deepest: u32,
-    /// Positions looked at in this search, evaluated or not.
+    /// Positions visited in this search, evaluated or not.
     visits: u64,
     most_visits: u64,
 }
 
 impl SearchStack {
-    /// `calibration` gives win, draw and loss.
+    /// `calibration` gives win, draw and loss chances; `entries`: size of the transposition table.
     pub(crate) fn new(
         evaluations: Evaluations,
         calibration: &Calibration,
@@ -62,7 +65,7 @@ impl SearchStack {
         self.table.clear();
     }
 
-    /// New settings. What was found with other endgame tables is forgotten.
+    /// Takes new settings. Other endgame tables clear the transposition table.
     pub(crate) fn configure(&mut self, settings: &Settings) {
         if settings.tables != self.settings.tables {
             self.table.clear();
@@ -70,7 +73,7 @@ impl SearchStack {
         self.settings = settings.clone();
     }
 
-    /// Stands at the current position of a game.
+    /// Begins a search of a game's current position.
     pub(crate) fn start(&mut self, game: &Game, limits: &Limits) {
         self.table.new_search();
         (self.deepest, self.visits) = (0, 0);
@@ -80,24 +83,24 @@ impl SearchStack {
         self.root_at = self.path.len();
     }
 
-    /// Stands at the root.
+    /// Makes the root the last position of the path.
     fn return_to(&mut self, root: &Position) {
         self.path.truncate(self.root_at);
         self.step_to(root);
     }
 
-    /// The children of a position come next.
+    /// Adds a position to the path before its children are searched.
     pub(crate) fn step_to(&mut self, position: &Position) {
         self.path.push(position.key());
     }
 
-    /// The last position's children are done.
+    /// Takes the last position from the path after its children are searched.
     pub(crate) fn step_back(&mut self) {
         self.path.pop();
     }
 
-    /// Counts a position `ply` plies below the root. Looks at the limits now and then: what is
-    /// known costs no evaluation, and can still go on for ever.
+    /// Counts a position `ply` plies below the root and reads the clock at every 64th: a search
+    /// through cached positions takes time but no evaluations.
     pub(crate) fn visit(&mut self, ply: usize, timer: &mut TimeManager<'_>) -> Result<(), Stop> {
         self.deepest = self.deepest.max(ply as u32);
         self.visits += 1;
@@ -106,14 +109,12 @@ impl SearchStack {
         if is_over { Err(Stop::Over) } else { Ok(()) }
     }
 
-    /// The value without an evaluation, where the rules or the endgame tables give it, repetitions
-    /// apart.
+    /// The value by the rules of chess or the endgame tables, repetitions apart.
     pub(crate) fn ended(&self, position: &Position) -> Option<Value> {
         rules::ended(position, self.settings.tables.as_deref())
     }
 
-    /// The same, repetitions included: one of a position since the root, or the second one of the
-    /// game before it.
+    /// As [`SearchStack::ended`], repetitions included ([`SearchStack::is_repetition_here`]).
     pub(crate) fn ruled(&self, position: &Position) -> Option<Value> {
         self.ended(position).or_else(|| self.is_repetition_here(position).then_some(0))
     }
@@ -124,13 +125,13 @@ impl SearchStack {
         rules::is_repetition(position, way.iter().rev().copied(), game)
     }
 
-    /// What the table has on a position. Near the fifty-move limit a position is another one at
-    /// each clock.
+    /// The transposition table's entry of a position; none near the fifty-move limit, where the
+    /// value depends on the clock.
     pub(crate) fn known(&self, position: &Position) -> Option<Entry> {
         self.table.probe(position.key()).filter(|_| is_kept(position))
     }
 
-    /// The value that an entry of this search gives within a window.
+    /// The value that an entry gives within a window, if the entry is of this search.
     pub(crate) fn settled(&self, entry: &Entry, (alpha, beta): (Value, Value)) -> Option<Value> {
         let value = Value::from(entry.value);
         let settles = self.table.is_of_this_search(entry)
@@ -142,8 +143,8 @@ impl SearchStack {
         settles.then_some(value)
     }
 
-    /// Keeps what a search of a position within a window has found; `depth` in parts of a ply,
-    /// `chosen` in generation order.
+    /// Stores the result of a search within a window; `depth` in parts of a ply, `chosen`: index of
+    /// the best move in generation order.
     pub(crate) fn keep(
         &mut self,
         position: &Position,
@@ -163,7 +164,7 @@ impl SearchStack {
         self.table.store(position.key(), depth, value, bound, chosen);
     }
 
-    /// Best moves through the table.
+    /// The best moves of the transposition table after `first`, up to `plies` in all.
     fn principal_variation(&self, root: &Position, first: Move, plies: u32) -> Vec<Move> {
         let mut line = vec![first];
         let mut position = root.after(first);
@@ -178,6 +179,7 @@ impl SearchStack {
     }
 }
 
+/// Is the fifty-move clock too low to change the value?
 fn is_kept(position: &Position) -> bool {
     position.halfmove_clock() < 70
 }
@@ -186,9 +188,9 @@ fn is_kept(position: &Position) -> bool {
 pub(crate) trait DepthFirst {
     fn stack(&mut self) -> &mut SearchStack;
 
-    /// The value of the best of `moves` at a depth in plies, near `guess` if there is one; that
-    /// move then stands in front. If it has to stop, the value of what was found better than the
-    /// move in front, if anything was.
+    /// Searches `moves` at a depth in plies, around `guess` if there is one; returns the value of
+    /// the best and moves it to the front. When a limit stops it, the error holds the value of the
+    /// move in front if this depth has proven one.
     fn resolve(
         &mut self,
         root: &Position,
@@ -198,7 +200,8 @@ pub(crate) trait DepthFirst {
         timer: &mut TimeManager<'_>,
     ) -> Result<Value, (Stop, Option<Value>)>;
 
-    /// Iterative deepening over these moves of the game's current position, the most hopeful first.
+    /// Iterative deepening over these moves of the game's current position, the most promising
+    /// first.
     fn deepen(
         &mut self,
         game: &Game,
@@ -225,8 +228,8 @@ pub(crate) trait DepthFirst {
                     match self.resolve(root, &mut moves[rank..], depth, guess, timer) {
                         Ok(value) => (value, Bound::Exact),
                         Err((Stop::Failed(error), _)) => return Err(error),
-                        // What an interrupted depth has proven better than the last one's move
-                        // stands in front.
+                        // The move in front is one that the interrupted depth has proven to be
+                        // better.
                         Err((Stop::Over, Some(value))) if rank == 0 && wanted == 1 => {
                             (value, Bound::Lower)
                         }
@@ -247,7 +250,7 @@ pub(crate) trait DepthFirst {
                 });
             }
             // Reductions can make a later line the better one.
-            found.sort_by_key(|line| std::cmp::Reverse(line.score.order()));
+            found.sort_by_key(|line| Reverse(line.score.order()));
             for (place, line) in found.iter_mut().enumerate() {
                 line.multipv = place + 1;
                 moves[place] = line.pv[0];
@@ -274,7 +277,7 @@ pub(crate) trait DepthFirst {
     }
 }
 
-/// Is there a mate that no deeper search can better, or one as short as was asked for?
+/// Is there a mate that no deeper search can shorten, or one within the limit `mate`?
 fn is_decided(lines: &[SearchInfo], wanted: usize, depth: u32, limits: &Limits) -> bool {
     lines.first().is_some_and(|line| match line.score {
         Score::Mate(moves) => {
@@ -285,7 +288,20 @@ fn is_decided(lines: &[SearchInfo], wanted: usize, depth: u32, limits: &Limits) 
     })
 }
 
-/// A value below everything, as no value.
+/// A window for the mover as a window for the side to move after the move.
+pub(crate) fn child_window((alpha, beta): (Value, Value)) -> (Value, Value) {
+    (child_bound(beta) - 1, child_bound(alpha + 1))
+}
+
+/// The root moves that the limits allow, best exchange first.
+pub(crate) fn root_moves(position: &Position, limits: &Limits) -> Vec<Move> {
+    let mut moves: Vec<Move> =
+        position.legal_moves().iter().copied().filter(|&mv| limits.allows(mv)).collect();
+    moves.sort_by_key(|&mv| Reverse(exchange(position, mv)));
+    moves
+}
+
+/// `None` for the value below all values.
 pub(crate) fn if_any(value: Value) -> Option<Value> {
     (value > -INFINITY).then_some(value)
 }

@@ -1,5 +1,5 @@
-//! Endgame tables at the root: whatever the search, it chooses among the moves that keep the
-//! result, and the score is that result.
+//! Endgame tables at the root: every search chooses among the moves that keep the tables' result,
+//! and its score is that result.
 
 use std::time::Instant;
 
@@ -12,14 +12,14 @@ use crate::{
     score::{LARGEST_VALUE, certain_wdl, from_winner},
 };
 
-/// A search that asks the tables first.
+/// A search decorated with a probe of the endgame tables at the root.
 pub(crate) struct Endgame {
     search: Box<dyn Search>,
     settings: Settings,
 }
 
 impl Endgame {
-    /// Around a search with these settings.
+    /// Decorates a search that has these settings.
     pub(crate) fn new(search: Box<dyn Search>, settings: &Settings) -> Self {
         Self { search, settings: settings.clone() }
     }
@@ -34,8 +34,7 @@ impl Search for Endgame {
         report: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Outcome, EvalError> {
         if limits.mate.is_some() && self.settings.tables.is_some() {
-            // A mate in so many moves may lie beside the way that the tables know, and beyond what
-            // they decide.
+            // The moves that keep the tables' result may leave out the fastest mate.
             self.search.configure(&Settings { tables: None, ..self.settings.clone() });
             let outcome = self.search.search(game, limits, control, report);
             self.search.configure(&self.settings);
@@ -51,7 +50,7 @@ impl Search for Endgame {
         let Some((search_moves, winner)) = known else {
             return self.search.search(game, &limits.less(probing.elapsed()), control, report);
         };
-        // Tables may lie on a slow disk.
+        // Probing a slow disk takes time.
         let limits = Limits { search_moves, ..limits.less(probing.elapsed()) };
         let turn = game.position().turn();
         let mut outcome = self
@@ -75,8 +74,8 @@ impl Search for Endgame {
     }
 }
 
-/// The line with the score that the tables give, unless it leads to a mate or a nearer table
-/// itself.
+/// The line with the score that the tables give, unless its own score is a mate or the same result
+/// by tables.
 fn certain(info: &SearchInfo, winner: Option<Color>, turn: Color) -> SearchInfo {
     let value = from_winner(winner, turn);
     let agrees = match info.score {

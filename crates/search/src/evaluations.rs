@@ -1,5 +1,5 @@
-//! What the network says of positions, each evaluated once: the searches beside the K-best one ask
-//! here.
+//! An evaluator behind a cache, so that each position is evaluated once: for all searches but
+//! K-best-first.
 
 use std::collections::HashSet;
 
@@ -9,15 +9,15 @@ use nets::{Calibration, MoveScores};
 
 use crate::{cache::SearchCache, score::Value, time::TimeManager};
 
-/// Why a search comes back without an answer.
+/// Why a search returns without a value.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// Time or evaluations ran out, or it was told to stop.
+    /// Time or evaluations ran out, or the search was stopped.
     Over,
     Failed(EvalError),
 }
 
-/// An evaluator and what it has said so far.
+/// An evaluator and a cache of its evaluations.
 pub(crate) struct Evaluations {
     evaluator: Box<dyn Evaluator>,
     cache: SearchCache,
@@ -35,7 +35,7 @@ impl std::fmt::Debug for Evaluations {
 }
 
 impl Evaluations {
-    /// Remembers in at most so many bytes.
+    /// A cache of values and move scores in at most `bytes`.
     pub(crate) fn new(
         evaluator: Box<dyn Evaluator>,
         calibration: &Calibration,
@@ -49,7 +49,7 @@ impl Evaluations {
         }
     }
 
-    /// For an evaluator without move scores: remembers values in at most so many bytes.
+    /// For an evaluator without move scores: a cache of values in at most `bytes`.
     pub(crate) fn of_values(evaluator: Box<dyn Evaluator>, bytes: usize) -> Self {
         Self {
             evaluator,
@@ -59,24 +59,24 @@ impl Evaluations {
         }
     }
 
-    /// What move scores mean.
+    /// The unit of move scores.
     pub(crate) fn move_scores(&self) -> MoveScores {
         self.move_scores
     }
 
-    /// Evaluations that a position takes for its value and its moves.
+    /// Evaluations for the value and the moves of one position.
     pub(crate) fn each(&self) -> u64 {
         if self.move_scores == MoveScores::Policy { 1 } else { 2 }
     }
 
-    /// As many positions at once as are asked for, or as the evaluator likes (0).
+    /// Positions in one batch: `wanted`, or for 0 the evaluator's preferred batch.
     pub(crate) fn width(&self, wanted: usize) -> usize {
         let width = if wanted == 0 { self.evaluator.preferred_batch() } else { wanted };
         width.clamp(1, self.evaluator.largest_batch())
     }
 
     pub(crate) fn resize(&mut self, bytes: usize) {
-        // The old memory goes before the new one comes.
+        // The old cache is freed before the new one is made: together they could exceed the limit.
         self.cache = SearchCache::of_evaluations(0);
         self.cache = SearchCache::of_evaluations(bytes);
     }
@@ -91,17 +91,17 @@ impl Evaluations {
         self.cache.clear();
     }
 
-    /// The scores of a position's moves, if they are known.
+    /// The scores of a position's moves, if they are in the cache.
     pub(crate) fn known_scores(&self, position: &Position) -> Option<&[i16]> {
         self.cache.scores(position.key(), position.legal_moves().len())
     }
 
-    /// The value of a position, if it is known.
+    /// The value of a position, if it is in the cache.
     pub(crate) fn known_value(&self, position: &Position) -> Option<Value> {
         self.cache.value(position.key())
     }
 
-    /// The values of several positions at once, each once and as far as they are not known.
+    /// Evaluates, in one batch, the values of those positions that are not in the cache.
     pub(crate) fn learn_values(
         &mut self,
         positions: &[&Position],
@@ -144,7 +144,8 @@ impl Evaluations {
         self.cache.scores(position.key(), moves).map(<[i16]>::to_vec).ok_or(Stop::Over)
     }
 
-    /// Both for several positions at once, each once and as far as they are not known.
+    /// Evaluates, in one batch for each kind, the values and move scores of those positions that
+    /// are not in the cache.
     pub(crate) fn learn(
         &mut self,
         positions: &[&Position],

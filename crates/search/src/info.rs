@@ -1,11 +1,11 @@
-//! What a search says while it thinks and when it ends.
+//! What a search reports while it runs and when it ends.
 
 use std::time::Duration;
 
 use board::{Move, Score};
 use nets::Wdl;
 
-/// What is known of a score that is not exact.
+/// Is a score exact, or a bound on the true score?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     Exact,
@@ -15,12 +15,12 @@ pub enum Bound {
     Upper,
 }
 
-/// One line of thought.
+/// One reported line.
 #[derive(Clone, Debug)]
 pub struct SearchInfo {
     /// Depth of the search in plies; for PUCT the mean length of its playouts.
     pub depth: u32,
-    /// Deepest line, quiet-leaf plies included.
+    /// Deepest line in plies, quiescence included.
     pub seldepth: u32,
     /// Rank of this line, from 1.
     pub multipv: usize,
@@ -30,13 +30,13 @@ pub struct SearchInfo {
     /// Positions evaluated since the search began.
     pub nodes: u64,
     pub elapsed: Duration,
-    /// Memory for the tree in use, per mille.
+    /// Share of the memory for the tree that is in use, per mille.
     pub hashfull: u32,
     /// Principal variation, not empty.
     pub pv: Vec<Move>,
 }
 
-/// The end of a search.
+/// The result of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// The move to play; `None` only where there is no legal move (or none allowed).

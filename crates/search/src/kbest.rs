@@ -1,5 +1,5 @@
-//! K-best-first search: iterative deepening over zero-window passes, each a best-first search of the
-//! whole tree.
+//! K-best-first search: iterative deepening over zero-window passes, each a best-first search of
+//! the whole tree.
 //!
 //! Evaluations and bounds stay in a cache of fixed size, so a new pass, depth or move of the game
 //! passes quickly through what is known and evaluates only the rest. Bounds hold for one game
@@ -13,6 +13,7 @@
 //! | [`dispatch`] | the loop of a pass: fill a batch, send it, receive answers |
 //! | [`queue`], [`priority`] | which node comes next |
 //! | [`expand`], [`treatment`] | a node's next move becomes a child, or is reduced or pruned |
+//! | [`evaluated`] | a node's static evaluation settles it or chooses its moves |
 //! | [`backup`] | results go from children to parents, nodes close |
 //! | [`ahead`] | questions that will follow fill large batches |
 //! | [`node`], [`arena`], [`keys`] | nodes and where they live |
@@ -25,6 +26,7 @@ mod backup;
 mod deepening;
 mod dispatch;
 mod driver;
+mod evaluated;
 mod expand;
 mod keys;
 mod node;
@@ -102,8 +104,8 @@ impl KBest {
         self
     }
 
-    /// The search of 2018: bins by how decisive a move is, every move to full depth, leaves take the
-    /// static evaluation. It shares with the default search the cache, so that no evaluation is
+    /// The search of 2018: bins by how decisive a move is, every move to full depth, leaves take
+    /// the static evaluation. It shares with the default search the cache, so that no evaluation is
     /// made twice and a move that is known to decide comes first, and the driver of the passes.
     #[must_use]
     pub fn classic(mut self) -> Self {
@@ -179,7 +181,8 @@ impl Search for KBest {
 
     fn configure(&mut self, settings: &Settings) {
         if settings.hash_mib != self.settings.hash_mib {
-            // The old cache is freed before the new one is made: together they would exceed the limit.
+            // The old cache is freed before the new one is made: together they would exceed the
+            // limit.
             self.cache = SearchCache::new(1);
             let (cache, nodes) = Self::cache_shares(settings);
             self.cache = SearchCache::new(cache);

@@ -1,10 +1,10 @@
-//! When a search has to end.
+//! The limits of a search.
 
 use std::time::Duration;
 
 use board::Move;
 
-/// Plies beyond which no search goes.
+/// Largest depth of a search, in plies.
 pub(crate) const LARGEST_DEPTH: u32 = 128;
 
 /// The mover's clock.
@@ -16,7 +16,7 @@ pub struct Clock {
     pub moves_to_go: Option<u32>,
 }
 
-/// Every limit that is given holds; with none the search goes on until stopped.
+/// Every limit that is given holds; without one the search runs until it is stopped.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     /// Plies; for PUCT the mean length of its playouts.
@@ -30,11 +30,12 @@ pub struct Limits {
     pub mate: Option<u32>,
     /// Only these moves at the root; empty: all.
     pub search_moves: Vec<Move>,
-    /// Do not end by yourself, whatever the other limits (`go infinite`).
+    /// The search does not end before it is stopped, whatever the other limits (`go infinite`).
     pub infinite: bool,
-    /// As `infinite` until the ponder hit; then the other limits hold, counted from the hit.
+    /// As `infinite` until the ponder hit; then the other limits hold, counted from the ponder hit.
     pub ponder: bool,
-    /// No limit: what is wanted is the position's worth, not a move to play (`UCI_AnalyseMode`).
+    /// No limit: the caller wants the value of the position, not a move to play
+    /// (`UCI_AnalyseMode`).
     pub analysis: bool,
 }
 
@@ -56,7 +57,7 @@ impl Limits {
         is_limited && !is_analysis
     }
 
-    /// What is left of them after `lost` time. While the opponent thinks none is lost.
+    /// The limits that are left after `lost` time; the same limits while pondering.
     #[must_use]
     pub fn less(&self, lost: Duration) -> Self {
         let mut limits = self.clone();

@@ -1,15 +1,17 @@
-//! A king alone against men that can mate it. To a network all such positions are won alike, and a
-//! search that does not see the mate yet walks in circles until the game is drawn; here it is told
-//! which way leads there: the king to an edge or, with bishop and knight, to a corner of the
-//! bishop's colour, and the other king after it.
+//! Mating knowledge for KXK and KBNK: a bare king against material that can force mate.
 //!
-//! Which positions, and the two ways, are those of Stockfish's classical endgames (`KXK` and
-//! `KBNK`); the numbers are ours.
+//! A network gives all such positions about the same value, so a search that does not see the mate
+//! makes no progress until the fifty-move rule. The value here grows as the bare king is driven to
+//! an edge or, with bishop and knight, to a corner of the bishop's colour, and as the other king
+//! comes nearer.
+//!
+//! The positions and the two rules are those of Stockfish's classical endgames `KXK` and `KBNK`;
+//! the numbers are our own.
 
 use eval::{Answered, Batch, EvalError, Evaluator, Stream};
 use nets::Squares;
 
-/// An evaluator whose values of such positions are ours.
+/// An evaluator decorated with the values of KXK and KBNK positions.
 #[derive(Debug)]
 pub(crate) struct MatingKnowledge<E>(pub(crate) E);
 
@@ -51,19 +53,19 @@ impl<E: Evaluator> Evaluator for MatingKnowledge<E> {
     }
 }
 
-/// Centipawns of such a position, besides what men are worth: more than networks say where a pawn
-/// is left, too little to give a queen for the last one.
+/// Centipawns of such a position besides material: more than networks give a position with a pawn
+/// left, too little to give a queen for the last pawn.
 const WON: i32 = 300;
 
 /// Centipawns of a pawn, knight, bishop, rook and queen.
 const WORTH: [i32; 5] = [60, 150, 160, 300, 600];
 
-/// Centipawns of a step towards the edge or between the kings, and of one towards the right corner:
-/// more than what a search takes for equal.
+/// Centipawns of a step towards the edge or between the kings, and of a step towards the right
+/// corner: more than the tolerance of the K-best-first search.
 const STEP: i32 = 20;
 const CORNER_STEP: i32 = 40;
 
-/// One side's men; squares as in [`Squares`].
+/// The pieces of one side; squares as in [`Squares`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Men {
     /// Pawns, knights, bishops, rooks, queens.
@@ -78,20 +80,20 @@ impl Men {
         self.counts == [0; 5]
     }
 
-    /// With queens, rooks or bishops of both colours an edge is enough.
+    /// Queens, rooks and bishops on both colours can mate at any edge.
     fn mates_at_an_edge(&self) -> bool {
         let [_, _, _, rooks, queens] = self.counts;
         rooks + queens > 0 || self.bishops.iter().all(|&bishops| bishops > 0)
     }
 
-    /// The colour of the corners where bishops and knights mate, 0 if it is dark.
+    /// The colour of the corners where bishops and knights mate; 0: dark.
     fn mating_corner(&self) -> Option<usize> {
         let colour = self.bishops.iter().position(|&bishops| bishops > 0)?;
         (self.counts[1] > 0).then_some(colour)
     }
 }
 
-/// The mover's men, and the other side's.
+/// The pieces of the side to move, and those of the other side.
 fn men(squares: &Squares) -> [Men; 2] {
     const BISHOP: usize = 2;
     let mut men = [Men::default(); 2];
@@ -110,7 +112,7 @@ fn men(squares: &Squares) -> [Men; 2] {
 
 /// Centipawns for the mover where one side has nothing but its king and the other can force mate.
 fn value_of(squares: &Squares) -> Option<i32> {
-    // Nearly always both sides have more than a king.
+    // Fast exit: nearly always both sides have more than a king.
     let [own, others] = squares.men();
     if own.min(others) > 1 {
         return None;
@@ -122,14 +124,14 @@ fn value_of(squares: &Squares) -> Option<i32> {
     }
 }
 
-/// What a position is worth to the side that has more than its king.
+/// The value of a position for the side that has more than its king.
 fn won(strong: &Men, weak: &Men) -> Option<i32> {
     let (rank, file) = ((weak.king / 8) as i32, (weak.king % 8) as i32);
     let from_centre = |line: i32| if line < 4 { 3 - line } else { line - 4 };
     let way = if strong.mates_at_an_edge() {
         STEP * (from_centre(rank) + from_centre(file))
     } else {
-        // From the diagonal between the wrong corners: 7 in a1 and h8, or in a8 and h1.
+        // Distance from the diagonal between the wrong corners: 7 on a1 and h8, or on a8 and h1.
         CORNER_STEP
             * if strong.mating_corner()? == 0 {
                 (7 - rank - file).abs()
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn only_where_a_lone_king_can_be_mated() {
+    fn only_a_bare_king_that_can_be_mated_has_a_value() {
         for fen in [
             "8/8/8/3k4/8/8/8/KR6 w - - 0 1",
             "8/8/8/3k4/8/8/8/KBB5 w - - 0 1",
@@ -204,7 +206,7 @@ mod tests {
         }
     }
 
-    /// Both sides by one search over a "network" that knows nothing; moves until mate.
+    /// Moves until mate when one search over a mock network plays both sides.
     fn moves_to_mate(fen: &str) -> Option<usize> {
         let evaluator = Box::new(Mock::new(1));
         let settings = Settings { batch: 1, hash_mib: 16, ..Settings::default() };
@@ -223,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn elementary_mates_are_found_whatever_the_network_thinks() {
+    fn elementary_mates_are_found_whatever_the_network() {
         for fen in [
             "8/8/8/3k4/8/8/8/K5Q1 w - - 0 1",
             "8/8/8/3k4/8/8/8/K6R w - - 0 1",

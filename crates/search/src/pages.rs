@@ -1,6 +1,6 @@
-//! Large tables in pages straight from the system: zeros that cost nothing before somebody looks at
-//! them. Where Linux has large pages they are of those, because a lookup anywhere in a large table
-//! otherwise waits for the page tables too.
+//! Large tables in pages mapped from the system. A page is zero and takes no memory before its
+//! first use. Linux is asked for huge pages, because a random lookup in a large table otherwise
+//! also waits for the page tables.
 
 use std::{
     alloc::{Layout, handle_alloc_error},
@@ -11,21 +11,21 @@ use std::{
 use bytemuck::Pod;
 use memmap2::MmapMut;
 
-/// A slice of so many elements, all zero to begin with.
+/// A slice of elements that are zero at first.
 pub(crate) struct Pages<T> {
     map: MmapMut,
     element: PhantomData<T>,
 }
 
 impl<T: Pod> Pages<T> {
-    /// At least one element. The program ends if the system has no room for them, as with any
-    /// memory.
+    /// `count` elements, at least one. The program ends if the system has no memory for them, as
+    /// with any allocation.
     pub(crate) fn zeroed(count: usize) -> Self {
         let Ok(layout) = Layout::array::<T>(count.max(1)) else {
             handle_alloc_error(Layout::new::<T>())
         };
         let Ok(map) = MmapMut::map_anon(layout.size()) else { handle_alloc_error(layout) };
-        // A wish: without it everything is only slower.
+        // Huge pages only make lookups faster, so a refusal is no error.
         #[cfg(target_os = "linux")]
         map.advise(memmap2::Advice::HugePage).ok();
         Self { map, element: PhantomData }

@@ -1,4 +1,4 @@
-//! What searches are tested against: negamax straight from the rules, and positions to try it on.
+//! References for tests: plain negamax from the rules, without pruning.
 
 use std::collections::HashMap;
 
@@ -14,11 +14,11 @@ use crate::{
     },
 };
 
-/// Negamax straight from the rules, with the leaf rule of `quiet`.
+/// Negamax from the rules, with quiescence as in [`crate::quiet`].
 pub(crate) struct Plain {
     pub evaluator: Mock,
     pub leaves: HashMap<u64, Value>,
-    /// What unlikely replies count less ([`crate::Settings::opponent_errors`]).
+    /// Penalty of unlikely replies ([`crate::Settings::opponent_errors`]).
     pub errors: Value,
 }
 
@@ -27,7 +27,7 @@ impl Plain {
         Self { evaluator: Mock::new(seed).with_policy(), leaves: HashMap::new(), errors: 0 }
     }
 
-    /// What each move counts less than it is worth, so many plies from the root.
+    /// The penalty of each move at this distance from the root, in centipawns.
     fn penalties(&mut self, position: &Position, moves: &[Move], ply: usize) -> Vec<Value> {
         if ply.is_multiple_of(2) || self.errors == 0 {
             return vec![0; moves.len()];
@@ -109,7 +109,7 @@ impl Plain {
     }
 }
 
-/// Negamax with leaves at the network's word.
+/// Negamax whose leaves take the static evaluation.
 pub(crate) fn plain_without_quiet(evaluator: &mut Mock, position: &Position, depth: u32) -> Value {
     if let Some(value) = rules::ended(position, None) {
         return value;
@@ -128,8 +128,7 @@ pub(crate) fn plain_without_quiet(evaluator: &mut Mock, position: &Position, dep
     values.fold(-INFINITY, Value::max)
 }
 
-/// An evaluator to which everything looks alike: with random priors and values some moves would
-/// hardly ever be tried.
+/// An evaluator with equal priors and values: with random ones some moves would hardly be visited.
 pub(crate) struct Impartial(pub Mock);
 
 impl Evaluator for Impartial {
@@ -156,7 +155,7 @@ impl Evaluator for Impartial {
     }
 }
 
-/// Is the side to move able to force mate within `moves` of its moves? Plain and complete.
+/// Can the side to move force mate within `moves` of its moves? Searches all moves.
 pub(crate) fn mates_in(position: &Position, moves: u32) -> bool {
     position.legal_moves().iter().any(|&mv| {
         let after = position.after(mv);

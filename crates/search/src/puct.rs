@@ -1,11 +1,11 @@
-//! PUCT, the tree search of AlphaZero and Lc0, on the same network: what the K-best-first search is
-//! measured against.
+//! PUCT, the tree search of AlphaZero and Lc0, on the same network: a baseline for the K-best-first
+//! search.
 //!
-//! Each playout goes down from the root by value, prior and visits, ends at a position that is new,
-//! and averages its value into all positions above (Rosin 2011; Silver et al. 2017). Constants and
-//! the first value of a move that was not visited are Lc0's. For batches of K, playouts that wait
-//! for their evaluation count as visits without a value, as in Lc0, so that the next one looks
-//! elsewhere. Proven mates and draws are taken up exactly, and so is what endgame tables decide.
+//! Each playout selects moves from the root by value, prior and visits, expands a new position, and
+//! averages its value into all positions above (Rosin 2011; Silver et al. 2017). The constants and
+//! the first-play urgency are Lc0's. For batches of K, playouts in flight count as visits without a
+//! value (virtual visits), as in Lc0, so that the next one selects other moves. Proven mates, draws
+//! and results of endgame tables are backed up exactly (an MCTS solver).
 
 mod tree;
 
@@ -23,13 +23,13 @@ use crate::{
 };
 use tree::{Descent, Tree};
 
-/// What flattens the policy before it becomes priors.
+/// Softmax temperature of the policy's priors.
 const POLICY_TEMPERATURE: f32 = 1.36;
 
 /// Centipawns that stand for one unit of a policy's logarithm where move scores are centipawns.
 const CENTIPAWNS_A_NAT: f32 = 60.0;
 
-/// Playouts without a new evaluation after which a search ends: everything near has been seen.
+/// Playouts without a new evaluation after which a search ends.
 const MOST_IDLE: u32 = 20_000;
 
 /// PUCT over an evaluator.
@@ -38,7 +38,7 @@ pub struct Puct {
     evaluations: Evaluations,
     calibration: Calibration,
     settings: Settings,
-    /// That of the last search: it is freed when there is time for it.
+    /// The tree of the last search, freed at the start of the next one.
     tree: Option<Tree>,
 }
 
@@ -48,7 +48,7 @@ struct Waiting {
     position: Position,
 }
 
-/// Playouts after which the search for a mate is given up.
+/// Playouts after which a search with the limit `mate` ends.
 const MOST_FOR_A_MATE: u64 = 1_000_000;
 
 /// Bytes that a leaf takes while it waits, and in the tree.
@@ -112,7 +112,7 @@ impl Puct {
         weights.iter().map(|weight| weight / sum).collect()
     }
 
-    /// Opens a leaf whose evaluation is known or can be had, and backs it up.
+    /// Expands a leaf by its evaluation, from the cache if possible, and backs it up.
     fn open(
         &mut self,
         tree: &mut Tree,
@@ -126,8 +126,8 @@ impl Puct {
         Ok(())
     }
 
-    /// Goes down until `width` leaves wait for the network, then evaluates and backs them up. False
-    /// when the tree is full.
+    /// Runs playouts until `width` leaves wait for the network, then evaluates and backs them up.
+    /// False when the tree is full or decided, or no playout finds a new position.
     fn step(
         &mut self,
         tree: &mut Tree,
@@ -138,7 +138,7 @@ impl Puct {
     ) -> Result<bool, Stop> {
         let mut waiting: Vec<Waiting> = Vec::new();
         // Playouts that met a waiting leaf stay in flight until the batch is sent, so that the next
-        // one goes elsewhere.
+        // one selects other moves.
         let mut collisions: Vec<Descent> = Vec::new();
         while waiting.len() < width {
             if *idle > MOST_IDLE || tree.is_full() || tree.is_decided() {
@@ -197,7 +197,7 @@ impl Puct {
     fn lines(&self, tree: &Tree, game: &Game, timer: &TimeManager<'_>) -> Vec<SearchInfo> {
         let (depth, deepest) = tree.depths();
         let mut moves = tree.best(usize::MAX);
-        // Nothing is known of a move that nobody visited; one has to be shown all the same.
+        // A move without visits has no value; only the first move is reported in any case.
         let first = moves.first().map(|first| first.edge);
         moves.retain(|best| best.visits > 0 || Some(best.edge) == first);
         moves.truncate(self.settings.multipv.max(1));
@@ -287,7 +287,7 @@ impl Search for Puct {
             self.tree = Some(tree);
         }
         timer.wait();
-        // Where not even the root was evaluated whole.
+        // For a search that ended before the root was evaluated completely.
         let scored = self.evaluations.known_scores(position).and_then(|scores| {
             let choices = moves.iter().zip(scores).filter(|(mv, _)| is_allowed(mv));
             choices.max_by_key(|&(_, score)| score).map(|(&mv, _)| mv)
@@ -306,7 +306,7 @@ impl Search for Puct {
             self.evaluations.resize(shares(settings).0);
         }
         if settings.tables != self.settings.tables {
-            // It holds what other tables decided.
+            // It holds results of the other tables.
             self.tree = None;
         }
         self.settings = settings.clone();

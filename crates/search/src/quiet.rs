@@ -1,9 +1,9 @@
-//! The leaf rule: captures and promotions are resolved before the value of a leaf is trusted.
+//! Quiescence search: captures and promotions are resolved before the value of a leaf counts.
 //!
 //! A leaf's value is the larger of its evaluation (the mover may decline every capture) and the
 //! best outcome of its forcing moves: captures and queen promotions that do not lose material on
-//! their square by exchange. In check there is no evaluation to fall back on and every legal move
-//! counts. A search may leave out captures that cannot lift the evaluation far enough.
+//! their square by exchange. A leaf in check has no static evaluation, and every legal move counts.
+//! A search may prune captures that cannot lift the evaluation to the bound (delta pruning).
 
 use board::{Checks, Move, Position, Role, Square};
 use shakmaty::{Color, attacks};
@@ -20,15 +20,15 @@ pub(crate) fn worth(role: Role) -> i32 {
     }
 }
 
-/// The moves that a leaf looks at, most valuable capture by the least valuable piece first; all
-/// legal moves in check.
+/// The moves of quiescence search, ordered by most valuable victim, then least valuable attacker
+/// (MVV-LVA); all legal moves in check.
 pub(crate) fn forcing_moves(position: &Position) -> Vec<Move> {
     let (legal, mut places) = (position.legal_moves(), Vec::new());
     forcing_among(position, position.is_check(), &legal, &mut places);
     places.into_iter().map(|place| legal[usize::from(place)]).collect()
 }
 
-/// The same and every quiet check: some of them mate.
+/// The [`forcing_moves`] and every quiet check, because a check may mate.
 pub(crate) fn forcing_moves_and_checks(position: &Position) -> Vec<Move> {
     let (legal, mut places) = (position.legal_moves(), Vec::new());
     forcing_among(position, position.is_check(), &legal, &mut places);
@@ -75,14 +75,13 @@ pub(crate) fn add_checks(position: &Position, legal: &[Move], places: &mut Vec<u
     }
 }
 
-/// Material won or lost, in centipawns, if both sides go on capturing on the target square with
-/// their least valuable piece, each stopping when that is better (static exchange evaluation). Pins
-/// are not looked at.
+/// Static exchange evaluation: material won or lost, in centipawns, if both sides capture on the
+/// target square with their least valuable piece and stop when that is better. Pins are ignored.
 pub(crate) fn exchange(position: &Position, mv: Move) -> i32 {
     let board = position.board();
     let Some(from) = mv.from() else { return 0 };
     if mv.is_castle() {
-        return 0; // The king does not go where this move is written to: that is the rook's square.
+        return 0; // Castling is written as king takes own rook; nothing is captured.
     }
     let target = mv.to();
     let mut occupied = board.occupied();
@@ -159,7 +158,7 @@ mod tests {
         let fen = "6k1/P4p2/4n1p1/3P4/8/1Q6/8/R3K2r w Q - 0 1";
         let in_check = names(fen, forcing_moves);
         assert_eq!(in_check, ["e1d2", "e1e2", "e1f2"]);
-        // A pawn may take and become a queen; whatever was there before is gone.
+        // A pawn captures and promotes; earlier contents of `places` are cleared.
         let position =
             Position::from_fen("1n4k1/P7/8/8/8/8/8/K7 w - - 0 1", CastlingMode::Standard).unwrap();
         let (legal, mut places) = (position.legal_moves(), vec![9]);
@@ -167,7 +166,7 @@ mod tests {
         let found: Vec<String> =
             places.iter().map(|&at| board::to_uci(&position, legal[usize::from(at)])).collect();
         assert_eq!(found, ["a7b8q", "a7a8q"]);
-        // Of the captures the queen's of the defended pawn loses, but gives check, as do a rook on
+        // The queen's capture of the defended pawn loses material but gives check, as do a rook on
         // a8 and the queen on b8.
         let fen = "6k1/P4p2/4n1p1/3P4/8/r5Q1/8/R3K3 w Q - 0 1";
         assert_eq!(names(fen, forcing_moves), ["a7a8q", "a1a3", "g3a3", "d5e6"]);

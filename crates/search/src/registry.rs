@@ -14,23 +14,23 @@ use crate::{
 /// A search of [`SEARCHES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// Batch First's own.
+    /// Batch First's K-best-first search.
     KBest,
-    /// Batch First's of 2018.
+    /// The K-best-first search of 2018.
     KBestClassic,
     AlphaBeta,
     Puct,
-    /// Cockfish's.
+    /// [`CockfishSearch`]; its name in options is `minimax`.
     Minimax,
 }
 
-/// What front ends know of a search.
+/// The registry's row of a search, for front ends.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchEntry {
     pub algorithm: Algorithm,
     /// Name in options and messages.
     pub name: &'static str,
-    /// One phrase for people.
+    /// One phrase for users.
     pub description: &'static str,
     /// Does it need a network that scores moves?
     pub needs_move_scores: bool,
@@ -87,7 +87,7 @@ impl Algorithm {
         self.entry().name
     }
 
-    /// The search of a network unless another is asked for: Cockfish's where no head scores moves.
+    /// The default search of a network: K-best-first, or Cockfish's where no head scores moves.
     #[must_use]
     pub fn of(network: &Network) -> Self {
         if has_move_scores(network) { Self::KBest } else { Self::Minimax }
@@ -153,10 +153,10 @@ impl FromStr for Algorithm {
     }
 }
 
-/// A search that keeps what it learned from move to move.
+/// A search that keeps evaluations from move to move.
 pub trait Search: Send {
-    /// Thinks about the current position of `game`. `report` gets every new line; it is called on
-    /// this thread.
+    /// Searches the current position of `game`. `report` gets every new line; it is called on this
+    /// thread.
     ///
     /// # Errors
     /// The evaluator failed.
@@ -168,10 +168,10 @@ pub trait Search: Send {
         report: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Outcome, eval::EvalError>;
 
-    /// New options; what memory no longer fits is given up.
+    /// Takes new settings; another memory size clears the search's memory.
     fn configure(&mut self, settings: &Settings);
 
-    /// Forgets everything learned (`ucinewgame`, a changed network).
+    /// Clears evaluations and bounds (`ucinewgame`, a changed network).
     fn clear(&mut self);
 
     /// For a search that chooses by chance: every legal move with its chance, the likeliest first.
@@ -199,11 +199,11 @@ mod tests {
     fn every() -> impl Iterator<Item = (&'static str, Box<dyn Search>)> {
         let mock = || Box::new(Mock::new(4));
         let settings = Settings { hash_mib: 16, multipv: 3, ..Settings::default() };
-        let loud = Settings { quiet_leaves: false, ..settings.clone() };
+        let static_leaves = Settings { quiet_leaves: false, ..settings.clone() };
         let without_move_scores = [
             (
-                "minimax with loud leaves",
-                Algorithm::Minimax.over(mock(), &Calibration::default(), false, &loud),
+                "minimax without quiescence",
+                Algorithm::Minimax.over(mock(), &Calibration::default(), false, &static_leaves),
             ),
             (
                 "alphabeta over values",
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn every_search_answers_whatever_the_limits() {
-        // A start, one legal move, few positions in all, mated, stalemated.
+        // Starting position, one legal move, few positions in all, mate, stalemate.
         let fens = [
             "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
             "k7/8/1Q6/8/8/8/8/K7 w - - 0 1",

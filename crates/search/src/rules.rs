@@ -1,11 +1,11 @@
-//! What ends a game inside a search, before anything is evaluated.
+//! Positions whose value the rules of chess or the endgame tables give, without an evaluation.
 
 use board::{Position, Tablebases};
 
 use crate::score::{MATE, Value, from_winner};
 
-/// The value of a position whose game is over, repetitions apart: mate, stalemate, fifty moves, too
-/// few men, or because the endgame tables decide it.
+/// The value of a position that the rules or the endgame tables decide, repetitions apart: mate,
+/// stalemate, fifty moves, insufficient material.
 pub(crate) fn ended(position: &Position, tables: Option<&Tablebases>) -> Option<Value> {
     if position.legal_moves().is_empty() {
         return Some(if position.is_check() { -MATE } else { 0 });
@@ -17,8 +17,8 @@ pub(crate) fn ended(position: &Position, tables: Option<&Tablebases>) -> Option<
     Some(from_winner(winner, position.turn()))
 }
 
-/// Has a position occurred on the way from the root, or twice with the root and the game before it?
-/// `way`: keys from the position's parent up to the root; `game`: those before the root, oldest
+/// Has a position occurred below the root, or twice among the root and the game before it?
+/// `way`: keys from the position's parent up to the root; `game`: keys before the root, oldest
 /// first.
 pub(crate) fn is_repetition(
     position: &Position,
@@ -60,8 +60,8 @@ mod tests {
             position.play(mv);
             keys.push(position.key());
         }
-        // The start again. Of the four positions before it, so many belong to the tree, the root
-        // among them.
+        // The first position occurs again. `tree` of the four positions before it belong to the
+        // tree, the root included.
         keys.pop();
         let is_repetition_here = |tree: usize, earlier: &[u64]| {
             let (game, way) = keys.split_at(4 - tree);

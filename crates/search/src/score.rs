@@ -10,24 +10,22 @@ use board::Score;
 /// near ±[`MATE`].
 pub(crate) type Value = i32;
 
-/// More than any score.
+/// Larger than every score.
 pub(crate) const INFINITY: Value = 32_000;
 
-/// Giving mate on the board would be worth this; being mated now is worth `-MATE`. Each ply away
-/// costs one.
+/// A side that is mated on the board has value `-MATE`; each ply of distance takes one off.
 pub(crate) const MATE: Value = 31_000;
 
 /// Scores beyond ±this are mates.
 pub(crate) const MATE_BOUND: Value = 30_000;
 
-/// A win that the endgame tables know is worth this. Each ply away costs one, as for mates.
+/// Value of a win by the endgame tables; each ply of distance takes one off, as for mates.
 pub(crate) const TABLE_WIN: Value = 25_000;
 
-/// Evaluations are clamped to ±this; what lies beyond is certain.
+/// Evaluations are clamped to ±this; values beyond are certain.
 pub(crate) const LARGEST_VALUE: Value = 20_000;
 
-/// What a child's value is worth to its parent: negated, mates and wins by tables one ply further
-/// away.
+/// A child's value for its parent: negated, with mates and wins by tables one ply further away.
 pub(crate) fn from_child(child: Value) -> Value {
     let value = -child;
     if value > LARGEST_VALUE {
@@ -52,8 +50,8 @@ pub(crate) fn child_bound(bound: Value) -> Value {
     1 - smallest
 }
 
-/// As [`from_child`], for a move that counts `penalty` centipawns less than it is worth; what is
-/// certain counts in full.
+/// As [`from_child`], for a move with a penalty in centipawns
+/// ([`ReplyPenalty`](crate::kbest::opponent::ReplyPenalty)); certain values count in full.
 pub(crate) fn from_child_with_penalty(child: Value, penalty: Value) -> Value {
     let value = from_child(child);
     if value.abs() > LARGEST_VALUE { value } else { (value - penalty).max(-LARGEST_VALUE) }
@@ -104,7 +102,7 @@ pub(crate) fn log_chances(logits: &[f32]) -> impl ExactSizeIterator<Item = Value
     let least = -LARGEST_VALUE as f32;
     logits.iter().map(move |logit| {
         let hundredths = 100.0 * (logit - shift);
-        // What is no number is certain, as an infinite logit is.
+        // NaN counts as log-chance 0, like +inf.
         let hundredths = if hundredths < 0.0 { hundredths.max(least) } else { 0.0 };
         Value::from((hundredths + NEAREST).to_bits() as i16)
     })
@@ -113,9 +111,8 @@ pub(crate) fn log_chances(logits: &[f32]) -> impl ExactSizeIterator<Item = Value
 /// Added to a small number, leaves the nearest integer in the low bits.
 const NEAREST: f32 = 12_582_912.0;
 
-/// e^x for x up to 0, within four millionths of it: there is one for each legal move of each
-/// position, and this one the compiler turns into vector instructions. Above 0, and for what is no
-/// number, it is 1.
+/// e^x for x up to 0, with an error of up to four millionths; 1 above 0 and for NaN. The compiler
+/// vectorises it, because every legal move of every position needs one.
 pub(crate) fn exp_of_negative(x: f32) -> f32 {
     let x = if x < 0.0 { x.max(-80.0) } else { 0.0 };
     let power = x * std::f32::consts::LOG2_E;
@@ -127,12 +124,12 @@ pub(crate) fn exp_of_negative(x: f32) -> f32 {
     f32::from_bits(series.to_bits().wrapping_add(shifted.to_bits() << 23))
 }
 
-/// Chances of the side to move.
+/// Win, draw and loss chances of the side to move.
 pub(crate) fn wdl(calibration: &Calibration, value: Value) -> Wdl {
     certain_wdl(value).unwrap_or_else(|| calibration.wdl.at(value as f32))
 }
 
-/// Those of a value that is certain because it lies beyond all evaluations.
+/// Win, draw and loss chances of a value beyond all evaluations.
 pub(crate) fn certain_wdl(value: Value) -> Option<Wdl> {
     if value > LARGEST_VALUE {
         Some(Wdl { win: 1000, draw: 0, loss: 0 })
@@ -143,7 +140,7 @@ pub(crate) fn certain_wdl(value: Value) -> Option<Wdl> {
     }
 }
 
-/// The score as others see it.
+/// The public form of a value.
 pub(crate) fn to_score(value: Value) -> Score {
     if value > MATE_BOUND {
         Score::Mate((MATE - value + 1) / 2)
@@ -159,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn separators_split_where_values_do() {
+    fn child_bounds_match_child_values() {
         let edges =
             [500, LARGEST_VALUE, LARGEST_VALUE + 2, TABLE_WIN, MATE_BOUND + 2, MATE - 1, MATE];
         let edges: Vec<Value> =

@@ -1,17 +1,20 @@
-//! What is searched less deeply, or not at all.
+//! Reductions and pruning.
 //!
-//! Moves are ordered by their scores. A late quiet move that gives no check is first searched to a
-//! smaller depth, the smaller the later it comes (logarithmically, as late-move reductions in
-//! alpha-beta engines); if it still reaches the bound it is searched again to its full depth
-//! before that is believed. A late quiet move whose chance in the policy is small is not searched,
-//! the smaller the deeper; without a policy, next to the leaves, one whose score lies far below the
-//! bound. The K-best-first search skips more of them the further the position's own value lies
-//! below the bound, and captures that cannot lift it so far (delta pruning).
+//! | rule | effect |
+//! |---|---|
+//! | late-move reductions | a late quiet move without check is searched to a smaller depth first, the smaller the later it comes (logarithmically); if it reaches the bound it is searched again to full depth |
+//! | late-move pruning | a late quiet move with a small chance in the policy is not searched; the limit falls with the depth. Without a policy, at depth 1, a move whose score lies far below the bound is not searched (futility pruning) |
+//! | delta pruning | a capture that cannot lift the static evaluation to the bound is not searched |
+//! | reverse futility pruning | within two plies of the leaves, a static evaluation far above the bound settles the position |
+//! | razoring | within two plies of the leaves, with a static evaluation far below the bound only forcing moves are searched |
 //!
-//! Within two plies of the leaves a position is first asked for its value. Far above the bound,
-//! that settles it (reverse futility); far below, only forcing moves are looked at (razoring). Only
-//! in between its moves are scored. How far is in proportion to the depth, which grows by half a
-//! ply at a time: half a ply more looks further at the leaves in doubt only.
+//! Late-move pruning in the K-best-first search prunes more moves the further the static evaluation
+//! lies below the bound. The static margins are in proportion to the depth, which grows by half a
+//! ply at a time, so half a ply more resolves only positions near the bound.
+//!
+//! Sources: delta pruning and reverse futility pruning (static null move pruning) as in Stockfish;
+//! razoring after Birmingham and Kent 1977 and Heinz 1998; late-move reductions as in Fruit and
+//! Stockfish.
 
 use board::{Move, Position, Role};
 use nets::MoveScores;
@@ -21,52 +24,52 @@ use crate::{
     score::{LARGEST_VALUE, Value},
 };
 
-/// Depths are counted in parts of a ply, so that moves may cost more or less than one.
+/// Parts of a ply in one ply: the unit of depths, so that a search can deepen by less than a ply.
 pub(crate) const PLY: i16 = 16;
 
-/// What a position's value says about the bound.
+/// What a position's static evaluation says about the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StaticVerdict {
-    /// The position is worth at least this, which reaches the bound.
+    /// The value is at least this, which reaches the bound (reverse futility pruning).
     FailsHigh(Value),
-    /// Without forcing moves it is worth at most this, which misses the bound.
+    /// Without forcing moves the value is at most this, which misses the bound (razoring).
     FailsLow(Value),
-    /// Its moves have to be looked at.
+    /// The moves have to be searched.
     Open,
 }
 
 /// The rules; `None` switches one off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Selectivity {
-    /// Divides ln(depth) x ln(rank) into plies of reduction.
+    /// Late-move reductions: ln(depth) x ln(rank) is divided by this, in plies.
     pub reduction_divisor: Option<f32>,
-    /// At depth 1 a late quiet move is skipped when its score plus this is below the bound,
-    /// centipawns.
+    /// Futility pruning: at depth 1 a late quiet move is pruned when its score plus this is below
+    /// the bound, in centipawns.
     pub late_pruning_margin: Option<Value>,
-    /// With a policy, a late quiet move is skipped when its chance is below this, in hundredths of
-    /// the natural logarithm: at depth 1, and how much less for each further ply.
+    /// Late-move pruning by policy: a late quiet move is pruned when its log-chance is below the
+    /// first number at depth 1, plus the second for each further ply, in hundredths.
     pub late_pruning_chance: Option<(Value, Value)>,
-    /// By how much more of the same, for each centipawn by which the position's value is below the
-    /// bound.
+    /// Late-move pruning by policy: the limit rises by this for each centipawn by which the static
+    /// evaluation is below the bound.
     pub late_pruning_below: Option<Value>,
-    /// Where only forcing moves are looked at, a capture counts when the value, what it wins by
-    /// exchange and this reach the bound, centipawns.
+    /// Delta pruning: a capture is searched when static evaluation, exchange and this margin
+    /// together reach the bound, in centipawns.
     pub delta_margin: Option<Value>,
-    /// How far from the bound a value must lie to settle a position, in centipawns a ply of
-    /// depth.
+    /// Reverse futility pruning and razoring: distance between static evaluation and bound, in
+    /// centipawns for each ply of depth.
     pub static_margin: Option<Value>,
-    /// By how much deeper the root is searched each time, in parts of a ply. At half a ply a
-    /// position asks its moves only where its value lies within half the margin of a ply.
+    /// Step of iterative deepening, in parts of a ply. At depth half a ply a position's moves are
+    /// searched only if its static evaluation lies within half of [`Self::static_margin`].
     pub deepening: i16,
 }
 
-/// Moves in front of the order that are always searched in full; twice as many at the root.
+/// Moves at the front of the order that are never late; twice as many at the root.
 const NEVER_LATE: usize = 3;
 
-/// Centipawns below the bound that count for [`Selectivity::late_pruning_below`].
+/// Largest distance below the bound, in centipawns, for [`Selectivity::late_pruning_below`].
 const MOST_BELOW: Value = 150;
 
-/// Depth, in plies, up to which values may settle a position.
+/// Largest depth, in plies, of reverse futility pruning and razoring.
 const STATIC_PLIES: i16 = 2;
 
 impl Default for Selectivity {
@@ -84,7 +87,7 @@ impl Default for Selectivity {
 }
 
 impl Selectivity {
-    /// Every move to full depth.
+    /// Every move is searched to full depth.
     pub(crate) const NONE: Self = Self {
         reduction_divisor: None,
         late_pruning_margin: None,
@@ -95,8 +98,8 @@ impl Selectivity {
         deepening: PLY,
     };
 
-    /// Is a position of this depth asked for its value before its moves? All leaves are, unless in
-    /// check.
+    /// Does a position of this depth get its static evaluation before its moves? All leaves do,
+    /// unless in check.
     pub(crate) fn evaluates_first(&self, depth: i16, bound: Value, check: bool) -> bool {
         let near = self.static_margin.is_some()
             && depth <= STATIC_PLIES * PLY
@@ -104,7 +107,7 @@ impl Selectivity {
         !check && (depth == 0 || near)
     }
 
-    /// What a position's value says.
+    /// Reverse futility pruning and razoring by a position's static evaluation `value`.
     pub(crate) fn static_verdict(
         &self,
         depth: i16,
@@ -139,8 +142,8 @@ impl Selectivity {
         place >= first && !check && !is_forcing(position, mv)
     }
 
-    /// Is a late quiet move with this score not worth a search? `value` is the position's own, if
-    /// that counts. Where the question is a mate, every move is: it may be the only defence.
+    /// Is a late quiet move with this score pruned? `value` is the static evaluation, if it counts.
+    /// Where the bound is a mate no move is pruned, because it may be the only defence.
     pub(crate) fn prunes_late_move(
         &self,
         score: i16,
@@ -167,15 +170,15 @@ impl Selectivity {
             }
     }
 
-    /// What a capture that wins `gain` by exchange may lift a position to that is worth `value`
-    /// without it, where that is below the bound: it need not be searched, unless it decides
-    /// the game.
+    /// Delta pruning: the upper bound on a capture that wins `gain` by exchange in a position with
+    /// static evaluation `value`, where that is below the bound. Then the capture is not searched
+    /// unless it decides the game.
     pub(crate) fn delta_prunes(&self, value: Value, gain: Value, bound: Value) -> Option<Value> {
         let reach = value + gain + self.delta_margin?;
         (bound.abs() <= LARGEST_VALUE && reach < bound).then_some(reach)
     }
 
-    /// By how many plies a late quiet move is searched less.
+    /// Late-move reduction, in plies.
     pub(crate) fn reduction(&self, depth: i16, place: usize) -> i16 {
         let Some(divisor) = self.reduction_divisor.filter(|_| depth > PLY) else { return 0 };
         let depth = f32::from(depth) / f32::from(PLY);
@@ -193,12 +196,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn far_below_the_separator_more_moves_are_hopeless() {
+    fn more_moves_are_pruned_far_below_the_bound() {
         let rules = Selectivity::default();
         let prunes_late_move =
             |score, value| rules.prunes_late_move(score, PLY, 100, value, MoveScores::Policy);
         assert!(prunes_late_move(-310, None) && !prunes_late_move(-290, None));
-        assert!(!prunes_late_move(-290, Some(150)), "above the separator nothing changes");
+        assert!(!prunes_late_move(-290, Some(150)), "no change above the bound");
         assert!(prunes_late_move(-290, Some(80)) && !prunes_late_move(-270, Some(80)));
         assert!(!prunes_late_move(-140, Some(-2000)), "likely moves are always searched");
         let mated =

@@ -1,4 +1,4 @@
-//! What a user may set about a search.
+//! Settings of a search.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,27 +10,27 @@ pub struct Settings {
     /// Positions evaluated together (K); 0: the evaluator's preferred batch, for the K-best-first
     /// search that of its stream.
     pub batch: usize,
-    /// For the K-best-first search: up to so many positions a batch is filled with whatever is
-    /// next, needed or not; beyond, with what most likely is. 0: the batch of the evaluator's
-    /// preferred stream.
+    /// For the K-best-first search: up to this many positions a batch takes the next nodes of the
+    /// queue, needed or not; beyond, only those that will most likely be needed. 0: the batch of
+    /// the evaluator's preferred stream.
     pub fill: usize,
-    /// Memory for the tree, in MiB (2^20 bytes); never passed.
+    /// Limit of the memory for the tree, in MiB (2^20 bytes).
     pub hash_mib: usize,
-    /// For minimax: leaves answer captures before their value is trusted (see [`crate::CockfishSearch`]).
+    /// For [`crate::CockfishSearch`] (`minimax`): quiescence search at leaves.
     pub quiet_leaves: bool,
-    /// For systems that choose by chance, in hundredths: 0 for always the likeliest move, 100 for
-    /// each as often as its chance says.
+    /// For systems that choose by chance, in hundredths: 0 plays the likeliest move always, 100
+    /// plays each move with its chance.
     pub temperature: u32,
-    /// How far the opponent is from perfect, for the K-best-first search of a move that is to be
+    /// Opponent model of the K-best-first search, for a move that is to be
     /// played ([`crate::Limits::is_move_to_play`]) on a network with a policy: centipawns by which
     /// a reply counts less for each unit of the natural logarithm by which its chance is below that
     /// of the likeliest reply, 80 at most. 0: every reply is found.
     pub opponent_errors: i32,
     /// Number of lines.
     pub multipv: usize,
-    /// Endgame tables: what they decide is not evaluated.
+    /// Endgame tables: positions that they decide are not evaluated.
     pub tables: Option<Arc<Tablebases>>,
-    /// Taken off every time limit for the way to the other player.
+    /// Taken off every time limit, for the delay until the move reaches the opponent.
     pub move_overhead: Duration,
 }
 

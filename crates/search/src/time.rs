@@ -1,4 +1,4 @@
-//! How long to think, and noticing when that is over.
+//! Time management: how long a search may take, and when it has to end.
 
 use std::{
     thread,
@@ -37,7 +37,7 @@ fn shares(clock: Clock, overhead: Duration) -> (Duration, Duration) {
     // The overhead is lost on every move that is still to come.
     let usable = clock.remaining.saturating_sub(overhead);
     let spare = clock.remaining.saturating_sub(overhead * (moves + 1));
-    // Where the overhead would eat the whole clock, some of what is there is used all the same.
+    // Where the overhead exceeds the clock, a share of the clock is used all the same.
     let share = (spare / moves).max(usable / (2 * moves))
         + clock.increment.saturating_sub(overhead).mul_f64(0.75);
     let most = if moves == 1 { usable.mul_f64(0.9) } else { usable.mul_f64(0.4) };
@@ -45,10 +45,10 @@ fn shares(clock: Clock, overhead: Duration) -> (Duration, Duration) {
     (soft, (share * 4).min(most))
 }
 
-/// What the usual time is multiplied by when the best move has been the same for 0, 1, 2 … depths.
+/// Factors of the usual time by the number of depths with the same best move: 0, 1, 2 …
 const BY_STABILITY: [f64; 5] = [1.5, 1.2, 1.0, 0.85, 0.75];
 
-/// What it is multiplied by where none and where all of the evaluations went into the best move.
+/// Factors of the usual time if none or all of the evaluations went into the best move.
 const BY_SHARE: [f64; 2] = [1.4, 0.8];
 
 /// Centipawns that the root has to lose from one whole depth to the next to be worth a third more
@@ -62,15 +62,14 @@ pub(crate) const TO_BEGIN_A_PLY: f64 = 0.6;
 /// As [`TO_BEGIN_A_PLY`], half a ply deeper.
 pub(crate) const TO_BEGIN_HALF_A_PLY: f64 = 0.75;
 
-/// What the depths of a search have shown so far, as far as it says how much more time is well
-/// spent.
+/// Statistics of the depths so far, which scale the usual time.
 #[derive(Clone, Copy, Debug, Default)]
 struct IterationStats {
     last: Option<(Move, Value)>,
     /// Depths in a row before the last one that had its best move.
     stable: usize,
     is_falling: bool,
-    /// Of the evaluations, the part that went into the best move; `None` where that is not counted.
+    /// Share of the evaluations that went into the best move; `None` where it is not counted.
     share: Option<f64>,
 }
 
@@ -85,7 +84,7 @@ impl IterationStats {
         self.last = Some((best, value));
     }
 
-    /// What the usual time is to be multiplied by.
+    /// Factor of the usual time.
     fn factor(&self) -> f64 {
         if self.last.is_none() {
             return 1.0;
@@ -97,10 +96,10 @@ impl IterationStats {
     }
 }
 
-/// Evaluations of the first batch at most, where time is limited and the evaluator's speed unknown.
+/// Largest first batch where time is limited and the evaluator's speed unknown, in evaluations.
 const UNTIMED_BATCH: u64 = 16;
 
-/// Watches clock, evaluations and the stop flag of one search.
+/// The clock, the count of evaluations and the stop flag of one search.
 #[derive(Debug)]
 pub(crate) struct TimeManager<'a> {
     control: &'a Control,
@@ -111,7 +110,7 @@ pub(crate) struct TimeManager<'a> {
     infinite: bool,
     nodes_limit: u64,
     nodes: u64,
-    /// Of those, without an answer yet.
+    /// Evaluations of `nodes` that have no answer yet.
     in_flight: u64,
     iterations: IterationStats,
 }
@@ -132,8 +131,8 @@ impl<'a> TimeManager<'a> {
         }
     }
 
-    /// A depth has come to its end: its best move and value, and the part of all evaluations that
-    /// went into this move, if that was counted.
+    /// Notes a completed depth: its best move and value, and the share of all evaluations that went
+    /// into this move, if it was counted.
     pub(crate) fn note_depth(&mut self, best: Move, value: Value, share: Option<f64>) {
         self.iterations.note(best, value, share);
     }
@@ -148,13 +147,14 @@ impl<'a> TimeManager<'a> {
         self.started.elapsed()
     }
 
-    /// Pondering without a hit, or told to go on for ever: an answer must wait.
+    /// Must the answer wait? True while pondering and in an infinite search, until the search is
+    /// stopped.
     pub(crate) fn must_wait(&mut self) -> bool {
         self.origin = self.origin.or_else(|| self.control.ponder_hit_at());
         !self.control.is_stopped() && (self.infinite || self.origin.is_none())
     }
 
-    /// Keeps an answer back as long as it must wait.
+    /// Blocks while the answer must wait.
     pub(crate) fn wait(&mut self) {
         while self.must_wait() {
             thread::sleep(Duration::from_millis(1));
@@ -171,8 +171,7 @@ impl<'a> TimeManager<'a> {
         }
     }
 
-    /// True when no further depth should be begun: this share of the usual time, as it is to be
-    /// multiplied, is over.
+    /// True when no further depth should be begun: this share of the scaled usual time is spent.
     pub(crate) fn is_late(&mut self, share: f64) -> bool {
         let soft = self.budget.soft.map(|soft| soft.mul_f64(share * self.iterations.factor()));
         self.is_over() || self.past(soft)
@@ -193,7 +192,8 @@ impl<'a> TimeManager<'a> {
         self.nodes_limit - self.nodes.min(self.nodes_limit)
     }
 
-    /// Evaluations that the time left allows at the speed so far; few before there is one.
+    /// Evaluations that the time left allows at the speed so far; a small number before the first
+    /// answer.
     pub(crate) fn affordable(&self) -> u64 {
         let (Some(hard), Some(origin)) = (self.budget.hard, self.origin) else { return u64::MAX };
         let answered = self.nodes - self.in_flight;
@@ -206,7 +206,7 @@ impl<'a> TimeManager<'a> {
         affordable.saturating_sub(self.in_flight)
     }
 
-    /// Whoever may stop the search.
+    /// The handle that may stop the search.
     pub(crate) fn control(&self) -> &Control {
         self.control
     }
@@ -222,7 +222,7 @@ impl<'a> TimeManager<'a> {
         self.in_flight += evaluations;
     }
 
-    /// So many of them were answered.
+    /// Counts answers.
     pub(crate) fn receive(&mut self, evaluations: u64) {
         self.in_flight = self.in_flight.saturating_sub(evaluations);
     }
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_settled_move_takes_less_time_and_trouble_more() {
+    fn a_stable_move_takes_less_time_and_a_falling_value_more() {
         let moves = board::Position::default().legal_moves();
         let mut iterations = IterationStats::default();
         assert_eq!(iterations.factor(), 1.0);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_answer_yet_is_no_speed_and_takes_its_time() {
+    fn evaluations_in_flight_count_for_time_but_not_for_speed() {
         let control = Control::default();
         let limits = Limits { movetime: Some(Duration::from_secs(1)), ..Limits::default() };
         let mut timer = TimeManager::new(&limits, Duration::ZERO, &control);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn no_clock_is_ever_spent_whole() {
+    fn a_move_never_takes_the_whole_clock() {
         for (overhead, remaining) in [10, 100, 1_000].into_iter().flat_map(|overhead| {
             let remaining = [0, 1, 5, 10, 11, 20, 100, 1_000, 2_000, 20_000, 60_000, 7_200_000];
             remaining.map(|remaining| (Duration::from_millis(overhead), remaining))

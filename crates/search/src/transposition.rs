@@ -1,5 +1,6 @@
-//! The transposition table of depth-first searches: bounds by position. The latest is kept, unless
-//! the same search has found one more than two plies deeper.
+//! The transposition table of depth-first searches: bounds by position. A new entry replaces the
+//! old one, unless that belongs to the same search, to another position, and is more than two plies
+//! deeper.
 
 use crate::{Bound, cache::NO_MOVE, score::Value, selectivity::PLY};
 
@@ -11,7 +12,7 @@ pub(crate) struct Entry {
     /// In parts of a ply; negative: empty.
     pub depth: i16,
     pub bound: Bound,
-    /// Place in generation order, or [`NO_MOVE`].
+    /// Index in generation order, or [`NO_MOVE`].
     pub best: u8,
     /// Number of the search that wrote it.
     age: u8,
@@ -41,11 +42,12 @@ impl TranspositionTable {
         self.stored = 0;
     }
 
-    /// What was found before only orders moves from here on: repetitions may have changed.
+    /// Begins a search. Entries of earlier searches only order moves, because repetitions may have
+    /// changed.
     pub(crate) fn new_search(&mut self) {
         self.age = self.age.wrapping_add(1);
         if self.age == 0 {
-            // Ages begin again: old bounds must not look new.
+            // The counter has wrapped, so old entries would look new.
             self.clear();
         }
     }

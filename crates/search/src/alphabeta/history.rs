@@ -1,19 +1,17 @@
-//! Which quiet moves have answered threats and refuted moves elsewhere in the tree: a guess at
-//! which will here (Schaeffer 1983, "The history heuristic"), for networks that do not say it
-//! themselves.
+//! The history heuristic (Schaeffer 1983): quiet moves that caused cutoffs elsewhere in the tree
+//! come earlier. It orders moves for networks without move scores.
 
 use board::{Move, Position};
 
 use crate::{quiet::exchange, selectivity::PLY};
 
-/// History stays within ±this, so that captures that win something come first and those that lose
-/// something last.
+/// History stays within ±this: winning captures come before it and losing ones behind it.
 const MOST: i32 = 2_000;
 
-/// Above every history.
+/// Score of an even capture, above every history.
 const CAPTURES: i32 = 10_000;
 
-/// How often each quiet move has cut, by side, from- and to-square.
+/// Cutoffs of each quiet move by side, from-square and to-square.
 #[derive(Clone, Debug)]
 pub(super) struct History {
     table: Vec<i16>,
@@ -35,7 +33,7 @@ impl History {
         !mv.is_capture() && !mv.is_promotion()
     }
 
-    /// The higher the earlier.
+    /// A move's score for the order, highest first.
     pub(super) fn score(&self, position: &Position, mv: Move) -> i16 {
         let exchange = exchange(position, mv).clamp(-CAPTURES, CAPTURES);
         let score = match (Self::is_quiet(mv), exchange) {
@@ -46,7 +44,8 @@ impl History {
         score as i16
     }
 
-    /// A move has cut at a depth in parts of a ply; those tried before it did not.
+    /// Raises the move that caused a cutoff at a depth in parts of a ply, and lowers those tried
+    /// before it.
     pub(super) fn add(
         &mut self,
         position: &Position,
@@ -60,7 +59,7 @@ impl History {
             if Self::is_quiet(mv) {
                 let entry = &mut self.table[Self::place(position, mv)];
                 let old = i32::from(*entry);
-                // The nearer the bound the smaller the step, so it is never passed.
+                // History gravity: steps get smaller near ±MOST, so that it is never exceeded.
                 *entry = (old + by - old * by.abs() / MOST) as i16;
             }
         };
@@ -68,7 +67,7 @@ impl History {
         change(cut, bonus);
     }
 
-    /// What earlier searches have learned counts for less.
+    /// Ages the history at the start of a search.
     pub(super) fn fade(&mut self) {
         self.table.iter_mut().for_each(|entry| *entry /= 4);
     }
@@ -81,8 +80,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn captures_frame_quiet_moves_and_cuts_lift_them() {
-        // White may take a pawn for nothing, or one that is defended with the queen.
+    fn captures_surround_quiet_moves_and_cutoffs_raise_them() {
+        // One black pawn is undefended; another one is defended and attacked by the queen.
         let fen = "4k3/2p5/1p1p4/8/8/R2Q4/8/4K3 w - - 0 1";
         let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
         let mv = |text: &str| board::parse_uci(&position, text).unwrap();

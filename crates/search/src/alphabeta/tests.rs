@@ -1,4 +1,4 @@
-//! Alpha-beta against plain negamax, and against mates that are known.
+//! Alpha-beta against plain negamax, and against known mates.
 
 use board::{Game, SplitMix64, testing::small_position, to_uci};
 use eval::Mock;

@@ -1,4 +1,4 @@
-//! Minimax with alpha-beta, cache and batches against minimax straight from the rules.
+//! Cockfish's search against plain minimax from the rules.
 
 use board::{SplitMix64, testing::small_position, to_uci};
 use eval::Mock;
@@ -25,7 +25,7 @@ fn go(search: &mut CockfishSearch, position: &Position, limits: &Limits) -> Outc
 fn value_and_best_move_equal_plain_minimax() {
     for seed in 0..100 {
         let position = small_position(&mut SplitMix64::new(seed), 5);
-        // Depth 5 is where a position of the line may come back.
+        // From depth 5 on a position of the line may repeat.
         for depth in 1..=3 {
             for batch in [0, 1, 5] {
                 let limits = Limits { depth: Some(depth), ..Limits::default() };

@@ -1,4 +1,4 @@
-//! Every search goes by the tables, at the root and below it.
+//! Every search follows the endgame tables, at the root and below it.
 
 use std::{path::Path, sync::Arc};
 
@@ -17,7 +17,7 @@ fn settings(tables: Option<Arc<Tablebases>>) -> Settings {
     Settings { hash_mib: 16, tables, ..Settings::default() }
 }
 
-/// All searches over a network that knows nothing.
+/// All searches over a mock network.
 fn every(settings: &Settings) -> Vec<(String, Box<dyn Search>)> {
     let mut all = Vec::new();
     for move_scores in [MoveScores::Centipawns, MoveScores::Policy] {
@@ -55,8 +55,8 @@ fn best(outcome: &Outcome, game: &Game) -> String {
 #[test]
 fn a_table_below_the_root_decides() {
     let settings = settings(tables());
-    // Captures into tables: two that win, one that draws, one that loses. Four men are in none of
-    // them.
+    // Captures into the tables: two win, one draws, one loses. Positions with four pieces are in no
+    // table.
     let cases = [
         ("8/8/2k5/8/8/8/6n1/K5Q1 w - - 0 1", "g1g2", TABLE_WIN - 1),
         ("k7/8/8/8/8/8/3nR3/7K w - - 0 1", "e2d2", TABLE_WIN - 1),
@@ -98,10 +98,9 @@ fn mate_by_the_capture_that_leads_into_a_table_is_mate() {
     }
 }
 
-/// The only mate in two begins with a capture into the tables, which know no more than that it
-/// wins.
+/// The only mate in two begins with a capture into the tables, which know only that it wins.
 #[test]
-fn a_mate_that_is_asked_for_is_found_beside_the_tables() {
+fn the_limit_mate_finds_a_mate_in_spite_of_the_tables() {
     let game = game("3R4/5K2/7k/3n4/8/8/8/8 w - - 0 1");
     for (name, mut search) in every(&settings(tables())) {
         if name.starts_with("puct") {
@@ -114,7 +113,7 @@ fn a_mate_that_is_asked_for_is_found_beside_the_tables() {
                 ("d8d5", Score::Mate(2)),
                 "{name}"
             );
-            // Nor are the tables forgotten by it.
+            // The next search uses the tables again.
             let outcome = go(search.as_mut(), &game, to_depth(&name, 2));
             assert_eq!(outcome.lines[0].score, Score::Centipawns(TABLE_WIN - 1), "{name}");
         }
@@ -125,7 +124,7 @@ fn a_mate_that_is_asked_for_is_found_beside_the_tables() {
 fn a_known_root_has_its_score_and_its_moves() {
     let settings = settings(tables());
     let cases = [
-        // A queen wins; the defender has lost; the pawn can be held up; it can by one move only.
+        // A queen wins; the defender loses; the pawn can be stopped; it can be stopped by one move.
         ("8/8/8/4k3/8/8/8/KQ6 w - - 0 1", TABLE_WIN, None),
         ("8/8/8/4k3/8/8/8/KQ6 b - - 0 1", -TABLE_WIN, None),
         ("8/4k3/8/8/8/8/4P3/4K3 b - - 4 9", 0, None),
@@ -165,7 +164,7 @@ fn a_known_root_has_its_score_and_its_moves() {
 }
 
 #[test]
-fn tables_can_be_taken_up_and_laid_down() {
+fn tables_can_be_added_and_removed() {
     let with = settings(tables());
     let game = game("8/8/2k5/8/8/8/6n1/K5Q1 w - - 0 1");
     for (name, mut search) in every(&settings(None)) {
@@ -184,7 +183,7 @@ fn tables_can_be_taken_up_and_laid_down() {
 }
 
 #[test]
-fn moves_that_were_asked_for_come_first() {
+fn search_moves_override_the_tables() {
     let settings = settings(tables());
     let game = game("4k3/8/3KP3/8/8/8/8/8 b - - 0 1");
     let losing = board::parse_uci(game.position(), "e8f8").unwrap();
@@ -194,7 +193,7 @@ fn moves_that_were_asked_for_come_first() {
     }
 }
 
-/// A network that knows nothing wins all the same.
+/// A mock network wins too.
 #[test]
 fn every_search_plays_won_endings_to_mate() {
     let tables = tables();

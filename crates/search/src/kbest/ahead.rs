@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_ends_with_its_reason() {
+    fn a_priority_cost_ends_when_its_move_is_closed() {
         let calibration = Calibration { move_scores: MoveScores::Policy, ..Calibration::default() };
         let mut searcher = Searcher::new(&calibration, 1 << 20);
         let position = Position::default();
@@ -253,7 +253,7 @@ mod tests {
         let at = |searcher: &Searcher| {
             [first, second, third, both, last].map(|child| {
                 let node = searcher.nodes.get(child)?;
-                // Whoever has a move to open waits in the queue.
+                // A node with a move to expand is in the queue.
                 let extra = priority_of_cost(node.children.len() as f32 * 0.5);
                 assert_eq!(
                     node.queued_priority,

@@ -32,7 +32,7 @@ struct RootLine {
     complete: bool,
 }
 
-/// What a search is to find.
+/// The task of a search.
 struct Task<'a> {
     game: &'a Game,
     limits: &'a Limits,
@@ -40,7 +40,7 @@ struct Task<'a> {
     allowed: Vec<(Move, u8)>,
     /// Number of lines.
     wanted: usize,
-    /// The network's value of the root, if it could be asked.
+    /// The static evaluation of the root, if there is one.
     root_evaluation: Option<Value>,
     /// In parts of a ply.
     last_depth: i16,
@@ -93,7 +93,7 @@ impl KBest {
             && let Some((mv, index)) = self.move_without_search(position, &task.allowed)
             && let Some(value) = task.root_evaluation
         {
-            // The network's opinion is better than none.
+            // Without a searched line, the move scores choose the move.
             let pv = vec![mv];
             lines.push(RootLine { mv, index, lower: value, upper: value, pv, complete: true });
             report(&self.info(&lines[0], 1, 0, timer));
@@ -175,7 +175,7 @@ impl KBest {
     }
 
     /// The evaluation of the root before any search, made if it is not known and an evaluation is
-    /// left, even if no time is: a move by the policy is worth the moment that it takes.
+    /// left, even if no time is: a move by the policy is worth the time of one evaluation.
     fn root_evaluation(
         &mut self,
         root: &Position,
@@ -276,9 +276,8 @@ impl Task<'_> {
     }
 }
 
-/// Takes over what an interrupted depth has proven: a move that is good at this depth is the one to
-/// play. Among several lines it would stand beside scores of another depth, so there the last
-/// complete depth counts. Whether anything was taken over.
+/// Keeps the move that an interrupted depth has proven; true if there is one. With several lines it
+/// would stand beside scores of another depth, so there the last complete depth counts.
 fn keep_interrupted(lines: &mut Vec<RootLine>, found: Vec<RootLine>, wanted: usize) -> bool {
     let Some(best) = found.into_iter().next().filter(|_| wanted == 1 || lines.is_empty()) else {
         return false;
@@ -289,8 +288,8 @@ fn keep_interrupted(lines: &mut Vec<RootLine>, found: Vec<RootLine>, wanted: usi
     true
 }
 
-/// Do all lines end in mates that no deeper search can better, or is there a mate as short as was
-/// asked for?
+/// Do all lines end in mates that no deeper search can shorten, or is there a mate within the limit
+/// `mate`?
 fn is_decided(task: &Task<'_>, lines: &[RootLine], plies: u32) -> bool {
     let Some(first) = lines.first() else { return false };
     let plies_to_mate = MATE - first.lower.abs();

@@ -188,10 +188,9 @@ impl Searcher {
             if is_crowded {
                 self.drop_questions_ahead();
             }
-            let is_speculative =
+            let is_uncertain =
                 self.queue.next_priority().is_some_and(|priority| priority > CERTAIN_PRIORITY);
-            if is_speculative && self.pending.len() >= load.batch && self.rules.order == Order::Need
-            {
+            if is_uncertain && self.pending.len() >= load.batch && self.rules.order == Order::Need {
                 break; // It can wait for the answers to this batch.
             }
             let entry = if is_crowded { self.queue.pop_deepest() } else { self.queue.pop() };

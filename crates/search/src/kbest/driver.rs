@@ -1,4 +1,4 @@
-//! Which questions the zero-window passes of one depth ask, and what their answers leave open.
+//! The bounds that the zero-window passes of one depth ask, and the interval that is left.
 //!
 //! MTD(f) (Plaat 1996) as a bisection: from the last depth's value in steps that lengthen while all
 //! answers point one way, then halving the interval.
@@ -63,7 +63,7 @@ impl Driver {
         }
         found.lower = found.lower.max(answer.lower);
         found.upper = found.upper.min(answer.upper);
-        // What is certain and no mate is a win by tables.
+        // A certain value that is no mate is a win by tables.
         if found.lower > LARGEST_VALUE && found.upper <= MATE_BOUND {
             found.upper = found.upper.min(TABLE_WIN);
         }
@@ -72,7 +72,7 @@ impl Driver {
         }
         if found.upper < found.lower {
             // Repetitions, reduced moves and deeper knowledge can make two passes disagree: the
-            // latest word counts.
+            // latest answer counts.
             let latest = if reached { answer.lower } else { answer.upper };
             (found.lower, found.upper) = (latest, latest);
         }
@@ -93,8 +93,7 @@ impl Driver {
         self.bound = self.within(next);
     }
 
-    /// The nearest bound that can still teach something: without a best move, also the bound
-    /// itself.
+    /// The nearest bound whose answer is not known yet; without a best move, the lower bound too.
     fn within(&self, bound: Value) -> Value {
         let Bounds { lower, upper, best } = self.found;
         let least = if best == NO_MOVE { lower } else { lower + 1 };
@@ -122,7 +121,7 @@ mod tests {
     /// A draw that is known exactly looks like the best of moves whose values are still open: an
     /// interrupted search that believed it gave won games away.
     #[test]
-    fn a_move_is_proven_only_by_reaching_a_separator() {
+    fn a_move_is_proven_only_by_reaching_a_bound() {
         let mut driver = Driver::new(None, 300, 0);
         driver.take(Bounds { lower: 0, upper: 200, best: 7 });
         driver.take(Bounds { lower: 0, upper: 150, best: 7 });

@@ -1,24 +1,23 @@
-//! An opponent who may not find the best reply.
+//! Opponent model: the opponent may miss a reply that the policy finds unlikely.
 //!
-//! Minimax takes every reply to be found, so between two moves of like worth it does not care which
-//! of them is hard to answer; an average over replies, as in PUCT, does. Here, where a move is to
-//! be played, a reply that the policy thinks unlikely counts less for the opponent, in proportion
-//! to the logarithm of how much less likely it is than the likeliest: the largest term of a soft
-//! minimum with the policy as its prior, and so still a question that a zero window can ask.
-//! (Models of the opponent in minimax: Carmel and Markovitch 1993, Iida et al. 1993.) Mates, wins
-//! by tables and leaves count in full.
+//! Minimax assumes that every reply is found, so of two moves of equal value it does not prefer the
+//! one that is hard to answer. Where a move is to be played, a reply gets a penalty in proportion
+//! to the difference between its log-chance and that of the likeliest reply. This is the largest
+//! term of a soft minimum with the policy as prior, so a zero window can still ask for it.
+//! (Opponent models in minimax: Carmel and Markovitch 1993, Iida et al. 1993.) Mates, wins by
+//! tables and leaves have no penalty.
 
 use crate::score::Value;
 
-/// The most that a reply may count less, in centipawns.
+/// Largest penalty, in centipawns.
 const MOST: u8 = 80;
 
-/// What the moves of one position count less than they are worth.
+/// The penalties of the moves of one position.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReplyPenalty {
-    /// Centipawns for each unit of the natural logarithm; 0: every move counts in full.
+    /// Centipawns for each unit of the natural logarithm; 0: no penalty.
     errors: Value,
-    /// Of the likeliest move, in hundredths.
+    /// Log-chance of the likeliest move, in hundredths.
     likeliest: i16,
 }
 
@@ -29,14 +28,14 @@ impl ReplyPenalty {
         Self { errors, likeliest: likeliest.unwrap_or_default() }
     }
 
-    /// Those of a position so many plies from the root: only the opponent errs, and not at leaves,
-    /// because what these learn holds for every root.
+    /// The penalties at a distance from the root: only the opponent's replies have one, and none at
+    /// leaves, because bounds of leaves hold for every root.
     pub(super) fn at(ply: usize, is_leaf: bool, errors: Value, scores: &[i16]) -> Self {
         let may_err = ply % 2 == 1 && !is_leaf;
         Self::new(if may_err { errors } else { 0 }, scores)
     }
 
-    /// Centipawns that a move with this score counts less.
+    /// The penalty of a move with this score, in centipawns.
     pub(crate) fn of(self, score: i16) -> u8 {
         let below = (Value::from(self.likeliest) - Value::from(score)).max(0);
         u8::try_from(below * self.errors / 100).map_or(MOST, |penalty| penalty.min(MOST))

@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(
             priority_of_cost(node.priority_cost_of(0, Some(-500), Some(false))),
             0,
-            "hopeless, and so it was before"
+            "the first move misses the bound, as it did before"
         );
         let priority_costs = [0, 1, 2].map(|place| node.priority_cost_of(place, Some(0), None));
         assert!(priority_costs.is_sorted_by(|one, other| one > other), "{priority_costs:?}");

@@ -3,12 +3,12 @@
 //!
 //! Batch First (2018) ordered its bins by decisiveness: how far the next move's score stands out
 //! from the mean of its position. Measured by evaluations to a given depth, another use of the same
-//! bins is better: they grade how speculative a move is. If a node's first move is expected to
-//! reach the bound, expanding the second before the first is known is the more wasteful the better
-//! that second move looks. If no move is expected to reach it, every move is needed. Where move
-//! scores are a policy, the priority comes from the chance that the move will be needed
-//! ([`super::priority`]). Of two nodes of one priority the one further from the root goes first, so
-//! that what is begun is finished. Figures: docs/experiments/2026-11-queue-order.md.
+//! bins is better: they grade the chance that a move is not needed. If a node's first move is
+//! expected to reach the bound, the second one is likely wasted, the more so the better it looks.
+//! If no move is expected to reach it, every move is needed. Where move scores are a policy, the
+//! priority comes from the chance that the move will be needed ([`super::priority`]). Of two nodes
+//! of one priority the one further from the root goes first, so that what is begun is finished.
+//! Figures: docs/experiments/2026-11-queue-order.md.
 
 use nets::{Calibration, MoveScores};
 
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn needed_before_speculative_then_deep_before_shallow() {
+    fn lower_priorities_come_first_then_deeper_nodes() {
         let mut queue = with_bins(&[10.0, 100.0], MoveScores::Centipawns);
         let entry = |node, ply| QueueEntry { node, stamp: 0, ply };
         queue.push(entry(1, 3), 3);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_better_the_next_move_the_more_speculative() {
+    fn better_next_moves_have_higher_priority_numbers() {
         let centipawns = with_bins(&[10.0, 100.0], MoveScores::Centipawns);
         // The file has logarithms, the search hundredths of them.
         let policy = with_bins(&[0.1, 1.0], MoveScores::Policy);

@@ -1,6 +1,7 @@
 //! The search against plain negamax, and against mates that are known.
 
 mod batches;
+mod selective;
 
 use std::{collections::HashMap, time::Duration};
 
@@ -62,8 +63,7 @@ fn compare(positions: std::ops::Range<u64>, depths: std::ops::RangeInclusive<u32
                     let mut plain = Plain::new(seed);
                     for depth in depths.clone() {
                         let expected = plain.root(&position, depth);
-                        // How much of a batch may be filled with doubtful work is the evaluator's
-                        // wish, and how many are in flight.
+                        // (K, the evaluator's preferred batch, batches in flight).
                         let ways = [
                             (1, 64, 1),
                             (8, 64, 1),
@@ -127,10 +127,10 @@ fn one_line_finds_the_value_and_a_best_move() {
     }
 }
 
-/// Unlikely replies count less where a move is to be played, exactly as in negamax that takes it
-/// off; in an analysis they do not, also right after such a search.
+/// Unlikely replies have a penalty where a move is to be played, exactly as in negamax with the
+/// same penalties; in an analysis they have none, also right after such a search.
 #[test]
-fn replies_that_are_easily_missed_count_less() {
+fn unlikely_replies_have_a_penalty_where_a_move_is_to_be_played() {
     for seed in (1..200).step_by(2) {
         let position = small_position(&mut SplitMix64::new(seed), 4);
         let game = Game::new(position.clone());
@@ -175,7 +175,7 @@ fn every_mate_in_one_two_and_three_is_found() {
             assert_eq!(line.score, Score::Mate(moves as i32), "{}", position.fen());
             assert_eq!(line.bound, Bound::Exact);
         }
-        // As it plays, asked for it: also after a search that was selective.
+        // With the limit `mate` the selective search finds it too, also after another search.
         let mut search = as_it_plays(1, 8, 1);
         lines_of(&mut search, &game, 2);
         let limits = Limits { mate: Some(moves), ..Limits::default() };
@@ -186,8 +186,8 @@ fn every_mate_in_one_two_and_three_is_found() {
 
 #[test]
 fn an_unlikely_reply_that_draws_is_seen() {
-    // After the knight has gone back again, the other one has only to do the same for the third
-    // time.
+    // After the white knight's second return, the black knight's return repeats the position for
+    // the third time.
     let mut game = Game::default();
     for text in ["g1f3", "g8f6", "f3g1", "f6g8", "g1f3", "g8f6"] {
         let mv = board::parse_uci(game.position(), text).unwrap();
@@ -206,7 +206,7 @@ fn an_unlikely_reply_that_draws_is_seen() {
 
 #[test]
 fn a_third_repetition_is_a_draw() {
-    // Black can only be saved by repeating; White, a queen up, must not.
+    // Only a repetition saves Black; White is a queen up.
     let position =
         Position::from_fen("7k/8/8/8/8/8/2Q5/K7 w - - 0 1", CastlingMode::Standard).unwrap();
     let mut game = Game::new(position);
@@ -223,7 +223,7 @@ fn a_third_repetition_is_a_draw() {
     assert_eq!(repeated.score, Score::Centipawns(0));
 }
 
-/// Says that Black is lost wherever Black is to move, and that it is even where White is.
+/// An evaluator: -1000 where Black is to move, 0 where White is.
 struct ForWhite(Mock);
 
 impl Evaluator for ForWhite {
@@ -251,10 +251,9 @@ impl Evaluator for ForWhite {
     }
 }
 
-/// Far below the bound captures are skipped that cannot lift the value to it, but not one that
-/// mates.
+/// Delta pruning prunes captures that cannot reach the bound, but not one that mates.
 #[test]
-fn a_capture_that_mates_is_never_too_little() {
+fn delta_pruning_keeps_captures_that_mate() {
     let fen = "6k1/1b3ppp/8/6q1/8/8/5PPP/R4RK1 w - - 0 1";
     let game = Game::new(Position::from_fen(fen, CastlingMode::Standard).unwrap());
     for depth in 1..=2 {
@@ -283,7 +282,7 @@ fn a_capture_that_mates_is_never_too_little() {
 }
 
 #[test]
-fn stops_when_told_and_waits_when_told() {
+fn an_infinite_search_ends_when_it_is_stopped() {
     let control = Control::default();
     let limits = Limits { infinite: true, depth: Some(1), ..Limits::default() };
     let stopper = control.clone();
@@ -298,7 +297,7 @@ fn stops_when_told_and_waits_when_told() {
     thread.join().unwrap();
 }
 
-/// Every bound in memory holds.
+/// Checks every bound in the cache against plain negamax.
 fn check_memory(search: &KBest, plain: &mut Plain, position: &Position, depth: u32) {
     if depth > 0 {
         for mv in position.legal_moves() {
@@ -318,7 +317,7 @@ fn check_memory(search: &KBest, plain: &mut Plain, position: &Position, depth: u
 }
 
 #[test]
-fn every_bound_in_memory_holds() {
+fn every_bound_in_the_cache_holds() {
     for seed in 0..60 {
         let position = small_position(&mut SplitMix64::new(seed), 2);
         let mut plain = Plain::new(seed);
@@ -330,131 +329,13 @@ fn every_bound_in_memory_holds() {
     }
 }
 
-/// The search as it plays, late moves reduced and hopeless ones skipped, sees the same mates, if
-/// later; and it always ends.
 #[test]
-fn reductions_hide_no_mate() {
-    let mut dice = SplitMix64::new(2019);
-    let mut found = [0; 4];
-    while found[1] < 20 || found[2] < 20 || found[3] < 10 {
-        let position = small_position(&mut dice, 4);
-        let Some(moves) = (1..=3).find(|&moves| mates_in(&position, moves)) else { continue };
-        if found[moves as usize] >= 20 {
-            continue;
-        }
-        found[moves as usize] += 1;
-        for seed in [1, 2] {
-            let mut search = as_it_plays(seed, 8, 1);
-            let limits = Limits { nodes: Some(200_000), ..Limits::default() };
-            let game = Game::new(position.clone());
-            let outcome = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
-            let line = &outcome.lines[0];
-            assert!(
-                matches!(line.score, Score::Mate(1..)),
-                "{} seed {seed}: {line:?}",
-                position.fen()
-            );
-        }
-    }
-}
-
-/// A policy may think nothing of the only defence: what is announced as a mate is one all the same.
-#[test]
-fn mates_that_are_announced_are_true() {
-    let mut announced = 0;
-    for seed in 0..300 {
-        let position = small_position(&mut SplitMix64::new(seed), 9);
-        let game = Game::new(position.clone());
-        for (depth, batch) in [(4, 1), (5, 1)] {
-            let mut search = as_it_plays(2 * seed + 1, batch, 1);
-            let Some(line) = lines_of(&mut search, &game, depth).into_iter().next() else {
-                continue;
-            };
-            let is_true = match line.score {
-                Score::Centipawns(_) => continue,
-                Score::Mate(moves) if moves > 0 => mates_in(&position, moves as u32),
-                Score::Mate(moves) => position.legal_moves().iter().all(|&mv| {
-                    (1..=moves.unsigned_abs()).any(|within| mates_in(&position.after(mv), within))
-                }),
-            };
-            announced += 1;
-            assert!(is_true, "{} depth {depth}: {:?}", position.fen(), line.score);
-        }
-    }
-    assert!(announced > 30, "{announced}");
-}
-
-/// Along every line that is shown, also that of an interrupted depth, each position is worth what
-/// the line claims, as plain negamax sees it.
-#[test]
-fn lines_are_borne_out() {
-    let (mut plies, mut unfinished) = (0, 0);
-    for seed in 0..300 {
-        let position = small_position(&mut SplitMix64::new(seed), 4);
-        let game = Game::new(position.clone());
-        let mut plain = Plain::new(seed);
-        let limits = Limits { depth: Some(4), nodes: Some(20 + 7 * seed), ..Limits::default() };
-        let mut shown = Vec::new();
-        kbest(seed, 8, 1)
-            .search(&game, &limits, &Control::default(), &mut |info| shown.push(info.clone()))
-            .unwrap();
-        for info in shown {
-            let Score::Centipawns(claim) = info.score else { continue };
-            if info.bound == Bound::Upper {
-                continue;
-            }
-            unfinished += usize::from(info.bound == Bound::Lower);
-            let (mut at, mut bound, mut reaches) = (position.clone(), claim, true);
-            let mut path = vec![at.key()];
-            for (depth, &mv) in (0..info.depth).rev().zip(&info.pv) {
-                at = at.after(mv);
-                (bound, reaches) = (child_bound(bound), !reaches);
-                let value = plain.value(&at, depth, &mut path);
-                let holds = if reaches { value >= bound } else { value < bound };
-                assert!(holds, "{} at depth {depth}: {info:?}", game.position().fen());
-                plies += 1;
-                path.push(at.key());
-            }
-        }
-    }
-    assert!(plies > 1_000 && unfinished > 30, "{plies} {unfinished}");
-}
-
-/// A quiet answer to captures can take many evaluations: before it is there, the network's word is
-/// the answer.
-#[test]
-fn there_is_a_line_however_few_the_evaluations() {
-    let fens = [
-        "4r1nr/pp1k2bp/3q4/8/5p2/5QB1/PP3PPP/3R1K1R b - - 2 19",
-        "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
-    ];
-    for fen in fens {
-        let game = Game::new(Position::from_fen(fen, CastlingMode::Standard).unwrap());
-        for (seed, multipv) in [(0, 1), (1, 1), (1, 3)] {
-            for nodes in [1, 2, 3, 10, 40] {
-                let limits = Limits { nodes: Some(nodes), ..Limits::default() };
-                let mut reported = Vec::new();
-                let outcome = as_it_plays(seed, 1, multipv)
-                    .search(&game, &limits, &Control::default(), &mut |info| {
-                        reported.push(info.pv.clone())
-                    })
-                    .unwrap();
-                assert!(!outcome.lines.is_empty(), "{fen} {nodes}");
-                assert_eq!(outcome.best, outcome.lines.first().map(|line| line.pv[0]));
-                assert!(reported.contains(&outcome.lines[0].pv), "{fen} {nodes}");
-                assert!(outcome.nodes <= nodes);
-            }
-        }
-    }
-}
-
-#[test]
-fn a_view_is_made_for_whoever_asks_and_changes_nothing() {
+fn a_view_is_made_on_request_and_changes_nothing() {
     let limits = Limits { nodes: Some(3_000), ..Limits::default() };
     let mut search = as_it_plays(1, 16, 2);
     let control = Control::default();
     let unwatched = search.search(&Game::default(), &limits, &control, &mut |_| {}).unwrap();
-    assert!(control.take_view().is_none(), "nobody asked");
+    assert!(control.take_view().is_none(), "no view was asked for");
 
     let mut search = as_it_plays(1, 16, 2);
     let mut views = Vec::new();
@@ -484,7 +365,7 @@ fn the_search_of_2018_equals_plain_minimax() {
         for depth in 1..=3 {
             for batch in [1, 8, 1024] {
                 let expected = plain_without_quiet(&mut Mock::new(seed), &position, depth);
-                // Also where a move is to be played, with today's settings: it knows of no errors.
+                // It has no opponent model, even where a move is to be played.
                 for nodes in [None, Some(1 << 40)] {
                     let mut search = kbest(seed, batch, 1).classic();
                     search.configure(&Settings { opponent_errors: 40, ..search.settings.clone() });

@@ -126,11 +126,7 @@ mod tests {
             "the first are searched"
         );
         let before_the_check = (MoveTreatment::Full, 5, -1, true);
-        assert_eq!(
-            passed(2, &unlikely, 3),
-            before_the_check,
-            "what was passed misses the separator"
-        );
+        assert_eq!(passed(2, &unlikely, 3), before_the_check, "pruned moves miss the bound");
         assert_eq!(passed(2, &unlikely, 6), (MoveTreatment::Pruned, legal.len() - 1, -1, true));
         assert_eq!(
             passed(2, &[-50], 3),

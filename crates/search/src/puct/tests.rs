@@ -1,4 +1,4 @@
-//! PUCT finds what must be found, counts what it evaluates, and ends.
+//! PUCT finds mates, counts its evaluations, and ends.
 
 use board::{Score, SplitMix64, testing::small_position};
 use eval::Mock;
@@ -51,7 +51,7 @@ fn evaluations_are_counted_exactly_whatever_the_batch() {
 }
 
 #[test]
-fn a_dead_position_ends_the_search() {
+fn a_drawn_position_ends_the_search() {
     // One ply before the fifty-move limit, and no mate: every move draws.
     let fen = "8/8/8/8/8/2k5/8/2K4R w - - 99 80";
     let position = Position::from_fen(fen, board::CastlingMode::Standard).unwrap();
@@ -64,7 +64,7 @@ fn a_dead_position_ends_the_search() {
 }
 
 #[test]
-fn no_line_is_shown_for_a_move_that_nobody_looked_at() {
+fn a_move_without_visits_has_no_line() {
     let calibration = Calibration { move_scores: MoveScores::Policy, ..Calibration::default() };
     let settings = Settings { hash_mib: 16, multipv: 20, ..Settings::default() };
     let mut search = Puct::new(Box::new(Impartial(Mock::new(5))), &calibration, &settings);

@@ -1,4 +1,4 @@
-//! The tree of PUCT: positions with visits, averages and what is proven.
+//! The tree of PUCT: positions with visits, average values and proven values.
 
 use board::{Game, Move, Position};
 
@@ -7,16 +7,16 @@ use crate::{
     score::{LARGEST_VALUE, MATE, MATE_BOUND, Value, from_child},
 };
 
-/// How much priors count, and how that grows with visits (Lc0).
+/// The weight of priors, and its growth with visits (CPuct, CPuctFactor and CPuctBase of Lc0).
 const EXPLORATION: f32 = 1.745;
 const EXPLORATION_FACTOR: f32 = 3.894;
 const EXPLORATION_BASE: f32 = 38_739.0;
 
-/// How far below its parent's average a move that was not visited is thought to be (Lc0).
+/// Value of a move without visits below its parent's average (FPU reduction of Lc0).
 const FIRST_PLAY_REDUCTION: f32 = 0.33;
 
 /// No child yet.
-const NOBODY: u32 = u32::MAX;
+const NO_CHILD: u32 = u32::MAX;
 
 /// A legal move of a position in the tree.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ impl Node {
     }
 }
 
-/// The way of a playout: nodes from the root down, and the edges between them.
+/// The path of a playout: nodes from the root down, and the edges between them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Descent {
     nodes: Vec<u32>,
@@ -54,7 +54,7 @@ pub(super) struct Descent {
 }
 
 impl Descent {
-    /// To the root and no further.
+    /// A descent that ends at the root.
     pub(super) fn root() -> Self {
         Self { nodes: vec![0], proven: false }
     }
@@ -90,7 +90,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// A root that waits for its expansion, in at most so many bytes.
+    /// A root that waits for its expansion, in at most `most_bytes`.
     pub(super) fn new(most_bytes: usize) -> Self {
         Self {
             nodes: vec![Node::default()],
@@ -102,7 +102,7 @@ impl Tree {
         }
     }
 
-    /// While the vector of nodes doubles, the old one is there beside the new one.
+    /// Bytes in use; while the vector of nodes grows, the old one exists beside the new one.
     fn bytes(&self) -> usize {
         let spare = self.nodes.capacity() - self.nodes.len();
         let nodes = if spare < 8192 { 3 * self.nodes.capacity() } else { self.nodes.capacity() };
@@ -142,9 +142,9 @@ impl Tree {
     /// The move to follow from an expanded node.
     fn select(&self, node: &Node) -> usize {
         let visited =
-            |edge: &Edge| (edge.child != NOBODY).then(|| &self.nodes[edge.child as usize]);
+            |edge: &Edge| (edge.child != NO_CHILD).then(|| &self.nodes[edge.child as usize]);
         let known: f32 =
-            node.edges.iter().filter(|edge| edge.child != NOBODY).map(|edge| edge.prior).sum();
+            node.edges.iter().filter(|edge| edge.child != NO_CHILD).map(|edge| edge.prior).sum();
         let first_play = node.average() - FIRST_PLAY_REDUCTION * known.sqrt();
         let total = (node.visits + node.in_flight).max(1) as f32;
         let exploration =
@@ -197,7 +197,7 @@ impl Tree {
             };
             position.play(mv);
             let child = node.edges[index].child;
-            let next = if child == NOBODY { self.add(at, index) } else { child };
+            let next = if child == NO_CHILD { self.add(at, index) } else { child };
             descent.nodes.push(next);
             if is_repetition(&position, keys.iter().rev().copied(), game.keys()) {
                 self.nodes[next as usize].in_flight += 1;
@@ -227,7 +227,7 @@ impl Tree {
     pub(super) fn expand(&mut self, descent: &Descent, priors: &[f32], expectation: f32) {
         let leaf = descent.nodes.last().copied().unwrap_or(0);
         let edges: Vec<Edge> =
-            priors.iter().map(|&prior| Edge { prior, child: NOBODY, allowed: true }).collect();
+            priors.iter().map(|&prior| Edge { prior, child: NO_CHILD, allowed: true }).collect();
         self.bytes += edges.capacity() * size_of::<Edge>();
         self.nodes[leaf as usize].edges = edges;
         self.back_up(descent, expectation);
@@ -279,7 +279,7 @@ impl Tree {
         let mut all = true;
         for edge in node.edges.iter().filter(|edge| edge.allowed) {
             let proven =
-                (edge.child != NOBODY).then(|| self.nodes[edge.child as usize].proven).flatten();
+                (edge.child != NO_CHILD).then(|| self.nodes[edge.child as usize].proven).flatten();
             match proven {
                 Some(value) => best = best.max(from_child(value)),
                 None => all = false,
@@ -296,7 +296,7 @@ impl Tree {
             .enumerate()
             .filter(|(_, edge)| edge.allowed)
             .map(|(index, edge)| {
-                let child = (edge.child != NOBODY).then(|| &self.nodes[edge.child as usize]);
+                let child = (edge.child != NO_CHILD).then(|| &self.nodes[edge.child as usize]);
                 RootMove {
                     edge: index,
                     expectation: child
@@ -328,14 +328,14 @@ impl Tree {
             line.push(mv);
             position.play(mv);
             at = node.edges[index].child;
-            if at == NOBODY || self.nodes[at as usize].edges.is_empty() {
+            if at == NO_CHILD || self.nodes[at as usize].edges.is_empty() {
                 break;
             }
             let visits = |edge: &Edge| {
-                if edge.child == NOBODY { 0 } else { self.nodes[edge.child as usize].visits }
+                if edge.child == NO_CHILD { 0 } else { self.nodes[edge.child as usize].visits }
             };
             let worth = |edge: &Edge| match edge.child {
-                NOBODY => Some(0),
+                NO_CHILD => Some(0),
                 child => self.nodes[child as usize]
                     .proven
                     .map(from_child)

@@ -1,4 +1,4 @@
-//! What is evaluated, how many together, and that nothing is twice.
+//! Which positions are evaluated, how many in a batch, and none twice.
 
 use std::{
     collections::HashSet,
@@ -28,10 +28,10 @@ fn node_limits_are_exact() {
     }
 }
 
-/// Batches beyond what the evaluator likes are for work that will be needed: they cost few
-/// evaluations more than none.
+/// Beyond the evaluator's preferred batch only certain work is evaluated, so larger batches cost
+/// few further evaluations.
 #[test]
-fn doubtful_work_waits_where_batches_bring_nothing() {
+fn uncertain_work_waits_beyond_the_preferred_batch() {
     let spent = |preferred: usize, batch: usize, fill: usize| {
         let mut all = 0;
         for seed in (1..60).step_by(2) {
@@ -44,17 +44,17 @@ fn doubtful_work_waits_where_batches_bring_nothing() {
     };
     let (single, sure, full) = (spent(1, 1, 0), spent(1, 64, 0), spent(64, 64, 0));
     assert!(sure < 1.4 * single && full > 1.3 * sure, "{single} {sure} {full}");
-    // Unless it is asked for, in so many words or by how many are filled.
+    // With an explicit batch size or fill it does not wait.
     assert_eq!([spent(1, 64, 64), spent(1, 0, 64), spent(64, 64, 1)], [full, full, sure]);
 }
 
-/// Counts questions that come again, and batches in flight.
+/// Counts repeated queries, and batches in flight.
 struct Once {
     inner: Mock,
     seen: HashSet<(u64, bool, bool)>,
     again: Arc<AtomicUsize>,
     most_in_flight: Arc<AtomicUsize>,
-    /// How often somebody waited, and the sum of the batches in flight then.
+    /// Number of waits, and the sum of the batches in flight at each.
     waits: Arc<AtomicUsize>,
     waiting: Arc<AtomicUsize>,
 }
@@ -118,7 +118,7 @@ fn an_evaluation_is_never_made_twice() {
         let limits = Limits { depth: Some(4), ..Limits::default() };
         let first = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
         let second = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
-        // But for two positions that fall on one cell of the memory.
+        // Except for positions that share a slot of the cache.
         let again = again.load(Ordering::Relaxed) as u64;
         assert!(first.nodes > 500 && again * 200 < first.nodes, "{again} of {}", first.nodes);
         assert_eq!(second.nodes, 0);
@@ -128,7 +128,7 @@ fn an_evaluation_is_never_made_twice() {
     }
 }
 
-/// Little memory and a large K: the search goes on with the positions that it has room for.
+/// With little memory and a large K the search continues with the nodes that fit.
 #[test]
 fn a_full_memory_does_not_end_the_search() {
     for (mock, move_scores) in
@@ -157,7 +157,7 @@ fn with_hardly_any_memory_values_are_the_same() {
     }
 }
 
-/// Batches that one question would not fill hold what the next ones need: some are answered before
+/// Questions ahead fill batches that one question would not, so some questions are answered before
 /// they are asked.
 #[test]
 fn questions_are_answered_ahead() {
@@ -189,7 +189,7 @@ fn questions_are_answered_ahead() {
 }
 
 #[test]
-fn without_any_time_the_network_is_asked_once() {
+fn without_time_one_position_is_evaluated() {
     let limits = Limits { movetime: Some(std::time::Duration::ZERO), ..Limits::default() };
     let outcome = as_it_plays(3, 1, 1)
         .search(&Game::default(), &limits, &Control::default(), &mut |_| {})
@@ -197,8 +197,8 @@ fn without_any_time_the_network_is_asked_once() {
     assert_eq!((outcome.nodes, outcome.lines.len()), (1, 1));
 }
 
-/// A position may be asked for at several depths and bounds while its answer is on the way;
-/// whoever waits for that keeps nobody else waiting.
+/// Nodes that wait for a key in flight do not hold up other requests: a position may be requested
+/// at several depths and bounds.
 #[test]
 fn a_stream_of_single_positions_does_not_run_dry() {
     for seed in 0..4 {

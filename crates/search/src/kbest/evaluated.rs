@@ -1,0 +1,113 @@
+//! A node's first step: its static evaluation settles it, or says which of its moves are searched.
+//!
+//! Far above the bound the node is settled (reverse futility pruning); far below it only forcing
+//! moves are searched (razoring, and quiescence search at leaves); between them all moves are.
+
+use super::{
+    dispatch::{Ask, Request},
+    node::{FORCING, NodeId, OrderedMove},
+    pass::{Root, Searcher},
+};
+use crate::{
+    cache::SearchCache,
+    quiet::{add_checks, exchange, forcing_among},
+    score::{INFINITY, Value},
+    selectivity::StaticVerdict,
+};
+
+impl Searcher {
+    /// Takes the first step on a node; its bounds where that settles it.
+    pub(super) fn begin_node(
+        &mut self,
+        root: &Root<'_>,
+        id: NodeId,
+        value: Option<Value>,
+        cache: &SearchCache,
+    ) -> Option<(Value, Value)> {
+        let node = self.nodes.get(id)?;
+        // Leaves without quiescence take the static evaluation, in check too.
+        let check = node.check && (node.depth > 0 || self.rules.quiet_leaves);
+        if node.depth == 0 && check {
+            self.expand_forcing_moves(id, (-INFINITY, -INFINITY));
+            return None;
+        }
+        if !self.rules.selectivity.evaluates_first(node.depth, node.bound, check) {
+            self.ask_moves(root, id, cache);
+            return None;
+        }
+        let Some(value) = value else {
+            self.pending.push(Request { node: id, ask: Ask::Value });
+            return None;
+        };
+        self.apply_value(root, id, value, cache)
+    }
+
+    /// Continues with a node whose static evaluation is known; its bounds where that settles it.
+    pub(super) fn apply_value(
+        &mut self,
+        root: &Root<'_>,
+        id: NodeId,
+        value: Value,
+        cache: &SearchCache,
+    ) -> Option<(Value, Value)> {
+        let node = self.nodes.get(id)?;
+        if node.depth == 0 && !self.rules.quiet_leaves {
+            return Some((value, value));
+        }
+        let (lower, upper) =
+            match self.rules.selectivity.static_verdict(node.depth, node.bound, false, value) {
+                StaticVerdict::FailsHigh(lower) => return Some((lower, INFINITY)),
+                StaticVerdict::Open => {
+                    self.ask_moves(root, id, cache);
+                    return None;
+                }
+                // The side to move at a leaf may decline every capture.
+                StaticVerdict::FailsLow(upper) => {
+                    (if node.depth == 0 { value } else { -INFINITY }, upper)
+                }
+            };
+        self.expand_forcing_moves(id, (lower, upper))
+    }
+
+    /// Gives a node its forcing moves only (quiescence at leaves, razoring above them); `bounds`
+    /// are what declining them is worth. The node's bounds if no move is left.
+    fn expand_forcing_moves(
+        &mut self,
+        id: NodeId,
+        bounds: (Value, Value),
+    ) -> Option<(Value, Value)> {
+        let node = self.nodes.get_mut(id)?;
+        (node.lower, node.upper) = bounds;
+        node.generate_moves();
+        forcing_among(&node.position, node.check, node.legal(), &mut self.forcing);
+        if node.depth > 0 {
+            add_checks(&node.position, node.legal(), &mut self.forcing);
+        }
+        let (rules, tables) = (self.rules.selectivity, self.rules.tables.as_deref());
+        node.ordered.clear();
+        for &index in &self.forcing {
+            let mv = node.legal()[usize::from(index)];
+            let is_capture = mv.is_capture() || mv.is_promotion();
+            if is_capture
+                && !node.check
+                && let Some(reach) =
+                    rules.delta_prunes(bounds.1, exchange(&node.position, mv), node.bound)
+            {
+                // Delta pruning, unless the capture may mate, leaves too little to mate, or leads
+                // into the tables.
+                let after = node.position.after(mv);
+                let decides = after.is_check()
+                    || after.is_insufficient_material()
+                    || tables.is_some_and(|tables| tables.winner(&after).is_some());
+                if !decides {
+                    node.upper = node.upper.max(reach);
+                    continue;
+                }
+            }
+            node.ordered.push(OrderedMove::new(index, FORCING, false));
+        }
+        let (bounds, is_settled) = ((node.lower, node.upper), node.ordered.is_empty());
+        self.make_ready(id);
+        is_settled.then_some(bounds)
+    }
+}
