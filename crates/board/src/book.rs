@@ -52,7 +52,7 @@ pub enum BookError {
 trait Source: Read + Seek + Send {}
 impl<S: Read + Seek + Send> Source for S {}
 
-/// An open book; only what is asked for is read.
+/// An open book; entries are read when they are asked for.
 pub struct Book {
     name: String,
     entries: u64,
@@ -77,7 +77,7 @@ impl PartialEq for Book {
 
 impl Eq for Book {}
 
-/// One entry as it stands in the file, without what was learned.
+/// One entry of the file, without its learning data.
 #[derive(Clone, Copy)]
 struct Entry {
     key: u64,
@@ -200,7 +200,7 @@ impl Book {
     }
 
     /// The moves for a position with their weights, in the order of the book; none in Chess960.
-    /// What has no weight was taken out of the book and is left out.
+    /// Entries without weight were taken out of the book and are left out.
     ///
     /// # Errors
     /// The file cannot be read any more, or is damaged.

@@ -5,13 +5,13 @@ use shakmaty::{Bitboard, ByRole, Move, attacks};
 
 use crate::Position;
 
-/// What gives check in a position.
+/// The squares and pieces that give check in a position.
 #[derive(Clone, Debug)]
 pub struct Checks<'a> {
     position: &'a Position,
-    /// Squares from which each kind of the mover's men attacks the king.
+    /// Squares from which each kind of piece of the side to move attacks the king.
     from: ByRole<Bitboard>,
-    /// Men of the mover that uncover an attack if they leave their line.
+    /// Pieces of the side to move that uncover an attack if they leave their line.
     uncovering: Bitboard,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Checks<'a> {
             {
                 self.from.get(role).contains(to)
             }
-            // Squares become empty on the line, or two men move.
+            // Squares on the line become empty, or two pieces move.
             _ => self.position.gives_check(mv),
         }
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with chess text from outside.
+//! Errors of chess text from outside.
 
 /// A FEN or a move that cannot be used; the message is one sentence with a hint. Foreign text is
 /// cut to a readable length.

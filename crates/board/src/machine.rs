@@ -1,4 +1,4 @@
-//! What this machine has.
+//! The memory of this machine.
 
 use std::fs;
 

@@ -126,7 +126,7 @@ impl Position {
         let diagonal = own & (board.bishops() | board.queens());
         let of_mover = promotion.unwrap_or(role).of(self.turn());
         attacks::attacks(to, of_mover, occupied).contains(king)
-            // Or a man that the move uncovers does.
+            // Or a piece that the move uncovers gives check.
             || (attacks::rook_attacks(king, occupied) & straight).any()
             || (attacks::bishop_attacks(king, occupied) & diagonal).any()
     }
@@ -138,7 +138,7 @@ impl Position {
         self.chess.is_insufficient_material()
     }
 
-    /// Could this side ever mate with what it has, if the other helped?
+    /// Could this side ever mate with its material, if the other side helped?
     #[must_use]
     pub fn can_mate(&self, side: Color) -> bool {
         !self.chess.has_insufficient_material(side)

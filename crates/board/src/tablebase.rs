@@ -1,4 +1,4 @@
-//! Syzygy endgame tables: who wins a position of few men, and which moves keep that.
+//! Syzygy endgame tables: who wins a position of few pieces, and which moves keep the result.
 
 use std::{
     env, fmt,
@@ -50,7 +50,7 @@ pub enum TablebaseError {
     Empty { folder: String },
 }
 
-/// What the tables say of a game's current position.
+/// The answer of the tables for a game's current position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootMoves {
     /// The moves that keep the result.

@@ -235,7 +235,7 @@ fn each_record(
         (ControlFlow::Continue(()), seen.clone())
     };
     let facts = read_chunks(path, PARSERS, false, parse, |parsed, _| {
-        // Not locked meanwhile: the sink waits for whoever takes the batches.
+        // The lock is not held here: the sink waits until the batches are taken.
         let (flow, seen) = each(parsed);
         *counts.lock().unwrap_or_else(PoisonError::into_inner) = seen;
         Ok(flow)
@@ -324,7 +324,7 @@ struct BatchSender<'a> {
 }
 
 impl BatchSender<'_> {
-    /// Adds an example and sends the batch when it is full; breaks when nobody listens.
+    /// Adds an example and sends the batch when it is full; breaks when the receiver is gone.
     fn push(&mut self, record: &Record, epoch: u64, generator: &mut ChaCha8Rng) -> ControlFlow<()> {
         let mirror =
             generator.random_bool(0.5) && self.options.mirror && record.squares.can_mirror();

@@ -213,8 +213,8 @@ impl Description {
     }
 
     /// ConvChess's networks (2015) for the heads in `kinds`, side by side: [`HeadKind::From`] and
-    /// the six move selectors. Their outputs are logits; the published softmax is left to whoever
-    /// asks.
+    /// the six move selectors. Their outputs are logits; the published softmax is left to the
+    /// caller.
     #[must_use]
     pub fn convchess(choice: &ConvChess, kinds: &[HeadKind]) -> Self {
         let relu = Activation::Relu;

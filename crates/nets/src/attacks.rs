@@ -7,7 +7,7 @@ use board::{Bitboard, Color, attacks};
 use crate::{Squares, squares::class_piece};
 
 /// The cheapest attacker of a square: 0 none, 1 a pawn, 2 a knight or bishop, 3 a rook, queen or
-/// king. Pins and whose turn it is do not matter, occupied squares count whoever holds them.
+/// king. Pins and the side to move do not matter; occupied squares of both sides count.
 pub(crate) type Attacker = u8;
 
 /// The cheapest attacker of every square by the mover, and by the opponent.

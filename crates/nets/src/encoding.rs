@@ -104,7 +104,7 @@ impl Encoding {
         }
     }
 
-    /// Are outputs meant from White's side, whoever moves? Otherwise they are the mover's.
+    /// Are outputs from White's side? Otherwise they are from the side to move.
     #[must_use]
     pub fn is_whites_view(self) -> bool {
         self == Self::Cockfish13

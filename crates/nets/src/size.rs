@@ -2,8 +2,8 @@
 
 use crate::{Description, HeadKind, Layer, Shape};
 
-/// Descriptions of more trained numbers are refused: nobody means a network of half a gigabyte
-/// here, and a damaged file must not make us ask for the memory.
+/// Descriptions with more parameters are refused: a damaged file must not make the program ask for
+/// half a gigabyte of memory.
 pub(crate) const MAX_PARAMETERS: u64 = 1 << 27;
 
 impl Layer {
