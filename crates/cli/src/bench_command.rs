@@ -43,7 +43,7 @@ enum Command {
     /// time, batch fill.
     Search(search::SearchArgs),
     /// Positions trained a second, on data without sense.
-    Train(train::TrainArgs),
+    Train(train::BenchTrainArgs),
 }
 
 #[derive(Debug, clap::Args)]

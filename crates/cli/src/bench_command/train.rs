@@ -32,7 +32,7 @@ enum Format {
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct TrainArgs {
+pub(super) struct BenchTrainArgs {
     /// Network; may be repeated.
     #[arg(long, value_enum, default_values_t = [Model::Value, Model::Moves, Model::Shared, Model::Residual])]
     model: Vec<Model>,
@@ -74,7 +74,7 @@ impl Model {
         }
     }
 
-    fn parts(self, args: &TrainArgs) -> (Description, Vec<Objective>) {
+    fn parts(self, args: &BenchTrainArgs) -> (Description, Vec<Objective>) {
         let (value, moves): (Objective, Objective) =
             (HeadKind::Value.into(), HeadKind::Moves.into());
         let policy = Objective { loss: Loss::CrossEntropy, ..moves };
@@ -98,7 +98,7 @@ impl Model {
 ///
 /// # Errors
 /// Training failed.
-pub(super) fn run(args: &TrainArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &BenchTrainArgs) -> anyhow::Result<()> {
     let precision = match args.precision {
         None => Precision::best(),
         Some(Format::Bf16) => Precision::Bf16,
