@@ -2,13 +2,15 @@
 //! from the seed, the step, the layer's name and the position's place in the batch, so both
 //! backends leave out the same, on any number of threads or devices.
 
-/// What dropout does in one step.
+use board::{SplitMix64, mix64};
+
+/// The settings of dropout in one step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dropout {
-    /// The part that is left out.
+    /// Share of the outputs that a step leaves out, 0 to below 1.
     pub rate: f32,
     pub seed: u64,
-    /// Steps taken before.
+    /// Steps of the optimizer before this one.
     pub step: u64,
 }
 
@@ -17,12 +19,9 @@ impl Dropout {
     /// the batch.
     pub fn factors(self, layer: u64, position: usize) -> impl Iterator<Item = f32> {
         let place = self.step << 32 ^ position as u64;
-        let mut state = mix(self.seed ^ mix(place ^ mix(layer)));
+        let mut random = SplitMix64::new(mix64(self.seed ^ mix64(place ^ mix64(layer))));
         std::iter::repeat_with(move || {
-            // SplitMix64 (Steele, Lea, Flood 2014)
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let uniform = (mix(state) >> 40) as f32 / (1_u32 << 24) as f32;
-            if uniform < self.rate { 0.0 } else { 1.0 / (1.0 - self.rate) }
+            if random.unit() < self.rate { 0.0 } else { 1.0 / (1.0 - self.rate) }
         })
     }
 }
@@ -32,13 +31,6 @@ pub(crate) fn layer_number(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
-}
-
-/// SplitMix64's function of its state.
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
 }
 
 #[cfg(test)]

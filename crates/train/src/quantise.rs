@@ -151,6 +151,7 @@ mod tests {
     #[test]
     fn integers_are_allowed_where_they_rank_as_well_and_refused_where_they_do_not() {
         if CpuPath::Avx2.obstacle(Precision::Int8).is_some() {
+            board::testing::skip("quantise", "no code path computes in int8 here");
             return;
         }
         let mut network = Network::random(Description::batch_first(&[HeadKind::Value]), 5).unwrap();

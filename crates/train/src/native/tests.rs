@@ -1,7 +1,7 @@
 //! Gradients against finite differences, precisions against each other, and runs that must repeat
 //! exactly.
 
-use board::Color;
+use board::{Color, SplitMix64};
 use nets::{
     Activation, Branch, Description, Encoding, Head, Layer, MOVE_PLANES, POLICY_SIZE, Padding,
     Squares,
@@ -12,23 +12,6 @@ use crate::{Loss, OptimizerKind};
 
 mod layers;
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-}
-
 /// Boards with about 20 pieces anywhere, and labels some of which are equal.
 fn examples(count: usize, seed: u64) -> Examples {
     examples_with_moves(count, 1, seed)
@@ -36,7 +19,7 @@ fn examples(count: usize, seed: u64) -> Examples {
 
 /// As [`examples`], with `each` moves of every board.
 fn examples_with_moves(count: usize, each: usize, seed: u64) -> Examples {
-    let mut random = Random(seed);
+    let mut random = SplitMix64::new(seed);
     let mut batch = Examples::default();
     for index in 0..count {
         batch.turns.push(if index % 2 == 0 { Color::White } else { Color::Black });
@@ -59,7 +42,7 @@ fn examples_with_moves(count: usize, each: usize, seed: u64) -> Examples {
 /// As [`examples`], for cross entropy: up to 30 moves a board, on some none, and some boards that
 /// do not count.
 fn policy_examples(count: usize, seed: u64) -> Examples {
-    let mut random = Random(seed ^ 77);
+    let mut random = SplitMix64::new(seed ^ 77);
     let mut batch =
         Examples { moves: Vec::new(), move_values: Vec::new(), ..examples(count, seed) };
     for board in 0..count {
@@ -218,7 +201,7 @@ fn assert_gradients_with(
         let length = network.tensors[&name].data.len() as f64;
         // Along the gradient, and along one random sign vector: both have slopes that are known
         // from it.
-        let mut random = Random(5);
+        let mut random = SplitMix64::new(5);
         let along: Vec<f32> =
             gradient.iter().map(|&g| (f64::from(g) / norm.max(1e-12)) as f32).collect();
         let signs: Vec<f32> = gradient

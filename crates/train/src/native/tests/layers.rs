@@ -138,7 +138,7 @@ fn other_encodings_are_learned() {
 
 /// As [`examples`], with squares to choose.
 fn selector_examples(count: usize, seed: u64) -> Examples {
-    let mut random = Random(seed ^ 13);
+    let mut random = SplitMix64::new(seed ^ 13);
     let targets = (0..count).map(|_| random.below(64) as u8).collect();
     Examples { targets, ..examples(count, seed) }
 }
