@@ -181,7 +181,7 @@ pub struct OptimizerSettings {
     pub dropout_seed: u64,
 }
 
-/// What a step's moments count for.
+/// The decay and bias correction of the moments at one step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MomentFactors {
     /// How much of the mean gradient is kept.
@@ -242,7 +242,7 @@ pub(crate) fn check_together(objectives: &[Objective]) -> Result<(), String> {
     }
 }
 
-/// What one step says of itself.
+/// The result of one step.
 #[derive(Clone, Debug, Default)]
 pub struct StepResult {
     /// The weighted sum of the heads' losses, before the step.
@@ -261,7 +261,7 @@ pub struct OptimizerState {
     pub tensors: BTreeMap<String, Tensor>,
 }
 
-/// Training that cannot go on.
+/// An error that ends training; its text is one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
     #[error("{0}")]

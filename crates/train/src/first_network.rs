@@ -1,5 +1,5 @@
-//! The network that a run starts from: a known architecture, a description of one's own, or what
-//! another run has learned.
+//! The network that a run starts from: a known architecture, a description from a file, or the
+//! network of another run.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use nets::{
 };
 
 use crate::{
-    Config, Loss, TrainError,
+    Config, Loss, ModelSection, TrainError,
     config::{COCKFISH, CONVCHESS, RESIDUAL},
 };
 
@@ -19,98 +19,21 @@ use crate::{
 /// The start is unknown, cannot be read or does not fit the heads that are to be trained.
 pub(crate) fn first_network(config: &Config) -> Result<Network, TrainError> {
     let model = &config.model;
-    let (start, heads) = (model.start.as_str(), model.heads.as_slice());
-    let seed = config.training.seed;
-    let lacks = |network: &Network| {
-        heads.iter().copied().find(|&head| network.description.head(head).is_none())
+    let mut network = if model.start.ends_with(".json") || model.start.ends_with(".safetensors") {
+        from_file(model, config.training.seed)?
+    } else {
+        from_architecture(model, config.training.seed)?
     };
-    // Of what is random, only what is trained.
-    let random = |mut description: Description| {
-        if heads.iter().all(|&head| description.head(head).is_some()) {
-            description.heads.retain(|head| heads.contains(&head.kind));
-        }
-        Network::random(description, seed)
-    };
-    let with_input = |description: Description| {
-        let encoding = model.input.unwrap_or(description.encoding);
-        random(Description { encoding, ..description })
-    };
-    let mut network = match start {
-        "batch-first" => with_input(Description::batch_first(heads))?,
-        "batch-first-shared" => with_input(Description::batch_first_shared())?,
-        RESIDUAL => {
-            let BatchFirstResidual { filters, blocks } = BatchFirstResidual::default();
-            let filters = model.filters.unwrap_or(filters);
-            let blocks = model.blocks.unwrap_or(blocks);
-            with_input(Description::batch_first_residual(&BatchFirstResidual { filters, blocks }))?
-        }
-        COCKFISH => {
-            let published = Cockfish::default();
-            let filters = model.filters.unwrap_or(published.filters);
-            let blocks = model.blocks.unwrap_or(published.blocks);
-            let activation = model.activation.unwrap_or(published.activation);
-            let global_mean = model.pooling.unwrap_or(published.global_mean);
-            let choice = Cockfish { filters, blocks, activation, global_mean };
-            Network::random(Description::cockfish(&choice), seed)?
-        }
-        CONVCHESS => {
-            let published = ConvChess::default();
-            let choice = ConvChess {
-                convolutions: model.convolutions.unwrap_or(published.convolutions),
-                filters: model.filters.unwrap_or(published.filters),
-                pools: model.pools.unwrap_or(published.pools),
-                dense: model.dense.unwrap_or(published.dense),
-            };
-            Network::random(Description::convchess(&choice, heads), seed)?
-        }
-        file if file.ends_with(".json") => {
-            let path = Path::new(file);
-            let text = std::fs::read_to_string(path)
-                .map_err(|source| TrainError::Io { path: path.to_owned(), source })?;
-            let description: Description = serde_json::from_str(&text).map_err(|error| {
-                TrainError::Config(format!("`{file}` is no network description: {error}"))
-            })?;
-            random(description)?
-        }
-        file if file.ends_with(".safetensors") => {
-            let network = Network { int8_ranges: None, ..Network::load(Path::new(file))? };
-            if lacks(&network).is_none() {
-                network
-            } else {
-                let encoding = match network.description.encoding {
-                    told @ Encoding::Attacks21 => told,
-                    _ => Encoding::BatchFirst15,
-                };
-                let description = Description { encoding, ..Description::batch_first(heads) };
-                let mut fresh = Network::random(description, seed)?;
-                take_layers(&mut fresh, &network)?;
-                fresh
-            }
-        }
-        _ => {
-            return Err(TrainError::Config(format!(
-                "model.start is `{start}`; it must be `batch-first`, `batch-first-shared`, `{RESIDUAL}`, \
-                 `{COCKFISH}`, `{CONVCHESS}` or the path of a .json or .safetensors file"
-            )));
-        }
-    };
-    if let Some(head) = lacks(&network) {
-        return Err(TrainError::Config(format!("`{start}` has no {} head", head.name())));
+    if let Some(head) = missing_head(&network, &model.heads) {
+        return Err(TrainError::Config(format!("`{}` has no {} head", model.start, head.name())));
     }
     if let Some(scale) = model.weight_scale {
-        if start.ends_with(".safetensors") {
+        if model.start.ends_with(".safetensors") {
             return Err(TrainError::Config(
                 "model.weight_scale is for the random weights of a fresh network".to_owned(),
             ));
         }
-        for spec in network.description.tensors().map_err(TrainError::Config)? {
-            let tensor =
-                network.tensors.get_mut(&spec.name).filter(|_| spec.kind == TensorKind::Weight);
-            tensor
-                .into_iter()
-                .flat_map(|tensor| &mut tensor.data)
-                .for_each(|value| *value *= scale);
-        }
+        scale_weights(&mut network, scale)?;
     }
     if let Some(body) = &model.body {
         take_layers(&mut network, &Network::load(body)?)?;
@@ -124,6 +47,102 @@ pub(crate) fn first_network(config: &Config) -> Result<Network, TrainError> {
         };
     }
     Ok(network)
+}
+
+/// The first of these heads that the network lacks.
+fn missing_head(network: &Network, heads: &[HeadKind]) -> Option<HeadKind> {
+    heads.iter().copied().find(|&head| network.description.head(head).is_none())
+}
+
+/// Random weights; a description that has all trained heads loses the others.
+fn random(
+    mut description: Description,
+    heads: &[HeadKind],
+    seed: u64,
+) -> Result<Network, TrainError> {
+    if heads.iter().all(|&head| description.head(head).is_some()) {
+        description.heads.retain(|head| heads.contains(&head.kind));
+    }
+    Ok(Network::random(description, seed)?)
+}
+
+/// A network of a known architecture with random weights.
+fn from_architecture(model: &ModelSection, seed: u64) -> Result<Network, TrainError> {
+    let (start, heads) = (model.start.as_str(), model.heads.as_slice());
+    let with_input = |description: Description| {
+        let encoding = model.input.unwrap_or(description.encoding);
+        random(Description { encoding, ..description }, heads, seed)
+    };
+    match start {
+        "batch-first" => with_input(Description::batch_first(heads)),
+        "batch-first-shared" => with_input(Description::batch_first_shared()),
+        RESIDUAL => {
+            let BatchFirstResidual { filters, blocks } = BatchFirstResidual::default();
+            let filters = model.filters.unwrap_or(filters);
+            let blocks = model.blocks.unwrap_or(blocks);
+            with_input(Description::batch_first_residual(&BatchFirstResidual { filters, blocks }))
+        }
+        COCKFISH => {
+            let published = Cockfish::default();
+            let filters = model.filters.unwrap_or(published.filters);
+            let blocks = model.blocks.unwrap_or(published.blocks);
+            let activation = model.activation.unwrap_or(published.activation);
+            let global_mean = model.pooling.unwrap_or(published.global_mean);
+            let choice = Cockfish { filters, blocks, activation, global_mean };
+            Ok(Network::random(Description::cockfish(&choice), seed)?)
+        }
+        CONVCHESS => {
+            let published = ConvChess::default();
+            let choice = ConvChess {
+                convolutions: model.convolutions.unwrap_or(published.convolutions),
+                filters: model.filters.unwrap_or(published.filters),
+                pools: model.pools.unwrap_or(published.pools),
+                dense: model.dense.unwrap_or(published.dense),
+            };
+            Ok(Network::random(Description::convchess(&choice, heads), seed)?)
+        }
+        _ => Err(TrainError::Config(format!(
+            "model.start is `{start}`; it must be `batch-first`, `batch-first-shared`, `{RESIDUAL}`, \
+             `{COCKFISH}`, `{CONVCHESS}` or the path of a .json or .safetensors file"
+        ))),
+    }
+}
+
+/// A network of a description in a `.json` file with random weights, or the network of a
+/// `.safetensors` file. Where that network lacks a trained head, a fresh network takes its layers.
+fn from_file(model: &ModelSection, seed: u64) -> Result<Network, TrainError> {
+    let (file, heads) = (model.start.as_str(), model.heads.as_slice());
+    let path = Path::new(file);
+    if file.ends_with(".json") {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| TrainError::Io { path: path.to_owned(), source })?;
+        let description: Description = serde_json::from_str(&text).map_err(|error| {
+            TrainError::Config(format!("`{file}` is no network description: {error}"))
+        })?;
+        return random(description, heads, seed);
+    }
+    let network = Network { int8_ranges: None, ..Network::load(path)? };
+    if missing_head(&network, heads).is_none() {
+        return Ok(network);
+    }
+    let encoding = match network.description.encoding {
+        attacks @ Encoding::Attacks21 => attacks,
+        _ => Encoding::BatchFirst15,
+    };
+    let description = Description { encoding, ..Description::batch_first(heads) };
+    let mut fresh = Network::random(description, seed)?;
+    take_layers(&mut fresh, &network)?;
+    Ok(fresh)
+}
+
+/// Multiplies all weights, neither biases nor norms, by `scale`.
+fn scale_weights(network: &mut Network, scale: f32) -> Result<(), TrainError> {
+    for spec in network.description.tensors().map_err(TrainError::Config)? {
+        let tensor =
+            network.tensors.get_mut(&spec.name).filter(|_| spec.kind == TensorKind::Weight);
+        tensor.into_iter().flat_map(|tensor| &mut tensor.data).for_each(|value| *value *= scale);
+    }
+    Ok(())
 }
 
 /// The layers from the input to the end of a head, with the prefix of their tensors.

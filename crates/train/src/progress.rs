@@ -1,9 +1,9 @@
-//! What a run tells whoever watches: one trait, so that terminal bars, plain lines and JSON lines
-//! are one call each.
+//! The progress reports of a run: one trait, which terminal bars, plain lines and JSON lines
+//! implement.
 
 use crate::ValidationMetrics;
 
-/// What is about to happen.
+/// The run that is about to start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunPlan {
     pub name: String,
@@ -34,7 +34,7 @@ pub struct StepReport {
     pub seconds_left: f64,
 }
 
-/// Watches a run; every call does nothing unless it is overridden.
+/// Receives the progress of a run; every method does nothing by default.
 pub trait Progress {
     /// The run begins.
     fn start(&mut self, _plan: &RunPlan) {}
@@ -46,7 +46,7 @@ pub trait Progress {
     fn note(&mut self, _text: &str) {}
 }
 
-/// Watches nothing.
+/// Ignores all reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoProgress;
 

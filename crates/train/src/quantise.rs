@@ -14,7 +14,7 @@ pub const LARGEST_FALL: f64 = 0.002;
 /// By how much the cross entropy of a policy may rise.
 pub const LARGEST_RISE: f64 = 0.01;
 
-/// What eight-bit integers cost one head.
+/// By how much int8 worsens the results of one head.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QuantisationCost {
     /// tau-b falls by this.
@@ -24,7 +24,7 @@ pub enum QuantisationCost {
 }
 
 impl QuantisationCost {
-    /// Is this within [`LARGEST_FALL`] or [`LARGEST_RISE`]? What is no number is not.
+    /// Is this within [`LARGEST_FALL`] or [`LARGEST_RISE`]? NaN is not.
     #[must_use]
     pub fn is_small(self) -> bool {
         match self {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_no_small_cost() {
+    fn nan_is_not_a_small_cost() {
         assert!(!QuantisationCost::Ranking(HeadKind::Value, f64::NAN).is_small());
         assert!(!QuantisationCost::Policy(HeadKind::Moves, f64::NAN).is_small());
         assert!(

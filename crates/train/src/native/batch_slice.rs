@@ -1,7 +1,7 @@
-//! A part of the batch: saved outputs, gradients, and the phases of a step over them.
+//! A slice of the batch: saved outputs, gradients, and the forward and backward passes over them.
 //!
-//! Only the outputs of the stages before their norms are saved (in the element type); activations
-//! are computed again on the way back. Each phase walks the boards in pieces that stay in the
+//! Only the outputs of the stages before their norms are saved (in the element type); the backward
+//! pass computes activations again. Each pass goes through the boards in groups that fit the
 //! second-level cache.
 
 use super::matmul::{BLOCK, Buffer, Element, WeightGradient, padded};
@@ -65,7 +65,7 @@ impl StageTotals {
     }
 }
 
-/// A part of the batch and what its phases leave for each other.
+/// A slice of the batch with the memory of its forward and backward passes.
 #[derive(Debug)]
 pub(super) struct BatchSlice<E> {
     /// First board within the batch.
@@ -146,8 +146,8 @@ impl<E: Element> BatchSlice<E> {
         }
     }
 
-    /// Sums of a stage over this slice: on the way forward `y` and `y * y`, on the way back `dz`
-    /// and `dz * (y - mean)`.
+    /// Sums of a stage over this slice: in the forward pass `y` and `y * y`, in the backward pass
+    /// `dz` and `dz * (y - mean)`.
     pub fn sums(&self, stage: usize) -> (&[f64], &[f64]) {
         (&self.sums[stage].first.total, &self.sums[stage].second.total)
     }
@@ -281,7 +281,7 @@ impl<E: Element> BatchSlice<E> {
         }
     }
 
-    /// Before the gradient of a stage arrives along `input`.
+    /// Starts the sums of a stage before the last part of its gradient arrives through `input`.
     pub fn start_gradient(&mut self, graph: &TrainingGraph<E>, input: StageInput) {
         if input.completes {
             self.sums[input.stage].start(graph.stages[input.stage].width);
@@ -450,17 +450,7 @@ impl<E: Element> BatchSlice<E> {
             }
             let before_y =
                 &self.outputs[input.stage][board * before_size..(board + boards) * before_size];
-            if convolution.is_in_corner() {
-                scratch.rows[..rows * convolution.inner].fill(E::default());
-                let full = scratch.rows.chunks_exact_mut(64 * convolution.inner);
-                for (y, full) in before_y.chunks_exact(before_size).zip(full) {
-                    activate(y, &before.affine, &mut scratch.board[..before_size]);
-                    convolution.put_in_corner(&scratch.board[..before_size], before.width, full);
-                }
-            } else {
-                activate(before_y, &before.affine, &mut scratch.rows[..boards * before_size]);
-                scratch.rows[boards * before_size..rows * convolution.inner].fill(E::default());
-            }
+            lay_out_activations(convolution, before, before_y, rows, scratch);
             E::pack_left(&scratch.rows, rows, convolution.inner, &mut scratch.left);
             E::pack_right(&scratch.spread, right_rows, outer, &mut scratch.right);
             let shape = if kernel == 1 {
@@ -482,6 +472,28 @@ impl<E: Element> BatchSlice<E> {
             self.leave_gradient(graph, input, board, &mut scratch.product[..boards * before_size]);
             board += boards;
         }
+    }
+}
+
+/// Activates the saved outputs `y` of some boards and lays them out as the `rows` rows of the left
+/// operand of the weight gradient; rows beyond the boards are zero.
+fn lay_out_activations<E: Element>(
+    convolution: &Convolution<E>,
+    before: &Stage<E>,
+    y: &[E],
+    rows: usize,
+    scratch: &mut Scratch<E>,
+) {
+    if convolution.is_in_corner() {
+        scratch.rows[..rows * convolution.inner].fill(E::default());
+        let full = scratch.rows.chunks_exact_mut(64 * convolution.inner);
+        for (y, full) in y.chunks_exact(before.size()).zip(full) {
+            activate(y, &before.affine, &mut scratch.board[..before.size()]);
+            convolution.put_in_corner(&scratch.board[..before.size()], before.width, full);
+        }
+    } else {
+        activate(y, &before.affine, &mut scratch.rows[..y.len()]);
+        scratch.rows[y.len()..rows * convolution.inner].fill(E::default());
     }
 }
 

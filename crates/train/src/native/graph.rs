@@ -51,13 +51,13 @@ pub(super) enum Norm {
     Nothing,
 }
 
-/// A stage whose activations are read, and how the gradient comes back to it.
+/// A stage that another one reads, and how the gradient returns to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StageInput {
     pub stage: usize,
-    /// A part of its gradient is there already.
+    /// An earlier reader has written a part of its gradient: this one adds to it.
     pub accumulates: bool,
-    /// This is the last part.
+    /// This reader writes the last part of its gradient.
     pub completes: bool,
 }
 
@@ -100,9 +100,9 @@ pub(super) struct TrainingGraph<E> {
     pub parameters: Vec<Parameter>,
     /// Number of buffers for gradients.
     pub slots: usize,
-    /// Outputs are White's, whoever moves.
+    /// Outputs are from White's side, whichever side moves.
     pub whites_view: bool,
-    /// What dropout does in this step; none in play.
+    /// Dropout of this step; none in play.
     pub dropout: Option<Dropout>,
 }
 
@@ -148,7 +148,7 @@ impl<E> Stage<E> {
 }
 
 impl<E: Element> TrainingGraph<E> {
-    /// The ways from the input to these heads of a network; with dropout behind dense layers.
+    /// The layers from the input to these heads of a network; with dropout behind dense layers.
     ///
     /// # Errors
     /// The network lacks one of the heads, or ends in a layer that cannot be trained here.
@@ -163,8 +163,8 @@ impl<E: Element> TrainingGraph<E> {
         Ok(graph)
     }
 
-    /// Finds out which gradients meet on the way back (the heads' last layers in reverse, then the
-    /// stages in reverse), and lets a buffer serve again once its gradient has been used.
+    /// Finds which gradients add up in the backward pass (the output layers in reverse, then the
+    /// stages in reverse), and reuses a buffer once its gradient has been read.
     fn plan_backward(&mut self) {
         let mut pending = vec![0_usize; self.stages.len()];
         for input in self

@@ -5,7 +5,7 @@ use super::passes::vectorised;
 /// Lanes of one vector of partial sums.
 const LANES: usize = 16;
 
-/// What one part of the rows contributes.
+/// The sum of a loss over some terms.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LossSum {
     /// Sum of the losses of the terms (pairs, or positions) of the part.

@@ -1,4 +1,4 @@
-//! One training step: the phases of all slices, and what is summed between them.
+//! One training step: the passes over all slices, and the sums between them.
 
 use std::{sync::Mutex, thread};
 
@@ -20,7 +20,7 @@ use crate::{
 /// Boards that [`NativeTrainer::logits`] takes at a time.
 const LOGITS_BATCH: usize = 1024;
 
-/// Plan, optimizer and the slices.
+/// Training graph, optimizer and slices.
 #[derive(Debug)]
 pub(super) struct NativeTrainer<E> {
     objectives: Vec<Objective>,
@@ -38,24 +38,24 @@ const SLICES: usize = 8;
 #[derive(Debug)]
 struct WorkerPool<E> {
     slices: Vec<BatchSlice<E>>,
-    /// One a thread.
+    /// One for each thread.
     scratches: Vec<Scratch<E>>,
 }
 
 impl<E: Element> WorkerPool<E> {
-    /// Runs a phase on every slice.
-    fn each(&mut self, phase: impl Fn(&mut BatchSlice<E>, &mut Scratch<E>) + Sync) {
+    /// Runs a pass over every slice.
+    fn each(&mut self, pass: impl Fn(&mut BatchSlice<E>, &mut Scratch<E>) + Sync) {
         let queue = Mutex::new(self.slices.iter_mut());
         let work = |scratch: &mut Scratch<E>| {
             while let Some(slice) = queue.lock().ok().and_then(|mut queue| queue.next()) {
-                phase(slice, scratch);
+                pass(slice, scratch);
             }
         };
         let work = &work;
         let Some((own, others)) = self.scratches.split_last_mut() else { return };
         thread::scope(|scope| {
             for scratch in others {
-                // Without a thread to be had, the others do its share.
+                // Where no thread can be started, the others do its share.
                 drop(thread::Builder::new().spawn_scoped(scope, move || work(scratch)));
             }
             work(own);
@@ -168,7 +168,7 @@ impl<E: Element> NativeTrainer<E> {
         Ok(())
     }
 
-    /// Cuts `boards` boards from `from` on into one part a slice.
+    /// Cuts `boards` boards from `from` on into one part for each slice.
     fn assign(&mut self, from: usize, boards: usize, requested: &[RequestedOutputs<'_>]) {
         let count = self.workers.slices.len();
         for (index, slice) in self.workers.slices.iter_mut().enumerate() {
@@ -193,7 +193,7 @@ impl<E: Element> NativeTrainer<E> {
         self.check(batch, &[head], false)?;
         self.graph.use_running_statistics();
         self.graph.dropout = None;
-        // Other heads are not asked for anything.
+        // No output of another head is computed.
         let requested: Vec<RequestedOutputs<'_>> = (0..self.objectives.len())
             .map(|other| {
                 if other == head {

@@ -53,7 +53,7 @@ impl<'a> RequestedOutputs<'a> {
         }
     }
 
-    /// For a head that is not asked.
+    /// No outputs.
     pub fn nothing() -> Self {
         Self { moves: &[], each: 0, ends: &[] }
     }
@@ -83,7 +83,7 @@ impl<'a> RequestedOutputs<'a> {
     }
 }
 
-/// What a slice knows of one head.
+/// Outputs, slopes and gradients of one head for one slice.
 #[derive(Debug, Default)]
 pub(super) struct HeadOutputs {
     /// Number of the first output within the batch.
@@ -175,7 +175,7 @@ impl<E: Element> BatchSlice<E> {
         activation::curve(stage.affine.activation, seen);
     }
 
-    /// The way back through the last layer of head `head`, from its slopes to the gradient of the
+    /// The backward pass through the last layer of head `head`, from its slopes to the gradient of the
     /// stage before.
     pub fn backward_output_layer(
         &mut self,

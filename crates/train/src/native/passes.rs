@@ -66,7 +66,7 @@ impl VectorWidth {
     }
 }
 
-/// What this processor has and the user permits.
+/// The widest extension that the processor has and the user permits.
 pub(super) fn width() -> VectorWidth {
     #[cfg(target_arch = "x86_64")]
     {
@@ -331,7 +331,7 @@ vectorised! {
     }
 }
 
-/// What [`mask_with_sums`] reads.
+/// The gradient behind an activation, and the saved outputs that decide its slope.
 #[derive(Debug)]
 pub(super) struct ActivationGradient<'a, E> {
     /// Gradient behind the activation.
