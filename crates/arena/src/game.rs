@@ -58,7 +58,7 @@ pub fn play_game(
         let player: &mut dyn Player = if turn.is_white() { &mut *white } else { &mut *black };
         let lost_by = |fault| (Some(!turn), Termination::Fault { side: turn, fault });
         let timeout = clocks.allowed(turn).unwrap_or(rules.untimed) + rules.margin + rules.stall;
-        let reply = match player.think(&game, &clocks.task(turn), timeout) {
+        let reply = match player.think(&game, &clocks.request(turn), timeout) {
             Ok(reply) => reply,
             Err(fault) => break lost_by(fault),
         };

@@ -10,7 +10,7 @@ use std::{
 
 use board::{Color, Game, Move, Score};
 use search::{Clock, Control, Limits, Search};
-use uci::client::{ClientError, Engine, EngineSpec, Task};
+use uci::client::{ClientError, EngineProcess, EngineSpec, SearchRequest};
 
 use crate::{Fault, TimeControl};
 
@@ -27,7 +27,12 @@ pub trait Player: Send {
     ///
     /// # Errors
     /// The fault of the player; it is not usable any more.
-    fn think(&mut self, game: &Game, task: &Task, timeout: Duration) -> Result<EngineReply, Fault>;
+    fn think(
+        &mut self,
+        game: &Game,
+        request: &SearchRequest,
+        timeout: Duration,
+    ) -> Result<EngineReply, Fault>;
 
     /// Shuts the player down.
     fn close(self: Box<Self>);
@@ -105,7 +110,7 @@ impl PlayerSpec {
     pub fn start(&self, timeout: Duration) -> Result<(Box<dyn Player>, String), StartError> {
         match &self.kind {
             PlayerKind::Engine(spec) => {
-                let engine = Engine::start(spec, timeout)?;
+                let engine = EngineProcess::start(spec, timeout)?;
                 let name = self.name.clone().unwrap_or_else(|| engine.name().to_owned());
                 Ok((Box::new(engine), name))
             }
@@ -118,13 +123,18 @@ impl PlayerSpec {
     }
 }
 
-impl Player for Engine {
+impl Player for EngineProcess {
     fn new_game(&mut self) -> Result<(), Fault> {
-        Ok(Engine::new_game(self)?)
+        Ok(EngineProcess::new_game(self)?)
     }
 
-    fn think(&mut self, game: &Game, task: &Task, timeout: Duration) -> Result<EngineReply, Fault> {
-        let answer = Engine::think(self, game, task, timeout)?;
+    fn think(
+        &mut self,
+        game: &Game,
+        request: &SearchRequest,
+        timeout: Duration,
+    ) -> Result<EngineReply, Fault> {
+        let answer = EngineProcess::think(self, game, request, timeout)?;
         let line = answer.lines.first();
         Ok(EngineReply {
             best: answer.best,
@@ -151,8 +161,13 @@ impl Player for InProcessPlayer {
         Ok(())
     }
 
-    fn think(&mut self, game: &Game, task: &Task, _: Duration) -> Result<EngineReply, Fault> {
-        let limits = limits(task, game.position().turn());
+    fn think(
+        &mut self,
+        game: &Game,
+        request: &SearchRequest,
+        _: Duration,
+    ) -> Result<EngineReply, Fault> {
+        let limits = limits(request, game.position().turn());
         let started = Instant::now();
         // After a panic the search is dropped, so that its broken state is not used.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -177,14 +192,14 @@ impl Player for InProcessPlayer {
     fn close(self: Box<Self>) {}
 }
 
-/// The limits of a search for the task of a UCI engine.
-fn limits(task: &Task, turn: Color) -> Limits {
+/// The limits of an in-process search for a UCI request.
+fn limits(request: &SearchRequest, turn: Color) -> Limits {
     let none = Limits::default();
-    match *task {
-        Task::Nodes(nodes) => Limits { nodes: Some(nodes), ..none },
-        Task::Depth(depth) => Limits { depth: Some(depth), ..none },
-        Task::MoveTime(time) => Limits { movetime: Some(time), ..none },
-        Task::Clock { white, black, white_increment, black_increment } => {
+    match *request {
+        SearchRequest::Nodes(nodes) => Limits { nodes: Some(nodes), ..none },
+        SearchRequest::Depth(depth) => Limits { depth: Some(depth), ..none },
+        SearchRequest::MoveTime(time) => Limits { movetime: Some(time), ..none },
+        SearchRequest::Clock { white, black, white_increment, black_increment } => {
             let (remaining, increment) =
                 if turn.is_white() { (white, white_increment) } else { (black, black_increment) };
             Limits { clock: Some(Clock { remaining, increment, moves_to_go: None }), ..none }

@@ -4,7 +4,7 @@
 use std::{fmt, time::Duration};
 
 use board::Color;
-use uci::client::Task;
+use uci::client::SearchRequest;
 
 /// The limit of a player's thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,22 +43,22 @@ impl Clocks {
         Self { controls, remaining }
     }
 
-    /// The task of the side to move. An opponent without a clock is shown with the clock of the
+    /// The request for the side to move. An opponent without a clock is shown with the clock of the
     /// side to move.
-    pub(crate) fn task(&self, turn: Color) -> Task {
+    pub(crate) fn request(&self, turn: Color) -> SearchRequest {
         let clock = |side: Color| match self.controls[index(side)] {
             TimeControl::Clock { increment, .. } => Some((self.remaining[index(side)], increment)),
             _ => None,
         };
         match self.controls[index(turn)] {
-            TimeControl::Nodes(nodes) => Task::Nodes(nodes),
-            TimeControl::Depth(depth) => Task::Depth(depth),
-            TimeControl::MoveTime(time) => Task::MoveTime(time),
+            TimeControl::Nodes(nodes) => SearchRequest::Nodes(nodes),
+            TimeControl::Depth(depth) => SearchRequest::Depth(depth),
+            TimeControl::MoveTime(time) => SearchRequest::MoveTime(time),
             TimeControl::Clock { increment, .. } => {
                 let own = (self.remaining[index(turn)], increment);
                 let (white, white_increment) = clock(Color::White).unwrap_or(own);
                 let (black, black_increment) = clock(Color::Black).unwrap_or(own);
-                Task::Clock { white, black, white_increment, black_increment }
+                SearchRequest::Clock { white, black, white_increment, black_increment }
             }
         }
     }
@@ -120,13 +120,13 @@ mod tests {
         let second = Duration::from_secs(1);
         let clock = TimeControl::Clock { base: second, increment: Duration::ZERO };
         let mut clocks = Clocks::new([TimeControl::Nodes(7), clock]);
-        assert_eq!(clocks.task(Color::White), Task::Nodes(7));
+        assert_eq!(clocks.request(Color::White), SearchRequest::Nodes(7));
         assert_eq!(clocks.spend(Color::White, 99 * second, Duration::ZERO), None);
         assert_eq!(clocks.spend(Color::Black, second / 4, Duration::ZERO), None);
         let left = second - second / 4;
         assert_eq!(
-            clocks.task(Color::Black),
-            Task::Clock {
+            clocks.request(Color::Black),
+            SearchRequest::Clock {
                 white: left,
                 black: left,
                 white_increment: Duration::ZERO,

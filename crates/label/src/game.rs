@@ -8,7 +8,7 @@ use games::{PgnGame, PgnWriter, parse_result, white_score_text};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
-use uci::client::{ClientError, Engine, Task};
+use uci::client::{ClientError, EngineProcess, SearchRequest};
 
 /// How games of self-play are varied. The JSON of this type is part of the progress file.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ const DECIDED_PLIES: usize = 8;
 /// # Errors
 /// The engine failed.
 pub(crate) fn label_game(
-    engine: &mut Engine,
+    engine: &mut EngineProcess,
     job: &LabelJob,
     number: u64,
     nodes: u64,
@@ -75,7 +75,8 @@ pub(crate) fn label_game(
     timeout: Duration,
 ) -> Result<LabelledGame, ClientError> {
     engine.new_game()?;
-    let mut labeller = GameLabeller { engine, task: Task::Nodes(nodes), timeout, positions: 0 };
+    let mut labeller =
+        GameLabeller { engine, request: SearchRequest::Nodes(nodes), timeout, positions: 0 };
     let defaults = SelfPlaySettings::default();
     let (game, labels, source_tags) = match job {
         LabelJob::Game(source) => {
@@ -102,8 +103,8 @@ pub(crate) fn label_game(
 type Labels = Vec<Option<Score>>;
 
 struct GameLabeller<'a> {
-    engine: &'a mut Engine,
-    task: Task,
+    engine: &'a mut EngineProcess,
+    request: SearchRequest,
     timeout: Duration,
     positions: u64,
 }
@@ -114,7 +115,7 @@ impl GameLabeller<'_> {
         if game.position().legal_moves().is_empty() {
             return Ok((None, None));
         }
-        let answer = self.engine.think(game, &self.task, self.timeout)?;
+        let answer = self.engine.think(game, &self.request, self.timeout)?;
         self.positions += 1;
         Ok((answer.score(), answer.best))
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use games::{FileEntry, ResumableOutput, Worker, process_in_order, read_files};
-use uci::client::{ClientError, Engine, EngineSpec};
+use uci::client::{ClientError, EngineProcess, EngineSpec};
 
 use crate::{
     LabelError, LabelJob, SelfPlaySettings,
@@ -137,7 +137,7 @@ pub fn label(
 struct LabelWorker<'a> {
     settings: &'a LabelSettings,
     stop: &'a AtomicBool,
-    engine: Option<Engine>,
+    engine: Option<EngineProcess>,
 }
 
 impl Worker<LabelJob, LabelledGame, LabelError> for LabelWorker<'_> {
@@ -161,7 +161,7 @@ impl Worker<LabelJob, LabelledGame, LabelError> for LabelWorker<'_> {
 }
 
 fn label_one(
-    engine: &mut Option<Engine>,
+    engine: &mut Option<EngineProcess>,
     settings: &LabelSettings,
     job: &LabelJob,
     number: u64,
@@ -171,7 +171,7 @@ fn label_one(
         None => {
             /// Longest wait for the handshake of an engine.
             const START: Duration = Duration::from_secs(20);
-            let mut fresh = Engine::start(&settings.engine, START)?;
+            let mut fresh = EngineProcess::start(&settings.engine, START)?;
             // With one thread and a fixed hash the same nodes give the same move. In analysis mode
             // the score is objective, without contempt or an opponent model.
             for (option, value) in [("Threads", "1"), ("Hash", "16"), ("UCI_AnalyseMode", "true")] {

@@ -25,7 +25,7 @@ pub use error::ClientError;
 
 use crate::{
     command::shortened,
-    lines::{Line, next_line},
+    lines::{InputLine, next_line},
 };
 
 /// Longer lines of an engine are dropped.
@@ -52,7 +52,7 @@ pub struct EngineSpec {
 
 /// What an engine is told with `go`; times are the engine's to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Task {
+pub enum SearchRequest {
     Nodes(u64),
     Depth(u32),
     MoveTime(Duration),
@@ -65,7 +65,7 @@ pub enum Task {
     },
 }
 
-impl Task {
+impl SearchRequest {
     fn command(&self) -> String {
         match self {
             Self::Nodes(nodes) => format!("go nodes {nodes}"),
@@ -84,10 +84,10 @@ impl Task {
 
 /// A running engine; dropping it ends the process.
 #[derive(Debug)]
-pub struct Engine {
+pub struct EngineProcess {
     child: Child,
     input: ChildStdin,
-    output: Receiver<Line>,
+    output: Receiver<InputLine>,
     /// Bytes of output read.
     written: Arc<AtomicU64>,
     name: String,
@@ -97,7 +97,7 @@ pub struct Engine {
     chess960: bool,
 }
 
-impl Engine {
+impl EngineProcess {
     /// Starts the program, shakes hands and sets the options. `patience` is the longest wait for
     /// `uciok` and `readyok`.
     ///
@@ -222,7 +222,7 @@ impl Engine {
     /// Tells the engine that the next position is of another game, and waits until it is ready.
     ///
     /// # Errors
-    /// As [`Engine::wait_ready`].
+    /// As [`EngineProcess::wait_ready`].
     pub fn new_game(&mut self) -> Result<(), ClientError> {
         self.send("ucinewgame")?;
         self.wait_ready()
@@ -237,12 +237,12 @@ impl Engine {
     pub fn think(
         &mut self,
         game: &Game,
-        task: &Task,
+        request: &SearchRequest,
         patience: Duration,
     ) -> Result<Answer, ClientError> {
         self.send_position(game)?;
         let started = Instant::now();
-        self.send(&task.command())?;
+        self.send(&request.command())?;
         let deadline = started + patience;
         let before = self.written.load(Ordering::Relaxed);
         let mut lines = Vec::new();
@@ -334,13 +334,13 @@ impl Engine {
                 return Ok(None);
             }
             match self.output.recv_deadline(deadline.min(now + GLANCE).max(now)) {
-                Ok(Line::Text(line))
+                Ok(InputLine::Text(line))
                     if Instant::now() < deadline || line.starts_with("bestmove") =>
                 {
                     return Ok(Some(line));
                 }
-                Ok(Line::Text(_)) => return Ok(None),
-                Ok(Line::TooLong) => {}
+                Ok(InputLine::Text(_)) => return Ok(None),
+                Ok(InputLine::TooLong) => {}
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(self.crashed()),
             }
@@ -385,7 +385,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-impl Drop for Engine {
+impl Drop for EngineProcess {
     fn drop(&mut self) {
         // Both fail only for a process that has already gone.
         let _ = self.child.kill();

@@ -8,7 +8,7 @@ pub(crate) const LONGEST_LINE: usize = 1 << 20;
 
 /// One line without its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum InputLine {
     /// Bytes that are not UTF-8 are replaced.
     Text(String),
     /// More than the limit; its content is dropped.
@@ -20,7 +20,7 @@ pub(crate) enum Line {
 ///
 /// # Errors
 /// The stream failed.
-pub(crate) fn next_line(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
+pub(crate) fn next_line(input: &mut impl BufRead, limit: usize) -> io::Result<Option<InputLine>> {
     let mut bytes = Vec::new();
     let mut too_long = false;
     let mut any = false;
@@ -52,25 +52,25 @@ pub(crate) fn next_line(input: &mut impl BufRead, limit: usize) -> io::Result<Op
         return Ok(None);
     }
     if too_long {
-        return Ok(Some(Line::TooLong));
+        return Ok(Some(InputLine::TooLong));
     }
-    Ok(Some(Line::Text(String::from_utf8_lossy(&bytes).trim_end_matches('\r').to_owned())))
+    Ok(Some(InputLine::Text(String::from_utf8_lossy(&bytes).trim_end_matches('\r').to_owned())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn all(bytes: &[u8], limit: usize) -> Vec<Line> {
+    fn all(bytes: &[u8], limit: usize) -> Vec<InputLine> {
         let mut input = io::BufReader::with_capacity(3, bytes);
         std::iter::from_fn(|| next_line(&mut input, limit).unwrap()).collect()
     }
 
     #[test]
     fn splits_and_bounds() {
-        let text = |text: &str| Line::Text(text.to_owned());
+        let text = |text: &str| InputLine::Text(text.to_owned());
         assert_eq!(all(b"a\r\n\nlast", 10), [text("a"), text(""), text("last")]);
-        assert_eq!(all(b"12345678901\nok\n", 10), [Line::TooLong, text("ok")]);
+        assert_eq!(all(b"12345678901\nok\n", 10), [InputLine::TooLong, text("ok")]);
         assert_eq!(all(b"\xff\0x\n", 10), [text("\u{fffd}\0x")]);
         assert_eq!(all(b"", 10), []);
     }

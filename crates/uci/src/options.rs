@@ -4,7 +4,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use board::{Book, Tablebases, memory_without_room_for};
-use engine::{Algorithm, EngineOptions};
+use engine::{Algorithm, EngineOptions, SEARCHES};
 use eval::{Precision, cpu::CpuPath};
 use nets::System;
 
@@ -34,7 +34,7 @@ pub struct Options {
 
 /// What an option takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum OptionType {
     Spin { least: u64, most: u64 },
     Check,
     Text,
@@ -43,7 +43,7 @@ enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Name {
+enum OptionName {
     Hash,
     ClearHash,
     Threads,
@@ -72,39 +72,54 @@ enum Name {
 /// Leaves the choice to the engine.
 const AUTOMATIC: &str = "auto";
 
-const TABLE: [(&str, Name, Kind); 23] = [
-    ("Hash", Name::Hash, Kind::Spin { least: 1, most: 65_536 }),
-    ("Clear Hash", Name::ClearHash, Kind::Button),
-    ("Threads", Name::Threads, Kind::Spin { least: 1, most: 256 }),
-    ("MultiPV", Name::MultiPv, Kind::Spin { least: 1, most: 256 }),
-    ("Ponder", Name::Ponder, Kind::Check),
-    ("Move Overhead", Name::MoveOverhead, Kind::Spin { least: 0, most: 10_000 }),
-    ("Batch", Name::Batch, Kind::Spin { least: 0, most: 16_384 }),
-    ("Fill", Name::Fill, Kind::Spin { least: 0, most: 16_384 }),
-    ("WeightsFile", Name::WeightsFile, Kind::Text),
-    ("SyzygyPath", Name::SyzygyPath, Kind::Text),
-    ("OwnBook", Name::OwnBook, Kind::Check),
-    ("BookFile", Name::BookFile, Kind::Text),
-    ("System", Name::System, Kind::Combo(&[AUTOMATIC, "batch-first", "cockfish", "convchess"])),
+/// `auto`, then the names of all searches.
+const SEARCH_NAMES: [&str; SEARCHES.len() + 1] = {
+    let mut names = [AUTOMATIC; SEARCHES.len() + 1];
+    let mut index = 0;
+    while index < SEARCHES.len() {
+        names[index + 1] = SEARCHES[index].name;
+        index += 1;
+    }
+    names
+};
+
+const TABLE: [(&str, OptionName, OptionType); 23] = [
+    ("Hash", OptionName::Hash, OptionType::Spin { least: 1, most: 65_536 }),
+    ("Clear Hash", OptionName::ClearHash, OptionType::Button),
+    ("Threads", OptionName::Threads, OptionType::Spin { least: 1, most: 256 }),
+    ("MultiPV", OptionName::MultiPv, OptionType::Spin { least: 1, most: 256 }),
+    ("Ponder", OptionName::Ponder, OptionType::Check),
+    ("Move Overhead", OptionName::MoveOverhead, OptionType::Spin { least: 0, most: 10_000 }),
+    ("Batch", OptionName::Batch, OptionType::Spin { least: 0, most: 16_384 }),
+    ("Fill", OptionName::Fill, OptionType::Spin { least: 0, most: 16_384 }),
+    ("WeightsFile", OptionName::WeightsFile, OptionType::Text),
+    ("SyzygyPath", OptionName::SyzygyPath, OptionType::Text),
+    ("OwnBook", OptionName::OwnBook, OptionType::Check),
+    ("BookFile", OptionName::BookFile, OptionType::Text),
     (
-        "Search",
-        Name::Search,
-        Kind::Combo(&[AUTOMATIC, "kbest", "kbest-classic", "alphabeta", "puct", "minimax"]),
+        "System",
+        OptionName::System,
+        OptionType::Combo(&[AUTOMATIC, "batch-first", "cockfish", "convchess"]),
     ),
-    ("Quiet Leaves", Name::QuietLeaves, Kind::Check),
-    ("Temperature", Name::Temperature, Kind::Spin { least: 0, most: 1000 }),
-    ("Opponent Errors", Name::OpponentErrors, Kind::Spin { least: 0, most: 100 }),
-    ("Device", Name::Device, Kind::Text),
-    ("CPU", Name::Cpu, Kind::Combo(&[AUTOMATIC, "amx", "avx512", "avx2", "portable"])),
-    ("Precision", Name::Precision, Kind::Combo(&[AUTOMATIC, "f16", "bf16", "f32", "int8"])),
-    ("UCI_AnalyseMode", Name::AnalyseMode, Kind::Check),
-    ("UCI_ShowWDL", Name::ShowWdl, Kind::Check),
-    ("UCI_Chess960", Name::Chess960, Kind::Check),
+    ("Search", OptionName::Search, OptionType::Combo(&SEARCH_NAMES)),
+    ("Quiet Leaves", OptionName::QuietLeaves, OptionType::Check),
+    ("Temperature", OptionName::Temperature, OptionType::Spin { least: 0, most: 1000 }),
+    ("Opponent Errors", OptionName::OpponentErrors, OptionType::Spin { least: 0, most: 100 }),
+    ("Device", OptionName::Device, OptionType::Text),
+    ("CPU", OptionName::Cpu, OptionType::Combo(&[AUTOMATIC, "amx", "avx512", "avx2", "portable"])),
+    (
+        "Precision",
+        OptionName::Precision,
+        OptionType::Combo(&[AUTOMATIC, "f16", "bf16", "f32", "int8"]),
+    ),
+    ("UCI_AnalyseMode", OptionName::AnalyseMode, OptionType::Check),
+    ("UCI_ShowWDL", OptionName::ShowWdl, OptionType::Check),
+    ("UCI_Chess960", OptionName::Chess960, OptionType::Check),
 ];
 
 /// What an accepted `setoption` makes necessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum OptionChange {
     /// Nothing until the next search.
     Value,
     /// Another network or system: whether it can be used is said before the next search.
@@ -139,22 +154,22 @@ impl Options {
     ///
     /// # Errors
     /// There is no such option or the value does not fit; nothing is changed.
-    pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<Change, OptionError> {
+    pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<OptionChange, OptionError> {
         let (label, option, kind) = *TABLE
             .iter()
             .find(|(label, ..)| label.eq_ignore_ascii_case(name))
             .ok_or_else(|| OptionError::Unknown(shortened(name)))?;
         let value = value.unwrap_or_default();
         match kind {
-            Kind::Spin { least, most } => {
+            OptionType::Spin { least, most } => {
                 let number = self.number(label, option, (least, most), value)?;
                 self.set_number(option, number);
-                Ok(Change::Value)
+                Ok(OptionChange::Value)
             }
-            Kind::Check => self.set_check(label, option, value),
-            Kind::Text => self.set_text(label, option, value),
-            Kind::Combo(values) => self.set_combo(label, option, values, value),
-            Kind::Button => Ok(Change::ClearHash),
+            OptionType::Check => self.set_check(label, option, value),
+            OptionType::Text => self.set_text(label, option, value),
+            OptionType::Combo(values) => self.set_combo(label, option, values, value),
+            OptionType::Button => Ok(OptionChange::ClearHash),
         }
     }
 
@@ -162,7 +177,7 @@ impl Options {
     fn number(
         &self,
         name: &'static str,
-        option: Name,
+        option: OptionName,
         (least, most): (u64, u64),
         value: &str,
     ) -> Result<u64, OptionError> {
@@ -172,7 +187,7 @@ impl Options {
             return Err(OptionError::Number { name, least, most, value, kept });
         };
         match memory_without_room_for(number) {
-            Some(machine) if option == Name::Hash => {
+            Some(machine) if option == OptionName::Hash => {
                 Err(OptionError::Memory { name, machine, kept: self.value(option) })
             }
             _ => Ok(number),
@@ -182,9 +197,9 @@ impl Options {
     fn set_check(
         &mut self,
         name: &'static str,
-        option: Name,
+        option: OptionName,
         value: &str,
-    ) -> Result<Change, OptionError> {
+    ) -> Result<OptionChange, OptionError> {
         let on = match value.to_ascii_lowercase().as_str() {
             "true" => true,
             "false" => false,
@@ -194,28 +209,28 @@ impl Options {
             }
         };
         match option {
-            Name::OwnBook => self.own_book = on,
-            Name::Ponder => self.ponder = on,
-            Name::QuietLeaves => self.engine.settings.quiet_leaves = on,
-            Name::AnalyseMode => self.analyse_mode = on,
-            Name::ShowWdl => self.show_wdl = on,
+            OptionName::OwnBook => self.own_book = on,
+            OptionName::Ponder => self.ponder = on,
+            OptionName::QuietLeaves => self.engine.settings.quiet_leaves = on,
+            OptionName::AnalyseMode => self.analyse_mode = on,
+            OptionName::ShowWdl => self.show_wdl = on,
             _ => self.chess960 = on,
         }
-        Ok(Change::Value)
+        Ok(OptionChange::Value)
     }
 
     fn set_text(
         &mut self,
         name: &'static str,
-        option: Name,
+        option: OptionName,
         value: &str,
-    ) -> Result<Change, OptionError> {
+    ) -> Result<OptionChange, OptionError> {
         let given = !value.is_empty() && value != EMBEDDED && value != EMPTY;
         let path = given.then(|| Path::new(value));
         let kept = self.value(option);
         let refuse = |reason: String| OptionError::File { name, reason, kept };
         match option {
-            Name::SyzygyPath => {
+            OptionName::SyzygyPath => {
                 let tables = &mut self.engine.settings.tables;
                 // A GUI sets the option before every game: tables that are open stay open.
                 if path != tables.as_ref().map(|tables| tables.path()) {
@@ -223,94 +238,98 @@ impl Options {
                     *tables = opened.map_err(|error| refuse(error.to_string()))?.map(Arc::new);
                 }
             }
-            Name::BookFile => {
+            OptionName::BookFile => {
                 let opened = path.map(Book::open).transpose();
                 self.book = opened.map_err(|error| refuse(error.to_string()))?.map(Arc::new);
             }
-            Name::Device => self.engine.devices = value.parse().map_err(refuse)?,
+            OptionName::Device => self.engine.devices = value.parse().map_err(refuse)?,
             _ => {
                 let path = path.map(Path::to_owned);
                 if path != self.engine.network {
                     self.engine.network = path;
-                    return Ok(Change::Network);
+                    return Ok(OptionChange::Network);
                 }
             }
         }
-        Ok(Change::Value)
+        Ok(OptionChange::Value)
     }
 
     fn set_combo(
         &mut self,
         name: &'static str,
-        option: Name,
+        option: OptionName,
         values: &'static [&'static str],
         value: &str,
-    ) -> Result<Change, OptionError> {
+    ) -> Result<OptionChange, OptionError> {
         let Some(chosen) = values.iter().find(|known| known.eq_ignore_ascii_case(value)) else {
             let (values, value) = (values.join(", "), shortened(value));
             return Err(OptionError::Combo { name, values, value, kept: self.value(option) });
         };
         // `auto` parses as nothing and so leaves the choice open.
         match option {
-            Name::System => {
+            OptionName::System => {
                 let system = chosen.parse().ok();
                 if system != self.engine.system {
                     self.engine.system = system;
-                    return Ok(Change::Network);
+                    return Ok(OptionChange::Network);
                 }
             }
-            Name::Search => self.engine.algorithm = chosen.parse().ok(),
-            Name::Cpu => self.engine.path = chosen.parse().ok(),
+            OptionName::Search => self.engine.algorithm = chosen.parse().ok(),
+            OptionName::Cpu => self.engine.path = chosen.parse().ok(),
             _ => self.engine.precision = chosen.parse().ok(),
         }
-        Ok(Change::Value)
+        Ok(OptionChange::Value)
     }
 
-    fn set_number(&mut self, option: Name, number: u64) {
+    fn set_number(&mut self, option: OptionName, number: u64) {
         // The ranges of the table fit every integer type used here.
         match option {
-            Name::Hash => self.engine.settings.hash_mib = number as usize,
-            Name::Threads => self.engine.threads = number as usize,
-            Name::MultiPv => self.engine.settings.multipv = number as usize,
-            Name::Batch => self.engine.settings.batch = number as usize,
-            Name::Fill => self.engine.settings.fill = number as usize,
-            Name::Temperature => self.engine.settings.temperature = number as u32,
-            Name::OpponentErrors => self.engine.settings.opponent_errors = number as i32,
+            OptionName::Hash => self.engine.settings.hash_mib = number as usize,
+            OptionName::Threads => self.engine.threads = number as usize,
+            OptionName::MultiPv => self.engine.settings.multipv = number as usize,
+            OptionName::Batch => self.engine.settings.batch = number as usize,
+            OptionName::Fill => self.engine.settings.fill = number as usize,
+            OptionName::Temperature => self.engine.settings.temperature = number as u32,
+            OptionName::OpponentErrors => self.engine.settings.opponent_errors = number as i32,
             _ => self.engine.settings.move_overhead = Duration::from_millis(number),
         }
     }
 
-    fn value(&self, option: Name) -> String {
+    fn value(&self, option: OptionName) -> String {
         match option {
-            Name::Hash => self.engine.settings.hash_mib.to_string(),
-            Name::ClearHash => String::new(),
-            Name::Threads => self.engine.threads.to_string(),
-            Name::MultiPv => self.engine.settings.multipv.to_string(),
-            Name::Ponder => self.ponder.to_string(),
-            Name::MoveOverhead => self.engine.settings.move_overhead.as_millis().to_string(),
-            Name::Batch => self.engine.settings.batch.to_string(),
-            Name::Fill => self.engine.settings.fill.to_string(),
-            Name::WeightsFile => match &self.engine.network {
+            OptionName::Hash => self.engine.settings.hash_mib.to_string(),
+            OptionName::ClearHash => String::new(),
+            OptionName::Threads => self.engine.threads.to_string(),
+            OptionName::MultiPv => self.engine.settings.multipv.to_string(),
+            OptionName::Ponder => self.ponder.to_string(),
+            OptionName::MoveOverhead => self.engine.settings.move_overhead.as_millis().to_string(),
+            OptionName::Batch => self.engine.settings.batch.to_string(),
+            OptionName::Fill => self.engine.settings.fill.to_string(),
+            OptionName::WeightsFile => match &self.engine.network {
                 Some(path) => path.display().to_string(),
                 None => EMBEDDED.to_owned(),
             },
-            Name::SyzygyPath => {
+            OptionName::SyzygyPath => {
                 let tables = self.engine.settings.tables.as_ref();
                 tables.map_or(EMPTY.to_owned(), |tables| tables.path().display().to_string())
             }
-            Name::OwnBook => self.own_book.to_string(),
-            Name::BookFile => self.book.as_ref().map_or(EMPTY, |book| book.name()).to_owned(),
-            Name::System => self.engine.system.map_or(AUTOMATIC, System::name).to_owned(),
-            Name::Search => self.engine.algorithm.map_or(AUTOMATIC, Algorithm::name).to_owned(),
-            Name::QuietLeaves => self.engine.settings.quiet_leaves.to_string(),
-            Name::Temperature => self.engine.settings.temperature.to_string(),
-            Name::OpponentErrors => self.engine.settings.opponent_errors.to_string(),
-            Name::Device => self.engine.devices.to_string(),
-            Name::Cpu => self.engine.path.map_or(AUTOMATIC, CpuPath::name).to_owned(),
-            Name::Precision => self.engine.precision.map_or(AUTOMATIC, Precision::name).to_owned(),
-            Name::AnalyseMode => self.analyse_mode.to_string(),
-            Name::ShowWdl => self.show_wdl.to_string(),
-            Name::Chess960 => self.chess960.to_string(),
+            OptionName::OwnBook => self.own_book.to_string(),
+            OptionName::BookFile => self.book.as_ref().map_or(EMPTY, |book| book.name()).to_owned(),
+            OptionName::System => self.engine.system.map_or(AUTOMATIC, System::name).to_owned(),
+            OptionName::Search => {
+                self.engine.algorithm.map_or(AUTOMATIC, Algorithm::name).to_owned()
+            }
+            OptionName::QuietLeaves => self.engine.settings.quiet_leaves.to_string(),
+            OptionName::Temperature => self.engine.settings.temperature.to_string(),
+            OptionName::OpponentErrors => self.engine.settings.opponent_errors.to_string(),
+            OptionName::Device => self.engine.devices.to_string(),
+            OptionName::Cpu => self.engine.path.map_or(AUTOMATIC, CpuPath::name).to_owned(),
+            OptionName::Precision => {
+                self.engine.precision.map_or(AUTOMATIC, Precision::name).to_owned()
+            }
+            OptionName::AnalyseMode => self.analyse_mode.to_string(),
+            OptionName::ShowWdl => self.show_wdl.to_string(),
+            OptionName::Chess960 => self.chess960.to_string(),
         }
     }
 
@@ -322,19 +341,19 @@ impl Options {
             .map(|&(label, option, kind)| {
                 let value = self.value(option);
                 match kind {
-                    Kind::Spin { least, most } => {
+                    OptionType::Spin { least, most } => {
                         format!(
                             "option name {label} type spin default {value} min {least} max {most}"
                         )
                     }
-                    Kind::Check => format!("option name {label} type check default {value}"),
-                    Kind::Text => format!("option name {label} type string default {value}"),
-                    Kind::Combo(values) => {
+                    OptionType::Check => format!("option name {label} type check default {value}"),
+                    OptionType::Text => format!("option name {label} type string default {value}"),
+                    OptionType::Combo(values) => {
                         let values: String =
                             values.iter().map(|value| format!(" var {value}")).collect();
                         format!("option name {label} type combo default {value}{values}")
                     }
-                    Kind::Button => format!("option name {label} type button"),
+                    OptionType::Button => format!("option name {label} type button"),
                 }
             })
             .collect()
@@ -350,7 +369,7 @@ mod tests {
     #[test]
     fn values_are_kept_within_their_ranges() {
         let mut options = Options::default();
-        assert_eq!(options.set("hash", Some("64")), Ok(Change::Value));
+        assert_eq!(options.set("hash", Some("64")), Ok(OptionChange::Value));
         assert_eq!(options.engine.settings.hash_mib, 64);
         for bad in ["0", "-1", "65537", "99999999999999999999", "many", "", "1.5"] {
             assert!(
@@ -364,25 +383,25 @@ mod tests {
         assert_eq!(options.engine.settings.hash_mib, 64);
         assert!(matches!(options.set("Ponder", Some("maybe")), Err(OptionError::Check { .. })));
         assert!(matches!(options.set("Contempt", Some("3")), Err(OptionError::Unknown(_))));
-        assert_eq!(options.set("precision", Some("INT8")), Ok(Change::Value));
+        assert_eq!(options.set("precision", Some("INT8")), Ok(OptionChange::Value));
         assert_eq!(options.engine.precision, Some(Precision::Int8));
         assert!(matches!(options.set("Precision", Some("int4")), Err(OptionError::Combo { .. })));
-        assert_eq!(options.set("Search", Some("PUCT")), Ok(Change::Value));
+        assert_eq!(options.set("Search", Some("PUCT")), Ok(OptionChange::Value));
         assert_eq!(options.engine.algorithm, Some(Algorithm::Puct));
-        assert_eq!(options.set("system", Some("Cockfish")), Ok(Change::Network));
-        assert_eq!(options.set("System", Some("cockfish")), Ok(Change::Value));
+        assert_eq!(options.set("system", Some("Cockfish")), Ok(OptionChange::Network));
+        assert_eq!(options.set("System", Some("cockfish")), Ok(OptionChange::Value));
         assert_eq!(options.engine.system, Some(System::Cockfish));
-        assert_eq!(options.set("System", Some("auto")), Ok(Change::Network));
-        assert_eq!(options.set("cpu", Some("avx2")), Ok(Change::Value));
+        assert_eq!(options.set("System", Some("auto")), Ok(OptionChange::Network));
+        assert_eq!(options.set("cpu", Some("avx2")), Ok(OptionChange::Value));
         assert_eq!(
             (options.engine.path, options.engine.precision),
             (Some(CpuPath::Avx2), Some(Precision::Int8))
         );
-        assert_eq!(options.set("Clear Hash", None), Ok(Change::ClearHash));
-        assert_eq!(options.set("WeightsFile", Some("a b.safetensors")), Ok(Change::Network));
+        assert_eq!(options.set("Clear Hash", None), Ok(OptionChange::ClearHash));
+        assert_eq!(options.set("WeightsFile", Some("a b.safetensors")), Ok(OptionChange::Network));
         assert_eq!(options.engine.network, Some(PathBuf::from("a b.safetensors")));
-        assert_eq!(options.set("WeightsFile", Some("a b.safetensors")), Ok(Change::Value));
-        assert_eq!(options.set("WeightsFile", Some(EMBEDDED)), Ok(Change::Network));
+        assert_eq!(options.set("WeightsFile", Some("a b.safetensors")), Ok(OptionChange::Value));
+        assert_eq!(options.set("WeightsFile", Some(EMBEDDED)), Ok(OptionChange::Network));
     }
 
     #[test]
@@ -391,7 +410,7 @@ mod tests {
         for (name, good) in
             [("SyzygyPath", "../board/tests/tables"), ("bookfile", "../board/tests/book/small.bin")]
         {
-            assert_eq!(options.set(name, Some(good)), Ok(Change::Value));
+            assert_eq!(options.set(name, Some(good)), Ok(OptionChange::Value));
             for bad in ["missing", "src", "Cargo.toml"] {
                 let text = options.set(name, Some(bad)).unwrap_err().to_string();
                 assert!(
@@ -403,9 +422,9 @@ mod tests {
         assert!(
             options.engine.settings.tables.is_some() && options.book.is_some() && !options.own_book
         );
-        assert_eq!(options.set("OwnBook", Some("true")), Ok(Change::Value));
-        assert_eq!(options.set("SyzygyPath", Some(EMPTY)), Ok(Change::Value));
-        assert_eq!(options.set("BookFile", Some("")), Ok(Change::Value));
+        assert_eq!(options.set("OwnBook", Some("true")), Ok(OptionChange::Value));
+        assert_eq!(options.set("SyzygyPath", Some(EMPTY)), Ok(OptionChange::Value));
+        assert_eq!(options.set("BookFile", Some("")), Ok(OptionChange::Value));
         assert_eq!(options, Options { own_book: true, ..Options::default() });
     }
 
@@ -414,9 +433,9 @@ mod tests {
         let mut options = Options::default();
         assert_eq!(options.declare().len(), TABLE.len());
         for (label, option, kind) in TABLE {
-            if kind != Kind::Button {
+            if kind != OptionType::Button {
                 let value = options.value(option);
-                assert_eq!(options.set(label, Some(&value)), Ok(Change::Value), "{label}");
+                assert_eq!(options.set(label, Some(&value)), Ok(OptionChange::Value), "{label}");
             }
         }
         assert_eq!(options, Options::default());

@@ -23,13 +23,13 @@ use search::{Control, Limits};
 
 use self::{
     output::Output,
-    worker::{Job, SearchJob, Worker},
+    worker::{SearchJob, Worker, WorkerJob},
 };
 use crate::{
     command::{Command, PositionCommand, shortened},
     go::Go,
-    lines::{LONGEST_LINE, Line, next_line},
-    options::{Change, Options},
+    lines::{InputLine, LONGEST_LINE, next_line},
+    options::{OptionChange, Options},
 };
 
 /// How long the end of the program waits for a search that was told to stop.
@@ -47,7 +47,7 @@ pub struct Identity {
 }
 
 enum Event {
-    Line(Line),
+    Line(InputLine),
     EndOfInput,
     OutputClosed,
 }
@@ -121,7 +121,7 @@ struct Session {
     identity: Identity,
     game: Game,
     options: Options,
-    jobs: Sender<Job>,
+    jobs: Sender<WorkerJob>,
     output: Output,
     /// Oldest first; all but the last have been told to stop.
     searches: Vec<Running>,
@@ -131,13 +131,13 @@ impl Session {
     fn listen(&mut self, incoming: &Receiver<Event>) {
         while let Ok(event) = incoming.recv() {
             match event {
-                Event::Line(Line::Text(line)) => match Command::parse(&line) {
+                Event::Line(InputLine::Text(line)) => match Command::parse(&line) {
                     Ok(Some(Command::Quit)) => return,
                     Ok(Some(command)) => self.obey(command, Instant::now()),
                     Ok(None) => {}
                     Err(error) => self.output.note(error),
                 },
-                Event::Line(Line::TooLong) => {
+                Event::Line(InputLine::TooLong) => {
                     self.output
                         .note(format!("a line of more than {LONGEST_LINE} bytes was ignored"));
                 }
@@ -161,10 +161,13 @@ impl Session {
             }
             Command::IsReady if self.running().is_some() => self.output.line("readyok"),
             Command::IsReady => {
-                self.send(Job::Prepare { options: self.options.engine.clone(), answer: true });
+                self.send(WorkerJob::Prepare {
+                    options: self.options.engine.clone(),
+                    answer: true,
+                });
             }
             Command::SetOption { name, value } => self.set_option(&name, value.as_deref()),
-            Command::NewGame => self.send(Job::Clear),
+            Command::NewGame => self.send(WorkerJob::Clear),
             Command::Position(command) => self.set_position(&command),
             Command::Go(go) => self.go(&go, received),
             Command::Stop => self.stop(),
@@ -189,18 +192,17 @@ impl Session {
         }
     }
 
-    fn send(&self, job: Job) {
+    fn send(&self, job: WorkerJob) {
         // The worker lives as long as this side.
         let _ = self.jobs.send(job);
     }
 
     fn set_option(&mut self, name: &str, value: Option<&str>) {
         match self.options.set(name, value) {
-            Ok(Change::Value) => {}
-            Ok(Change::Network) => {
-                self.send(Job::Prepare { options: self.options.engine.clone(), answer: false })
-            }
-            Ok(Change::ClearHash) => self.send(Job::Clear),
+            Ok(OptionChange::Value) => {}
+            Ok(OptionChange::Network) => self
+                .send(WorkerJob::Prepare { options: self.options.engine.clone(), answer: false }),
+            Ok(OptionChange::ClearHash) => self.send(WorkerJob::Clear),
             Err(error) => self.output.note(error),
         }
     }
@@ -259,8 +261,8 @@ impl Session {
         };
         self.searches.push(running);
         self.send(match go.perft {
-            Some(depth) => Job::Perft { job, depth: depth.clamp(0, 32) as u32 },
-            None => Job::Search(job),
+            Some(depth) => WorkerJob::Perft { job, depth: depth.clamp(0, 32) as u32 },
+            None => WorkerJob::Search(job),
         });
     }
 

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use board::Game;
-use uci::client::{ClientError, Engine, EngineSpec, Task};
+use uci::client::{ClientError, EngineProcess, EngineSpec, SearchRequest};
 
 const PATIENCE: Duration = Duration::from_millis(1000);
 
@@ -29,13 +29,13 @@ fn scripted(on_go: &str) -> EngineSpec {
 }
 
 fn think(on_go: &str) -> Result<uci::client::Answer, ClientError> {
-    let mut engine = Engine::start(&scripted(on_go), Duration::from_secs(5)).unwrap();
-    engine.think(&Game::default(), &Task::Nodes(1), PATIENCE)
+    let mut engine = EngineProcess::start(&scripted(on_go), Duration::from_secs(5)).unwrap();
+    engine.think(&Game::default(), &SearchRequest::Nodes(1), PATIENCE)
 }
 
 #[test]
 fn a_proper_engine() {
-    let mut engine = Engine::start(
+    let mut engine = EngineProcess::start(
         &scripted("echo info depth 1 score cp 20; echo bestmove e2e4 ponder e7e5"),
         Duration::from_secs(5),
     )
@@ -43,7 +43,8 @@ fn a_proper_engine() {
     assert_eq!(engine.name(), "scripted");
     assert!(engine.has_option("hash"));
     engine.new_game().unwrap();
-    let answer = engine.think(&Game::default(), &Task::Depth(1), Duration::from_secs(5)).unwrap();
+    let answer =
+        engine.think(&Game::default(), &SearchRequest::Depth(1), Duration::from_secs(5)).unwrap();
     assert_eq!(answer.best.unwrap().to_uci(board::CastlingMode::Standard).to_string(), "e2e4");
     assert_eq!(answer.ponder.as_deref(), Some("e7e5"));
     assert_eq!(answer.score(), Some(board::Score::Centipawns(20)));
@@ -54,7 +55,7 @@ fn a_proper_engine() {
 #[test]
 fn a_missing_program() {
     let spec = EngineSpec { program: "/nonexistent/engine".into(), ..EngineSpec::default() };
-    assert!(matches!(Engine::start(&spec, PATIENCE), Err(ClientError::Spawn { .. })));
+    assert!(matches!(EngineProcess::start(&spec, PATIENCE), Err(ClientError::Spawn { .. })));
 }
 
 #[test]
@@ -66,12 +67,12 @@ fn a_program_that_is_no_engine() {
     };
     let started = Instant::now();
     assert!(matches!(
-        Engine::start(&silent, PATIENCE),
+        EngineProcess::start(&silent, PATIENCE),
         Err(ClientError::NoHandshake { question: "uci", .. })
     ));
     assert!(started.elapsed() < Duration::from_secs(5));
     let gone = EngineSpec { program: "/bin/true".into(), ..EngineSpec::default() };
-    assert!(matches!(Engine::start(&gone, PATIENCE), Err(ClientError::Crashed { .. })));
+    assert!(matches!(EngineProcess::start(&gone, PATIENCE), Err(ClientError::Crashed { .. })));
 }
 
 #[test]
@@ -99,9 +100,10 @@ fn a_stall() {
 #[test]
 fn a_flood() {
     for flood in ["exec yes info depth 1 score cp 1", "yes | tr -d '\\n'"] {
-        let mut engine = Engine::start(&scripted(flood), Duration::from_secs(5)).unwrap();
-        let error =
-            engine.think(&Game::default(), &Task::Nodes(1), Duration::from_secs(300)).unwrap_err();
+        let mut engine = EngineProcess::start(&scripted(flood), Duration::from_secs(5)).unwrap();
+        let error = engine
+            .think(&Game::default(), &SearchRequest::Nodes(1), Duration::from_secs(300))
+            .unwrap_err();
         assert!(matches!(error, ClientError::Flooded { .. }), "{flood}: {error}");
     }
 }

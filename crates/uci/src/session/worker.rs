@@ -38,7 +38,7 @@ pub(super) struct SearchJob {
     pub(super) received: Instant,
 }
 
-pub(super) enum Job {
+pub(super) enum WorkerJob {
     /// Make the search ready; `answer` with `readyok`.
     Prepare {
         options: EngineOptions,
@@ -52,13 +52,13 @@ pub(super) enum Job {
     Clear,
 }
 
-struct Ready {
+struct ReadyEngine {
     engine: Engine,
     /// The options that it was built for, with the settings that it has now.
     options: EngineOptions,
 }
 
-impl Ready {
+impl ReadyEngine {
     fn adopt(&mut self, settings: &Settings) {
         if self.options.settings != *settings {
             self.engine.search.configure(settings);
@@ -69,15 +69,15 @@ impl Ready {
 
 pub(super) struct Worker {
     factory: EngineFactory,
-    ready: Option<Ready>,
+    ready: Option<ReadyEngine>,
     /// Options that could not be used; they are not tried again until they change.
     refused: Option<EngineOptions>,
     output: Output,
-    queue: Receiver<Job>,
+    queue: Receiver<WorkerJob>,
 }
 
 impl Worker {
-    pub(super) fn new(factory: EngineFactory, output: Output, queue: Receiver<Job>) -> Self {
+    pub(super) fn new(factory: EngineFactory, output: Output, queue: Receiver<WorkerJob>) -> Self {
         Self { factory, ready: None, refused: None, output, queue }
     }
 
@@ -85,18 +85,18 @@ impl Worker {
     pub(super) fn run(mut self) {
         while let Ok(job) = self.queue.recv() {
             match job {
-                Job::Prepare { options, answer } => {
+                WorkerJob::Prepare { options, answer } => {
                     self.prepare(&options);
                     if answer {
                         self.output.line("readyok");
                     }
                 }
-                Job::Search(job) => self.search(&job),
-                Job::Perft { job, depth } => {
+                WorkerJob::Search(job) => self.search(&job),
+                WorkerJob::Perft { job, depth } => {
                     self.perft(&job, depth);
                     job.done.store(true, Ordering::Release);
                 }
-                Job::Clear => {
+                WorkerJob::Clear => {
                     if let Some(ready) = &mut self.ready {
                         ready.engine.search.clear();
                     }
@@ -167,7 +167,7 @@ impl Worker {
         }
         let engine = engine?;
         self.output.note(&engine.description);
-        self.ready = Some(Ready { engine, options: options.clone() });
+        self.ready = Some(ReadyEngine { engine, options: options.clone() });
         Ok(())
     }
 
