@@ -30,7 +30,7 @@ pub struct Interrupted;
 
 impl Interrupted {
     /// How a command ends whose work may have been cut short; `shown` is how telling of it went.
-    /// Ctrl-C also ends whoever reads what is told, which is no success of ours.
+    /// Ctrl-C also ends the reader of a pipe; that does not count as success.
     ///
     /// # Errors
     /// It was cut short, or `shown` is one.

@@ -104,11 +104,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help and version as clap prints them; of an error the one sentence that says what is wrong.
+/// Help and version as clap prints them; an error as its one sentence.
 fn refuse_arguments(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        // A closed pipe is nobody's fault.
+        // A closed pipe is not an error.
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
@@ -124,7 +124,7 @@ fn refuse_arguments(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// The one place where the program complains. A closed standard error is nobody's fault.
+/// Writes an error message. A closed standard error is ignored.
 fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "error: {text}");
 }

@@ -104,7 +104,7 @@ fn a_match_that_is_asked_to_end_keeps_its_games_and_does_not_claim_success() {
 
 #[cfg(unix)]
 #[test]
-fn whoever_reads_along_may_be_gone_when_a_match_is_asked_to_end() {
+fn an_interrupted_match_ends_in_order_without_a_reader() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = endless(folder.path());
     drop(child.stdout.take());

@@ -1,6 +1,5 @@
-//! Another engine as a child process: started, asked and ended, with a time limit on every answer,
-//! so that an engine that crashes, hangs, floods or cheats is found out and costs nothing but its
-//! own game.
+//! Drives another engine as a child process. Every answer has a time limit, so an engine that
+//! crashes, hangs, floods or plays illegal moves loses only its own game.
 
 mod answer;
 mod error;
@@ -28,18 +27,18 @@ use crate::{
     lines::{InputLine, next_line},
 };
 
-/// Longer lines of an engine are dropped.
+/// Longest line of an engine, in bytes; longer lines are dropped.
 const LONGEST_LINE: usize = 1 << 16;
 
-/// More output than this for one question is a flood; an engine that gives no move in time after
-/// `NOISE` floods too.
+/// Most output of one search, in bytes; more is a flood. An engine that gives no move in time and has
+/// written more than `NOISE` bytes floods too.
 const FLOOD: u64 = 16 << 20;
 const NOISE: u64 = 1 << 20;
 
 /// How long an engine may take to end after `quit` before it is killed.
 const QUIT_PATIENCE: Duration = Duration::from_millis(500);
 
-/// Which program to run, and how.
+/// The program of an engine, its arguments and its UCI options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EngineSpec {
     pub program: PathBuf,
@@ -50,7 +49,7 @@ pub struct EngineSpec {
     pub name: Option<String>,
 }
 
-/// What an engine is told with `go`; times are the engine's to keep.
+/// The limit that `go` gives to an engine; the engine keeps its own time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchRequest {
     Nodes(u64),
@@ -110,7 +109,8 @@ impl EngineProcess {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        // Its own process group: Ctrl-C in the terminal is for us, who end the engines in order.
+        // The engine has its own process group: Ctrl-C in the terminal reaches only this program, which
+        // ends the engines in order.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let spawn_error = |source| ClientError::Spawn { program: spec.program.clone(), source };
@@ -118,7 +118,7 @@ impl EngineProcess {
         let (Some(input), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(spawn_error(std::io::Error::other("no pipes")));
         };
-        // Bounded: an engine that floods waits for us instead of filling the memory.
+        // The channel is bounded: an engine that floods waits instead of filling the memory.
         let (lines, output) = crossbeam_channel::bounded(1024);
         let written = Arc::new(AtomicU64::new(0));
         let counted = Counted { inner: stdout, bytes: Arc::clone(&written) };
@@ -177,7 +177,7 @@ impl EngineProcess {
         ClientError::NoHandshake { engine: self.name.clone(), question, patience: self.patience }
     }
 
-    /// What the engine is called.
+    /// The name of the engine.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -325,7 +325,7 @@ impl EngineProcess {
         deadline: Instant,
         before: u64,
     ) -> Result<Option<String>, ClientError> {
-        /// How often an engine that writes one endless line is looked after.
+        /// Interval between two checks of an engine that writes one endless line.
         const GLANCE: Duration = Duration::from_millis(100);
         loop {
             let now = Instant::now();
@@ -362,7 +362,7 @@ impl EngineProcess {
 
     /// Asks the engine to end, and ends it if it does not.
     pub fn quit(mut self) {
-        // Whether or not it is heard, the drop sees to the end.
+        // A failed write is ignored: dropping the engine kills the process.
         let _ = self.send("quit");
         let deadline = Instant::now() + QUIT_PATIENCE;
         while Instant::now() < deadline && matches!(self.child.try_wait(), Ok(None)) {
@@ -371,7 +371,7 @@ impl EngineProcess {
     }
 }
 
-/// Counts what is read.
+/// Counts the bytes read.
 struct Counted<R> {
     inner: R,
     bytes: Arc<AtomicU64>,
@@ -387,7 +387,7 @@ impl<R: Read> Read for Counted<R> {
 
 impl Drop for EngineProcess {
     fn drop(&mut self) {
-        // Both fail only for a process that has already gone.
+        // Both calls fail only for a process that has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

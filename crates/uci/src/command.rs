@@ -1,5 +1,5 @@
-//! What a user interface may say to an engine: one line of text into a typed command. Any text is
-//! answered with a command or a sentence, never with a panic.
+//! Parses a line from a user interface into a typed command. Any text gives a command or an error of
+//! one sentence, never a panic.
 
 use crate::go::{self, Go};
 
@@ -143,7 +143,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn reads_the_commands() {
+    fn commands_are_parsed() {
         let parse = |line| Command::parse(line);
         assert_eq!(parse("  "), Ok(None));
         assert_eq!(parse("\tuci \r"), Ok(Some(Command::Uci)));

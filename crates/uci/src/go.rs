@@ -1,5 +1,4 @@
-//! The arguments of `go`: every number is taken as given, so that 0 ms means "now" and never "for
-//! ever".
+//! The arguments of `go`. Every number is taken as given: 0 ms means "move at once", not "no limit".
 
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use search::{Clock, Limits};
 
 use crate::command::shortened;
 
-/// Longest time that is believed, in ms (about 30 years): keeps sums of times within their types.
+/// Longest accepted time, in milliseconds (about 30 years); it keeps sums of times within their types.
 const LONGEST_MS: i64 = 1_000_000_000_000;
 
 /// The arguments of `go` as written; numbers out of range are the nearest that fits.
@@ -116,7 +115,7 @@ impl Go {
         })
     }
 
-    /// The limits for the side to move in `position`, and what there is to complain about.
+    /// The limits for the side to move in `position`, and the complaints about the arguments.
     #[must_use]
     pub fn limits(&self, position: &Position) -> (Limits, Vec<String>) {
         let mut complaints = self.complaints.clone();
@@ -137,7 +136,7 @@ impl Go {
             && limits.clock.is_none()
             && limits.mate.is_none();
         if self.unreadable_limit && unlimited && !self.infinite {
-            // Whoever asked for a limit waits for an answer.
+            // The sender of a limit expects an answer.
             complaints.push("no limit could be read: moving at once".to_owned());
             limits.movetime = Some(Duration::ZERO);
         }
@@ -164,7 +163,7 @@ impl Go {
         Some(Clock {
             remaining: milliseconds(remaining),
             increment: milliseconds(own.1.unwrap_or(0)),
-            // 0 moves to go says nothing; some user interfaces mean sudden death by it.
+            // `movestogo 0` is ignored; some user interfaces send it for sudden death.
             moves_to_go: self
                 .movestogo
                 .filter(|&moves| moves > 0)
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_and_negative_limits_hold() {
+    fn zero_and_negative_limits_are_kept() {
         assert_eq!(limits("movetime 0").0.movetime, Some(Duration::ZERO));
         assert_eq!(limits("movetime -5").0.movetime, Some(Duration::ZERO));
         assert_eq!(limits("nodes 0").0.nodes, Some(0));
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_clock_serves_where_the_own_is_missing() {
+    fn the_other_clock_replaces_a_missing_own_clock() {
         let (limits, complaints) = limits("btime 1000 binc 10");
         let clock = limits.clock.unwrap();
         assert_eq!((clock.remaining, clock.increment), (Duration::from_secs(1), Duration::ZERO));

@@ -1,5 +1,4 @@
-//! Lines from a stream of any bytes: bounded in length, never a panic, whatever the other side
-//! writes.
+//! Reads lines of bounded length from a stream of arbitrary bytes, without panics.
 
 use std::io::{self, BufRead};
 
@@ -67,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn splits_and_bounds() {
+    fn lines_are_split_and_bounded() {
         let text = |text: &str| InputLine::Text(text.to_owned());
         assert_eq!(all(b"a\r\n\nlast", 10), [text("a"), text(""), text("last")]);
         assert_eq!(all(b"12345678901\nok\n", 10), [InputLine::TooLong, text("ok")]);

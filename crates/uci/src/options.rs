@@ -1,5 +1,4 @@
-//! The options of our engine: their names, ranges and values, and what to answer to a value that
-//! does not fit.
+//! The UCI options of the engine: their names, ranges and values, and the errors for refused values.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -25,14 +24,14 @@ pub struct Options {
     pub book: Option<Arc<Book>>,
     pub own_book: bool,
     pub ponder: bool,
-    /// Every search is an analysis, however it is limited: without a book, and every reply of the
-    /// opponent is found.
+    /// Every search is an analysis, whatever its limits: the book is off and every reply of the
+    /// opponent is searched.
     pub analyse_mode: bool,
     pub chess960: bool,
     pub show_wdl: bool,
 }
 
-/// What an option takes.
+/// The UCI type of an option, with its range or values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OptionType {
     Spin { least: u64, most: u64 },
@@ -117,14 +116,14 @@ const TABLE: [(&str, OptionName, OptionType); 23] = [
     ("UCI_Chess960", OptionName::Chess960, OptionType::Check),
 ];
 
-/// What an accepted `setoption` makes necessary.
+/// The consequence of an accepted `setoption`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionChange {
     /// Nothing until the next search.
     Value,
-    /// Another network or system: whether it can be used is said before the next search.
+    /// Another network or system; the worker reports before the next search whether it can be used.
     Network,
-    /// Forget what was learned.
+    /// Clears the search's caches.
     ClearHash,
 }
 

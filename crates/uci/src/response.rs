@@ -1,4 +1,4 @@
-//! What an engine answers, as lines of the protocol.
+//! The engine's answers as lines of the protocol.
 
 use std::fmt::{self, Write as _};
 

@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// system, the search, the device, the threads, the code path or the format changes.
 pub type EngineFactory = Box<dyn FnMut(&EngineOptions) -> Result<Engine, String> + Send>;
 
-/// What the engine calls itself.
+/// Name and author in the handshake.
 #[derive(Clone, Debug)]
 pub struct Identity {
     pub name: String,
@@ -71,7 +71,7 @@ where
     let (events, incoming) = crossbeam_channel::bounded(256);
     let output = Output::new(output, {
         let events = events.clone();
-        // A full channel needs no waking up.
+        // A full channel already wakes the session.
         move || drop(events.try_send(Event::OutputClosed))
     });
     thread::Builder::new().name("uci-input".to_owned()).spawn(move || read(input, &events))?;
@@ -105,7 +105,7 @@ fn read(input: impl Read, events: &Sender<Event>) {
             return;
         }
     }
-    // Fails only when nobody listens any more.
+    // The send fails only when the session has ended.
     let _ = events.send(Event::EndOfInput);
 }
 

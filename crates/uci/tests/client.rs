@@ -1,4 +1,4 @@
-//! Engines that misbehave in every way we know, written as shell scripts.
+//! Shell scripts that behave like faulty engines, one for each kind of fault.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 

@@ -68,7 +68,7 @@ fn complaints_are_sentences() {
 }
 
 #[test]
-fn another_device_is_taken_up_and_one_that_is_not_here_refused() {
+fn an_available_device_is_used_and_a_missing_one_refused() {
     let mut engine = Conversation::start();
     assert_eq!(engine.ask(""), ["info string material, 1 threads"]);
     let answers = engine.ask("setoption name Device value vulkan:0");
@@ -84,7 +84,7 @@ fn another_device_is_taken_up_and_one_that_is_not_here_refused() {
     );
     engine.close();
 
-    // Nor does it leave the engine without a search when it is asked for first.
+    // A missing device that is set first leaves the engine with its default device.
     let mut engine = Conversation::start();
     let answers = engine.ask("setoption name Device value cuda:0").join("\n");
     assert!(
@@ -280,7 +280,7 @@ fn a_search_that_fails_still_moves() {
 }
 
 #[test]
-fn any_bytes_are_survived() {
+fn arbitrary_bytes_do_not_end_the_session() {
     let mut engine = Conversation::start();
     engine.send_bytes(b"\0\0\0\n\xff\xfe\xfd\nposition fen \0\0\ngo\0depth\x001\n");
     engine.expect("bestmove");
@@ -350,7 +350,7 @@ fn a_book_plays_where_a_move_is_wanted() {
 }
 
 #[test]
-fn a_book_that_cannot_be_used_is_named_and_the_search_goes_on() {
+fn an_unusable_book_is_reported_and_the_search_continues() {
     let mut engine = Conversation::start();
     engine.ask("setoption name OwnBook value true");
     let complaints = engine.ask("setoption name BookFile value Cargo.toml");

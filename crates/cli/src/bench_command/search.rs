@@ -43,9 +43,9 @@ pub(super) struct SearchArgs {
     json: bool,
 }
 
-/// What came to an evaluator.
+/// Counts and times of an evaluator's queries.
 #[derive(Clone, Debug, Default)]
-struct Traffic {
+struct EvaluatorStatistics {
     batches: u64,
     queries: u64,
     /// Asked for in the same way earlier in the same search, or twice in a batch.
@@ -57,13 +57,13 @@ struct Traffic {
     seen: HashSet<(u64, bool, bool)>,
 }
 
-/// Counts and times what passes through to an evaluator.
-struct Watched {
+/// An evaluator that counts and times its queries.
+struct CountingEvaluator {
     inner: Box<dyn Evaluator>,
-    traffic: Arc<Mutex<Traffic>>,
+    traffic: Arc<Mutex<EvaluatorStatistics>>,
 }
 
-impl Watched {
+impl CountingEvaluator {
     fn timed<T>(&mut self, ask: impl FnOnce(&mut dyn Evaluator) -> T) -> T {
         let started = Instant::now();
         let answer = ask(self.inner.as_mut());
@@ -72,7 +72,7 @@ impl Watched {
     }
 }
 
-impl Evaluator for Watched {
+impl Evaluator for CountingEvaluator {
     fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
         {
             let started = Instant::now();
@@ -117,12 +117,11 @@ impl Evaluator for Watched {
 struct Line {
     algorithm: Algorithm,
     width: usize,
-    traffic: Traffic,
+    traffic: EvaluatorStatistics,
     /// Seconds of wall and of processor time.
     wall: f64,
     cpu: f64,
-    /// When the first search began and the last one ended, for whoever watches the device
-    /// meanwhile.
+    /// Start of the first search and end of the last, to align with measurements of the device.
     from: SystemTime,
     to: SystemTime,
     /// Mean depth that was reached, plies.
@@ -260,9 +259,9 @@ fn measure(
     games: &[Game],
     nodes: u64,
 ) -> anyhow::Result<Line> {
-    let traffic = Arc::new(Mutex::new(Traffic::default()));
+    let traffic = Arc::new(Mutex::new(EvaluatorStatistics::default()));
     let inner = engine::evaluator(network, options)?;
-    let watched = Watched { inner, traffic: Arc::clone(&traffic) };
+    let watched = CountingEvaluator { inner, traffic: Arc::clone(&traffic) };
     let mut search = algorithm.build(Box::new(watched), network, settings);
     let limits = Limits { nodes: Some(nodes), analysis: true, ..Limits::default() };
     let (mut wall, mut cpu, mut depth) = (0.0, 0.0, 0.0);
@@ -334,8 +333,9 @@ mod tests {
 
     #[test]
     fn traffic_is_counted() {
-        let traffic = Arc::new(Mutex::new(Traffic::default()));
-        let mut watched = Watched { inner: Box::new(Mock::new(1)), traffic: Arc::clone(&traffic) };
+        let traffic = Arc::new(Mutex::new(EvaluatorStatistics::default()));
+        let mut watched =
+            CountingEvaluator { inner: Box::new(Mock::new(1)), traffic: Arc::clone(&traffic) };
         let position = board::Position::default();
         let mut batch = Batch::default();
         batch.push(&position, true, &[]);

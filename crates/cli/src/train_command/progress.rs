@@ -107,7 +107,7 @@ pub struct Lines {
 }
 
 fn print_line(text: &str) {
-    // Progress that nobody reads is no reason to stop.
+    // A closed output does not stop the training.
     let _ = writeln!(io::stdout(), "{text}");
 }
 

@@ -1,4 +1,4 @@
-//! What another engine answers to `go`: the fields of `info` that we use. What cannot be read is
+//! The answer of another engine to `go`: the fields of `info` that callers use. Unreadable fields are
 //! left out.
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub struct EngineInfo {
     pub seldepth: Option<u32>,
     /// From 1.
     pub multipv: usize,
-    /// From the side of the engine.
+    /// From the side to move.
     pub score: Option<Score>,
     /// `None` for an exact score.
     pub bound: Option<Bound>,
@@ -95,7 +95,7 @@ fn number<T: std::str::FromStr>(word: Option<&str>) -> Option<T> {
 /// Puts a line in the place of its rank; lines without a score or with a bound only do not replace
 /// one with.
 pub(super) fn keep(lines: &mut Vec<EngineInfo>, info: EngineInfo) {
-    /// More ranks than there can be legal moves are not believed.
+    /// Highest accepted `multipv`; no position has more legal moves.
     const MOST: usize = 256;
     if info.score.is_none() || info.multipv > MOST {
         return;
@@ -116,7 +116,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn reads_what_engines_write() {
+    fn info_lines_are_parsed() {
         let info = EngineInfo::parse(
             "info depth 12 seldepth 17 multipv 2 score cp -31 upperbound wdl 20 900 80 nodes 5417 nps 1 \
              hashfull 3 tbhits 0 time 9 pv e7e5 g1f3",
@@ -150,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_line_is_survived(line in "(info)?( (depth|score|cp|mate|pv|wdl|multipv|-?[0-9]{1,30}|\\PC*)){0,9}") {
+        fn parsing_never_panics(line in "(info)?( (depth|score|cp|mate|pv|wdl|multipv|-?[0-9]{1,30}|\\PC*)){0,9}") {
             let mut lines = Vec::new();
             if let Some(info) = EngineInfo::parse(&line) {
                 keep(&mut lines, info);

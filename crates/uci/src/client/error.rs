@@ -1,9 +1,9 @@
-//! What can go wrong with another engine; each kind is told apart so that a match can blame the
-//! right side.
+//! The faults of another engine. Each kind has its own variant, so that a match assigns the fault to
+//! the right side.
 
 use std::{path::PathBuf, time::Duration};
 
-/// An engine that did not do its part.
+/// A fault of another engine.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The program cannot be started.
@@ -15,10 +15,10 @@ pub enum ClientError {
     /// The process ended.
     #[error("the engine `{engine}` ended ({how})")]
     Crashed { engine: String, how: String },
-    /// The process still runs but will never say anything again.
+    /// The process still runs but has closed its output.
     #[error("the engine `{engine}` closed its output")]
     ClosedOutput { engine: String },
-    /// Far more output than a search has to say, and no `bestmove`.
+    /// More output than a search needs, and no `bestmove`.
     #[error("the engine `{engine}` wrote {mebibytes} MiB without giving a move")]
     Flooded { engine: String, mebibytes: u64 },
     /// No `bestmove` in time; the process still runs.

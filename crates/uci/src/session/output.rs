@@ -1,5 +1,4 @@
-//! The way out: whole lines, flushed one by one, from any thread; a closed pipe is noticed, not
-//! fatal.
+//! Writes whole lines from any thread and flushes each; a closed pipe is recorded, not fatal.
 
 use std::{
     fmt::Display,

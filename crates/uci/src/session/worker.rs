@@ -199,7 +199,7 @@ impl Worker {
         let best = outcome.best.filter(|best| legal.contains(best));
         let best = best.or_else(|| legal.iter().copied().find(|&mv| job.limits.allows(mv)));
         let ponder = outcome.ponder.filter(|_| best == outcome.best);
-        // First: the answer to `bestmove` may come before the next line runs here.
+        // `done` is set first: the next command may arrive as soon as `bestmove` is written.
         job.done.store(true, Ordering::Release);
         self.output.line(&best_move_line(position, best, ponder));
     }
@@ -280,7 +280,7 @@ impl Worker {
             Err(_) => "the search failed".to_owned(),
         };
         output.note(format!("error: {reason}; the move is the first legal one"));
-        // Its state is unknown: the next search builds a new one.
+        // The state of the search is unknown: the next search builds a new one.
         self.ready = None;
         Outcome::default()
     }
