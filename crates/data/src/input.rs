@@ -10,7 +10,7 @@ use board::hex;
 pub use games::{Format, plain_text};
 use sha2::{Digest, Sha256};
 
-/// A file that counts and hashes what is read of it.
+/// A file that counts and hashes the bytes read from it.
 pub(crate) struct HashedFile<'a> {
     file: File,
     hasher: Sha256,

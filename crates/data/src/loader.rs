@@ -84,7 +84,7 @@ impl Default for LoaderOptions {
     }
 }
 
-/// What is known of an example besides its label.
+/// Properties of an example besides its label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExampleInfo {
     /// Men on the board, kings included.

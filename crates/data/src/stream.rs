@@ -15,7 +15,7 @@ use crate::lichess::{self, EvaluationChoice};
 use crate::parsed::ParsedChunk;
 use crate::{epd, pgn};
 
-/// What is known of a file once it is read.
+/// Facts about a file after it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileInfo {
     /// SHA-256 of the file as it lies on the disk, in hexadecimal.

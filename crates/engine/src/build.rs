@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use eval::{Cached, Devices, Evaluator, ScoreMemory};
+use eval::{Cached, Devices, EvaluationCache, Evaluator};
 use nets::{Network, System};
 use search::{Algorithm, ConvChess, Search};
 
@@ -113,7 +113,7 @@ pub fn build_over(
     network: &Arc<Network>,
     system: System,
     options: &EngineOptions,
-    memory: Option<&ScoreMemory>,
+    memory: Option<&EvaluationCache>,
 ) -> Result<Engine, EngineError> {
     if system == System::ConvChess {
         return without_search(network, options);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use board::Tablebases;
-use eval::{Cached, Evaluator, ScoreMemory, Shared, cpu::CpuOptions};
+use eval::{Cached, EvaluationCache, Evaluator, Shared, cpu::CpuOptions};
 use nets::{Network, System};
 use search::{Algorithm, Search, Settings};
 
@@ -42,7 +42,7 @@ impl SharedEngine {
         let cpu = CpuOptions { threads: 1, ..options.cpu() };
         let devices = options.devices.found();
         let count = if devices.is_cpu() { options.threads } else { 1 };
-        let memory = ScoreMemory::new(MEMORY_MIB);
+        let memory = EvaluationCache::new(MEMORY_MIB);
         let cached = || -> Result<Box<dyn Evaluator>, EngineError> {
             Ok(Box::new(Cached::over(devices.evaluator(&network, cpu)?, &memory)))
         };

@@ -31,7 +31,7 @@ pub struct CacheCounts {
 #[derive(Debug)]
 pub struct Cached<E> {
     inner: E,
-    memory: ScoreMemory,
+    memory: EvaluationCache,
     pending: VecDeque<Pending>,
     /// Where in the inner batch a hash was asked for first, and last with moves; only used within
     /// `submit`.
@@ -43,7 +43,7 @@ pub struct Cached<E> {
 /// Scores in fixed memory, which evaluators of one network and number format can have together: a
 /// clone is the same memory.
 #[derive(Clone, Debug)]
-pub struct ScoreMemory(Arc<Mutex<Tables>>);
+pub struct EvaluationCache(Arc<Mutex<Tables>>);
 
 #[derive(Debug)]
 struct Tables {
@@ -75,7 +75,7 @@ struct Open {
 
 const MEBIBYTE: usize = 1 << 20;
 
-impl ScoreMemory {
+impl EvaluationCache {
     /// At most `mebibytes`, of which one third holds values, two thirds move scores; 0 remembers
     /// nothing beyond a batch.
     #[must_use]
@@ -104,13 +104,13 @@ impl<E: Evaluator> Cached<E> {
     /// A cache over `inner` with a memory of its own, of at most `mebibytes`.
     #[must_use]
     pub fn new(inner: E, mebibytes: usize) -> Self {
-        Self::over(inner, &ScoreMemory::new(mebibytes))
+        Self::over(inner, &EvaluationCache::new(mebibytes))
     }
 
     /// A cache over `inner` with a memory that others of its network and number format may have
     /// too.
     #[must_use]
-    pub fn over(inner: E, memory: &ScoreMemory) -> Self {
+    pub fn over(inner: E, memory: &EvaluationCache) -> Self {
         Self {
             inner,
             memory: memory.clone(),
@@ -131,7 +131,7 @@ impl<E: Evaluator> Cached<E> {
         tables.values.bytes() + tables.moves.bytes()
     }
 
-    /// Looks a query up; what is unknown is added to the inner batch, once a position.
+    /// Looks a query up; unknown scores are added to the inner batch, once a position.
     fn look_up(
         asked_before: &mut HashMap<u64, (usize, usize)>,
         tables: &mut Tables,

@@ -21,7 +21,7 @@ mod shared;
 mod store;
 
 pub use batch::{Answered, Batch, Query, Scores};
-pub use cache::{CacheCounts, Cached, ScoreMemory};
+pub use cache::{CacheCounts, Cached, EvaluationCache};
 pub use device::{DeviceName, Devices};
 pub use error::EvalError;
 pub use mock::Mock;
@@ -62,8 +62,8 @@ pub trait Evaluator: Send {
     /// The largest number of queries that one batch may hold.
     fn largest_batch(&self) -> usize;
 
-    /// What it likes from somebody who works while batches are evaluated, and sends the next before
-    /// the last is back.
+    /// The preferred batch size and number of batches in flight for a caller that works while batches
+    /// are evaluated.
     fn preferred_stream(&self) -> Stream {
         Stream { batch: self.preferred_batch(), in_flight: 1 }
     }

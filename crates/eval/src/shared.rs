@@ -1,8 +1,8 @@
 //! Evaluators that many searches use at once: what they ask meanwhile is evaluated together.
 //!
-//! No thread stands between a search and its answers. Who waits while an evaluator is free takes
-//! it, and evaluates in one batch everything that waits, in the order in which it came, its own
-//! part and that of others. So a single search loses nothing, and as soon as there are more
+//! No thread stands between a search and its answers. A client that waits takes a free evaluator
+//! and evaluates all waiting requests, its own and those of others, in one batch, in the order in
+//! which they came. So a single search loses nothing, and as soon as there are more
 //! searches than evaluators their questions meet in larger batches.
 
 use std::{
@@ -16,10 +16,10 @@ use crate::{Answered, Batch, EvalError, Evaluator, Scores};
 /// A set of like evaluators, to be asked through [`Shared::client`].
 #[derive(Clone)]
 pub struct Shared {
-    house: Arc<House>,
+    inner: Arc<Inner>,
 }
 
-struct House {
+struct Inner {
     state: Mutex<State>,
     evaluators: usize,
     preferred: usize,
@@ -38,14 +38,14 @@ struct State {
 /// A client's batch, until an evaluator takes it.
 struct Request {
     batch: Batch,
-    seat: Arc<Seat>,
+    slot: Arc<Slot>,
 }
 
-/// Where a request's answer is put. Its condition belongs to the lock of [`House::state`].
+/// The answer to a request. Its condition variable belongs to the lock of [`Inner::state`].
 #[derive(Default)]
-struct Seat {
+struct Slot {
     answer: Mutex<Option<Result<Answered, EvalError>>>,
-    called: Condvar,
+    ready: Condvar,
 }
 
 impl Shared {
@@ -58,13 +58,13 @@ impl Shared {
         let free: Vec<_> = more.into_iter().chain([evaluator]).enumerate().collect();
         let evaluators = free.len();
         let state = Mutex::new(State { left: evaluators, free, waiting: VecDeque::new() });
-        Self { house: Arc::new(House { state, evaluators, preferred, largest, description }) }
+        Self { inner: Arc::new(Inner { state, evaluators, preferred, largest, description }) }
     }
 
     /// An evaluator for one search.
     #[must_use]
     pub fn client(&self) -> Client {
-        Client { house: Arc::clone(&self.house), seats: VecDeque::new(), last: 0 }
+        Client { inner: Arc::clone(&self.inner), slots: VecDeque::new(), last: 0 }
     }
 }
 
@@ -72,12 +72,12 @@ impl std::fmt::Debug for Shared {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Shared")
-            .field("evaluators", &self.house.description)
+            .field("evaluators", &self.inner.description)
             .finish_non_exhaustive()
     }
 }
 
-impl House {
+impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
         // A state is never left half changed: a panic elsewhere is no reason to stop.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -108,14 +108,14 @@ impl State {
         place.map(|place| self.free.swap_remove(place)).or_else(|| self.free.pop())
     }
 
-    /// An evaluator is free: wakes whoever waits. The first in the queue alone would not do: its
+    /// Wakes all waiting clients, since an evaluator is free. Waking the first alone does not suffice: its
     /// client may be busy.
-    fn call(&self) {
-        self.waiting.iter().for_each(|request| request.seat.called.notify_one());
+    fn wake(&self) {
+        self.waiting.iter().for_each(|request| request.slot.ready.notify_one());
     }
 }
 
-impl Seat {
+impl Slot {
     fn answer(&self) -> MutexGuard<'_, Option<Result<Answered, EvalError>>> {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -123,9 +123,9 @@ impl Seat {
 
 /// One search's way to the evaluators.
 pub struct Client {
-    house: Arc<House>,
+    inner: Arc<Inner>,
     /// Of the batches in flight, the oldest first.
-    seats: VecDeque<Arc<Seat>>,
+    slots: VecDeque<Arc<Slot>>,
     /// Which evaluator it used last.
     last: usize,
 }
@@ -134,7 +134,7 @@ impl std::fmt::Debug for Client {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Client")
-            .field("in_flight", &self.seats.len())
+            .field("in_flight", &self.slots.len())
             .finish_non_exhaustive()
     }
 }
@@ -142,37 +142,37 @@ impl std::fmt::Debug for Client {
 impl Evaluator for Client {
     fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
         batch.check()?;
-        let seat = Arc::new(Seat::default());
-        self.seats.push_back(Arc::clone(&seat));
-        self.house.lock().waiting.push_back(Request { batch, seat });
+        let slot = Arc::new(Slot::default());
+        self.slots.push_back(Arc::clone(&slot));
+        self.inner.lock().waiting.push_back(Request { batch, slot });
         Ok(())
     }
 
     fn wait(&mut self) -> Result<Answered, EvalError> {
-        let seat = self.seats.pop_front().ok_or(EvalError::NothingInFlight)?;
-        let mut state = self.house.lock();
+        let slot = self.slots.pop_front().ok_or(EvalError::NothingInFlight)?;
+        let mut state = self.inner.lock();
         loop {
-            if let Some(answer) = seat.answer().take() {
+            if let Some(answer) = slot.answer().take() {
                 return answer;
             }
-            let is_waiting = state.waiting.iter().any(|request| Arc::ptr_eq(&request.seat, &seat));
+            let is_waiting = state.waiting.iter().any(|request| Arc::ptr_eq(&request.slot, &slot));
             if is_waiting && state.left == 0 {
-                state.waiting.retain(|request| !Arc::ptr_eq(&request.seat, &seat));
+                state.waiting.retain(|request| !Arc::ptr_eq(&request.slot, &slot));
                 return Err(EvalError::Device("no evaluator is left".to_owned()));
             }
             let evaluator = if is_waiting { state.take(self.last) } else { None };
             let Some((number, mut evaluator)) = evaluator else {
-                state = seat.called.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = slot.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
             self.last = number;
-            let requests = self.house.take(&mut state.waiting);
+            let requests = self.inner.take(&mut state.waiting);
             drop(state);
-            let seats: Vec<Arc<Seat>> =
-                requests.iter().map(|request| Arc::clone(&request.seat)).collect();
-            // A panic is the end of this evaluator, not of everybody who waits for it.
+            let slots: Vec<Arc<Slot>> =
+                requests.iter().map(|request| Arc::clone(&request.slot)).collect();
+            // A panic ends this evaluator, not the clients that wait for it.
             let answers = catch_unwind(AssertUnwindSafe(|| evaluate(evaluator.as_mut(), requests)));
-            state = self.house.lock();
+            state = self.inner.lock();
             let answers = match answers {
                 Ok(answers) => {
                     state.free.push((number, evaluator));
@@ -181,51 +181,51 @@ impl Evaluator for Client {
                 Err(_) => {
                     state.left -= 1;
                     let failed = || Err(EvalError::Device("the evaluator panicked".to_owned()));
-                    seats.into_iter().map(|seat| (seat, failed())).collect()
+                    slots.into_iter().map(|slot| (slot, failed())).collect()
                 }
             };
-            for (seat, answer) in answers {
-                *seat.answer() = Some(answer);
-                seat.called.notify_one();
+            for (slot, answer) in answers {
+                *slot.answer() = Some(answer);
+                slot.ready.notify_one();
             }
-            state.call();
+            state.wake();
         }
     }
 
     fn in_flight(&self) -> usize {
-        self.seats.len()
+        self.slots.len()
     }
 
     fn preferred_batch(&self) -> usize {
-        self.house.preferred
+        self.inner.preferred
     }
 
     fn largest_batch(&self) -> usize {
-        self.house.largest
+        self.inner.largest
     }
 
     fn describe(&self) -> String {
-        self.house.description.clone()
+        self.inner.description.clone()
     }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
-        let mut state = self.house.lock();
+        let mut state = self.inner.lock();
         state
             .waiting
-            .retain(|request| !self.seats.iter().any(|seat| Arc::ptr_eq(seat, &request.seat)));
-        // This client may have been called to take an evaluator.
-        state.call();
+            .retain(|request| !self.slots.iter().any(|slot| Arc::ptr_eq(slot, &request.slot)));
+        // This client may have been woken to take an evaluator.
+        state.wake();
     }
 }
 
-type Answer = (Arc<Seat>, Result<Answered, EvalError>);
+type Answer = (Arc<Slot>, Result<Answered, EvalError>);
 
 /// Evaluates requests in one batch; each gets its own part back.
 fn evaluate(evaluator: &mut dyn Evaluator, mut requests: Vec<Request>) -> Vec<Answer> {
     if requests.len() == 1 {
-        return requests.drain(..).map(|one| (one.seat, evaluator.evaluate(one.batch))).collect();
+        return requests.drain(..).map(|one| (one.slot, evaluator.evaluate(one.batch))).collect();
     }
     let mut together = Batch::default();
     for batch in requests.iter().map(|request| &request.batch) {
@@ -236,7 +236,7 @@ fn evaluate(evaluator: &mut dyn Evaluator, mut requests: Vec<Request>) -> Vec<An
     let (mut first_query, mut first_move) = (0, 0);
     let answered = evaluator.evaluate(together);
     let part = |request: Request| {
-        let Request { batch, seat } = request;
+        let Request { batch, slot } = request;
         let answer = match &answered {
             Ok(answered) => {
                 let queries = first_query..first_query + batch.len();
@@ -248,7 +248,7 @@ fn evaluate(evaluator: &mut dyn Evaluator, mut requests: Vec<Request>) -> Vec<An
             }
             Err(error) => Err(EvalError::Device(error.to_string())),
         };
-        (seat, answer)
+        (slot, answer)
     };
     requests.into_iter().map(part).collect()
 }
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn a_client_goes_back_to_the_evaluator_that_it_used() {
         let (shared, _) = shared(3);
-        let mut state = shared.house.lock();
+        let mut state = shared.inner.lock();
         for last in [1, 0, 2] {
             let (number, evaluator) = state.take(last).unwrap();
             assert_eq!(number, last);
@@ -379,7 +379,7 @@ mod tests {
                 });
             }
         });
-        assert!(shared.house.lock().waiting.is_empty());
+        assert!(shared.inner.lock().waiting.is_empty());
     }
 
     /// An evaluator that never answers.

@@ -6,7 +6,7 @@ use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 use anyhow::{Context, bail, ensure};
 use arena::{PlayerKind, PlayerSpec, SearchFactory, TimeControl};
 use engine::{EngineOptions, build_over, choose, is_named};
-use eval::ScoreMemory;
+use eval::EvaluationCache;
 use nets::System;
 use uci::{Options, client::EngineSpec};
 
@@ -105,17 +105,17 @@ fn owned(options: &[(&str, &str)]) -> Vec<(String, String)> {
 /// is known already counts as well, so the games are the same and only take less time; where it is
 /// limited by time, nobody is given any.
 #[derive(Debug, Default)]
-pub struct Memories(HashMap<String, ScoreMemory>);
+pub struct Memories(HashMap<String, EvaluationCache>);
 
 impl Memories {
     /// In MiB: what both players of two games at once evaluate in some moves.
     const SIZE: usize = 128;
 
-    fn of(&mut self, network: &str, options: &EngineOptions) -> &ScoreMemory {
+    fn of(&mut self, network: &str, options: &EngineOptions) -> &EvaluationCache {
         let EngineOptions { devices, path, precision, .. } = options;
         self.0
             .entry(format!("{network} {devices:?} {path:?} {precision:?}"))
-            .or_insert_with(|| ScoreMemory::new(Self::SIZE))
+            .or_insert_with(|| EvaluationCache::new(Self::SIZE))
     }
 }
 

@@ -248,16 +248,25 @@ mod tests {
         plain_integers::{check_sums, dice},
     };
 
+    /// Whether the processor has the instructions; otherwise `test` is reported as skipped.
+    fn is_available(test: &str) -> bool {
+        let has = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+        if !has {
+            board::testing::skip(test, "the processor has no AVX2 with FMA");
+        }
+        has
+    }
+
     #[test]
     fn sums_are_those_of_plain_integers() {
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        if is_available("sums_are_those_of_plain_integers") {
             check_sums::<Avx2Int8>();
         }
     }
 
     #[test]
     fn sums_are_stored_as_the_nearest_bytes() {
-        if !(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")) {
+        if !is_available("sums_are_stored_as_the_nearest_bytes") {
             return;
         }
         let mut dice = dice();

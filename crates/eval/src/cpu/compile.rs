@@ -1,16 +1,19 @@
 //! From a description and its tensors to a [`Plan`].
 
-use nets::{Activation, Layer, Network, Padding, Pooling, kernel_start};
+mod product;
+
+use nets::{Activation, Layer, Network, Padding, Pooling};
 
 use super::{
     elementwise::{Elementwise, Operation},
     input::InputTable,
     layout::{BLOCK, Layout},
-    memory::{Element, Lines},
+    memory::Element,
     moments::{self, Moments},
-    plan::{HeadPlan, Last, Plan, Product, Residual, Rows, Sampled, Step, Steps},
-    rounding::in_units,
+    plan::{HeadPlan, OutputReader, Plan, Step, Steps},
 };
+use product::{Convolution, ResidualUse};
+
 use crate::{
     EvalError,
     folded::{fold, tensor},
@@ -18,7 +21,7 @@ use crate::{
 
 /// Where a tensor lies and what its numbers mean.
 #[derive(Clone, Debug)]
-struct Place {
+struct Activations {
     buffer: usize,
     layout: Layout,
     /// Position of each channel among the padded ones.
@@ -81,7 +84,7 @@ impl<E: Element> Plan<E> {
                         cells.flat_map(|cell| place.positions.iter().map(move |&at| (cell, at)));
                     let places =
                         places.map(|(cell, at)| place.layout.element(cell, at) as u32).collect();
-                    Last::Stored { input: place.buffer, places }
+                    OutputReader::Stored { input: place.buffer, places }
                 }
             };
             // With a common trunk, the bodies of all heads run before the tails: what any step of a
@@ -105,49 +108,6 @@ fn reach(layers: &[Layer]) -> usize {
         Some(Layer::Conv { kernel, padding: Padding::Same, .. }) => kernel / 2,
         Some(Layer::Residual { layers, .. }) => reach(layers),
         _ => 0,
-    }
-}
-
-/// A convolution or a dense layer, which is a convolution as large as the board.
-#[derive(Clone, Copy)]
-struct Convolution {
-    kernel: usize,
-    channels: usize,
-    padding: Padding,
-    norm: bool,
-    activation: Activation,
-}
-
-/// What a product has to do with another tensor of its output's shape.
-#[derive(Clone, Copy)]
-enum Beside<'a> {
-    Nothing,
-    /// Its channels lie in the same order.
-    Order(&'a Place),
-    /// And it is added before the activation.
-    Sum(&'a Place),
-}
-
-impl Convolution {
-    fn of(layer: &Layer, input: &Layout) -> Option<Self> {
-        match *layer {
-            Layer::Conv { kernel, channels, padding, norm, activation } => {
-                Some(Self { kernel, channels, padding, norm, activation })
-            }
-            Layer::Dense { channels, norm, activation } => Some(Self {
-                kernel: input.side,
-                channels,
-                padding: Padding::Valid,
-                norm,
-                activation,
-            }),
-            _ => None,
-        }
-    }
-
-    /// Side of the output's board.
-    fn side(&self, input: &Layout) -> usize {
-        if self.padding == Padding::Valid { 1 } else { input.side }
     }
 }
 
@@ -204,9 +164,9 @@ impl Compiler<'_> {
         &mut self,
         prefix: &str,
         layers: &[Layer],
-        input: Option<Place>,
+        input: Option<Activations>,
         last_reach: usize,
-    ) -> Result<(Vec<Step<E>>, Option<Place>), EvalError> {
+    ) -> Result<(Vec<Step<E>>, Option<Activations>), EvalError> {
         let mut place = input;
         let mut steps = Vec::new();
         for (index, layer) in layers.iter().enumerate() {
@@ -222,16 +182,17 @@ impl Compiler<'_> {
         &mut self,
         name: &str,
         layer: &Layer,
-        input: Option<Place>,
+        input: Option<Activations>,
         reach: usize,
         steps: &mut Vec<Step<E>>,
-    ) -> Result<Place, EvalError> {
+    ) -> Result<Activations, EvalError> {
         if let Layer::Branches { .. } = layer {
             return self.input(name, layer, reach, steps);
         }
         let input = input.ok_or_else(|| self.unsupported(format!("layer {name} has no input")))?;
         if let Some(convolution) = Convolution::of(layer, &input.layout) {
-            let (step, place) = self.product(name, &convolution, &input, Beside::Nothing, reach)?;
+            let (step, place) =
+                self.product(name, &convolution, &input, ResidualUse::Nothing, reach)?;
             steps.push(step);
             return Ok(place);
         }
@@ -245,7 +206,7 @@ impl Compiler<'_> {
                 // The largest of four is more than each of them is on average.
                 let moments = input.moments.clone().filter(|_| pooling == Pooling::Average);
                 let place = self.same_unit(Operation::Pool { pooling, size }, input, layout, steps);
-                Ok(Place { moments, ..place })
+                Ok(Activations { moments, ..place })
             }
             _ => {
                 let blocks = input.layout.blocks;
@@ -264,10 +225,10 @@ impl Compiler<'_> {
     fn same_unit<E>(
         &mut self,
         operation: Operation,
-        input: Place,
+        input: Activations,
         layout: Layout,
         steps: &mut Vec<Step<E>>,
-    ) -> Place {
+    ) -> Activations {
         self.compiled += 1;
         let output = self.buffer(&layout, Some(input.buffer));
         steps.push(Step::Elementwise(Elementwise {
@@ -278,7 +239,7 @@ impl Compiler<'_> {
             store: layout.store(),
             to: layout.clone(),
         }));
-        Place { buffer: output, layout, ..input }
+        Activations { buffer: output, layout, ..input }
     }
 
     fn input<E: Element>(
@@ -287,7 +248,7 @@ impl Compiler<'_> {
         layer: &Layer,
         reach: usize,
         steps: &mut Vec<Step<E>>,
-    ) -> Result<Place, EvalError> {
+    ) -> Result<Activations, EvalError> {
         let Layer::Branches { branches, norm, activation } = layer else {
             return Err(self.unsupported(format!("layer {name} is no input layer")));
         };
@@ -307,7 +268,7 @@ impl Compiler<'_> {
         let output = self.buffer(&layout, None);
         steps.push(Step::Input { table, output, store: layout.store() });
         let moments = self.moments_of_norm(name, *norm, channels)?.map(moments::above_zero);
-        let place = Place { buffer: output, layout, positions, unit, moments };
+        let place = Activations { buffer: output, layout, positions, unit, moments };
         if matches!(activation, Activation::Identity | Activation::Relu) {
             return Ok(place);
         }
@@ -330,10 +291,10 @@ impl Compiler<'_> {
         name: &str,
         layers: &[Layer],
         activation: Activation,
-        input: &Place,
+        input: &Activations,
         reach_after: usize,
         steps: &mut Vec<Step<E>>,
-    ) -> Result<Place, EvalError> {
+    ) -> Result<Activations, EvalError> {
         let prefix = format!("{name}.layers");
         let Some((last, body)) = layers.split_last() else {
             return Err(self.unsupported(format!("layer {name} is empty")));
@@ -350,14 +311,14 @@ impl Compiler<'_> {
             self.pinned.pop();
             let last = Convolution { activation, ..last };
             let (step, place) =
-                self.product(&last_name, &last, &place, Beside::Sum(input), reach_after)?;
+                self.product(&last_name, &last, &place, ResidualUse::Sum(input), reach_after)?;
             steps.push(step);
             return Ok(place);
         }
         let place = match convolution {
             Some(convolution) => {
                 let (step, place) =
-                    self.product(&last_name, &convolution, &place, Beside::Order(input), 0)?;
+                    self.product(&last_name, &convolution, &place, ResidualUse::Order(input), 0)?;
                 steps.push(step);
                 place
             }
@@ -381,130 +342,7 @@ impl Compiler<'_> {
         }));
         let moments =
             moments::sum(place.moments, input.moments.as_deref()).map(moments::above_zero);
-        Ok(Place { buffer: output, layout, positions: place.positions, unit, moments })
-    }
-
-    fn product<E: Element>(
-        &mut self,
-        name: &str,
-        convolution: &Convolution,
-        input: &Place,
-        beside: Beside,
-        reach: usize,
-    ) -> Result<(Step<E>, Place), EvalError> {
-        let &Convolution { kernel, channels, padding, norm, activation } = convolution;
-        let side = convolution.side(&input.layout);
-        let positions: Vec<usize> = match beside {
-            Beside::Nothing => (0..channels).collect(),
-            Beside::Order(other) | Beside::Sum(other) => other.positions.clone(),
-        };
-        let width = positions.iter().max().map_or(1, |last| last + 1);
-        let layout = Layout::new(side, width, reach);
-        let output = self.buffer(&layout, Some(input.buffer));
-        let (factors, bias) = fold(self.network, name, norm, channels)?;
-        let weight = tensor(self.network, &format!("{name}.weight"))?;
-        let unit = self.unit::<E>(name, activation)?;
-        let taps = taps(kernel, padding);
-        let steps = taps.len() * input.layout.blocks;
-        let mut offsets = Vec::with_capacity(steps);
-        for tap in &taps {
-            let row = input.layout.tap(tap.cell, tap.rank, tap.file);
-            for block in 0..input.layout.blocks {
-                offsets.push(((row + block * input.layout.block_stride()) * size_of::<E>()) as u32);
-            }
-        }
-        let panel = steps * BLOCK * BLOCK;
-        let mut weights = Lines::<E>::zeroed(layout.blocks * panel);
-        let packed = weights.as_mut_slice();
-        let inputs = input.positions.len();
-        let depth = input.layout.blocks * BLOCK;
-        let mut column = vec![0.0; steps * BLOCK];
-        // What is known of the inputs, in the column's order.
-        let known = input.moments.as_ref().filter(|_| E::QUANTISED).map(|list| {
-            let mut known = vec![Moments::default(); steps * BLOCK];
-            for (index, tap) in taps.iter().enumerate() {
-                for (&position, own) in input.positions.iter().zip(list) {
-                    known[index * depth + position] = own.for_share(tap.share(input.layout.side));
-                }
-            }
-            known
-        });
-        let mut of_sums = known.is_some().then(Vec::new);
-        // What is added beside the products is counted in their units, in 32 bits: where all
-        // weights are next to nothing these must not be so small that it is cut off.
-        let smallest = match beside {
-            Beside::Sum(other) => other.unit / input.unit / (1 << 22) as f32,
-            Beside::Nothing | Beside::Order(_) => 0.0,
-        };
-        let mut scale = Lines::<f32>::zeroed(layout.blocks * BLOCK);
-        let mut padded = Lines::<f32>::zeroed(layout.blocks * BLOCK);
-        for (channel, &place) in positions.iter().enumerate() {
-            let own = &weight[channel * inputs * kernel * kernel..][..inputs * kernel * kernel];
-            column.fill(0.0);
-            for (at, &position) in input.positions.iter().enumerate() {
-                for (index, tap) in taps.iter().enumerate() {
-                    let weight = own[at * kernel * kernel + tap.kernel_cell];
-                    column[index * depth + position] = weight * factors[channel];
-                }
-            }
-            let (step, packable) = if E::QUANTISED {
-                // Such layers go through `tall_product`.
-                in_units::<E>(&column, smallest, layout.cells() < BLOCK)
-            } else {
-                (1.0, column.clone())
-            };
-            // What rounding adds or takes away on average, the bias gives back.
-            let mut lost = 0.0;
-            if let (Some(known), Some(of_sums)) = (&known, &mut of_sums) {
-                let mut sum = Moments { mean: bias[channel], variance: 0.0 };
-                for ((weight, whole), input) in column.iter().zip(&packable).zip(known) {
-                    lost += (weight - whole * step) * input.mean;
-                    sum = sum.plus(input.times(*weight));
-                }
-                of_sums.push(sum);
-            }
-            if !lost.is_finite() {
-                lost = 0.0;
-            }
-            scale.as_mut_slice()[place] = step * input.unit / unit;
-            padded.as_mut_slice()[place] = (bias[channel] + lost) / unit;
-            for (k, &weight) in packable.iter().enumerate() {
-                packed[place / BLOCK * panel + E::panel_index(k, place % BLOCK)] =
-                    E::from_f32(weight);
-            }
-        }
-        let own = self.moments_of_norm(name, norm, channels)?.or(of_sums);
-        let before = match beside {
-            Beside::Sum(other) => moments::sum(own, other.moments.as_deref()),
-            Beside::Nothing | Beside::Order(_) => own,
-        };
-        let moments =
-            if activation == Activation::Relu { before.map(moments::above_zero) } else { before };
-        let residual = match beside {
-            Beside::Sum(other) => Some(Residual {
-                buffer: other.buffer,
-                first: other.layout.tap(0, 0, 0),
-                block_stride: other.layout.block_stride(),
-                ratio: other.unit / unit,
-            }),
-            Beside::Nothing | Beside::Order(_) => None,
-        };
-        let rows = if side == 1 { Rows::Boards } else { Rows::Cells(layout.cells()) };
-        let product = Product {
-            input: input.buffer,
-            output,
-            rows,
-            offsets,
-            weights,
-            scale,
-            bias: padded,
-            activation,
-            residual,
-            panels: layout.blocks,
-            narrow: (width - 1) % BLOCK < 16,
-            store: if side == 1 { layout.store_boards() } else { layout.store() },
-        };
-        Ok((Step::Product(product), Place { buffer: output, layout, positions, unit, moments }))
+        Ok(Activations { buffer: output, layout, positions: place.positions, unit, moments })
     }
 
     /// A buffer of this layout that holds neither the step's input nor anything that is still to be
@@ -518,90 +356,4 @@ impl Compiler<'_> {
             self.buffers.len() - 1
         })
     }
-
-    /// Compiles a head's last layer.
-    fn sampled(&self, name: &str, layer: &Layer, input: &Place) -> Result<Last, EvalError> {
-        let layout = &input.layout;
-        let Some(convolution) = Convolution::of(layer, layout) else {
-            return Err(self.unsupported(format!("layer {name} cannot be the last")));
-        };
-        let &Convolution { kernel, channels, padding, norm, activation } = &convolution;
-        let (factors, bias) = fold(self.network, name, norm, channels)?;
-        let weight = tensor(self.network, &format!("{name}.weight"))?;
-        let all = taps(kernel, padding);
-        let side = convolution.side(layout);
-        let (mut starts, mut list) = (vec![0], Vec::new());
-        for cell in 0..side * side {
-            for tap in &all {
-                // Whole-board kernels address the input directly.
-                let on_board = |place: usize, step: isize| {
-                    (0..side as isize).contains(&(place as isize + step))
-                };
-                if side == 1 || (on_board(cell / side, tap.rank) && on_board(cell % side, tap.file))
-                {
-                    list.push((tap.kernel_cell, layout.tap(cell + tap.cell, tap.rank, tap.file)));
-                }
-            }
-            starts.push(list.len());
-        }
-        let (kernel_cells, depth) = (kernel * kernel, layout.blocks * BLOCK);
-        let mut weights = Lines::<f32>::zeroed(channels * kernel_cells * depth);
-        let packed = weights.as_mut_slice();
-        let inputs = input.positions.len();
-        for channel in 0..channels {
-            for (at, &position) in input.positions.iter().enumerate() {
-                for cell in 0..kernel_cells {
-                    packed[(channel * kernel_cells + cell) * depth + position] = weight
-                        [(channel * inputs + at) * kernel_cells + cell]
-                        * factors[channel]
-                        * input.unit;
-                }
-            }
-        }
-        Ok(Last::Sampled(Sampled {
-            input: input.buffer,
-            channels,
-            blocks: layout.blocks,
-            block_stride: layout.block_stride(),
-            starts,
-            taps: list,
-            weights,
-            kernel_cells,
-            bias,
-            activation,
-        }))
-    }
-}
-
-/// One cell of a square kernel.
-struct Tap {
-    kernel_cell: usize,
-    /// The input cell itself, where the kernel covers the whole board; otherwise 0.
-    cell: usize,
-    /// Steps from the output cell.
-    rank: isize,
-    file: isize,
-}
-
-impl Tap {
-    /// Share of the output cells for which it lies on the board.
-    fn share(&self, side: usize) -> f32 {
-        let on_board = |step: isize| side.saturating_sub(step.unsigned_abs()) as f32 / side as f32;
-        on_board(self.rank) * on_board(self.file)
-    }
-}
-
-fn taps(kernel: usize, padding: Padding) -> Vec<Tap> {
-    let start = kernel_start(kernel, 1);
-    (0..kernel * kernel)
-        .map(|kernel_cell| match padding {
-            Padding::Valid => Tap { kernel_cell, cell: kernel_cell, rank: 0, file: 0 },
-            Padding::Same => Tap {
-                kernel_cell,
-                cell: 0,
-                rank: start + (kernel_cell / kernel) as isize,
-                file: start + (kernel_cell % kernel) as isize,
-            },
-        })
-        .collect()
 }

@@ -151,7 +151,7 @@ pub(crate) unsafe fn load<E: Element>(row: *const E) -> [f32; BLOCK] {
     std::array::from_fn(|index| values[index].to_f32())
 }
 
-/// What is done to the sums of a product before they are stored, beyond bias and ReLU.
+/// Operations on the sums of a product before they are stored, beyond bias and ReLU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Adjust<E> {
     /// 32 each; quantised formats leave the bias to the store.

@@ -11,13 +11,13 @@ use super::{
     kernels::Kernels,
     layout::{BLOCK, CHUNK, GROUP},
     memory::{Element, Lines},
-    plan::{HeadPlan, Last, Plan, Product, Rows, Sampled, Step},
+    plan::{HeadPlan, OutputReader, Plan, Product, RowKind, Sampled, Step},
 };
 use crate::{Batch, EvalError};
 
 /// Scores of a consecutive part of a batch.
 #[derive(Debug, Default)]
-pub(crate) struct Part {
+pub(crate) struct PartialScores {
     /// One a query of the part.
     pub values: Vec<f32>,
     /// One a move of the part's queries, query after query.
@@ -27,7 +27,7 @@ pub(crate) struct Part {
 /// Runs parts of batches; each thread that evaluates owns one.
 pub(crate) trait Run: Send {
     /// Scores the queries `range` of `batch`, whose squares, heads and moves have been checked.
-    fn run(&mut self, batch: &Batch, range: Range<usize>) -> Result<Part, EvalError>;
+    fn run(&mut self, batch: &Batch, range: Range<usize>) -> Result<PartialScores, EvalError>;
 
     /// Every output of a head that the network has, board after board, before calibration.
     fn logits(
@@ -135,8 +135,8 @@ impl<K: Kernels> Engine<K> {
                     }
                 }
                 Step::Product(product) => match product.rows {
-                    Rows::Cells(cells) => self.by_board(guard, product, cells, slots),
-                    Rows::Boards => self.by_chunk(guard, product, slots.count),
+                    RowKind::Cells(cells) => self.by_board(guard, product, cells, slots),
+                    RowKind::Boards => self.by_chunk(guard, product, slots.count),
                 },
                 Step::Elementwise(step) => {
                     for board in (0..slots.count).filter(|board| slots.active >> board & 1 == 1) {
@@ -270,11 +270,11 @@ impl<K: Kernels> Engine<K> {
     }
 
     /// One output of a head for a board.
-    fn output(&self, last: &Last, slots: Slots, board: usize, index: usize) -> f32 {
+    fn output(&self, last: &OutputReader, slots: Slots, board: usize, index: usize) -> f32 {
         let place = self.place(last.input(), slots, board);
         match last {
-            Last::Sampled(sampled) => self.sample(sampled, place, index),
-            Last::Stored { input, places } => {
+            OutputReader::Sampled(sampled) => self.sample(sampled, place, index),
+            OutputReader::Stored { input, places } => {
                 self.buffers[*input].as_slice()[place + places[index] as usize].to_f32()
             }
         }
@@ -381,10 +381,11 @@ impl<K: Kernels> Engine<K> {
 }
 
 impl<K: Kernels> Run for Engine<K> {
-    fn run(&mut self, batch: &Batch, range: Range<usize>) -> Result<Part, EvalError> {
+    fn run(&mut self, batch: &Batch, range: Range<usize>) -> Result<PartialScores, EvalError> {
         let guard = guard::<K>()?;
         let moves = move_range(batch, &range);
-        let mut part = Part { values: vec![0.0; range.len()], moves: vec![0.0; moves.len()] };
+        let mut part =
+            PartialScores { values: vec![0.0; range.len()], moves: vec![0.0; moves.len()] };
         let (plan, calibration) = (Arc::clone(&self.plan), Arc::clone(&self.calibration));
         let asks = |kind: HeadKind, query: usize| match kind {
             HeadKind::Value => batch.queries[query].value,

@@ -35,7 +35,7 @@ pub(crate) const fn together(units: usize) -> usize {
 
 /// What each square, or each group of squares of a rank, reads in the order of the kernel cells.
 #[derive(Debug)]
-pub(crate) struct Taps {
+pub(crate) struct SquareReads {
     /// Where in `list` each group begins; one more at the end.
     starts: Vec<u16>,
     /// The place that the group's first square reads, the others those after it, and the element
@@ -43,7 +43,7 @@ pub(crate) struct Taps {
     list: Vec<(u32, u32)>,
 }
 
-impl Taps {
+impl SquareReads {
     /// For `together` squares at a time, some of which may find no board at a place that others
     /// read; `place` says where on the board that is read a square stands. Without a branch nothing
     /// is read.
@@ -53,8 +53,8 @@ impl Taps {
         lanes: usize,
         place: fn(usize) -> usize,
     ) -> Self {
-        let mut taps = Self { starts: vec![0; 64 / together + 1], list: Vec::new() };
-        let Some(branch) = branch else { return taps };
+        let mut reads = Self { starts: vec![0; 64 / together + 1], list: Vec::new() };
+        let Some(branch) = branch else { return reads };
         for group in 0..64 / together {
             let mut places = vec![None; branch.kernel[0] * branch.kernel[1]];
             for n in 0..together {
@@ -63,11 +63,11 @@ impl Taps {
                 }
             }
             for (cell, place) in places.into_iter().enumerate() {
-                taps.list.extend(place.map(|place| (place as u32, (cell * lanes) as u32)));
+                reads.list.extend(place.map(|place| (place as u32, (cell * lanes) as u32)));
             }
-            taps.starts[group + 1] = taps.list.len() as u16;
+            reads.starts[group + 1] = reads.list.len() as u16;
         }
-        taps
+        reads
     }
 
     /// What the n-th square or group reads.
@@ -89,11 +89,11 @@ pub(crate) struct Job {
     pub full_at: usize,
     pub half_at: usize,
     /// What each square reads.
-    pub squares: Taps,
+    pub squares: SquareReads,
     /// What each [`together`] squares read on the wide board, where those beside the board have the
     /// state that is none.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-    pub groups: Taps,
+    pub groups: SquareReads,
     /// `[state, and one that is none: zeros][kernel cell][lanes]`; a board has few states, whose
     /// cells share cache lines.
     pub table: Lines<f32>,
@@ -144,8 +144,16 @@ impl InputTable {
                     jobs.push(job(None, 8, next, &states));
                     next += 8;
                 }
-                let part =
-                    Part { branch, weight, planes, first: done, count, channel, factors, bias };
+                let part = ChannelRange {
+                    branch,
+                    weight,
+                    planes,
+                    first: done,
+                    count,
+                    channel,
+                    factors,
+                    bias,
+                };
                 jobs.push(job(Some(&part), count.next_multiple_of(8), next, &states));
                 positions.extend(next..next + count);
                 next += count.next_multiple_of(8);
@@ -169,7 +177,7 @@ impl InputTable {
 }
 
 /// Consecutive channels of a branch.
-struct Part<'a> {
+struct ChannelRange<'a> {
     branch: &'a Branch,
     weight: &'a [f32],
     planes: usize,
@@ -182,9 +190,9 @@ struct Part<'a> {
 }
 
 /// The job of `lanes` (a multiple of 8) channels from position `at`; without a part, zeros.
-fn job(part: Option<&Part>, lanes: usize, at: usize, states: &[Vec<(usize, f32)>]) -> Job {
+fn job(part: Option<&ChannelRange>, lanes: usize, at: usize, states: &[Vec<(usize, f32)>]) -> Job {
     let (full, half) = (lanes / 16, lanes % 16 == 8);
-    // Full vectors begin at a multiple of 16, the half one fills what is left before or behind.
+    // Full vectors begin at a multiple of 16, the half one fills the space before or behind.
     let half_first = at % 16 == 8;
     let (full_at, half_at) = match (half, half_first) {
         (true, true) => (at + 8, at),
@@ -217,8 +225,8 @@ fn job(part: Option<&Part>, lanes: usize, at: usize, states: &[Vec<(usize, f32)>
         }
     }
     let branch = part.map(|part| part.branch);
-    let squares = Taps::new(branch, 1, lanes, |square| square);
-    let groups = Taps::new(branch, together(lanes / 8), lanes, wide_place);
+    let squares = SquareReads::new(branch, 1, lanes, |square| square);
+    let groups = SquareReads::new(branch, together(lanes / 8), lanes, wide_place);
     Job { full, half, full_at, half_at, squares, groups, table, state_stride, bias: padded_bias }
 }
 
@@ -263,7 +271,7 @@ mod tests {
             let branch = Branch { kernel, dilation, channels };
             let weight = vec![1.0; channels * kernel[0] * kernel[1]];
             let (factors, bias) = (vec![1.0; channels], vec![0.0; channels]);
-            let part = Part {
+            let part = ChannelRange {
                 branch: &branch,
                 weight: &weight,
                 planes: 1,

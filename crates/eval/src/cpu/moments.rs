@@ -34,7 +34,7 @@ impl Moments {
         Self { mean: self.mean + other.mean, variance: self.variance + other.variance }
     }
 
-    /// Of what is left above zero of a normal distribution.
+    /// Moments of a normal distribution after ReLU.
     fn above_zero(self) -> Self {
         let deviation = self.variance.sqrt();
         if deviation <= 0.0 {

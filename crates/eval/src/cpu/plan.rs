@@ -15,7 +15,7 @@ use super::{
 pub(crate) struct Product<E> {
     pub input: usize,
     pub output: usize,
-    pub rows: Rows,
+    pub rows: RowKind,
     /// Byte offset of the A rows of each step of 32 inner elements.
     pub offsets: Vec<u32>,
     /// Panel after panel, each `offsets.len() * 32 x 32`.
@@ -36,7 +36,7 @@ pub(crate) struct Product<E> {
 
 /// What the rows of a product are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rows {
+pub(crate) enum RowKind {
     /// The cells of a board, this many; 32 at a time.
     Cells(usize),
     /// Boards, each a single cell.
@@ -85,7 +85,7 @@ impl<E> Step<E> {
     }
 
     fn works_on_boards(&self) -> bool {
-        matches!(self, Self::Product(Product { rows: Rows::Boards, .. }))
+        matches!(self, Self::Product(Product { rows: RowKind::Boards, .. }))
     }
 }
 
@@ -109,14 +109,14 @@ impl<E> Steps<E> {
 
 /// How the asked outputs of a head are read.
 #[derive(Debug)]
-pub(crate) enum Last {
+pub(crate) enum OutputReader {
     /// The last convolution, done only for the outputs that were asked for, in `f32` weights.
     Sampled(Sampled),
     /// The outputs as the step before stored them: for each output, its element in the board.
     Stored { input: usize, places: Vec<u32> },
 }
 
-impl Last {
+impl OutputReader {
     /// The buffer that is read.
     pub fn input(&self) -> usize {
         match self {
@@ -151,7 +151,7 @@ pub(crate) struct Sampled {
 pub(crate) struct HeadPlan<E> {
     pub kind: HeadKind,
     pub steps: Steps<E>,
-    pub last: Last,
+    pub last: OutputReader,
 }
 
 /// Memory for one tensor of some boards.
@@ -187,7 +187,7 @@ impl<E> Plan<E> {
             strides.map(|stride| BufferPlan { stride, boards: GROUP }).collect();
         let tails = std::iter::once(&self.trunk).chain(self.heads.iter().map(|head| &head.steps));
         let in_tails = tails.flat_map(|steps| &steps.tail).flat_map(Step::buffers);
-        // What is read after the tail of the trunk.
+        // Buffers that are read after the tail of the trunk.
         let after_trunk =
             self.heads.iter().filter(|_| !self.trunk.tail.is_empty()).map(|head| head.last.input());
         in_tails.chain(after_trunk).for_each(|buffer| buffers[buffer].boards = CHUNK);

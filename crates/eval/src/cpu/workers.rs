@@ -18,7 +18,7 @@ use std::{
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 
-use super::engine::{Part, Run, move_range};
+use super::engine::{PartialScores, Run, move_range};
 use crate::{Answered, Batch, EvalError, Scores};
 
 /// Most queries in a part: enough to read large dense weights seldom, few enough to share a batch
@@ -52,7 +52,7 @@ struct Done {
 struct Scored {
     first_query: usize,
     first_move: usize,
-    part: Part,
+    part: PartialScores,
 }
 
 /// A batch that is not all back.
@@ -64,7 +64,7 @@ struct Pending {
 }
 
 impl Pending {
-    /// Is there a part that nobody has begun?
+    /// Is there a part that no thread has begun?
     fn has_parts(&self) -> bool {
         self.task.next.load(Ordering::Relaxed).saturating_mul(self.task.size)
             < self.task.batch.len()
@@ -322,14 +322,17 @@ mod tests {
     }
 
     impl Run for Fake {
-        fn run(&mut self, _: &Batch, range: Range<usize>) -> Result<Part, EvalError> {
+        fn run(&mut self, _: &Batch, range: Range<usize>) -> Result<PartialScores, EvalError> {
             match self {
                 Self::Scores => {}
                 Self::Fails => return Err(EvalError::Device("broken".to_owned())),
                 Self::Panics => panic!("as the test wants it"),
                 Self::IsLate => std::thread::sleep(Duration::from_millis(20)),
             }
-            Ok(Part { values: range.map(|query| query as f32).collect(), moves: Vec::new() })
+            Ok(PartialScores {
+                values: range.map(|query| query as f32).collect(),
+                moves: Vec::new(),
+            })
         }
 
         fn logits(&mut self, _: &[(Squares, Color)], _: HeadKind) -> Result<Vec<f32>, EvalError> {

@@ -52,7 +52,7 @@ pub fn first_card() -> Option<DeviceName> {
     list().into_iter().find(|device| device.is_card).map(|device| device.name)
 }
 
-/// What is missing to use GPUs where these were found, with how to get it; empty where nothing is.
+/// What GPUs that were found lack to be used, and how to get it; empty where they lack nothing.
 ///
 /// CUDA's kernels are compiled by the copy of LLVM in the program, so CUDA's own compiler and
 /// headers are not needed; the bodies of functions such as the hyperbolic tangent and the

@@ -28,7 +28,7 @@ pub(crate) struct InputLayer {
     weights: Array<3>,
     /// `[channels]`
     bias: Array<1>,
-    /// Do the states tell who attacks a square?
+    /// Do the states hold the attackers of a square?
     with_attackers: bool,
     relu: bool,
 }
@@ -222,7 +222,7 @@ fn input_kernel<F: Float>(
         if unit < 64 {
             attacked = attackers(&held, unit as i32);
         }
-        // Everybody has looked before anybody writes.
+        // All units have read before any of them writes.
         sync_cube();
         if unit < 64 {
             held[unit] += attacked;
@@ -238,7 +238,7 @@ fn input_kernel<F: Float>(
             let tap = taps[slot * channels + channel];
             let rank = square / 8 + tap / comptime!(2 * MIDDLE) - comptime!(MIDDLE);
             let file = square % 8 + tap % comptime!(2 * MIDDLE) - comptime!(MIDDLE);
-            // What is below zero becomes a very large number.
+            // A negative number becomes a very large one.
             if (rank as u32) < 8 && (file as u32) < 8 {
                 let state = held[(rank * 8 + file) as usize];
                 if state != 0 {

@@ -2,7 +2,7 @@
 //!
 //! 64 bits tell which squares hold something, then come four bits for each of these, at most 33 (32
 //! men and an en-passant target), and four that are 1 when every state is to be raised by 16
-//! (Cockfish's plane of ones). Who attacks each square is found out on the device.
+//! (Cockfish's plane of ones). The device computes the attackers of each square.
 
 use board::Color;
 use nets::{Encoding, Squares};

@@ -38,7 +38,7 @@ pub(super) fn keep_kernels() {
             path: CacheConfig::Directory(folder),
             ..EnvironmentConfig::default()
         };
-        // What is not tuned has no store of kernels either.
+        // Untuned kernels have no store either.
         #[cfg(feature = "autotune")]
         let compilation = CompilationConfig { cache: true, ..CompilationConfig::default() };
         #[cfg(not(feature = "autotune"))]

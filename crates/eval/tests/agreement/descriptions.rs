@@ -1,4 +1,4 @@
-//! Networks that nobody would train: descriptions drawn at random, of every kind of layer and of
+//! Untypical networks: descriptions drawn at random, of every kind of layer and of
 //! odd widths.
 
 use nets::{
@@ -6,7 +6,7 @@ use nets::{
 };
 use proptest::prelude::*;
 
-use super::{Dice, conv, whole};
+use crate::inputs::{Dice, conv, whole};
 
 /// Layers that can follow one another, drawn at random. Widths are rarely multiples of anything.
 fn any_layers(
@@ -69,7 +69,7 @@ fn any_layer_after(dice: &mut Dice, shape: Shape, keep_board: bool, depth: usize
 
 /// Any kind of layer in trunk and heads, for a value and perhaps squares or moves.
 pub(super) fn any_architecture(seed: u64) -> Description {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let encoding =
         [Encoding::BatchFirst15, Encoding::Cockfish13, Encoding::ConvChess6, Encoding::Attacks21]
             [dice.below(4)];

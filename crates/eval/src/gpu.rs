@@ -276,7 +276,7 @@ impl Runner {
             HeadKind::Value => query.value,
             _ => query.move_count > 0,
         };
-        // Heads over one trunk share its work; heads without one are spared what nobody asks them.
+        // Heads over one trunk share its work; a head without one evaluates only the queries that ask it.
         let parts: &[&[HeadKind]] = if self.layers.has_trunk() {
             &[&[HeadKind::Value, HeadKind::Moves]]
         } else {

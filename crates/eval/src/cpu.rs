@@ -181,8 +181,7 @@ impl CpuLogits {
     }
 }
 
-/// What eight-bit integers need to know of the network: what its file says, or what is observed
-/// now.
+/// The int8 ranges of the network: those of its file, or those observed over sample games now.
 #[cfg(target_arch = "x86_64")]
 fn ranges_of<K: Kernels>(network: &Network) -> Result<Vec<f32>, EvalError> {
     network.int8_ranges.clone().map_or_else(|| quantise::ranges::<K>(network), Ok)

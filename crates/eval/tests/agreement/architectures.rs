@@ -1,0 +1,216 @@
+//! Layers and architectures on every path.
+
+use std::sync::Arc;
+
+use eval::{
+    Batch, Evaluator, Precision,
+    cpu::CpuPath,
+    reference::{self, Reference},
+};
+use nets::{
+    Activation, Branch, Cockfish, ConvChess, Description, Encoding, Head, HeadKind, Layer, Pooling,
+    Squares,
+};
+use proptest::prelude::*;
+
+use crate::{
+    descriptions::{any_architecture, any_description},
+    inputs::{batch, conv, evaluator, network, positions, whole},
+    tolerance::{Difference, assert_close, check, check_logits, compare_scores},
+};
+
+#[test]
+fn batch_first_networks_agree() {
+    check(&network(Description::batch_first(&[HeadKind::Value, HeadKind::Moves]), 5), 40, 9);
+}
+
+#[test]
+fn a_shared_trunk_agrees() {
+    let mut description = Description::batch_first(&[HeadKind::Value, HeadKind::Moves]);
+    // Heads that begin with different kernels look at different copies of the trunk's output.
+    let body: Vec<Layer> = description.heads[0].layers.drain(..3).collect();
+    description.heads[1].layers.drain(..3);
+    description.heads[1].layers.insert(0, conv(5, 24, true, true));
+    description.trunk = body;
+    check(&network(description, 6), 20, 10);
+}
+
+#[test]
+fn long_tails_of_heads_leave_the_bodies_of_others_alone() {
+    let stem = Layer::Branches {
+        branches: vec![Branch { kernel: [3, 3], dilation: [1, 1], channels: 32 }],
+        norm: true,
+        activation: Activation::Relu,
+    };
+    let dense = |channels| Layer::Dense { channels, norm: false, activation: Activation::Relu };
+    let out = |channels| Layer::Dense { channels, norm: false, activation: Activation::Identity };
+    // The body of the second head, its pool, is as large as what the tail of the first one
+    // computes.
+    let pool = Layer::Pool { pooling: Pooling::Average, size: 8 };
+    let heads = vec![
+        Head { kind: HeadKind::Value, layers: vec![dense(32), dense(32), out(1)] },
+        Head { kind: HeadKind::Moves, layers: vec![pool, dense(32), out(64 * 73)] },
+    ];
+    let description = Description { encoding: Encoding::BatchFirst15, trunk: vec![stem], heads };
+    check(&network(description, 4), 40, 4);
+}
+
+#[test]
+fn what_a_block_adds_is_kept_however_small_its_weights() {
+    let relu = |layers| Layer::Residual { layers, activation: Activation::Relu };
+    let block = relu(vec![conv(3, 24, false, true), conv(3, 24, false, false)]);
+    let value = vec![conv(3, 24, true, true), block, whole(8), conv(1, 1, false, false)];
+    let stem = Layer::Branches {
+        branches: vec![Branch { kernel: [3, 3], dilation: [1, 1], channels: 24 }],
+        norm: true,
+        activation: Activation::Relu,
+    };
+    let layers = std::iter::once(stem).chain(value).collect();
+    let heads = vec![Head { kind: HeadKind::Value, layers }];
+    let mut network = Arc::unwrap_or_clone(network(
+        Description { encoding: Encoding::BatchFirst15, trunk: vec![], heads },
+        6,
+    ));
+    let last = network
+        .tensors
+        .keys()
+        .rfind(|name| name.starts_with("value.2.") && name.ends_with("weight"));
+    let last = last.cloned().unwrap();
+    for factor in [1e-10, 0.0] {
+        network
+            .tensors
+            .get_mut(&last)
+            .unwrap()
+            .data
+            .iter_mut()
+            .for_each(|weight| *weight *= factor);
+        check(&Arc::new(network.clone()), 40, 6);
+    }
+}
+
+#[test]
+fn heads_without_a_plain_last_layer_agree() {
+    let input = |channels| Layer::Branches {
+        branches: vec![Branch { kernel: [3, 3], dilation: [1, 1], channels }],
+        norm: true,
+        activation: Activation::Relu,
+    };
+    let description =
+        Description::value_and_moves(Vec::new(), vec![input(40), whole(1)], vec![input(73)]);
+    check(&network(description, 8), 9, 12);
+}
+
+#[test]
+fn cockfish_agrees() {
+    let published = Description::cockfish(&Cockfish::default());
+    assert_eq!(
+        published.multiply_adds(),
+        Ok(64 * 13 * 9 * 64 + 8 * 64 * 9 * 64 * 64 + 8192 * 256 + 256 * 128 + 128)
+    );
+    check(&network(published, 21), 9, 31);
+    for (seed, activation) in
+        (22..).zip([Activation::Gelu, Activation::Silu, Activation::LeakyRelu, Activation::Tanh])
+    {
+        let choice = Cockfish { filters: 40, blocks: 2, activation, global_mean: seed % 2 == 0 };
+        let mut description = Description::cockfish(&choice);
+        // A last tanh would hide the size of the outputs, which errors are compared with.
+        description.heads[0].layers.pop();
+        description.heads[0].layers.push(conv(1, 1, false, false));
+        check(&network(description, seed), 9, seed);
+    }
+}
+
+#[test]
+fn values_meant_for_white_are_turned_for_black() {
+    let network = network(
+        Description::cockfish(&Cockfish { filters: 8, blocks: 1, ..Cockfish::default() }),
+        2,
+    );
+    let mut batch = Batch::default();
+    let positions = positions(20, 3);
+    positions.iter().for_each(|position| batch.push(position, true, &[]));
+    let scores =
+        evaluator(&network, CpuPath::Portable, Precision::F32, 1).evaluate(batch).unwrap().scores;
+    for (position, value) in positions.iter().zip(scores.values) {
+        let whites = reference::run(&network, &Squares::of(position), position.turn()).unwrap();
+        let whites = whites[&HeadKind::Value][0];
+        assert!((value - if position.turn().is_white() { whites } else { -whites }).abs() < 1e-4);
+    }
+}
+
+#[test]
+fn convchess_agrees() {
+    let kinds = [HeadKind::From, HeadKind::PawnTo, HeadKind::KingTo];
+    for (convolutions, pools) in [(3, 3), (3, 0), (2, 1), (1, 0)] {
+        let description = Description::convchess(
+            &ConvChess { convolutions, pools, ..ConvChess::default() },
+            &kinds,
+        );
+        check_logits(&network(description, 41), 40, 42);
+    }
+}
+
+#[test]
+fn any_architecture_agrees() {
+    for seed in 0..40 {
+        let network = network(any_architecture(seed), seed);
+        check(&network, 19, seed);
+        check_logits(&network, 19, seed);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_description_agrees(description in any_description(), seed in any::<u64>()) {
+        compare_scores(&network(description, seed), 11, seed, true);
+    }
+}
+
+/// Small enough for Miri (`just miri`): every kind of layer, few channels, few boards.
+#[test]
+fn a_tiny_network_agrees() {
+    let branches = vec![Branch { kernel: [3, 2], dilation: [2, 1], channels: 5 }];
+    let residual =
+        Layer::Residual { layers: vec![conv(3, 5, false, false)], activation: Activation::Relu };
+    let trunk =
+        vec![Layer::Branches { branches, norm: true, activation: Activation::Relu }, residual];
+    let pool = |pooling| Layer::Pool { pooling, size: 2 };
+    let dense = |channels| Layer::Dense { channels, norm: false, activation: Activation::Relu };
+    let value = vec![
+        Layer::AppendMean,
+        pool(Pooling::Max),
+        conv(3, 3, true, true),
+        pool(Pooling::Average),
+        dense(7),
+        conv(1, 1, false, false),
+    ];
+    let moves = vec![conv(1, 73, false, false)];
+    check(&network(Description::value_and_moves(trunk, value, moves), 9), 2, 9);
+}
+
+/// One branch of every kernel size and dilation, against the reference's padded board.
+#[test]
+fn every_kernel_and_dilation_agrees() {
+    for (kernel, dilation) in (1..=8).flat_map(|k| (1..=8).map(move |d| (k, d))) {
+        let branch = Branch {
+            kernel: [kernel, 9 - kernel],
+            dilation: [dilation, kernel % dilation + 1],
+            channels: 2,
+        };
+        let activation = Activation::ALL[dilation % 6];
+        let stem = Layer::Branches { branches: vec![branch], norm: true, activation };
+        let heads = vec![Head {
+            kind: HeadKind::Value,
+            layers: vec![stem, whole(3), conv(1, 1, false, false)],
+        }];
+        let description = Description { encoding: Encoding::BatchFirst15, trunk: vec![], heads };
+        let network = network(description, (kernel * 8 + dilation) as u64);
+        let asked = batch(&network, &positions(2, 7), 1);
+        let expected = Reference::new(Arc::clone(&network)).evaluate(asked.clone()).unwrap().scores;
+        let scores = evaluator(&network, CpuPath::Portable, Precision::F32, 1).evaluate(asked);
+        let found = scores.unwrap().scores.values;
+        assert_close(&expected.values, &found, Difference::Order, format!("{kernel}, {dilation}"));
+    }
+}
