@@ -389,19 +389,19 @@ fn clock(target: &EvalTarget, start: Instant) -> f64 {
 
 /// The paths and precisions to measure, or the GPUs.
 fn targets(args: &EvalArgs) -> anyhow::Result<Vec<EvalTarget>> {
-    if let Some(wished) = &args.device {
-        let devices = wished.found();
+    if let Some(given) = &args.device {
+        let devices = given.found();
         if devices.is_cpu() {
             bail!(
-                "`--device {wished}` names no GPU that is here; without the flag the processor is measured"
+                "`--device {given}` names no GPU that is here; without the flag the processor is measured"
             );
         }
         return Ok(vec![EvalTarget::Gpus(devices, args.precision)]);
     }
-    let wished = if args.path.is_empty() { CpuPath::ALL.to_vec() } else { args.path.clone() };
+    let paths = if args.path.is_empty() { CpuPath::ALL.to_vec() } else { args.path.clone() };
     let precisions = args.precision.map_or(Precision::OF_PROCESSORS.to_vec(), |one| vec![one]);
     let mut list = Vec::new();
-    for path in wished {
+    for path in paths {
         let fitting = precisions.iter().filter(|&&precision| path.obstacle(precision).is_none());
         let before = list.len();
         list.extend(fitting.map(|&precision| EvalTarget::Path(path, precision)));

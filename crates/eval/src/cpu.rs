@@ -101,7 +101,7 @@ impl CpuEvaluator {
     /// workers.
     ///
     /// # Errors
-    /// The network cannot be run, the wished path cannot run here, or a thread cannot be started.
+    /// The network cannot be run, the given path cannot run here, or a thread cannot be started.
     pub fn new(network: Arc<Network>, options: CpuOptions) -> Result<Self, EvalError> {
         let choice = choose(options.path, options.precision, network.int8_ranges.is_some())?;
         let threads = options.threads.clamp(1, MOST_THREADS);

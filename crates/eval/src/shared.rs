@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_leaves_holds_nobody_up() {
+    fn a_client_that_leaves_blocks_no_other() {
         let (shared, _) = shared(1);
         thread::scope(|scope| {
             for number in 0..30 {
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_ends_an_evaluator_and_nobody_waits_for_ever() {
+    fn a_panic_ends_an_evaluator_and_no_client_waits_for_ever() {
         let shared = Shared::new(Box::new(Failing { panics: true, preferred: 1 }), Vec::new());
         thread::scope(|scope| {
             for number in 1..8 {

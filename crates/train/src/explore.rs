@@ -1,4 +1,4 @@
-//! Moves that nobody played, labelled by a value network: games show a move head good moves only,
+//! Moves that were not played, labelled by a value network: games show a move head good moves only,
 //! and a search asks it about all of them.
 
 use std::path::Path;

@@ -104,7 +104,7 @@ impl NativeBackend {
         threads: usize,
         precision: Precision,
     ) -> Result<Self, TrainError> {
-        // A wish that cannot be met is refused here, not silently ignored by the products.
+        // A code path that cannot run is refused here; the products would ignore it silently.
         eval::cpu::choose(None, None, false)
             .map_err(|error| TrainError::Backend(error.to_string()))?;
         let threads = match threads {

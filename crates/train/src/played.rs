@@ -19,7 +19,7 @@ pub(crate) fn legal_indices(squares: &Squares) -> Vec<PolicyIndex> {
 
 /// Turns a batch with the played move of each position, the value before it and the value after it
 /// (for the mover) into one with all legal moves, the played one first. A position counts unless
-/// its move gave away more than `margin`: such a move was random or a mistake, and nobody wants it
+/// its move gave away more than `margin`: such a move was random or a mistake and is not to be
 /// predicted. A position whose played move is not legal has no moves.
 pub(crate) fn spread(examples: Examples, margin: i32) -> Examples {
     let count = examples.squares.len();

@@ -186,7 +186,7 @@ mod tests {
         );
         assert!(!network.provenance.contains_key("int8"));
 
-        // A head that nobody measured is not allowed what others are.
+        // A head that was not measured is not allowed int8.
         let heads = [HeadKind::Value, HeadKind::Moves];
         let mut two = Network::random(Description::batch_first(&heads), 5).unwrap();
         let error = quantise(&mut two, &held_out, 1).unwrap_err().to_string();

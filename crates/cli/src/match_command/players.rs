@@ -99,11 +99,11 @@ fn owned(options: &[(&str, &str)]) -> Vec<(String, String)> {
     options.iter().map(|(option, value)| ((*option).to_owned(), (*value).to_owned())).collect()
 }
 
-/// What the searches in this process have evaluated, by network, device and number format.
+/// Evaluations that searches in this process share, by network, device and number format.
 ///
-/// Opponents look at much the same positions. Where a search is limited by what it counts, one that
-/// is known already counts as well, so the games are the same and only take less time; where it is
-/// limited by time, nobody is given any.
+/// Opponents evaluate much the same positions. A search that is limited by nodes or depth counts a
+/// shared evaluation like its own, so the games are the same and take less time. A search that is
+/// limited by time gets no shared evaluations.
 #[derive(Debug, Default)]
 pub struct Memories(HashMap<String, EvaluationCache>);
 

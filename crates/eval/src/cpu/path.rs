@@ -159,12 +159,12 @@ pub fn is_permitted(path: CpuPath) -> bool {
     fastest.is_none_or(|fastest| rank(path) >= rank(fastest))
 }
 
-/// The fastest path that fits the wishes. Without a wished `path` the environment variable
-/// [`PATH_VARIABLE`] decides, if set; without a wished `precision` eight-bit integers are used only
+/// The fastest path that fits the arguments. Without a `path` the environment variable
+/// [`PATH_VARIABLE`] decides, if set; without a `precision` eight-bit integers are used only
 /// where the network `allows_int8`.
 ///
 /// # Errors
-/// The wished path cannot run here, or the variable names none.
+/// The given path cannot run here, or the variable names none.
 pub fn choose(
     path: Option<CpuPath>,
     precision: Option<Precision>,
@@ -181,10 +181,10 @@ pub fn choose(
         _ => (None, "it is the fastest that runs here"),
     };
     let paths = path.map_or(CpuPath::ALL.to_vec(), |path| vec![path]);
-    let wished = |path: CpuPath| precision.map_or(path.exact().to_vec(), |one| vec![one]);
+    let formats = |path: CpuPath| precision.map_or(path.exact().to_vec(), |one| vec![one]);
     let mut candidates: Vec<(CpuPath, Precision)> = paths
         .iter()
-        .flat_map(|&path| wished(path).into_iter().map(move |one| (path, one)))
+        .flat_map(|&path| formats(path).into_iter().map(move |one| (path, one)))
         .collect();
     if allows_int8 && precision.is_none() {
         // Two to five times as fast as what vectors do in other formats; tiles in bf16 are faster

@@ -1,8 +1,8 @@
 //! Worker threads. They take batches from one queue, and parts of a batch by counting up one atomic
-//! number, so that whoever is faster does more and nobody waits for a lock. The thread that waits
-//! for a batch takes parts, too, unless a search needs it more. To wake another one takes as long
-//! as a small network, so between two batches of a search they stay awake. Scores come back once a
-//! worker and batch, and batches are put together again in the order in which they were submitted.
+//! number, so that a faster thread does more and no thread waits for a lock. The thread that waits
+//! for a batch takes parts too, unless a search needs it more. Waking a thread takes as long as
+//! evaluating a small network, so workers stay awake between two batches of a search. Scores come
+//! back once a worker and batch; batches are assembled in the order in which they were submitted.
 
 use std::{
     collections::VecDeque,
@@ -70,7 +70,7 @@ impl Pending {
             < self.task.batch.len()
     }
 
-    /// Takes up what somebody did for it.
+    /// Takes over the parts that one thread has evaluated.
     fn take(&mut self, parts: Result<Vec<Scored>, EvalError>) {
         match parts {
             Ok(parts) => {
@@ -87,8 +87,8 @@ impl Pending {
     }
 }
 
-/// What takes how long, in seconds a part, the last times counting most: is the waiting thread
-/// needed more by whoever it works for?
+/// Durations in seconds a part, the latest weighted most. They decide whether the waiting thread
+/// evaluates parts or returns to its search.
 #[derive(Debug, Default)]
 struct Pace {
     /// Between two batches.
@@ -133,8 +133,8 @@ pub(crate) struct Workers {
     pace: Pace,
 }
 
-/// Takes so many parts of a task at most, until none is left. A panic is an error: nobody must wait
-/// for ever for what had been taken.
+/// Evaluates at most `most` parts of a task, until none is left. A panic becomes an error, so that
+/// no thread waits for ever for the parts that were taken.
 fn work(engine: &mut dyn Run, task: &Task, most: usize) -> Result<Vec<Scored>, EvalError> {
     catch_unwind(AssertUnwindSafe(|| work_through(engine, task, most)))
         .unwrap_or_else(|_| Err(EvalError::Device("a worker panicked".to_owned())))
@@ -223,7 +223,7 @@ impl Workers {
         let task = Task { sequence: self.next, batch: Arc::new(batch), size, next };
         let parts_left = task.parts();
         self.next += 1;
-        // One part of what is waited for next is for whoever waits.
+        // One part of the next batch is left to the thread that will wait for it.
         let own = usize::from(self.pending.is_empty());
         let queue = self.queue.as_ref().ok_or_else(gone)?;
         for _ in 0..parts_left.saturating_sub(own).min(threads) {
@@ -233,8 +233,8 @@ impl Workers {
         Ok(())
     }
 
-    /// The oldest batch. Meanwhile the calling thread evaluates what nobody has begun of it, then a
-    /// part of the last batch that waits at a time: the others come to that one last.
+    /// Waits for the oldest batch. Meanwhile the calling thread evaluates the parts of it that no
+    /// worker has begun, then parts of the last batch in the queue, which workers reach last.
     pub fn wait(&mut self) -> Result<Answered, EvalError> {
         self.pace.resume();
         loop {
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_is_evaluated_once_whoever_is_faster() {
+    fn every_part_is_evaluated_once_by_threads_of_any_speed() {
         let sizes = [1, 0, 2, 300, 3];
         let expected: Vec<_> = sizes
             .map(|size| Some((0..size).map(|query| query as f32).collect::<Vec<f32>>()))
