@@ -2,7 +2,7 @@
 //! the whole tree.
 //!
 //! Evaluations and bounds stay in a cache of fixed size, so a new pass, depth or move of the game
-//! passes quickly through what is known and evaluates only the rest. Bounds hold for one game
+//! passes quickly through cached positions and evaluates only the rest. Bounds hold for one game
 //! history; after another move they only order moves.
 //!
 //! | module | what it does |
@@ -167,8 +167,8 @@ impl Search for KBest {
         self.set_game(game);
         let selectivity = self.searcher.rules.selectivity;
         if limits.mate.is_some() && selectivity != Selectivity::NONE {
-            // A mate in so many moves holds whatever evaluations say, so nothing is pruned, and
-            // bounds that pruning found do not count.
+            // A mate does not depend on evaluations, so nothing is pruned, and bounds that pruning
+            // found do not count.
             self.searcher.rules.selectivity = Selectivity::NONE;
             self.cache.new_root();
             self.cache.forget_leaves();

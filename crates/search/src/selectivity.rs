@@ -1,12 +1,16 @@
 //! Reductions and pruning.
 //!
-//! | rule | effect |
-//! |---|---|
-//! | late-move reductions | a late quiet move without check is searched to a smaller depth first, the smaller the later it comes (logarithmically); if it reaches the bound it is searched again to full depth |
-//! | late-move pruning | a late quiet move with a small chance in the policy is not searched; the limit falls with the depth. Without a policy, at depth 1, a move whose score lies far below the bound is not searched (futility pruning) |
-//! | delta pruning | a capture that cannot lift the static evaluation to the bound is not searched |
-//! | reverse futility pruning | within two plies of the leaves, a static evaluation far above the bound settles the position |
-//! | razoring | within two plies of the leaves, with a static evaluation far below the bound only forcing moves are searched |
+//! * Late-move reductions: a late quiet move without check is searched to a smaller depth first,
+//!   the smaller the later it comes (logarithmically); if it reaches the bound it is searched again
+//!   to full depth.
+//! * Late-move pruning: a late quiet move with a small chance in the policy is not searched; the
+//!   limit falls with the depth. Without a policy, at depth 1, a move whose score lies far below
+//!   the bound is not searched (futility pruning).
+//! * Delta pruning: a capture that cannot lift the static evaluation to the bound is not searched.
+//! * Reverse futility pruning: within two plies of the leaves, a static evaluation far above the
+//!   bound settles the position.
+//! * Razoring: within two plies of the leaves, with a static evaluation far below the bound, only
+//!   forcing moves are searched.
 //!
 //! Late-move pruning in the K-best-first search prunes more moves the further the static evaluation
 //! lies below the bound. The static margins are in proportion to the depth, which grows by half a

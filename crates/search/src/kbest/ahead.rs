@@ -34,15 +34,15 @@ const STEPS: i16 = 4;
 /// One question fills an evaluator that prefers fewer positions at once.
 const FEWEST_AT_ONCE: usize = 4;
 
-/// At least so many evaluations lie between two reprioritisations: one of a few hundred nodes takes
-/// the time of an evaluation.
+/// Least number of evaluations between two reprioritisations: one of a few hundred nodes takes the
+/// time of an evaluation.
 const EVALUATIONS_BETWEEN_REPRIORITISING: u64 = 32;
 
 /// Slots for each evaluation since the last reprioritisation, which visits all of them.
 const NODES_PER_EVALUATION: u64 = 8;
 
 impl Searcher {
-    /// Does one question have too little work for so many positions at once?
+    /// Does one question have too little work for `at_once` positions at a time?
     pub(super) fn asks_ahead(&self, at_once: usize) -> bool {
         let has_priority_costs =
             self.rules.order == Order::Need && self.move_scores == MoveScores::Policy;

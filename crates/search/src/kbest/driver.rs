@@ -25,7 +25,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// Begins at `guess`, within what is known already.
+    /// Begins at `guess`, within the bounds that are known already.
     pub(super) fn new(known: Option<Bounds>, guess: Value, tolerance: Value) -> Self {
         // The move that is remembered may be one to try first, not the one behind the lower bound:
         // a pass has to show it.

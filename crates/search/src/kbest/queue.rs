@@ -7,8 +7,8 @@
 //! expected to reach the bound, the second one is likely wasted, the more so the better it looks.
 //! If no move is expected to reach it, every move is needed. Where move scores are a policy, the
 //! priority comes from the chance that the move will be needed ([`super::priority`]). Of two nodes
-//! of one priority the one further from the root goes first, so that what is begun is finished.
-//! Figures: docs/experiments/2026-11-queue-order.md.
+//! of one priority the one further from the root goes first, so that begun lines are
+//! finished. Figures: docs/experiments/2026-11-queue-order.md.
 
 use nets::{Calibration, MoveScores};
 
