@@ -19,6 +19,7 @@ mod output_layer;
 mod parameters;
 mod passes;
 mod pooling;
+mod totals;
 
 use eval::cpu::{CpuPath, amx, is_permitted};
 use nets::{HeadKind, Network};

@@ -8,7 +8,8 @@ use burn::tensor::{
     ops::{AvgPoolOptions, ConvOptions, MaxPoolOptions},
 };
 use nets::{
-    Activation, Encoding, HeadKind, LEAKY_SLOPE, Layer, NORM_EPSILON, Network, Padding, Pooling,
+    Activation, Branch, Encoding, HeadKind, LEAKY_SLOPE, Layer, NORM_EPSILON, Network, Padding,
+    Pooling,
 };
 
 use super::failed;
@@ -110,6 +111,28 @@ impl Graph<'_> {
         Ok(outputs)
     }
 
+    /// The outputs of all branches of an input layer, one behind the other as channels.
+    fn branches(
+        &self,
+        prefix: &str,
+        branches: &[Branch],
+        boards: Array<4>,
+        weights: &BTreeMap<String, Array<1>>,
+    ) -> Result<Array<4>, TrainError> {
+        let [_, inputs, ..] = boards.dims();
+        let mut outputs = Vec::with_capacity(branches.len());
+        for (index, branch) in branches.iter().enumerate() {
+            let name = format!("{prefix}.branches.{index}.weight");
+            let kernel = weights.get(&name).ok_or_else(|| failed(format!("no tensor `{name}`")))?;
+            let [rows, columns] = branch.kernel;
+            let kernel = kernel.clone().reshape([branch.channels, inputs, rows, columns]);
+            let padding = [0, 1].map(|axis| same(branch.kernel[axis], branch.dilation[axis]));
+            let options = ConvOptions::new_with_padding([1, 1], padding, branch.dilation, 1);
+            outputs.push(self.product(boards.clone(), kernel, options));
+        }
+        Ok(Array::cat(outputs, 1))
+    }
+
     fn layer(
         &self,
         prefix: &str,
@@ -125,19 +148,7 @@ impl Graph<'_> {
         };
         let (outputs, has_norm, activation) = match layer {
             Layer::Branches { branches, norm, activation } => {
-                let mut outputs = Vec::with_capacity(branches.len());
-                for (index, branch) in branches.iter().enumerate() {
-                    let kernel = weight(
-                        format!("{prefix}.branches.{index}.weight"),
-                        [branch.channels, inputs, branch.kernel[0], branch.kernel[1]],
-                    )?;
-                    let padding =
-                        [0, 1].map(|axis| same(branch.kernel[axis], branch.dilation[axis]));
-                    let options =
-                        ConvOptions::new_with_padding([1, 1], padding, branch.dilation, 1);
-                    outputs.push(self.product(boards.clone(), kernel, options));
-                }
-                (Array::cat(outputs, 1), *norm, activation)
+                (self.branches(prefix, branches, boards, weights)?, *norm, activation)
             }
             Layer::Conv { kernel, channels, padding, norm, activation } => {
                 let weight =

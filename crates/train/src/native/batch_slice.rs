@@ -12,58 +12,13 @@ use super::{
     input::{input_backward, input_forward},
     output_layer::{HeadOutputs, RequestedOutputs},
     passes::{
-        ActivationGradient, ColumnSums, SavedOutputs, activate, add, denormalise, mask_with_sums,
-        narrow, store_with_sums, sum_activated, widen,
+        ActivationGradient, SavedOutputs, activate, add, denormalise, mask_with_sums, narrow,
+        store_with_sums, sum_activated, widen,
     },
     pooling::{RowWidths, append_mean, append_mean_backward, pool, pool_backward},
+    totals::StageTotals,
 };
 use crate::Examples;
-
-/// Column sums, in single precision inside a piece and in double across them.
-#[derive(Clone, Debug, Default)]
-struct ChannelTotals {
-    piece: Vec<f32>,
-    total: Vec<f64>,
-}
-
-impl ChannelTotals {
-    fn start(&mut self, width: usize) {
-        self.piece.clear();
-        self.piece.resize(width, 0.0);
-        self.total.clear();
-        self.total.resize(width, 0.0);
-    }
-
-    fn flush(&mut self) {
-        for (total, piece) in self.total.iter_mut().zip(&mut self.piece) {
-            *total += f64::from(*piece);
-            *piece = 0.0;
-        }
-    }
-}
-
-/// Sums of a stage, see [`BatchSlice::sums`].
-#[derive(Clone, Debug, Default)]
-struct StageTotals {
-    first: ChannelTotals,
-    second: ChannelTotals,
-}
-
-impl StageTotals {
-    fn start(&mut self, width: usize) {
-        self.first.start(width);
-        self.second.start(width);
-    }
-
-    fn columns(&mut self) -> ColumnSums<'_> {
-        ColumnSums { first: &mut self.first.piece, second: &mut self.second.piece }
-    }
-
-    fn flush(&mut self) {
-        self.first.flush();
-        self.second.flush();
-    }
-}
 
 /// A slice of the batch with the memory of its forward and backward passes.
 #[derive(Debug)]
