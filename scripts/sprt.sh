@@ -2,7 +2,7 @@
 # Is a candidate stronger than a baseline? A sequential test below everything else that the machine does.
 #
 #     scripts/sprt.sh [--evaluations 10000] [--bounds 0,10] [--games 4000] [--jobs 2] [--seed 8] [--runs FOLDER]
-#                     [--search kbest] [--table docs/experiments/FILE.md] NAME CANDIDATE BASELINE
+#                     [--search kbest] [--table PAGE.md] NAME CANDIDATE BASELINE
 #
 # CANDIDATE and BASELINE are programs, each with options of its own after a semicolon: './new', './old; Batch=50'.
 # 3,000 evaluations screen, 30,000 confirm what was accepted. Fast network, one thread, openings in pairs. The games
