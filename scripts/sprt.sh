@@ -2,7 +2,7 @@
 # Is a candidate stronger than a baseline? A sequential test below everything else that the machine does.
 #
 #     scripts/sprt.sh [--evaluations 10000] [--bounds 0,10] [--games 4000] [--jobs 2] [--seed 8] [--runs FOLDER]
-#                     [--search kbest] [--table PAGE.md] NAME CANDIDATE BASELINE
+#                     [--search alphabeta] [--table PAGE.md] NAME CANDIDATE BASELINE
 #
 # CANDIDATE and BASELINE are programs, each with options of its own after a semicolon: './new', './old; Batch=50'.
 # 3,000 evaluations screen, 30,000 confirm what was accepted. Fast network, one thread, openings in pairs. The games
@@ -44,12 +44,13 @@ lower() {
 [[ -n "$row" ]] && command[8]=$(($(wc -l < "$runs/$name/games.jsonl") / 2 * 2))
 setsid "$arbiter" "${command[@]}" > "$runs/$name.txt" &
 match=$!
-trap 'kill -INT "$match" 2> /dev/null' INT TERM
+interrupted=''
+trap 'interrupted=yes; kill -INT "$match" 2> /dev/null' INT TERM
 lower "$match" &
-wait "$match" || true
+while kill -0 "$match" 2> /dev/null; do wait "$match" || true; done
 cat "$runs/$name.txt"
 
-if [[ -n "$table" ]]; then
+if [[ -n "$table" && -z "$interrupted" ]]; then
     if [[ ! -s "$table" ]]; then
         echo '| candidate | revision | evaluations | games and Elo [95 %] | sequential test | machine | command |'
         echo '|---|---|---:|---|---|---|---|'
@@ -59,5 +60,5 @@ if [[ -n "$table" ]]; then
     revision="$(git rev-parse --short HEAD)$(git diff --quiet HEAD -- crates || echo ' and changes')"
     machine="$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) processors"
     echo "| $name | $revision | $evaluations | $(find result), $stalls faults | $(sed -n 's/^SPRT/SPRT/p' "$runs/$name.txt" | tail -n 1) |" \
-        "$machine | \`scripts/sprt.sh --evaluations $evaluations --bounds $bounds --search $search $name '$2' '$3'\` |" >> "$table"
+        "$machine | \`scripts/sprt.sh --evaluations $evaluations --bounds $bounds --search $search --games $games --jobs $jobs --seed $seed $name '$2' '$3'\` |" >> "$table"
 fi

@@ -1,9 +1,8 @@
 //! From options to a search, built in one place: [`EngineOptions`] -> network -> evaluator ->
 //! search.
 //!
-//! Front ends (UCI, the page, matches, files of games, the command line) name no network file and
-//! no search. They fill in the options and ask for an [`Engine`], or for a [`SharedEngine`] whose
-//! evaluators many searches use together.
+//! Front ends (UCI, the page, matches, files of games, the command line) fill in the options and
+//! ask for an [`Engine`], or for a [`SharedEngine`] whose evaluators many searches use together.
 
 mod build;
 mod error;
