@@ -1,9 +1,9 @@
-//! Shuffling and de-duplicating more records than memory holds.
+//! Shuffles and de-duplicates more records than fit into memory.
 //!
 //! Records are scattered over temporary files by a hash of their squares, so that equal positions
 //! meet in one bucket and every bucket is a sample of all games. Each bucket is then de-duplicated,
-//! shuffled and packed by itself; one too large for memory is read several times, each time for a
-//! part of its hashes.
+//! shuffled and packed by itself. A bucket too large for memory is read several times, each time
+//! for a part of its hashes.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,19 +21,19 @@ use crate::shard::{BLOCK_RECORDS, EncodedBlock};
 use crate::split::Split;
 use crate::statistics::Statistics;
 
-/// Bytes of a bucket that are in memory at once.
+/// Bytes of a bucket that are in memory at the same time.
 pub(crate) const PART_BYTES: u64 = 48 << 20;
-/// Limited by the number of files a process may open.
-const MOST_BUCKETS: u64 = 256;
+/// Largest number of buckets; each is an open file, and a process may open only so many.
+const MAX_BUCKETS: u64 = 256;
 const WRITE_BUFFER: usize = 1 << 16;
-/// The zero byte of a packed record says, in a bucket only, which half the record goes to.
+/// The last byte of a packed record is 0 in a shard. In a bucket it holds the record's split.
 const SPLIT_BYTE: usize = RECORD_SIZE - 1;
 
 /// A hash of squares that is the same on every machine.
 pub(crate) fn squares_hash(packed: &PackedRecord, seed: u64) -> u64 {
     let mut hash = seed ^ 0x9e37_79b9_7f4a_7c15;
     for word in packed[..SQUARES_SIZE].chunks_exact(8) {
-        // A chunk of eight bytes.
+        // Eight bytes as a little-endian number.
         let word = word.iter().rev().fold(0_u64, |word, &byte| word << 8 | u64::from(byte));
         hash = mix64(hash ^ word);
     }
@@ -46,9 +46,9 @@ pub(crate) struct Buckets {
 }
 
 impl Buckets {
-    /// About a bucket for each 2 MB of compressed input.
+    /// Creates about one bucket for each 2 MB of compressed input.
     pub(crate) fn create(dir: &Path, input_bytes: u64) -> Result<Self, DataError> {
-        let count = (input_bytes >> 21).next_power_of_two().clamp(1, MOST_BUCKETS);
+        let count = (input_bytes >> 21).next_power_of_two().clamp(1, MAX_BUCKETS);
         let files = (0..count)
             .map(|number| {
                 let path = dir.join(format!("bucket-{number:03}"));
@@ -59,6 +59,7 @@ impl Buckets {
         Ok(Self { files })
     }
 
+    /// Appends a record to the bucket of `hash`, the hash of its squares.
     pub(crate) fn push(
         &mut self,
         mut packed: PackedRecord,
@@ -72,8 +73,8 @@ impl Buckets {
         file.write_all(&packed).map_err(DataError::io("write", path))
     }
 
-    /// Everything written; what there is to pack, in order, in parts of about `part_bytes`. With
-    /// `duplicates` equal positions stay.
+    /// Flushes the files and returns the parts to pack, in order, each of about `part_bytes` bytes.
+    /// With `duplicates` equal positions are kept.
     pub(crate) fn finish(
         self,
         part_bytes: u64,
@@ -85,15 +86,16 @@ impl Buckets {
             file.into_inner()
                 .map_err(std::io::IntoInnerError::into_error)
                 .map_err(DataError::io("write", &path))?;
-            let of = (records * RECORD_SIZE as u64).div_ceil(part_bytes).max(1);
-            parts.extend((0..of).map(|part| BucketPart {
+            let bytes = records * RECORD_SIZE as u64;
+            let count = bytes.div_ceil(part_bytes).max(1);
+            parts.extend((0..count).map(|part| BucketPart {
                 path: path.clone(),
                 number: 0,
                 buckets,
                 part,
-                of,
+                parts: count,
                 duplicates,
-                bytes: records * RECORD_SIZE as u64 / of,
+                bytes: bytes / count,
             }));
         }
         for (number, part) in parts.iter_mut().enumerate() {
@@ -103,25 +105,29 @@ impl Buckets {
     }
 }
 
-/// A bucket, or a part of one that is too large.
+/// A bucket, or a part of a bucket that is too large for memory.
 pub(crate) struct BucketPart {
     path: PathBuf,
+    /// Number among the parts of all buckets.
     number: u64,
+    /// Number of buckets.
     buckets: u64,
+    /// Number among the parts of this bucket.
     part: u64,
-    of: u64,
-    /// Do equal positions stay?
+    /// Number of parts of this bucket.
+    parts: u64,
+    /// Keep equal positions.
     duplicates: bool,
-    /// About so much will be in memory.
+    /// Approximate size in memory.
     pub(crate) bytes: u64,
 }
 
-/// The records of a part, each position once unless equal ones stay.
+/// The records of a part, each position once unless duplicates are kept.
 struct UniqueRecords {
     records: Vec<PackedRecord>,
-    /// Hash and place of each.
+    /// Hash of each record and its index in `records`.
     places: Vec<(u64, u32)>,
-    /// Equal ones that did not stay, by source.
+    /// Number of dropped duplicates by source.
     duplicates: Vec<u64>,
 }
 
@@ -129,14 +135,15 @@ struct UniqueRecords {
 pub(crate) struct PackedBucket {
     pub(crate) train: Vec<EncodedBlock>,
     pub(crate) validation: Vec<EncodedBlock>,
-    /// By source.
+    /// Statistics by source.
     pub(crate) train_statistics: Vec<Statistics>,
     pub(crate) validation_statistics: Vec<Statistics>,
     pub(crate) duplicates: Vec<u64>,
 }
 
 impl BucketPart {
-    /// Of equal positions the record with more labels stays; of those the first.
+    /// De-duplicates, shuffles and compresses the part. Of equal positions the record with more
+    /// labels is kept, and of these the first.
     pub(crate) fn pack(&self, seed: u64, sources: usize) -> Result<PackedBucket, DataError> {
         let UniqueRecords { mut records, mut places, duplicates } = self.read(sources)?;
         places.sort_unstable();
@@ -173,7 +180,8 @@ impl BucketPart {
         })
     }
 
-    /// Equal positions never meet in memory: the start position may be in every game.
+    /// Reads the records of the part. Duplicates are dropped while reading, because a position such
+    /// as the start position may occur in every game.
     fn read(&self, sources: usize) -> Result<UniqueRecords, DataError> {
         let file = File::open(&self.path).map_err(DataError::io("open", &self.path))?;
         let count =
@@ -187,7 +195,7 @@ impl BucketPart {
         for _ in 0..count {
             file.read_exact(&mut packed).map_err(DataError::io("read", &self.path))?;
             let hash = squares_hash(&packed, 0);
-            if self.of != 1 && hash / self.buckets % self.of != self.part {
+            if self.parts != 1 && hash / self.buckets % self.parts != self.part {
                 continue;
             }
             if self.duplicates {
@@ -202,7 +210,7 @@ impl BucketPart {
             };
             let known = &mut records[at as usize];
             if missing_labels(&packed) < missing_labels(known) {
-                // The first occurrence decides the half, whichever record stays.
+                // The first occurrence decides the split, whichever record is kept.
                 packed[SPLIT_BYTE] = known[SPLIT_BYTE];
                 std::mem::swap(known, &mut packed);
             }

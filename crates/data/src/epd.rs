@@ -1,8 +1,7 @@
-//! Lists of positions: FEN of four or six fields, or EPD.
+//! Reads lists of positions: FEN with four or six fields, or EPD.
 //!
-//! Of the operations of EPD `ce` (centipawns for the side to move), `dm` (mate in so many moves)
-//! and `bm` (best move; the first of several) are used. Blank lines and lines that begin with `#`
-//! are ignored.
+//! The EPD operations `ce` (centipawns for the side to move), `dm` (moves to mate) and `bm` (best
+//! move; the first of several) are used. Blank lines and lines that begin with `#` are ignored.
 
 use board::{CastlingMode, Position, parse_san, parse_uci};
 use nets::policy_index;
@@ -67,7 +66,7 @@ fn read_line(line: &[u8], parsed: &mut ParsedChunk) -> Result<(), SkipKind> {
     Ok(())
 }
 
-/// The FEN (with counters when both are there) and what follows it.
+/// Splits a line into its FEN (with the counters when both are present) and the rest.
 fn split_fields(line: &str) -> (String, &str) {
     let mut rest = line;
     let mut fields = Vec::with_capacity(6);

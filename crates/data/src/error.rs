@@ -1,13 +1,13 @@
-//! What can go wrong between a file and a record.
+//! The errors of reading and writing training data.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file or folder of data that cannot be used; the message names the file (and the block) and is
-/// one sentence.
+/// An error about a file or folder of training data. The message is one sentence that names the
+/// file and, for a damaged block, its number.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
-    /// The operating system, or a decompressor, refused.
+    /// The operating system or a decompressor reported an error.
     #[error("cannot {action} `{path}`: {error}")]
     Io { action: &'static str, path: PathBuf, error: io::Error },
     /// The file is not a shard, or of a version or record size that this build does not know.
@@ -25,7 +25,7 @@ pub enum DataError {
 }
 
 impl DataError {
-    /// For `map_err`: what was tried on which path.
+    /// Returns a function for `map_err` that adds the attempted action and the path.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |error| Self::Io { action, path, error }

@@ -1,11 +1,10 @@
-//! Training straight from Lichess's evaluation database: batches out of the compressed file as it
-//! is read, through a shuffle buffer. Nothing is unpacked to the disk, and the file may be far
-//! larger than memory.
+//! Streams training batches from Lichess's evaluation database: the compressed file is read through
+//! a shuffle buffer. Nothing is unpacked to the disk, and the file may be far larger than memory.
 //!
-//! As Cockfish does, the label of a position is the first line of its first evaluation. A forced
-//! mate keeps its label (or is left out on request); a record without a score and one that cannot
-//! be read are left out. All are counted. A share of the positions, told by their hash wherever
-//! they stand, is held out. At its end, or after `max_positions`, the file begins anew: an epoch.
+//! As in Cockfish, the label of a position is the first line of its first evaluation. A forced mate
+//! keeps its label, or is skipped on request; positions without a score and unreadable lines are
+//! skipped. All are counted. A share of the positions, chosen by a hash of the position, is held
+//! out. An epoch ends with the file or after `max_positions`; then the file is read later_counts.
 
 use std::{
     fs::File,
@@ -30,22 +29,22 @@ use crate::{
     stream::read_chunks,
 };
 
-/// Batches made ahead of the consumer.
+/// Batches prepared ahead of the consumer.
 const AHEAD: usize = 8;
 
-/// Parsing threads beside the one that unpacks.
+/// Parsing threads; one more thread decompresses.
 const PARSERS: usize = 2;
 
-/// What an [`EvaluationStream`] yields and in which order.
+/// The content and order of the batches of an [`EvaluationStream`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamOptions {
     /// Examples of a batch; every batch is full.
     pub batch: usize,
-    /// Decides the order, the mirroring and what is held out.
+    /// Seed of the order, of the mirroring and of the choice of held-out positions.
     pub seed: u64,
-    /// Records that wait in memory to be drawn at random; 1: file order.
+    /// Size of the shuffle buffer in records; 1 keeps the order of the file.
     pub shuffle: usize,
-    /// Training positions of an epoch at most.
+    /// Largest number of training positions in an epoch; `None`: the whole file.
     pub max_positions: Option<u64>,
     /// Keep positions with a forced mate.
     pub mates: bool,
@@ -53,8 +52,8 @@ pub struct StreamOptions {
     pub held_out: f64,
     /// Mirror half of the examples left to right, where no castling right is left.
     pub mirror: bool,
-    /// Number of the first batch: a run resumed after n batches asks for n. The file is read again
-    /// up to there.
+    /// Number of the first batch: a run resumed after n batches passes n. The file is read again up
+    /// to that batch.
     pub first_batch: u64,
 }
 
@@ -73,23 +72,24 @@ impl Default for StreamOptions {
     }
 }
 
-/// What was met in the file so far, in its first epoch; in steps of the pieces that it is read in.
+/// Counts over the part of the file that was read so far in the first epoch, updated after each
+/// chunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamCounts {
     /// Lines that are not blank.
     pub lines: u64,
-    /// Positions that are learned from.
+    /// Training positions.
     pub used: u64,
-    /// Positions that are held out.
+    /// Held-out positions.
     pub held_out: u64,
-    /// Of these two, positions with a forced mate.
+    /// Training and held-out positions with a forced mate.
     pub mates: u64,
-    /// What was left out, by reason.
+    /// Skipped lines and positions, by reason.
     pub skipped: Skipped,
 }
 
 impl std::fmt::Display for StreamCounts {
-    /// One line for people.
+    /// Writes the counts as one line.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { lines, used, held_out, mates, skipped } = self;
         write!(
@@ -108,7 +108,8 @@ impl std::fmt::Display for StreamCounts {
     }
 }
 
-/// Endless shuffled batches ([`crate::Target::Value`]) from a file. Ends only with an error.
+/// Endless shuffled batches ([`crate::Target::Value`]) from a file. The iterator ends only with an
+/// error.
 #[derive(Debug)]
 pub struct EvaluationStream {
     batches: Option<Receiver<Result<LoadedBatch, DataError>>>,
@@ -120,7 +121,7 @@ impl EvaluationStream {
     /// Starts reading.
     ///
     /// # Errors
-    /// An option is impossible, or a thread could not be started. What is wrong with the file comes
+    /// An option is impossible, or a thread could not be started. Errors of the file are returned
     /// with the batches.
     pub fn open(path: &Path, options: StreamOptions) -> Result<Self, DataError> {
         if options.batch == 0 || options.shuffle == 0 {
@@ -139,7 +140,8 @@ impl EvaluationStream {
         Ok(Self { batches: Some(receiver), thread: Some(thread), counts })
     }
 
-    /// What is met, kept up to date. Batches are made ahead: it is more than was handed out.
+    /// The counts, updated while the file is read. They include batches that are prepared but not
+    /// yet returned.
     #[must_use]
     pub fn counts(&self) -> Arc<Mutex<StreamCounts>> {
         Arc::clone(&self.counts)
@@ -170,7 +172,7 @@ impl EvaluationStream {
         Ok(held_out)
     }
 
-    /// A hash of the file's size and its first MiB: the whole may be many gigabytes.
+    /// A hash of the file's size and its first MiB; the whole file may have many gigabytes.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -201,8 +203,8 @@ impl Drop for EvaluationStream {
     }
 }
 
-/// Hands every usable record of the file to `sink`, in order, with whether it is held out; counts
-/// the others.
+/// Passes every usable record of the file to `sink` in order, with a flag for held-out records, and
+/// counts the skipped ones.
 fn each_record(
     path: &Path,
     options: &StreamOptions,
@@ -234,13 +236,13 @@ fn each_record(
         }
         (ControlFlow::Continue(()), seen.clone())
     };
-    let facts = read_chunks(path, PARSERS, false, parse, |parsed, _| {
-        // The lock is not held here: the sink waits until the batches are taken.
+    let info = read_chunks(path, PARSERS, false, parse, |parsed, _| {
+        // The lock is not held while the sink waits for the consumer.
         let (flow, seen) = each(parsed);
         *counts.lock().unwrap_or_else(PoisonError::into_inner) = seen;
         Ok(flow)
     })?;
-    match facts.format {
+    match info.format {
         Some(Format::LichessEvaluations) => Ok(()),
         _ => Err(DataError::Options(format!(
             "`{}` holds no lines of Lichess's evaluation database (`{{\"fen\": …, \"evals\": …}}`)",
@@ -249,7 +251,7 @@ fn each_record(
     }
 }
 
-/// The reading side.
+/// The producer: reads the file and sends batches.
 struct StreamProducer {
     path: PathBuf,
     options: StreamOptions,
@@ -258,12 +260,12 @@ struct StreamProducer {
 
 impl StreamProducer {
     fn run(&self, batches: &Sender<Result<LoadedBatch, DataError>>) {
-        let mut drawn =
+        let mut sender =
             BatchSender { batches, options: &self.options, skip: 0, batch: LoadedBatch::default() };
-        drawn.skip = u128::from(self.options.first_batch) * self.options.batch as u128;
-        drawn.batch.number = self.options.first_batch;
+        sender.skip = u128::from(self.options.first_batch) * self.options.batch as u128;
+        sender.batch.number = self.options.first_batch;
         for epoch in 0.. {
-            match self.epoch(epoch, &mut drawn) {
+            match self.epoch(epoch, &mut sender) {
                 Ok(ControlFlow::Continue(())) => {}
                 Ok(ControlFlow::Break(())) => return,
                 Err(error) => {
@@ -274,16 +276,20 @@ impl StreamProducer {
         }
     }
 
-    /// One pass over the file, to the end of the consumer at most.
-    fn epoch(&self, epoch: u64, drawn: &mut BatchSender<'_>) -> Result<ControlFlow<()>, DataError> {
+    /// Makes one pass over the file; breaks when the receiver is gone.
+    fn epoch(
+        &self,
+        epoch: u64,
+        sender: &mut BatchSender<'_>,
+    ) -> Result<ControlFlow<()>, DataError> {
         let StreamOptions { seed, shuffle, max_positions, .. } = self.options;
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         key[8..16].copy_from_slice(&epoch.to_le_bytes());
         let mut generator = ChaCha8Rng::from_seed(key);
         let mut buffer: Vec<Record> = Vec::new();
-        let again = Mutex::default();
-        let counts = if epoch == 0 { &*self.counts } else { &again };
+        let later_counts = Mutex::default();
+        let counts = if epoch == 0 { &*self.counts } else { &later_counts };
         let (mut used, mut gone) = (0, false);
         each_record(&self.path, &self.options, counts, |record, is_held_out| {
             if is_held_out {
@@ -295,7 +301,7 @@ impl StreamProducer {
             } else {
                 let place = generator.random_range(0..shuffle);
                 let next = std::mem::replace(&mut buffer[place], record);
-                gone = drawn.push(&next, epoch, &mut generator).is_break();
+                gone = sender.push(&next, epoch, &mut generator).is_break();
             }
             let is_over = max_positions.is_some_and(|most| used >= most);
             if gone || is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -308,17 +314,17 @@ impl StreamProducer {
         }
         buffer.shuffle(&mut generator);
         for record in buffer {
-            gone = gone || drawn.push(&record, epoch, &mut generator).is_break();
+            gone = gone || sender.push(&record, epoch, &mut generator).is_break();
         }
         Ok(if gone { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 }
 
-/// The sending end of the shuffle buffer.
+/// Collects the examples drawn from the shuffle buffer and sends full batches.
 struct BatchSender<'a> {
     batches: &'a Sender<Result<LoadedBatch, DataError>>,
     options: &'a StreamOptions,
-    /// Examples that a resumed run has seen already.
+    /// Examples still to skip, because a resumed run has seen them.
     skip: u128,
     batch: LoadedBatch,
 }

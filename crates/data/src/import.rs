@@ -39,7 +39,7 @@ impl ImportProgress for () {}
 /// the disk must hold 52 bytes a position for the time of the import.
 ///
 /// # Errors
-/// A file cannot be read, the options make no sense, or the folder holds shards already.
+/// A file cannot be read, an option is impossible, or the folder holds shards already.
 pub fn import(
     files: &[PathBuf],
     dir: &Path,

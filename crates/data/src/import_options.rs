@@ -8,22 +8,22 @@ use crate::filter::GameFilter;
 /// threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ImportOptions {
-    /// Share of the games (of single positions: of the positions) that are held out, 0 to below 1.
+    /// Share of the games, or of the positions in files of single positions, that is held out; 0 to
+    /// below 1.
     pub validation: f64,
-    /// Decides which games are held out and the order of the records.
+    /// Seed of the choice of held-out games and of the order of the records.
     pub seed: u64,
-    /// At most so many positions of each file, from its start: those with a label, and with
-    /// `unlabelled` the others too.
+    /// Largest number of positions taken from the start of each file. Positions without a label
+    /// count only with `unlabelled`.
     pub max_positions: Option<u64>,
     /// Keep mates among the labels; otherwise a mate counts as no label.
     pub mates: bool,
     /// Also keep positions with a played move but no label.
     pub unlabelled: bool,
-    /// Keep equal positions as often as they occur: what was played there matters, not only what
-    /// they are worth.
+    /// Keep equal positions as often as they occur, each with its own played move.
     #[serde(default)]
     pub duplicates: bool,
-    /// Which games are taken.
+    /// Conditions on the games.
     #[serde(default)]
     pub games: GameFilter,
     /// Number of parsing threads; 0: one for each processor.

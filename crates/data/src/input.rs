@@ -1,4 +1,4 @@
-//! Files as plain text: compression seen through, cut into pieces that hold whole games or lines.
+//! Reads files as plain text: decompresses them and cuts them into chunks of whole games or lines.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,8 +22,8 @@ impl<'a> HashedFile<'a> {
         Ok(Self { file: File::open(path)?, hasher: Sha256::new(), read })
     }
 
-    /// Reads what is left, if the file is to be read `whole`, and returns the SHA-256 of what was
-    /// read.
+    /// Returns the SHA-256 of the bytes that were read. With `whole` it first reads the rest of the
+    /// file.
     pub(crate) fn finish(mut self, whole: bool) -> io::Result<String> {
         let mut rest = vec![0; 1 << 16];
         while whole && self.read(&mut rest)? > 0 {}
@@ -40,7 +40,8 @@ impl Read for HashedFile<'_> {
     }
 }
 
-/// Text in pieces of about [`ChunkReader::TARGET`] bytes that begin and end between games or lines.
+/// Cuts text into chunks of about [`ChunkReader::TARGET`] bytes at boundaries between games or
+/// lines.
 pub(crate) struct ChunkReader<R> {
     text: R,
     format: Option<Format>,
@@ -50,14 +51,14 @@ pub(crate) struct ChunkReader<R> {
 
 impl<R: Read> ChunkReader<R> {
     pub(crate) const TARGET: usize = 1 << 18;
-    /// Where no boundary is found for so long, the text is cut anyway: memory stays bounded.
+    /// A chunk of this size without a boundary is cut anyway, so that memory stays bounded.
     const LIMIT: usize = 1 << 22;
 
     pub(crate) fn new(text: R, format: Option<Format>) -> Self {
         Self { text, format, rest: Vec::new(), ended: false }
     }
 
-    /// The next piece with its format, or `None` at the end.
+    /// The next chunk with its format, or `None` at the end.
     pub(crate) fn next_chunk(&mut self) -> io::Result<Option<(Format, Vec<u8>)>> {
         let mut target = Self::TARGET;
         loop {
@@ -105,13 +106,13 @@ fn after_last_newline(text: &[u8]) -> Option<usize> {
     text.iter().rposition(|&byte| byte == b'\n').map(|at| at + 1)
 }
 
-/// Where the last game begins that is not the first: a line of tags after a line that is none.
+/// Start of the last game that is not the first one: a tag line after a line that is not a tag.
 fn last_game_start(text: &[u8]) -> Option<usize> {
     let is_tag = |line: &[u8]| matches!(line, [b'[', second, ..] if second.is_ascii_alphabetic());
     let mut end = text.len();
     while let Some(at) = text[..end].iter().rposition(|&byte| byte == b'[') {
         end = at;
-        // The byte after the bracket must be there to tell a tag from a comment's `[%eval`.
+        // The byte after the bracket distinguishes a tag from `[%eval` in a comment.
         if at > 0 && text[at - 1] == b'\n' && is_tag(&text[at..]) {
             let before = text[..at].trim_ascii_end();
             let line = before

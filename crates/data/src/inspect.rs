@@ -1,5 +1,4 @@
-//! A folder of shards described for people and programs, and checked against what its manifest
-//! says.
+//! Describes a folder of shards as text or JSON, and checks it against its manifest.
 
 use std::fmt;
 use std::path::Path;
@@ -17,12 +16,13 @@ use crate::statistics::{
     LABEL_CLASSES, PLIES_PER_CLASS, PLY_CLASSES, Statistics, label_class_name,
 };
 
-/// What [`inspect`] finds; its `Display` is the text form, its serialization the JSON form.
+/// The result of [`inspect`]; its `Display` is the text form, its serialization the JSON form.
 #[derive(Clone, Debug, Serialize)]
 pub struct Inspection {
     pub manifest: Manifest,
-    /// Over all sources.
+    /// Training records of all sources.
     pub train: Statistics,
+    /// Held-out records of all sources.
     pub validation: Statistics,
     pub skipped: Skipped,
     /// Names of the classes of the label histograms.
@@ -36,7 +36,7 @@ pub struct Inspection {
 /// Reads the manifest of a folder; with `verify` also every shard to its last record.
 ///
 /// # Errors
-/// There is no manifest, or a shard is missing, damaged or not the one that the manifest describes.
+/// There is no manifest, or a shard is missing, damaged or different from the manifest's.
 pub fn inspect(dir: &Path, verify: bool) -> Result<Inspection, DataError> {
     let manifest = Manifest::load(dir)?;
     if verify {
@@ -128,6 +128,14 @@ impl fmt::Display for Inspection {
                 writeln!(out, "  skipped  {count:>10} {}", kind.describe())?;
             }
         }
+        self.write_histograms(out)
+    }
+}
+
+impl Inspection {
+    /// Writes the histograms of labels, plies, men and results, training and held-out records side
+    /// by side.
+    fn write_histograms(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "\nvalue for the side to move, centipawns        train            held out")?;
         let halves = [&self.train, &self.validation];
         for class in 0..LABEL_CLASSES {
@@ -167,6 +175,7 @@ impl fmt::Display for Inspection {
     }
 }
 
+/// Writes a row of a histogram: counts and percentages of training and held-out records.
 fn row(out: &mut fmt::Formatter<'_>, name: &str, counts: [u64; 2], of: [u64; 2]) -> fmt::Result {
     let share = |at: usize| counts[at] as f64 * 100.0 / of[at].max(1) as f64;
     writeln!(

@@ -1,4 +1,5 @@
-//! From files of games and evaluations to packed, shuffled training records.
+//! Converts files of games and evaluations to packed, shuffled training records, and loads them in
+//! batches.
 
 mod buckets;
 mod epd;

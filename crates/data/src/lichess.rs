@@ -1,9 +1,9 @@
-//! Lichess's evaluation database: one JSON object a line, `fen` and `evals`.
+//! Reads Lichess's evaluation database: one JSON object on each line, with `fen` and `evals`.
 //!
-//! Of several evaluations the deepest is used (more nodes decide between equals) unless the first
-//! is asked for, and of it the first line: its value is White's, its first move is the record's
-//! move. The move's value is the position's own, since the move is best; a mate that is given is
-//! one move nearer.
+//! Of several evaluations the deepest is used (of equal depths the one with more nodes), or the
+//! first on request, and of that evaluation the first line: its value is from White's side, its
+//! first move is the record's move. The value after this best move is the position's own, except
+//! that a mate by the mover is one move nearer.
 
 use std::borrow::Cow;
 
@@ -40,22 +40,22 @@ struct Variation<'a> {
     line: Option<Cow<'a, str>>,
 }
 
-/// Which of a line's evaluations is used.
+/// The evaluation of a line that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EvaluationChoice {
     Deepest,
-    /// As Cockfish does.
+    /// As in Cockfish.
     First,
 }
 
 /// Reads the lines of `text`; blank ones do not count.
-pub(crate) fn parse(text: &[u8], pick: EvaluationChoice) -> ParsedChunk {
+pub(crate) fn parse(text: &[u8], choice: EvaluationChoice) -> ParsedChunk {
     let mut parsed = ParsedChunk { single_positions: true, ..ParsedChunk::default() };
     for line in
         text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty())
     {
         parsed.games += 1;
-        if let Err(kind) = read_line(line, pick, &mut parsed) {
+        if let Err(kind) = read_line(line, choice, &mut parsed) {
             parsed.skipped.add(kind);
         }
     }
@@ -64,7 +64,7 @@ pub(crate) fn parse(text: &[u8], pick: EvaluationChoice) -> ParsedChunk {
 
 fn read_line(
     line: &[u8],
-    pick: EvaluationChoice,
+    choice: EvaluationChoice,
     parsed: &mut ParsedChunk,
 ) -> Result<(), SkipKind> {
     let line: DatabaseLine<'_> = serde_json::from_slice(line).map_err(|_| SkipKind::BadJson)?;
@@ -72,8 +72,8 @@ fn read_line(
         .or_else(|_| Position::from_fen(&line.fen, CastlingMode::Chess960))
         .map_err(|_| SkipKind::BadPosition)?;
     parsed.positions += 1;
-    let picked = match pick {
-        // `max_by_key` would take the last of equals; the first is the one the file puts first.
+    let picked = match choice {
+        // `max_by_key` returns the last of equal maxima; reversed, that is the first in the file.
         EvaluationChoice::Deepest => {
             line.evals.iter().rev().max_by_key(|evaluation| (evaluation.depth, evaluation.knodes))
         }

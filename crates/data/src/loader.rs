@@ -1,9 +1,9 @@
-//! Endless shuffled batches for training, decoded on a thread of their own.
+//! Loads endless shuffled batches for training, decoded on a separate thread.
 //!
 //! Every epoch visits the blocks of all shards in a new order; the records of [`GROUP_BLOCKS`]
 //! blocks at a time are shuffled together (imported shards are already shuffled as a whole).
-//! Everything follows from the seed and the batch number, so a run that is taken up at batch n sees
-//! what it would have seen.
+//! Everything follows from the seed and the batch number, so a run resumed at batch n sees the same
+//! batches as an uninterrupted one.
 
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -25,7 +25,7 @@ pub const GROUP_BLOCKS: usize = 64;
 /// Batches decoded ahead of the consumer.
 const AHEAD: usize = 8;
 
-/// Which records make examples.
+/// The records that become examples, and their labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// Records with a value; the label is that value.
@@ -33,9 +33,10 @@ pub enum Target {
     /// Records with a played move and its value; the label is the value after it, for the side that
     /// played it.
     Moves,
-    /// Records with a value and a played move with its value; the label is the former.
+    /// Records with a value and a played move with its value; the label is the value of the
+    /// position.
     Both,
-    /// Records with a played move, whatever is known of values: labels and played values may be
+    /// Records with a played move, with or without values: labels and played values may be
     /// [`NO_LABEL`].
     Played,
 }
@@ -52,21 +53,21 @@ impl Target {
     }
 }
 
-/// What a [`Loader`] yields and in which order.
+/// The content and order of the batches of a [`Loader`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoaderOptions {
     /// Examples of a batch; every batch is full.
     pub batch: usize,
-    /// Decides the order and the mirroring.
+    /// Seed of the order and of the mirroring.
     pub seed: u64,
     pub target: Target,
     /// Mirror half of the examples left to right, where no castling right is left.
     pub mirror: bool,
-    /// Only moves that are the business of this selector head.
+    /// Only records whose played move has a target square for this selector head.
     pub selector: Option<HeadKind>,
     /// Only these sources ([`Record::source`]); empty: all.
     pub sources: Vec<u8>,
-    /// Number of the first batch: a run resumed after n batches asks for n.
+    /// Number of the first batch: a run resumed after n batches passes n.
     pub first_batch: u64,
 }
 
@@ -96,7 +97,7 @@ pub struct ExampleInfo {
 }
 
 impl ExampleInfo {
-    /// The facts of a record.
+    /// The properties of a record.
     #[must_use]
     pub fn of(record: &Record) -> Self {
         let pieces = record.squares.0.iter().filter(|&&class| class > 1).count() as u8;
@@ -128,7 +129,7 @@ pub struct LoadedBatch {
     pub infos: Vec<ExampleInfo>,
 }
 
-/// Endless batches of one half of a folder of shards. Ends only with an error.
+/// Endless batches of one split of a folder of shards. The iterator ends only with an error.
 #[derive(Debug)]
 pub struct Loader {
     batches: Option<Receiver<Result<LoadedBatch, DataError>>>,
@@ -191,11 +192,11 @@ impl Drop for Loader {
     }
 }
 
-/// The decoding side: a position in the endless stream of examples.
+/// The producer: decodes shards and sends batches.
 struct ShardProducer {
     readers: Vec<ShardReader>,
     options: LoaderOptions,
-    /// (shard, block, examples that fit) of every block.
+    /// (shard, block, number of fitting examples) of every block with examples.
     blocks: Vec<(usize, usize, u64)>,
     examples: u64,
 }

@@ -1,4 +1,4 @@
-//! What a folder of shards says of itself: `manifest.json`.
+//! The manifest of a folder of shards, `manifest.json`: its sources, shards and statistics.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::statistics::Statistics;
 /// File name of the manifest.
 pub const MANIFEST_NAME: &str = "manifest.json";
 
-/// Version of the manifest's form.
+/// Version of the manifest format.
 pub const MANIFEST_VERSION: u32 = 1;
 
 /// One imported file.
@@ -30,7 +30,7 @@ pub struct SourceEntry {
     pub sha256: String,
     /// `None` for an empty file.
     pub format: Option<Format>,
-    /// Games (of a list: lines) and positions read, good or bad.
+    /// Games (of a list of positions: lines) and positions read, usable or not.
     pub games: u64,
     pub positions: u64,
     pub train: Statistics,
@@ -58,7 +58,7 @@ pub struct Manifest {
     /// In the order of [`crate::Record::source`].
     pub sources: Vec<SourceEntry>,
     pub shards: Vec<ShardEntry>,
-    /// Stands for the content of all shards, see [`data_hash`].
+    /// Identifies the content of all shards, see [`data_hash`].
     pub data_hash: String,
 }
 
@@ -66,7 +66,7 @@ impl Manifest {
     /// Reads the manifest of a folder.
     ///
     /// # Errors
-    /// It is missing, no manifest, or of another version.
+    /// It is missing, unreadable or of another version.
     pub fn load(dir: &Path) -> Result<Self, DataError> {
         let path = dir.join(MANIFEST_NAME);
         let text = match std::fs::read(&path) {
@@ -88,10 +88,10 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Writes the manifest into a folder, all at once.
+    /// Writes the manifest into a folder under a temporary name, then renames it.
     ///
     /// # Errors
-    /// The file system refused.
+    /// The file cannot be written.
     pub fn save(&self, dir: &Path) -> Result<(), DataError> {
         let path = dir.join(MANIFEST_NAME);
         let text = serde_json::to_vec_pretty(self).map_err(|error| DataError::Manifest {
@@ -101,7 +101,7 @@ impl Manifest {
         board::write_whole(&path, &text).map_err(DataError::io("write", &path))
     }
 
-    /// Counts over one half, all sources.
+    /// Statistics of one split over all sources.
     #[must_use]
     pub fn statistics(&self, split: Split) -> Statistics {
         let mut all = Statistics::default();
@@ -115,8 +115,8 @@ impl Manifest {
     }
 }
 
-/// SHA-256 over the names and hashes of the shards, in order: what a network says it was trained
-/// on.
+/// SHA-256 over the names and hashes of the shards, in order. A network records it as its training
+/// data.
 #[must_use]
 pub fn data_hash(shards: &[ShardEntry]) -> String {
     let mut hasher = Sha256::new();

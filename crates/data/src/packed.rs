@@ -13,7 +13,7 @@ pub const RECORD_SIZE: usize = 52;
 /// Bytes of the squares at the front of a packed record.
 pub(crate) const SQUARES_SIZE: usize = 32;
 
-/// A record as it lies in a shard.
+/// A record as it is stored in a shard.
 pub type PackedRecord = [u8; RECORD_SIZE];
 
 impl Record {
@@ -39,7 +39,7 @@ impl Record {
         bytes
     }
 
-    /// The inverse of [`Record::pack`]; every byte string is some record.
+    /// The inverse of [`Record::pack`]; any bytes give a record.
     #[must_use]
     pub fn unpack(bytes: &PackedRecord) -> Self {
         let four = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];

@@ -1,4 +1,4 @@
-//! What the readers make of a piece of a file.
+//! The records that the readers parse from a chunk of a file.
 
 use board::Position;
 use nets::{PolicyIndex, Squares};
@@ -6,15 +6,15 @@ use nets::{PolicyIndex, Squares};
 use crate::record::{GameResult, MATE_LABEL, NO_LABEL, Record, mate_label};
 use crate::skip::Skipped;
 
-/// The records of a piece of a file, in order. [`Record::game`] counts from 0 within the piece and
-/// [`Record::source`] is 0: who puts pieces together numbers them.
+/// The records of a chunk of a file, in order. [`Record::game`] counts from 0 within the chunk and
+/// [`Record::source`] is 0; the import sets the final numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ParsedChunk {
-    /// Games (or lines) seen, good or bad.
+    /// Games (or lines) read, usable or not.
     pub games: u32,
-    /// Positions seen, labelled or not.
+    /// Positions read, labelled or not.
     pub positions: u64,
-    /// Lines, not games: the records have nothing to do with each other.
+    /// True for lists of positions, whose records belong to no game.
     pub single_positions: bool,
     pub records: Vec<Record>,
     pub skipped: Skipped,
@@ -24,7 +24,7 @@ pub struct ParsedChunk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WhiteValue {
     Centipawns(i32),
-    /// White mates in so many moves; negative: Black does; 0: mate is on the board.
+    /// White mates in this many moves; negative: Black mates; 0: the side to move is mated.
     Mate(i32),
 }
 
@@ -42,13 +42,14 @@ impl WhiteValue {
     }
 }
 
-/// Centipawns never reach into the labels of mates.
+/// Clamps centipawns so that they stay apart from the labels of mates.
 pub(crate) fn centipawn_label(value: i32) -> i32 {
     value.clamp(1 - MATE_LABEL, MATE_LABEL - 1)
 }
 
-/// The value, for the side that moves, after the best move from a position of this value: one move
-/// nearer to a mate that it gives. (One that it suffers is as near after its move as before.)
+/// The mover's value after its best move, from its value before: the same, except that a mate by
+/// the mover is one move nearer. (The distance of a mate against the mover counts the opponent's
+/// moves, so it does not change.)
 pub(crate) fn after_best_move(value: i32) -> i32 {
     // `mate_label(1)` is one below the label of a mate on the board.
     if value >= MATE_LABEL && value < -mate_label(0) { value + 1 } else { value }

@@ -1,11 +1,11 @@
-//! Games in PGN with `[%eval]` comments.
+//! Reads games in PGN with `[%eval]` comments.
 //!
 //! A comment belongs to the position after the move that it follows (before the first move: to the
-//! start position); its value is White's. The value of a move is minus the value of the position
-//! that it leads to. A position in which the game is over makes no record, but a move that mates or
-//! stalemates has its exact value. Comments inside variations are not read. Some programs write the
-//! player's own side's value instead: the sign then changes with every move, and the evaluations of
-//! such a game are dropped, see [`from_players_side`].
+//! start position); its value is from White's side. The value of a move is minus the value of the
+//! position that it leads to. A position in which the game is over gives no record, but the move
+//! that mates or stalemates has its exact value. Comments inside variations are not read. Some
+//! programs write values from the side of the player who moved; the sign then changes with every
+//! move. The evaluations of such a game are dropped, see [`from_players_side`].
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -19,7 +19,7 @@ use crate::parsed::{ParsedChunk, WhiteValue, unlabelled};
 use crate::record::{GameResult, NO_LABEL, Record, mate_label};
 use crate::skip::SkipKind;
 
-/// Longer comments arrive in pieces, and an evaluation across a seam is lost.
+/// Longer comments arrive in pieces, and an evaluation that is cut in two is lost.
 const COMMENT_BYTES: usize = 2048;
 const TAG_BYTES: usize = 1024;
 
@@ -43,12 +43,12 @@ pub(crate) fn parse(text: &[u8], filter: &GameFilter) -> ParsedChunk {
     games.parsed
 }
 
-/// The visitor: one game at a time is under construction.
+/// Builds the records of one game at a time.
 #[derive(Default)]
 struct GameVisitor {
     filter: GameFilter,
     parsed: ParsedChunk,
-    /// Between the tags and the end of a game.
+    /// The current game, from the end of its tags to its end.
     game: Option<GameInProgress>,
     result: Option<Outcome>,
 }
@@ -57,9 +57,9 @@ struct GameInProgress {
     position: Position,
     /// The record of `position`.
     current: Record,
-    /// Where in `ParsedChunk::records` this game begins.
+    /// Index of this game's first record in `ParsedChunk::records`.
     first: usize,
-    /// White's and Black's, 0 for none.
+    /// Ratings of White and Black; 0 where unknown.
     elo: [u32; 2],
 }
 
@@ -157,18 +157,18 @@ impl Visitor for GameVisitor {
 }
 
 impl GameVisitor {
-    /// Closes the game: values of moves, the result, the last position.
+    /// Completes the current game: sets move values and results, and adds the last position.
     fn finish(&mut self) {
         let Some(GameInProgress { position, mut current, first, elo }) = self.game.take() else {
             return;
         };
-        let facts = GameSummary {
+        let summary = GameSummary {
             elo,
             is_draw: matches!(self.result, Some(Outcome::Known(KnownOutcome::Draw))),
             is_decisive: matches!(self.result, Some(Outcome::Known(KnownOutcome::Decisive { .. }))),
             plies: self.parsed.records.len() - first,
         };
-        if let Some(reason) = self.filter.refuses(&facts) {
+        if let Some(reason) = self.filter.skip_reason(&summary) {
             self.parsed.skipped.add(reason);
             self.parsed.records.truncate(first);
             return;
@@ -198,15 +198,14 @@ impl GameVisitor {
     }
 }
 
-/// Of at least four pairs of consecutive evaluations, both beyond 30 centipawns, more than three
-/// quarters change sides: no game goes like that.
+/// True when more than three quarters of at least four pairs of consecutive evaluations, both
+/// beyond 30 centipawns, change sides, which does not happen in a real game.
 fn from_players_side<'a>(records: impl Iterator<Item = &'a Record>) -> bool {
     let (mut same, mut changed) = (0, 0);
     let mut last = 0;
     for record in records {
         let clear = record.value != NO_LABEL && record.value.abs() >= 30;
-        // Labels are the mover's: an evaluation that keeps to one side changes the sign of its
-        // label.
+        // Labels are from the mover's side: while the same player is ahead, their sign alternates.
         match (clear, last) {
             (true, 0) => {}
             (true, last) if (record.value > 0) == (last > 0) => changed += 1,
@@ -218,7 +217,7 @@ fn from_players_side<'a>(records: impl Iterator<Item = &'a Record>) -> bool {
     same + changed >= 4 && changed > 3 * same
 }
 
-/// A rating tag; 0 where it holds no number.
+/// The value of a rating tag; 0 when it is not a number.
 fn rating(value: RawTag<'_>) -> u32 {
     value.decode_utf8_lossy().trim().parse().unwrap_or(0)
 }
@@ -236,7 +235,7 @@ fn result_for(outcome: Option<Outcome>, white_to_move: bool) -> GameResult {
     }
 }
 
-/// How a variant castles, or `None` for games that are not chess as we play it.
+/// The castling mode of a variant, or `None` for an unsupported variant.
 fn castling_mode(variant: Option<&str>) -> Option<CastlingMode> {
     let name: String = variant
         .unwrap_or("")
@@ -252,7 +251,7 @@ fn castling_mode(variant: Option<&str>) -> Option<CastlingMode> {
     }
 }
 
-/// An `[%eval …]` that is no number and no mate.
+/// An `[%eval …]` that is neither a number nor a mate.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UnreadableEvaluation;
 

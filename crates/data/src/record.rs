@@ -1,11 +1,11 @@
-//! One training example: a position, what it is worth, and the move that was played from it.
+//! One training example: a position, its value, and the move that was played.
 
 use nets::{PolicyIndex, Squares};
 
-/// No label: see [`Record::value`] and [`Record::played_value`].
+/// The label is missing: see [`Record::value`] and [`Record::played_value`].
 pub const NO_LABEL: i32 = i32::MIN;
 
-/// Labels at or beyond ± this are mates.
+/// Labels with at least this absolute value are mates.
 pub const MATE_LABEL: i32 = 100_000;
 
 /// Result of the game, for the side to move in the record.
@@ -25,7 +25,7 @@ pub struct Record {
     pub white_to_move: bool,
     /// Value for the side to move: centipawns, a mate ([`mate_label`]), or [`NO_LABEL`].
     pub value: i32,
-    /// The move that was played (mover's side), or `PolicyIndex::MAX`.
+    /// The move that was played (from the mover's side), or `PolicyIndex::MAX` if unknown.
     pub played: PolicyIndex,
     /// Value *for the side that played it* after that move, in the units of `value`, or
     /// [`NO_LABEL`].
@@ -35,14 +35,15 @@ pub struct Record {
     pub ply: u16,
     /// Plies since the last capture or pawn move (at most 255).
     pub halfmove_clock: u8,
-    /// Which of the imported files it comes from, in order.
+    /// Index of the imported file that the record comes from.
     pub source: u8,
     /// Number of the game within the import.
     pub game: u32,
 }
 
-/// The label of a forced mate in `moves` moves (positive: the mover mates; negative: is mated; 0:
-/// is mated now): beyond ±1e5, nearer mates further out.
+/// The label of a forced mate in `moves` moves (positive: the mover mates; negative: the mover is
+/// mated; 0: the mover is mated now). Its absolute value is at least [`MATE_LABEL`], and larger for
+/// nearer mates.
 #[must_use]
 pub fn mate_label(moves: i32) -> i32 {
     let distance = moves.unsigned_abs().min(10_000) as i32;

@@ -25,7 +25,7 @@ const HEADER: usize = 32;
 const FOOTER: usize = 24;
 const ENTRY: usize = 24;
 const ZSTD_LEVEL: i32 = 3;
-/// No block that we write is larger; a larger count in a file is damage.
+/// Largest number of records of a block; a file with a larger count is damaged.
 const MAX_BLOCK_RECORDS: u32 = 1 << 16;
 
 /// Where a block lies and what it must contain.
@@ -46,7 +46,7 @@ pub struct EncodedBlock {
 }
 
 impl EncodedBlock {
-    /// Compresses up to [`BLOCK_RECORDS`] records (more are cut off by the caller's chunking).
+    /// Compresses up to [`BLOCK_RECORDS`] records.
     ///
     /// # Errors
     /// The compressor failed.
@@ -59,7 +59,7 @@ impl EncodedBlock {
         })
     }
 
-    /// Records inside.
+    /// Number of records.
     #[must_use]
     pub fn records(&self) -> usize {
         self.records as usize
@@ -79,7 +79,7 @@ pub struct ShardWriter {
 }
 
 impl ShardWriter {
-    /// Starts a shard that will be called `path`.
+    /// Starts a shard under a temporary name; [`ShardWriter::finish`] renames it to `path`.
     ///
     /// # Errors
     /// The file cannot be created.
@@ -155,10 +155,10 @@ impl ShardWriter {
         Ok(())
     }
 
-    /// Writes the index and the header, and gives the shard its name.
+    /// Writes the index and the header, renames the file, and returns the number of records.
     ///
     /// # Errors
-    /// The file system refused.
+    /// The file cannot be written or renamed.
     pub fn finish(mut self) -> Result<u64, DataError> {
         self.flush_pending()?;
         let failed = DataError::io("write", &self.temporary);
@@ -200,7 +200,7 @@ impl ShardWriter {
 }
 
 impl Drop for ShardWriter {
-    /// Leaves no half-written file behind (after `finish` the temporary name is gone already).
+    /// Removes an unfinished file; after `finish` the temporary name no longer exists.
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.temporary);
     }
@@ -220,7 +220,7 @@ impl ShardReader {
     /// Opens a shard and checks its header and index (blocks are checked as they are read).
     ///
     /// # Errors
-    /// The file cannot be read, is no shard, or is cut short.
+    /// The file cannot be read, is not a shard, or is cut short.
     pub fn open(path: &Path) -> Result<Self, DataError> {
         let refuse = |reason: String| DataError::Shard { path: path.to_owned(), reason };
         let mut file = File::open(path).map_err(DataError::io("open", path))?;
@@ -249,50 +249,11 @@ impl ShardReader {
             )));
         }
         let count = u64_at(&header, 16);
-
-        let mut footer = [0; FOOTER];
-        file.seek(SeekFrom::End(-(FOOTER as i64))).map_err(DataError::io("read", path))?;
-        file.read_exact(&mut footer).map_err(DataError::io("read", path))?;
-        if footer[16..] != END {
-            return Err(refuse("its end is missing (cut short?)".to_owned()));
-        }
-        let index_offset = u64_at(&footer, 0);
-        let blocks = u32_at(&footer, 8) as usize;
-        let expected = (length - FOOTER as u64).checked_sub((blocks as u64) * ENTRY as u64);
-        if expected != Some(index_offset) || index_offset < HEADER as u64 {
-            return Err(refuse("the block index does not fit the file".to_owned()));
-        }
-        let mut index_bytes = vec![0; blocks * ENTRY];
-        file.seek(SeekFrom::Start(index_offset)).map_err(DataError::io("read", path))?;
-        file.read_exact(&mut index_bytes).map_err(DataError::io("read", path))?;
-        if u32_at(&footer, 12) != crc32fast::hash(&index_bytes) {
-            return Err(refuse("the block index's checksum is wrong".to_owned()));
-        }
-        let index: Vec<BlockEntry> = index_bytes
-            .chunks_exact(ENTRY)
-            .map(|entry| BlockEntry {
-                offset: u64_at(entry, 0),
-                bytes: u32_at(entry, 8),
-                records: u32_at(entry, 12),
-                crc: u32_at(entry, 16),
-            })
-            .collect();
-        let fits = |entry: &BlockEntry| {
-            entry.records <= MAX_BLOCK_RECORDS
-                && entry
-                    .offset
-                    .checked_add(u64::from(entry.bytes))
-                    .is_some_and(|end| end <= index_offset)
-        };
-        if !index.iter().all(fits)
-            || index.iter().map(|entry| u64::from(entry.records)).sum::<u64>() != count
-        {
-            return Err(refuse("the block index contradicts the header".to_owned()));
-        }
+        let index = read_index(&mut file, path, length, count)?;
         Ok(Self { path: path.to_owned(), file, index, count, compressed: Vec::new() })
     }
 
-    /// The file.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -367,6 +328,51 @@ impl ShardReader {
         self.read_packed(block, &mut packed)?;
         Ok(packed.iter().map(Record::unpack).collect())
     }
+}
+
+/// Reads the block index of a shard of `length` bytes and `count` records from the end of the file.
+fn read_index(
+    file: &mut File,
+    path: &Path,
+    length: u64,
+    count: u64,
+) -> Result<Vec<BlockEntry>, DataError> {
+    let refuse =
+        |reason: &str| DataError::Shard { path: path.to_owned(), reason: reason.to_owned() };
+    let mut footer = [0; FOOTER];
+    file.seek(SeekFrom::End(-(FOOTER as i64))).map_err(DataError::io("read", path))?;
+    file.read_exact(&mut footer).map_err(DataError::io("read", path))?;
+    if footer[16..] != END {
+        return Err(refuse("its end is missing (cut short?)"));
+    }
+    let index_offset = u64_at(&footer, 0);
+    let blocks = u32_at(&footer, 8) as usize;
+    let expected = (length - FOOTER as u64).checked_sub((blocks as u64) * ENTRY as u64);
+    if expected != Some(index_offset) || index_offset < HEADER as u64 {
+        return Err(refuse("the block index does not fit the file"));
+    }
+    let mut bytes = vec![0; blocks * ENTRY];
+    file.seek(SeekFrom::Start(index_offset)).map_err(DataError::io("read", path))?;
+    file.read_exact(&mut bytes).map_err(DataError::io("read", path))?;
+    if u32_at(&footer, 12) != crc32fast::hash(&bytes) {
+        return Err(refuse("the block index's checksum is wrong"));
+    }
+    let entry = |entry: &[u8]| BlockEntry {
+        offset: u64_at(entry, 0),
+        bytes: u32_at(entry, 8),
+        records: u32_at(entry, 12),
+        crc: u32_at(entry, 16),
+    };
+    let index: Vec<BlockEntry> = bytes.chunks_exact(ENTRY).map(entry).collect();
+    let fits = |entry: &BlockEntry| {
+        let end = entry.offset.checked_add(u64::from(entry.bytes));
+        entry.records <= MAX_BLOCK_RECORDS && end.is_some_and(|end| end <= index_offset)
+    };
+    let records: u64 = index.iter().map(|entry| u64::from(entry.records)).sum();
+    if !index.iter().all(fits) || records != count {
+        return Err(refuse("the block index contradicts the header"));
+    }
+    Ok(index)
 }
 
 /// The caller passes at least `at + 4` bytes.

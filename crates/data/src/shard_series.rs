@@ -10,7 +10,7 @@ use crate::split::Split;
 /// Records of a full shard.
 pub const SHARD_RECORDS: u64 = 1 << 20;
 
-/// The shards of one half, begun as they fill.
+/// The shards of one split that are being written.
 pub(crate) struct ShardSeries<'a> {
     dir: &'a Path,
     split: Split,
@@ -23,6 +23,7 @@ impl<'a> ShardSeries<'a> {
         Self { dir, split, current: None, finished: Vec::new() }
     }
 
+    /// Appends blocks to the current shard; a full shard is closed first.
     pub(crate) fn write(&mut self, blocks: &[EncodedBlock]) -> Result<(), DataError> {
         for block in blocks {
             if self
@@ -54,6 +55,7 @@ impl<'a> ShardSeries<'a> {
         Ok(())
     }
 
+    /// Closes the last shard and returns the entries of all shards.
     pub(crate) fn finish(mut self) -> Result<Vec<ShardEntry>, DataError> {
         self.close()?;
         Ok(self.finished)

@@ -1,10 +1,10 @@
-//! Why something was left out, counted.
+//! The reasons for which games, lines and positions are skipped, and their counts.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A reason to leave a game, a line or a position out of an import.
+/// A reason to skip a game, a line or a position of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipKind {
@@ -18,30 +18,30 @@ pub enum SkipKind {
     Result,
     /// A game that is too short or too long.
     Length,
-    /// A game broken off, or a line dropped, at a move that is not legal.
+    /// A game cut off, or a line dropped, at an illegal move.
     IllegalMove,
-    /// A game broken off, or tags dropped, where the text is no PGN.
+    /// A game cut off, or tags dropped, at text that is not PGN.
     BadSyntax,
-    /// The evaluations of a game that are the player's own side's instead of White's.
+    /// A game whose evaluations are from the player's side instead of White's.
     PlayersSide,
     /// An `[%eval]` comment that cannot be read.
     BadEvaluation,
     /// A line that is not JSON of the expected form.
     BadJson,
-    /// A FEN or EPD that is no legal position.
+    /// A FEN or EPD that is not a legal position.
     BadPosition,
     /// A position in which the game is over.
     GameOver,
     /// A position with neither a value nor a move with a value.
     Unlabelled,
-    /// A mate label, left out on request.
+    /// A mate label, dropped on request.
     Mate,
     /// A position that another record already has.
     Duplicate,
 }
 
 impl SkipKind {
-    /// In words.
+    /// The reason in words, for a count in front of it.
     #[must_use]
     pub fn describe(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ impl SkipKind {
     }
 }
 
-/// How much was left out, by reason.
+/// Number of skipped items by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Skipped(pub BTreeMap<SkipKind, u64>);
@@ -75,7 +75,7 @@ impl Skipped {
         self.add_many(kind, 1);
     }
 
-    /// Counts `count` more; nothing is noted for none.
+    /// Counts `count` more; 0 adds no entry.
     pub fn add_many(&mut self, kind: SkipKind, count: u64) {
         if count > 0 {
             *self.0.entry(kind).or_default() += count;
@@ -88,7 +88,7 @@ impl Skipped {
         self.0.get(&kind).copied().unwrap_or(0)
     }
 
-    /// Adds another count.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (&kind, &count) in &other.0 {
             self.add_many(kind, count);

@@ -1,5 +1,5 @@
-//! The records of one imported file: numbered, filtered, assigned to a split and handed to the
-//! buckets.
+//! Imports the records of one file: numbers and filters them, assigns each to a split, and puts
+//! them into the buckets.
 
 use std::ops::ControlFlow;
 
@@ -21,11 +21,11 @@ pub(crate) struct SourceImport<'a> {
     source: u8,
     /// Games in the files before this one.
     first_game: u64,
-    /// Games (of a list: lines) read so far.
+    /// Games (of a list of positions: lines) read so far.
     pub(crate) games: u64,
     /// Positions read so far, labelled or not.
     pub(crate) positions: u64,
-    /// Records handed to the buckets so far.
+    /// Records put into the buckets so far.
     taken: u64,
     pub(crate) skipped: Skipped,
 }
@@ -49,6 +49,7 @@ impl<'a> SourceImport<'a> {
         }
     }
 
+    /// Takes the next chunk; breaks after `max_positions` records.
     pub(crate) fn take(&mut self, parsed: ParsedChunk) -> Result<ControlFlow<()>, DataError> {
         self.positions += parsed.positions;
         self.skipped.merge(&parsed.skipped);
@@ -84,6 +85,7 @@ impl<'a> SourceImport<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
+    /// Removes mate labels from a record unless the options keep them.
     fn drop_mates(&mut self, record: &mut Record) {
         if self.options.mates {
             return;

@@ -1,4 +1,4 @@
-//! The two halves of a folder of shards, and reading one of them from front to back.
+//! The training and validation splits of a folder of shards, and a reader of one split.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::shard::ShardReader;
 /// Extension of shard files.
 pub const SHARD_EXTENSION: &str = "bfs";
 
-/// Which games a record comes from: those trained on, or those held out.
+/// Whether a record is trained on or held out for validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Split {
@@ -20,10 +20,10 @@ pub enum Split {
 }
 
 impl Split {
-    /// Both.
+    /// Both splits.
     pub const ALL: [Self; 2] = [Self::Train, Self::Validation];
 
-    /// `train` or `validation`, as shard names begin.
+    /// `train` or `validation`, the prefix of shard names.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -32,14 +32,14 @@ impl Split {
         }
     }
 
-    /// File name of this half's shard number `number`.
+    /// File name of this split's shard number `number`.
     #[must_use]
     pub fn shard_name(self, number: usize) -> String {
         format!("{}-{number:03}.{SHARD_EXTENSION}", self.name())
     }
 }
 
-/// The shards of one half, in order of their names.
+/// The shards of one split, in order of their names.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -60,7 +60,7 @@ pub fn shard_paths(dir: &Path, split: Split) -> Result<Vec<PathBuf>, DataError> 
     Ok(paths)
 }
 
-/// Every record of one half, in the order of the files; one block is in memory at a time.
+/// Reads the records of one split in the order of the files, with one block in memory at a time.
 ///
 /// # Errors
 /// The folder or a shard cannot be opened; the iterator itself yields an error for a damaged block
@@ -86,7 +86,7 @@ pub fn read_split(dir: &Path, split: Split) -> Result<SplitRecords, DataError> {
     })
 }
 
-/// See [`read_split`].
+/// The iterator of [`read_split`].
 #[derive(Debug)]
 pub struct SplitRecords {
     readers: std::vec::IntoIter<ShardReader>,
@@ -96,7 +96,7 @@ pub struct SplitRecords {
 }
 
 impl SplitRecords {
-    /// Records of the whole half.
+    /// Number of records of the whole split.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.len

@@ -1,4 +1,4 @@
-//! What a set of records looks like, in counts that can be added up.
+//! Counts over a set of records: labels, plies, men and results.
 
 use nets::POLICY_SIZE;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub struct Statistics {
     /// Records with a played move and its value.
     pub moves: u64,
     pub white_to_move: u64,
-    /// By [`label_class_name`].
+    /// Values by the classes of [`label_class_name`].
     pub labels: [u64; LABEL_CLASSES],
     /// By plies since the start of the game, [`PLIES_PER_CLASS`] to a class.
     pub plies: [u64; PLY_CLASSES],
@@ -86,7 +86,7 @@ impl Statistics {
         }] += 1;
     }
 
-    /// Adds other counts.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.records += other.records;
         self.values += other.values;
@@ -114,7 +114,7 @@ fn label_class(value: i32) -> usize {
     }
 }
 
-/// The centipawns of a class of the label histogram, for people.
+/// The name of a class of the label histogram: its range in centipawns.
 #[must_use]
 pub fn label_class_name(class: usize) -> String {
     match class {

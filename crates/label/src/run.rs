@@ -169,7 +169,7 @@ fn label_one(
     let engine = match engine {
         Some(engine) => engine,
         None => {
-            /// Longest wait for the handshake of an engine.
+            // Longest wait for the handshake of an engine.
             const START: Duration = Duration::from_secs(20);
             let mut fresh = EngineProcess::start(&settings.engine, START)?;
             // With one thread and a fixed hash the same nodes give the same move. In analysis mode

@@ -1,4 +1,4 @@
-//! Activation functions by their definitions.
+//! The activation functions of layers, computed from their definitions.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,8 +27,8 @@ impl Activation {
     pub const ALL: [Self; 6] =
         [Self::Identity, Self::Relu, Self::LeakyRelu, Self::Gelu, Self::Silu, Self::Tanh];
 
-    /// The activation of one number. Curved functions are computed in double precision and rounded
-    /// once.
+    /// Applies the activation to one number. GELU, SiLU and tanh are computed in double precision
+    /// and rounded once.
     #[must_use]
     pub fn apply(self, value: f32) -> f32 {
         let x = f64::from(value);

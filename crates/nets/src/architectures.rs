@@ -4,10 +4,10 @@ use crate::{
     Activation, Branch, Description, Encoding, Head, HeadKind, Layer, MOVE_PLANES, Padding, Pooling,
 };
 
-/// What can be chosen about our own residual network.
+/// The settings of our own residual network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchFirstResidual {
-    /// Channels of the trunk behind the input layer.
+    /// Channels of the trunk after the input layer.
     pub filters: usize,
     /// Residual blocks.
     pub blocks: usize,
@@ -19,7 +19,7 @@ impl Default for BatchFirstResidual {
     }
 }
 
-/// What can be chosen about Cockfish's network.
+/// The settings of Cockfish's network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cockfish {
     /// Channels of the stem and of every block.
@@ -27,7 +27,7 @@ pub struct Cockfish {
     /// Residual blocks.
     pub blocks: usize,
     pub activation: Activation,
-    /// Append each channel's average over the board to every square before the dense layers?
+    /// Append each channel's average over the board to every square before the dense layers.
     pub global_mean: bool,
 }
 
@@ -38,17 +38,17 @@ impl Default for Cockfish {
     }
 }
 
-/// What can be chosen about ConvChess's networks.
+/// The settings of ConvChess's networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvChess {
-    /// 3x3 convolutions.
+    /// Number of 3x3 convolutions.
     pub convolutions: usize,
-    /// Channels of each.
+    /// Channels of each convolution.
     pub filters: usize,
-    /// How many of them, counted from the first, a 2x2 max-pooling follows; at most three fit on
-    /// the board.
+    /// Number of convolutions, counted from the first, with a 2x2 max-pooling behind them; at most
+    /// three fit the board.
     pub pools: usize,
-    /// Outputs of the dense layer before the last.
+    /// Outputs of the dense layer before the last layer.
     pub dense: usize,
 }
 
@@ -72,8 +72,8 @@ impl Description {
         Self { encoding: Encoding::BatchFirst15, trunk, heads }
     }
 
-    /// The nine input convolutions of Batch First: the squares from which some piece could reach
-    /// the centre.
+    /// The nine input convolutions of Batch First: together they cover the squares from which some
+    /// piece could reach the centre.
     fn batch_first_input() -> Layer {
         let widths = [64, 32, 20, 20, 18, 18, 16];
         let mut branches: Vec<Branch> = (1..)
@@ -86,6 +86,7 @@ impl Description {
         Layer::Branches { branches, norm: true, activation: Activation::Relu }
     }
 
+    /// The layers that the value and the move network of Batch First (2018) have in common.
     fn batch_first_body() -> Vec<Layer> {
         let conv = |kernel, channels| Layer::Conv {
             kernel,
@@ -147,18 +148,17 @@ impl Description {
             activation: Activation::Identity,
         };
         let value = vec![conv(8, 16, Padding::Valid), last(1)];
-        // 73 planes need more to choose from than the trunk's 32 channels.
+        // The 73 move planes need more input channels than the trunk's 32.
         let moves = vec![conv(3, 64, Padding::Same), last(MOVE_PLANES)];
         Self::value_and_moves(Self::batch_first_body(), value, moves)
     }
 
-    /// Batch First's input layer before residual blocks, as Cockfish has them: each is two 3x3
-    /// convolutions whose output is added to their input. Then each square learns the average of
-    /// the board: the averages are appended and mixed in by a 1x1 convolution. Value and move head
-    /// share all of it.
+    /// Batch First's input layer, then residual blocks as in Cockfish: two 3x3 convolutions whose
+    /// output is added to their input. Then every channel's average over the board is appended to
+    /// every square and mixed by a 1x1 convolution. Value and move head share these layers.
     #[must_use]
-    pub fn batch_first_residual(choice: &BatchFirstResidual) -> Self {
-        let &BatchFirstResidual { filters, blocks } = choice;
+    pub fn batch_first_residual(settings: &BatchFirstResidual) -> Self {
+        let &BatchFirstResidual { filters, blocks } = settings;
         let conv = |kernel, channels, padding, activation| Layer::Conv {
             kernel,
             channels,
@@ -188,8 +188,8 @@ impl Description {
 
     /// Cockfish's value network (2026). Its value is White's, between -1 and 1.
     #[must_use]
-    pub fn cockfish(choice: &Cockfish) -> Self {
-        let &Cockfish { filters, blocks, activation, global_mean } = choice;
+    pub fn cockfish(settings: &Cockfish) -> Self {
+        let &Cockfish { filters, blocks, activation, global_mean } = settings;
         let conv = |activation| Layer::Conv {
             kernel: 3,
             channels: filters,
@@ -213,12 +213,11 @@ impl Description {
     }
 
     /// ConvChess's networks (2015) for the heads in `kinds`, side by side: [`HeadKind::From`] and
-    /// the six move selectors. Their outputs are logits; the published softmax is left to the
-    /// caller.
+    /// the six move selectors. Their outputs are logits; the caller applies the published softmax.
     #[must_use]
-    pub fn convchess(choice: &ConvChess, kinds: &[HeadKind]) -> Self {
+    pub fn convchess(settings: &ConvChess, kinds: &[HeadKind]) -> Self {
         let relu = Activation::Relu;
-        let &ConvChess { convolutions, filters, pools, dense } = choice;
+        let &ConvChess { convolutions, filters, pools, dense } = settings;
         let mut body = Vec::new();
         for index in 0..convolutions {
             body.push(if index == 0 {

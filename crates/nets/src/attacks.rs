@@ -1,6 +1,5 @@
-//! Who attacks each square, for networks that are told rather than have to find out: three 3x3
-//! convolutions see a rook's move of four squares badly, and what hangs decides most moves between
-//! weak players.
+//! Finds the cheapest attacker of each square, which the encoding `attacks-21` adds to the input. A
+//! few 3x3 convolutions detect attacks along lines badly, and hanging pieces decide many moves.
 
 use board::{Bitboard, Color, attacks};
 
@@ -10,7 +9,7 @@ use crate::{Squares, squares::class_piece};
 /// king. Pins and the side to move do not matter; occupied squares of both sides count.
 pub(crate) type Attacker = u8;
 
-/// The cheapest attacker of every square by the mover, and by the opponent.
+/// The mover's cheapest attacker of every square, then the opponent's.
 pub(crate) fn cheapest(squares: &Squares) -> [[Attacker; 64]; 2] {
     // [mover or opponent][attacker - 1]
     let mut reached = [[Bitboard::EMPTY; 3]; 2];
@@ -19,7 +18,7 @@ pub(crate) fn cheapest(squares: &Squares) -> [[Attacker; 64]; 2] {
     let occupied = Bitboard(occupied);
     for square in occupied {
         let Some((role, own)) = class_piece(squares.0[usize::from(square)]) else { continue };
-        // The mover's pawns go up, as White's.
+        // The board is seen from the mover's side, so its pawns attack as White's do.
         let (attacker, targets) = match role {
             0 => (1, attacks::pawn_attacks(if own { Color::White } else { Color::Black }, square)),
             1 => (2, attacks::knight_attacks(square)),
@@ -31,7 +30,7 @@ pub(crate) fn cheapest(squares: &Squares) -> [[Attacker; 64]; 2] {
         reached[usize::from(!own)][attacker - 1] |= targets;
     }
     reached.map(|[pawns, minors, majors]| {
-        // The attacker's number in binary, a rank at a time.
+        // Combines the two bits of each attacker number, a rank of eight squares at a time.
         let minors = minors & !pawns;
         let majors = majors & !pawns & !minors;
         let (low, high) =
@@ -44,7 +43,7 @@ pub(crate) fn cheapest(squares: &Squares) -> [[Attacker; 64]; 2] {
     })
 }
 
-/// Eight bits as eight bytes of 0 or 1, the lowest first.
+/// Spreads eight bits to eight bytes of 0 or 1, the lowest bit first.
 fn spread(bits: u8) -> u64 {
     let one_in_each = (u64::from(bits) * 0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
     (one_in_each + 0x7f7f_7f7f_7f7f_7f7f) >> 7 & 0x0101_0101_0101_0101
@@ -75,9 +74,9 @@ mod tests {
         assert_eq!(of(&fen.replace(" w ", " b "), "f3"), [2, 3]);
     }
 
-    /// Castling rooks, en-passant targets and every kind of piece occur on the way.
+    /// The games contain castling rooks, en-passant targets and every kind of piece.
     #[test]
-    fn equals_the_rules_in_games_without_plan() {
+    fn equals_the_rules_in_arbitrary_games() {
         let mut position = Position::default();
         for step in 0..600 {
             let (board, turn) = (position.board(), position.turn());

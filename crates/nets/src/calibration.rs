@@ -1,13 +1,13 @@
-//! From a network's raw outputs to units that people and searches use.
+//! Converts a network's raw outputs to centipawns, move scores and win/draw/loss chances.
 //!
-//! A network trained by ranking has neither a zero nor a scale. Its file carries one monotone map a
-//! head from logit to centipawns, fitted on validation data, and a two-parameter model from
-//! centipawns to win, draw and loss.
+//! The outputs of a network trained by ranking have no zero and no scale. Its file therefore holds
+//! a monotone map from logit to centipawns for each head, fitted on held-out positions, and a
+//! two-parameter model from centipawns to win, draw and loss.
 
 use serde::{Deserialize, Serialize};
 
-/// A strictly increasing piecewise linear function; outside its knots the end segments go on, up to
-/// `±limit`.
+/// A strictly increasing piecewise linear function; beyond its knots the end segments continue, up
+/// to `±limit`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MonotoneMap {
     /// Knot positions, strictly increasing, at least two.
@@ -26,7 +26,8 @@ impl Default for MonotoneMap {
 }
 
 impl MonotoneMap {
-    /// True when the knots are usable: finite, strictly increasing, the same number of both.
+    /// True when the map is usable: at least two knots, as many outputs as inputs, both finite and
+    /// strictly increasing, and a positive limit.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         let rising = |values: &[f32]| values.windows(2).all(|pair| pair[0] < pair[1]);
@@ -42,7 +43,7 @@ impl MonotoneMap {
             && self.limit.is_finite()
     }
 
-    /// The value at `input`; an output that overflowed to no number counts as 0.
+    /// The value at `input`; NaN maps to 0.
     #[must_use]
     pub fn apply(&self, input: f32) -> f32 {
         if input.is_nan() {
@@ -53,12 +54,13 @@ impl MonotoneMap {
         let (x0, x1) = (self.inputs[right - 1], self.inputs[right]);
         let (y0, y1) = (self.outputs[right - 1], self.outputs[right]);
         let value = y0 + (input - x0) * (y1 - y0) / (x1 - x0);
-        // Rounding must not pass the next knot, or the map would fall there.
+        // Rounding must not exceed the next knot's value, or the map would fall there.
         let value = if right < last { value.min(y1) } else { value };
         value.clamp(-self.limit, self.limit)
     }
 
-    /// The same of many inputs, in their place: a straight line, as that of a policy, is quick.
+    /// Applies the map to all inputs in place; a map of one segment, such as a policy's, has a fast
+    /// path.
     pub fn apply_all(&self, inputs: &mut [f32]) {
         let (&[x0, x1], &[y0, y1]) = (self.inputs.as_slice(), self.outputs.as_slice()) else {
             inputs.iter_mut().for_each(|input| *input = self.apply(*input));
@@ -79,13 +81,13 @@ pub struct Wdl {
     pub loss: u16,
 }
 
-/// Win chance `1 / (1 + exp((offset - centipawns) / scale))`, loss chance the same for the other
-/// side.
+/// The win chance is `1 / (1 + exp((offset - centipawns) / scale))`; the loss chance is the win
+/// chance at the negated score.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WdlModel {
     /// Centipawns at which the mover wins half of the games.
     pub offset: f32,
-    /// Centipawns a unit of log odds.
+    /// Centipawns per unit of log odds.
     pub scale: f32,
 }
 
@@ -96,7 +98,7 @@ impl Default for WdlModel {
 }
 
 impl WdlModel {
-    /// Chances at a score for the side to move.
+    /// Chances at a score in centipawns; both are for the side to move.
     #[must_use]
     pub fn at(&self, centipawns: f32) -> Wdl {
         let chance = |score: f32| 1000.0 / (1.0 + ((self.offset - score) / self.scale).exp());
@@ -106,7 +108,7 @@ impl WdlModel {
     }
 }
 
-/// What the calibrated scores of a move head say.
+/// The meaning of the calibrated scores of a move head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MoveScores {
@@ -114,9 +116,8 @@ pub enum MoveScores {
     /// head.
     #[default]
     Centipawns,
-    /// Natural logarithms of chances, up to a number that is the same for all moves of one
-    /// position: a softmax over a position's legal moves gives the chance of each to be the move
-    /// that a strong player makes.
+    /// Natural logarithms of move probabilities, up to a constant for each position: a softmax over
+    /// the legal moves gives the probability that a strong player plays each move.
     Policy,
 }
 
@@ -126,13 +127,12 @@ impl MoveScores {
     }
 }
 
-/// Everything that turns raw outputs into scores. The zero shift is folded into the maps: a logit
-/// that positions labelled 0.00 average to maps to 0.
+/// The maps from raw outputs to scores. The mean logit of positions labelled 0.00 maps to 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// Value logit to centipawns for the side to move.
     pub value: MonotoneMap,
-    /// Move logit to what `move_scores` says.
+    /// Move logit to a score in the unit of `move_scores`.
     pub moves: MonotoneMap,
     #[serde(default, skip_serializing_if = "MoveScores::are_centipawns")]
     pub move_scores: MoveScores,

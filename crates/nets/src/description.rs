@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Encoding, Layer, size::MAX_PARAMETERS};
 
-/// What a head's output means.
+/// The meaning of a head's outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeadKind {
@@ -56,7 +56,7 @@ impl HeadKind {
         }
     }
 
-    /// Outputs a position: cells times channels of the last layer.
+    /// Outputs per position: cells times channels of the last layer.
     #[must_use]
     pub fn outputs(self) -> usize {
         match self {
@@ -83,7 +83,7 @@ pub struct Description {
     pub heads: Vec<Head>,
 }
 
-/// Role of a tensor, for initialisation and for telling weights from statistics.
+/// Role of a tensor, for initialisation and to distinguish weights from statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TensorKind {
     /// Weights of any layer.
@@ -138,8 +138,8 @@ impl Description {
         self.heads.iter().find(|head| head.kind == kind)
     }
 
-    /// Checks that every layer can follow the one before, that every head ends in its outputs, and
-    /// that the whole is no larger than a network can reasonably be.
+    /// Checks that every layer accepts the shape before it, that every head ends in its number of
+    /// outputs, and that the number of parameters is within the limit.
     ///
     /// # Errors
     /// A sentence that names the layer.

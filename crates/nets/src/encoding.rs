@@ -1,36 +1,38 @@
-//! How a position becomes input planes, as data: every square is in one of a few states, and each
-//! state sets a few planes. An executor that keeps a table of weights by state never sees a plane.
+//! The input planes of a position as a table: every square is in one of a few states, and each
+//! state sets a few planes. An executor can therefore look weights up by state instead of
+//! multiplying by planes.
 
 use board::Color;
 use serde::{Deserialize, Serialize};
 
 use crate::{PLANES, Squares, attacks, squares::class_piece};
 
-/// How a position becomes input.
+/// The rule by which a position becomes input planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Encoding {
     /// [`Squares`]: 15 one-hot planes from the mover's side.
     #[serde(rename = "batch-first-15")]
     BatchFirst15,
-    /// Cockfish's: White's pawn, knight, bishop, rook, queen, king, then Black's, each one-hot on
-    /// White's board, and a plane of ones when White moves. Outputs are meant from White's side.
+    /// Cockfish's planes: White's pawn, knight, bishop, rook, queen, king, then Black's, each
+    /// one-hot and seen from White's side, and a plane of ones when White moves. Outputs are from
+    /// White's side.
     #[serde(rename = "cockfish-13")]
     Cockfish13,
-    /// ConvChess's: one plane a piece type from the mover's side, 1 for the mover's and -1 for the
-    /// opponent's pieces.
+    /// ConvChess's planes: one for each piece type from the mover's side, 1 for the mover's and -1
+    /// for the opponent's pieces.
     #[serde(rename = "convchess-6")]
     ConvChess6,
-    /// [`Squares`], then for the mover and for the opponent three planes: the square's cheapest
-    /// attacker is a pawn, a knight or bishop, a rook, queen or king.
+    /// [`Squares`], then three planes for the mover and three for the opponent: the square's
+    /// cheapest attacker is a pawn; a knight or bishop; a rook, queen or king.
     #[serde(rename = "attacks-21")]
     Attacks21,
 }
 
-/// States of a square in [`Squares`].
+/// Number of classes of a square in [`Squares`].
 const CLASSES: u8 = PLANES as u8 + 1;
 
 impl Encoding {
-    /// Its name in network files.
+    /// The name in network files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -41,7 +43,7 @@ impl Encoding {
         }
     }
 
-    /// Input planes.
+    /// Number of input planes.
     #[must_use]
     pub fn planes(self) -> usize {
         match self {
@@ -52,7 +54,7 @@ impl Encoding {
         }
     }
 
-    /// States that a square can be in: [`Encoding::states_of`] gives smaller numbers. At most 256.
+    /// Number of states of a square, at most 256; [`Encoding::states_of`] returns numbers below it.
     #[must_use]
     pub fn states(self) -> usize {
         match self {
@@ -62,15 +64,16 @@ impl Encoding {
         }
     }
 
-    /// The state of every square of a board, given from its mover's side; `turn` is the mover.
+    /// The state of every square of a board. `squares` is seen from the mover's side; `turn` is the
+    /// mover.
     #[must_use]
     pub fn states_of(self, squares: &Squares, turn: Color) -> [u8; 64] {
         match self {
             Self::BatchFirst15 | Self::ConvChess6 => squares.0,
-            // States 16 to 31 tell that White moves; Black's view is turned back.
+            // States 16 to 31 mean that White moves; Black's view is mirrored back to White's.
             Self::Cockfish13 if turn.is_white() => squares.0.map(|class| class + CLASSES),
             Self::Cockfish13 => std::array::from_fn(|square| squares.0[square ^ 56]),
-            // The class, 16 times the mover's attacker, 64 times the opponent's.
+            // State = class + 16 x the mover's attacker + 64 x the opponent's attacker.
             Self::Attacks21 => {
                 let [own, other] = attacks::cheapest(squares);
                 std::array::from_fn(|square| {
@@ -104,7 +107,7 @@ impl Encoding {
         }
     }
 
-    /// Are outputs from White's side? Otherwise they are from the side to move.
+    /// True when outputs are from White's side; otherwise they are from the mover's side.
     #[must_use]
     pub fn is_whites_view(self) -> bool {
         self == Self::Cockfish13

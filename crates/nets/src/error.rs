@@ -1,4 +1,4 @@
-//! What can be wrong with a network file.
+//! The errors of network files.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ pub enum NetError {
     /// The file cannot be read or written.
     #[error("cannot use the network file `{path}`: {source}")]
     Io { path: PathBuf, source: std::io::Error },
-    /// The bytes are no safetensors file.
+    /// The bytes are not a safetensors file.
     #[error("`{name}` is not a safetensors file: {reason} (is it a complete download?)")]
     NotSafetensors { name: String, reason: String },
     /// A metadata field is missing or cannot be read.
@@ -17,7 +17,7 @@ pub enum NetError {
     /// A tensor is missing or has the wrong shape or type.
     #[error("`{name}` is damaged: tensor `{tensor}` {reason}")]
     Tensor { name: String, tensor: String, reason: String },
-    /// The checksum does not fit: some bytes changed after the file was made.
+    /// The checksum does not match: some bytes changed after the file was written.
     #[error(
         "`{name}` is damaged: its checksum does not fit its content (download or copy it again)"
     )]

@@ -10,7 +10,7 @@ use crate::{
     description::{TensorKind, TensorSpec},
 };
 
-/// What a convolution does at the edge.
+/// The padding of a convolution at the edge of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Padding {
@@ -20,7 +20,7 @@ pub enum Padding {
     Valid,
 }
 
-/// What a pooling layer takes of each window.
+/// The value that a pooling layer computes from each window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pooling {
@@ -43,7 +43,8 @@ pub struct Branch {
 }
 
 /// Offset of a kernel's first row (or column) from the output square, in squares. The kernel is
-/// centred; where its span is odd it reaches one square further after the output square than before.
+/// centred; when its span is odd it reaches one square further after the output square than before
+/// it.
 #[must_use]
 pub const fn kernel_start(kernel: usize, dilation: usize) -> isize {
     -((dilation * (kernel - 1) / 2) as isize)
@@ -66,17 +67,17 @@ pub enum Layer {
     /// `[channels, inputs, kernel, kernel]`; `{n}.norm.{scale,shift,mean,variance}` with `norm`,
     /// `{n}.bias` without.
     Conv { kernel: usize, channels: usize, padding: Padding, norm: bool, activation: Activation },
-    /// Every output from every input of the board, then batch norm or bias, then activation; one
-    /// cell is left. Tensors as `Conv`'s, but `{n}.weight` is `[channels, inputs * cells]`, the
-    /// cells of an input one after another.
+    /// A fully connected layer over the whole board, then batch norm or bias, then activation; the
+    /// output is one cell. Tensors as `Conv`'s, but `{n}.weight` is `[channels, inputs * cells]`,
+    /// with the cells of each input channel in sequence.
     Dense { channels: usize, norm: bool, activation: Activation },
-    /// Adds its input to the output of its layers, which keep the shape, then activation.
+    /// Adds its input to the output of its inner layers, which keep the shape, then activation.
     /// Tensors `{n}.layers.{i}.…`.
     Residual { layers: Vec<Layer>, activation: Activation },
-    /// Pooling over windows of `size` x `size` cells, side by side; the board's side shrinks by
-    /// that factor.
+    /// Pooling over adjacent windows of `size` x `size` cells; the board's side shrinks by that
+    /// factor.
     Pool { pooling: Pooling, size: usize },
-    /// Appends to the channels of every cell each channel's average over the board: twice the
+    /// Appends each channel's average over the board to every cell; the output has twice the
     /// channels.
     AppendMean,
 }
@@ -85,83 +86,33 @@ fn yes() -> bool {
     true
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_yes(value: &bool) -> bool {
     *value
 }
 
-/// Most channels of a layer.
-const MOST_CHANNELS: usize = 8192;
+/// Largest number of channels of a layer.
+const MAX_CHANNELS: usize = 8192;
 
 impl Layer {
-    /// Shape after this layer, or why it cannot follow `input`.
+    /// Output shape of this layer for inputs of shape `input`.
     ///
     /// # Errors
     /// A sentence that names the mismatch.
     pub fn output_shape(&self, input: Shape) -> Result<Shape, String> {
         let side = input.side();
         match self {
-            Self::Branches { branches, .. } => {
-                if side != 8 {
-                    return Err("an input layer must come first".to_owned());
-                }
-                let channels: usize =
-                    branches.iter().fold(0, |sum, branch| sum.saturating_add(branch.channels));
-                let bad = branches.iter().any(|branch| {
-                    branch.channels == 0
-                        || branch.kernel.iter().any(|&size| size == 0 || size > 8)
-                        || branch.dilation.iter().any(|&step| step == 0 || step > 8)
-                });
-                if channels == 0 || channels > MOST_CHANNELS || bad {
-                    return Err("an input layer has an impossible branch".to_owned());
-                }
-                Ok(Shape { cells: 64, channels })
-            }
+            Self::Branches { branches, .. } => branches_shape(branches, side),
             &Self::Conv { kernel, channels, padding, .. } => {
-                if channels == 0 || channels > MOST_CHANNELS {
-                    return Err(format!("a convolution of {channels} channels"));
-                }
-                match padding {
-                    Padding::Same
-                        if kernel == 1 || (side > 1 && kernel % 2 == 1 && kernel <= 7) =>
-                    {
-                        Ok(Shape { cells: input.cells, channels })
-                    }
-                    Padding::Valid if kernel == side && side > 1 => {
-                        Ok(Shape { cells: 1, channels })
-                    }
-                    _ => Err(format!(
-                        "a {kernel}x{kernel} {padding:?} convolution over {} cells",
-                        input.cells
-                    )),
-                }
+                conv_shape(kernel, channels, padding, input)
             }
             &Self::Dense { channels, .. } => {
-                if channels == 0 || channels > MOST_CHANNELS {
+                if channels == 0 || channels > MAX_CHANNELS {
                     return Err(format!("a dense layer of {channels} channels"));
                 }
                 Ok(Shape { cells: 1, channels })
             }
-            Self::Residual { layers, .. } => {
-                let mut shape = input;
-                for (index, layer) in layers.iter().enumerate() {
-                    if matches!(layer, Self::Branches { .. }) {
-                        return Err(format!(
-                            "residual layer {index}: an input layer must come first"
-                        ));
-                    }
-                    shape = layer
-                        .output_shape(shape)
-                        .map_err(|why| format!("residual layer {index}: {why}"))?;
-                }
-                if layers.is_empty() || shape != input {
-                    return Err(format!(
-                        "a residual layer adds {} x {} to {} x {} outputs",
-                        shape.cells, shape.channels, input.cells, input.channels
-                    ));
-                }
-                Ok(shape)
-            }
+            Self::Residual { layers, .. } => residual_shape(layers, input),
             &Self::Pool { size, .. } => {
                 if size < 2 || !side.is_multiple_of(size) {
                     return Err(format!("a {size}x{size} pooling over {} cells", input.cells));
@@ -170,7 +121,7 @@ impl Layer {
             }
             Self::AppendMean => {
                 let channels = 2 * input.channels;
-                if channels > MOST_CHANNELS {
+                if channels > MAX_CHANNELS {
                     return Err(format!("an average appended to {} channels", input.channels));
                 }
                 Ok(Shape { cells: input.cells, channels })
@@ -178,7 +129,8 @@ impl Layer {
         }
     }
 
-    /// Channels, if the layer has weights of its own, and whether a batch norm follows them.
+    /// Output channels, and whether a batch norm follows; `None` for a layer without weights of its
+    /// own.
     pub(crate) fn weighted(&self) -> Option<(usize, bool)> {
         match self {
             Self::Branches { branches, norm, .. } => {
@@ -194,7 +146,7 @@ impl Layer {
         }
     }
 
-    /// Adds the tensors of this layer, which must be able to follow `input`.
+    /// Appends the tensors of this layer to `specs`. The layer must accept inputs of shape `input`.
     pub(crate) fn tensors(&self, prefix: &str, mut input: Shape, specs: &mut Vec<TensorSpec>) {
         let mut add =
             |name: String, shape: Vec<usize>, kind| specs.push(TensorSpec { name, shape, kind });
@@ -240,4 +192,62 @@ impl Layer {
             add(format!("{prefix}.bias"), vec![channels], TensorKind::Bias);
         }
     }
+}
+
+/// Output shape of an input layer over a board of this side.
+fn branches_shape(branches: &[Branch], side: usize) -> Result<Shape, String> {
+    if side != 8 {
+        return Err("an input layer must come first".to_owned());
+    }
+    let channels: usize =
+        branches.iter().fold(0, |sum, branch| sum.saturating_add(branch.channels));
+    let bad = branches.iter().any(|branch| {
+        branch.channels == 0
+            || branch.kernel.iter().any(|&size| size == 0 || size > 8)
+            || branch.dilation.iter().any(|&step| step == 0 || step > 8)
+    });
+    if channels == 0 || channels > MAX_CHANNELS || bad {
+        return Err("an input layer has an impossible branch".to_owned());
+    }
+    Ok(Shape { cells: 64, channels })
+}
+
+/// Output shape of a convolution.
+fn conv_shape(
+    kernel: usize,
+    channels: usize,
+    padding: Padding,
+    input: Shape,
+) -> Result<Shape, String> {
+    if channels == 0 || channels > MAX_CHANNELS {
+        return Err(format!("a convolution of {channels} channels"));
+    }
+    let side = input.side();
+    match padding {
+        Padding::Same if kernel == 1 || (side > 1 && kernel % 2 == 1 && kernel <= 7) => {
+            Ok(Shape { cells: input.cells, channels })
+        }
+        Padding::Valid if kernel == side && side > 1 => Ok(Shape { cells: 1, channels }),
+        _ => Err(format!("a {kernel}x{kernel} {padding:?} convolution over {} cells", input.cells)),
+    }
+}
+
+/// Output shape of a residual layer with these inner layers, which must keep the shape.
+fn residual_shape(layers: &[Layer], input: Shape) -> Result<Shape, String> {
+    let mut shape = input;
+    for (index, layer) in layers.iter().enumerate() {
+        if matches!(layer, Layer::Branches { .. }) {
+            return Err(format!("residual layer {index}: an input layer must come first"));
+        }
+        shape = layer
+            .output_shape(shape)
+            .map_err(|reason| format!("residual layer {index}: {reason}"))?;
+    }
+    if layers.is_empty() || shape != input {
+        return Err(format!(
+            "a residual layer adds {} x {} to {} x {} outputs",
+            shape.cells, shape.channels, input.cells, input.channels
+        ));
+    }
+    Ok(shape)
 }

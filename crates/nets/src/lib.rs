@@ -1,6 +1,5 @@
-//! What a Batch First network is, without running one: how a position becomes input planes, which
-//! output belongs to which move, the architecture as a plain list of layers, the calibration of its
-//! scores, and the weight file.
+//! Describes networks without running them: the input planes of a position, the output index of
+//! each move, the architecture as a list of layers, the calibration of scores, and the weight file.
 
 mod activation;
 mod architectures;

@@ -1,4 +1,4 @@
-//! Which output of a move head belongs to which move: 73 move planes on 64 from-squares, from the
+//! The output index of each move in a move head: 73 move planes on 64 from-squares, from the
 //! mover's side.
 
 use board::{Color, Move, Role, Square};
@@ -7,7 +7,8 @@ use board::{Color, Move, Role, Square};
 /// pieces x 3 files).
 pub const MOVE_PLANES: usize = 73;
 
-/// Outputs of a move head: `from_square * 73 + plane`, as a channels-last board lies in memory.
+/// Number of outputs of a move head. The index of a move is `from_square * 73 + plane`, the order
+/// of a channels-last board in memory.
 pub const POLICY_SIZE: usize = 64 * MOVE_PLANES;
 
 /// Index of a move among the [`POLICY_SIZE`] outputs.
@@ -16,16 +17,16 @@ pub type PolicyIndex = u16;
 /// Directions in plane order: north, north-east, … clockwise, as (file step, rank step).
 const DIRECTIONS: [(i32, i32); 8] =
     [(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1)];
-const KNIGHT: [(i32, i32); 8] =
+const KNIGHT_STEPS: [(i32, i32); 8] =
     [(1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2)];
 const FIRST_KNIGHT: usize = 56;
 const FIRST_UNDERPROMOTION: usize = 64;
 
-/// The output that scores `mv` for the side `turn` that plays it.
+/// The output index of `mv` for the mover `turn`.
 ///
-/// Promotion to a queen is the plain queen move; castling is the king moving onto its own rook (so
-/// that it stays apart from other king moves in Chess960 too). Different legal moves of a position
-/// have different indices.
+/// Promotion to a queen is the plain queen move; castling is the king moving onto its own rook, so
+/// that its index differs from other king moves in Chess960 too. Different legal moves of a
+/// position have different indices.
 #[must_use]
 pub fn policy_index(mv: Move, turn: Color) -> PolicyIndex {
     let flip = if turn.is_white() { 0 } else { 56 };
@@ -56,13 +57,12 @@ pub(crate) fn step_of_plane(plane: usize) -> (i32, i32) {
             let ((file, rank), distance) = (DIRECTIONS[plane / 7], (plane % 7) as i32 + 1);
             (file * distance, rank * distance)
         }
-        FIRST_KNIGHT..FIRST_UNDERPROMOTION => KNIGHT[plane - FIRST_KNIGHT],
+        FIRST_KNIGHT..FIRST_UNDERPROMOTION => KNIGHT_STEPS[plane - FIRST_KNIGHT],
         _ => ((plane - FIRST_UNDERPROMOTION) as i32 % 3 - 1, 1),
     }
 }
 
-/// Plane of a move by 64 times its first square plus its last; what no piece makes is plane 0 and
-/// never occurs.
+/// Move plane by `64 * from + to`; 0 for pairs of squares that no move connects.
 static PLANE_OF_MOVE: [u8; 64 * 64] = plane_of_move();
 
 const fn plane_of_move() -> [u8; 64 * 64] {
@@ -77,6 +77,7 @@ const fn plane_of_move() -> [u8; 64 * 64] {
     planes
 }
 
+/// Move plane by step, at `15 * (ranks + 7) + files + 7`.
 const fn plane_of_step() -> [u8; 225] {
     let mut planes = [0; 225];
     let mut direction = 0;
@@ -88,7 +89,7 @@ const fn plane_of_step() -> [u8; 225] {
                 (direction * 7) as u8 + distance as u8 - 1;
             distance += 1;
         }
-        let (file, rank) = KNIGHT[direction];
+        let (file, rank) = KNIGHT_STEPS[direction];
         planes[((rank + 7) * 15 + file + 7) as usize] = (FIRST_KNIGHT + direction) as u8;
         direction += 1;
     }

@@ -26,20 +26,20 @@ pub struct Tensor {
     pub data: Vec<f32>,
 }
 
-/// Where a network comes from: free-form lines, kept in the file and printed by `net info`.
+/// The origin of a network: free-form lines, kept in the file and printed by `net info`.
 pub type Provenance = BTreeMap<String, String>;
 
 /// Description, weights, calibration and origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
-    /// Shown to users: the file stem, or what the maker said.
+    /// The name that users see, such as the name of the training run.
     pub name: String,
     pub description: Description,
     pub tensors: BTreeMap<String, Tensor>,
     pub calibration: Calibration,
-    /// The largest output of each step of the computation, the trunk's first, then the heads': only
-    /// where eight-bit integers, which need these, were measured to cost next to nothing. Gone with
-    /// any change of the weights.
+    /// The largest output of each step of the computation, the trunk's steps first, then the
+    /// heads'. Evaluation in int8 needs them. They are present only where int8 was measured to cost
+    /// next to nothing, and any change of the weights makes them invalid.
     pub int8_ranges: Option<Vec<f32>>,
     pub provenance: Provenance,
 }
@@ -54,12 +54,12 @@ struct Header {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     int8_ranges: Option<Vec<f32>>,
     provenance: Provenance,
-    /// See [`checksum`]; empty in files whose maker left it out.
+    /// See [`checksum`]; empty in files written without one.
     #[serde(default)]
     checksum: String,
 }
 
-/// Read before the rest, so that a file of a later version is named as such.
+/// The version, read before the other fields so that the error for a later version can name it.
 #[derive(Deserialize)]
 struct Format {
     format: u32,
@@ -86,7 +86,8 @@ impl Network {
                 TensorKind::Weight => {
                     let mut fan_in = spec.shape[1..].iter().product::<usize>() as f32;
                     if spec.name.contains(".branches.") {
-                        // One-hot planes: about half of the 64 squares are set in one of them.
+                        // The planes are one-hot and about half of the squares are empty, so few
+                        // inputs are set.
                         fan_in /= 2.0 * planes;
                     }
                     let deviation = (2.0 / fan_in).sqrt();
@@ -110,7 +111,8 @@ impl Network {
     /// Reads a network file.
     ///
     /// # Errors
-    /// The file cannot be read, is no safetensors file, or does not hold what its description says.
+    /// The file cannot be read, is not a safetensors file, or its tensors do not match its
+    /// description.
     pub fn load(path: &Path) -> Result<Self, NetError> {
         let bytes =
             std::fs::read(path).map_err(|source| NetError::Io { path: path.to_owned(), source })?;
@@ -235,7 +237,7 @@ impl Network {
             self.tensors.iter().filter(|(name, _)| bytes.iter().any(|(other, ..)| other == *name));
         header.checksum = checksum(&text(&header)?, written);
         let header = text(&header)?;
-        // One field only: the order of several would differ from run to run.
+        // One field only: the order of several fields would differ from run to run.
         let metadata = HashMap::from([(METADATA.to_owned(), header)]);
         safetensors::serialize(views, Some(metadata)).map_err(|error| invalid(error.to_string()))
     }
@@ -249,8 +251,8 @@ impl Network {
             .map_err(|source| NetError::Io { path: path.to_owned(), source })
     }
 
-    /// The first 12 hexadecimal digits of the SHA-256 of description and weights: what a network is
-    /// called in logs.
+    /// The first 12 hexadecimal digits of the SHA-256 of description and weights: the name of a
+    /// network in logs.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();

@@ -1,11 +1,12 @@
-//! Which square a selector head should choose for a move: where the move begins, or where it ends
-//! if its piece is the head's.
+//! The target square of a selector head for a move: the origin square for the piece selector, the
+//! destination square for the move selector of the moving piece.
 
 use board::Role;
 
 use crate::{HeadKind, MOVE_PLANES, PolicyIndex, Squares, moves::step_of_plane};
 
-/// Classes of [`Squares`]: the mover's pieces from pawn to king, and a rook that may still castle.
+/// Classes of [`Squares`]: the mover's pieces from pawn to king begin here; then its rook that may
+/// still castle.
 const OWN_PAWN: u8 = 2;
 const OWN_CASTLING_ROOK: u8 = 8;
 
@@ -34,21 +35,21 @@ impl HeadKind {
         Self::KingTo,
     ];
 
-    /// Is its output a softmax over the 64 squares?
+    /// True when the outputs are logits of a softmax over the 64 squares.
     #[must_use]
     pub fn is_selector(self) -> bool {
         !matches!(self, Self::Value | Self::Moves)
     }
 
-    /// The piece whose moves a move selector chooses among; none for other heads.
+    /// The piece of a move selector; `None` for other heads.
     #[must_use]
     pub fn role(self) -> Option<Role> {
         Role::ALL.into_iter().find(|&role| Self::to(role) == self)
     }
 
-    /// The square, from the mover's side, that a selector should choose where this move was played;
-    /// none where the move is no business of this head. A castling king goes two squares towards
-    /// its rook.
+    /// The square, from the mover's side, that this selector should choose when `played` was
+    /// played; `None` when another selector is trained on that move. A castling king goes to the g-
+    /// or the c-file.
     #[must_use]
     pub fn target(self, squares: &Squares, played: PolicyIndex) -> Option<u8> {
         let (from, to) = move_squares(squares, played)?;
@@ -61,7 +62,7 @@ impl HeadKind {
     }
 }
 
-/// The role of a class that is the mover's piece.
+/// The role of the mover's piece of a class; `None` for other classes.
 fn own_role(class: u8) -> Option<Role> {
     match class {
         OWN_PAWN..OWN_CASTLING_ROOK => Role::ALL.get(usize::from(class - OWN_PAWN)).copied(),
@@ -70,8 +71,8 @@ fn own_role(class: u8) -> Option<Role> {
     }
 }
 
-/// Where a move begins and ends, from the mover's side; none where its number is none or leads off
-/// the board.
+/// Origin and destination square of a move, from the mover's side; `None` when the index is out of
+/// range or leads off the board.
 #[must_use]
 pub fn move_squares(squares: &Squares, index: PolicyIndex) -> Option<(u8, u8)> {
     let (from, plane) = (usize::from(index) / MOVE_PLANES, usize::from(index) % MOVE_PLANES);
@@ -86,7 +87,8 @@ pub fn move_squares(squares: &Squares, index: PolicyIndex) -> Option<(u8, u8)> {
     let mut to = (8 * rank + file) as u8;
     let is_king = own_role(squares.0[from]) == Some(Role::King);
     if is_king && own_role(squares.0[usize::from(to)]) == Some(Role::Rook) {
-        // Castling is the king onto its rook; it ends on the g- or the c-file.
+        // Castling is encoded as the king moving onto its rook; the king ends on the g- or the
+        // c-file.
         to = 8 * rank as u8 + if files > 0 { 6 } else { 2 };
     }
     Some((from as u8, to))
@@ -136,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn no_number_is_a_square_off_the_board() {
+    fn no_index_gives_a_square_off_the_board() {
         for index in 0..=PolicyIndex::MAX {
             if let Some((from, to)) = move_squares(&Squares::default(), index) {
                 assert!(from < 64 && to < 64 && from != to, "{index}");

@@ -1,14 +1,14 @@
-//! How large a network is: numbers to store and multiplications to do.
+//! The size of a network: its parameters, and the multiplications of one evaluation.
 
 use crate::{Description, HeadKind, Layer, Shape};
 
-/// Descriptions with more parameters are refused: a damaged file must not make the program ask for
-/// half a gigabyte of memory.
+/// Descriptions with more parameters are refused, so that a damaged file cannot make the program
+/// allocate more than half a gigabyte.
 pub(crate) const MAX_PARAMETERS: u64 = 1 << 27;
 
 impl Layer {
-    /// Trained numbers of this layer after `input`: weights and biases, or weights and the two of
-    /// each norm channel. Running statistics are not counted.
+    /// Trained parameters of this layer for inputs of shape `input`: weights and biases, or weights
+    /// and the scale and shift of each norm channel. Running statistics are not counted.
     #[must_use]
     pub fn parameters(&self, input: Shape) -> u64 {
         let own = self.weighted().map_or(0, |(channels, norm)| {
@@ -19,9 +19,9 @@ impl Layer {
         own.saturating_add(self.inner(input, Self::parameters))
     }
 
-    /// Multiplications that a dense execution of this layer does for one position, edges included.
-    /// (The input layer has few ones, 33 in most encodings, so an executor that knows it does far
-    /// fewer there.)
+    /// Multiplications of this layer for one position when it is computed densely, zero padding
+    /// included. (In most encodings at most 33 input values are not zero, so a sparse input layer
+    /// needs far fewer.)
     #[must_use]
     pub fn multiply_adds(&self, input: Shape) -> u64 {
         let cells = self.output_shape(input).map_or(0, |shape| shape.cells as u64);
@@ -30,7 +30,7 @@ impl Layer {
             .saturating_add(self.inner(input, Self::multiply_adds))
     }
 
-    /// Weights of this layer itself.
+    /// Number of weights of this layer, without the layers inside it.
     fn weights(&self, input: Shape) -> u64 {
         let product = |factors: &[usize]| {
             factors.iter().fold(1_u64, |product, &factor| product.saturating_mul(factor as u64))
@@ -62,7 +62,7 @@ impl Layer {
 }
 
 impl Description {
-    /// Trained numbers of the whole network, see [`Layer::parameters`].
+    /// Trained parameters of the whole network, see [`Layer::parameters`].
     ///
     /// # Errors
     /// As [`Description::check`].

@@ -1,4 +1,4 @@
-//! The input of a Batch First network: 15 one-hot planes, stored as one class a square.
+//! The input of a Batch First network: 15 one-hot planes, stored as one class for each square.
 
 use std::ops::RangeInclusive;
 
@@ -25,7 +25,8 @@ impl Default for Squares {
 
 const OWN_PAWN: u8 = 2;
 const OWN_CASTLING_ROOK: u8 = 8;
-const OPPONENT: u8 = 7;
+/// Class of an opponent's piece minus the class of the mover's same piece.
+const OPPONENT_OFFSET: u8 = 7;
 const ROLES: [Role; 6] =
     [Role::Pawn, Role::Knight, Role::Bishop, Role::Rook, Role::Queen, Role::King];
 
@@ -49,7 +50,7 @@ impl Squares {
         let board = position.board();
         let mut squares = [0_u8; 64];
         for color in Color::ALL {
-            let offset = if color == turn { 0 } else { OPPONENT };
+            let offset = if color == turn { 0 } else { OPPONENT_OFFSET };
             let own = board.by_color(color);
             for (class, role) in (OWN_PAWN..).zip(ROLES) {
                 for square in own & board.by_role(role) {
@@ -78,20 +79,19 @@ impl Squares {
         Self(std::array::from_fn(|index| packed[index / 2] >> (4 * (index % 2)) & 15))
     }
 
-    /// Left-right mirror image. Only meaningful where no castling right is left: see
+    /// Left-right mirror image. It is equivalent only without castling rights, see
     /// [`Squares::can_mirror`].
     #[must_use]
     pub fn mirror(&self) -> Self {
         Self(std::array::from_fn(|index| self.0[index ^ 7]))
     }
 
-    /// True when the mirror image is a position of equal value (no castling right would be lost).
+    /// True when no castling right would be lost, so that the mirror image has the same value.
     #[must_use]
     pub fn can_mirror(&self) -> bool {
-        !self
-            .0
-            .iter()
-            .any(|&class| class == OWN_CASTLING_ROOK || class == OWN_CASTLING_ROOK + OPPONENT)
+        !self.0.iter().any(|&class| {
+            class == OWN_CASTLING_ROOK || class == OWN_CASTLING_ROOK + OPPONENT_OFFSET
+        })
     }
 
     /// The set planes as `(square, plane)`, squares ascending, planes 0..15.
@@ -110,7 +110,7 @@ impl Squares {
         self.0.iter().enumerate().filter_map(piece)
     }
 
-    /// How many men the mover has, and the other side, kings included.
+    /// Number of men of the mover and of the opponent, kings included.
     #[must_use]
     pub fn men(&self) -> [usize; 2] {
         let count = |classes: RangeInclusive<u8>| {
@@ -118,13 +118,13 @@ impl Squares {
         };
         [
             count(OWN_PAWN..=OWN_CASTLING_ROOK),
-            count(OWN_PAWN + OPPONENT..=OWN_CASTLING_ROOK + OPPONENT),
+            count(OWN_PAWN + OPPONENT_OFFSET..=OWN_CASTLING_ROOK + OPPONENT_OFFSET),
         ]
     }
 
-    /// Rebuilds the position with the given side to move, or `None` if these squares are no legal
-    /// position. Move counters start at zero and one; castling is read as Chess960 when a rook
-    /// stands where it would not in standard chess.
+    /// Rebuilds the position with the given side to move, or `None` if these squares are not a
+    /// legal position. Move counters start at zero and one; the position is Chess960 when its
+    /// castling rights do not fit standard chess.
     #[must_use]
     pub fn position(&self, turn: Color) -> Option<Position> {
         let flip = if turn.is_white() { 0 } else { 56 };
@@ -137,8 +137,11 @@ impl Squares {
                 setup.ep_square = Some(square);
                 continue;
             }
-            let (color, class) =
-                if class > OWN_CASTLING_ROOK { (!turn, class - OPPONENT) } else { (turn, class) };
+            let (color, class) = if class > OWN_CASTLING_ROOK {
+                (!turn, class - OPPONENT_OFFSET)
+            } else {
+                (turn, class)
+            };
             if class == OWN_CASTLING_ROOK {
                 setup.castling_rights.add(square);
             }

@@ -1,23 +1,22 @@
-//! The published systems that a network can belong to: which one decides how moves are chosen with
-//! it.
+//! The published systems. Each network belongs to one, which decides how moves are chosen with it.
 
 use std::str::FromStr;
 
 use crate::{Description, Encoding, HeadKind};
 
-/// A published way to play with networks.
+/// A published system that plays chess with networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum System {
     /// Batch First (2018): searches that take many positions at a time.
     BatchFirst,
     /// Cockfish (2026): alpha-beta over a small value network.
     Cockfish,
-    /// ConvChess (2015): the chances of moves, without a search.
+    /// ConvChess (2015): move probabilities, without a search.
     ConvChess,
 }
 
 impl System {
-    /// All of them, the default first.
+    /// All systems, the default first.
     pub const ALL: [Self; 3] = [Self::BatchFirst, Self::Cockfish, Self::ConvChess];
 
     /// Name in options and messages.
@@ -30,13 +29,13 @@ impl System {
         }
     }
 
-    /// The system that a network is made for: its heads tell ConvChess's selectors, and a move head
-    /// alone, which can only choose; else its input does.
+    /// The system that a network is made for. A network without a value head belongs to ConvChess;
+    /// otherwise the input encoding decides.
     #[must_use]
     pub fn of(description: &Description) -> Self {
-        let selects = description.heads.iter().all(|head| head.kind != HeadKind::Value);
+        let has_no_value = description.heads.iter().all(|head| head.kind != HeadKind::Value);
         match description.encoding {
-            _ if selects => Self::ConvChess,
+            _ if has_no_value => Self::ConvChess,
             Encoding::BatchFirst15 | Encoding::Attacks21 => Self::BatchFirst,
             Encoding::Cockfish13 => Self::Cockfish,
             Encoding::ConvChess6 => Self::ConvChess,
