@@ -53,7 +53,7 @@ fn path<const PATH: usize>(bencher: Bencher, size: usize) {
     run(bencher, &mut CpuEvaluator::new(Arc::new(network), options).unwrap(), size);
 }
 
-/// What the cache costs when it answers everything.
+/// Time of the cache when every query is a hit.
 #[divan::bench(args = [1, 32, 256])]
 fn cache_hits(bencher: Bencher, size: usize) {
     run(bencher, &mut Cached::new(Mock::new(1), 16), size);

@@ -1,4 +1,4 @@
-//! The questions a search asks at once and the answers it gets, as flat arrays.
+//! A batch of queries and its scores, as flat arrays that need no allocation per query.
 
 use board::{Color, Move, Position};
 use nets::{PLANES, POLICY_SIZE, PolicyIndex, Squares, policy_index};
@@ -10,20 +10,20 @@ use crate::EvalError;
 pub struct Query {
     /// Zobrist key of the position, for caches.
     pub key: u64,
-    /// From the mover's side.
+    /// The board, seen from the side to move.
     pub squares: Squares,
-    /// The mover.
+    /// The side to move.
     pub turn: Color,
-    /// Is the value of the position asked for?
+    /// Is the value of the position requested?
     pub value: bool,
-    /// Where this query's moves begin in [`Batch::moves`].
+    /// Index of this query's first move in [`Batch::moves`].
     pub first_move: u32,
-    /// How many moves are to be scored; 0 for none.
+    /// Number of moves to score; may be 0.
     pub move_count: u32,
 }
 
 impl Query {
-    /// This query's part of [`Batch::moves`] and [`Scores::moves`].
+    /// The range of this query's moves in [`Batch::moves`] and [`Scores::moves`].
     #[must_use]
     pub fn move_range(&self) -> std::ops::Range<usize> {
         self.first_move as usize..(self.first_move + self.move_count) as usize
@@ -34,31 +34,31 @@ impl Query {
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     pub queries: Vec<Query>,
-    /// Indices of the moves to score, query after query.
+    /// Policy indices of the moves to score, in the order of the queries.
     pub moves: Vec<PolicyIndex>,
 }
 
 impl Batch {
-    /// Number of positions.
+    /// Number of queries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.queries.len()
     }
 
-    /// True when there is nothing to score.
+    /// Does the batch hold no query?
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queries.is_empty()
     }
 
-    /// Forgets the queries, keeps the memory.
+    /// Removes all queries and keeps the memory.
     pub fn clear(&mut self) {
         self.queries.clear();
         self.moves.clear();
     }
 
-    /// Asks for the value of `position` if `value`, and for the score of each of `moves` (legal
-    /// there).
+    /// Adds a query: the value of `position` if `value`, and the score of each of `moves`, which
+    /// must be legal there.
     pub fn push(&mut self, position: &Position, value: bool, moves: &[Move]) {
         let first_move = self.moves.len() as u32;
         let turn = position.turn();
@@ -73,8 +73,8 @@ impl Batch {
         });
     }
 
-    /// Checks what [`Batch::push`] and [`Batch::push_query`] ensure: moves in the order of the
-    /// queries, and squares and move indices in their ranges.
+    /// Checks the fields, which are public: moves are in the order of the queries, squares and move
+    /// indices are in range.
     pub(crate) fn check(&self) -> Result<(), EvalError> {
         let malformed = |what: &str| Err(EvalError::Device(format!("a malformed batch: {what}")));
         let mut next_move = 0;
@@ -104,18 +104,18 @@ impl Batch {
     }
 }
 
-/// Answers; the sides are those of [`Query`].
+/// The scores of a batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scores {
-    /// One a query: centipawns for the side to move; 0.0 where no value was asked for.
+    /// One a query: centipawns for the side to move; 0.0 where no value was requested.
     pub values: Vec<f32>,
-    /// One a move of [`Batch::moves`]: centipawns for the side that plays it, after the move, or
-    /// the natural logarithm of the move's chance, up to a number that is the same for all moves of
-    /// the query (`nets::MoveScores`).
+    /// One a move of [`Batch::moves`]. Either the value after the move, in centipawns for the side
+    /// that plays it, or the natural logarithm of the move's probability plus a constant of the
+    /// query (`nets::MoveScores` says which).
     pub moves: Vec<f32>,
 }
 
-/// A batch that came back.
+/// An evaluated batch.
 #[derive(Clone, Debug, Default)]
 pub struct Answered {
     pub batch: Batch,

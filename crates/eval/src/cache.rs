@@ -1,5 +1,5 @@
-//! A decorator that remembers: scores by position, in fixed memory, and each position of a batch
-//! evaluated once.
+//! A cache in front of an evaluator: it keeps scores by position in memory of a fixed size, and a
+//! position that occurs twice in a batch is evaluated once.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -11,37 +11,37 @@ use crate::{
     store::{MoveTable, ValueTable},
 };
 
-/// What a cache has done so far.
+/// Hits and misses of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
-    /// Values answered from memory, and not.
+    /// Requested values that were found in the cache, and those that were not.
     pub value_hits: u64,
     pub value_misses: u64,
-    /// Positions whose asked move scores were all answered from memory, and not.
+    /// Queries whose move scores were all found in the cache, and the others.
     pub move_hits: u64,
     pub move_misses: u64,
-    /// Misses that another query of the same batch already asked for.
+    /// Misses that an earlier query of the same batch already covers.
     pub duplicates: u64,
 }
 
-/// An evaluator with a memory of its scores.
+/// An evaluator with a cache of its scores.
 ///
-/// What it answers is bit for bit what the inner evaluator answered before; positions are told
-/// apart by 64 bits of a hash over their key and squares.
+/// Cached scores equal those of the inner evaluator to the last bit. A position is identified by 64
+/// bits of a hash over its key and squares.
 #[derive(Debug)]
 pub struct Cached<E> {
     inner: E,
     memory: EvaluationCache,
     pending: VecDeque<Pending>,
-    /// Where in the inner batch a hash was asked for first, and last with moves; only used within
-    /// `submit`.
+    /// By hash: index in the inner batch of the first query, and of the last one with moves. Used
+    /// within `submit` only.
     asked: HashMap<u64, (usize, usize)>,
-    /// Batches whose memory can be used again.
+    /// Batches whose memory is reused.
     spare: Vec<Batch>,
 }
 
-/// Scores in fixed memory, which evaluators of one network and number format can have together: a
-/// clone is the same memory.
+/// A cache of scores of a fixed size. A clone shares its memory, so several evaluators of the same
+/// network and number format can use one cache.
 #[derive(Clone, Debug)]
 pub struct EvaluationCache(Arc<Mutex<Tables>>);
 
@@ -56,19 +56,21 @@ struct Tables {
 #[derive(Debug)]
 struct Pending {
     batch: Batch,
-    /// What memory answered; the rest is filled in when the inner batch comes back.
+    /// Scores from the cache; `wait` adds those of the inner batch.
     scores: Scores,
-    /// Query of the inner batch that answers this query's value, its moves.
+    /// Queries with missing scores.
     open: Vec<Open>,
-    /// Was anything asked of the inner evaluator?
+    /// Was an inner batch submitted?
     inner: bool,
 }
 
-/// A query that waits for the inner evaluator.
+/// A query that needs scores of the inner batch.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     query: usize,
+    /// Index of the inner query with the value, if it is missing.
     value: Option<usize>,
+    /// Index of the inner query with the move scores, if they are missing.
     moves: Option<usize>,
     hash: u64,
 }
@@ -76,8 +78,8 @@ struct Open {
 const MEBIBYTE: usize = 1 << 20;
 
 impl EvaluationCache {
-    /// At most `mebibytes`, of which one third holds values, two thirds move scores; 0 remembers
-    /// nothing beyond a batch.
+    /// A cache of at most `mebibytes`: one third for values, two thirds for move scores. With 0 it
+    /// only merges equal queries of a batch.
     #[must_use]
     pub fn new(mebibytes: usize) -> Self {
         let bytes = mebibytes.saturating_mul(MEBIBYTE);
@@ -88,27 +90,27 @@ impl EvaluationCache {
         })))
     }
 
-    /// Hits and misses since the beginning.
+    /// Hits and misses since the cache was made.
     #[must_use]
     pub fn counts(&self) -> CacheCounts {
         self.tables().counts
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
-        // Tables are never left half changed.
+        // A panic never leaves the tables inconsistent, so a poisoned lock is usable.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<E: Evaluator> Cached<E> {
-    /// A cache over `inner` with a memory of its own, of at most `mebibytes`.
+    /// `inner` behind a cache of its own of at most `mebibytes`.
     #[must_use]
     pub fn new(inner: E, mebibytes: usize) -> Self {
         Self::over(inner, &EvaluationCache::new(mebibytes))
     }
 
-    /// A cache over `inner` with a memory that others of its network and number format may have
-    /// too.
+    /// `inner` behind a cache that may be shared with evaluators of the same network and number
+    /// format.
     #[must_use]
     pub fn over(inner: E, memory: &EvaluationCache) -> Self {
         Self {
@@ -124,14 +126,14 @@ impl<E: Evaluator> Cached<E> {
         self.memory.tables()
     }
 
-    /// Bytes that the tables hold.
+    /// Size of the tables in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let tables = self.tables();
         tables.values.bytes() + tables.moves.bytes()
     }
 
-    /// Looks a query up; unknown scores are added to the inner batch, once a position.
+    /// Looks a query up. Missing scores are added to the inner batch, once for each position.
     fn look_up(
         asked_before: &mut HashMap<u64, (usize, usize)>,
         tables: &mut Tables,
@@ -159,7 +161,7 @@ impl<E: Evaluator> Cached<E> {
             return None;
         }
         let known = asked_before.get(&hash).copied();
-        // The same position with other moves is asked anew, for its moves.
+        // The same position with other moves needs a query of its own.
         let fits = |index: &usize| inner.moves[inner.queries[*index].move_range()] == *moves;
         let index = match known {
             Some((first, _)) if !needs_moves => Some(first),
@@ -186,7 +188,7 @@ impl<E: Evaluator> Cached<E> {
         Some(Open { query, value, moves: needs_moves.then_some(index), hash })
     }
 
-    /// Copies the inner evaluator's answers to their askers and into memory.
+    /// Copies the inner batch's scores to the queries that need them and into the cache.
     fn take(tables: &mut Tables, answered: &Answered, pending: &mut Pending) {
         for open in &pending.open {
             if let Some(index) = open.value {
@@ -205,14 +207,14 @@ impl<E: Evaluator> Cached<E> {
     }
 }
 
-/// Hash of everything that a score can depend on.
+/// Hash of all that a score depends on: the position's key and its squares.
 fn hash(query: &Query) -> u64 {
     let words = query.squares.0.chunks_exact(8);
     let mixed = words.fold(query.key ^ 0x9e37_79b9_7f4a_7c15, |hash, chunk| {
         let word = chunk.iter().fold(0_u64, |word, &class| word << 8 | u64::from(class));
         (hash ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29)
     });
-    // Zero would look like an empty entry's hash; the finaliser spreads the last word.
+    // The last step spreads the last word over all bits.
     (mixed ^ mixed >> 32).wrapping_mul(0xc4ce_b9fe_1a85_ec53)
 }
 
@@ -279,7 +281,7 @@ mod tests {
     use super::*;
     use crate::Mock;
 
-    /// A mock that counts what reaches it.
+    /// A mock that counts the queries, values and moves it receives.
     #[derive(Debug)]
     struct Counting {
         mock: Mock,
@@ -352,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_the_inner_ones_with_batches_in_flight() {
+    fn scores_equal_the_inner_ones_with_batches_in_flight() {
         for mebibytes in [0, 1] {
             let mut cached = cached(mebibytes);
             let positions = positions(600);
@@ -389,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_memory_can_be_had_together() {
+    fn a_cache_can_be_shared() {
         let mut one = cached(1);
         let counting = Counting { mock: Mock::new(1), values: 0, moves: 0, queries: 0 };
         let mut other = Cached::over(counting, &one.memory);

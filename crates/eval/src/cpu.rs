@@ -1,5 +1,5 @@
-//! Kernels that evaluate our networks on a CPU, chosen at run time for the instructions that the
-//! machine has.
+//! Evaluation on the CPU. Kernels for several instruction sets are in the program; the evaluator
+//! chooses among them at run time.
 
 pub mod activation;
 pub mod amx;
@@ -11,7 +11,6 @@ mod avx2_int8;
 mod avx512;
 mod compile;
 mod elementwise;
-mod engine;
 mod input;
 mod kernels;
 mod layout;
@@ -22,8 +21,9 @@ mod path;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod plain_integers;
 mod plan;
-mod quantise;
+mod ranges;
 mod rounding;
+mod runner;
 #[cfg(target_arch = "x86_64")]
 mod vnni;
 mod workers;
@@ -31,12 +31,12 @@ mod workers;
 use std::{collections::VecDeque, sync::Arc};
 
 use board::Color;
-use engine::{Engine, Run};
 use kernels::{Kernels, Portable};
 use memory::Bf16;
 use nets::{HeadKind, Network, PLANES, Squares};
 pub use path::{Choice, CpuPath, PATH_VARIABLE, choose, features, is_permitted};
 use plan::Plan;
+use runner::{PlanRunner, Run};
 use workers::Workers;
 
 use crate::{Answered, Batch, EvalError, Evaluator, Precision, Stream};
@@ -44,12 +44,12 @@ use crate::{Answered, Batch, EvalError, Evaluator, Precision, Stream};
 /// How a [`CpuEvaluator`] runs.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuOptions {
-    /// Threads, the one that calls `wait` included; with one, batches are evaluated there alone.
+    /// Threads, including the one that calls `wait`.
     pub threads: usize,
-    /// Forces a path; otherwise the environment variable or the fastest.
+    /// The path; `None` means the one in [`PATH_VARIABLE`] or else the fastest.
     pub path: Option<CpuPath>,
-    /// Forces a precision; otherwise the fastest of the path, eight-bit integers only where the
-    /// network's file has their ranges.
+    /// The number format; `None` means the fastest of the path, but int8 only for a network whose
+    /// file holds the ranges of its activations.
     pub precision: Option<Precision>,
 }
 
@@ -62,8 +62,8 @@ impl Default for CpuOptions {
 
 /// Scores positions on the CPU.
 ///
-/// A position's scores depend on the network, the path and the precision only: neither on the batch
-/// nor on the number of threads.
+/// The scores of a position depend on the network, the path and the precision, but not on the batch
+/// and not on the number of threads.
 #[derive(Debug)]
 pub struct CpuEvaluator {
     network: Arc<Network>,
@@ -72,16 +72,16 @@ pub struct CpuEvaluator {
     backend: Backend,
 }
 
-/// Most queries in a batch.
+/// The most queries of a batch.
 const LARGEST_BATCH: usize = 16_384;
 
-/// Most threads.
+/// The most threads.
 const MOST_THREADS: usize = 1024;
 
 enum Backend {
-    /// Evaluated by the waiting thread.
+    /// The thread that calls `wait` evaluates.
     Inline {
-        engine: Box<dyn Run>,
+        runner: Box<dyn Run>,
         waiting: VecDeque<Batch>,
     },
     Threads(Workers),
@@ -101,30 +101,30 @@ impl CpuEvaluator {
     /// workers.
     ///
     /// # Errors
-    /// The network cannot be run, the given path cannot run here, or a thread cannot be started.
+    /// The network cannot be run, the machine cannot run the path, or a thread cannot be started.
     pub fn new(network: Arc<Network>, options: CpuOptions) -> Result<Self, EvalError> {
         let choice = choose(options.path, options.precision, network.int8_ranges.is_some())?;
         let threads = options.threads.clamp(1, MOST_THREADS);
-        let mut engines = engines_of(&network, &choice, threads)?;
+        let mut runners = runners_of(&network, &choice, threads)?;
         tracing::debug!(path = %choice.path, precision = %choice.precision, threads, "CPU evaluator ready");
-        let backend = match engines.pop() {
-            Some(engine) if engines.is_empty() => {
-                Backend::Inline { engine, waiting: VecDeque::new() }
+        let backend = match runners.pop() {
+            Some(runner) if runners.is_empty() => {
+                Backend::Inline { runner, waiting: VecDeque::new() }
             }
-            Some(own) => Backend::Threads(Workers::start(own, engines)?),
+            Some(own) => Backend::Threads(Workers::start(own, runners)?),
             None => return Err(EvalError::Device("no worker".to_owned())),
         };
         Ok(Self { network, choice, threads, backend })
     }
 
-    /// Which path runs, in which precision, and why.
+    /// The path and precision in use, with the reason.
     #[must_use]
     pub fn choice(&self) -> &Choice {
         &self.choice
     }
 
-    /// Multiply-adds of one position through the trunk and this head, counted densely; 0 without
-    /// the head.
+    /// Multiply-adds of one position through the trunk and this head, as if every layer were dense;
+    /// 0 if the network does not have the head.
     #[must_use]
     pub fn macs(&self, kind: HeadKind) -> u64 {
         self.network.description.multiply_adds_of(kind).unwrap_or(0)
@@ -134,7 +134,7 @@ impl CpuEvaluator {
 /// Raw outputs of a network's heads, before calibration, on the calling thread.
 pub struct CpuLogits {
     network: Arc<Network>,
-    engine: Box<dyn Run>,
+    runner: Box<dyn Run>,
 }
 
 impl std::fmt::Debug for CpuLogits {
@@ -150,13 +150,13 @@ impl CpuLogits {
     /// As [`CpuEvaluator::new`].
     pub fn new(network: Arc<Network>, options: CpuOptions) -> Result<Self, EvalError> {
         let choice = choose(options.path, options.precision, network.int8_ranges.is_some())?;
-        let mut engines = engines_of(&network, &choice, 1)?;
-        let engine = engines.pop().ok_or_else(|| EvalError::Device("no worker".to_owned()))?;
-        Ok(Self { network, engine })
+        let mut runners = runners_of(&network, &choice, 1)?;
+        let runner = runners.pop().ok_or_else(|| EvalError::Device("no worker".to_owned()))?;
+        Ok(Self { network, runner })
     }
 
-    /// Every output of a head, board after board ([`HeadKind::outputs`] each). Boards are given
-    /// from their mover's side, with the mover.
+    /// All outputs of a head, [`HeadKind::outputs`] for each board in turn. A board is given from the
+    /// side to move, with the side to move.
     ///
     /// # Errors
     /// The network has no such head, a square has an unknown class, or the device failed.
@@ -177,32 +177,32 @@ impl CpuLogits {
         {
             return Err(EvalError::Device("a square has an unknown class".to_owned()));
         }
-        self.engine.logits(boards, kind)
+        self.runner.logits(boards, kind)
     }
 }
 
-/// The int8 ranges of the network: those of its file, or those observed over sample games now.
+/// The int8 ranges of the network: from its file, or else observed on sample positions now.
 #[cfg(target_arch = "x86_64")]
 fn ranges_of<K: Kernels>(network: &Network) -> Result<Vec<f32>, EvalError> {
-    network.int8_ranges.clone().map_or_else(|| quantise::ranges::<K>(network), Ok)
+    network.int8_ranges.clone().map_or_else(|| ranges::observe::<K>(network), Ok)
 }
 
-/// The largest output of each layer of the network over the positions of some games, as
-/// [`Network::int8_ranges`] holds them.
+/// The largest output of each layer over sample positions, in the order of
+/// [`Network::int8_ranges`].
 ///
 /// # Errors
-/// No path of this machine computes in eight-bit integers.
+/// No path of this machine computes in int8.
 pub fn observe_ranges(network: &Network) -> Result<Vec<f32>, EvalError> {
     #[cfg(target_arch = "x86_64")]
     if CpuPath::Avx2.obstacle(Precision::Int8).is_none() {
-        return quantise::ranges::<avx2::Avx2>(network);
+        return ranges::observe::<avx2::Avx2>(network);
     }
     let reason = "no path of this processor computes in int8".to_owned();
     Err(EvalError::Unsupported { network: network.name.clone(), reason })
 }
 
-/// Engines for the chosen path, one a thread.
-fn engines_of(
+/// One runner for each thread, for the chosen path.
+fn runners_of(
     network: &Network,
     choice: &Choice,
     threads: usize,
@@ -211,44 +211,43 @@ fn engines_of(
         #[cfg(target_arch = "x86_64")]
         (CpuPath::Avx2, Precision::Int8) => {
             let ranges = ranges_of::<avx2::Avx2>(network)?;
-            engines::<avx2_int8::Avx2Int8>(network, threads, &ranges)
+            runners::<avx2_int8::Avx2Int8>(network, threads, &ranges)
         }
         #[cfg(target_arch = "x86_64")]
         (CpuPath::Avx512, Precision::Int8) => {
             let ranges = ranges_of::<avx512::Avx512>(network)?;
-            engines::<vnni::Avx512Int8>(network, threads, &ranges)
+            runners::<vnni::Avx512Int8>(network, threads, &ranges)
         }
         #[cfg(target_arch = "x86_64")]
-        (CpuPath::Amx, _) => engines::<avx512::Tiled>(network, threads, &[]),
+        (CpuPath::Amx, _) => runners::<avx512::Tiled>(network, threads, &[]),
         #[cfg(target_arch = "x86_64")]
-        (CpuPath::Avx512, Precision::Bf16) => engines::<avx512::Avx512Bf16>(network, threads, &[]),
+        (CpuPath::Avx512, Precision::Bf16) => runners::<avx512::Avx512Bf16>(network, threads, &[]),
         #[cfg(target_arch = "x86_64")]
-        (CpuPath::Avx512, Precision::F32) => engines::<avx512::Avx512>(network, threads, &[]),
+        (CpuPath::Avx512, Precision::F32) => runners::<avx512::Avx512>(network, threads, &[]),
         #[cfg(target_arch = "x86_64")]
-        (CpuPath::Avx2, _) => engines::<avx2::Avx2>(network, threads, &[]),
-        (CpuPath::Portable, Precision::Bf16) => engines::<Portable<Bf16>>(network, threads, &[]),
-        _ => engines::<Portable>(network, threads, &[]),
+        (CpuPath::Avx2, _) => runners::<avx2::Avx2>(network, threads, &[]),
+        (CpuPath::Portable, Precision::Bf16) => runners::<Portable<Bf16>>(network, threads, &[]),
+        _ => runners::<Portable>(network, threads, &[]),
     }
 }
 
-fn engines<K: Kernels + 'static>(
+fn runners<K: Kernels + 'static>(
     network: &Network,
     threads: usize,
     ranges: &[f32],
 ) -> Result<Vec<Box<dyn Run>>, EvalError>
 where
-    Engine<K>: Run,
+    PlanRunner<K>: Run,
 {
     let plan = Arc::new(Plan::compile(network, ranges)?);
     let calibration = Arc::new(network.calibration.clone());
-    let engine = |_| -> Box<dyn Run> {
-        Box::new(Engine::<K>::new(Arc::clone(&plan), Arc::clone(&calibration)))
+    let runner = |_| -> Box<dyn Run> {
+        Box::new(PlanRunner::<K>::new(Arc::clone(&plan), Arc::clone(&calibration)))
     };
-    Ok((0..threads).map(engine).collect())
+    Ok((0..threads).map(runner).collect())
 }
 
-/// Checks that `network` has the heads that `batch` asks for, and that squares and moves are in
-/// their ranges.
+/// Checks that `network` has the heads that `batch` needs, and that squares and moves are in range.
 pub(crate) fn check_heads(network: &Network, batch: &Batch) -> Result<(), EvalError> {
     let has = |kind| network.description.head(kind).is_some();
     let (has_value, has_moves) = (has(HeadKind::Value), has(HeadKind::Moves));
@@ -279,9 +278,9 @@ impl Evaluator for CpuEvaluator {
 
     fn wait(&mut self) -> Result<Answered, EvalError> {
         match &mut self.backend {
-            Backend::Inline { engine, waiting } => {
+            Backend::Inline { runner, waiting } => {
                 let batch = waiting.pop_front().ok_or(EvalError::NothingInFlight)?;
-                let part = engine.run(&batch, 0..batch.len())?;
+                let part = runner.run(&batch, 0..batch.len())?;
                 let scores = crate::Scores { values: part.values, moves: part.moves };
                 Ok(Answered { batch, scores })
             }
@@ -300,8 +299,8 @@ impl Evaluator for CpuEvaluator {
         self.threads
     }
 
-    /// Positions one by one. Each further thread has one, another waits for the first of them to be
-    /// free, and the thread that asks may take the last.
+    /// Batches of one position: one for each worker thread, one more that the next free worker takes
+    /// at once, and one that the waiting thread may evaluate itself.
     fn preferred_stream(&self) -> Stream {
         Stream { batch: 1, in_flight: if self.threads == 1 { 1 } else { self.threads + 1 } }
     }

@@ -1,4 +1,4 @@
-//! The devices that evaluate networks: their names, and an evaluator on those that are asked for.
+//! The devices that evaluate networks, by the names that users write.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -9,23 +9,23 @@ use crate::{
     cpu::{CpuEvaluator, CpuOptions},
 };
 
-/// Where networks are evaluated.
+/// A device that evaluates networks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DeviceName {
-    /// A GPU where there is one and this build can use it, else the processor.
+    /// The first GPU that this build can use; the CPU if there is none.
     #[default]
     Auto,
-    /// The processor, by our own kernels.
+    /// The CPU, by our own kernels.
     Cpu,
-    /// An NVIDIA GPU, by its number.
+    /// An NVIDIA GPU, by its index.
     Cuda(usize),
-    /// A device that wgpu reaches through Vulkan, Metal or DirectX 12, by its place in `doctor`'s
-    /// list.
+    /// A device that wgpu reaches through Vulkan, Metal or DirectX 12, by its index in the list that
+    /// `doctor` prints.
     Wgpu(usize),
 }
 
 impl DeviceName {
-    /// Why a program of other features cannot use the device.
+    /// The error of a program that was built without the device's feature.
     #[must_use]
     pub fn not_built_in(self) -> EvalError {
         let feature = if matches!(self, Self::Cuda(_)) { "cuda" } else { "wgpu" };
@@ -68,25 +68,25 @@ impl FromStr for DeviceName {
     }
 }
 
-/// What the user asks for: one device, or several of one kind that share the batches.
+/// The devices that the user chose. Several GPUs share the batches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Devices(Vec<DeviceName>);
 
 impl Default for Devices {
-    /// A GPU where there is one and this build can use it, else the processor.
+    /// [`DeviceName::Auto`].
     fn default() -> Self {
         Self(vec![DeviceName::Auto])
     }
 }
 
 impl Devices {
-    /// The processor.
+    /// The CPU.
     #[must_use]
     pub fn cpu() -> Self {
         Self(vec![DeviceName::Cpu])
     }
 
-    /// The GPUs that are meant; none: the processor.
+    /// The chosen GPUs; empty for the CPU. `auto` is resolved to the first GPU.
     #[must_use]
     pub fn cards(&self) -> Vec<DeviceName> {
         let card = |&name: &DeviceName| match name {
@@ -97,7 +97,7 @@ impl Devices {
         self.0.iter().filter_map(card).collect()
     }
 
-    /// The same with what `auto` means here.
+    /// The devices with `auto` resolved to the first GPU or, without one, to the CPU.
     #[must_use]
     pub fn found(&self) -> Self {
         if self.0 != [DeviceName::Auto] {
@@ -106,17 +106,17 @@ impl Devices {
         Self(vec![first_card().unwrap_or(DeviceName::Cpu)])
     }
 
-    /// Is it the processor?
+    /// Is the CPU the chosen device?
     #[must_use]
     pub fn is_cpu(&self) -> bool {
         self.cards().is_empty()
     }
 
-    /// Evaluates `network` on these devices; on the processor as `cpu` says, which names the number
-    /// format in any case.
+    /// An evaluator of `network` on these devices. GPUs take the number format from
+    /// `cpu.precision`; the other fields of `cpu` are for the CPU only.
     ///
     /// # Errors
-    /// A device is not there, cannot run the network, or not in this number format.
+    /// A device is missing, or it cannot run the network in this number format.
     pub fn evaluator(
         &self,
         network: &Arc<Network>,
@@ -171,7 +171,7 @@ impl fmt::Display for Devices {
 impl FromStr for Devices {
     type Err = String;
 
-    /// Names with commas between them; `auto` and `cpu` stand alone.
+    /// Device names separated by commas. `auto` and `cpu` cannot be combined with others.
     fn from_str(text: &str) -> Result<Self, String> {
         let names: Vec<DeviceName> =
             text.split(',').map(|name| name.trim().parse()).collect::<Result<_, _>>()?;
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_back() {
+    fn names_are_parsed_as_they_are_written() {
         for name in ["auto", "cpu", "cuda:0", "cuda:12", "vulkan:3"] {
             assert_eq!(name.parse::<DeviceName>().unwrap().to_string(), name);
         }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_processor_answers_where_nothing_else_is_asked_for() {
+    fn the_cpu_is_used_when_it_is_chosen() {
         let network =
             Network::random(nets::Description::batch_first(&[nets::HeadKind::Value]), 1).unwrap();
         let on = |names: &str| {

@@ -1,15 +1,15 @@
-//! What can go wrong between a batch and its scores.
+//! The error of an evaluation: one sentence that names the network or the device.
 
-/// An evaluation that cannot be done.
+/// Why a batch cannot be evaluated.
 #[derive(Debug, thiserror::Error)]
 pub enum EvalError {
-    /// The network lacks the asked head.
+    /// The network does not have the requested head.
     #[error("the network `{network}` has no {head} head")]
     NoHead { network: String, head: &'static str },
-    /// `wait` without a batch in flight.
+    /// `wait` was called without a batch in flight.
     #[error("no batch is in flight")]
     NothingInFlight,
-    /// The network cannot be run by this evaluator.
+    /// This evaluator cannot run the network.
     #[error("the network `{network}` cannot run here: {reason}")]
     Unsupported { network: String, reason: String },
     /// A worker thread ended or a device failed.

@@ -1,11 +1,11 @@
-//! Batch norm as a factor and a bias: what a layer's norm (or bias) amounts to once training is
-//! over.
+//! Batch norm folded into a factor and a bias per channel, for inference.
 
 use nets::{NORM_EPSILON, Network};
 
 use crate::EvalError;
 
-/// Scale and bias that a layer's norm (or bias) amounts to, one a channel.
+/// The factor and the bias of each channel that replace a layer's batch norm; factors are 1 and the
+/// bias is the layer's own without `norm`.
 pub(crate) fn fold(
     network: &Network,
     name: &str,
@@ -28,7 +28,7 @@ pub(crate) fn fold(
     Ok((factors, bias))
 }
 
-/// The values of a tensor, row-major.
+/// The values of a tensor of the network, row-major.
 pub(crate) fn tensor<'a>(network: &'a Network, name: &str) -> Result<&'a [f32], EvalError> {
     network.tensor(name).map(|tensor| tensor.data.as_slice()).ok_or_else(|| {
         EvalError::Unsupported {

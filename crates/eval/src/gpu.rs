@@ -1,10 +1,9 @@
-//! Networks on GPUs of any vendor, in kernels that [Burn](https://burn.dev) compiles when the
-//! program runs.
+//! Evaluation on GPUs of any vendor, by kernels that [Burn](https://burn.dev) compiles at run time.
 //!
-//! Boards travel packed, moves as indices, and what comes back is one number for each question.
-//! Batches are padded to a few fixed sizes, so that kernels are compiled and tuned once for each;
-//! the results are kept on disk. Two threads feed each device: one prepares and queues while the
-//! other waits, so the device need not.
+//! Boards are uploaded packed and moves as indices; only the requested outputs are downloaded.
+//! Batches are padded to a few fixed sizes, because kernels are compiled and tuned for each size;
+//! both are cached on disk. Two threads feed each device: while one waits for results, the other
+//! prepares the next batch, so that the device rarely waits.
 
 mod attackers;
 mod devices;
@@ -35,23 +34,25 @@ use crate::{
 /// How a [`GpuEvaluator`] runs.
 #[derive(Clone, Debug)]
 pub struct GpuOptions {
-    /// At least one; batches go to whichever is free.
+    /// At least one. A batch goes to the next free device.
     pub devices: Vec<DeviceName>,
-    /// `None`: f16 where the devices have it, else bf16, else f32.
+    /// The number format; `None` means f16 if the device supports it, else bf16, else f32.
     pub precision: Option<Precision>,
-    /// Of each device. `None`: measured once for each device and network, and remembered.
+    /// Queries of each device's batch; `None` means to measure the best size once for each device
+    /// and network and to keep it on disk.
     pub preferred_batch: Option<usize>,
 }
 
-/// The smallest batch that is run; larger ones are padded to this times a power of two.
+/// The smallest batch size. Batches are padded to this size times a power of two.
 const SMALLEST: usize = 128;
 
-/// The largest batch that a device runs at once, if its buffers can hold the activations; more is
-/// done in parts.
+/// The largest batch size of a device whose buffers can hold the activations. Larger batches are
+/// split.
 const LARGEST: usize = 8192;
 
-/// Bytes of activations that a device can be trusted to hold in one piece. Software that plays a
-/// GPU refuses pages of 256 MiB, and memory is handed out in pages of several pieces.
+/// The largest buffer of activations, in bytes, that a device supports for certain. Software
+/// implementations of a GPU (`is_card` is false) refuse pages of 256 MiB, and a page holds several
+/// buffers.
 fn buffer_bytes(name: DeviceName, is_card: bool) -> usize {
     match name {
         _ if !is_card => 16 << 20,
@@ -69,10 +70,10 @@ pub struct GpuEvaluator {
     network: Arc<Network>,
     description: String,
     preferred: usize,
-    /// `None` once the evaluator is being dropped, which ends the feeders.
+    /// Dropping the sender ends the feeders.
     jobs: Option<Sender<(u64, Batch)>>,
     results: Receiver<(u64, Result<Answered, EvalError>)>,
-    /// Came back before an older one.
+    /// Results that arrived before an older one.
     early: BTreeMap<u64, Result<Answered, EvalError>>,
     submitted: u64,
     returned: u64,
@@ -80,11 +81,11 @@ pub struct GpuEvaluator {
 }
 
 impl GpuEvaluator {
-    /// Uploads `network` to the devices, compiles the kernels and, unless told, measures which
-    /// batch is best.
+    /// Uploads `network` to the devices, compiles the kernels and, if needed, measures the best batch
+    /// size.
     ///
     /// # Errors
-    /// A device is not there or cannot run the network.
+    /// A device is missing or cannot run the network.
     pub fn new(network: Arc<Network>, options: &GpuOptions) -> Result<Self, EvalError> {
         let names: Vec<String> = options.devices.iter().map(ToString::to_string).collect();
         let (jobs, work) = unbounded();
@@ -136,7 +137,7 @@ fn dtype(precision: Precision) -> Result<DType, EvalError> {
     }
 }
 
-/// The narrowest format that loses nothing to speak of.
+/// The fastest number format of the device whose scores are practically those of `f32`.
 fn best_precision(device: &Device) -> Precision {
     let usable = [(Precision::F16, DType::F16), (Precision::Bf16, DType::BF16)]
         .into_iter()
@@ -205,7 +206,7 @@ impl Evaluator for GpuEvaluator {
     }
 
     fn largest_batch(&self) -> usize {
-        // More would only wait in memory: a device takes at most `LARGEST` at once.
+        // A device evaluates at most `LARGEST` queries at once, so larger batches bring no speed.
         8 * LARGEST
     }
 
@@ -225,12 +226,12 @@ struct Runner {
     device: Device,
     precision: Precision,
     layers: DeviceNetwork,
-    /// A power of two.
+    /// The largest batch size, a power of two.
     largest: usize,
 }
 
 impl Runner {
-    /// Uploads a network; also what the device calls itself.
+    /// Uploads a network. Also returns the model name of the device.
     fn open(
         network: &Arc<Network>,
         name: DeviceName,
@@ -253,8 +254,8 @@ impl Runner {
         Ok((Self { network: Arc::clone(network), device, precision, layers, largest }, model))
     }
 
-    /// The batch that suits the device, at most `LARGEST`. Either way it is tried: whatever is
-    /// wrong with a device or its compiler shows now, not in the middle of a game.
+    /// The preferred batch size of the device, at most `LARGEST`. A batch is run in any case, so that
+    /// errors of the device or its compiler appear now and not during a game.
     fn preferred(&self, model: &str, given: Option<usize>) -> Result<usize, EvalError> {
         let key = format!("{model}, {}, {}", self.precision, self.network.fingerprint());
         let known = given.or_else(|| tuned::known_batch(&key, self.largest));
@@ -276,7 +277,8 @@ impl Runner {
             HeadKind::Value => query.value,
             _ => query.move_count > 0,
         };
-        // Heads over one trunk share its work; a head without one evaluates only the queries that ask it.
+        // Heads over a common trunk run together. Without a trunk each head runs on the queries that
+        // need it.
         let parts: &[&[HeadKind]] = if self.layers.has_trunk() {
             &[&[HeadKind::Value, HeadKind::Moves]]
         } else {
@@ -298,7 +300,7 @@ impl Runner {
         Ok(scores)
     }
 
-    /// Runs these heads on these queries of the batch.
+    /// Runs `heads` on the queries `asked` (indices in the batch) and stores their scores.
     fn part(
         &self,
         batch: &Batch,
@@ -322,7 +324,7 @@ impl Runner {
         for (kind, output) in heads.iter().zip(outputs) {
             read.push(match kind {
                 HeadKind::Moves => {
-                    // Few sizes here, too.
+                    // The number of moves is padded too, so that few sizes occur.
                     let count = places.len().next_power_of_two().max(8 * size);
                     places.resize(count, 0);
                     let places = TensorData::new(std::mem::take(&mut places), [count]);
@@ -357,7 +359,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Packed boards as numbers on the device.
+    /// Uploads packed boards as 32-bit numbers.
     fn upload(&self, boards: &[u8]) -> Array<1, Int> {
         let numbers: Vec<u32> = boards
             .chunks_exact(4)
@@ -367,8 +369,8 @@ impl Runner {
         Array::from_data(TensorData::new(numbers, [count]), (&self.device, DType::U32))
     }
 
-    /// Evaluations a second of all heads in batches of `size`, measured over about a fifth of a
-    /// second once the kernels are compiled.
+    /// Evaluations a second of all heads in batches of `size`, measured over about 0.2 s after the
+    /// kernels are compiled.
     fn rate(&self, size: usize) -> Result<f64, EvalError> {
         let position = board::Position::default();
         let has = |kind| self.network.description.head(kind).is_some();
@@ -392,13 +394,13 @@ impl Runner {
     }
 }
 
-/// The last cause in a chain of them, which is the first thing that went wrong.
+/// The root cause of an error message, which is the last of its causes.
 fn cause(text: &str) -> String {
     let last = text.rsplit("Caused by:").next().unwrap_or(text);
     last.split("No backtrace").next().unwrap_or(last).trim().to_owned()
 }
 
-/// The size at which so many positions are run.
+/// The padded batch size of `count` positions.
 fn padded(count: usize) -> usize {
     count.next_power_of_two().max(SMALLEST)
 }

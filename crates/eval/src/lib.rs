@@ -1,10 +1,13 @@
-//! Batches of positions in, scores out.
+//! Evaluation of positions and moves by a network, in batches.
 //!
-//! An [`Evaluator`] knows nothing of searches: it takes a [`Batch`] of questions (what is this
-//! position worth? what is each of these moves worth?), answers in centipawns (moves, where the
-//! network has a policy, in logarithms of chances), and lets several batches be in flight so that
-//! the asking side works while the device does. [`Cached`] remembers, [`Shared`] lets many searches
-//! use the same evaluators; [`Mock`] answers from a hash of the position.
+//! An [`Evaluator`] takes a [`Batch`] of queries: the value of a position, the scores of some of
+//! its moves, or both. Values are in centipawns. Move scores are in centipawns too, or natural
+//! logarithms of probabilities where the network has a policy head. Several batches may be in
+//! flight, so that a search works while the device evaluates.
+//!
+//! [`CpuEvaluator`](cpu::CpuEvaluator) and `gpu::GpuEvaluator` run networks. [`Cached`] keeps
+//! earlier scores, [`Shared`] lets many searches use the same evaluators, [`Mock`] computes scores
+//! from a hash of the position, and [`reference`] is the plain implementation for tests.
 
 mod batch;
 mod cache;
@@ -28,38 +31,38 @@ pub use mock::Mock;
 pub use precision::Precision;
 pub use shared::{Client, Shared};
 
-/// Batches that are sent one after the other without waiting for each.
+/// Batch size and number of batches in flight for a caller that does not wait for each batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
-    /// Queries in each.
+    /// Queries a batch.
     pub batch: usize,
-    /// How many of them are to be on their way.
+    /// Batches in flight.
     pub in_flight: usize,
 }
 
-/// Scores positions in batches, first in, first out.
+/// Scores positions in batches; batches are returned in the order in which they were submitted.
 pub trait Evaluator: Send {
-    /// Queues a batch; returns before it is evaluated where the evaluator works in the background.
+    /// Queues a batch. An evaluator with threads of its own returns before the batch is evaluated.
     ///
     /// # Errors
-    /// The batch asks for a head that the network does not have, or the device failed.
+    /// The batch needs a head that the network does not have, or the device failed.
     fn submit(&mut self, batch: Batch) -> Result<(), EvalError>;
 
-    /// The oldest submitted batch with its scores; waits for it. The batch comes back so that its
-    /// memory can be used again.
+    /// Waits for the oldest submitted batch and returns it with its scores, so that the caller can
+    /// reuse its memory.
     ///
     /// # Errors
-    /// Nothing was submitted, or the device failed.
+    /// No batch is in flight, or the device failed.
     fn wait(&mut self) -> Result<Answered, EvalError>;
 
-    /// Batches submitted and not yet waited for.
+    /// Batches submitted and not yet returned by [`Evaluator::wait`].
     fn in_flight(&self) -> usize;
 
-    /// The number of queries from which more bring no more speed, where one batch is waited for
-    /// before the next is made.
+    /// The batch size above which larger batches are no faster per query, for a caller that waits
+    /// for each batch before it makes the next.
     fn preferred_batch(&self) -> usize;
 
-    /// The largest number of queries that one batch may hold.
+    /// The most queries that one batch may hold.
     fn largest_batch(&self) -> usize;
 
     /// The preferred batch size and number of batches in flight for a caller that works while batches
@@ -68,10 +71,10 @@ pub trait Evaluator: Send {
         Stream { batch: self.preferred_batch(), in_flight: 1 }
     }
 
-    /// One line for people: network, device, code path, threads.
+    /// One line for the user: network, device, code path, threads.
     fn describe(&self) -> String;
 
-    /// Submits a batch and waits for it; nothing else may be in flight.
+    /// Submits a batch and waits for it. No other batch may be in flight.
     ///
     /// # Errors
     /// As [`Evaluator::submit`] and [`Evaluator::wait`].

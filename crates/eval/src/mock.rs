@@ -1,12 +1,12 @@
-//! An evaluator for tests and signatures: scores are a hash of the position, so they are the same
-//! everywhere.
+//! An evaluator without a network, for tests and for the node signature of `bench`: its scores are
+//! the same on every machine.
 
 use std::collections::VecDeque;
 
 use crate::{Answered, Batch, EvalError, Evaluator, Scores, Stream};
 
-/// Answers from a hash of each query's squares: values and move scores spread over ±`spread`
-/// centipawns, the latter times `moves`.
+/// Computes scores from a hash of each query's squares. Values are uniform in ±`spread`
+/// centipawns; move scores are uniform in ±`spread * moves`.
 #[derive(Clone, Debug)]
 pub struct Mock {
     seed: u64,
@@ -18,7 +18,7 @@ pub struct Mock {
 }
 
 impl Mock {
-    /// Different seeds are different "networks".
+    /// A mock whose scores depend on `seed`, as those of a network on its weights.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
@@ -31,25 +31,25 @@ impl Mock {
         }
     }
 
-    /// Its move scores are a policy's logits, as far apart as those of a trained network.
+    /// Scales the move scores to ±5, the usual spread of a policy's logits.
     #[must_use]
     pub fn with_policy(self) -> Self {
         Self { moves: 0.01, ..self }
     }
 
-    /// Says that it likes batches of this size.
+    /// Sets the preferred batch size.
     #[must_use]
     pub fn preferring(self, preferred: usize) -> Self {
         Self { preferred, ..self }
     }
 
-    /// Says that it likes so many batches in flight.
+    /// Sets the preferred number of batches in flight.
     #[must_use]
     pub fn keeping(self, in_flight: usize) -> Self {
         Self { in_flight, ..self }
     }
 
-    /// Uniform in ±spread, in whole centipawns.
+    /// The score of a query: uniform in ±`spread`, in whole centipawns.
     fn score(&self, squares: &nets::Squares, extra: u64) -> f32 {
         let mut hash = self.seed ^ extra.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         for chunk in squares.0.chunks_exact(8) {

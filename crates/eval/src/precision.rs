@@ -1,17 +1,17 @@
-//! Number formats of weights and activations. Sums are `f32` in all of them.
+//! Number formats of weights and activations, as users name them.
 
 use std::{fmt, str::FromStr};
 
-/// The number format of weights and activations.
+/// The number format of weights and activations. Sums are `f32`, in int8 `i32`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Precision {
-    /// Half precision, eleven significant bits. GPUs only.
+    /// IEEE half precision, 11 significant bits. GPUs only.
     F16,
-    /// The upper half of an `f32`, eight significant bits.
+    /// The upper half of an `f32`, 8 significant bits.
     Bf16,
     F32,
-    /// Eight-bit integers, with a scale for each layer. Processors only. Less exact, so unasked
-    /// only for networks whose file says that it costs next to nothing.
+    /// Eight-bit integers with a scale for each layer. CPUs only. It is less exact, so it is the
+    /// default only for networks whose file holds the ranges of its activations.
     Int8,
 }
 
@@ -19,10 +19,10 @@ impl Precision {
     /// All number formats.
     pub const ALL: [Self; 4] = [Self::F16, Self::Bf16, Self::F32, Self::Int8];
 
-    /// Those that some processor computes in.
+    /// The formats of the CPU kernels.
     pub const OF_PROCESSORS: [Self; 3] = [Self::Bf16, Self::F32, Self::Int8];
 
-    /// Name in options and messages.
+    /// The name in options and messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

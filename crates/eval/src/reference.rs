@@ -1,15 +1,15 @@
-//! The reference: every layer straight from its definition, in `f64`, slow and plain. Tests hold the
-//! kernels and the training code to it, so it shares no arithmetic with them: it has its own padding,
-//! its own activations and its own batch norm.
+//! The reference implementation: every layer by its definition, in `f64`. Tests compare the kernels
+//! and the training code with it, so it has padding, activations and batch norm of its own and
+//! shares no arithmetic with them.
 //!
-//! Conventions that all executors share:
+//! Conventions of all implementations:
 //! * a board is `[64][channels]`, square `rank * 8 + file`;
 //! * a convolution is a cross-correlation, as in PyTorch and Burn: weight `[out][in][row][column]`
 //!   multiplies the input at row `rank + row * dilation`, column `file + column * dilation` of the
 //!   padded board;
-//! * `same` padding adds `dilation * (kernel - 1)` rows and columns of zeros, half of them, rounded
-//!   down, before the board (3x3: one before and one after; 2x2 with dilation 1: one after);
-//! * a `valid` convolution, as large as the board, multiplies every cell once and leaves one;
+//! * `same` padding adds `dilation * (kernel - 1)` rows and columns of zeros, half of them (rounded
+//!   down) before the board (3x3: one before and one after; 2x2 with dilation 1: one after);
+//! * the kernel of a `valid` convolution is as large as the board, so the output is one cell;
 //! * batch norm uses the running statistics: `(x - mean) / sqrt(variance + 1e-5) * scale + shift`.
 
 use std::{
@@ -109,7 +109,7 @@ fn layer(network: &Network, name: &str, layer: &Layer, input: &Cells) -> Result<
         &Layer::Conv { kernel, padding: Padding::Same, norm, activation, .. } => {
             (same_convolution(input, weight()?, [kernel; 2], [1; 2]), norm, activation)
         }
-        // Its weights are ordered as those of a dense layer: inputs, then cells.
+        // The weights are in the order of a dense layer's: inputs, then cells.
         &Layer::Conv { padding: Padding::Valid, norm, activation, .. }
         | &Layer::Dense { norm, activation, .. } => (dense(input, weight()?), norm, activation),
         Layer::Residual { layers, activation } => {
@@ -148,8 +148,8 @@ fn biased(network: &Network, name: &str, input: &Cells) -> Result<Cells, EvalErr
     }))
 }
 
-/// An activation from its definition. `Gelu` and `Silu` are `x` times a distribution function: the
-/// standard normal one and the logistic one.
+/// An activation by its definition. `Gelu` and `Silu` are `x` times a distribution function: the
+/// standard normal and the logistic one.
 #[must_use]
 pub fn activated(activation: Activation, x: f64) -> f64 {
     match activation {
@@ -164,7 +164,7 @@ pub fn activated(activation: Activation, x: f64) -> f64 {
     }
 }
 
-/// `1 / (1 + e^-x)`, with a power of e that cannot overflow.
+/// `1 / (1 + e^-x)`, computed from `e^-|x|`, which cannot overflow.
 fn logistic(x: f64) -> f64 {
     let small = (-x.abs()).exp();
     if x < 0.0 { small / (1.0 + small) } else { 1.0 / (1.0 + small) }
@@ -176,7 +176,7 @@ fn hyperbolic_tangent(x: f64) -> f64 {
     (-small / (2.0 + small)).copysign(x)
 }
 
-/// The channels of the boards, one board after the other.
+/// One board with the channels of all `boards`, in their order.
 fn concatenate(boards: &[Cells]) -> Cells {
     let cells = boards.first().map_or(0, |board| board.cells);
     let rows = (0..cells).map(|cell| {
@@ -186,7 +186,7 @@ fn concatenate(boards: &[Cells]) -> Cells {
     Cells { cells, channels, data: rows.flatten().collect() }
 }
 
-/// Cells of an axis of `side` cells with padding: `None` is a zero outside the board.
+/// An axis of `side` cells with its padding: `None` is a zero outside the board.
 fn padded_axis(side: usize, kernel: usize, dilation: usize) -> Vec<Option<usize>> {
     let total = dilation * (kernel - 1);
     let mut axis = vec![None; side + total];
@@ -196,8 +196,8 @@ fn padded_axis(side: usize, kernel: usize, dilation: usize) -> Vec<Option<usize>
     axis
 }
 
-/// A convolution with `same` padding: a window of dilated kernel cells slides over the padded board.
-/// `weight` is `[channels][inputs][rows][columns]`.
+/// A convolution with `same` padding and a dilated kernel. `weight` is
+/// `[channels][inputs][rows][columns]`.
 fn same_convolution(
     input: &Cells,
     weight: &[f32],
@@ -225,7 +225,7 @@ fn same_convolution(
     })
 }
 
-/// Every output from every cell and channel: `weight` is `[outputs][channels][cells]`.
+/// A dense layer. `weight` is `[outputs][channels][cells]`.
 fn dense(input: &Cells, weight: &[f32]) -> Cells {
     let inputs = input.cells * input.channels;
     Cells::compute(1, weight.len() / inputs, |_, output| {
@@ -270,7 +270,7 @@ fn append_mean(input: &Cells) -> Cells {
     })
 }
 
-/// An [`Evaluator`] that answers with [`run`]: for tests and for checking others.
+/// An [`Evaluator`] over [`run_heads`], for tests of other evaluators.
 #[derive(Clone, Debug)]
 pub struct Reference {
     network: Arc<Network>,
@@ -344,7 +344,7 @@ mod tests {
         change(&mut network.tensors.get_mut(name).unwrap().data);
     }
 
-    /// One branch, one channel, and an 8x8 sum of everything.
+    /// A network of one branch with one channel, and an 8x8 layer that sums all squares.
     fn tiny(kernel: [usize; 2], dilation: [usize; 2]) -> Network {
         let layers = vec![
             Layer::Branches {
@@ -366,7 +366,7 @@ mod tests {
         let mut network = Network::random(description, 0).unwrap();
         set(&mut network, "value.0.branches.0.weight", |data| data.fill(0.0));
         set(&mut network, "value.0.norm.variance", |data| data.fill(1.0 - NORM_EPSILON));
-        // Squares are told apart by powers of two of their number.
+        // The weight of a square is its number, so the output tells which square is active.
         set(&mut network, "value.1.weight", |data| {
             data.iter_mut().enumerate().for_each(|(square, weight)| *weight = square as f32);
         });
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_weight_reads_the_square_that_the_definition_names() {
+    fn a_single_weight_reads_the_square_of_the_definition() {
         // (kernel, dilation, row, column, rank step, file step of the square that is read)
         for (kernel, dilation, row, column, rank, file) in [
             ([3, 3], [1, 1], 0, 0, -1, -1),
@@ -435,7 +435,7 @@ mod tests {
                 let x = step as f32 / 1000.0;
                 let (expected, found) = (activated(activation, f64::from(x)), activation.apply(x));
                 let error = (f64::from(found) - expected).abs() / expected.abs().max(1e-30);
-                // One rounding to `f32`, and cancellation in Gelu's `1 + erf`.
+                // Rounding to `f32`, and cancellation in Gelu's `1 + erf`.
                 let tail = activation == Activation::Gelu && x < 0.0;
                 let small = (f64::from(found) - expected).abs() < 1e-14;
                 assert!(

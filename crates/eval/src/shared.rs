@@ -1,9 +1,10 @@
-//! Evaluators that many searches use at once: what they ask meanwhile is evaluated together.
+//! Evaluators that many searches use at once. Requests that wait at the same time are merged into
+//! one batch.
 //!
-//! No thread stands between a search and its answers. A client that waits takes a free evaluator
-//! and evaluates all waiting requests, its own and those of others, in one batch, in the order in
-//! which they came. So a single search loses nothing, and as soon as there are more
-//! searches than evaluators their questions meet in larger batches.
+//! There is no thread between a search and the evaluators. A client that waits takes a free
+//! evaluator and evaluates the waiting requests of all clients in one batch, in the order in which
+//! they were submitted. So a single search runs at full speed, and with more searches than
+//! evaluators the batches become larger.
 
 use std::{
     collections::VecDeque,
@@ -13,7 +14,7 @@ use std::{
 
 use crate::{Answered, Batch, EvalError, Evaluator, Scores};
 
-/// A set of like evaluators, to be asked through [`Shared::client`].
+/// Evaluators of one network. Each search uses them through its own [`Shared::client`].
 #[derive(Clone)]
 pub struct Shared {
     inner: Arc<Inner>,
@@ -28,20 +29,21 @@ struct Inner {
 }
 
 struct State {
-    /// With their numbers.
+    /// Free evaluators with their numbers.
     free: Vec<(usize, Box<dyn Evaluator>)>,
-    /// Evaluators that are left: one that panicked is gone.
+    /// Evaluators that have not panicked, free or in use.
     left: usize,
     waiting: VecDeque<Request>,
 }
 
-/// A client's batch, until an evaluator takes it.
+/// A client's batch that no evaluator has taken yet.
 struct Request {
     batch: Batch,
     slot: Arc<Slot>,
 }
 
-/// The answer to a request. Its condition variable belongs to the lock of [`Inner::state`].
+/// The place of a request's answer. Its condition variable is used with the lock of
+/// [`Inner::state`].
 #[derive(Default)]
 struct Slot {
     answer: Mutex<Option<Result<Answered, EvalError>>>,
@@ -49,8 +51,7 @@ struct Slot {
 }
 
 impl Shared {
-    /// For an evaluator and perhaps more of the same network and format: which of them answers
-    /// makes no difference.
+    /// Shares `evaluator` and `more`, which must have the same network and number format.
     #[must_use]
     pub fn new(evaluator: Box<dyn Evaluator>, more: Vec<Box<dyn Evaluator>>) -> Self {
         let (preferred, largest) = (evaluator.preferred_batch(), evaluator.largest_batch());
@@ -79,12 +80,12 @@ impl std::fmt::Debug for Shared {
 
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A state is never left half changed: a panic elsewhere is no reason to stop.
+        // A panic never leaves the state inconsistent, so a poisoned lock is usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An evaluator's fair share of what waits or one good batch, at least one request, and no more
-    /// than `largest` queries with more than one.
+    /// Takes the oldest requests for one batch: an equal share of all waiting queries, but not less
+    /// than the preferred batch. More than one request never exceeds `largest` queries.
     fn take(&self, waiting: &mut VecDeque<Request>) -> Vec<Request> {
         let all: usize = waiting.iter().map(|request| request.batch.len()).sum();
         let enough = all.div_ceil(self.evaluators).max(self.preferred);
@@ -102,14 +103,14 @@ impl Inner {
 }
 
 impl State {
-    /// A free evaluator, this one if it can be: its weights may still be in this processor's cache.
+    /// A free evaluator, `last` if it is free: its weights may still be in this core's cache.
     fn take(&mut self, last: usize) -> Option<(usize, Box<dyn Evaluator>)> {
         let place = self.free.iter().position(|&(number, _)| number == last);
         place.map(|place| self.free.swap_remove(place)).or_else(|| self.free.pop())
     }
 
-    /// Wakes all waiting clients, since an evaluator is free. Waking the first alone does not suffice: its
-    /// client may be busy.
+    /// Wakes all waiting clients when an evaluator becomes free. The client of the first request may
+    /// be searching instead of waiting, so waking that one does not suffice.
     fn wake(&self) {
         self.waiting.iter().for_each(|request| request.slot.ready.notify_one());
     }
@@ -121,12 +122,12 @@ impl Slot {
     }
 }
 
-/// One search's way to the evaluators.
+/// The connection of one search to the shared evaluators.
 pub struct Client {
     inner: Arc<Inner>,
-    /// Of the batches in flight, the oldest first.
+    /// The slots of the batches in flight, the oldest first.
     slots: VecDeque<Arc<Slot>>,
-    /// Which evaluator it used last.
+    /// Number of the evaluator that this client used last.
     last: usize,
 }
 
@@ -170,7 +171,7 @@ impl Evaluator for Client {
             drop(state);
             let slots: Vec<Arc<Slot>> =
                 requests.iter().map(|request| Arc::clone(&request.slot)).collect();
-            // A panic ends this evaluator, not the clients that wait for it.
+            // A panic costs this evaluator; the clients that wait for it get an error.
             let answers = catch_unwind(AssertUnwindSafe(|| evaluate(evaluator.as_mut(), requests)));
             state = self.inner.lock();
             let answers = match answers {
@@ -215,14 +216,14 @@ impl Drop for Client {
         state
             .waiting
             .retain(|request| !self.slots.iter().any(|slot| Arc::ptr_eq(slot, &request.slot)));
-        // This client may have been woken to take an evaluator.
+        // This client may have been the one that was woken to take a free evaluator.
         state.wake();
     }
 }
 
 type Answer = (Arc<Slot>, Result<Answered, EvalError>);
 
-/// Evaluates requests in one batch; each gets its own part back.
+/// Evaluates requests in one batch and returns the scores of each request.
 fn evaluate(evaluator: &mut dyn Evaluator, mut requests: Vec<Request>) -> Vec<Answer> {
     if requests.len() == 1 {
         return requests.drain(..).map(|one| (one.slot, evaluator.evaluate(one.batch))).collect();
@@ -266,7 +267,7 @@ mod tests {
     use super::*;
     use crate::Mock;
 
-    /// A mock that takes its time, counts its batches, and notices when two use it at once.
+    /// A slow mock that counts its batches and fails when two threads use it at once.
     struct Slow {
         mock: Mock,
         batches: Arc<AtomicUsize>,
@@ -351,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_goes_back_to_the_evaluator_that_it_used() {
+    fn a_client_prefers_the_evaluator_that_it_used_last() {
         let (shared, _) = shared(3);
         let mut state = shared.inner.lock();
         for last in [1, 0, 2] {
@@ -365,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_leaves_blocks_no_other() {
+    fn a_dropped_client_blocks_no_other() {
         let (shared, _) = shared(1);
         thread::scope(|scope| {
             for number in 0..30 {
@@ -382,7 +383,7 @@ mod tests {
         assert!(shared.inner.lock().waiting.is_empty());
     }
 
-    /// An evaluator that never answers.
+    /// An evaluator that fails or panics on each batch.
     struct Failing {
         panics: bool,
         preferred: usize,
@@ -390,7 +391,7 @@ mod tests {
 
     impl Evaluator for Failing {
         fn submit(&mut self, _: Batch) -> Result<(), EvalError> {
-            assert!(!self.panics, "as a test");
+            assert!(!self.panics, "a panic of the test");
             Err(EvalError::Device("burnt".to_owned()))
         }
         fn wait(&mut self) -> Result<Answered, EvalError> {
@@ -411,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_reaches_everyone_who_was_part_of_it() {
+    fn a_failure_is_reported_to_all_clients_of_the_batch() {
         let shared = Shared::new(Box::new(Failing { panics: false, preferred: 16 }), Vec::new());
         let (mut one, mut other) = (shared.client(), shared.client());
         one.submit(batch(1)).unwrap();
@@ -422,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_ends_an_evaluator_and_no_client_waits_for_ever() {
+    fn after_a_panic_no_client_waits_for_ever() {
         let shared = Shared::new(Box::new(Failing { panics: true, preferred: 1 }), Vec::new());
         thread::scope(|scope| {
             for number in 1..8 {
@@ -436,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_batches_do_not_reach_the_others() {
+    fn malformed_batches_are_refused() {
         let mut client = shared(1).0.client();
         let mut bad = batch(1);
         bad.queries[0].squares.0[0] = 99;

@@ -1,8 +1,9 @@
-//! The memory of the cache: two tables of fixed size, one for values, one for move scores.
+//! The tables of the evaluation cache: two hash tables of fixed size, one for values and one for
+//! move scores, which differ in length from position to position.
 
 use nets::PolicyIndex;
 
-/// Entries of a bucket; all are looked at.
+/// Entries of a bucket. A lookup reads them all.
 const WAYS: usize = 4;
 
 /// A position's value.
@@ -10,11 +11,11 @@ const WAYS: usize = 4;
 struct Entry {
     hash: u64,
     value: f32,
-    /// When it was stored; 0 for an empty entry.
+    /// Number of the store that wrote it; 0 for an empty entry.
     stamp: u32,
 }
 
-/// Values by position hash; the oldest of a bucket gives way.
+/// Values by position hash. A new entry replaces the oldest of its bucket.
 pub(crate) struct ValueTable {
     entries: Vec<Entry>,
     stamp: u32,
@@ -41,7 +42,7 @@ impl ValueTable {
 
     pub fn insert(&mut self, hash: u64, value: f32) {
         let Some(first) = bucket(hash, self.entries.len() / WAYS) else { return };
-        // After four billion stores the ages start anew, which costs order, not correctness.
+        // After 2^32 stores the stamps wrap. Then the replaced entry is not always the oldest one.
         self.stamp = self.stamp.wrapping_add(1).max(1);
         let ways = &mut self.entries[first * WAYS..(first + 1) * WAYS];
         let same = ways.iter().position(|entry| entry.hash == hash && entry.stamp != 0);
@@ -72,17 +73,17 @@ fn bucket(hash: u64, buckets: usize) -> Option<usize> {
 /// Words of an entry before its moves: the hash in two words, the number of moves.
 const HEADER: usize = 3;
 
-/// Bits of an index slot that say where the entry begins; the rest is part of the hash.
-const POSITION_BITS: u32 = 48;
+/// Bits of an index slot that hold the start of the entry; the other 16 are low bits of the hash.
+const START_BITS: u32 = 48;
 
 /// Move scores by position hash, in a ring of words that overwrites its oldest entries.
 ///
-/// An entry is [`HEADER`] words, then a word a move (its index), then a word a score. Positions
-/// count words since the beginning and never turn back; an entry is alive while less than the
-/// ring's length has been written since it began.
+/// An entry is [`HEADER`] words, then a word for each move (its policy index), then a word for each
+/// score. Offsets count all words ever written and do not wrap; an entry is valid until the ring
+/// has overwritten its first word.
 pub(crate) struct MoveTable {
     ring: Vec<u32>,
-    /// Buckets of [`WAYS`] slots: position plus one, and the low bits of the hash above it.
+    /// Buckets of [`WAYS`] slots: the entry's start plus one, above it the low bits of the hash.
     index: Vec<u64>,
     /// Words written so far.
     end: u64,
@@ -91,8 +92,8 @@ pub(crate) struct MoveTable {
 impl MoveTable {
     /// A table of at most `bytes`.
     pub fn new(bytes: usize) -> Self {
-        // Positions have some 35 moves: an entry of 73 words, 292 bytes, to an 8-byte slot; two
-        // slots an entry.
+        // A position has some 35 moves, so an entry takes 73 words or 292 bytes. One 16th of the
+        // memory then gives about two slots an entry.
         let slots = bytes / 16 / size_of::<u64>() / WAYS * WAYS;
         let words = (bytes - slots * size_of::<u64>()) / size_of::<u32>();
         Self { ring: vec![0; words], index: vec![0; slots], end: 0 }
@@ -106,20 +107,20 @@ impl MoveTable {
         bucket(hash, self.index.len() / WAYS).map(|bucket| bucket * WAYS..(bucket + 1) * WAYS)
     }
 
-    fn word(&self, position: u64) -> u32 {
-        self.ring[(position % self.ring.len() as u64) as usize]
+    fn word(&self, offset: u64) -> u32 {
+        self.ring[(offset % self.ring.len() as u64) as usize]
     }
 
-    /// Position of the living entry of this hash.
+    /// Start of the valid entry of this hash.
     fn find(&self, hash: u64) -> Option<u64> {
         self.index[self.slots(hash)?].iter().find_map(|&slot| {
-            let position = (slot & ((1 << POSITION_BITS) - 1)).checked_sub(1)?;
-            let alive = self.end - position <= self.ring.len() as u64;
-            let same = slot >> POSITION_BITS == hash & 0xffff
+            let start = (slot & ((1 << START_BITS) - 1)).checked_sub(1)?;
+            let alive = self.end - start <= self.ring.len() as u64;
+            let same = slot >> START_BITS == hash & 0xffff
                 && alive
-                && self.word(position) == hash as u32
-                && self.word(position + 1) == (hash >> 32) as u32;
-            same.then_some(position)
+                && self.word(start) == hash as u32
+                && self.word(start + 1) == (hash >> 32) as u32;
+            same.then_some(start)
         })
     }
 
@@ -128,13 +129,13 @@ impl MoveTable {
         self.visit(hash, moves, |place, score| scores[place] = score)
     }
 
-    /// Calls `see` with the place and score of each of `moves`; false when one is not known.
+    /// Calls `see` with the index in `moves` and the score of each move; false if one is unknown.
     fn visit(&self, hash: u64, moves: &[PolicyIndex], mut see: impl FnMut(usize, f32)) -> bool {
-        let Some(position) = self.find(hash) else { return false };
-        let count = u64::from(self.word(position + 2));
-        let (first, first_score) = (position + HEADER as u64, position + HEADER as u64 + count);
+        let Some(start) = self.find(hash) else { return false };
+        let count = u64::from(self.word(start + 2));
+        let (first, first_score) = (start + HEADER as u64, start + HEADER as u64 + count);
         for (number, &mv) in moves.iter().enumerate() {
-            // Usually the same moves are asked for in the same order.
+            // A position's moves usually come in the same order again.
             let known = |place: &u64| *place < count && self.word(first + place) == u32::from(mv);
             let Some(place) = Some(number as u64).filter(known).or_else(|| (0..count).find(known))
             else {
@@ -145,35 +146,34 @@ impl MoveTable {
         true
     }
 
-    /// Remembers the scores, unless all are known already.
+    /// Stores the scores, unless all are known already.
     pub fn insert(&mut self, hash: u64, moves: &[PolicyIndex], scores: &[f32]) {
         if self.visit(hash, moves, |_, _| {}) {
             return;
         }
         let Some(slots) = self.slots(hash) else { return };
         let size = HEADER + 2 * moves.len();
-        if size > self.ring.len() || self.end >= 1 << (POSITION_BITS - 1) {
+        if size > self.ring.len() || self.end >= 1 << (START_BITS - 1) {
             return;
         }
-        let position = self.end;
+        let start = self.end;
         let words = [hash as u32, (hash >> 32) as u32, moves.len() as u32]
             .into_iter()
             .chain(moves.iter().map(|&mv| u32::from(mv)))
             .chain(scores.iter().map(|score| score.to_bits()));
-        let mut at = (position % self.ring.len() as u64) as usize;
+        let mut at = (start % self.ring.len() as u64) as usize;
         for word in words {
             self.ring[at] = word;
             at = if at + 1 == self.ring.len() { 0 } else { at + 1 };
         }
         self.end += size as u64;
-        let mask = (1 << POSITION_BITS) - 1;
+        let mask = (1 << START_BITS) - 1;
         let ways = &mut self.index[slots];
-        let same = ways
-            .iter()
-            .position(|&slot| slot & mask != 0 && slot >> POSITION_BITS == hash & 0xffff);
+        let same =
+            ways.iter().position(|&slot| slot & mask != 0 && slot >> START_BITS == hash & 0xffff);
         let oldest =
             ways.iter().enumerate().min_by_key(|&(_, &slot)| slot & mask).map_or(0, |(way, _)| way);
-        ways[same.unwrap_or(oldest)] = (hash & 0xffff) << POSITION_BITS | (position + 1);
+        ways[same.unwrap_or(oldest)] = (hash & 0xffff) << START_BITS | (start + 1);
     }
 }
 
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_back_until_they_give_way() {
+    fn values_are_found_until_they_are_replaced() {
         let mut table = ValueTable::new(64 * 1024);
         assert!(table.bytes() <= 64 * 1024);
         let hash = |n: u64| (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn move_scores_come_back_whole_or_not_at_all() {
+    fn move_scores_are_found_complete_or_not_at_all() {
         let mut table = MoveTable::new(32 * 1024);
         assert!(table.bytes() <= 32 * 1024);
         let hash = |n: u64| (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -212,7 +212,7 @@ mod tests {
                 assert!(known || back < n);
             }
         }
-        // A part of the moves in another order is known, a move that was never asked is not.
+        // Some of the moves in another order are found; a move that was not stored is not.
         table.insert(1, &[5, 6, 7], &[0.5, 0.6, 0.7]);
         let mut two = [0.0; 2];
         assert!(table.get(1, &[7, 5], &mut two) && two == [0.7, 0.5]);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_without_memory_know_nothing() {
+    fn tables_without_memory_find_nothing() {
         let (mut values, mut moves) = (ValueTable::new(0), MoveTable::new(0));
         values.insert(1, 1.0);
         moves.insert(1, &[1], &[1.0]);

@@ -1,9 +1,8 @@
-//! No kernel reads or writes outside its memory, for any batch size.
+//! Test that no kernel reads or writes outside its memory, for any batch size.
 //!
-//! Inline assembly and wide vectors are out of reach for Miri and (AVX-512, tiles) for valgrind. So
-//! every block of kernel memory, which is aligned to a cache line, is allocated here so that it
-//! ends where a forbidden page begins; a second run has the forbidden page just before it. A single
-//! byte outside ends the test with a fault.
+//! Miri cannot run inline assembly and wide vectors, and valgrind cannot run AVX-512 and tiles. So
+//! the allocator of this test places each block of kernel memory directly before a forbidden page,
+//! and in a second run directly behind one. A single access outside ends the test with a fault.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
@@ -22,7 +21,7 @@ use eval::{
 };
 use nets::{Activation, Branch, Description, Layer, Network, Padding, Pooling};
 
-/// Puts allocations of cache lines next to a forbidden page.
+/// Places allocations that are aligned to cache lines next to a forbidden page.
 struct Fenced;
 
 const PAGE: usize = 4096;
@@ -34,8 +33,8 @@ fn mapped(size: usize) -> usize {
     size.next_multiple_of(PAGE)
 }
 
-// SAFETY: fenced blocks are fresh private mappings, aligned as asked for (64 bytes, sizes are
-// multiples of it), and are never given back, so nothing can be freed wrongly.
+// SAFETY: fenced blocks are new private mappings with the requested alignment (64 bytes, of which
+// sizes are multiples). They are never freed.
 unsafe impl GlobalAlloc for Fenced {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.align() != 64 || !layout.size().is_multiple_of(64) {
@@ -154,7 +153,7 @@ fn kernels_stay_in_their_memory() {
                     CpuOptions { threads: 1, path: Some(path), precision: Some(precision) };
                 let mut evaluator = CpuEvaluator::new(Arc::clone(&network), options).unwrap();
                 assert!(FENCED.load(Ordering::Relaxed) > fenced, "kernel memory is fenced");
-                // Plain Rust checks its own bounds for the most part, and takes its time.
+                // The portable path is slow, and Rust checks most of its bounds.
                 let scattered = if path == CpuPath::Portable { 0 } else { 5 };
                 let scattered = (0..scattered).map(|index| (index + 1) * 7919 % 2001);
                 for size in (0..=40).chain([63, 64, 65, 255, 256, 257, 1023, 2000]).chain(scattered)

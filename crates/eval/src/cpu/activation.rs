@@ -1,11 +1,11 @@
-//! Activations in single precision, in forms that compilers turn into vectors: polynomials and no
-//! branches. Inlined into the code of each path. Errors against the definitions stay below 1e-6.
+//! Activation functions as polynomials without branches, so that the compiler can vectorise them for
+//! each path. Their errors are below 1e-6.
 
 use nets::{Activation, LEAKY_SLOPE};
 
 use super::layout::BLOCK;
 
-/// Applies an activation to a row.
+/// Applies an activation to a row of 32 channels.
 #[inline(always)]
 pub(crate) fn activate(activation: Activation, values: &mut [f32; BLOCK]) {
     match activation {
@@ -22,15 +22,14 @@ pub(crate) fn activate(activation: Activation, values: &mut [f32; BLOCK]) {
     }
 }
 
-/// e to the `x`: two to a whole power by the exponent bits, a polynomial (Taylor's, degree 6) for
-/// the rest.
+/// `e^x`: a power of two by the exponent bits, times a Taylor polynomial of degree 6. `x` is clamped
+/// to -87..88.
 #[inline(always)]
 #[must_use]
 pub fn exp(x: f32) -> f32 {
-    /// Added and subtracted again, it rounds to whole numbers, and leaves them in the low bits
-    /// meanwhile.
+    /// `1.5 * 2^23`: adding it rounds a number to an integer, which is then in the low bits.
     const WHOLE: f32 = 12_582_912.0;
-    /// ln 2 in two parts, so that the difference stays exact.
+    /// ln 2 as a sum of two numbers, so that the remainder is computed without rounding error.
     const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
     let x = x.clamp(-87.0, 88.0);
     let shifted = x * std::f32::consts::LOG2_E + WHOLE;
@@ -50,8 +49,8 @@ pub fn tanh(x: f32) -> f32 {
     1.0 - 2.0 / (1.0 + exp(2.0 * x))
 }
 
-/// How likely a standard normal number is further from 0 than `x`: erfc(|x| / sqrt 2), by the
-/// approximation 7.1.26 of Abramowitz and Stegun, good to 1.5e-7.
+/// `erfc(|x| / sqrt 2)`: the probability that a standard normal number is further from 0 than `x`.
+/// Approximation 7.1.26 of Abramowitz and Stegun, with an error below 1.5e-7.
 #[inline(always)]
 #[must_use]
 pub fn normal_tails(x: f32) -> f32 {
@@ -63,7 +62,7 @@ pub fn normal_tails(x: f32) -> f32 {
     polynomial * exp(-z * z)
 }
 
-/// `x / 2 (1 + erf(x / sqrt 2))`, the sign taken out of erf.
+/// `x / 2 (1 + erf(x / sqrt 2))`, by the symmetry of erf.
 #[inline(always)]
 #[must_use]
 pub fn gelu(x: f32) -> f32 {

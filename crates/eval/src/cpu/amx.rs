@@ -1,38 +1,38 @@
-//! The tile unit (Intel AMX): detection, the kernel's permission, tile configuration and the 32x32
-//! block product.
+//! The tile unit (Intel AMX): detection, permission, tile configuration and the product of 32x32
+//! blocks.
 //!
-//! Stable Rust has no tile intrinsics, so the instructions are written as inline assembly. Three
-//! facts rule their use: the *process* must ask Linux once for permission to use tile data
-//! ([`status`]), every *thread* must load a tile configuration before its first tile instruction
-//! ([`Tiles::configure`]), and the compiler knows nothing of tile registers, so no value may be
-//! kept in one between two `asm!` blocks. The block products here therefore zero (or load),
-//! accumulate and store inside one block.
+//! Stable Rust has no tile intrinsics, so the instructions are inline assembly. They need three
+//! things: the *process* must ask Linux once for permission to use tile data ([`status`]); each
+//! *thread* must load a tile configuration before its first tile instruction
+//! ([`Tiles::configure`]); and no value may stay in a tile between two `asm!` blocks, because the
+//! compiler does not allocate tile registers. So each block product zeroes (or loads), accumulates
+//! and stores its tiles in one `asm!` block.
 //!
-//! All eight tiles are configured as 16 rows of 64 bytes. Tiles 0-3 accumulate 16x16 `f32`, 4-5
-//! hold A (16 rows of 32 bf16), 6-7 hold B in pair order: row `p` holds, for each of 16 columns,
-//! the elements `k = 2p` and `k = 2p + 1`.
+//! All eight tiles are configured as 16 rows of 64 bytes. Tiles 0-3 are sums of 16x16 `f32`, 4-5
+//! are A (16 rows of 32 bf16), 6-7 are B in pair order: row `p` has for each of 16 columns the
+//! elements `k = 2p` and `k = 2p + 1`.
 
 use std::{marker::PhantomData, sync::OnceLock};
 
 /// Rows of A and columns of B in one block product.
 pub const BLOCK: usize = 32;
 
-/// Elements of the inner dimension that one step of a block product consumes.
+/// Inner elements of one step of a block product.
 pub const STEP: usize = 32;
 
-/// bf16 elements of B that one step consumes: two tiles of 16 pairs x 16 columns x 2.
+/// bf16 elements of B of one step: two tiles of 16 pairs x 16 columns x 2.
 pub const B_STEP: usize = STEP * BLOCK;
 
-/// What this process may do with the tile unit.
+/// Whether this process may use the tile unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// bf16 tile products may run; `int8` tells whether the int8 ones may too.
+    /// bf16 tile products may run; `int8` says whether int8 ones may too.
     Ready { int8: bool },
     /// The processor, or this build's target, has no bf16 tile unit.
     Missing,
-    /// The operating system does not keep the tile state (no AMX support, or switched off).
+    /// The operating system does not save the tile state: it has no AMX support, or it is disabled.
     NotEnabled,
-    /// Linux refused the permission, with this error number.
+    /// Linux refused the permission with this error number.
     Refused(i32),
 }
 
@@ -58,7 +58,7 @@ impl std::fmt::Display for Status {
     }
 }
 
-/// Detects the tile unit and asks Linux for its permission, once a process.
+/// Detects the tile unit and asks Linux for permission to use it, once in each process.
 #[must_use]
 pub fn status() -> Status {
     static STATUS: OnceLock<Status> = OnceLock::new();
@@ -95,7 +95,7 @@ fn detect() -> Status {
     if low >> 17 & 3 != 3 {
         return Status::NotEnabled;
     }
-    // SAFETY: this request takes no pointers; it only widens what the process may use.
+    // SAFETY: the request takes no pointers.
     let answer =
         unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) };
     if answer == 0 {
@@ -110,15 +110,14 @@ fn detect() -> Status {
     Status::Missing
 }
 
-/// Proof that this thread has a tile configuration; tiles go back to their idle state when it is
-/// dropped.
+/// Proof that this thread has a tile configuration. Dropping the last one of a thread releases the
+/// tiles.
 ///
-/// Holding idle-but-configured tiles costs the operating system 8 KiB a context switch and nothing
-/// else, so a worker keeps one for as long as it works. It cannot leave its thread; the last one of
-/// a thread that is dropped releases the tiles.
+/// Configured tiles cost the operating system 8 KiB for each context switch and nothing else, so a
+/// worker keeps its `Tiles` while it evaluates. The type cannot be sent to another thread.
 #[derive(Debug)]
 pub struct Tiles {
-    /// Neither `Send` nor `Sync`: the configuration belongs to the thread.
+    /// The configuration belongs to the thread, so this is neither `Send` nor `Sync`.
     thread: PhantomData<*const ()>,
 }
 
@@ -138,7 +137,7 @@ mod x86 {
         rows: [u8; 16],
     }
 
-    /// Tiles 0-5 with as many rows as the place says, from 1 on; 6 and 7 always have 16.
+    /// By the number of rows (1 to 16) of tiles 0-5; tiles 6 and 7 always have 16.
     static CONFIGURATIONS: [Configuration; 17] = {
         const NONE: Configuration = Configuration {
             palette: 1,
@@ -164,7 +163,7 @@ mod x86 {
     /// Loads the configuration whose tiles for A and C have `rows` (1 to 16) rows.
     ///
     /// # Safety
-    /// The tile unit is there and permitted.
+    /// The tile unit exists and is permitted.
     unsafe fn load(rows: usize) {
         // SAFETY: the caller's promise; the operand is a valid 64-byte palette-1 configuration.
         unsafe {
@@ -176,7 +175,7 @@ mod x86 {
     }
 
     thread_local! {
-        /// How many `Tiles` this thread holds.
+        /// Number of `Tiles` of this thread.
         static HELD: Cell<usize> = const { Cell::new(0) };
     }
 
@@ -190,7 +189,7 @@ mod x86 {
             if HELD.replace(HELD.get() + 1) > 0 {
                 return Some(Self { thread: PhantomData });
             }
-            // SAFETY: the tile unit is there and permitted.
+            // SAFETY: the tile unit exists and is permitted.
             unsafe { load(16) };
             Some(Self { thread: PhantomData })
         }
@@ -198,15 +197,15 @@ mod x86 {
         /// `C = A x B` (or `C += A x B` with `accumulate`) for one 32x32 block.
         ///
         /// A has 32 rows, `a_stride` bytes apart; its step `s` begins `s * a_step` bytes after `a`
-        /// and is 32 bf16 long. B is `steps` consecutive steps of [`super::B_STEP`] bf16: tile of
-        /// columns 0-15, then of 16-31, each 16 rows (pairs of k) of 32 elements. C has 32 rows of
-        /// 32 `f32`, `c_stride` bytes apart. Aligning all addresses and strides to 64 bytes is not
-        /// needed but much faster. Inner sums are in `f32`, in no stated order within a pair;
-        /// denormals count as zero.
+        /// and is 32 bf16 long. B is `steps` consecutive steps of [`super::B_STEP`] bf16: the tile of
+        /// columns 0-15, then that of 16-31, each 16 rows (pairs of k) of 32 elements. C has 32 rows
+        /// of 32 `f32`, `c_stride` bytes apart. The product is much faster if all addresses and
+        /// strides are multiples of 64 bytes. Sums are `f32`; the order within a pair is not
+        /// specified, and denormals count as zero.
         ///
         /// # Safety
-        /// All of A (32 rows, every step), B and C as described must be valid for reads, C also for
-        /// writes, and nothing else may use C meanwhile.
+        /// A (32 rows, all steps), B and C must be valid for reads, C also for writes, and no other
+        /// thread may use C.
         #[inline]
         #[expect(clippy::too_many_arguments, reason = "it is one machine operation")]
         pub unsafe fn product(
@@ -280,7 +279,7 @@ mod x86 {
     }
 
     impl Tiles {
-        /// `4 * rounds` tile products of zeros, from registers: to measure the unit's best.
+        /// Computes `4 * rounds` tile products of zeros on registers, to measure the peak speed.
         pub(crate) fn spin(&self, rounds: usize) {
             // SAFETY: `self` proves the configuration; the tiles are clobbered and no memory is
             // touched.
@@ -309,9 +308,8 @@ mod x86 {
             }
         }
 
-        /// `C = A x B` for one 32x32 block whose steps of A lie anywhere: step `s` begins
-        /// `offsets[s]` bytes behind `a`, its 32 rows of 32 bf16 follow one another. B as in
-        /// [`Tiles::product`]; C is 32 rows of 32 `f32`.
+        /// `C = A x B` for one 32x32 block. Step `s` of A begins `offsets[s]` bytes behind `a` and is
+        /// 32 consecutive rows of 32 bf16. B is as in [`Tiles::product`]; C is 32 rows of 32 `f32`.
         ///
         /// # Safety
         /// As [`Tiles::product`].
@@ -370,8 +368,9 @@ mod x86 {
     }
 
     impl Tiles {
-        /// As [`Tiles::product_at`], but A has 1 to 32 rows, `a_stride` bytes apart; from 17 on, 32
-        /// are read. C gets no more rows than that, and with `narrow` zeros in columns 16-31.
+        /// As [`Tiles::product_at`], but A has 1 to 32 rows, `a_stride` bytes apart; if there are more
+        /// than 16, 32 are read. The other rows of C are unspecified. With `narrow` columns 16-31 are
+        /// zero.
         ///
         /// # Safety
         /// As [`Tiles::product`], for these rows.
@@ -387,10 +386,10 @@ mod x86 {
             c: *mut f32,
         ) {
             let (next, end) = (offsets.as_ptr(), offsets.as_ptr_range().end);
-            // Unused rows are not computed: they would only cost memory traffic.
+            // Tiles with fewer rows need less memory traffic.
             let short = (1..16).contains(&rows);
             // SAFETY: the caller vouches for the memory; `self` proves that there are tiles; the
-            // tiles are clobbered, and their configuration is put back.
+            // tiles are clobbered, and their configuration is restored.
             unsafe {
                 if short {
                     load(rows);
@@ -458,7 +457,7 @@ mod x86 {
             if HELD.get() > 0 {
                 return;
             }
-            // SAFETY: a `Tiles` exists only where the tile unit is there and permitted.
+            // SAFETY: a `Tiles` exists only where the tile unit exists and is permitted.
             unsafe {
                 std::arch::asm!("tilerelease", options(nostack, nomem, preserves_flags),
                     out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
@@ -470,7 +469,7 @@ mod x86 {
 
 #[cfg(not(target_arch = "x86_64"))]
 impl Tiles {
-    /// Never: this target has no tiles.
+    /// `None`: this target has no tiles.
     #[must_use]
     pub fn configure() -> Option<Self> {
         None
@@ -514,8 +513,8 @@ pub fn from_bf16(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
 
-/// Position of element (`k`, `column`) of a 32-column panel of B in the order that
-/// [`Tiles::product`] reads.
+/// Index of element (`k`, `column`) in a packed panel of 32 columns, in the order of
+/// [`Tiles::product`].
 #[inline]
 #[must_use]
 pub const fn b_index(k: usize, column: usize) -> usize {

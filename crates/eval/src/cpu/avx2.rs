@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use super::{
     elementwise::{Adjust, Elementwise},
-    input::{Job, WIDE_RANK, together, wide_place},
+    input::{Job, PADDED_RANK, padded_square, squares_at_once},
     kernels::{Kernels, by_rows, vectorised},
     layout::{BLOCK, Store},
 };
@@ -104,9 +104,9 @@ macro_rules! input_kernel {
             });
             // Where each square's state is in the table, whose last one is none.
             let none = job.table.as_slice().len() - job.state_stride;
-            let mut places = [none; 8 * WIDE_RANK];
+            let mut places = [none; 8 * PADDED_RANK];
             for (square, &state) in states.iter().enumerate() {
-                places[wide_place(square)] = usize::from(state) * job.state_stride;
+                places[padded_square(square)] = usize::from(state) * job.state_stride;
             }
             let bias: [__m256; UNITS] = std::array::from_fn(|unit| {
                 // SAFETY: `8 * UNITS` biases.
@@ -154,14 +154,14 @@ macro_rules! input_kernel {
             // SAFETY: the caller's promise.
             unsafe {
                 match job.lanes() / 8 {
-                    1 => $name::<1, { together(1) }>(job, relu, states, out, store),
-                    2 => $name::<2, { together(2) }>(job, relu, states, out, store),
-                    3 => $name::<3, { together(3) }>(job, relu, states, out, store),
-                    4 => $name::<4, { together(4) }>(job, relu, states, out, store),
-                    5 => $name::<5, { together(5) }>(job, relu, states, out, store),
-                    6 => $name::<6, { together(6) }>(job, relu, states, out, store),
-                    7 => $name::<7, { together(7) }>(job, relu, states, out, store),
-                    _ => $name::<8, { together(8) }>(job, relu, states, out, store),
+                    1 => $name::<1, { squares_at_once(1) }>(job, relu, states, out, store),
+                    2 => $name::<2, { squares_at_once(2) }>(job, relu, states, out, store),
+                    3 => $name::<3, { squares_at_once(3) }>(job, relu, states, out, store),
+                    4 => $name::<4, { squares_at_once(4) }>(job, relu, states, out, store),
+                    5 => $name::<5, { squares_at_once(5) }>(job, relu, states, out, store),
+                    6 => $name::<6, { squares_at_once(6) }>(job, relu, states, out, store),
+                    7 => $name::<7, { squares_at_once(7) }>(job, relu, states, out, store),
+                    _ => $name::<8, { squares_at_once(8) }>(job, relu, states, out, store),
                 }
             }
         }

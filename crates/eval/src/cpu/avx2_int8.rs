@@ -10,7 +10,7 @@ use std::arch::x86_64::*;
 use super::{
     avx2::input_kernel,
     elementwise::{Adjust, Elementwise},
-    input::{Job, WIDE_RANK, together, wide_place},
+    input::{Job, PADDED_RANK, padded_square, squares_at_once},
     kernels::{Kernels, by_rows, vectorised},
     layout::{BLOCK, Store},
     memory::SmallByte,
@@ -244,7 +244,7 @@ unsafe impl Kernels for Avx2Int8 {
 mod tests {
     use super::*;
     use crate::cpu::{
-        memory::Lines,
+        memory::CacheLines,
         plain_integers::{check_sums, dice},
     };
 
@@ -270,18 +270,19 @@ mod tests {
             return;
         }
         let mut dice = dice();
-        let mut c = Lines::<f32>::zeroed(BLOCK * BLOCK);
+        let mut c = CacheLines::<f32>::zeroed(BLOCK * BLOCK);
         for sum in c.as_mut_slice() {
             *sum = f32::from_bits(((i32::from(dice()) - 100) * 997).cast_unsigned());
         }
-        let (mut scale, mut bias) = (Lines::<f32>::zeroed(BLOCK), Lines::<f32>::zeroed(BLOCK));
+        let (mut scale, mut bias) =
+            (CacheLines::<f32>::zeroed(BLOCK), CacheLines::<f32>::zeroed(BLOCK));
         for column in 0..BLOCK {
             scale.as_mut_slice()[column] = 0.001 + 0.0001 * column as f32;
             bias.as_mut_slice()[column] = f32::from(dice()) - 128.0;
         }
         // Two copies of each row, the second one in the order of the rows turned round.
         let targets: Vec<u32> = (0..32_u32).flat_map(|row| [row * 32, (63 - row) * 32]).collect();
-        let mut out = Lines::<SmallByte>::zeroed(64 * BLOCK);
+        let mut out = CacheLines::<SmallByte>::zeroed(64 * BLOCK);
         // SAFETY: the machine has the instructions; 32 rows, scales and biases, and targets within
         // `out`.
         unsafe {

@@ -1,4 +1,5 @@
-//! From a description and its tensors to a [`Plan`].
+//! Compiles a description and its tensors to a [`Plan`]: chooses buffers and layouts and lists the
+//! steps.
 
 mod product;
 
@@ -19,23 +20,25 @@ use crate::{
     folded::{fold, tensor},
 };
 
-/// Where a tensor lies and what its numbers mean.
+/// A tensor of activations during compilation.
 #[derive(Clone, Debug)]
 struct Activations {
+    /// Index of its buffer.
     buffer: usize,
     layout: Layout,
     /// Position of each channel among the padded ones.
     positions: Vec<usize>,
-    /// What a stored unit is worth; 1 unless quantised.
+    /// The value of one stored unit; 1 unless quantised.
     unit: f32,
-    /// One a channel, where the file tells.
+    /// One for each channel, where batch norms determine them.
     moments: Option<Vec<Moments>>,
 }
 
 struct Compiler<'a> {
     network: &'a Network,
+    /// The layout of each buffer.
     buffers: Vec<Layout>,
-    /// Buffers that are still to be read.
+    /// Buffers that a later step reads, so that no step may overwrite them.
     pinned: Vec<usize>,
     /// The largest output of each step; for quantised formats only.
     ranges: &'a [f32],
@@ -44,8 +47,12 @@ struct Compiler<'a> {
 }
 
 impl<E: Element> Plan<E> {
-    /// Compiles `network`. Quantised formats need the largest output of each step, in the order of
-    /// [`Plan::steps`].
+    /// Compiles `network`. `ranges` is empty, or for quantised formats the largest output of each
+    /// step in the order of [`Plan::steps`].
+    ///
+    /// # Errors
+    /// A tensor is missing, the number of ranges is wrong, or the format cannot hold a layer's
+    /// outputs.
     pub fn compile(network: &Network, ranges: &[f32]) -> Result<Self, EvalError> {
         let unsupported =
             |reason: String| EvalError::Unsupported { network: network.name.clone(), reason };
@@ -87,8 +94,8 @@ impl<E: Element> Plan<E> {
                     OutputReader::Stored { input: place.buffer, places }
                 }
             };
-            // With a common trunk, the bodies of all heads run before the tails: what any step of a
-            // tail reads or writes must not be what the body of a later head has left.
+            // With a common trunk the bodies of all heads run before the tails. So the buffers of a
+            // tail must differ from those of the bodies of later heads.
             if !description.trunk.is_empty() {
                 compiler.pinned.extend(steps.tail.iter().flat_map(Step::buffers));
             }
@@ -102,7 +109,7 @@ impl<E: Element> Plan<E> {
     }
 }
 
-/// How many cells the first of these layers looks to each side.
+/// How many cells the first of these layers reads to each side.
 fn reach(layers: &[Layer]) -> usize {
     match layers.first() {
         Some(Layer::Conv { kernel, padding: Padding::Same, .. }) => kernel / 2,
@@ -123,7 +130,7 @@ impl Compiler<'_> {
         ))
     }
 
-    /// What a unit of the next step's output is worth.
+    /// The value of one stored unit of the next step's output.
     fn unit<E: Element>(&mut self, name: &str, activation: Activation) -> Result<f32, EvalError> {
         self.compiled += 1;
         if !E::QUANTISED {
@@ -141,7 +148,7 @@ impl Compiler<'_> {
         Ok(if largest > 0.0 { largest / E::LARGEST } else { 1.0 })
     }
 
-    /// What a layer's norm leaves before the activation, if it has one.
+    /// Moments of the output of a layer's batch norm, if it has one.
     fn moments_of_norm(
         &self,
         name: &str,
@@ -158,8 +165,7 @@ impl Compiler<'_> {
         Ok(Some((0..channels).map(of_channel).collect()))
     }
 
-    /// Compiles layers that run one after the other. `last_reach`: what the layer after them looks
-    /// at.
+    /// Compiles consecutive layers. `last_reach` is the reach of the layer that follows them.
     fn steps<E: Element>(
         &mut self,
         prefix: &str,
@@ -203,7 +209,7 @@ impl Compiler<'_> {
             &Layer::Pool { pooling, size } => {
                 let side = input.layout.side / size;
                 let layout = Layout::new(side, input.layout.blocks * BLOCK, reach);
-                // The largest of four is more than each of them is on average.
+                // The moments of a maximum differ from those of its inputs.
                 let moments = input.moments.clone().filter(|_| pooling == Pooling::Average);
                 let place = self.same_unit(Operation::Pool { pooling, size }, input, layout, steps);
                 Ok(Activations { moments, ..place })
@@ -221,7 +227,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A step without weights whose output's units are its input's.
+    /// Adds a step without weights whose output has the unit of its input.
     fn same_unit<E>(
         &mut self,
         operation: Operation,
@@ -267,7 +273,7 @@ impl Compiler<'_> {
         let layout = Layout::new(8, table.width(), reach);
         let output = self.buffer(&layout, None);
         steps.push(Step::Input { table, output, store: layout.store() });
-        let moments = self.moments_of_norm(name, *norm, channels)?.map(moments::above_zero);
+        let moments = self.moments_of_norm(name, *norm, channels)?.map(moments::after_relu);
         let place = Activations { buffer: output, layout, positions, unit, moments };
         if matches!(activation, Activation::Identity | Activation::Relu) {
             return Ok(place);
@@ -284,8 +290,8 @@ impl Compiler<'_> {
         Ok(place)
     }
 
-    /// A residual layer. Where the last inner layer is a convolution without activation, the sum is
-    /// part of it.
+    /// Compiles a residual layer. If the last inner layer is a convolution without activation, its
+    /// product also computes the sum.
     fn residual<E: Element>(
         &mut self,
         name: &str,
@@ -307,7 +313,7 @@ impl Compiler<'_> {
         let place = place.unwrap_or_else(|| input.clone());
         let convolution = Convolution::of(last, &place.layout);
         if let Some(last) = convolution.filter(|last| last.activation == Activation::Identity) {
-            // The sum may overwrite the input, which it reads row by row before it writes.
+            // The output may overwrite the input: each row of it is read before it is written.
             self.pinned.pop();
             let last = Convolution { activation, ..last };
             let (step, place) =
@@ -341,12 +347,11 @@ impl Compiler<'_> {
             to: layout.clone(),
         }));
         let moments =
-            moments::sum(place.moments, input.moments.as_deref()).map(moments::above_zero);
+            moments::sum(place.moments, input.moments.as_deref()).map(moments::after_relu);
         Ok(Activations { buffer: output, layout, positions: place.positions, unit, moments })
     }
 
-    /// A buffer of this layout that holds neither the step's input nor anything that is still to be
-    /// read.
+    /// A buffer of this layout that is neither the step's input nor read by a later step.
     fn buffer(&mut self, layout: &Layout, input: Option<usize>) -> usize {
         let free = |&index: &usize| Some(index) != input && !self.pinned.contains(&index);
         let known =

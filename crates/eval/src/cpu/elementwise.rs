@@ -1,5 +1,5 @@
-//! Steps without weights: adding, pooling, averaging, activating. One plain routine for all paths,
-//! inlined into each and turned into its vectors by the compiler.
+//! Steps without weights: sums, pooling, means and activations. All paths inline the same plain
+//! code, which the compiler vectorises for the instructions of the path.
 
 use nets::{Activation, Pooling};
 
@@ -9,11 +9,11 @@ use super::{
     memory::Element,
 };
 
-/// What a step does to each element.
+/// The operation of a step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation {
-    /// The activation of the sum of the two inputs, each times its factor (what a unit of it is
-    /// worth in units of the output).
+    /// The activation of the sum of both inputs, each times its factor: the ratio of its unit to
+    /// the unit of the output.
     Add {
         factors: [f32; 2],
         activation: Activation,
@@ -24,8 +24,7 @@ pub(crate) enum Operation {
         pooling: Pooling,
         size: usize,
     },
-    /// The input, and behind it each channel's average. `positions` of the averages begin at the
-    /// input's blocks.
+    /// The input followed by the mean of each channel, in blocks of their own.
     AppendMean,
 }
 
@@ -33,10 +32,13 @@ pub(crate) enum Operation {
 #[derive(Debug)]
 pub(crate) struct Elementwise {
     pub operation: Operation,
-    /// Buffers. The second input counts only for a sum; the output may be one of them.
+    /// Indices of the input buffers. Only a sum uses the second one.
     pub inputs: [usize; 2],
+    /// Index of the output buffer, which may be an input.
     pub output: usize,
+    /// Layouts of the inputs.
     pub from: [Layout; 2],
+    /// Layout of the output.
     pub to: Layout,
     pub store: Store,
 }
@@ -45,11 +47,11 @@ impl Elementwise {
     /// Runs the step for one board.
     ///
     /// # Safety
-    /// The pointers are to boards of the layouts `from[0]`, `from[1]` and `to`, the last for the
-    /// caller alone.
+    /// The pointers are to boards of the layouts `from[0]`, `from[1]` and `to`; no other thread uses
+    /// the output.
     #[inline(always)]
     pub unsafe fn run<E: Element>(&self, inputs: [*const E; 2], out: *mut E) {
-        // SAFETY: cells and blocks below are those of the layouts.
+        // SAFETY: all cells and blocks are within the layouts.
         unsafe {
             let row = |which: usize, cell: usize, block: usize| {
                 load(inputs[which].add(self.from[which].element(cell, block * BLOCK)))
@@ -130,7 +132,7 @@ impl Elementwise {
         let values: [E; BLOCK] = std::array::from_fn(|index| E::stored(values[index]));
         for &target in &self.store.targets[cell * self.store.copies..(cell + 1) * self.store.copies]
         {
-            // SAFETY: targets and blocks are those of the output's layout.
+            // SAFETY: targets and blocks are within the output's layout.
             unsafe {
                 out.add(block * self.store.block_stride + target as usize)
                     .cast::<[E; BLOCK]>()
@@ -140,10 +142,10 @@ impl Elementwise {
     }
 }
 
-/// A row as numbers.
+/// Reads a row of 32 activations.
 ///
 /// # Safety
-/// 32 elements are there.
+/// The row is valid for reads.
 #[inline(always)]
 pub(crate) unsafe fn load<E: Element>(row: *const E) -> [f32; BLOCK] {
     // SAFETY: the caller's promise.
@@ -151,33 +153,36 @@ pub(crate) unsafe fn load<E: Element>(row: *const E) -> [f32; BLOCK] {
     std::array::from_fn(|index| values[index].to_f32())
 }
 
-/// Operations on the sums of a product before they are stored, beyond bias and ReLU.
+/// Adds a residual to the sums of a product and applies activations other than ReLU, before the sums
+/// are stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Adjust<E> {
-    /// 32 each; quantised formats leave the bias to the store.
+    /// 32 scales, which only quantised formats use.
     pub scale: *const f32,
+    /// 32 biases. Quantised formats add them when the sums are stored.
     pub bias: *const f32,
-    /// A row of 32 to add for each row of sums, `stride` elements apart; null for none.
+    /// Rows of 32 elements to add, one for each row of sums; null for none.
     pub residual: *const E,
+    /// Elements from one row of the residual to the next.
     pub stride: usize,
-    /// What a unit of the residual is worth in units of the output.
+    /// Ratio of the residual's unit to the output's unit.
     pub ratio: f32,
     pub activation: Activation,
 }
 
 impl<E: Element> Adjust<E> {
     /// Adds the bias and the residual to `rows` rows of `c` and applies the activation, in place.
-    /// Sums of a quantised format stay integers, and get the residual only.
+    /// In a quantised format only the residual is added, and the sums stay integers.
     ///
     /// # Safety
-    /// `c` is `rows` rows of 32 for the caller alone, and the residual has as many.
+    /// `c` has `rows` rows of 32 that no other thread uses, and the residual has as many.
     #[inline(always)]
     pub unsafe fn run(&self, c: *mut f32, rows: usize) {
-        // SAFETY: the caller's promise; scale and bias are 32.
+        // SAFETY: the caller's promise; there are 32 scales and biases.
         unsafe {
             let bias = self.bias.cast::<[f32; BLOCK]>().read();
             let factors = self.scale.cast::<[f32; BLOCK]>().read().map(|scale| {
-                // Columns beyond the last channel have no scale.
+                // The scale of columns beyond the last channel is 0.
                 if scale > 0.0 { self.ratio / scale } else { 0.0 }
             });
             for row in 0..rows {

@@ -1,52 +1,54 @@
-//! The input layer as data: for each branch, a row of folded weights for every state that a square
-//! can be in and every kernel cell (the sum over the planes that the state sets; zeros where it
-//! sets none), so that a kernel adds one row a neighbour without a branch.
+//! The tables of the input layer. For each state of a square and each kernel cell there is a row of
+//! weights: the sum over the planes that the state sets, with the batch norm folded in. A kernel
+//! adds one row for each neighbour of a square, and rows of zeros need no test.
 
 use nets::{Branch, Encoding, kernel_start};
 
-use super::memory::Lines;
+use super::memory::CacheLines;
 
-/// Most lanes that one job accumulates in registers.
+/// The most channels that a job keeps in registers.
 const MOST_LANES: usize = 64;
 
-/// Most squares of a rank that are computed together.
-const MOST_TOGETHER: usize = 4;
+/// The most squares of a rank that are computed at once.
+const MOST_SQUARES: usize = 4;
 
-/// Squares beside the board on either side: where one of a group's neighbours lies on the board,
-/// the others are no further out.
-const BESIDE: usize = MOST_TOGETHER - 1;
+/// Squares of padding at either end of a rank. If one square of a group has its neighbour on the
+/// board, the neighbours of the others are at most this far outside.
+const MARGIN: usize = MOST_SQUARES - 1;
 
-/// Squares of a rank with those beside it.
-pub(crate) const WIDE_RANK: usize = BESIDE + 8 + BESIDE;
+/// Squares of a rank with its padding.
+pub(crate) const PADDED_RANK: usize = MARGIN + 8 + MARGIN;
 
-/// Where a square stands on a board with squares beside it.
-pub(crate) fn wide_place(square: usize) -> usize {
-    square / 8 * WIDE_RANK + BESIDE + square % 8
+/// Index of a square on the padded board.
+pub(crate) fn padded_square(square: usize) -> usize {
+    square / 8 * PADDED_RANK + MARGIN + square % 8
 }
 
-/// Squares of a rank whose `units` vectors of 8 lanes leave some of 16 registers free.
-pub(crate) const fn together(units: usize) -> usize {
+/// Number of squares to compute at once, so that their sums of `units` vectors of 8 lanes fit into
+/// 16 registers.
+pub(crate) const fn squares_at_once(units: usize) -> usize {
     match units {
-        ..=3 => MOST_TOGETHER,
+        ..=3 => MOST_SQUARES,
         4..=6 => 2,
         _ => 1,
     }
 }
 
-/// What each square, or each group of squares of a rank, reads in the order of the kernel cells.
+/// The table rows that each group of squares adds, in the order of the kernel cells. A group is
+/// one square, or several squares of a rank.
 #[derive(Debug)]
 pub(crate) struct SquareReads {
-    /// Where in `list` each group begins; one more at the end.
+    /// Index in `list` of each group's first entry; one more at the end.
     starts: Vec<u16>,
-    /// The place that the group's first square reads, the others those after it, and the element
-    /// offset of the kernel cell from its state in [`Job::table`].
+    /// Index of the neighbour of the group's first square (those of the others follow it), and
+    /// element offset of the kernel cell within a state of [`Job::table`].
     list: Vec<(u32, u32)>,
 }
 
 impl SquareReads {
-    /// For `together` squares at a time, some of which may find no board at a place that others
-    /// read; `place` says where on the board that is read a square stands. Without a branch nothing
-    /// is read.
+    /// Lists the reads of groups of `together` squares. `place` maps a square to its index on the
+    /// board of the kernel. If only some squares of a group have a neighbour on the board, the
+    /// others read padding. Without a branch the lists are empty.
     fn new(
         branch: Option<&Branch>,
         together: usize,
@@ -70,41 +72,41 @@ impl SquareReads {
         reads
     }
 
-    /// What the n-th square or group reads.
+    /// The reads of a group.
     pub fn of(&self, group: usize) -> &[(u32, u32)] {
         &self.list[usize::from(self.starts[group])..usize::from(self.starts[group + 1])]
     }
 }
 
-/// Channels of one branch that are computed together: some full vectors of 16 lanes and perhaps a
-/// half one.
+/// Channels of one branch whose sums are kept in registers together: full vectors of 16 lanes and,
+/// if `half`, one of 8 lanes.
 #[derive(Debug)]
 pub(crate) struct Job {
-    /// Full vectors of 16 lanes; they come first in a row.
+    /// Number of full vectors. They come first in a row of the table.
     pub full: usize,
-    /// Is there a vector of 8 lanes behind them?
+    /// Does a vector of 8 lanes follow them?
     pub half: bool,
-    /// First output channel of the full vectors and of the half one. Neither straddles a block of
-    /// 32.
+    /// First output channel of the full vectors.
     pub full_at: usize,
+    /// First output channel of the half vector. No vector straddles a block of 32 channels.
     pub half_at: usize,
-    /// What each square reads.
+    /// The reads of each square.
     pub squares: SquareReads,
-    /// What each [`together`] squares read on the wide board, where those beside the board have the
-    /// state that is none.
+    /// The reads of each group of [`squares_at_once`] squares on the padded board. Padding has the
+    /// state behind the last one, whose weights are zero.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub groups: SquareReads,
-    /// `[state, and one that is none: zeros][kernel cell][lanes]`; a board has few states, whose
-    /// cells share cache lines.
-    pub table: Lines<f32>,
+    /// `[states + 1][kernel cells][lanes]`. The last state is that of padding. A board has few
+    /// different states, and the rows of a state are adjacent in memory.
+    pub table: CacheLines<f32>,
     /// Elements from one state to the next.
     pub state_stride: usize,
     /// `[lanes]`
-    pub bias: Lines<f32>,
+    pub bias: CacheLines<f32>,
 }
 
 impl Job {
-    /// Channels in a row of the table.
+    /// Channels of a row of the table.
     pub fn lanes(&self) -> usize {
         self.full * 16 + usize::from(self.half) * 8
     }
@@ -119,10 +121,10 @@ pub(crate) struct InputTable {
 }
 
 impl InputTable {
-    /// Builds the table; also gives the position of each channel among the padded ones.
+    /// Builds the table. Also returns the position of each channel among the padded ones.
     ///
-    /// `weights[branch]` is `[channels][planes][rows][columns]`; `factors` and `bias` are the
-    /// folded norm.
+    /// `weights[branch]` is `[channels][planes][rows][columns]`; `factors` and `bias` are the folded
+    /// batch norm, one for each channel.
     pub fn new(
         encoding: Encoding,
         branches: &[Branch],
@@ -140,7 +142,7 @@ impl InputTable {
             while done < branch.channels {
                 let count = (branch.channels - done).min(MOST_LANES);
                 if next % 16 == 8 && count.next_multiple_of(8) % 16 == 0 {
-                    // Full vectors only begin at multiples of 16: fill the gap.
+                    // Full vectors begin at multiples of 16, so the gap is filled with zeros.
                     jobs.push(job(None, 8, next, &states));
                     next += 8;
                 }
@@ -161,7 +163,7 @@ impl InputTable {
                 channel += count;
             }
         }
-        // Lanes up to the end of the last block are written as well, as zeros.
+        // The lanes up to the end of the last block are written as zeros.
         while next % 32 != 0 {
             let lanes = if next % 16 == 8 { 8 } else { 32 - next % 32 };
             jobs.push(job(None, lanes, next, &states));
@@ -181,18 +183,20 @@ struct ChannelRange<'a> {
     branch: &'a Branch,
     weight: &'a [f32],
     planes: usize,
-    /// First channel in the branch, and in the layer.
+    /// First channel, counted in the branch.
     first: usize,
+    /// First channel, counted in the layer.
     channel: usize,
     count: usize,
     factors: &'a [f32],
     bias: &'a [f32],
 }
 
-/// The job of `lanes` (a multiple of 8) channels from position `at`; without a part, zeros.
+/// The job of `lanes` channels (a multiple of 8) from position `at`. Without a part its outputs are
+/// zero.
 fn job(part: Option<&ChannelRange>, lanes: usize, at: usize, states: &[Vec<(usize, f32)>]) -> Job {
     let (full, half) = (lanes / 16, lanes % 16 == 8);
-    // Full vectors begin at a multiple of 16, the half one fills the space before or behind.
+    // Full vectors begin at a multiple of 16; the half one comes before or behind them.
     let half_first = at % 16 == 8;
     let (full_at, half_at) = match (half, half_first) {
         (true, true) => (at + 8, at),
@@ -200,11 +204,11 @@ fn job(part: Option<&ChannelRange>, lanes: usize, at: usize, states: &[Vec<(usiz
     };
     let cells = part.map_or(0, |part| part.branch.kernel[0] * part.branch.kernel[1]);
     let state_stride = cells.max(1) * lanes;
-    let mut table = Lines::zeroed((states.len() + 1) * state_stride);
-    let mut padded_bias = Lines::zeroed(lanes);
+    let mut table = CacheLines::zeroed((states.len() + 1) * state_stride);
+    let mut padded_bias = CacheLines::zeroed(lanes);
     if let Some(part) = part {
-        // Row place of the part's n-th channel: the full vectors come first in a row, whatever
-        // their position.
+        // Index in a row of the part's n-th channel. The full vectors come first in a row, even if
+        // the half one comes first in the output.
         let place = |n: usize| match (half && half_first, n < 8) {
             (true, true) => full * 16 + n,
             (true, false) => n - 8,
@@ -226,12 +230,11 @@ fn job(part: Option<&ChannelRange>, lanes: usize, at: usize, states: &[Vec<(usiz
     }
     let branch = part.map(|part| part.branch);
     let squares = SquareReads::new(branch, 1, lanes, |square| square);
-    let groups = SquareReads::new(branch, together(lanes / 8), lanes, wide_place);
+    let groups = SquareReads::new(branch, squares_at_once(lanes / 8), lanes, padded_square);
     Job { full, half, full_at, half_at, squares, groups, table, state_stride, bias: padded_bias }
 }
 
-/// The kernel cells of a branch that fall on the board around `square`, and the squares they fall
-/// on.
+/// The kernel cells of a branch that are on the board around `square`, each with its square.
 fn neighbours(branch: &Branch, square: usize) -> Vec<(usize, usize)> {
     let step = |axis: usize, place: usize, index: usize| {
         let start = kernel_start(branch.kernel[axis], branch.dilation[axis]);
@@ -256,10 +259,10 @@ fn neighbours(branch: &Branch, square: usize) -> Vec<(usize, usize)> {
 mod tests {
     use super::*;
 
-    /// What a group reads for one of its squares is what that square reads by itself, in the same
-    /// order, and nothing else but zeros.
+    /// A group reads for each of its squares the rows that the square reads alone, in the same
+    /// order; all other rows that it reads are zero.
     #[test]
-    fn groups_of_squares_read_what_each_square_reads() {
+    fn groups_read_the_rows_of_their_squares() {
         let states: Vec<Vec<(usize, f32)>> = vec![vec![(0, 1.0)]; 3];
         for (kernel, dilation, channels) in [
             ([3, 3], [1, 1], 24),
@@ -282,9 +285,9 @@ mod tests {
                 bias: &bias,
             };
             let job = job(Some(&part), channels.next_multiple_of(8), 0, &states);
-            let together = together(job.lanes() / 8);
-            let mut on_board = [None; 8 * WIDE_RANK];
-            (0..64).for_each(|square| on_board[wide_place(square)] = Some(square as u32));
+            let together = squares_at_once(job.lanes() / 8);
+            let mut on_board = [None; 8 * PADDED_RANK];
+            (0..64).for_each(|square| on_board[padded_square(square)] = Some(square as u32));
             for square in 0..64 {
                 let group = job.groups.of(square / together).iter();
                 let read: Vec<(u32, u32)> = group

@@ -1,30 +1,30 @@
-//! What the machine can do at best, and a clock that other programs do not disturb: for benches.
+//! Peak speed of the machine and a clock of processor time, for benchmarks.
 
 use std::time::Instant;
 
 use super::path::CpuPath;
 use crate::Precision;
 
-/// Seconds of processor time that this process has used, all threads together.
+/// Processor time of this process in seconds, summed over its threads. Other programs do not affect
+/// it.
 #[must_use]
 pub fn process_seconds() -> f64 {
     #[cfg(all(unix, not(miri)))]
     {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the pointer is to a `timespec` of our own.
+        // SAFETY: the pointer is to a local `timespec`.
         if unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) } == 0 {
             return time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9;
         }
     }
-    // Elsewhere wall time since the first call must do.
+    // Other systems return the wall time since the first call.
     static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_secs_f64()
 }
 
-/// The most floating-point operations a core and second that the path's multiply-add reaches from
-/// registers, measured now over about 50 milliseconds of processor time. A multiply-add counts as
-/// two. `None` where there is no such measurement: the portable path, and paths that cannot run
-/// here.
+/// Peak operations a second of one core: the speed of the path's multiply-add on registers, measured
+/// over about 50 ms of processor time. A multiply-add counts as two operations. `None` for the
+/// portable path and for paths that cannot run on this machine.
 #[must_use]
 pub fn peak_flops(path: CpuPath, precision: Precision) -> Option<f64> {
     if path.obstacle(precision).is_some() {
@@ -47,7 +47,8 @@ mod x86 {
     use super::{CpuPath, Precision, process_seconds};
     use crate::cpu::amx::Tiles;
 
-    /// Calls of `work` in about 50 ms, best of five such rounds, times `flops` a call.
+    /// Operations a second of `work`, which does `flops` operations a call: the best of five rounds
+    /// of about 10 ms.
     fn rate(flops: f64, mut work: impl FnMut()) -> f64 {
         let mut best = 0.0_f64;
         for _ in 0..5 {
@@ -151,7 +152,7 @@ mod x86 {
     #[target_feature(enable = "avx2")]
     unsafe fn narrow_eights() {
         let ones = _mm256_set1_epi16(1);
-        // Different factors, or one product would do for all sums.
+        // With equal factors the compiler would compute one product for all sums.
         let factors = std::hint::black_box([_mm256_set1_epi8(1); 6]);
         let mut bytes = std::hint::black_box([ones; 4]);
         let mut sums = [_mm256_setzero_si256(); 6];

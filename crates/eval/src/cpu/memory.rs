@@ -1,19 +1,19 @@
-//! Memory that kernels read by whole cache lines, and the number formats that live in it.
+//! Memory that is aligned to cache lines, and the number formats of weights and activations.
 
 use super::amx::{from_bf16, to_bf16};
 
-/// One cache line; its alignment is that of a [`Lines`].
+/// One cache line. It gives a [`CacheLines`] its alignment.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line([u8; 64]);
 
-/// Zeroed memory that begins on a cache line and holds whole lines.
-pub(crate) struct Lines<T> {
+/// An array of numbers in whole cache lines.
+pub(crate) struct CacheLines<T> {
     lines: Vec<Line>,
     element: std::marker::PhantomData<T>,
 }
 
-/// Types for which any bytes are a value.
+/// Types for which all bit patterns are values.
 ///
 /// # Safety
 /// Every bit pattern is valid and the size divides 64.
@@ -29,8 +29,8 @@ unsafe impl Plain for f32 {}
 // SAFETY: as above.
 unsafe impl Plain for u32 {}
 
-impl<T: Plain> Lines<T> {
-    /// `count` zeros, rounded up to a whole line.
+impl<T: Plain> CacheLines<T> {
+    /// At least `count` zeros; the last line is filled up with zeros.
     pub fn zeroed(count: usize) -> Self {
         let lines = (count * size_of::<T>()).div_ceil(64);
         Self { lines: vec![Line([0; 64]); lines], element: std::marker::PhantomData }
@@ -45,8 +45,8 @@ impl<T: Plain> Lines<T> {
     }
 
     pub fn as_mut_slice(&mut self) -> &mut [T] {
-        // SAFETY: the lines are that many valid, initialised `T` (see `Plain`), borrowed
-        // exclusively.
+        // SAFETY: the lines are so many initialised `T`, of which all bit patterns are valid
+        // (`Plain`), and they are borrowed exclusively.
         unsafe {
             std::slice::from_raw_parts_mut(
                 self.lines.as_mut_ptr().cast(),
@@ -56,7 +56,7 @@ impl<T: Plain> Lines<T> {
     }
 
     pub fn as_slice(&self) -> &[T] {
-        // SAFETY: as in `as_mut_slice`, shared.
+        // SAFETY: as in `as_mut_slice`, but borrowed shared.
         unsafe {
             std::slice::from_raw_parts(
                 self.lines.as_ptr().cast(),
@@ -66,7 +66,7 @@ impl<T: Plain> Lines<T> {
     }
 }
 
-impl<T> std::fmt::Debug for Lines<T> {
+impl<T> std::fmt::Debug for CacheLines<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} cache lines", self.lines.len())
     }
@@ -77,12 +77,12 @@ impl<T> std::fmt::Debug for Lines<T> {
 #[repr(transparent)]
 pub(crate) struct Bf16(pub u16);
 
-/// Eight bits: unsigned for activations, signed for weights, each in units of a scale.
+/// An eight-bit integer, unsigned for activations and signed for weights, in units of a scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(transparent)]
 pub(crate) struct Byte(pub u8);
 
-/// As [`Byte`], but where products are added in 16 bits, weights are so small that they fit
+/// As [`Byte`], but the weights are small enough for sums of products in 16 bits
 /// ([`rounding`](super::rounding)).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(transparent)]
@@ -90,26 +90,27 @@ pub(crate) struct SmallByte(pub u8);
 
 /// A number format of activations and weights.
 pub(crate) trait Element: Plain + std::fmt::Debug {
-    /// Are values integers in units of a scale?
+    /// Are numbers integers in units of a scale?
     const QUANTISED: bool = false;
     /// The largest activation of a quantised format.
     const LARGEST: f32 = f32::INFINITY;
-    /// The largest sum, in magnitude, of weights of one sign whose products are added in 16 bits; 0
-    /// where none are. The weights are those of an output channel, in whole blocks of 32; `tall`:
-    /// they are for [`Kernels::tall_product`](super::kernels::Kernels::tall_product).
+    /// The largest magnitude of a sum of weights of one sign whose products are added in 16 bits; 0
+    /// for formats without such sums. `weights` are those of an output channel, in whole blocks of
+    /// 32. `tall` says that they are for
+    /// [`Kernels::tall_product`](super::kernels::Kernels::tall_product).
     fn largest_sum(_weights: &[f32], _tall: bool) -> f32 {
         0.0
     }
-    /// A weight; for quantised formats in units of its channel's scale.
+    /// The nearest weight, for quantised formats in units of the channel's scale.
     fn from_f32(value: f32) -> Self;
-    /// An activation.
+    /// The value of an activation.
     fn to_f32(self) -> f32;
-    /// The activation nearest to a value.
+    /// The nearest activation.
     #[inline(always)]
     fn stored(value: f32) -> Self {
         Self::from_f32(value)
     }
-    /// Place of weight (`k`, `column`) in a packed panel of 32 columns.
+    /// Index of the weight (`k`, `column`) in a packed panel of 32 columns.
     fn panel_index(k: usize, column: usize) -> usize;
 }
 
@@ -142,21 +143,22 @@ impl Element for Byte {
     fn stored(value: f32) -> Self {
         Self(value.round() as u8)
     }
-    /// Groups of four inner elements, as the four-element products read them.
+    /// Four consecutive inner elements of a column are adjacent, as the four-element products need.
     fn panel_index(k: usize, column: usize) -> usize {
         k / 32 * 1024 + column / 16 * 512 + k % 32 / 4 * 64 + column % 16 * 4 + k % 4
     }
 }
 
 impl SmallByte {
-    /// Groups of four weights of which each two are added in 16 bits, where there are many rows.
+    /// Groups of four weights whose products are added in 16 bits by
+    /// [`Kernels::product`](super::kernels::Kernels::product); a tall product adds one group.
     pub const GROUPS: usize = 4;
 }
 
 impl Element for SmallByte {
     const QUANTISED: bool = true;
     const LARGEST: f32 = 255.0;
-    /// Two in each group of four, over as many groups as are added.
+    /// Each 16-bit sum takes two weights of each group of four.
     fn largest_sum(weights: &[f32], tall: bool) -> f32 {
         let groups = if tall { 1 } else { Self::GROUPS };
         let mut largest = 0.0_f32;

@@ -1,11 +1,11 @@
-//! What the activations of a layer are on average, from the network's file alone: its norms hold
-//! the mean and the deviation of what they normed in training, and a normal distribution says what
-//! ReLU makes of it (as in Nagel et al. 2019, "Data-Free Quantization Through Weight Equalization
-//! and Bias Correction").
+//! Mean and variance of activations, computed from the network's batch norms without any position.
+//! They predict the mean rounding error of int8 weights. Activations before ReLU are taken to be
+//! normally distributed, as in Nagel et al. 2019, "Data-Free Quantization Through Weight
+//! Equalization and Bias Correction".
 
 use nets::NORM_EPSILON;
 
-/// Mean and variance of an activation over cells and positions.
+/// Mean and variance of a channel over cells and positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Moments {
     pub mean: f32,
@@ -13,29 +13,29 @@ pub(crate) struct Moments {
 }
 
 impl Moments {
-    /// Of what a norm leaves, which divided by the root of `variance` and its epsilon.
+    /// Moments of the output of a batch norm with these parameters.
     pub fn of_norm(scale: f32, shift: f32, variance: f32) -> Self {
         Self { mean: shift, variance: scale * scale * variance / (variance + NORM_EPSILON) }
     }
 
-    /// Where it is read off the board, as nothing, but for this share of the cells. The variance is
-    /// left as it is.
+    /// Moments of the input that a kernel cell reads: it lies on the board for this share of the
+    /// output cells and reads zero for the others. The variance is not adjusted.
     pub fn for_share(self, share: f32) -> Self {
         Self { mean: self.mean * share, ..self }
     }
 
-    /// Of it times a weight.
+    /// Moments of the product with a weight.
     pub fn times(self, weight: f32) -> Self {
         Self { mean: weight * self.mean, variance: weight * weight * self.variance }
     }
 
-    /// Of a sum, if its parts have nothing to do with each other, which is not quite true of them.
+    /// Moments of a sum, as if its terms were independent, which is an approximation.
     pub fn plus(self, other: Self) -> Self {
         Self { mean: self.mean + other.mean, variance: self.variance + other.variance }
     }
 
-    /// Moments of a normal distribution after ReLU.
-    fn above_zero(self) -> Self {
+    /// Moments after ReLU, as if the values before it were normally distributed.
+    fn after_relu(self) -> Self {
         let deviation = self.variance.sqrt();
         if deviation <= 0.0 {
             return Self { mean: self.mean.max(0.0), variance: 0.0 };
@@ -50,18 +50,18 @@ impl Moments {
     }
 }
 
-/// Of the channels' sums, if both are known.
+/// Moments of the channel by channel sum, if those of both terms are known.
 pub(crate) fn sum(one: Option<Vec<Moments>>, other: Option<&[Moments]>) -> Option<Vec<Moments>> {
     Some(one?.into_iter().zip(other?).map(|(one, other)| one.plus(*other)).collect())
 }
 
-/// Of each channel behind a ReLU.
-pub(crate) fn above_zero(list: Vec<Moments>) -> Vec<Moments> {
-    list.into_iter().map(Moments::above_zero).collect()
+/// Moments of each channel after ReLU.
+pub(crate) fn after_relu(list: Vec<Moments>) -> Vec<Moments> {
+    list.into_iter().map(Moments::after_relu).collect()
 }
 
-/// Share of a standard normal distribution below a value, to seven digits (Abramowitz and Stegun
-/// 26.2.17).
+/// Cumulative distribution function of the standard normal distribution, to seven digits
+/// (Abramowitz and Stegun 26.2.17).
 fn normal_below(value: f32) -> f32 {
     let t = 1.0 / (1.0 + 0.231_641_9 * value.abs());
     let sum = t
@@ -76,8 +76,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_above_zero_is_what_a_sample_says() {
-        // Knuth's MMIX generator; its high bits are the good ones.
+    fn moments_after_relu_agree_with_a_sample() {
+        // Knuth's MMIX generator, of which the high bits are the random ones.
         let mut state = 1_u64;
         let mut dice = move || {
             state = state
@@ -85,7 +85,7 @@ mod tests {
                 .wrapping_add(1_442_695_040_888_963_407);
             (state >> 40) as f32 / (1 << 24) as f32
         };
-        // Box and Muller's normal numbers.
+        // Normal numbers by the method of Box and Muller.
         let sample: Vec<f32> = (0..200_000)
             .map(|_| (-2.0 * (1.0 - dice()).ln()).sqrt() * (std::f32::consts::TAU * dice()).cos())
             .collect();
@@ -97,7 +97,7 @@ mod tests {
                 sample.iter().map(|value| (mean + deviation * value).max(0.0)).collect();
             let expected = left.iter().sum::<f32>() / count;
             let spread = left.iter().map(|value| (value - expected).powi(2)).sum::<f32>() / count;
-            let found = Moments { mean, variance: deviation * deviation }.above_zero();
+            let found = Moments { mean, variance: deviation * deviation }.after_relu();
             assert!((found.mean - expected).abs() < 0.01, "{found:?} {expected}");
             assert!((found.variance - spread).abs() < 0.03, "{found:?} {spread}");
         }

@@ -1,5 +1,4 @@
-//! Which instructions to use: what the machine has, what the user asks for, and the choice between
-//! them.
+//! The code paths, and the choice of one by the machine's instructions and the user's options.
 
 use std::{fmt, str::FromStr, sync::OnceLock};
 
@@ -9,7 +8,7 @@ use crate::{EvalError, Precision};
 /// The environment variable that forces a path.
 pub const PATH_VARIABLE: &str = "BATCH_FIRST_CPU";
 
-/// A family of instructions.
+/// A family of kernels by instruction set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CpuPath {
     /// Intel's tile unit, bf16.
@@ -18,7 +17,7 @@ pub enum CpuPath {
     Avx512,
     /// AVX2 and FMA.
     Avx2,
-    /// Plain Rust; bf16, which is slow there, only on request.
+    /// Plain Rust. It is slow in bf16, which must be chosen explicitly.
     Portable,
 }
 
@@ -26,7 +25,7 @@ impl CpuPath {
     /// All paths, the fastest first.
     pub const ALL: [Self; 4] = [Self::Amx, Self::Avx512, Self::Avx2, Self::Portable];
 
-    /// Name in options and messages.
+    /// The name in options and messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -37,12 +36,12 @@ impl CpuPath {
         }
     }
 
-    /// The path's precisions that are as good as exact, the one to try first at the front.
+    /// The path's precisions except int8, the fastest first.
     fn exact(self) -> &'static [Precision] {
         match self {
             Self::Amx => &[Precision::Bf16],
-            // The vector pair products of Intel's processors are slower than their f32
-            // multiply-adds; AMD's are twice as fast.
+            // The bf16 pair products are slower than f32 multiply-adds on Intel and twice as fast
+            // on AMD.
             Self::Avx512 if is_intel() => &[Precision::F32, Precision::Bf16],
             Self::Avx512 => &[Precision::Bf16, Precision::F32],
             Self::Avx2 | Self::Portable => &[Precision::F32],
@@ -101,7 +100,7 @@ impl FromStr for CpuPath {
     }
 }
 
-/// Processor features that paths need and that this machine has or lacks, for reports.
+/// The processor features that the paths need, and whether this machine has them.
 #[must_use]
 pub fn features() -> Vec<(&'static str, bool)> {
     ["avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512vnni", "avx512bf16"]
@@ -140,17 +139,17 @@ fn has_feature(_: &str) -> bool {
     false
 }
 
-/// What an evaluator will run on, and why.
+/// The path and precision of an evaluator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     pub path: CpuPath,
     pub precision: Precision,
-    /// One sentence for people.
+    /// Why they were chosen, as a clause for messages.
     pub reason: String,
 }
 
-/// May the instructions of `path` be used, as far as [`PATH_VARIABLE`] goes? It forbids all that
-/// are faster than what it names. For products outside an evaluator, which cannot be told.
+/// Does [`PATH_VARIABLE`] permit `path`? It forbids all paths that are faster than the one it names.
+/// This is for matrix products outside an evaluator, which have no [`CpuOptions`](super::CpuOptions).
 #[must_use]
 pub fn is_permitted(path: CpuPath) -> bool {
     static FASTEST: OnceLock<Option<CpuPath>> = OnceLock::new();
@@ -159,12 +158,12 @@ pub fn is_permitted(path: CpuPath) -> bool {
     fastest.is_none_or(|fastest| rank(path) >= rank(fastest))
 }
 
-/// The fastest path that fits the arguments. Without a `path` the environment variable
-/// [`PATH_VARIABLE`] decides, if set; without a `precision` eight-bit integers are used only
+/// Chooses the fastest path and precision that fit the arguments. Without `path` the environment
+/// variable [`PATH_VARIABLE`] is used if it is set. Without `precision` int8 is a candidate only
 /// where the network `allows_int8`.
 ///
 /// # Errors
-/// The given path cannot run here, or the variable names none.
+/// No such path runs on this machine, or the variable is not the name of a path.
 pub fn choose(
     path: Option<CpuPath>,
     precision: Option<Precision>,
@@ -187,13 +186,12 @@ pub fn choose(
         .flat_map(|&path| formats(path).into_iter().map(move |one| (path, one)))
         .collect();
     if allows_int8 && precision.is_none() {
-        // Two to five times as fast as what vectors do in other formats; tiles in bf16 are faster
-        // still.
+        // Int8 is two to five times as fast as other formats on vectors, but slower than bf16 tiles.
         let int8 = paths.iter().filter(|path| matches!(path, CpuPath::Avx512 | CpuPath::Avx2));
         let behind_tiles = candidates.iter().take_while(|(path, _)| *path == CpuPath::Amx).count();
         candidates.splice(behind_tiles..behind_tiles, int8.map(|&path| (path, Precision::Int8)));
     }
-    // Slow formats only where the path is asked for, too.
+    // The portable path runs in a slow format only when both were chosen.
     let is_slow = |path, one| path == CpuPath::Portable && one != Precision::F32 && paths.len() > 1;
     candidates.retain(|&(path, precision)| !is_slow(path, precision));
     let mut obstacles = Vec::new();

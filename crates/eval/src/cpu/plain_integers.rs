@@ -1,13 +1,13 @@
-//! What the products of every int8 path must be: sums of plain integers, to the last bit.
+//! Test of int8 products: they must equal sums of plain integers exactly.
 
 use super::{
     kernels::Kernels,
     layout::BLOCK,
-    memory::{Element, Lines},
+    memory::{CacheLines, Element},
     rounding::in_units,
 };
 
-/// Numbers from 0 to 255, always the same.
+/// Random numbers from 0 to 255, from a fixed seed.
 pub(crate) fn dice() -> impl FnMut() -> u8 {
     let mut state = 1_u64;
     move || {
@@ -17,18 +17,18 @@ pub(crate) fn dice() -> impl FnMut() -> u8 {
     }
 }
 
-/// Compares the sums of a path, whose instructions this machine must have.
+/// Compares the sums of a path, which this machine must be able to run, with plain integers.
 pub(crate) fn check_sums<K: Kernels<Guard = ()>>() {
     let mut dice = dice();
     for (blocks, extreme, tall) in
         [(1, false, false), (3, false, true), (2, true, false), (2, true, true), (3, true, false)]
     {
         let depth = blocks * BLOCK;
-        let mut a = Lines::<K::Element>::zeroed(BLOCK * depth);
+        let mut a = CacheLines::<K::Element>::zeroed(BLOCK * depth);
         a.as_mut_slice().iter_mut().for_each(|activation| {
             *activation = K::Element::stored(f32::from(if extreme { 255 } else { dice() }));
         });
-        // Columns of few large weights and many small ones, as large as the format allows.
+        // Each column has few large weights and many small ones, as large as the format allows.
         let mut weights = vec![0_i32; depth * BLOCK];
         for column in 0..BLOCK {
             let uneven: Vec<f32> = (0..depth)
@@ -38,18 +38,18 @@ pub(crate) fn check_sums<K: Kernels<Guard = ()>>() {
                 weights[k * BLOCK + column] = units as i32;
             }
         }
-        let mut b = Lines::<K::Element>::zeroed(depth * BLOCK);
+        let mut b = CacheLines::<K::Element>::zeroed(depth * BLOCK);
         for k in 0..depth {
             for column in 0..BLOCK {
                 b.as_mut_slice()[K::Element::panel_index(k, column)] =
                     K::Element::from_f32(weights[k * BLOCK + column] as f32);
             }
         }
-        // Rows one after the other in each block, as boards have them.
+        // In each block the rows are consecutive, as those of a board.
         let offsets: Vec<u32> =
             (0..blocks as u32).map(|block| block * (BLOCK * BLOCK) as u32).collect();
         for rows in [1, 2, 3, 4, 5, 31, 32].into_iter().filter(|&rows| tall || rows == BLOCK) {
-            let mut c = Lines::<f32>::zeroed(BLOCK * BLOCK);
+            let mut c = CacheLines::<f32>::zeroed(BLOCK * BLOCK);
             // SAFETY: the machine has the instructions, and all sizes are those of `rows` rows of
             // `blocks` blocks.
             unsafe {

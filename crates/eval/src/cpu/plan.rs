@@ -1,5 +1,5 @@
-//! A network compiled for a kernel family: batch norm folded, weights packed in panels, every
-//! address precomputed.
+//! A network compiled for one path: batch norm is folded, weights are packed in panels, and all
+//! addresses are computed in advance.
 
 use nets::{Activation, Encoding, HeadKind};
 
@@ -7,50 +7,55 @@ use super::{
     elementwise::Elementwise,
     input::InputTable,
     layout::{CHUNK, GROUP, Store},
-    memory::Lines,
+    memory::CacheLines,
 };
 
-/// A layer as a product of activations and packed panels.
+/// A convolution or dense layer as a matrix product of activations (A) and packed weights (B).
 #[derive(Debug)]
 pub(crate) struct Product<E> {
+    /// Index of the input buffer.
     pub input: usize,
+    /// Index of the output buffer.
     pub output: usize,
     pub rows: RowKind,
-    /// Byte offset of the A rows of each step of 32 inner elements.
+    /// Byte offset of the rows of A for each step of 32 inner elements.
     pub offsets: Vec<u32>,
-    /// Panel after panel, each `offsets.len() * 32 x 32`.
-    pub weights: Lines<E>,
-    /// 32 a panel: what a unit of a quantised sum is worth in units of the output; 1 in other
-    /// formats.
-    pub scale: Lines<f32>,
-    /// 32 a panel, in units of the output.
-    pub bias: Lines<f32>,
+    /// `[panels][offsets.len()][32 x 32]`, each step in the order of the element format.
+    pub weights: CacheLines<E>,
+    /// 32 for each panel: the ratio of a quantised sum's unit to the output's unit. Other formats do
+    /// not use it.
+    pub scale: CacheLines<f32>,
+    /// 32 for each panel, in units of the output.
+    pub bias: CacheLines<f32>,
     pub activation: Activation,
     /// Added before the activation.
     pub residual: Option<Residual>,
+    /// Panels of 32 output channels.
     pub panels: usize,
-    /// Only the first 16 columns of the last panel are in use.
+    /// Are only the first 16 columns of the last panel in use?
     pub narrow: bool,
     pub store: Store,
 }
 
-/// What the rows of a product are.
+/// The meaning of a product's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowKind {
-    /// The cells of a board, this many; 32 at a time.
+    /// The cells of a board, of which there are so many; a product takes up to 32.
     Cells(usize),
-    /// Boards, each a single cell.
+    /// Boards whose output is a single cell.
     Boards,
 }
 
 /// Activations that a product adds to its sums.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Residual {
+    /// Index of its buffer.
     pub buffer: usize,
-    /// Element offset of the first cell's row in the first block, and from block to block.
+    /// Element offset of the first cell's row in the first block.
     pub first: usize,
+    /// Elements from one block of channels to the next.
     pub block_stride: usize,
-    /// What a unit of it is worth in units of the output.
+    /// Ratio of its unit to the output's unit.
     pub ratio: f32,
 }
 
@@ -63,7 +68,7 @@ pub(crate) enum Step<E> {
 }
 
 impl<E> Step<E> {
-    /// The buffer that this step fills.
+    /// Index of the buffer that this step writes.
     pub fn output(&self) -> usize {
         match self {
             Self::Input { output, .. } => *output,
@@ -72,7 +77,7 @@ impl<E> Step<E> {
         }
     }
 
-    /// Every buffer that this step reads or writes.
+    /// Indices of all buffers that this step reads or writes.
     pub fn buffers(&self) -> Vec<usize> {
         match self {
             Self::Input { output, .. } => vec![*output],
@@ -94,12 +99,13 @@ impl<E> Step<E> {
 pub(crate) struct Steps<E> {
     /// Run for [`GROUP`] boards at a time.
     pub body: Vec<Step<E>>,
-    /// Run for [`CHUNK`] boards at a time: from the first product over boards on.
+    /// Run for [`CHUNK`] boards at a time: all steps from the first product over boards.
     pub tail: Vec<Step<E>>,
 }
 
 impl<E> Steps<E> {
-    /// Cuts a list of steps in two. After a tail there is nothing but tail.
+    /// Splits a list of steps into body and tail. If another tail runs before them (`after_tail`),
+    /// all steps are tail.
     pub fn cut(mut steps: Vec<Step<E>>, after_tail: bool) -> Self {
         let first = if after_tail { Some(0) } else { steps.iter().position(Step::works_on_boards) };
         let tail = first.map_or(Vec::new(), |first| steps.split_off(first));
@@ -107,17 +113,17 @@ impl<E> Steps<E> {
     }
 }
 
-/// How the asked outputs of a head are read.
+/// How the requested outputs of a head are read.
 #[derive(Debug)]
 pub(crate) enum OutputReader {
-    /// The last convolution, done only for the outputs that were asked for, in `f32` weights.
+    /// The last layer is computed for the requested outputs only.
     Sampled(Sampled),
-    /// The outputs as the step before stored them: for each output, its element in the board.
+    /// The last step has stored all outputs; `places` are their element offsets in the board.
     Stored { input: usize, places: Vec<u32> },
 }
 
 impl OutputReader {
-    /// The buffer that is read.
+    /// Index of the buffer that is read.
     pub fn input(&self) -> usize {
         match self {
             Self::Sampled(sampled) => sampled.input,
@@ -126,27 +132,29 @@ impl OutputReader {
     }
 }
 
-/// A convolution whose outputs are computed one by one.
+/// A convolution whose outputs are computed one by one, with `f32` weights.
 #[derive(Debug)]
 pub(crate) struct Sampled {
+    /// Index of the input buffer.
     pub input: usize,
     /// Output channels.
     pub channels: usize,
-    /// Blocks of 32 input channels, and elements between them.
+    /// Blocks of 32 input channels.
     pub blocks: usize,
+    /// Elements from one block of input channels to the next.
     pub block_stride: usize,
-    /// For each output cell, where in `taps` its taps begin; one more at the end.
+    /// Index in `taps` of each output cell's first tap; one more at the end.
     pub starts: Vec<usize>,
-    /// (kernel cell, element offset of the input row).
+    /// Kernel cell and element offset of the input row.
     pub taps: Vec<(usize, usize)>,
-    /// `[channel][kernel cell][blocks * 32]`
-    pub weights: Lines<f32>,
+    /// `[channels][kernel cells][blocks * 32]`
+    pub weights: CacheLines<f32>,
     pub kernel_cells: usize,
     pub bias: Vec<f32>,
     pub activation: Activation,
 }
 
-/// One head.
+/// A compiled head.
 #[derive(Debug)]
 pub(crate) struct HeadPlan<E> {
     pub kind: HeadKind,
@@ -154,16 +162,16 @@ pub(crate) struct HeadPlan<E> {
     pub last: OutputReader,
 }
 
-/// Memory for one tensor of some boards.
+/// The size of a buffer of activations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BufferPlan {
-    /// Elements a board.
+    /// Elements of a board.
     pub stride: usize,
-    /// Boards: [`GROUP`], or [`CHUNK`] where a tail step uses it.
+    /// Number of boards: [`CHUNK`] if a tail step uses the buffer, else [`GROUP`].
     pub boards: usize,
 }
 
-/// A network ready to run.
+/// A compiled network.
 #[derive(Debug)]
 pub(crate) struct Plan<E> {
     pub encoding: Encoding,
@@ -173,7 +181,7 @@ pub(crate) struct Plan<E> {
 }
 
 impl<E> Plan<E> {
-    /// All steps in the order in which they were compiled.
+    /// All steps: those of the trunk, then those of each head.
     pub fn steps(&self) -> impl Iterator<Item = &Step<E>> {
         let heads = self.heads.iter().map(|head| &head.steps);
         std::iter::once(&self.trunk)
@@ -181,13 +189,13 @@ impl<E> Plan<E> {
             .flat_map(|steps| steps.body.iter().chain(&steps.tail))
     }
 
-    /// Finds out which buffers must hold a whole chunk, from their sizes a board.
+    /// Sets the buffers from their elements a board, and finds those that must hold a whole chunk.
     pub fn with_buffers(mut self, strides: impl Iterator<Item = usize>) -> Self {
         let mut buffers: Vec<BufferPlan> =
             strides.map(|stride| BufferPlan { stride, boards: GROUP }).collect();
         let tails = std::iter::once(&self.trunk).chain(self.heads.iter().map(|head| &head.steps));
         let in_tails = tails.flat_map(|steps| &steps.tail).flat_map(Step::buffers);
-        // Buffers that are read after the tail of the trunk.
+        // These buffers are read after the tail of the trunk.
         let after_trunk =
             self.heads.iter().filter(|_| !self.trunk.tail.is_empty()).map(|head| head.last.input());
         in_tails.chain(after_trunk).for_each(|buffer| buffers[buffer].boards = CHUNK);

@@ -1,16 +1,17 @@
-//! How the weights of an output channel become integers.
+//! Quantisation of weights: each output channel has the smallest unit that keeps its integers and
+//! their 16-bit sums in range.
 
 use super::memory::Element;
 
-/// The largest weight, in units.
+/// The largest magnitude of a weight, in units.
 const LARGEST: f32 = 127.0;
 
-/// What the weights of one sign may add up to, in units, where a format adds their products in 16
+/// The largest sum of weights of one sign, in units, for formats that add their products in 16
 /// bits: `128 * 255` is below 32,768.
 const LARGEST_SUM: f32 = 128.0;
 
-/// The weights of an output channel in units, and what a unit is worth: at least `least`, and as
-/// little as the format allows. `tall`: as in [`Element::largest_sum`].
+/// Rounds the weights of an output channel to whole units. Returns the unit, which is at least
+/// `least`, and the weights in units. `tall` is that of [`Element::largest_sum`].
 pub(crate) fn in_units<E: Element>(column: &[f32], least: f32, tall: bool) -> (f32, Vec<f32>) {
     let largest = column.iter().fold(0.0_f32, |most, weight| most.max(weight.abs()));
     let mut unit = (largest / LARGEST).max(E::largest_sum(column, tall) / LARGEST_SUM).max(least);
@@ -22,7 +23,7 @@ pub(crate) fn in_units<E: Element>(column: &[f32], least: f32, tall: bool) -> (f
         if E::largest_sum(&whole, tall) <= LARGEST_SUM {
             return (unit, whole);
         }
-        // Rounding added too much.
+        // Rounding made the sum too large.
         unit = (unit * 1.005).max(unit.next_up());
     }
 }
@@ -34,7 +35,7 @@ mod tests {
     use super::*;
     use crate::cpu::memory::{Byte, SmallByte};
 
-    /// Whole blocks of weights of very different sizes.
+    /// Columns of one to three blocks of 32 weights, in very different magnitudes.
     fn columns() -> impl Strategy<Value = Vec<f32>> {
         let scales = prop::sample::select(vec![1e-44_f32, 1e-30, 1.0, 1e30]);
         let weights = prop::collection::vec(-1.0_f32..1.0, 96);
@@ -62,14 +63,14 @@ mod tests {
                     fullest = fullest.max(above).max(-below);
                 }
             }
-            // And bits are not wasted.
+            // The unit is not larger than needed.
             let largest = column.iter().fold(0.0_f32, |most, weight| most.max(weight.abs()));
             prop_assert!(largest < 1e-40 || largest / unit > 120.0 || fullest > 29_000, "{fullest} {unit}");
         }
     }
 
     #[test]
-    fn weights_that_are_all_zero_stay_so() {
+    fn zero_weights_stay_zero() {
         assert_eq!(in_units::<Byte>(&[0.0; 32], 0.0, false), (1.0, vec![0.0; 32]));
     }
 }

@@ -1,8 +1,11 @@
-//! Worker threads. They take batches from one queue, and parts of a batch by counting up one atomic
-//! number, so that a faster thread does more and no thread waits for a lock. The thread that waits
-//! for a batch takes parts too, unless a search needs it more. Waking a thread takes as long as
-//! evaluating a small network, so workers stay awake between two batches of a search. Scores come
-//! back once a worker and batch; batches are assembled in the order in which they were submitted.
+//! Worker threads that evaluate batches in parallel.
+//!
+//! The threads take batches from one queue, and parts of a batch by an atomic counter, so that a
+//! faster thread takes more parts and no thread waits for a lock. The thread that waits for a batch
+//! evaluates parts too, unless the search would then supply batches too slowly. Waking a thread
+//! takes as long as evaluating a small network, so workers spin for a while before they sleep. A
+//! worker returns all its scores of a batch in one message; batches are returned in the order in
+//! which they were submitted.
 
 use std::{
     collections::VecDeque,
@@ -18,21 +21,21 @@ use std::{
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 
-use super::engine::{PartialScores, Run, move_range};
+use super::runner::{PartialScores, Run, move_range};
 use crate::{Answered, Batch, EvalError, Scores};
 
-/// Most queries in a part: enough to read large dense weights seldom, few enough to share a batch
-/// out evenly.
+/// The most queries of a part. Large parts read the weights of dense layers less often; small parts
+/// divide a batch more evenly.
 const PART: usize = super::layout::CHUNK;
 
-/// A batch whose parts wait to be taken.
+/// A batch in the queue.
 #[derive(Clone)]
 struct Task {
     sequence: u64,
     batch: Arc<Batch>,
-    /// Queries in a part.
+    /// Queries of a part.
     size: usize,
-    /// The next part.
+    /// Index of the first part that no thread has taken.
     next: Arc<AtomicUsize>,
 }
 
@@ -42,20 +45,21 @@ impl Task {
     }
 }
 
-/// What one worker did for a batch. The worker has let go of the batch when it sends this.
+/// The parts of a batch that one worker evaluated. The worker drops its reference to the batch
+/// before it sends this.
 struct Done {
     sequence: u64,
     parts: Result<Vec<Scored>, EvalError>,
 }
 
-/// A part's scores and where its queries and moves begin.
+/// The scores of a part, with the indices of its first query and first move in the batch.
 struct Scored {
     first_query: usize,
     first_move: usize,
     part: PartialScores,
 }
 
-/// A batch that is not all back.
+/// A batch in flight.
 struct Pending {
     task: Task,
     scores: Scores,
@@ -64,13 +68,13 @@ struct Pending {
 }
 
 impl Pending {
-    /// Is there a part that no thread has begun?
+    /// Is there a part that no thread has taken?
     fn has_parts(&self) -> bool {
         self.task.next.load(Ordering::Relaxed).saturating_mul(self.task.size)
             < self.task.batch.len()
     }
 
-    /// Takes over the parts that one thread has evaluated.
+    /// Stores the parts that one thread evaluated.
     fn take(&mut self, parts: Result<Vec<Scored>, EvalError>) {
         match parts {
             Ok(parts) => {
@@ -87,16 +91,16 @@ impl Pending {
     }
 }
 
-/// Durations in seconds a part, the latest weighted most. They decide whether the waiting thread
-/// evaluates parts or returns to its search.
+/// Moving averages of durations, in seconds a part. They decide whether the waiting thread evaluates
+/// parts or returns to its search.
 #[derive(Debug, Default)]
 struct Pace {
-    /// Between two batches.
-    elsewhere: f64,
-    /// In the waiting thread's engine.
-    here: f64,
-    /// When the last batch was handed back, and its parts.
-    back: Option<(Instant, usize)>,
+    /// Time that the search spends between two calls of `wait`.
+    search: f64,
+    /// Time that the waiting thread spends on a part.
+    evaluation: f64,
+    /// When the last batch was returned, and its number of parts.
+    returned: Option<(Instant, usize)>,
 }
 
 impl Pace {
@@ -106,25 +110,27 @@ impl Pace {
         }
     }
 
-    /// The waiting thread is back.
+    /// Measures the time since the last batch was returned.
     fn resume(&mut self) {
-        if let Some((back, parts)) = self.back.take() {
-            // A search that walks through what it knows is away for long, but not each time.
-            Self::note(&mut self.elsewhere, back.elapsed().as_secs_f64().min(1e-3), parts);
+        if let Some((returned, parts)) = self.returned.take() {
+            // A search that finds many positions in its cache is sometimes away for long. The limit
+            // keeps such a time from dominating the average.
+            Self::note(&mut self.search, returned.elapsed().as_secs_f64().min(1e-3), parts);
         }
     }
 
-    /// So many others evaluate no faster than batches come: there is time for a part.
+    /// Does the search supply parts at least as fast as `others` threads evaluate them? Then the
+    /// waiting thread has time for a part.
     fn has_time(&self, others: usize) -> bool {
-        self.elsewhere * others as f64 <= self.here
+        self.search * others as f64 <= self.evaluation
     }
 }
 
-/// Threads that evaluate, and the batches they have.
+/// The worker threads and the batches in flight.
 pub(crate) struct Workers {
-    /// The waiting thread's own: a small batch is done before the others have woken up.
+    /// The runner of the waiting thread, which finishes a small batch before a worker wakes up.
     own: Box<dyn Run>,
-    /// What the other threads take; closing it ends them.
+    /// The queue of the worker threads, which end when it is closed.
     queue: Option<Sender<Task>>,
     done: Receiver<Done>,
     threads: Vec<JoinHandle<()>>,
@@ -133,35 +139,36 @@ pub(crate) struct Workers {
     pace: Pace,
 }
 
-/// Evaluates at most `most` parts of a task, until none is left. A panic becomes an error, so that
-/// no thread waits for ever for the parts that were taken.
-fn work(engine: &mut dyn Run, task: &Task, most: usize) -> Result<Vec<Scored>, EvalError> {
-    catch_unwind(AssertUnwindSafe(|| work_through(engine, task, most)))
+/// Evaluates up to `most` parts of a task, as long as parts are left. A panic becomes an error, so
+/// that no thread waits for ever for the parts that were taken.
+fn work(runner: &mut dyn Run, task: &Task, most: usize) -> Result<Vec<Scored>, EvalError> {
+    catch_unwind(AssertUnwindSafe(|| work_through(runner, task, most)))
         .unwrap_or_else(|_| Err(EvalError::Device("a worker panicked".to_owned())))
 }
 
-fn work_through(engine: &mut dyn Run, task: &Task, most: usize) -> Result<Vec<Scored>, EvalError> {
+fn work_through(runner: &mut dyn Run, task: &Task, most: usize) -> Result<Vec<Scored>, EvalError> {
     let mut parts = Vec::new();
     while parts.len() < most {
-        // Relaxed: the number is all that is shared; batches and scores travel through channels.
+        // Relaxed suffices: the counter orders no other memory, and batches and scores are sent
+        // through channels.
         let start = task.next.fetch_add(1, Ordering::Relaxed).saturating_mul(task.size);
         if start >= task.batch.len() {
             break;
         }
         let range: Range<usize> = start..(start + task.size).min(task.batch.len());
         let first_move = move_range(&task.batch, &range).start;
-        let part = engine.run(&task.batch, range)?;
+        let part = runner.run(&task.batch, range)?;
         parts.push(Scored { first_query: start, first_move, part });
     }
     Ok(parts)
 }
 
-/// How long a thread looks for what comes next before it sleeps. A search with a small network asks
-/// again within some ten microseconds, and only where much is in memory later than this.
+/// How long a thread polls its channel before it sleeps. A search with a small network sends the
+/// next batch within some ten microseconds, unless most positions are in its cache.
 const AWAKE: Duration = Duration::from_micros(200);
 
-/// What comes next; `None` once nothing can come any more. A thread that stays awake gives way to
-/// others that could run.
+/// Receives the next message; `None` when the channel is closed. While it polls, the thread yields
+/// to other threads.
 fn receive<T>(inbox: &Receiver<T>) -> Option<T> {
     let until = Instant::now() + AWAKE;
     loop {
@@ -180,22 +187,22 @@ fn receive<T>(inbox: &Receiver<T>) -> Option<T> {
 }
 
 impl Workers {
-    /// The first engine is for the thread that waits; one thread more for each of the others.
-    pub fn start(own: Box<dyn Run>, engines: Vec<Box<dyn Run>>) -> Result<Self, EvalError> {
+    /// Starts one thread for each of `runners`; `own` is for the thread that calls `wait`.
+    pub fn start(own: Box<dyn Run>, runners: Vec<Box<dyn Run>>) -> Result<Self, EvalError> {
         let (outbox, done) = unbounded();
         let (queue, inbox) = unbounded::<Task>();
-        let mut threads = Vec::with_capacity(engines.len());
-        for (index, mut engine) in engines.into_iter().enumerate() {
+        let mut threads = Vec::with_capacity(runners.len());
+        for (index, mut runner) in runners.into_iter().enumerate() {
             let (inbox, outbox) = (inbox.clone(), outbox.clone());
             let thread = Builder::new()
                 .name(format!("eval-{index}"))
                 .spawn(move || {
                     while let Some(task) = receive(&inbox) {
                         let sequence = task.sequence;
-                        let parts = work(engine.as_mut(), &task, usize::MAX);
+                        let parts = work(runner.as_mut(), &task, usize::MAX);
                         drop(task);
                         if parts.as_ref().is_ok_and(Vec::is_empty) {
-                            continue; // Others were faster.
+                            continue; // Other threads took all parts.
                         }
                         if outbox.send(Done { sequence, parts }).is_err() {
                             return;
@@ -213,8 +220,8 @@ impl Workers {
         self.pending.len()
     }
 
-    /// Hands the batch to as many threads as it has parts, less the one that will wait for it if
-    /// nothing else is waited for first.
+    /// Queues the batch for as many threads as it has parts. The oldest batch in flight is queued
+    /// for one thread less, because the waiting thread evaluates a part of it.
     pub fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
         let (queries, threads) = (batch.len(), self.threads.len());
         let size = queries.div_ceil(threads + 1).clamp(1, PART);
@@ -223,7 +230,6 @@ impl Workers {
         let task = Task { sequence: self.next, batch: Arc::new(batch), size, next };
         let parts_left = task.parts();
         self.next += 1;
-        // One part of the next batch is left to the thread that will wait for it.
         let own = usize::from(self.pending.is_empty());
         let queue = self.queue.as_ref().ok_or_else(gone)?;
         for _ in 0..parts_left.saturating_sub(own).min(threads) {
@@ -234,7 +240,7 @@ impl Workers {
     }
 
     /// Waits for the oldest batch. Meanwhile the calling thread evaluates the parts of it that no
-    /// worker has begun, then parts of the last batch in the queue, which workers reach last.
+    /// worker has taken, then parts of the newest batch, which workers reach last.
     pub fn wait(&mut self) -> Result<Answered, EvalError> {
         self.pace.resume();
         loop {
@@ -251,7 +257,7 @@ impl Workers {
                 Err(_) if self.help_last() => continue,
                 Err(_) => receive(&self.done).ok_or_else(gone)?,
             };
-            // Not there: it failed, and its other parts come too late.
+            // A batch that failed is no longer pending; its other parts are dropped.
             if let Some(pending) =
                 self.pending.iter_mut().find(|other| other.task.sequence == done.sequence)
             {
@@ -259,17 +265,17 @@ impl Workers {
             }
         }
         let pending = self.pending.pop_front().ok_or(EvalError::NothingInFlight)?;
-        self.pace.back = Some((Instant::now(), pending.task.parts()));
+        self.pace.returned = Some((Instant::now(), pending.task.parts()));
         if let Some(error) = pending.failure {
             return Err(error);
         }
-        // A worker that will find nothing left to do may still hold the batch, or it lies in the
-        // queue for one; then this is a copy.
+        // A worker that found no part left, or the queue, may still hold the batch. Then it is
+        // copied.
         let batch = Arc::try_unwrap(pending.task.batch).unwrap_or_else(|shared| (*shared).clone());
         Ok(Answered { batch, scores: pending.scores })
     }
 
-    /// Evaluates a part of the last batch that has one left, if there is time for it.
+    /// Evaluates a part of the newest batch that has one left, if there is time for it.
     fn help_last(&mut self) -> bool {
         if !self.pace.has_time(self.threads.len()) {
             return false;
@@ -278,13 +284,13 @@ impl Workers {
         last.inspect(|&last| self.help(last, 1)).is_some()
     }
 
-    /// Evaluates so many parts of a batch at most.
+    /// Evaluates up to `most` parts of the batch `index`.
     fn help(&mut self, index: usize, most: usize) {
         let Some(pending) = self.pending.get_mut(index) else { return };
         let started = Instant::now();
         let parts = work(self.own.as_mut(), &pending.task, most);
         let count = parts.as_ref().map_or(0, Vec::len);
-        Pace::note(&mut self.pace.here, started.elapsed().as_secs_f64(), count);
+        Pace::note(&mut self.pace.evaluation, started.elapsed().as_secs_f64(), count);
         pending.take(parts);
     }
 }
@@ -297,7 +303,7 @@ impl Drop for Workers {
     fn drop(&mut self) {
         self.queue = None;
         for thread in self.threads.drain(..) {
-            // A worker that panicked has nothing more to say here.
+            // The panic of a worker has already been reported as an error.
             let _ = thread.join();
         }
     }
@@ -312,7 +318,7 @@ mod tests {
 
     use super::*;
 
-    /// What an engine of a test does with a part.
+    /// A runner for tests, by the result of a part.
     #[derive(Clone, Copy)]
     enum Fake {
         Scores,
@@ -326,7 +332,7 @@ mod tests {
             match self {
                 Self::Scores => {}
                 Self::Fails => return Err(EvalError::Device("broken".to_owned())),
-                Self::Panics => panic!("as the test wants it"),
+                Self::Panics => panic!("a panic of the test"),
                 Self::IsLate => std::thread::sleep(Duration::from_millis(20)),
             }
             Ok(PartialScores {
@@ -351,7 +357,7 @@ mod tests {
         Workers::start(Box::new(own), others.collect()).unwrap()
     }
 
-    /// The values of batches of these sizes that are in flight together; none for one that failed.
+    /// The values of batches of these sizes that are in flight together; `None` for a failed one.
     fn answers(workers: &mut Workers, sizes: &[usize]) -> Vec<Option<Vec<f32>>> {
         sizes.iter().for_each(|&size| workers.submit(batch(size)).unwrap());
         let answers =
@@ -376,39 +382,37 @@ mod tests {
         }
     }
 
-    /// A tree that takes 6 microseconds a position, a network that takes 16: with one other thread
-    /// the tree's has time to evaluate, with three it is what they wait for.
+    /// The search takes 6 microseconds a position, the network 16. With one or two worker threads
+    /// the waiting thread has time to evaluate; three workers are faster than the search.
     #[test]
-    fn who_is_waited_for_does_not_help() {
+    fn the_waiting_thread_evaluates_only_when_it_has_time() {
         let mut pace = Pace::default();
         for _ in 0..100 {
-            Pace::note(&mut pace.elsewhere, 6e-6, 1);
-            Pace::note(&mut pace.here, 32e-6, 2);
+            Pace::note(&mut pace.search, 6e-6, 1);
+            Pace::note(&mut pace.evaluation, 32e-6, 2);
         }
         assert_eq!([1, 2, 3].map(|others| pace.has_time(others)), [true, true, false]);
-        // The first batch is the waiting thread's, the other thread is at the second one for long,
-        // and the third is left.
+        // The worker is busy with the second batch for long, so the third is left.
         let mut workers = workers(Fake::Scores, &[Fake::IsLate]);
         (0..3).for_each(|_| workers.submit(batch(1)).unwrap());
-        workers.pace.elsewhere = 1.0;
+        workers.pace.search = 1.0;
         assert!(!workers.help_last());
-        workers.pace.elsewhere = 0.0;
+        workers.pace.search = 0.0;
         assert!(workers.help_last());
     }
 
     #[test]
-    fn a_failure_is_an_answer_too() {
+    fn a_failed_part_fails_its_batch_only() {
         for broken in [Fake::Fails, Fake::Panics] {
-            // The waiting thread's own engine, which has the first batch for itself: every batch
-            // that it has to do with fails, and none is waited for for ever.
+            // The runner of the waiting thread fails. It evaluates the first batch alone.
             let mut workers = workers(broken, &[Fake::IsLate]);
             let found = answers(&mut workers, &[1, 1, 1]);
             assert!(
                 found[0].is_none() && found.iter().flatten().all(|found| *found == [0.0]),
                 "{found:?}"
             );
-            // Another's: it may have been too late to take anything, else its batch fails. The
-            // others are whole.
+            // The runner of the worker fails. A batch of which it took a part fails; the others are
+            // complete.
             let mut workers = super::tests::workers(Fake::IsLate, &[broken]);
             for found in answers(&mut workers, &[2, 1, 2]).into_iter().flatten() {
                 assert!(found == [0.0] || found == [0.0, 1.0], "{found:?}");

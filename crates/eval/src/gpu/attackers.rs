@@ -1,13 +1,14 @@
-//! Who attacks a square, found on the device: what `nets` does with bitboards, for one square and
-//! without tables.
+//! Attackers of a square, computed on the device to save upload bandwidth. `nets` computes the same
+//! with bitboards and tables.
 
 use cubecl::prelude::*;
 
-/// What is left of a cheapest attacker that does not exist: any that does is less.
+/// The rank of a missing attacker, which is larger than that of any attacker.
 const NONE: u32 = 4;
 
-/// What the cheapest attackers of a square add to its state (`nets::Encoding::Attacks21`): 16 times
-/// the mover's and 64 times the opponent's. `held` are the classes of `nets::Squares`.
+/// The part of a square's state that encodes its cheapest attackers (`nets::Encoding::Attacks21`):
+/// 16 times that of the side to move plus 64 times that of the opponent. `held` are the classes of
+/// `nets::Squares`.
 #[cube]
 pub(super) fn attackers(held: &Shared<[u32]>, square: i32) -> u32 {
     let mut own = comptime!(NONE).runtime();
@@ -20,8 +21,8 @@ pub(super) fn attackers(held: &Shared<[u32]>, square: i32) -> u32 {
             let mut file = square % 8 + right;
             let mut steps = 0_u32;
             let mut class = 0_u32;
-            // As far as the first man (an en-passant target, class 1, is none) or the edge; what is
-            // below zero becomes a very large number.
+            // Go to the first man or the edge. An en-passant target (class 1) is not a man. A
+            // negative coordinate becomes a very large number.
             while class < 2 && (rank as u32) < 8 && (file as u32) < 8 {
                 class = held[(rank * 8 + file) as usize];
                 rank += up;
@@ -36,9 +37,9 @@ pub(super) fn attackers(held: &Shared<[u32]>, square: i32) -> u32 {
                 }
                 let is_diagonal = up != 0 && right != 0;
                 let mut attacker = comptime!(NONE).runtime();
-                // 0 to 6: pawn, knight, bishop, rook, queen, king, rook that may castle.
+                // Roles 0 to 6: pawn, knight, bishop, rook, queen, king, rook that may castle.
                 if role == 0 && steps == 1 && is_diagonal && (up < 0) == is_own {
-                    // The mover's pawns go up: they attack from below.
+                    // Pawns of the side to move go up the board, so they attack from below.
                     attacker = 1;
                 } else if role == 2 && is_diagonal {
                     attacker = 2;
@@ -56,7 +57,7 @@ pub(super) fn attackers(held: &Shared<[u32]>, square: i32) -> u32 {
             }
         }
     }
-    // Knights: two files and a rank, or one file and two ranks, in four directions each.
+    // Knights: one rank and two files, or two ranks and one file, in four directions each.
     for jump in 0..8_i32 {
         let far = jump / 4 + 1;
         let near = 3 - far;

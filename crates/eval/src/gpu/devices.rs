@@ -1,4 +1,4 @@
-//! Which GPUs are here, and what keeps others from being used.
+//! Lists and opens GPUs, and says what is missing for others.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -7,17 +7,17 @@ use burn::tensor::{Device, DeviceType};
 use super::tuned::keep_kernels;
 use crate::{DeviceName, EvalError};
 
-/// A device that can be asked for.
+/// A device of this machine.
 #[derive(Clone, Debug)]
 pub struct Listed {
     pub name: DeviceName,
-    /// What the device calls itself.
+    /// The device's own name.
     pub model: String,
-    /// False for a program that plays a GPU on the processor.
+    /// Is it hardware? False for a software implementation on the CPU.
     pub is_card: bool,
 }
 
-/// All devices of this build, CUDA's first.
+/// All devices that this build can use, CUDA's first.
 #[must_use]
 pub fn list() -> Vec<Listed> {
     keep_kernels();
@@ -31,7 +31,7 @@ pub fn list() -> Vec<Listed> {
 
 fn listed(kind: DeviceType, name: fn(usize) -> DeviceName) -> Vec<Listed> {
     let describe = |(index, device): (usize, Device)| {
-        // A driver that cannot be started is no reason not to show the others.
+        // A device whose driver fails is listed too.
         let identity = caught(|| device.identity()).ok().flatten();
         let model = identity
             .as_ref()
@@ -46,17 +46,18 @@ fn listed(kind: DeviceType, name: fn(usize) -> DeviceName) -> Vec<Listed> {
     found.into_iter().enumerate().map(describe).collect()
 }
 
-/// The first card, if there is one.
+/// The first hardware device, if there is one.
 #[must_use]
 pub fn first_card() -> Option<DeviceName> {
     list().into_iter().find(|device| device.is_card).map(|device| device.name)
 }
 
-/// What GPUs that were found lack to be used, and how to get it; empty where they lack nothing.
+/// The drivers and libraries that are missing to use GPUs of this build's kinds, with the packages
+/// that contain them; empty if nothing is missing.
 ///
-/// CUDA's kernels are compiled by the copy of LLVM in the program, so CUDA's own compiler and
-/// headers are not needed; the bodies of functions such as the hyperbolic tangent and the
-/// exponential come from its toolkit all the same.
+/// The program compiles CUDA kernels with its own copy of LLVM, so CUDA's compiler and headers are
+/// not needed. Functions such as the hyperbolic tangent and the exponential come from CUDA's
+/// toolkit.
 #[must_use]
 pub fn lacks(found: &[Listed]) -> Vec<String> {
     let mut lacks = Vec::new();
@@ -81,8 +82,8 @@ pub fn lacks(found: &[Listed]) -> Vec<String> {
     lacks
 }
 
-/// Where CUDA's toolkit is looked for: the compiler takes `CUDA_PATH`, or else the first of these
-/// that has the folder.
+/// The folders in which to look for CUDA's toolkit. As the compiler does, `CUDA_PATH` is taken, or
+/// else the first usual folder that has it.
 fn toolkit_folders() -> Vec<String> {
     let usual = ["/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda", "/usr"].map(str::to_owned);
     let has_folder = |root: &&String| std::path::Path::new(root).join("nvvm/libdevice").is_dir();
@@ -90,7 +91,7 @@ fn toolkit_folders() -> Vec<String> {
     chosen.map_or(usual.to_vec(), |root| vec![root])
 }
 
-/// What these folders lack of CUDA's toolkit; only one of them needs to hold it.
+/// The message that no folder of `roots` holds the file of CUDA's toolkit that kernels need.
 fn toolkit_lacks(roots: &[String]) -> Option<String> {
     let is_here =
         |root: &String| std::path::Path::new(root).join("nvvm/libdevice/libdevice.10.bc").is_file();
@@ -106,7 +107,7 @@ fn toolkit_lacks(roots: &[String]) -> Option<String> {
 /// Opens a device.
 ///
 /// # Errors
-/// There is none of this name, or this build cannot use it.
+/// There is no such device, or this build cannot use it.
 pub fn open(name: DeviceName) -> Result<Device, EvalError> {
     let (kind, index) = match name {
         #[cfg(feature = "cuda")]
@@ -125,8 +126,8 @@ pub fn open(name: DeviceName) -> Result<Device, EvalError> {
     })
 }
 
-/// The value of `work`, or what its panic said: drivers and compilers of kernels that fail are
-/// reported so.
+/// The value of `work`, or the first line of its panic as an error: drivers and kernel compilers
+/// report failures by a panic.
 pub(super) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, EvalError> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);

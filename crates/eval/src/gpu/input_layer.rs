@@ -1,6 +1,6 @@
-//! The input layer as one kernel: boards are unpacked where they are used, who attacks a square is
-//! found there too, and of the parallel convolutions only the weights of squares in a state other
-//! than 0 (which hold something, in most encodings) are summed. No plane ever exists.
+//! The input layer as one kernel that never materialises the input planes: it unpacks the boards,
+//! finds the attackers of each square, and sums the weights of squares whose state is not 0, which
+//! are the occupied ones in most encodings.
 
 use burn::{
     backend::{Backend, Dispatch, backend_extension, tensor::FloatTensor, tensor::IntTensor},
@@ -15,27 +15,27 @@ use super::{attackers::attackers, packed::BYTES};
 /// Threads of a board.
 const UNITS: u32 = 128;
 
-/// What a tap's steps are raised by, so that they are not negative.
+/// Added to the rank and file steps of a tap, so that they are not negative.
 const MIDDLE: i32 = 32;
 
 /// The layer's tables on a device.
 #[derive(Clone, Debug)]
 pub(crate) struct InputLayer {
-    /// `[slots, channels]`: where each channel's convolution looks, `(rank step + 32) * 64 + file
-    /// step + 32`; 0 for slots that a small convolution leaves over, which is off every board.
+    /// `[slots, channels]`: the kernel cells of each channel's convolution as `(rank step + 32) * 64
+    /// + file step + 32`. Unused slots of a small convolution are 0, which is off the board.
     taps: Array<2, Int>,
-    /// `[slots, states, channels]`: what a square in this state adds.
+    /// `[slots, states, channels]`: the weight that a square in a state adds.
     weights: Array<3>,
     /// `[channels]`
     bias: Array<1>,
-    /// Do the states hold the attackers of a square?
+    /// Do the states include the attackers of a square?
     with_attackers: bool,
     relu: bool,
 }
 
 impl InputLayer {
-    /// Tables for these convolutions, whose weights `[channels, planes, rows, columns]` are
-    /// multiplied by `factors`.
+    /// Uploads the tables of these convolutions. Their weights are `[channels, planes, rows,
+    /// columns]`; `factors` and the bias are the folded batch norm.
     pub fn new(
         encoding: Encoding,
         branches: &[Branch],
@@ -87,14 +87,14 @@ impl InputLayer {
         }
     }
 
-    /// The same in another number format.
+    /// Converts the weights to another number format.
     #[must_use]
     pub fn cast(self, dtype: DType) -> Self {
         Self { weights: self.weights.cast(dtype), ..self }
     }
 
-    /// Outputs `[boards, 8, 8, channels]` of boards as [`super::packed::pack`] leaves them, four
-    /// bytes to a number.
+    /// Outputs `[boards, 8, 8, channels]` of boards from [`super::packed::pack`], four bytes in each
+    /// number.
     pub fn run(&self, boards: Array<1, Int>, count: usize) -> Array<4> {
         let output = Dispatch::input_layer(
             boards.into_dispatch(),
@@ -109,7 +109,7 @@ impl InputLayer {
     }
 }
 
-/// The operation that Burn does not know.
+/// The operation that Burn does not have.
 #[backend_extension(Cube, Fusion)]
 pub(crate) trait InputOps: Backend {
     #[fusion(dtype = weights, shape = output_shape(weights, count))]
@@ -222,7 +222,7 @@ fn input_kernel<F: Float>(
         if unit < 64 {
             attacked = attackers(&held, unit as i32);
         }
-        // All units have read before any of them writes.
+        // All threads read before any of them writes.
         sync_cube();
         if unit < 64 {
             held[unit] += attacked;
@@ -238,7 +238,7 @@ fn input_kernel<F: Float>(
             let tap = taps[slot * channels + channel];
             let rank = square / 8 + tap / comptime!(2 * MIDDLE) - comptime!(MIDDLE);
             let file = square % 8 + tap % comptime!(2 * MIDDLE) - comptime!(MIDDLE);
-            // A negative number becomes a very large one.
+            // A negative coordinate becomes a very large number.
             if (rank as u32) < 8 && (file as u32) < 8 {
                 let state = held[(rank * 8 + file) as usize];
                 if state != 0 {

@@ -1,7 +1,6 @@
-//! What each square of a convolution sees, side by side: the convolution itself is then one product
-//! of matrices, whose sums are kept in single precision whatever the numbers are. (Burn's plainest
-//! convolution adds up in the format of its inputs, and half-precision sums cost more centipawns
-//! than half-precision numbers.)
+//! The neighbourhoods of all squares as rows of a matrix (im2col), which turns a convolution into a
+//! matrix product with `f32` sums. Burn's own convolution sums in the format of its inputs, and
+//! half-precision sums change scores more than half-precision inputs do.
 
 use burn::{
     backend::{Backend, Dispatch, backend_extension, tensor::FloatTensor},
@@ -19,7 +18,7 @@ pub(crate) fn neighbours(boards: Array<4>, kernel: usize) -> Array<2> {
     Array::from_dispatch(Dispatch::neighbours(boards.into_dispatch(), kernel))
 }
 
-/// The operation that Burn does not know.
+/// The operation that Burn does not have.
 #[backend_extension(Cube, Fusion)]
 pub(crate) trait NeighbourOps: Backend {
     #[fusion(dtype = boards, shape = output_shape(boards, kernel))]
@@ -46,7 +45,7 @@ impl NeighbourOps for CubeBackend {
             dtype,
         );
         let blocks = count.div_ceil(UNITS as usize) as u32;
-        // WebGPU promises 65,535 blocks in a row, no more.
+        // WebGPU guarantees 65,535 blocks in each dimension.
         let columns = blocks.min(32_768);
         neighbour_kernel::launch(
             &output.client,
@@ -79,7 +78,7 @@ fn neighbour_kernel<F: Float>(
         let square = at / comptime!(kernel * kernel * channels);
         let board = square / comptime!(side * side);
         let square = square % comptime!(side * side);
-        // One beyond the edge is the largest number there is.
+        // Unsigned subtraction wraps, so a negative index is larger than `side`.
         let rank = square / side + step / kernel - comptime!(kernel / 2);
         let file = square % side + step % kernel - comptime!(kernel / 2);
         let mut value = F::from_int(0);

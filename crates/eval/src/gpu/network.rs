@@ -1,4 +1,5 @@
-//! A network on a device: batch norm folded, weights uploaded once, activations channels-last.
+//! A network on a device: batch norm is folded, weights are uploaded once, and activations have
+//! their channels last, as matrix products need them.
 
 use std::{cell::Cell, collections::BTreeMap};
 
@@ -15,12 +16,12 @@ use crate::{
     folded::{fold, tensor},
 };
 
-/// Weights of a layer that sees a whole board up to which it is computed in single precision: it
-/// costs next to nothing, and the value is born there.
+/// The most weights of a layer over the whole board for which it is computed in `f32`. Such a layer
+/// costs little time, and the value is sensitive to its rounding.
 const EXACT_BOARD: usize = 1 << 17;
 
-/// The same of a layer that sees each square by itself. Rounding weights is most of what half
-/// precision costs, and all that follows stands on these few.
+/// The same for a layer over single squares. Most of the error of half precision comes from rounded
+/// weights, and these few weights affect all later layers.
 const EXACT_CELLS: usize = 1 << 14;
 
 /// The layers of a network, ready to run on a device.
@@ -28,29 +29,29 @@ const EXACT_CELLS: usize = 1 << 14;
 pub(crate) struct DeviceNetwork {
     trunk: Vec<Step>,
     heads: BTreeMap<HeadKind, Vec<Step>>,
-    /// Bytes of a board's largest activations; sums may lie there in single precision.
+    /// Bytes of the largest activations of a board, counted as `f32`.
     pub widest: usize,
 }
 
 #[derive(Clone, Debug)]
 enum Step {
     Input(Box<InputLayer>, Activation),
-    /// Every cell by itself: `[inputs, outputs]`, `[1, outputs]`.
+    /// A layer over single cells: weights `[inputs, outputs]`, bias `[1, outputs]`.
     Cells(Array<2>, Array<2>, Activation),
-    /// The whole board at once: as `Cells`, inputs cell by cell.
+    /// A layer over the whole board: weights `[cells * inputs, outputs]`, bias `[1, outputs]`.
     Board(Array<2>, Array<2>, Activation),
-    /// A `same` convolution with a kernel of this side: `[kernel * kernel * inputs, outputs]`, `[1,
-    /// outputs]`.
+    /// A `same` convolution: side of the kernel, weights `[kernel * kernel * inputs, outputs]`, bias
+    /// `[1, outputs]`.
     Convolution(usize, Array<2>, Array<2>, Activation),
     Residual(Vec<Step>, Activation),
     Pool(Pooling, usize),
     AppendMean,
 }
 
-/// What flows through the layers.
+/// The input of a step.
 #[derive(Clone)]
 enum Flow {
-    /// Boards as `packed` leaves them, and how many.
+    /// Packed boards ([`super::packed`]) and their number.
     Packed(Array<1, Int>, usize),
     /// `[boards, side, side, channels]`
     Cells(Array<4>),
@@ -74,15 +75,15 @@ impl DeviceNetwork {
         Ok(Self { trunk, heads, widest: maker.widest.get() * size_of::<f32>() })
     }
 
-    /// Do the heads share layers?
+    /// Do the heads have a common trunk?
     pub fn has_trunk(&self) -> bool {
         !self.trunk.is_empty()
     }
 
-    /// Raw outputs of these heads, `[boards * outputs]` each, cells before channels.
+    /// Raw outputs of `heads`, `[boards * outputs]` for each, in the order cell, channel.
     ///
     /// # Errors
-    /// The network has no such head.
+    /// The network does not have one of the heads.
     pub fn run(
         &self,
         boards: Array<1, Int>,
@@ -152,7 +153,7 @@ fn apply(step: &Step, boards: Array<4>) -> Result<Array<4>, EvalError> {
         }
         Step::Residual(steps, activation) => {
             let inner = run(steps, Flow::Cells(boards.clone()))?.cells()?;
-            // Either may be in single precision.
+            // One of the two may be `f32`.
             let boards = boards.cast(inner.dtype());
             activated(inner + boards, *activation)
         }
@@ -195,7 +196,7 @@ struct Maker<'a> {
     network: &'a Network,
     device: &'a Device,
     dtype: DType,
-    /// Numbers of a board's largest activations so far.
+    /// Elements of the largest activations of a board so far.
     widest: Cell<usize>,
 }
 
@@ -273,9 +274,8 @@ impl Maker<'_> {
         })
     }
 
-    /// Weight `[cells * inputs, outputs]` and bias of a layer that sees `cells` cells at once, in
-    /// single precision if it has at most `exact` weights; the file has for each output the cells
-    /// of an input one after another.
+    /// Weight `[cells * inputs, outputs]` and bias of a layer that reads `cells` cells, in `f32` if it
+    /// has at most `exact` weights. The order in the file is `[outputs][inputs][cells]`.
     fn product(
         &self,
         name: &str,

@@ -1,7 +1,7 @@
-//! Boards as they travel to a device: 200 bits each.
+//! The compact format in which boards are uploaded: 200 bits each.
 //!
-//! 64 bits tell which squares hold something, then come four bits for each of these, at most 33 (32
-//! men and an en-passant target), and four that are 1 when every state is to be raised by 16
+//! 64 bits say which squares are occupied. Then follow four bits for each occupied square, at most
+//! 33 (32 men and an en-passant target), and four bits that are 1 if every state is 16 higher
 //! (Cockfish's plane of ones). The device computes the attackers of each square.
 
 use board::Color;
@@ -12,17 +12,16 @@ use crate::EvalError;
 /// Bytes of a packed board.
 pub(crate) const BYTES: usize = 25;
 
-/// Most squares that hold something.
+/// The most occupied squares, including an en-passant target.
 const MOST: usize = 33;
 
-/// States of a square without the raise.
+/// The number that is added to every state if the last four bits are 1.
 const RAISE: u8 = 16;
 
-/// Appends a board, given from its mover's side, in the states of `encoding`, but without its
-/// attackers.
+/// Appends a board, given from the side to move, as states of `encoding` without attackers.
 ///
 /// # Errors
-/// More squares hold something than chess allows.
+/// More than 33 squares are occupied.
 pub(crate) fn pack(
     encoding: Encoding,
     squares: &Squares,
@@ -61,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    /// The states that a device makes of 200 bits.
+    /// The states of the squares, as the device unpacks them.
     fn unpack(board: &[u8]) -> [u8; 64] {
         let mut held = 0;
         std::array::from_fn(|square| {
@@ -75,10 +74,10 @@ mod tests {
     }
 
     #[test]
-    fn every_encoding_comes_back() {
+    fn every_encoding_is_unpacked_as_it_was_packed() {
         let fens = [
             "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
-            // 32 men and a target: 33 squares.
+            // 32 men and an en-passant target: 33 squares.
             "rnbqkbnr/ppp1pppp/8/8/3pP3/7N/PPPP1PPP/RNBQKB1R b KQkq e3 0 3",
             "8/8/8/4k3/8/8/4K3/8 b - - 0 1",
         ];
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn too_full_a_board_is_refused() {
+    fn a_board_with_too_many_men_is_refused() {
         let squares = Squares([2; 64]);
         assert!(pack(Encoding::BatchFirst15, &squares, Color::White, &mut Vec::new()).is_err());
     }

@@ -1,4 +1,4 @@
-//! On whatever device is there: a card, or Mesa's software Vulkan (Debian: mesa-vulkan-drivers).
+//! Tests on the first device: hardware, or Mesa's software Vulkan (Debian: mesa-vulkan-drivers).
 
 use board::Position;
 use nets::{
@@ -15,7 +15,7 @@ use crate::{
 
 fn device() -> DeviceName {
     let devices = list();
-    devices.first().expect("these tests want a device; Debian's mesa-vulkan-drivers is one").name
+    devices.first().expect("these tests need a device; Debian's mesa-vulkan-drivers is one").name
 }
 
 fn evaluator(network: &Arc<Network>, precision: Option<Precision>) -> GpuEvaluator {
@@ -23,8 +23,8 @@ fn evaluator(network: &Arc<Network>, precision: Option<Precision>) -> GpuEvaluat
     GpuEvaluator::new(Arc::clone(network), &options).unwrap()
 }
 
-/// Positions of a game without plan, both sides to move, with targets, promotions and lost castling
-/// rights among them.
+/// Positions of a game of arbitrary moves: both sides to move, en-passant targets, promotions and
+/// lost castling rights.
 fn positions(count: usize) -> Vec<Position> {
     let mut list = Vec::new();
     let mut position = Position::default();
@@ -40,7 +40,7 @@ fn positions(count: usize) -> Vec<Position> {
     list
 }
 
-/// Values for all, moves for every second position.
+/// A batch that asks for the value of each position and the moves of every second one.
 fn batch(network: &Network, count: usize) -> Batch {
     let has = |kind| network.description.head(kind).is_some();
     let mut batch = Batch::default();
@@ -133,7 +133,7 @@ fn every_other_layer_agrees_with_plain_arithmetic() {
 }
 
 #[test]
-fn batches_come_back_in_their_order_and_whatever_their_size() {
+fn batches_of_any_size_are_returned_in_order() {
     let network = Arc::new(
         Network::random(
             Description::batch_first_residual(&BatchFirstResidual { filters: 16, blocks: 1 }),
@@ -142,8 +142,7 @@ fn batches_come_back_in_their_order_and_whatever_their_size() {
         .unwrap(),
     );
     let mut one = evaluator(&network, None);
-    // The same device twice stands for two: each has its feeders, and batches go to whichever is
-    // free.
+    // The same device listed twice is run as two devices.
     let options =
         GpuOptions { devices: vec![device(); 2], precision: None, preferred_batch: Some(128) };
     let mut two = GpuEvaluator::new(Arc::clone(&network), &options).unwrap();
@@ -169,7 +168,7 @@ fn batches_come_back_in_their_order_and_whatever_their_size() {
 }
 
 #[test]
-fn a_device_that_is_not_there_is_named() {
+fn the_error_names_a_missing_device() {
     let network =
         Arc::new(Network::random(Description::batch_first(&[HeadKind::Value]), 6).unwrap());
     let options = GpuOptions {
@@ -181,8 +180,8 @@ fn a_device_that_is_not_there_is_named() {
     assert!(error.contains("vulkan:99"), "{error}");
 }
 
-/// The positions of `tests/games/labelled.pgn` with Stockfish's verdict for the side to move in
-/// centipawns: self-play of `batch-first label --games 140 --nodes 200 --max-plies 120`.
+/// The positions of `tests/games/labelled.pgn` with Stockfish's evaluations, in centipawns for the
+/// side to move: self-play of `batch-first label --games 140 --nodes 200 --max-plies 120`.
 fn labelled() -> (Vec<Position>, Vec<f32>) {
     let (mut positions, mut labels) = (Vec::new(), Vec::new());
     let text = include_str!("../../tests/games/labelled.pgn");
@@ -203,8 +202,8 @@ fn labelled() -> (Vec<Position>, Vec<f32>) {
     (positions, labels)
 }
 
-/// Every position, or every n-th where `BATCH_FIRST_GPU_EVERY` says so: a device in software
-/// evaluates some sixty a second.
+/// Every n-th position, where n is `BATCH_FIRST_GPU_EVERY` or 1: software Vulkan evaluates some 60
+/// positions a second.
 fn sampled((positions, labels): (Vec<Position>, Vec<f32>)) -> (Vec<Position>, Vec<f32>) {
     assert!(positions.len() > 10_000);
     let every = std::env::var("BATCH_FIRST_GPU_EVERY").map_or(1, |n| n.parse().unwrap());
@@ -228,7 +227,7 @@ fn tau_b(scores: &[f32], labels: &[f32]) -> f64 {
     agreement as f64 / (of_scores as f64 * of_labels as f64).sqrt()
 }
 
-/// Values, and move scores of the legal moves.
+/// The values of positions and the scores of all their legal moves.
 fn scores(evaluator: &mut dyn Evaluator, positions: &[Position]) -> Scores {
     let mut all = Scores::default();
     for part in positions.chunks(512) {
@@ -251,7 +250,7 @@ fn differences(found: &[f32], exact: &[f32]) -> (f32, f32) {
 
 /// A trained network (16 filters, one block) on positions of games. Its file says how it was trained.
 #[test]
-fn scores_and_ranking_of_played_positions_are_the_processors() {
+fn scores_and_ranking_of_played_positions_are_those_of_the_cpu() {
     let network = include_bytes!("../../tests/games/small.safetensors");
     let network = Arc::new(Network::from_bytes(network, "small").unwrap());
     let (positions, labels) = sampled(labelled());
@@ -270,8 +269,7 @@ fn scores_and_ranking_of_played_positions_are_the_processors() {
             evaluator.describe()
         );
         assert!(fall.abs() <= 0.001);
-        // Half-precision numbers, of which layers are made, cannot do better: their last bit is
-        // worth more.
+        // In half precision the last bit of an activation is worth more than the limits of f32.
         let limits = if precision.is_some() { [0.1, 0.001, 0.01] } else { [0.8, 0.002, 0.02] };
         let differences =
             [if precision.is_some() { largest } else { mean }, moves_mean, moves_largest];

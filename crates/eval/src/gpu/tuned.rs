@@ -1,4 +1,4 @@
-//! What was measured once about a device: which batch is best, and which kernels are fastest.
+//! Measurements that are kept on disk: the best batch size of a device and the fastest kernels.
 
 use std::{
     collections::BTreeMap,
@@ -14,11 +14,11 @@ use cubecl::config::{
 use super::SMALLEST;
 use crate::EvalError;
 
-/// Share of the best rate that is good enough: half the batch for a few percent is a bargain to a
-/// search.
+/// The preferred batch is the smallest that reaches this share of the best rate, because a search
+/// gains more from smaller batches than from the last few percent of speed.
 const GOOD_ENOUGH: f64 = 0.9;
 
-/// The folder for what can be measured again: `batch-first` in the user's cache folder.
+/// The folder for measurements: `batch-first` in the user's cache folder.
 fn folder() -> Option<PathBuf> {
     let set =
         |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -28,8 +28,8 @@ fn folder() -> Option<PathBuf> {
     Some(cache.join("batch-first"))
 }
 
-/// Tells the compiler of kernels where to keep them and what it found out about them, unless the
-/// user has told it. It listens only before it first looks at a device.
+/// Sets the folder in which CubeCL keeps compiled kernels and tuning results, unless the user has
+/// configured it. This must be done before CubeCL first opens a device.
 pub(super) fn keep_kernels() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -38,7 +38,7 @@ pub(super) fn keep_kernels() {
             path: CacheConfig::Directory(folder),
             ..EnvironmentConfig::default()
         };
-        // Untuned kernels have no store either.
+        // Without autotuning CubeCL cannot keep compiled kernels.
         #[cfg(feature = "autotune")]
         let compilation = CompilationConfig { cache: true, ..CompilationConfig::default() };
         #[cfg(not(feature = "autotune"))]
@@ -61,16 +61,17 @@ fn read(file: &Path) -> Option<BTreeMap<String, usize>> {
     serde_json::from_slice(&fs::read(file).ok()?).ok()
 }
 
-/// The batch that was found best for `key`, if it is not above `largest`.
+/// The kept batch size for `key`, if it is at most `largest`.
 pub(super) fn known_batch(key: &str, largest: usize) -> Option<usize> {
     read(&file()?)?.get(key).copied().filter(|size| (1..=largest).contains(size))
 }
 
-/// The smallest batch up to `largest` that comes near the best rate, which is written down for
-/// `key`; `rate` measures evaluations a second.
+/// Measures the preferred batch size up to `largest` and keeps it under `key`. `rate` measures the
+/// evaluations a second of a batch size. If the file cannot be written, the size is measured again
+/// the next time.
 ///
 /// # Errors
-/// A measurement failed. What cannot be written down is measured again the next time.
+/// A measurement failed.
 pub(super) fn preferred_batch(
     key: &str,
     largest: usize,
@@ -92,7 +93,8 @@ pub(super) fn preferred_batch(
     Ok(size)
 }
 
-/// Sizes are doubled until the rate no longer grows.
+/// Doubles the batch size until the rate no longer grows, and returns the smallest size that is
+/// fast enough.
 fn sweep(
     largest: usize,
     rate: &mut impl FnMut(usize) -> Result<f64, EvalError>,

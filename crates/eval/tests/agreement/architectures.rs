@@ -27,7 +27,7 @@ fn batch_first_networks_agree() {
 #[test]
 fn a_shared_trunk_agrees() {
     let mut description = Description::batch_first(&[HeadKind::Value, HeadKind::Moves]);
-    // Heads that begin with different kernels look at different copies of the trunk's output.
+    // Heads that begin with different kernels read different copies of the trunk's output.
     let body: Vec<Layer> = description.heads[0].layers.drain(..3).collect();
     description.heads[1].layers.drain(..3);
     description.heads[1].layers.insert(0, conv(5, 24, true, true));
@@ -44,8 +44,7 @@ fn long_tails_of_heads_leave_the_bodies_of_others_alone() {
     };
     let dense = |channels| Layer::Dense { channels, norm: false, activation: Activation::Relu };
     let out = |channels| Layer::Dense { channels, norm: false, activation: Activation::Identity };
-    // The body of the second head, its pool, is as large as what the tail of the first one
-    // computes.
+    // The pool of the second head's body has the size of the outputs of the first head's tail.
     let pool = Layer::Pool { pooling: Pooling::Average, size: 8 };
     let heads = vec![
         Head { kind: HeadKind::Value, layers: vec![dense(32), dense(32), out(1)] },
@@ -113,7 +112,7 @@ fn cockfish_agrees() {
     {
         let choice = Cockfish { filters: 40, blocks: 2, activation, global_mean: seed % 2 == 0 };
         let mut description = Description::cockfish(&choice);
-        // A last tanh would hide the size of the outputs, which errors are compared with.
+        // Errors are relative to the size of the outputs, which a last tanh would limit.
         description.heads[0].layers.pop();
         description.heads[0].layers.push(conv(1, 1, false, false));
         check(&network(description, seed), 9, seed);

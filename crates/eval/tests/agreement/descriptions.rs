@@ -1,5 +1,4 @@
-//! Untypical networks: descriptions drawn at random, of every kind of layer and of
-//! odd widths.
+//! Networks of random architecture, with every kind of layer and odd widths.
 
 use nets::{
     Activation, Branch, Description, Encoding, Head, HeadKind, Layer, Padding, Pooling, Shape,
@@ -8,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::inputs::{Dice, conv, whole};
 
-/// Layers that can follow one another, drawn at random. Widths are rarely multiples of anything.
+/// Random layers that fit each other. Their widths are rarely multiples of a block.
 fn any_layers(
     dice: &mut Dice,
     mut shape: Shape,
@@ -25,7 +24,7 @@ fn any_layers(
 }
 
 fn any_activation(dice: &mut Dice) -> Activation {
-    // Mostly ReLU, so that int8 has something to do.
+    // Mostly ReLU, which int8 needs.
     let all = [
         Activation::LeakyRelu,
         Activation::Gelu,
@@ -67,7 +66,8 @@ fn any_layer_after(dice: &mut Dice, shape: Shape, keep_board: bool, depth: usize
     }
 }
 
-/// Any kind of layer in trunk and heads, for a value and perhaps squares or moves.
+/// A random architecture: any kind of layer in trunk and heads, a value head and perhaps heads of
+/// squares or moves.
 pub(super) fn any_architecture(seed: u64) -> Description {
     let mut dice = Dice::new(seed);
     let encoding =
@@ -85,7 +85,7 @@ pub(super) fn any_architecture(seed: u64) -> Description {
     let input = Shape { cells: 64, channels: encoding.planes() };
     let shape = stem.output_shape(input).unwrap();
     let count = dice.below(4);
-    // Values and squares need no board, moves do.
+    // Move heads need a whole board; value and square heads do not.
     let kinds: &[HeadKind] = [
         &[HeadKind::Value][..],
         &[HeadKind::Value, HeadKind::From],
@@ -143,7 +143,7 @@ fn any_branches() -> impl Strategy<Value = Layer> {
 }
 
 prop_compose! {
-    /// Batch First's kinds of layers, of any size, for a value and moves.
+    /// A value and a move head with the kinds of layers of Batch First's networks, in any size.
     pub(super) fn any_description()(
         input in any_branches(),
         trunk in prop::collection::vec(any_layer(), 0..3),

@@ -1,4 +1,4 @@
-//! Paths, networks and batches that the tests share.
+//! Paths, networks and batches for the tests.
 
 use std::sync::{Arc, Once};
 
@@ -9,7 +9,7 @@ use eval::{
 };
 use nets::{Activation, Branch, Description, HeadKind, Layer, Network, Padding};
 
-/// Every (path, precision) that this machine can run; the others are reported as skipped.
+/// Every path and precision that this machine can run. The others are reported as skipped.
 pub fn paths() -> Vec<(CpuPath, Precision)> {
     static REPORTED: Once = Once::new();
     let mut paths = Vec::new();
@@ -18,7 +18,7 @@ pub fn paths() -> Vec<(CpuPath, Precision)> {
         for precision in Precision::OF_PROCESSORS {
             match path.obstacle(precision) {
                 Some(obstacle) => obstacles.push(format!("{path} in {precision}: {obstacle}")),
-                // Int8 evaluates 256 positions before it begins: too long under Miri.
+                // Int8 first observes 256 positions, which takes too long under Miri.
                 None if cfg!(miri) && precision == Precision::Int8 => {}
                 None => paths.push((path, precision)),
             }
@@ -38,7 +38,7 @@ pub fn evaluator(
     CpuEvaluator::new(Arc::clone(network), options).unwrap()
 }
 
-/// Random numbers of the upper bits of [`SplitMix64`].
+/// Random numbers from the upper bits of [`SplitMix64`].
 pub struct Dice(SplitMix64);
 
 impl Dice {
@@ -83,7 +83,7 @@ pub fn batch(network: &Network, positions: &[Position], seed: u64) -> Batch {
     batch
 }
 
-/// Weights with biases, means and variances that matter.
+/// A random network whose biases, means and variances are not trivial.
 pub fn network(description: Description, seed: u64) -> Arc<Network> {
     let mut network = Network::random(description, seed).unwrap();
     let mut dice = Dice::new(seed ^ 77);
@@ -99,7 +99,7 @@ pub fn network(description: Description, seed: u64) -> Arc<Network> {
             }
         }
     }
-    // A map that neither clips nor scales, so that differences are those of the outputs.
+    // The calibration does not clip, so that all differences of the outputs are seen.
     network.calibration.value.limit = 1e9;
     network.calibration.moves.limit = 1e9;
     Arc::new(network)

@@ -21,8 +21,8 @@ use crate::{
     tolerance::{Difference, assert_close},
 };
 
-/// Networks of a fixed seed keep the ordinary limit, and a mean, that freshly drawn networks may
-/// exceed by chance.
+/// Networks of fixed seeds, which keep the ordinary limit and a limit of the mean. Networks of other
+/// seeds may exceed them by chance.
 #[test]
 fn int8_keeps_the_values_of_random_networks() {
     const NETWORKS: usize = 48;
@@ -114,7 +114,7 @@ fn a_network_that_knows_its_ranges_is_computed_in_integers_unasked() {
     let asked = batch(&plain, &positions(40, 3), 3);
     let scores = found.evaluate(asked.clone()).unwrap().scores;
     assert!(scores == observed.evaluate(asked).unwrap().scores);
-    // A file that knows too few or too many is refused with a sentence.
+    // A file with too few or too many ranges is refused.
     for wrong in [ranges[1..].to_vec(), [ranges, vec![1.0]].concat()] {
         let short = Arc::new(Network { int8_ranges: Some(wrong), ..(*plain).clone() });
         let error = unasked(&short).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! How far scores may be from the reference, and the comparison.
+//! Comparison of scores with the reference, and the limits of their differences.
 
 use std::{fmt::Display, sync::Arc};
 
@@ -11,35 +11,34 @@ use nets::{Activation, Description, HeadKind, Layer, Network, Squares};
 
 use crate::inputs::{batch, paths, positions};
 
-/// Why scores may differ.
+/// Why scores may differ from the reference.
 #[derive(Clone, Copy, Debug)]
 pub enum Difference {
     /// The order of summation, in `f32`.
     Order,
-    /// The same in bf16: where it moves a sum across the middle between two numbers, the other one
-    /// is stored.
+    /// The order of summation, in bf16. It can change a sum so that it rounds to the next number.
     OrderOfBf16,
-    /// Eight bits of every activation and weight, against `f32`.
+    /// bf16 activations and weights, which have eight significant bits, against `f32`.
     Bf16,
-    /// The same for random networks: a few in a thousand lose more than 3 %, one whose value passes
-    /// through a single number 5.5 %.
+    /// The same for networks of random architecture. A few in a thousand differ by more than 3 %; one
+    /// whose value depends on a single activation differs by 5.5 %.
     Bf16OfAny,
-    /// Activations and weights in 256 steps, against `f32`.
+    /// int8 activations and weights against `f32`.
     Int8,
-    /// The same for a random network's value. It is one number of few, narrow layers, whose rounded
-    /// weights shift it in every position alike: of 1,428 networks five are off by 10 to 13.5 % on
-    /// AVX2, where weights have fewer steps, and two by 8 to 9.4 % on AVX-512.
+    /// The same for the value of a network of random architecture. The rounded weights of its few,
+    /// narrow layers shift the value of all positions: of 1,428 networks five differ by 10 to 13.5 %
+    /// on AVX2, where weights have fewer steps, and two by 8 to 9.4 % on AVX-512.
     Int8ValueOfAny,
 }
 
 impl Difference {
-    /// The most that the root mean square of the differences may be, as a share of that of the
-    /// expected scores, and the largest difference as a share of the largest score. Of single
-    /// outputs near zero bf16 and int8 keep little; the second bound only finds scores of
+    /// Two limits: for the root mean square of the differences, as a share of that of the expected
+    /// scores, and for the largest difference, as a share of the largest score. Outputs near zero
+    /// have large relative errors in bf16 and int8, so the second limit only detects scores of
     /// another position.
     ///
-    /// Seen on hundreds of random networks, but of those that nobody would train: at most 8e-6 and
-    /// 1.1e-5, 0.0032 and 0.008, 0.028 and 0.054, 0.062 and 0.088.
+    /// The largest values on hundreds of random networks of usual architecture are 8e-6 and 1.1e-5,
+    /// 0.0032 and 0.008, 0.028 and 0.054, 0.062 and 0.088.
     pub fn limits(self) -> (f64, f64) {
         match self {
             Self::Order => (3e-5, 1e-4),
@@ -52,7 +51,8 @@ impl Difference {
     }
 }
 
-/// Returns the root mean square of the differences, as the share that is limited.
+/// Checks the limits. Returns the root mean square of the differences, as a share of that of the
+/// expected scores.
 pub fn assert_close(expected: &[f32], found: &[f32], why: Difference, what: impl Display) -> f64 {
     assert_eq!(expected.len(), found.len(), "{what}");
     let root_mean_square =
@@ -72,8 +72,8 @@ pub fn assert_close(expected: &[f32], found: &[f32], why: Difference, what: impl
     typical
 }
 
-/// Outputs of every path that can run the network: `f32` and int8 are held to the reference in
-/// `f32`, bf16 to plain Rust in bf16 and, as far as `[bf16, int8]` say, to the reference.
+/// Compares the outputs of every path that can run the network with the reference, and those in
+/// bf16 also with plain Rust in bf16. `[bf16, int8]` are the limits of these formats.
 pub fn compare(
     network: &Network,
     [bf16, int8]: [Difference; 2],
@@ -101,7 +101,7 @@ pub fn compare(
     }
 }
 
-/// Scores of a batch; `any`: of a randomly drawn architecture.
+/// Compares the scores of a batch. `any` says that the architecture is random.
 pub fn compare_scores(network: &Arc<Network>, count: usize, seed: u64, any: bool) {
     let positions = positions(count, seed);
     let ask = || batch(network, &positions, seed);
@@ -127,7 +127,7 @@ pub fn check(network: &Arc<Network>, count: usize, seed: u64) {
     compare_scores(network, count, seed, false);
 }
 
-/// Raw outputs of every head agree too, those that no search asks for among them.
+/// Compares the raw outputs of every head, including heads that no search uses.
 pub fn check_logits(network: &Arc<Network>, count: usize, seed: u64) {
     let boards: Vec<_> =
         positions(count, seed).iter().map(|at| (Squares::of(at), at.turn())).collect();
@@ -144,7 +144,8 @@ pub fn check_logits(network: &Arc<Network>, count: usize, seed: u64) {
     }
 }
 
-/// Int8 activations cannot be negative, and a last layer that is no convolution would be rounded.
+/// Can int8 run the network? Its activations cannot be negative, and a last layer that is no
+/// convolution would be rounded.
 pub fn int8_holds(description: &Description) -> bool {
     fn holds(layer: &Layer) -> bool {
         match layer {

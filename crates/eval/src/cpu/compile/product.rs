@@ -1,5 +1,5 @@
-//! Convolutions and dense layers as products: offsets of the inputs, packed weights, scales and
-//! biases.
+//! Compiles convolutions and dense layers to matrix products: input offsets, packed weights, scales
+//! and biases.
 
 use nets::{Activation, Layer, Padding, kernel_start};
 
@@ -8,7 +8,7 @@ use crate::{
     EvalError,
     cpu::{
         layout::{BLOCK, Layout},
-        memory::{Element, Lines},
+        memory::{CacheLines, Element},
         moments::{self, Moments},
         plan::{OutputReader, Product, Residual, RowKind, Sampled, Step},
         rounding::in_units,
@@ -16,7 +16,7 @@ use crate::{
     folded::{fold, tensor},
 };
 
-/// A convolution or a dense layer, which is a convolution as large as the board.
+/// A convolution, or a dense layer as a convolution with a kernel as large as the board.
 #[derive(Clone, Copy)]
 pub(super) struct Convolution {
     pub kernel: usize,
@@ -26,14 +26,14 @@ pub(super) struct Convolution {
     pub activation: Activation,
 }
 
-/// The tensor of the output's shape that a residual layer adds to a product.
+/// The residual input of a product's output.
 #[derive(Clone, Copy)]
 pub(super) enum ResidualUse<'a> {
-    /// No such tensor.
+    /// There is none.
     Nothing,
-    /// A later step adds the tensor: the product stores its channels in the tensor's order.
+    /// A later step adds it, so the product stores its channels in the same order.
     Order(&'a Activations),
-    /// The product adds the tensor before its activation.
+    /// The product adds it before its activation.
     Sum(&'a Activations),
 }
 
@@ -54,35 +54,37 @@ impl Convolution {
         }
     }
 
-    /// Side of the output's board.
+    /// Side of the output board.
     fn side(&self, input: &Layout) -> usize {
         if self.padding == Padding::Valid { 1 } else { input.side }
     }
 }
 
-/// The weights of a product, channel by channel in the order of the output's positions.
+/// The packed weights of a product.
 struct Packed<E> {
-    weights: Lines<E>,
-    /// One a padded channel.
-    scale: Lines<f32>,
-    /// One a padded channel, in units of the output.
-    bias: Lines<f32>,
-    /// Mean and variance of each channel's sums, where those of the inputs are known.
+    weights: CacheLines<E>,
+    /// One for each padded channel.
+    scale: CacheLines<f32>,
+    /// One for each padded channel, in units of the output.
+    bias: CacheLines<f32>,
+    /// Moments of each channel's sums, if those of the inputs are known.
     moments: Option<Vec<Moments>>,
 }
 
-/// The tensors of a layer and the units of its input and output.
+/// The weights of a layer before packing.
 struct Weights<'a> {
     /// `[channels][inputs][kernel cells]`
     weight: &'a [f32],
     kernel_cells: usize,
+    /// The folded batch norm, one for each channel.
     factors: &'a [f32],
+    /// One for each channel.
     bias: &'a [f32],
-    /// Worth of one stored unit of the output.
+    /// The value of one stored unit of the output.
     unit: f32,
-    /// The smallest step of quantised weights.
+    /// The smallest unit of quantised weights.
     smallest: f32,
-    /// The product has so few rows that it runs as a tall product.
+    /// Does the layer run as a tall product?
     tall: bool,
 }
 
@@ -110,12 +112,12 @@ impl Compiler<'_> {
         name: &str,
         convolution: &Convolution,
         input: &Activations,
-        beside: ResidualUse,
+        residual_use: ResidualUse,
         reach: usize,
     ) -> Result<(Step<E>, Activations), EvalError> {
         let &Convolution { kernel, channels, padding, norm, activation } = convolution;
         let side = convolution.side(&input.layout);
-        let positions = beside.positions(channels);
+        let positions = residual_use.positions(channels);
         let width = positions.iter().max().map_or(1, |last| last + 1);
         let layout = Layout::new(side, width, reach);
         let output = self.buffer(&layout, Some(input.buffer));
@@ -123,9 +125,9 @@ impl Compiler<'_> {
         let weight = tensor(self.network, &format!("{name}.weight"))?;
         let unit = self.unit::<E>(name, activation)?;
         let taps = taps(kernel, padding);
-        let added = beside.added();
-        // Residuals are added in units of the products, in 32 bits: where all weights are close to
-        // zero these units must not be so small that the residual overflows.
+        let added = residual_use.added();
+        // The residual is added to 32-bit sums in their unit. Where all weights are close to zero
+        // the unit must not be so small that the residual overflows.
         let smallest = added.map_or(0.0, |added| added.unit / input.unit / (1 << 22) as f32);
         let weights = Weights {
             weight,
@@ -143,7 +145,7 @@ impl Compiler<'_> {
             None => own,
         };
         let relu = activation == Activation::Relu;
-        let moments = if relu { before.map(moments::above_zero) } else { before };
+        let moments = if relu { before.map(moments::after_relu) } else { before };
         let product = Product {
             input: input.buffer,
             output,
@@ -169,7 +171,7 @@ impl Compiler<'_> {
         ))
     }
 
-    /// Compiles a head's last layer.
+    /// Compiles the last layer of a head, of which only the requested outputs are computed.
     pub(super) fn sampled(
         &self,
         name: &str,
@@ -188,7 +190,7 @@ impl Compiler<'_> {
         let (mut starts, mut list) = (vec![0], Vec::new());
         for cell in 0..side * side {
             for tap in &all {
-                // Whole-board kernels address the input directly.
+                // A kernel as large as the board names input cells directly.
                 let on_board = |place: usize, step: isize| {
                     (0..side as isize).contains(&(place as isize + step))
                 };
@@ -200,7 +202,7 @@ impl Compiler<'_> {
             starts.push(list.len());
         }
         let (kernel_cells, depth) = (kernel * kernel, layout.blocks * BLOCK);
-        let mut weights = Lines::<f32>::zeroed(channels * kernel_cells * depth);
+        let mut weights = CacheLines::<f32>::zeroed(channels * kernel_cells * depth);
         let packed = weights.as_mut_slice();
         let inputs = input.positions.len();
         for channel in 0..channels {
@@ -228,7 +230,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Byte offsets of the input rows that each step of 32 inner elements reads.
+/// Byte offset of the input rows for each step of 32 inner elements.
 fn offsets<E>(taps: &[KernelCell], input: &Layout) -> Vec<u32> {
     let mut offsets = Vec::with_capacity(taps.len() * input.blocks);
     for tap in taps {
@@ -240,7 +242,7 @@ fn offsets<E>(taps: &[KernelCell], input: &Layout) -> Vec<u32> {
     offsets
 }
 
-/// Mean and variance of the inputs in the order of a column of weights, where they are known.
+/// Moments of the inputs in the order of a column of weights, if they are known.
 fn column_moments(taps: &[KernelCell], input: &Activations) -> Option<Vec<Moments>> {
     let depth = input.layout.blocks * BLOCK;
     let list = input.moments.as_ref()?;
@@ -254,7 +256,7 @@ fn column_moments(taps: &[KernelCell], input: &Activations) -> Option<Vec<Moment
 }
 
 impl Weights<'_> {
-    /// Packs the weights of every channel into panels of `blocks` blocks.
+    /// Packs the weights into `blocks` panels, each channel at its position.
     fn pack<E: Element>(
         &self,
         taps: &[KernelCell],
@@ -265,9 +267,9 @@ impl Weights<'_> {
         let panel = taps.len() * input.layout.blocks * BLOCK * BLOCK;
         let known = if E::QUANTISED { column_moments(taps, input) } else { None };
         let mut packed = Packed {
-            weights: Lines::<E>::zeroed(blocks * panel),
-            scale: Lines::<f32>::zeroed(blocks * BLOCK),
-            bias: Lines::<f32>::zeroed(blocks * BLOCK),
+            weights: CacheLines::<E>::zeroed(blocks * panel),
+            scale: CacheLines::<f32>::zeroed(blocks * BLOCK),
+            bias: CacheLines::<f32>::zeroed(blocks * BLOCK),
             moments: known.is_some().then(Vec::new),
         };
         let mut column = vec![0.0; taps.len() * input.layout.blocks * BLOCK];
@@ -302,7 +304,8 @@ impl Weights<'_> {
         packed
     }
 
-    /// The folded weights of one output channel: for each kernel cell one a padded input channel.
+    /// Writes the folded weights of one output channel to `column`, which is `[kernel cells][padded
+    /// input channels]`.
     fn fill_column(
         &self,
         taps: &[KernelCell],
@@ -325,16 +328,18 @@ impl Weights<'_> {
 
 /// One cell of a square kernel.
 struct KernelCell {
+    /// Index in the kernel.
     kernel_cell: usize,
-    /// The input cell itself, where the kernel covers the whole board; otherwise 0.
+    /// The input cell, if the kernel is as large as the board; otherwise 0.
     cell: usize,
-    /// Steps from the output cell.
+    /// Ranks from the output cell to the input cell.
     rank: isize,
+    /// Files from the output cell to the input cell.
     file: isize,
 }
 
 impl KernelCell {
-    /// Share of the output cells for which it lies on the board.
+    /// Share of the output cells for which the input cell is on the board.
     fn share(&self, side: usize) -> f32 {
         let on_board = |step: isize| side.saturating_sub(step.unsigned_abs()) as f32 / side as f32;
         on_board(self.rank) * on_board(self.file)

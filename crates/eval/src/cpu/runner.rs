@@ -1,5 +1,5 @@
-//! One worker's machinery: takes boards through a compiled network in small groups, so that
-//! activations stay in the cache between layers, and reads the asked outputs.
+//! Runs a compiled network for one thread. Boards pass through the layers in small groups, so that
+//! activations stay in the CPU cache between layers; only the requested outputs are computed.
 
 use std::{marker::PhantomData, ops::Range, sync::Arc};
 
@@ -10,26 +10,27 @@ use super::{
     elementwise::Adjust,
     kernels::Kernels,
     layout::{BLOCK, CHUNK, GROUP},
-    memory::{Element, Lines},
+    memory::{CacheLines, Element},
     plan::{HeadPlan, OutputReader, Plan, Product, RowKind, Sampled, Step},
 };
 use crate::{Batch, EvalError};
 
-/// Scores of a consecutive part of a batch.
+/// The scores of a consecutive part of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct PartialScores {
-    /// One a query of the part.
+    /// One for each query of the part.
     pub values: Vec<f32>,
-    /// One a move of the part's queries, query after query.
+    /// One for each move of the part, in the order of the queries.
     pub moves: Vec<f32>,
 }
 
 /// Runs parts of batches; each thread that evaluates owns one.
 pub(crate) trait Run: Send {
-    /// Scores the queries `range` of `batch`, whose squares, heads and moves have been checked.
+    /// Scores the queries `range` of `batch`. The caller has checked squares, heads and moves.
     fn run(&mut self, batch: &Batch, range: Range<usize>) -> Result<PartialScores, EvalError>;
 
-    /// Every output of a head that the network has, board after board, before calibration.
+    /// All outputs of a head for each board in turn, before calibration. The network must have the
+    /// head.
     fn logits(
         &mut self,
         boards: &[(Squares, Color)],
@@ -39,49 +40,52 @@ pub(crate) trait Run: Send {
 
 /// [`Run`] for one code path.
 #[derive(Debug)]
-pub(crate) struct Engine<K: Kernels> {
+pub(crate) struct PlanRunner<K: Kernels> {
     plan: Arc<Plan<K::Element>>,
     calibration: Arc<Calibration>,
-    buffers: Vec<Lines<K::Element>>,
-    sums: Lines<f32>,
-    no_bias: Lines<f32>,
-    /// Indices into the batch of the queries that ask a head something.
+    /// Activations, one for each of [`Plan::buffers`].
+    buffers: Vec<CacheLines<K::Element>>,
+    /// 32 rows of 32 sums of the current product.
+    sums: CacheLines<f32>,
+    /// 32 zeros.
+    no_bias: CacheLines<f32>,
+    /// Indices of the queries that need one of the current heads.
     asked: Vec<usize>,
-    /// The squares' states of a chunk of boards.
+    /// The states of the squares of each board of the current chunk.
     states: Vec<[u8; 64]>,
     path: PhantomData<fn() -> K>,
 }
 
-/// Consecutive boards in the buffers.
+/// Consecutive boards of a chunk.
 #[derive(Clone, Copy)]
-struct Slots {
-    /// The first one's place in its chunk.
+struct BoardRange {
+    /// Index of the first board in the chunk.
     first: usize,
     count: usize,
-    /// Bit `i`: is board `first + i` wanted?
+    /// Bit `i` is set if the outputs of board `first + i` are needed.
     active: u32,
 }
 
-impl Slots {
+impl BoardRange {
     fn all(first: usize, count: usize) -> Self {
         Self { first, count, active: ((1_u64 << count) - 1) as u32 }
     }
 }
 
-impl<K: Kernels> Engine<K> {
-    /// An engine with its own scratch memory. The machine must have the path's instructions.
+impl<K: Kernels> PlanRunner<K> {
+    /// Makes a runner with its own scratch memory. The machine must have the path's instructions.
     pub fn new(plan: Arc<Plan<K::Element>>, calibration: Arc<Calibration>) -> Self {
         let buffers = plan
             .buffers
             .iter()
-            .map(|buffer| Lines::zeroed(buffer.stride * buffer.boards))
+            .map(|buffer| CacheLines::zeroed(buffer.stride * buffer.boards))
             .collect();
         Self {
             plan,
             calibration,
             buffers,
-            sums: Lines::zeroed(BLOCK * BLOCK),
-            no_bias: Lines::zeroed(BLOCK),
+            sums: CacheLines::zeroed(BLOCK * BLOCK),
+            no_bias: CacheLines::zeroed(BLOCK),
             asked: Vec::new(),
             states: Vec::new(),
             path: PhantomData,
@@ -89,6 +93,9 @@ impl<K: Kernels> Engine<K> {
     }
 
     /// The largest output of each step over these positions, in the order of [`Plan::steps`].
+    ///
+    /// # Errors
+    /// The tile unit is no longer available.
     pub fn observe(&mut self, positions: &[(Squares, Color)]) -> Result<Vec<f32>, EvalError> {
         let guard = guard::<K>()?;
         let plan = Arc::clone(&self.plan);
@@ -99,7 +106,7 @@ impl<K: Kernels> Engine<K> {
                 group.iter().map(|(squares, turn)| plan.encoding.states_of(squares, *turn)),
             );
             for (index, step) in plan.steps().enumerate() {
-                self.steps(&guard, std::slice::from_ref(step), Slots::all(0, group.len()));
+                self.steps(&guard, std::slice::from_ref(step), BoardRange::all(0, group.len()));
                 let output = step.output();
                 let stored =
                     &self.buffers[output].as_slice()[..plan.buffers[output].stride * group.len()];
@@ -111,22 +118,26 @@ impl<K: Kernels> Engine<K> {
         Ok(largest)
     }
 
-    /// Element offset of a board in a buffer: buffers of a group hold only the current one.
-    fn place(&self, buffer: usize, slots: Slots, board: usize) -> usize {
+    /// Element offset of a board in a buffer. A buffer for a group holds the current group only.
+    fn board_offset(&self, buffer: usize, boards: BoardRange, board: usize) -> usize {
         let plan = self.plan.buffers[buffer];
-        if plan.boards == CHUNK { (slots.first + board) * plan.stride } else { board * plan.stride }
+        if plan.boards == CHUNK {
+            (boards.first + board) * plan.stride
+        } else {
+            board * plan.stride
+        }
     }
 
-    fn steps(&mut self, guard: &K::Guard, steps: &[Step<K::Element>], slots: Slots) {
+    fn steps(&mut self, guard: &K::Guard, steps: &[Step<K::Element>], boards: BoardRange) {
         for step in steps {
             match step {
                 Step::Input { table, output, store } => {
                     for job in &table.jobs {
-                        for board in 0..slots.count {
-                            let place = self.place(*output, slots, board);
-                            let states = &self.states[slots.first + board];
-                            // SAFETY: the buffer holds the board in this layout; states are those
-                            // of the table's encoding; the instructions were checked.
+                        for board in 0..boards.count {
+                            let place = self.board_offset(*output, boards, board);
+                            let states = &self.states[boards.first + board];
+                            // SAFETY: the buffer holds the board in this layout; the states belong
+                            // to the table's encoding; `choose` has checked the instructions.
                             unsafe {
                                 let out = self.buffers[*output].as_mut_ptr().add(place);
                                 K::input(job, table.relu, states, out, store);
@@ -135,13 +146,13 @@ impl<K: Kernels> Engine<K> {
                     }
                 }
                 Step::Product(product) => match product.rows {
-                    RowKind::Cells(cells) => self.by_board(guard, product, cells, slots),
-                    RowKind::Boards => self.by_chunk(guard, product, slots.count),
+                    RowKind::Cells(cells) => self.product_by_board(guard, product, cells, boards),
+                    RowKind::Boards => self.product_by_chunk(guard, product, boards.count),
                 },
                 Step::Elementwise(step) => {
-                    for board in (0..slots.count).filter(|board| slots.active >> board & 1 == 1) {
+                    for board in (0..boards.count).filter(|board| boards.active >> board & 1 == 1) {
                         let [first, second, output] = [step.inputs[0], step.inputs[1], step.output]
-                            .map(|buffer| self.place(buffer, slots, board));
+                            .map(|buffer| self.board_offset(buffer, boards, board));
                         // SAFETY: the buffers hold the board in the step's layouts.
                         unsafe {
                             let inputs = [
@@ -160,29 +171,30 @@ impl<K: Kernels> Engine<K> {
         }
     }
 
-    /// A layer whose output is a board: blocks of up to 32 cells, for each active board.
-    fn by_board(
+    /// Runs a layer whose output is a board, in blocks of up to 32 cells, for each active board.
+    fn product_by_board(
         &mut self,
         guard: &K::Guard,
         product: &Product<K::Element>,
         cells: usize,
-        slots: Slots,
+        boards: BoardRange,
     ) {
         let rows = cells.min(BLOCK);
         for panel in 0..product.panels {
-            let mut boards = slots.active;
-            while boards != 0 {
-                let board = boards.trailing_zeros() as usize;
-                boards &= boards - 1;
-                let [input, output] =
-                    [product.input, product.output].map(|buffer| self.place(buffer, slots, board));
-                let residual =
-                    product.residual.map_or(0, |from| self.place(from.buffer, slots, board));
+            let mut active = boards.active;
+            while active != 0 {
+                let board = active.trailing_zeros() as usize;
+                active &= active - 1;
+                let [input, output] = [product.input, product.output]
+                    .map(|buffer| self.board_offset(buffer, boards, board));
+                let residual = product
+                    .residual
+                    .map_or(0, |from| self.board_offset(from.buffer, boards, board));
                 for part in 0..cells / rows {
                     let first = part * rows;
-                    // SAFETY: the buffers hold the boards in the layouts that the offsets and
-                    // targets were made for, and input and output are different buffers; panels and
-                    // sums have their sizes.
+                    // SAFETY: offsets and targets were made for the layouts of these buffers;
+                    // input and output are different buffers; a panel has the weights of all
+                    // offsets, and there are 32 rows of sums.
                     unsafe {
                         let a = self.buffers[product.input].as_ptr().add(input + first * BLOCK);
                         let b = weights(product, panel);
@@ -205,13 +217,13 @@ impl<K: Kernels> Engine<K> {
         }
     }
 
-    /// A layer whose output is one cell a board: a row a board, from the first of the chunk on.
-    fn by_chunk(&mut self, guard: &K::Guard, product: &Product<K::Element>, boards: usize) {
+    /// Runs a layer whose output is a single cell: each row is a board of the chunk.
+    fn product_by_chunk(&mut self, guard: &K::Guard, product: &Product<K::Element>, boards: usize) {
         let stride = self.plan.buffers[product.input].stride;
         let residual = product.residual.map_or(0, |from| self.plan.buffers[from.buffer].stride);
         for panel in 0..product.panels {
             let narrow = product.narrow && panel + 1 == product.panels;
-            // SAFETY: as in `by_board`; these buffers hold a chunk.
+            // SAFETY: as in `product_by_board`; these buffers hold all boards of a chunk.
             unsafe {
                 let a = self.buffers[product.input].as_ptr();
                 let (b, c) = (weights(product, panel), self.sums.as_mut_ptr());
@@ -221,11 +233,12 @@ impl<K: Kernels> Engine<K> {
         }
     }
 
-    /// Stores the sums of a panel as activations. `residual`: where its board begins, and elements
-    /// between rows; `output`: where the board begins, and the first row that is stored.
+    /// Stores the sums of a panel as activations. `residual` is the element offset of its first row
+    /// and the elements between rows; `output` is the element offset of the board and the first row
+    /// to store.
     ///
     /// # Safety
-    /// The buffers hold what the product's layouts say at these places.
+    /// The offsets are within the product's buffers.
     unsafe fn finish(
         &mut self,
         product: &Product<K::Element>,
@@ -237,7 +250,7 @@ impl<K: Kernels> Engine<K> {
         let store = &product.store;
         let targets = &store.targets[output.1 * store.copies..(output.1 + rows) * store.copies];
         let c = self.sums.as_mut_ptr();
-        // SAFETY: scale and bias are 32 a panel; the rest is the caller's promise.
+        // SAFETY: scale and bias have 32 numbers for each panel; the caller vouches for the rest.
         unsafe {
             let scale = product.scale.as_ptr().add(panel * BLOCK);
             let mut bias = product.bias.as_ptr().add(panel * BLOCK);
@@ -270,8 +283,8 @@ impl<K: Kernels> Engine<K> {
     }
 
     /// One output of a head for a board.
-    fn output(&self, last: &OutputReader, slots: Slots, board: usize, index: usize) -> f32 {
-        let place = self.place(last.input(), slots, board);
+    fn output(&self, last: &OutputReader, boards: BoardRange, board: usize, index: usize) -> f32 {
+        let place = self.board_offset(last.input(), boards, board);
         match last {
             OutputReader::Sampled(sampled) => self.sample(sampled, place, index),
             OutputReader::Stored { input, places } => {
@@ -285,8 +298,8 @@ impl<K: Kernels> Engine<K> {
         let depth = last.blocks * BLOCK;
         let mut sum = last.bias[channel];
         for &(kernel_cell, row) in &last.taps[last.starts[cell]..last.starts[cell + 1]] {
-            // SAFETY: place, row and blocks lie in the buffer of this layout; the weights are
-            // `depth` a kernel cell.
+            // SAFETY: the row and its blocks are within the board at `place`; each kernel cell has
+            // `depth` weights.
             sum += unsafe {
                 K::dot(
                     self.buffers[last.input].as_ptr().add(place + row),
@@ -310,35 +323,36 @@ fn guard<K: Kernels>() -> Result<K::Guard, EvalError> {
     K::guard().ok_or_else(|| EvalError::Device("the tile unit went away".to_owned()))
 }
 
-/// A board whose outputs can be read.
-struct Ready<'a, K: Kernels> {
-    engine: &'a Engine<K>,
+/// The outputs of a head for one board.
+struct BoardOutputs<'a, K: Kernels> {
+    runner: &'a PlanRunner<K>,
     head: &'a HeadPlan<K::Element>,
-    slots: Slots,
+    boards: BoardRange,
     board: usize,
 }
 
-impl<K: Kernels> Ready<'_, K> {
+impl<K: Kernels> BoardOutputs<'_, K> {
     fn output(&self, index: usize) -> f32 {
-        self.engine.output(&self.head.last, self.slots, self.board, index)
+        self.runner.output(&self.head.last, self.boards, self.board, index)
     }
 }
 
-impl<K: Kernels> Engine<K> {
-    /// Takes `count` boards through the trunk and `heads`. `states` gives the squares' states of
-    /// the n-th, `asks` whether it wants a head, and `read` is called for each that does.
-    fn through(
+impl<K: Kernels> PlanRunner<K> {
+    /// Runs the trunk and `heads` on `count` boards. `states` returns the states of a board's
+    /// squares, `asks` says whether the board needs a head, and `read` is called for each board and
+    /// head that does.
+    fn run_heads(
         &mut self,
         guard: &K::Guard,
         heads: &[HeadPlan<K::Element>],
         count: usize,
         states: impl Fn(usize) -> [u8; 64],
         asks: impl Fn(HeadKind, usize) -> bool,
-        mut read: impl FnMut(usize, &Ready<K>),
+        mut read: impl FnMut(usize, &BoardOutputs<K>),
     ) {
         let plan = Arc::clone(&self.plan);
         for start in (0..count).step_by(CHUNK) {
-            let chunk = Slots::all(0, CHUNK.min(count - start));
+            let chunk = BoardRange::all(0, CHUNK.min(count - start));
             self.states.clear();
             self.states.extend((start..start + chunk.count).map(&states));
             let wanted = |head: &HeadPlan<K::Element>| {
@@ -346,24 +360,27 @@ impl<K: Kernels> Engine<K> {
                     .filter(|&board| asks(head.kind, start + board))
                     .fold(0_u32, |set, board| set | 1 << board)
             };
-            let mut read = |engine: &Self, head: &HeadPlan<K::Element>, slots: Slots| {
-                for board in (0..slots.count).filter(|board| slots.active >> board & 1 == 1) {
-                    read(start + slots.first + board, &Ready { engine, head, slots, board });
+            let mut read = |runner: &Self, head: &HeadPlan<K::Element>, boards: BoardRange| {
+                for board in (0..boards.count).filter(|board| boards.active >> board & 1 == 1) {
+                    read(
+                        start + boards.first + board,
+                        &BoardOutputs { runner, head, boards, board },
+                    );
                 }
             };
             let late = |head: &HeadPlan<K::Element>| {
                 !plan.trunk.tail.is_empty() || !head.steps.tail.is_empty()
             };
             for first in (0..chunk.count).step_by(GROUP) {
-                let group = Slots::all(first, GROUP.min(chunk.count - first));
+                let group = BoardRange::all(first, GROUP.min(chunk.count - first));
                 self.steps(guard, &plan.trunk.body, group);
                 for head in heads {
                     let active = wanted(head) >> first & group.active;
                     if active != 0 {
-                        let slots = Slots { active, ..group };
-                        self.steps(guard, &head.steps.body, slots);
+                        let boards = BoardRange { active, ..group };
+                        self.steps(guard, &head.steps.body, boards);
                         if !late(head) {
-                            read(self, head, slots);
+                            read(self, head, boards);
                         }
                     }
                 }
@@ -373,14 +390,14 @@ impl<K: Kernels> Engine<K> {
                 let active = wanted(head);
                 if active != 0 {
                     self.steps(guard, &head.steps.tail, chunk);
-                    read(self, head, Slots { active, ..chunk });
+                    read(self, head, BoardRange { active, ..chunk });
                 }
             }
         }
     }
 }
 
-impl<K: Kernels> Run for Engine<K> {
+impl<K: Kernels> Run for PlanRunner<K> {
     fn run(&mut self, batch: &Batch, range: Range<usize>) -> Result<PartialScores, EvalError> {
         let guard = guard::<K>()?;
         let moves = move_range(batch, &range);
@@ -393,8 +410,8 @@ impl<K: Kernels> Run for Engine<K> {
             _ => false,
         };
         let mut asked = std::mem::take(&mut self.asked);
-        // Heads that share a trunk see the same groups; without a trunk each head has groups of its
-        // own.
+        // Heads over a common trunk run on the same groups of boards. Without a trunk each head
+        // runs on the boards that need it.
         let whole = plan.trunk.body.is_empty() && plan.trunk.tail.is_empty();
         let passes: Vec<&[_]> =
             if whole { plan.heads.chunks(1).collect() } else { vec![&plan.heads] };
@@ -408,10 +425,10 @@ impl<K: Kernels> Run for Engine<K> {
                 plan.encoding.states_of(&query.squares, query.turn)
             };
             let wants = |kind, index: usize| asks(kind, asked[index]);
-            self.through(&guard, heads, asked.len(), states, wants, |index, ready| {
+            self.run_heads(&guard, heads, asked.len(), states, wants, |index, outputs| {
                 let query = &batch.queries[asked[index]];
-                if ready.head.kind == HeadKind::Value {
-                    let value = calibration.value.apply(ready.output(0));
+                if outputs.head.kind == HeadKind::Value {
+                    let value = calibration.value.apply(outputs.output(0));
                     let turned = plan.encoding.is_whites_view() && query.turn.is_black();
                     part.values[asked[index] - range.start] = if turned { -value } else { value };
                 } else {
@@ -419,7 +436,7 @@ impl<K: Kernels> Run for Engine<K> {
                     let scores =
                         &mut part.moves[query.move_range().start - moves.start..][..indices.len()];
                     for (score, &index) in scores.iter_mut().zip(indices) {
-                        *score = ready.output(usize::from(index));
+                        *score = outputs.output(usize::from(index));
                     }
                     calibration.moves.apply_all(scores);
                 }
@@ -440,21 +457,21 @@ impl<K: Kernels> Run for Engine<K> {
         let heads = plan.heads.iter().position(|head| head.kind == kind);
         let heads = heads.map_or(&plan.heads[..0], |index| &plan.heads[index..=index]);
         let states = |index: usize| plan.encoding.states_of(&boards[index].0, boards[index].1);
-        self.through(
+        self.run_heads(
             &guard,
             heads,
             boards.len(),
             states,
             |_, _| true,
-            |_, ready| {
-                logits.extend((0..kind.outputs()).map(|index| ready.output(index)));
+            |_, outputs| {
+                logits.extend((0..kind.outputs()).map(|index| outputs.output(index)));
             },
         );
         Ok(logits)
     }
 }
 
-/// The moves of consecutive queries.
+/// The range in [`Batch::moves`] of consecutive queries.
 pub(crate) fn move_range(batch: &Batch, range: &Range<usize>) -> Range<usize> {
     let queries = &batch.queries[range.clone()];
     let first = queries.first().map_or(0, |query| query.move_range().start);

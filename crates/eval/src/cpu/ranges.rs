@@ -1,26 +1,26 @@
-//! Ranges for int8: the largest output of each layer over the positions of some games, seen in
-//! `f32` at load.
+//! The ranges of int8 activations: the largest output of each layer over sample positions, computed
+//! in `f32`, gives the scale of the layer.
 
 use board::{Color, Position};
 use nets::{Network, Squares};
 
-use super::{engine::Engine, kernels::Kernels, memory::Element, plan::Plan};
+use super::{kernels::Kernels, memory::Element, plan::Plan, runner::PlanRunner};
 use crate::EvalError;
 
-/// Positions that are looked at.
+/// Number of sample positions.
 const POSITIONS: usize = 256;
 
-/// The largest output of each step of the network's plan, trunk first, then the heads.
-pub(crate) fn ranges<K: Kernels>(network: &Network) -> Result<Vec<f32>, EvalError>
+/// The largest output of each step of the network's plan: first the trunk, then the heads.
+pub(crate) fn observe<K: Kernels>(network: &Network) -> Result<Vec<f32>, EvalError>
 where
     K::Element: Element,
 {
     let plan = std::sync::Arc::new(Plan::compile(network, &[])?);
-    let mut engine = Engine::<K>::new(plan, std::sync::Arc::new(network.calibration.clone()));
-    engine.observe(&games())
+    let mut runner = PlanRunner::<K>::new(plan, std::sync::Arc::new(network.calibration.clone()));
+    runner.observe(&games())
 }
 
-/// Positions of random games, always the same.
+/// Positions of random games of a fixed seed.
 fn games() -> Vec<(Squares, Color)> {
     let mut state = 1_u64;
     let mut position = Position::default();
@@ -31,7 +31,7 @@ fn games() -> Vec<(Squares, Color)> {
             position = Position::default();
             continue;
         }
-        // Knuth's MMIX generator; its high bits are the good ones.
+        // Knuth's MMIX generator, of which the high bits are the random ones.
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         position.play(moves[(state >> 33) as usize % moves.len()]);
