@@ -4,7 +4,7 @@
 use std::{io::Write, path::PathBuf, sync::Arc, time::Instant};
 
 use board::Position;
-use engine::EngineOptions;
+use engine::{EngineOptions, NetworkSpeed};
 use eval::{
     Batch, Devices, Evaluator, Precision,
     cpu::{self, CpuEvaluator, CpuOptions, CpuPath, PATH_VARIABLE, amx},
@@ -82,11 +82,15 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<()> {
     let network = match given {
         Some(network) => network,
         // Chosen after the machine is shown: if no path fits, that is what helps.
-        None => engine::fitting(&EngineOptions {
-            threads,
-            devices: Devices::cpu(),
-            ..EngineOptions::default()
-        })?,
+        None => {
+            let on_processor = EngineOptions {
+                threads,
+                devices: Devices::cpu(),
+                ..EngineOptions::default()
+            };
+            show_networks(&mut out, &on_processor)?;
+            engine::fitting(&on_processor)?
+        }
     };
     loaded += start.elapsed();
     let network = Arc::new(network);
@@ -139,6 +143,20 @@ fn show_machine(out: &mut impl Write, processors: usize) -> anyhow::Result<()> {
     writeln!(out, "\nGPUs")?;
     for line in gpus() {
         writeln!(out, "  {line}")?;
+    }
+    Ok(())
+}
+
+/// What Batch First's networks make of this machine, the one that plays by default first.
+fn show_networks(out: &mut impl Write, options: &EngineOptions) -> anyhow::Result<()> {
+    writeln!(out, "\nNetworks in the program, {} threads", options.threads)?;
+    for (NetworkSpeed { name, evaluations, rating }, note) in
+        engine::compare(options)?.iter().zip(["plays by default", "the option WeightsFile has it"])
+    {
+        writeln!(
+            out,
+            "  {name:<5}  {evaluations:>7.0} evaluations a second, rating {rating:.0} at a second a move: {note}"
+        )?;
     }
     Ok(())
 }

@@ -9,10 +9,11 @@ mod error;
 mod networks;
 mod options;
 mod shared;
+mod speed;
 
 pub use build::{Engine, build, build_over, choose, evaluator};
 pub use error::EngineError;
-pub use networks::{embedded, fitting, is_named, load, load_or_large};
+pub use networks::{NetworkSpeed, compare, embedded, fitting, is_named, load, load_or_large};
 pub use options::EngineOptions;
 pub use search::{Algorithm, SEARCHES, SearchEntry};
 pub use shared::SharedEngine;

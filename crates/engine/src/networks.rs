@@ -1,17 +1,18 @@
 //! The networks in the program, and which of them suits a machine.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
-use eval::cpu::{self, CpuPath};
 use nets::{Network, System};
 
-use crate::{EngineError, EngineOptions};
+use crate::{
+    EngineError, EngineOptions,
+    speed::{self, evaluations_a_second},
+};
 
-/// Batch First's network for devices that evaluate it ten thousand times a second and more, for
-/// files of games and for the page.
+/// Batch First's network for GPUs and for files of games.
 const LARGE: &[u8] = include_bytes!("../../../networks/batch-first.safetensors");
 
-/// Batch First's network for slower processors: a tenth of the time of the large one.
+/// Batch First's network for processors: a tenth of the time of the large one.
 const FAST: &[u8] = include_bytes!("../../../networks/batch-first-fast.safetensors");
 
 const COCKFISH: &[u8] = include_bytes!("../../../networks/cockfish.safetensors");
@@ -22,9 +23,38 @@ const CONVCHESS: &[u8] = include_bytes!("../../../networks/convchess.safetensors
 /// Batch First's networks by their names in options.
 const NAMED: [(&str, &[u8]); 2] = [("large", LARGE), ("fast", FAST)];
 
-/// Threads up to which the fast network should make several times the evaluations of the large one:
-/// with more of them its search waits for the tree. An estimate (docs/networks.md).
-const FAST_THREADS: usize = 8;
+/// A level of the ladder that a network reached at fixed evaluations a move.
+type Level = (f64, f64);
+
+/// Evaluations a move and rating (docs/experiments/2026-11-two-networks.md).
+const FAST_LEVELS: &[Level] = &[(1e3, 1573.0), (3e3, 1854.0), (1e4, 1977.0), (3e4, 2123.0)];
+const LARGE_LEVELS: &[Level] = &[(1e3, 1910.0), (1e4, 2120.0)];
+
+/// The time for a move, in seconds, at which the networks are compared.
+const SECONDS: f64 = 1.0;
+
+/// What one of Batch First's networks makes of this machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NetworkSpeed {
+    /// `fast` or `large`.
+    pub name: &'static str,
+    /// Evaluations a second in a search.
+    pub evaluations: f64,
+    /// The rating that as many evaluations had on the ladder.
+    pub rating: f64,
+}
+
+/// What the ratings at fixed evaluations a move say of another number of evaluations: linear in its
+/// logarithm, beyond the ends as the nearest two say.
+fn rating(levels: &[Level], evaluations: f64) -> f64 {
+    let pair = levels.windows(2).find(|pair| evaluations <= pair[1].0);
+    let Some(&[(low, at_low), (high, at_high)]) =
+        pair.or(levels.last_chunk::<2>().map(|last| &last[..]))
+    else {
+        return 0.0;
+    };
+    at_low + (at_high - at_low) * (evaluations / low).ln() / (high / low).ln()
+}
 
 /// The network of a file or with a name in the program; `None`: the large one.
 ///
@@ -74,17 +104,73 @@ pub fn embedded(system: System) -> Result<Network, EngineError> {
     })
 }
 
-/// Batch First's network in the program that plays better where these options evaluate it
-/// (docs/networks.md).
+/// Speeds and ratings of Batch First's networks on this processor, the stronger first; `known` is
+/// the file of the speeds that were measured before.
+fn compare_with(
+    options: &EngineOptions,
+    known: Option<&Path>,
+) -> Result<[NetworkSpeed; 2], EngineError> {
+    let speed = |name, levels| {
+        let network = Arc::new(load(Path::new(name))?);
+        let evaluations = evaluations_a_second(&network, options, known)?;
+        let rating = rating(levels, evaluations * SECONDS);
+        Ok::<_, EngineError>(NetworkSpeed { name, evaluations, rating })
+    };
+    let (fast, large) = (speed("fast", FAST_LEVELS)?, speed("large", LARGE_LEVELS)?);
+    Ok(if fast.rating > large.rating { [fast, large] } else { [large, fast] })
+}
+
+/// Speeds and ratings of Batch First's networks on this processor, the stronger first. A first call
+/// with these options measures for some milliseconds.
+///
+/// # Errors
+/// The program is damaged, or no code path of the processor fits the options.
+pub fn compare(options: &EngineOptions) -> Result<[NetworkSpeed; 2], EngineError> {
+    compare_with(options, speed::file().as_deref())
+}
+
+/// Batch First's network in the program that plays better where these options evaluate it: the
+/// stronger one on a processor ([`compare`]), the large one on GPUs.
 ///
 /// # Errors
 /// The program is damaged, or no code path of the processor fits the options.
 pub fn fitting(options: &EngineOptions) -> Result<Network, EngineError> {
-    let affords_large = !options.devices.is_cpu()
-        || options.threads > FAST_THREADS
-        || matches!(
-            cpu::choose(options.path, options.precision, true)?.path,
-            CpuPath::Amx | CpuPath::Avx512
-        );
-    in_program(if affords_large { LARGE } else { FAST })
+    if !options.devices.is_cpu() {
+        return embedded(System::BatchFirst);
+    }
+    let [stronger, _] = compare(options)?;
+    load(Path::new(stronger.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use eval::Devices;
+
+    use super::*;
+
+    #[test]
+    fn ratings_are_linear_in_the_logarithm() {
+        let levels = [(1e3, 1500.0), (1e4, 1900.0), (1e5, 2100.0)];
+        let ratings = [1e2, 1e3, 1e3 * 10_f64.sqrt(), 1e4, 1e5, 1e6].map(|at| rating(&levels, at));
+        assert_eq!(ratings.map(f64::round), [1100.0, 1500.0, 1700.0, 1900.0, 2100.0, 2300.0]);
+    }
+
+    #[test]
+    fn the_faster_network_must_be_fast_enough() {
+        // One has eight times the evaluations on processors of today; twice would not do.
+        let leads = |fast, large| rating(FAST_LEVELS, fast) > rating(LARGE_LEVELS, large);
+        assert!(leads(69_300.0, 8_670.0) && leads(29_365.0, 3_555.0));
+        assert!(!leads(20_000.0, 10_000.0));
+    }
+
+    #[test]
+    fn the_stronger_network_comes_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = EngineOptions { devices: Devices::cpu(), ..EngineOptions::default() };
+        let known = folder.path().join("speeds.json");
+        let [one, other] = compare_with(&options, Some(&known)).unwrap();
+        assert!(one.rating >= other.rating && one.name != other.name);
+        let on_card = EngineOptions { devices: "cuda:0".parse().unwrap(), ..options };
+        assert_eq!(fitting(&on_card).unwrap().name, "batch-first-attacks");
+    }
 }
