@@ -1,5 +1,4 @@
-//! `batch-first analyze`: one position thought about, shown to people or told to programs; or files
-//! of games.
+//! `batch-first analyze`: analyses one position, for people or as JSON for programs, or files of games.
 
 mod distribution;
 mod files;
@@ -24,13 +23,13 @@ use crate::{
 
 /// Analyse a position: score, chances and best lines as the search finds them.
 ///
-/// Scores and chances are White's on the screen, the side to move's with --json. Without a limit
-/// the search takes five seconds. Ctrl-C ends it and shows what it has. A system without a search
-/// shows the chance of every legal move.
+/// Scores and chances are from White's side on the screen, from the side to move with --json.
+/// Without a limit the search takes five seconds. Ctrl-C ends the search and shows its result. A
+/// system without a search shows the chance of every legal move.
 ///
 /// With files of games (PGN, EPD or FEN, plain or compressed) every position of every game is
 /// searched, several games at once, and the games are written with evaluations, marks and better
-/// lines. An interrupted run goes on where it ended when it is started again.
+/// lines. The same command resumes an interrupted run.
 #[derive(Debug, clap::Args)]
 pub struct AnalyzeArgs {
     /// Games to annotate; needs --out.
@@ -45,7 +44,7 @@ pub struct AnalyzeArgs {
     /// Moves from there, as in `e2e4 e7e5` or `e4 e5`.
     #[arg(long, num_args = 1.., value_name = "MOVE")]
     moves: Vec<String>,
-    /// The position is one of Chess960: castling is king takes rook.
+    /// The position is one of Chess960: castling is written as king takes rook.
     #[arg(long)]
     chess960: bool,
     /// Stop after this many evaluated positions.
@@ -60,27 +59,27 @@ pub struct AnalyzeArgs {
     /// Stop when a mate in at most this many moves is found.
     #[arg(long, value_name = "MOVES")]
     mate: Option<u32>,
-    /// Think until Ctrl-C.
+    /// Search until Ctrl-C.
     #[arg(long)]
     infinite: bool,
     /// Number of best lines.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=256))]
     multipv: u64,
-    /// Print one JSON object a line instead.
+    /// Print JSON, one object a line.
     #[arg(long)]
     json: bool,
-    /// Use plain ASCII characters.
+    /// Use ASCII characters only.
     #[arg(long)]
     ascii: bool,
     #[command(flatten)]
     engine: EngineArgs,
 }
 
-/// The time that is taken when no limit is given.
+/// The time of a search without a limit.
 const DEFAULT_TIME: Duration = Duration::from_secs(5);
 
-/// Where the analysis is shown.
-trait View {
+/// Shows an analysis.
+trait AnalysisView {
     fn begin(&mut self, out: &mut dyn Write, game: &Game, engine: &str) -> io::Result<()>;
     fn info(&mut self, out: &mut dyn Write, game: &Game, info: &SearchInfo) -> io::Result<()>;
     fn end(&mut self, out: &mut dyn Write, game: &Game, outcome: &Outcome) -> io::Result<()>;
@@ -110,7 +109,7 @@ pub fn run(args: AnalyzeArgs) -> anyhow::Result<()> {
             charset,
         );
     }
-    let mut view: Box<dyn View> = if args.json {
+    let mut view: Box<dyn AnalysisView> = if args.json {
         Box::new(json::JsonView)
     } else {
         let charset = if args.ascii { Charset::Ascii } else { Charset::of_locale() };
@@ -120,7 +119,7 @@ pub fn run(args: AnalyzeArgs) -> anyhow::Result<()> {
     view.begin(&mut out, &game, &built.description)?;
     out.flush()?;
     let control = Control::default();
-    interrupt::stops(&control)?;
+    interrupt::stop_search(&control)?;
     let outcome = if game.position().legal_moves().is_empty() {
         Outcome::default()
     } else {
@@ -148,7 +147,7 @@ fn game(args: &AnalyzeArgs) -> anyhow::Result<Game> {
     let mut game = Game::new(position);
     for text in args.moves.iter().flat_map(|moves| moves.split([' ', ',', '\t', '\n'])) {
         let text = text.trim();
-        // Move numbers, as in copied games; castling may be written with zeros.
+        // Copied games have move numbers; the zeros of castling are not one.
         let unnumbered = text.trim_start_matches(|c: char| c.is_ascii_digit());
         let text =
             if unnumbered.starts_with('.') { unnumbered.trim_start_matches('.') } else { text };

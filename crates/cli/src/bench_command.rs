@@ -1,5 +1,5 @@
-//! `batch-first bench`: how fast networks are evaluated here, by code path and batch size, searched
-//! with, and trained.
+//! `batch-first bench`: measures the speed of evaluation (by code path and batch size), of search and
+//! of training on this machine.
 
 mod search;
 mod train;
@@ -22,7 +22,7 @@ use nets::{BatchFirstResidual, Cockfish, Description, HeadKind, Network, Squares
 
 use crate::eval_target::EvalTarget;
 
-/// Measures on this machine.
+/// Measure speed on this machine.
 #[derive(Debug, clap::Args)]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -33,16 +33,16 @@ pub struct BenchArgs {
 enum Command {
     /// Evaluations a second: a table of network, head, code path and batch size.
     Eval(EvalArgs),
-    /// Score the start position once and end: a cold start, to be timed from outside.
+    /// Score the start position once and end; another program times this cold start.
     First {
         /// Network file, or `large` or `fast` (default: the large network in the program).
         #[arg(long, value_name = "FILE")]
         net: Option<PathBuf>,
     },
-    /// What the searches make of the evaluator: evaluations a second, share of the network in the
-    /// time, batch fill.
+    /// How the searches use the evaluator: evaluations a second, share of the network in the time,
+    /// batch fill.
     Search(search::SearchArgs),
-    /// Positions trained a second, on data without sense.
+    /// Positions trained a second, on meaningless data.
     Train(train::BenchTrainArgs),
 }
 
@@ -52,7 +52,8 @@ struct EvalArgs {
     /// program).
     #[arg(long, value_name = "FILE")]
     net: Vec<PathBuf>,
-    /// Also an architecture with random weights: cockfish or batch-first-residual; may be repeated.
+    /// Measure also an architecture with random weights: cockfish or batch-first-residual; may be
+    /// repeated.
     #[arg(long, value_name = "NAME", value_parser = ["cockfish", "batch-first-residual"])]
     architecture: Vec<String>,
     /// Channels of batch-first-residual.
@@ -67,13 +68,13 @@ struct EvalArgs {
     /// Number format: bf16, f32 or int8 (default: those of the path).
     #[arg(long, value_name = "FORMAT")]
     precision: Option<Precision>,
-    /// Only on these GPUs: cuda:N or vulkan:N, several with commas.
+    /// Measure only these GPUs: cuda:N or vulkan:N, several with commas.
     #[arg(long, value_name = "NAME", conflicts_with = "path")]
     device: Option<Devices>,
     /// Head: value or moves; may be repeated (default: those of the network).
     #[arg(long, value_name = "HEAD", value_parser = head)]
     head: Vec<HeadKind>,
-    /// Values and move scores together, as a search asks for them.
+    /// Request values and move scores together, as a search does.
     #[arg(long, conflicts_with = "head")]
     both: bool,
     /// Batch size; may be repeated.
@@ -86,11 +87,11 @@ struct EvalArgs {
     /// Processor seconds a line of the table; the median of five parts is shown.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     seconds: f64,
-    /// Also write the bench positions to this file as the first network sees them: the states of
-    /// the squares, 64 bytes each.
+    /// Write the bench positions to this file as the input of the first network: the states of the
+    /// squares, 64 bytes each.
     #[arg(long, value_name = "FILE")]
     states_out: Option<PathBuf>,
-    /// Also write the values of these positions, centipawns as 32-bit floats, to this file.
+    /// Write the values of these positions, centipawns as 32-bit floats, to this file.
     #[arg(long, value_name = "FILE")]
     values_out: Option<PathBuf>,
     /// One JSON object a line instead of a table.
@@ -119,10 +120,10 @@ pub fn run(args: BenchArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Positions that are measured on.
+/// Number of bench positions.
 const POSITIONS: usize = 1024;
 
-/// Positions of random games, the same everywhere.
+/// The bench positions: from random games, the same on every machine.
 pub(crate) fn positions() -> Vec<Position> {
     let mut state = 1_u64;
     let mut position = Position::default();
@@ -133,7 +134,7 @@ pub(crate) fn positions() -> Vec<Position> {
             position = Position::default();
             continue;
         }
-        // Knuth's MMIX generator; its high bits are the good ones.
+        // Knuth's MMIX generator; only its high bits are random enough.
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         position.play(moves[(state >> 33) as usize % moves.len()]);
@@ -151,12 +152,12 @@ struct Line {
     precision: &'static str,
     threads: usize,
     batch: usize,
-    /// Evaluations a second of wall time and of processor time (of GPUs: both of wall time).
+    /// Evaluations a second of wall time and of processor time (for GPUs both of wall time).
     wall_rate: f64,
     cpu_rate: f64,
     /// Floating-point operations of a dense evaluation.
     flops: f64,
-    /// The most a core does, if measured.
+    /// Peak floating-point operations a second of a core, if measured.
     peak: Option<f64>,
 }
 
@@ -285,7 +286,7 @@ fn measure_network(
     args: &EvalArgs,
 ) -> anyhow::Result<()> {
     let kinds = scored_heads(network);
-    let asked: Vec<Vec<HeadKind>> = if args.both {
+    let requested: Vec<Vec<HeadKind>> = if args.both {
         vec![kinds]
     } else {
         let wanted = |kind: &HeadKind| args.head.is_empty() || args.head.contains(kind);
@@ -301,7 +302,7 @@ fn measure_network(
         if let Some(path) = &args.values_out {
             write_values(path, &mut *evaluator, positions)?;
         }
-        for heads in &asked {
+        for heads in &requested {
             let part = network.description.heads.iter().filter(|head| heads.contains(&head.kind));
             let part =
                 Description { heads: part.cloned().collect(), ..network.description.clone() };
@@ -329,11 +330,11 @@ fn measure_network(
     Ok(())
 }
 
-/// Cold starts that are measured.
+/// Number of measured cold starts.
 const COLD_STARTS: usize = 5;
 
-/// Seconds from starting this program anew to its first score, everything automatic: the median of
-/// some.
+/// Seconds from the start of a new process to its first score, with default options: the median of
+/// [`COLD_STARTS`].
 fn cold_start(args: &EvalArgs) -> anyhow::Result<f64> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let mut seconds = Vec::new();
@@ -354,7 +355,7 @@ fn cold_start(args: &EvalArgs) -> anyhow::Result<f64> {
     Ok(seconds[COLD_STARTS / 2])
 }
 
-/// One evaluation of the start position, and nothing else: for measuring a cold start from outside.
+/// Evaluates the start position once, for the measurement of a cold start by another process.
 fn first(net: Option<&Path>) -> anyhow::Result<()> {
     let network = Arc::new(engine::load_or_large(net)?);
     let value = network.description.head(HeadKind::Value).is_some();
@@ -379,7 +380,7 @@ fn write_values(
     std::fs::write(path, bytes).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
-/// The clock that other programs disturb least.
+/// The clock that other programs disturb least, in seconds.
 fn clock(target: &EvalTarget, start: Instant) -> f64 {
     match target {
         EvalTarget::Path(..) => measure::process_seconds(),
@@ -387,7 +388,7 @@ fn clock(target: &EvalTarget, start: Instant) -> f64 {
     }
 }
 
-/// The paths and precisions to measure, or the GPUs.
+/// The measured targets: code paths with number formats, or the GPUs.
 fn targets(args: &EvalArgs) -> anyhow::Result<Vec<EvalTarget>> {
     if let Some(given) = &args.device {
         let devices = given.found();
@@ -419,8 +420,8 @@ fn targets(args: &EvalArgs) -> anyhow::Result<Vec<EvalTarget>> {
 }
 
 /// Evaluations a second of wall time and of processor time: medians of five parts after a warm-up.
-/// With several threads, and on GPUs, two batches are in flight, so that no thread waits for the
-/// end of another's part.
+/// With several threads, and on GPUs, two batches are in flight, so that no thread waits for another
+/// one.
 fn rate(
     evaluator: &mut dyn Evaluator,
     positions: &[Position],
@@ -479,7 +480,7 @@ fn rate(
     Ok((walls[2], cpus[2]))
 }
 
-/// Prints a line at once, so that a long table can be watched.
+/// Prints and flushes a line, so that a long table appears line by line.
 fn print(line: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;

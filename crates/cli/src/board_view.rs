@@ -1,9 +1,9 @@
-//! A position and a score for people's eyes, in Unicode or plain ASCII.
+//! A position and a score as text for people, in Unicode or ASCII.
 
 use board::{Color, File, Move, Piece, Position, Rank, Role, Score, Square};
 use nets::Wdl;
 
-/// Which characters the terminal shows.
+/// The characters that the terminal can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charset {
     Unicode,
@@ -47,7 +47,7 @@ impl Charset {
     }
 }
 
-/// The board from White's side with coordinates, then who is to move.
+/// The board from White's side with coordinates, then the side to move.
 #[must_use]
 pub fn diagram(position: &Position, charset: Charset) -> String {
     let mut text = String::new();
@@ -93,7 +93,7 @@ pub fn chances_bar(wdl: Wdl, charset: Charset, width: usize) -> String {
         Charset::Unicode => ['█', '▒', '░'],
         Charset::Ascii => ['#', '=', '.'],
     };
-    // Rounded ends, so that the three parts always fill the width.
+    // The ends are rounded, so that the three parts always fill the width.
     let end = |per_mille: u16| (usize::from(per_mille) * width + 500) / 1000;
     let (win_end, draw_end) = (end(wdl.win), end(wdl.win + wdl.draw).min(width));
     (0..width)
@@ -109,7 +109,7 @@ pub fn chances_bar(wdl: Wdl, charset: Charset, width: usize) -> String {
         .collect()
 }
 
-/// The same chances from White's side.
+/// The mover's chances, turned to White's side.
 #[must_use]
 pub fn white_chances(wdl: Wdl, mover: Color) -> Wdl {
     match mover {

@@ -1,4 +1,4 @@
-//! `batch-first data`: files of games into training shards, and a look at them.
+//! `batch-first data`: imports files of games into training shards, and inspects shards.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -20,12 +20,12 @@ pub struct DataArgs {
 enum DataCommand {
     /// Read games and evaluations and write shuffled training shards.
     Import(ImportArgs),
-    /// Show what a folder of shards holds and what was left out.
+    /// Show the content of a folder of shards and the counts of skipped records.
     Inspect(InspectArgs),
 }
 
-/// Files may be PGN with [%eval] comments, Lichess's evaluation database (JSON lines) or EPD/FEN
-/// lists, plain or compressed with zstd, gzip or bzip2.
+/// A file is PGN with [%eval] comments, Lichess's evaluation database (JSON lines) or a list of EPD
+/// or FEN lines, plain or compressed with zstd, gzip or bzip2.
 #[derive(Debug, clap::Args)]
 struct ImportArgs {
     /// Files to read, in this order.
@@ -34,38 +34,38 @@ struct ImportArgs {
     /// Folder for the shards; created if missing.
     #[arg(long)]
     out: PathBuf,
-    /// Share of the games (of single positions: of the positions) held out for validation.
+    /// Share of the games (or single positions) held out for validation.
     #[arg(long, default_value_t = 0.02)]
     validation: f64,
-    /// Decides which games are held out and the order of the records.
+    /// Seed of the held-out games and of the order of the records.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// At most so many labelled positions of each file.
+    /// At most this many labelled positions of each file.
     #[arg(long)]
     max_positions: Option<u64>,
-    /// What becomes of mates among the evaluations.
+    /// Treatment of evaluations that are mates.
     #[arg(long, value_enum, default_value_t = Mates::Keep)]
     mates: Mates,
-    /// Also keep positions with a played move but no evaluation.
+    /// Keep also positions with a played move but no evaluation.
     #[arg(long)]
     unlabelled: bool,
-    /// Keep equal positions as often as they occur, for learning moves: how often a move is played
-    /// matters there.
+    /// Keep every occurrence of equal positions, for the training of move heads, which learn the
+    /// frequencies of moves.
     #[arg(long)]
     duplicates: bool,
-    /// Only games whose players are both rated at least so high.
+    /// Only games whose players both have at least this rating.
     #[arg(long, value_name = "RATING")]
     min_elo: Option<u32>,
-    /// Only games with such a result.
-    #[arg(long, value_enum, default_value_t = Wanted::Any)]
-    results: Wanted,
-    /// Only games of at least so many moves of both sides together.
+    /// Only games with this result.
+    #[arg(long, value_enum, default_value_t = ResultChoice::Any)]
+    results: ResultChoice,
+    /// Only games of at least this many plies.
     #[arg(long, value_name = "PLIES")]
     min_plies: Option<u32>,
-    /// Only games of at most so many moves of both sides together.
+    /// Only games of at most this many plies.
     #[arg(long, value_name = "PLIES")]
     max_plies: Option<u32>,
-    /// Replace the shards that the folder already holds.
+    /// Replace existing shards in the folder.
     #[arg(long)]
     overwrite: bool,
     /// Parsing threads (default: one a processor).
@@ -80,10 +80,10 @@ struct ImportArgs {
 struct InspectArgs {
     /// Folder of shards.
     dir: PathBuf,
-    /// For programs.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Read every shard and compare with the manifest.
+    /// Read every shard and compare it with the manifest.
     #[arg(long)]
     verify: bool,
 }
@@ -95,7 +95,7 @@ enum Mates {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Wanted {
+enum ResultChoice {
     Any,
     /// Won, lost or drawn.
     Finished,
@@ -103,12 +103,12 @@ enum Wanted {
     Decisive,
 }
 
-impl From<Wanted> for ResultFilter {
-    fn from(wanted: Wanted) -> Self {
-        match wanted {
-            Wanted::Any => Self::Any,
-            Wanted::Finished => Self::Finished,
-            Wanted::Decisive => Self::Decisive,
+impl From<ResultChoice> for ResultFilter {
+    fn from(choice: ResultChoice) -> Self {
+        match choice {
+            ResultChoice::Any => Self::Any,
+            ResultChoice::Finished => Self::Finished,
+            ResultChoice::Decisive => Self::Decisive,
         }
     }
 }
@@ -116,7 +116,7 @@ impl From<Wanted> for ResultFilter {
 /// Runs the command.
 ///
 /// # Errors
-/// Files that cannot be read or written, or options that make no sense: one sentence.
+/// A file cannot be read or written, or the options contradict each other.
 pub fn run(args: DataArgs) -> anyhow::Result<()> {
     match args.command {
         DataCommand::Import(args) => import(&args),
@@ -182,7 +182,7 @@ fn inspect(args: &InspectArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Writes to standard output; a reader that has gone away is no error.
+/// Writes to standard output; a closed pipe is no error.
 fn print(text: &str) -> anyhow::Result<()> {
     match writeln!(std::io::stdout().lock(), "{text}") {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -190,7 +190,7 @@ fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// For a terminal.
+/// Progress on a terminal: a bar for each file.
 #[derive(Default)]
 struct Bars {
     bar: Option<ProgressBar>,
@@ -241,7 +241,7 @@ impl ImportProgress for Bars {
 
 const PACKING: &str = "shuffling and packing";
 
-/// For a file or a pipe: a line a file and now and then one between.
+/// Progress in a file or a pipe: a line for each file, and one every ten seconds.
 struct Lines {
     name: String,
     bytes: u64,
@@ -250,17 +250,18 @@ struct Lines {
 
 impl Default for Lines {
     fn default() -> Self {
-        Self { name: String::new(), bytes: 0, next: Instant::now() + EVERY }
+        Self { name: String::new(), bytes: 0, next: Instant::now() + INTERVAL }
     }
 }
 
-const EVERY: Duration = Duration::from_secs(10);
+/// Time between two lines.
+const INTERVAL: Duration = Duration::from_secs(10);
 
 impl Lines {
-    /// Progress that cannot be written is not worth an error.
-    fn say(&mut self, text: &str) {
+    /// Writes a line; a failed write is ignored.
+    fn print(&mut self, text: &str) {
         let _ = writeln!(std::io::stderr(), "{text}");
-        self.next = Instant::now() + EVERY;
+        self.next = Instant::now() + INTERVAL;
     }
 }
 
@@ -268,19 +269,19 @@ impl ImportProgress for Lines {
     fn file(&mut self, path: &Path, bytes: u64) {
         self.name = short_name(path);
         self.bytes = bytes;
-        self.say(&format!("reading {}", path.display()));
+        self.print(&format!("reading {}", path.display()));
     }
 
     fn read(&mut self, bytes: u64, positions: u64) {
         if Instant::now() >= self.next {
             let share = bytes as f64 * 100.0 / self.bytes.max(1) as f64;
-            self.say(&format!("{}: {share:.0} %, {positions} positions", self.name));
+            self.print(&format!("{}: {share:.0} %, {positions} positions", self.name));
         }
     }
 
     fn packed(&mut self, done: usize, of: usize) {
         if done == of || Instant::now() >= self.next {
-            self.say(&format!("{PACKING}: {done} of {of}"));
+            self.print(&format!("{PACKING}: {done} of {of}"));
         }
     }
 }

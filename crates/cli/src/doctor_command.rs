@@ -1,5 +1,5 @@
-//! `batch-first doctor`: what this machine offers, which code path runs and why, and whether it
-//! computes rightly.
+//! `batch-first doctor`: shows the hardware of this machine and the chosen code path with the reason,
+//! and checks that the path computes correctly.
 
 use std::{io::Write, path::PathBuf, sync::Arc, time::Instant};
 
@@ -26,11 +26,11 @@ pub struct DoctorArgs {
     threads: Option<u64>,
 }
 
-/// Plies of a game of blunders whose positions are compared: in the first few all scores are near
-/// zero, and what eight bits leave is a large share of them.
+/// Number of compared positions, from a game of blunders. The scores of its first positions are near
+/// zero, where the rounding of int8 is a large share.
 const COMPARED: usize = 64;
 
-/// Largest difference from the reference, as a share of the largest score, that counts as right.
+/// Largest allowed difference from the reference, as a share of the largest score.
 fn tolerance(precision: Precision) -> f32 {
     match precision {
         Precision::Bf16 | Precision::F16 => 0.05,
@@ -39,7 +39,7 @@ fn tolerance(precision: Precision) -> f32 {
     }
 }
 
-/// The GPUs that this program can use, and what others want.
+/// The usable GPUs, and the missing drivers and features of others.
 #[cfg(feature = "gpu-kernels")]
 fn gpus() -> Vec<String> {
     let line = |device: &eval::gpu::Listed| {
@@ -59,7 +59,7 @@ fn gpus() -> Vec<String> {
     lines
 }
 
-/// The GPUs that this program can use, and what others want.
+/// The features that a program with GPUs needs.
 #[cfg(not(feature = "gpu-kernels"))]
 fn gpus() -> Vec<String> {
     let how = "`cargo build --release --features cuda` (NVIDIA) or `--features wgpu` (Vulkan, Metal, DirectX 12)";
@@ -81,7 +81,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<()> {
     let start = Instant::now();
     let network = match given {
         Some(network) => network,
-        // Chosen after the machine is shown: if no path fits, that is what helps.
+        // The network is chosen after the report on the machine, which explains a missing path.
         None => {
             let on_processor = EngineOptions {
                 threads,
@@ -108,7 +108,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<()> {
     check_exactness(&mut out, &network, &mut evaluator, threads)
 }
 
-/// Processor, code paths and GPUs.
+/// Shows processor, code paths and GPUs.
 fn show_machine(out: &mut impl Write, processors: usize) -> anyhow::Result<()> {
     writeln!(out, "batch-first {}", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "\nProcessor")?;
@@ -180,7 +180,7 @@ fn show_network(
     Ok(())
 }
 
-/// The positions of a game of `plies` plies, asked for all that the network's heads say.
+/// The positions of a game of `plies` plies, with all outputs of the network requested.
 fn game_batch(network: &Network, plies: usize) -> Batch {
     let has = |kind| network.description.head(kind).is_some();
     let mut batch = Batch::default();
@@ -210,7 +210,7 @@ fn check_exactness(
     let expected = reference.evaluate(game_batch(network, COMPARED))?.scores;
     let mut all = vec![(choice.precision, found)];
     if choice.precision == Precision::Int8 {
-        // The error of eight bits hides errors of the rest of the path, so that is compared in f32.
+        // The rounding of int8 hides other errors of the path, so the path is compared in f32 too.
         let options =
             CpuOptions { threads, path: Some(choice.path), precision: Some(Precision::F32) };
         let mut exact = CpuEvaluator::new(Arc::clone(network), options)?;

@@ -37,7 +37,7 @@ pub struct EngineArgs {
     /// fastest good one).
     #[arg(long, value_name = "FORMAT")]
     pub precision: Option<Precision>,
-    /// Positions evaluated together (default: as many as the evaluator likes).
+    /// Positions evaluated together (default: the evaluator's preference).
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=16_384))]
     pub batch: Option<u64>,
     /// Memory for the search tree, in MiB.
@@ -49,10 +49,10 @@ pub struct EngineArgs {
 }
 
 impl EngineArgs {
-    /// The options that these flags choose; `threads` unless a flag sets them.
+    /// The options that these flags choose. `threads` is the number of threads if no flag gives it.
     ///
     /// # Errors
-    /// The folder of endgame tables has none.
+    /// The folder of endgame tables holds no tables.
     pub fn options(&self, threads: usize) -> anyhow::Result<EngineOptions> {
         let defaults = EngineOptions::default().settings;
         let tables = self.syzygy.as_deref().map(Tablebases::open).transpose()?;

@@ -1,4 +1,4 @@
-//! Where a network is evaluated, for commands that compare code paths and devices.
+//! The target on which a network is evaluated, for commands that compare code paths and devices.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use nets::Network;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvalTarget {
     Path(CpuPath, Precision),
-    /// In this number format, or in the one that the devices prefer.
+    /// GPUs with a number format; `None` is the format that they prefer.
     Gpus(Devices, Option<Precision>),
 }
 
 impl EvalTarget {
-    /// An evaluator on this target; `threads` counts for the processor.
+    /// An evaluator on this target; `threads` applies to the processor.
     ///
     /// # Errors
     /// The network or the target cannot be used.
@@ -36,7 +36,7 @@ impl EvalTarget {
         }
     }
 
-    /// Path or devices, and number format.
+    /// Names of the path or devices and of the number format.
     #[must_use]
     pub fn names(&self) -> (String, &'static str) {
         match self {

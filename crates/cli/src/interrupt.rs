@@ -1,5 +1,5 @@
-//! Ctrl-C and, on Unix, SIGTERM: the first asks the command to end in good order, a second one ends
-//! the program at once. What long commands have written by then is whole.
+//! Ctrl-C and, on Unix, SIGTERM: the first signal asks the command to end in good order, a second one
+//! ends the program at once. Long commands write whole games, so their files stay valid.
 
 use std::{
     io,
@@ -16,35 +16,35 @@ use anyhow::Context;
 use search::Control;
 use tokio::{runtime, sync::Notify};
 
-/// Exit code of a program that was interrupted, as shells have it for Ctrl-C.
-const CODE: u8 = 130;
+/// Exit code of an interrupted program: the code of shells for Ctrl-C.
+const EXIT_CODE: u8 = 130;
 
-/// What comes so soon after the first is the first again: `timeout` signals a program, then its
-/// group.
-const ECHO: Duration = Duration::from_millis(500);
+/// A signal within this time after the first one is a repetition: `timeout` signals a program, then
+/// its group.
+const REPETITION: Duration = Duration::from_millis(500);
 
-/// The command ended in good order before its work was done. It has said so itself.
+/// The command ended in good order before its work was done, and has reported this.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted")]
 pub struct Interrupted;
 
 impl Interrupted {
-    /// How a command ends whose work may have been cut short; `shown` is how telling of it went.
-    /// Ctrl-C also ends the reader of a pipe; that does not count as success.
+    /// The result of a command whose work may have been interrupted; `shown` is the result of its
+    /// report. An interruption also ends the reader of a pipe, so it comes before a closed pipe.
     ///
     /// # Errors
-    /// It was cut short, or `shown` is one.
-    pub fn or(cut_short: bool, shown: anyhow::Result<()>) -> anyhow::Result<()> {
-        if cut_short { Err(Self.into()) } else { shown }
+    /// The work was interrupted, or `shown` is an error.
+    pub fn or(interrupted: bool, shown: anyhow::Result<()>) -> anyhow::Result<()> {
+        if interrupted { Err(Self.into()) } else { shown }
     }
 
-    /// The program's exit code then: a script does not go on with half the work.
+    /// The exit code of an interrupted program, which stops a script.
     pub fn exit_code() -> ExitCode {
-        ExitCode::from(CODE)
+        ExitCode::from(EXIT_CODE)
     }
 }
 
-/// What a terminal or a service manager sends to end a program.
+/// The signals by which a terminal or a service manager ends a program.
 struct Signals {
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
@@ -54,7 +54,7 @@ struct Signals {
 
 impl Signals {
     #[cfg(unix)]
-    fn caught() -> io::Result<Self> {
+    fn catch() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -71,32 +71,32 @@ impl Signals {
     }
 
     #[cfg(not(unix))]
-    fn caught() -> io::Result<Self> {
+    fn catch() -> io::Result<Self> {
         Ok(Self {})
     }
 
     #[cfg(not(unix))]
     async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending().await // It cannot be caught: it ends the program.
+            std::future::pending().await // An uncaught signal ends the program.
         }
     }
 }
 
-fn on_interrupt(ask: impl Fn() + Send + 'static) -> anyhow::Result<()> {
+fn on_interrupt(on_first: impl Fn() + Send + 'static) -> anyhow::Result<()> {
     let start = || -> io::Result<()> {
         let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
-        // On Unix they are caught from here on, not only once the thread runs.
-        let mut signals = runtime.block_on(async { Signals::caught() })?;
+        // On Unix the signals are caught from here on, before the thread runs.
+        let mut signals = runtime.block_on(async { Signals::catch() })?;
         thread::Builder::new().name("signals".to_owned()).spawn(move || {
             runtime.block_on(async {
                 signals.next().await;
-                let asked = Instant::now();
-                ask();
-                while asked.elapsed() < ECHO {
+                let first = Instant::now();
+                on_first();
+                while first.elapsed() < REPETITION {
                     signals.next().await;
                 }
-                std::process::exit(i32::from(CODE));
+                std::process::exit(i32::from(EXIT_CODE));
             });
         })?;
         Ok(())
@@ -104,31 +104,31 @@ fn on_interrupt(ask: impl Fn() + Send + 'static) -> anyhow::Result<()> {
     start().context("Ctrl-C cannot be caught")
 }
 
-/// A flag that an interruption raises.
+/// A flag that an interruption sets.
 ///
 /// # Errors
 /// Ctrl-C cannot be caught.
-pub fn flag() -> anyhow::Result<Arc<AtomicBool>> {
+pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let raised = Arc::clone(&stop);
     on_interrupt(move || raised.store(true, Ordering::Relaxed))?;
     Ok(stop)
 }
 
-/// An interruption stops the search.
+/// Lets an interruption stop the search.
 ///
 /// # Errors
 /// Ctrl-C cannot be caught.
-pub fn stops(control: &Control) -> anyhow::Result<()> {
+pub fn stop_search(control: &Control) -> anyhow::Result<()> {
     let control = control.clone();
     on_interrupt(move || control.stop())
 }
 
-/// Wakes who waits for an interruption.
+/// A notification of an interruption.
 ///
 /// # Errors
 /// Ctrl-C cannot be caught.
-pub fn notice() -> anyhow::Result<Arc<Notify>> {
+pub fn notification() -> anyhow::Result<Arc<Notify>> {
     let notify = Arc::new(Notify::new());
     let notified = Arc::clone(&notify);
     on_interrupt(move || notified.notify_one())?;

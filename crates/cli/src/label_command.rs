@@ -1,4 +1,4 @@
-//! `batch-first label`: training data by another engine.
+//! `batch-first label`: makes training data with another engine.
 
 use std::{
     io::{self, Write},
@@ -20,17 +20,16 @@ use crate::{
 /// Let another engine evaluate positions, into a PGN with [%eval] comments.
 ///
 /// With files (PGN, EPD or FEN, plain or compressed) every position of their games is evaluated;
-/// without, the engine plays varied games against itself. An interrupted run goes on where it ended
-/// when it is started again.
+/// without files the engine plays varied games against itself. The same command resumes an
+/// interrupted run.
 #[derive(Debug, clap::Args)]
 pub struct LabelArgs {
     /// Games or positions to evaluate (default: self-play).
     files: Vec<PathBuf>,
-    /// PGN to write; a file beside it remembers how far the run is.
+    /// PGN to write; a file beside it keeps the progress of the run.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// The engine, as `PROGRAM [ARGUMENT...][; OPTION=VALUE]...` (default: the stockfish that is
-    /// installed).
+    /// The engine, as `PROGRAM [ARGUMENT...][; OPTION=VALUE]...` (default: the installed stockfish).
     #[arg(long, value_name = "ENGINE")]
     engine: Option<String>,
     /// Nodes a position.
@@ -42,7 +41,7 @@ pub struct LabelArgs {
     /// Games of self-play.
     #[arg(long, default_value_t = 1000, value_name = "N", conflicts_with = "files")]
     games: u64,
-    /// Decides the openings and random moves of self-play.
+    /// Seed of the openings and random moves of self-play.
     #[arg(long, default_value_t = 1, conflicts_with = "files")]
     seed: u64,
     /// Most random moves at the beginning of a game of self-play.
@@ -91,27 +90,27 @@ pub fn run(args: LabelArgs) -> anyhow::Result<()> {
         output: args.out,
         timeout: args.patience,
     };
-    let stop = interrupt::flag()?;
-    let mut watch = Watch::new();
-    let end = label::label(&settings, &stop, &mut |progress| watch.show(progress))?;
+    let stop = interrupt::stop_flag()?;
+    let mut shown = ProgressReport::new();
+    let end = label::label(&settings, &stop, &mut |progress| shown.show(progress))?;
     let interrupted = stop.load(Ordering::Relaxed);
-    let shown = watch.finish(&end, interrupted, &settings.output);
-    Interrupted::or(interrupted, shown)
+    let written = shown.finish(&end, interrupted, &settings.output);
+    Interrupted::or(interrupted, written)
 }
 
-/// The `stockfish` of the path, or where Debian puts it.
+/// The `stockfish` of `PATH`, or of the folders where Debian installs it.
 pub fn installed_stockfish() -> anyhow::Result<PathBuf> {
     on_path(Path::new("stockfish"), &["/usr/games", "/usr/local/bin"])
         .context("stockfish is not installed; install it or name an engine with --engine")
 }
 
-/// Games, positions and speed since the beginning of this run.
-struct Watch {
+/// Shows games, positions and speed of this run.
+struct ProgressReport {
     line: ProgressLine,
     first: Option<u64>,
 }
 
-impl Watch {
+impl ProgressReport {
     fn new() -> Self {
         Self { line: ProgressLine::new(), first: None }
     }
@@ -119,7 +118,7 @@ impl Watch {
     fn show(&mut self, progress: &LabelProgress) {
         let first = *self.first.get_or_insert(progress.positions);
         if progress.positions == first {
-            return; // An engine that does not even start is an error, not progress.
+            return; // An engine that does not start is an error, which is reported without progress.
         }
         let rate = (progress.positions - first) as f64 / self.line.seconds();
         self.line.show(|| {

@@ -1,5 +1,4 @@
-//! `batch-first ladder`: where a player stands on the scale of fixed opponents, and how that scale
-//! is made.
+//! `batch-first ladder`: rates a player on a scale of fixed opponents, and calibrates that scale.
 
 use std::{
     io::{self, Write},
@@ -25,17 +24,18 @@ use crate::{
         interrupted, openings,
         players::{LimitArgs, player},
         program::contents,
-        view::View,
+        view::MatchView,
     },
 };
 
-/// How long an opponent with fixed nodes may take: a busy machine must not decide a game.
-const BUSY: Duration = Duration::from_secs(600);
+/// Longest wait for a move of an opponent with fixed nodes. It is long, so that the load of the
+/// machine decides no game.
+const UNTIMED_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// EvalTarget a player on a scale of fixed opponents: Stockfish at fixed nodes, which does not depend on
-/// the machine.
+/// Rate a player on a scale of fixed opponents: Stockfish at fixed nodes, whose strength does not
+/// depend on the machine.
 ///
-/// Opponents are chosen near the player as its rating becomes known. Example: --engine internal
+/// Each opponent is chosen near the current rating of the player. Example: --engine internal
 /// --movetime 1s --games 100
 #[derive(Debug, clap::Args)]
 pub struct LadderArgs {
@@ -48,38 +48,38 @@ pub struct LadderArgs {
     /// network's).
     #[arg(long, value_name = "NAME")]
     system: Option<System>,
-    /// Number of games; with --calibrate, of each two neighbours.
+    /// Number of games; with --calibrate, games of each pair of neighbours.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
     games: u64,
     /// Games at once.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     jobs: u64,
-    /// A rating to begin with.
+    /// First guess of the rating.
     #[arg(long, default_value_t = 1700.0, value_name = "ELO")]
     guess: f64,
-    /// Another scale (default: the one in the program).
+    /// File of the scale (default: the embedded scale).
     #[arg(long, value_name = "FILE")]
     scale: Option<PathBuf>,
-    /// The opponents' program (default: the stockfish that is installed).
+    /// The opponents' program (default: the installed stockfish).
     #[arg(long, value_name = "PROGRAM")]
     stockfish: Option<PathBuf>,
     /// Openings, as in `match`.
     #[arg(long, value_name = "FILE")]
     openings: Option<PathBuf>,
-    /// Order of the openings; 0: as they are in the file.
+    /// Seed of the order of the openings; 0: the order of the file.
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// Time over the limit that is forgiven.
+    /// Time over the limit that is tolerated.
     #[arg(long, default_value = "100ms", value_name = "TIME", value_parser = board::parse_duration)]
     margin: Duration,
-    /// Keep games, report.html and ladder.json in this folder; the same command goes on after an
-    /// interruption.
+    /// Keep games, report.html and ladder.json in this folder; the same command resumes an
+    /// interrupted run.
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Show only the summary, and games that ended by a fault.
+    /// Show only games that ended by a fault, and the summary.
     #[arg(long)]
     quiet: bool,
-    /// Play the rungs against each other instead and write a new scale to FOLDER/scale.json.
+    /// Calibrate the scale: play the rungs against each other and write FOLDER/scale.json.
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["engine", "out", "movetime", "nodes", "depth", "clock"])]
     calibrate: Option<PathBuf>,
 }
@@ -106,11 +106,11 @@ impl LadderArgs {
             players,
             format,
             games: self.games as usize,
-            rules: Rules { margin: self.margin, untimed: BUSY, ..Rules::default() },
+            rules: Rules { margin: self.margin, untimed: UNTIMED_TIMEOUT, ..Rules::default() },
             tables: None,
             openings: arena::shuffled(openings(self.openings.as_deref(), 16)?, self.seed),
             jobs: self.jobs as usize,
-            start_timeout: BUSY,
+            start_timeout: UNTIMED_TIMEOUT,
             times: true,
         })?)
     }
@@ -137,19 +137,19 @@ fn opponent(program: &Path, file: &str, rung: &Rung) -> PlayerSpec {
 pub fn run(args: LadderArgs) -> anyhow::Result<()> {
     match &args.calibrate {
         Some(folder) => calibrate(&args, folder),
-        None => place(&args),
+        None => rate_player(&args),
     }
 }
 
 fn calibrate(args: &LadderArgs, folder: &Path) -> anyhow::Result<()> {
     let scale = args.scale()?;
-    let arranged = args.arrange(args.rungs(&scale)?, Ladder::FORMAT)?;
-    let (mut journal, known) = Journal::open(folder, arranged.identity())?;
-    let view = View::new(arranged.names().to_vec(), arranged.games(), args.quiet);
-    let stop = interrupt::flag()?;
+    let tournament = args.arrange(args.rungs(&scale)?, Ladder::FORMAT)?;
+    let (mut journal, known) = Journal::open(folder, tournament.identity())?;
+    let view = MatchView::new(tournament.names().to_vec(), tournament.games(), args.quiet);
+    let stop = interrupt::stop_flag()?;
     let mut out = io::stdout().lock();
     let mut written: anyhow::Result<()> = Ok(());
-    let results = arranged.run(known, &stop, &mut |game, results| {
+    let results = tournament.run(known, &stop, &mut |game, results| {
         if written.is_ok() {
             written = journal
                 .add(game)
@@ -164,11 +164,11 @@ fn calibrate(args: &LadderArgs, folder: &Path) -> anyhow::Result<()> {
     write(
         folder,
         "report.html",
-        arena::report::html_report(&arranged.summary(&results, None)).as_bytes(),
+        arena::report::html_report(&tournament.summary(&results, None)).as_bytes(),
     )?;
-    let cut_short = results.len() < arranged.games();
+    let cut_short = results.len() < tournament.games();
     let scale = if cut_short {
-        None // Half the games are no scale.
+        None // A scale needs all games.
     } else {
         let command = format!("batch-first ladder --calibrate FOLDER --games {}", args.games);
         let scale = scale.calibrated(&results, command)?;
@@ -178,7 +178,7 @@ fn calibrate(args: &LadderArgs, folder: &Path) -> anyhow::Result<()> {
     let end = || -> io::Result<()> {
         view.end(&mut out, &results, None)?;
         let Some(scale) = scale else {
-            return writeln!(out, "{}", interrupted(results.len(), arranged.games(), true));
+            return writeln!(out, "{}", interrupted(results.len(), tournament.games(), true));
         };
         writeln!(out, "{:<28} {:>6}  {:>15}  games", "rung", "Elo", "95 %")?;
         for rung in &scale.rungs {
@@ -194,22 +194,22 @@ fn calibrate(args: &LadderArgs, folder: &Path) -> anyhow::Result<()> {
     Interrupted::or(cut_short, written.and_then(|()| Ok(end()?)))
 }
 
-fn place(args: &LadderArgs) -> anyhow::Result<()> {
+fn rate_player(args: &LadderArgs) -> anyhow::Result<()> {
     let scale = args.scale()?;
     ensure!(args.guess.is_finite(), "--guess must be a number");
     let mut players = vec![player(&args.engine, args.limit.control(), args.system, None)?];
     players.extend(args.rungs(&scale)?);
-    let arranged = args.arrange(players, TournamentFormat::Gauntlet)?;
+    let tournament = args.arrange(players, TournamentFormat::Gauntlet)?;
     let (mut journal, mut results) = match &args.out {
         Some(folder) => {
-            let (journal, known) = Journal::open(folder, arranged.identity())?;
+            let (journal, known) = Journal::open(folder, tournament.identity())?;
             (Some(journal), known)
         }
         None => (None, Results::default()),
     };
     let games = args.games as usize;
-    let view = View::new(arranged.names().to_vec(), games, args.quiet);
-    let stop = interrupt::flag()?;
+    let view = MatchView::new(tournament.names().to_vec(), games, args.quiet);
+    let stop = interrupt::stop_flag()?;
     let mut out = io::stdout().lock();
     let mut written: anyhow::Result<()> = Ok(());
     while results.len() < games && written.is_ok() && !stop.load(Ordering::Relaxed) {
@@ -218,7 +218,7 @@ fn place(args: &LadderArgs) -> anyhow::Result<()> {
             let pairs = (args.jobs as usize).min((games - results.len()).div_ceil(2));
             scheduled_games = scale.next_pairs(&results, args.guess, pairs);
         }
-        results = arranged.play(&scheduled_games, results, &stop, &mut |game, results| {
+        results = tournament.play(&scheduled_games, results, &stop, &mut |game, results| {
             let mut show = || -> anyhow::Result<()> {
                 if let Some(journal) = &mut journal {
                     journal.add(game)?;
@@ -236,7 +236,7 @@ fn place(args: &LadderArgs) -> anyhow::Result<()> {
     view.clear();
     if let (Some(journal), Some(folder)) = (journal, &args.out) {
         journal.finish(&results)?;
-        let summary = arranged.summary(&results, None);
+        let summary = tournament.summary(&results, None);
         let placing = scale.ladder_rating(&results);
         let facts = json!({ "placing": placing, "scale": scale, "match": summary });
         write(folder, "ladder.json", &serde_json::to_vec_pretty(&facts)?)?;
@@ -244,7 +244,7 @@ fn place(args: &LadderArgs) -> anyhow::Result<()> {
     }
     let cut_short = results.len() < games;
     let mut end = || -> io::Result<()> {
-        summary(&mut out, &scale, &results, arranged.names())?;
+        summary(&mut out, &scale, &results, tournament.names())?;
         if cut_short {
             writeln!(out, "{}", interrupted(results.len(), games, args.out.is_some()))?;
         }
@@ -258,7 +258,7 @@ fn write(folder: &Path, name: &str, text: &[u8]) -> anyhow::Result<()> {
     board::write_whole(&path, text).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
-/// Results by rung, then all of them as one rating.
+/// Writes the result against each rung, then the rating.
 fn summary(
     out: &mut impl Write,
     scale: &Ladder,

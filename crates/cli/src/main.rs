@@ -1,5 +1,4 @@
-//! `batch-first`: the engine and everything around it, one subcommand each; without one it speaks
-//! UCI.
+//! `batch-first`: the engine and its tools, one subcommand each; without a subcommand it speaks UCI.
 
 mod analyze;
 mod bench_command;
@@ -56,18 +55,17 @@ enum Command {
     Worker(worker_command::WorkerArgs),
 }
 
-/// The command did its work and found something bad (exit code 1), in contrast to input that it
-/// cannot work with.
+/// The command ended its check, and the result is bad (exit code 1). Unusable input has exit code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Found(String);
+struct CheckFailed(String);
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return refuse_arguments(&error),
+        Err(error) => return argument_error(&error),
     };
-    // wgpu looks for OpenGL, too, and calls it an error that there is none.
+    // wgpu reports a missing OpenGL as an error.
     let quiet =
         || tracing_subscriber::EnvFilter::new("warn,wgpu_hal=off,wgpu_core=error,naga=error");
     tracing_subscriber::fmt()
@@ -98,17 +96,17 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) if error.is::<interrupt::Interrupted>() => interrupt::Interrupted::exit_code(),
         Err(error) => {
-            complain(&sentence(&error));
-            ExitCode::from(if error.downcast_ref::<Found>().is_some() { 1 } else { 2 })
+            print_error(&sentence(&error));
+            ExitCode::from(if error.downcast_ref::<CheckFailed>().is_some() { 1 } else { 2 })
         }
     }
 }
 
-/// Help and version as clap prints them; an error as its one sentence.
-fn refuse_arguments(error: &clap::Error) -> ExitCode {
+/// Prints help or version as clap does, or an error as one sentence.
+fn argument_error(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        // A closed pipe is not an error.
+        // A closed pipe is no error.
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
@@ -120,17 +118,16 @@ fn refuse_arguments(error: &clap::Error) -> ExitCode {
         .filter(|line| !line.is_empty())
         .collect();
     let text = lines.join(" ").replace("For more information, try '--help'.", "");
-    complain(&format!("{} (try `--help`)", text.trim().trim_start_matches("error: ")));
+    print_error(&format!("{} (try `--help`)", text.trim().trim_start_matches("error: ")));
     ExitCode::from(2)
 }
 
 /// Writes an error message. A closed standard error is ignored.
-fn complain(text: &str) {
+fn print_error(text: &str) {
     let _ = writeln!(std::io::stderr(), "error: {text}");
 }
 
-/// The error and its causes on one line; a cause that the text before already holds is not
-/// repeated.
+/// The error and its causes on one line, without causes that the text already contains.
 fn sentence(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {

@@ -1,4 +1,4 @@
-//! `batch-first match`: games between players and what they say about strength.
+//! `batch-first match`: games between players, and the strength they show.
 
 pub mod players;
 pub mod program;
@@ -21,18 +21,19 @@ use board::{Game, Tablebases};
 use nets::System;
 
 use crate::{
-    Found,
+    CheckFailed,
     interrupt::{self, Interrupted},
 };
-use players::{LimitArgs, Memories, is_internal, player};
-use view::View;
+use players::{LimitArgs, SharedCaches, is_internal, player};
+use view::MatchView;
 
 /// Play a match between UCI engines, networks and settings.
 ///
-/// A player is `PROGRAM [ARGUMENT...][; OPTION=VALUE]...`, with double quotes around what has
-/// blanks in it. The program `self` is this one as a UCI engine; `internal` is the network in this
-/// program and `FILE.safetensors` another one, both searched inside this process. The options
-/// `name` and one of `nodes`, `movetime`, `depth`, `clock` are ours, all others the engine's.
+/// A player is `PROGRAM [ARGUMENT...][; OPTION=VALUE]...`, with double quotes around words that
+/// contain blanks. The program `self` is this one as a UCI engine; `internal` is the network in
+/// this program and `FILE.safetensors` another one, both searched inside this process. The match
+/// itself takes the option `name` and one of `nodes`, `movetime`, `depth`, `clock`; all others go
+/// to the engine.
 /// Examples: --engine self --engine 'stockfish; UCI_LimitStrength=true; UCI_Elo=1350; name=level
 /// 1350'; --compare a.safetensors b.safetensors --nodes 1000; --compare internal 'internal;
 /// Batch=1' --movetime 100ms
@@ -44,17 +45,17 @@ pub struct MatchArgs {
     /// Two networks or settings, searched inside this process: is the first one better?
     #[arg(long, num_args = 2, value_names = ["PLAYER", "PLAYER"], conflicts_with = "engine")]
     compare: Vec<String>,
-    /// The first player against each of the others, instead of everybody against everybody.
+    /// Pair only the first player with each of the others, not all players with each other.
     #[arg(long)]
     gauntlet: bool,
-    /// Games of each two players (default: 10, with --compare 200); colours change after each,
+    /// Games of each pairing (default: 10, with --compare 200); colours change after each game,
     /// openings after two.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     games: Option<u64>,
     #[command(flatten)]
     limit: LimitArgs,
-    /// System of the players in this process that name none: batch-first, cockfish or convchess
-    /// (default: the network's).
+    /// System of the players in this process without an option `System`: batch-first, cockfish or
+    /// convchess (default: the network's).
     #[arg(long, value_name = "NAME")]
     system: Option<System>,
     /// Games at once.
@@ -67,50 +68,50 @@ pub struct MatchArgs {
     /// Plies taken from each game of a PGN of openings.
     #[arg(long, default_value_t = 16, value_name = "N", requires = "openings")]
     opening_plies: usize,
-    /// Order of the openings; 0: as they are in the file.
+    /// Seed of the order of the openings; 0: the order of the file.
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// Stop as soon as it is known whether the first of two players is stronger by ELO1 rather than
-    /// by ELO0, as in `0,5`.
+    /// Stop when a sequential test decides between the hypotheses that the first of two players is
+    /// stronger by ELO0 and by ELO1, as in `0,5`.
     #[arg(long, value_name = "ELO0,ELO1", allow_hyphen_values = true, value_parser = hypotheses)]
     sprt: Option<(f64, f64)>,
-    /// Chance of the test to see an improvement that is none.
+    /// Chance that the test accepts ELO1 when ELO0 is true.
     #[arg(long, default_value_t = 0.05, value_name = "SHARE", requires = "sprt")]
     alpha: f64,
-    /// Chance of the test to miss one.
+    /// Chance that the test accepts ELO0 when ELO1 is true.
     #[arg(long, default_value_t = 0.05, value_name = "SHARE", requires = "sprt")]
     beta: f64,
-    /// The test's differences are normalised Elo.
+    /// ELO0 and ELO1 are normalised Elo.
     #[arg(long, requires = "sprt")]
     normalized: bool,
     /// Append the games to this file.
     #[arg(long, value_name = "FILE")]
     pgn: Option<PathBuf>,
-    /// Keep the match in this folder: games, report.html and report.json. The same command goes on
-    /// with a match that was interrupted.
+    /// Keep the match in this folder: games, report.html and report.json. The same command resumes
+    /// an interrupted match.
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Leave thinking times out of the games: then players that are deterministic give the same
-    /// text every time.
+    /// Leave thinking times out of the games: deterministic players then give the same text every
+    /// time.
     #[arg(long)]
     no_times: bool,
-    /// Show only the summary, and games that ended by a fault.
+    /// Show only games that ended by a fault, and the summary.
     #[arg(long)]
     quiet: bool,
-    /// End with exit code 1 if an engine crashed, stalled, played an illegal move or overstepped
-    /// its time.
+    /// End with exit code 1 if an engine crashes, stalls, plays an illegal move or exceeds its
+    /// time.
     #[arg(long)]
     strict: bool,
-    /// Play on until the rules of chess, or --max-plies, end the game.
+    /// Play until the rules of chess or --max-plies end the game.
     #[arg(long)]
     no_adjudication: bool,
-    /// End games by the Syzygy tables of this folder.
+    /// Adjudicate games by the Syzygy tables of this folder.
     #[arg(long, value_name = "FOLDER")]
     syzygy: Option<PathBuf>,
-    /// Games of more plies are drawn.
+    /// Longest game; a longer one is drawn.
     #[arg(long, default_value_t = 400, value_name = "N")]
     max_plies: usize,
-    /// Time over the limit that is forgiven.
+    /// Time over the limit that is tolerated.
     #[arg(long, default_value = "100ms", value_name = "TIME", value_parser = board::parse_duration)]
     margin: Duration,
 }
@@ -127,8 +128,8 @@ impl MatchArgs {
         }
         let texts = if self.compare.is_empty() { &self.engine } else { &self.compare };
         ensure!(texts.len() >= 2, "a match needs --engine twice");
-        let mut memories = Memories::default();
-        texts.iter().map(|text| player(text, limit, self.system, Some(&mut memories))).collect()
+        let mut caches = SharedCaches::default();
+        texts.iter().map(|text| player(text, limit, self.system, Some(&mut caches))).collect()
     }
 
     fn sprt(&self, players: usize) -> anyhow::Result<Option<SprtRun>> {
@@ -187,11 +188,11 @@ pub fn run(args: MatchArgs) -> anyhow::Result<()> {
         );
     }
     let mut pgn = args.pgn.as_deref().map(appended).transpose()?;
-    let stop = interrupt::flag()?;
-    let arranged = Match::new(settings)?;
+    let stop = interrupt::stop_flag()?;
+    let tournament = Match::new(settings)?;
     let (mut journal, known) = match &args.out {
         Some(folder) => {
-            let (journal, known) = Journal::open(folder, arranged.identity())?;
+            let (journal, known) = Journal::open(folder, tournament.identity())?;
             (Some(journal), known)
         }
         None => (None, Results::default()),
@@ -201,10 +202,10 @@ pub fn run(args: MatchArgs) -> anyhow::Result<()> {
     {
         stop.store(true, Ordering::Relaxed);
     }
-    let view = View::new(arranged.names().to_vec(), arranged.games(), args.quiet);
+    let view = MatchView::new(tournament.names().to_vec(), tournament.games(), args.quiet);
     let mut out = io::stdout().lock();
     let mut written: anyhow::Result<()> = Ok(());
-    let results = arranged.run(known, &stop, &mut |game, results| {
+    let results = tournament.run(known, &stop, &mut |game, results| {
         let mut show = || -> anyhow::Result<()> {
             if let Some(journal) = &mut journal {
                 journal.add(game)?;
@@ -227,22 +228,22 @@ pub fn run(args: MatchArgs) -> anyhow::Result<()> {
     })?;
     // Files come before the screen, whose reader may have closed it.
     let decided = sprt.is_some_and(|sprt| sprt.verdict != Verdict::Open);
-    let cut_short = results.len() < arranged.games() && !decided;
+    let cut_short = results.len() < tournament.games() && !decided;
     if let (Some(journal), Some(folder)) = (journal, &args.out) {
         journal.finish(&results)?;
-        write_reports(folder, &arranged.summary(&results, sprt))?;
+        write_reports(folder, &tournament.summary(&results, sprt))?;
     }
     let end = || -> io::Result<()> {
         view.end(&mut out, &results, sprt.as_ref())?;
         if cut_short {
-            writeln!(out, "{}", interrupted(results.len(), arranged.games(), args.out.is_some()))?;
+            writeln!(out, "{}", interrupted(results.len(), tournament.games(), args.out.is_some()))?;
         }
         Ok(())
     };
     let shown = written.and_then(|()| Ok(end()?));
     let faults = results.games().filter(|game| game.fault.is_some()).count();
     if args.strict && faults > 0 {
-        return Err(Found(format!("{faults} games ended by a fault of an engine")).into());
+        return Err(CheckFailed(format!("{faults} games ended by a fault of an engine")).into());
     }
     Interrupted::or(cut_short, shown)
 }
@@ -265,7 +266,7 @@ fn write_reports(folder: &Path, summary: &arena::summary::Summary) -> anyhow::Re
     write("report.html", arena::report::html_report(summary).as_bytes())
 }
 
-/// What is said of games that were cut short.
+/// The message about an interrupted match.
 pub fn interrupted(games: usize, of: usize, kept: bool) -> String {
     let how = if kept { " (the same command goes on)" } else { "" };
     format!("interrupted after {games} of {of} games{how}")

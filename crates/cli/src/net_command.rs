@@ -1,5 +1,4 @@
-//! `batch-first net`: what is in a network file, joining two, judging, calibrating, quantising and
-//! verifying one.
+//! `batch-first net`: shows, joins, validates, calibrates, quantises and verifies network files.
 
 mod quantise;
 mod verify;
@@ -16,9 +15,9 @@ use train::{
     calibrate, join, summary, validate,
 };
 
-use crate::{Found, engine_args};
+use crate::{CheckFailed, engine_args};
 
-/// Positions of each source whose legal moves are all ranked.
+/// Positions of each source whose legal moves are ranked.
 const AGREEMENT_POSITIONS: usize = 2_000;
 
 /// Network files: show, join, validate, calibrate, quantise, verify.
@@ -30,7 +29,7 @@ pub struct NetArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Show what is in a network file.
+    /// Show the content of a network file.
     Info {
         /// Network file (.safetensors).
         file: PathBuf,
@@ -38,7 +37,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Put the value head of one file and the move head of another into one file.
+    /// Join the value head of one file and the move head of another in one file.
     Join {
         /// Network with a value head.
         value: PathBuf,
@@ -51,12 +50,12 @@ enum Command {
         #[arg(long)]
         name: Option<String>,
     },
-    /// Judge a network on the held-out positions of imported data.
+    /// Validate a network on the held-out positions of imported data.
     Validate {
         /// Network file (.safetensors).
         file: PathBuf,
         #[command(flatten)]
-        data: Data,
+        data: HeldOutArgs,
         /// One JSON object instead of text.
         #[arg(long)]
         json: bool,
@@ -66,31 +65,31 @@ enum Command {
         /// Network file (.safetensors).
         file: PathBuf,
         #[command(flatten)]
-        data: Data,
+        data: HeldOutArgs,
         /// File to write; may be the same.
         #[arg(long)]
         out: PathBuf,
     },
-    /// Measure on held-out positions what eight-bit integers cost, and allow them where that is
-    /// next to nothing: from then on they are used unasked by processors that are faster in them.
-    /// Where it is too much the file that is written forbids them (exit code 1).
+    /// Measure the cost of eight-bit integers on held-out positions, and make them the default on
+    /// processors that are faster in them if the cost is small. If it is too large, the written file
+    /// leaves them on request (exit code 1).
     Quantise {
         /// Network file (.safetensors).
         file: PathBuf,
         #[command(flatten)]
-        data: Data,
+        data: HeldOutArgs,
         /// File to write; may be the same.
         #[arg(long)]
         out: PathBuf,
     },
-    /// Show what each code path and number format costs in exactness; fails if it costs ranking on
-    /// the default path.
+    /// Show the error of each code path and number format; fails if the default path ranks
+    /// positions worse than `f32`.
     Verify(verify::VerifyArgs),
 }
 
 #[derive(Debug, clap::Args)]
-struct Data {
-    /// Folder that `batch-first data import` wrote.
+struct HeldOutArgs {
+    /// Folder of `batch-first data import`.
     #[arg(long)]
     data: PathBuf,
     /// Use only this source; may be repeated.
@@ -99,7 +98,7 @@ struct Data {
     /// At most this many positions of each source; 0: all.
     #[arg(long, default_value_t = 0)]
     positions: usize,
-    /// For a policy: moves that give away more centipawns do not count as examples.
+    /// For a policy: moves that lose more centipawns are not counted as examples.
     #[arg(long, default_value_t = 100)]
     blunder_margin: i32,
     /// Threads; 0: all cores.
@@ -107,12 +106,12 @@ struct Data {
     threads: usize,
 }
 
-impl Data {
-    /// The held-out positions for a head.
+impl HeldOutArgs {
+    /// The held-out positions of a head.
     fn held_out(&self, network: &Network, head: HeadKind) -> anyhow::Result<Vec<HeldOut>> {
         held_out(
             &self.data,
-            (head, loss(network, head)),
+            (head, validation_loss(network, head)),
             &self.sources,
             self.positions,
             self.blunder_margin,
@@ -131,15 +130,15 @@ impl Data {
     }
 }
 
-/// What a head is judged by.
-fn loss(network: &Network, head: HeadKind) -> Loss {
+/// The loss that a head is validated with.
+fn validation_loss(network: &Network, head: HeadKind) -> Loss {
     let is_policy =
         head == HeadKind::Moves && network.calibration.move_scores == MoveScores::Policy;
     if is_policy || head.is_selector() { Loss::CrossEntropy } else { Loss::Ordinal }
 }
 
 /// The held-out positions of a folder for a head, at most `positions` of each source (0: all).
-/// Moves that give away more than `margin` centipawns are no examples for a policy.
+/// Moves that lose more than `margin` centipawns are not counted as examples of a policy.
 fn held_out(
     data: &Path,
     (head, loss): (HeadKind, Loss),
@@ -166,7 +165,7 @@ pub fn run(args: NetArgs) -> anyhow::Result<()> {
             let joined = join(&Network::load(&value)?, &Network::load(&moves)?, &name)?;
             save(&joined, &out)
         }
-        Command::Validate { file, data, json } => judge(&file, &data, json),
+        Command::Validate { file, data, json } => validate_network(&file, &data, json),
         Command::Calibrate { file, data, out } => {
             let mut network = Network::load(&file)?;
             for kind in heads(&network).into_iter().filter(|kind| !kind.is_selector()) {
@@ -184,9 +183,9 @@ pub fn run(args: NetArgs) -> anyhow::Result<()> {
         Command::Quantise { file, data, out } => {
             let mut network = Network::load(&file)?;
             let allowed = quantise::run(&mut network, &data)?;
-            // A permission that was there before is gone where the costs are too large now.
+            // The file is written in both cases: a cost that is too large removes an earlier permission.
             save(&network, &out)?;
-            allowed.then_some(()).ok_or_else(|| Found(quantise::refusal()).into())
+            allowed.then_some(()).ok_or_else(|| CheckFailed(quantise::refusal()).into())
         }
         Command::Verify(args) => verify::run(&args),
     }
@@ -245,7 +244,7 @@ fn info(file: &Path, json: bool) -> anyhow::Result<()> {
         if network.int8_ranges.is_some() { "unasked, where it is faster" } else { "on request" };
     print(&format!("int8         {int8}"))?;
     let calibration = &network.calibration;
-    // The outputs of selectors are chances as they are.
+    // The outputs of selectors are chances, without a calibration.
     for kind in heads(&network).into_iter().filter(|kind| !kind.is_selector()) {
         let map = if kind == HeadKind::Value { &calibration.value } else { &calibration.moves };
         let policy = kind == HeadKind::Moves && calibration.move_scores == MoveScores::Policy;
@@ -284,7 +283,7 @@ fn info(file: &Path, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Trained numbers by trunk and head.
+/// Numbers of trained parameters of the trunk and each head.
 fn parameters(network: &Network) -> std::collections::BTreeMap<String, usize> {
     let mut counts = std::collections::BTreeMap::new();
     for (name, tensor) in &network.tensors {
@@ -296,7 +295,7 @@ fn parameters(network: &Network) -> std::collections::BTreeMap<String, usize> {
     counts
 }
 
-fn judge(file: &Path, data: &Data, json: bool) -> anyhow::Result<()> {
+fn validate_network(file: &Path, data: &HeldOutArgs, json: bool) -> anyhow::Result<()> {
     let network = Network::load(file)?;
     let mut all = serde_json::Map::new();
     for kind in heads(&network) {
@@ -311,7 +310,7 @@ fn judge(file: &Path, data: &Data, json: bool) -> anyhow::Result<()> {
         )?;
         if !json {
             print(&format!("{} head", kind.name()))?;
-            measures.iter().try_for_each(table)?;
+            measures.iter().try_for_each(print_metrics)?;
         }
         all.insert(
             kind.name().to_owned(),
@@ -324,19 +323,19 @@ fn judge(file: &Path, data: &Data, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn table(measures: &ValidationMetrics) -> io::Result<()> {
-    print(&format!("  {}: {}", measures.source, summary(measures)))?;
-    if measures.ranking.positions == 0 {
+fn print_metrics(metrics: &ValidationMetrics) -> io::Result<()> {
+    print(&format!("  {}: {}", metrics.source, summary(metrics)))?;
+    if metrics.ranking.positions == 0 {
         return Ok(());
     }
     print(&format!(
         "    with mates: tau-b {:.4}, weighted tau {:.4}, rho {:.4} ({} positions)",
-        measures.with_mates.tau_b,
-        measures.with_mates.weighted_tau,
-        measures.with_mates.spearman,
-        measures.with_mates.positions
+        metrics.with_mates.tau_b,
+        metrics.with_mates.weighted_tau,
+        metrics.with_mates.spearman,
+        metrics.with_mates.positions
     ))?;
-    for (phase, ranking) in GamePhase::ALL.iter().zip(&measures.phases) {
+    for (phase, ranking) in GamePhase::ALL.iter().zip(&metrics.phases) {
         print(&format!(
             "    {}: tau-b {:.4}, weighted tau {:.4}, rho {:.4} ({} positions)",
             phase.name(),

@@ -1,4 +1,4 @@
-//! `batch-first openings`: balanced openings for matches out of games with evaluations.
+//! `batch-first openings`: selects balanced openings for matches from games with evaluations.
 
 use std::{
     fs::File,
@@ -18,13 +18,13 @@ pub struct OpeningsArgs {
     /// EPD file to write.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Take the position after so many plies of each game.
+    /// Take the position after this many plies of each game.
     #[arg(long, default_value_t = 10, value_name = "N")]
     plies: usize,
     /// Largest evaluation for either side, in centipawns.
     #[arg(long, default_value_t = 25, value_name = "CENTIPAWNS", value_parser = clap::value_parser!(i32).range(0..=10_000))]
     within: i32,
-    /// A comment for the first line, for example how the games were made.
+    /// A comment for the first line, for example the origin of the games.
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
 }
@@ -32,7 +32,7 @@ pub struct OpeningsArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// A file cannot be read or written, or nothing is balanced.
+/// A file cannot be read or written, or no game is balanced.
 pub fn run(args: OpeningsArgs) -> anyhow::Result<()> {
     let mut games = Vec::new();
     for path in &args.files {

@@ -1,12 +1,12 @@
-//! Progress of long work on standard error: one line that is written over on a terminal, a line
-//! every ten seconds elsewhere.
+//! Progress of long work on standard error: on a terminal one line that is overwritten, elsewhere a
+//! line every ten seconds.
 
 use std::{
     io::{self, IsTerminal, Write},
     time::{Duration, Instant},
 };
 
-/// A line of progress, and since when.
+/// A line of progress, with the start of the work.
 pub struct ProgressLine {
     started: Instant,
     shown: Option<Instant>,
@@ -14,12 +14,12 @@ pub struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// Work begins now.
+    /// The work starts now.
     pub fn new() -> Self {
         Self { started: Instant::now(), shown: None, terminal: io::stderr().is_terminal() }
     }
 
-    /// Seconds since the beginning, never 0.
+    /// Seconds since the start, never 0.
     pub fn seconds(&self) -> f64 {
         self.started.elapsed().as_secs_f64().max(1e-3)
     }
@@ -32,7 +32,7 @@ impl ProgressLine {
         }
         self.shown = Some(Instant::now());
         let mut out = io::stderr().lock();
-        // Progress that cannot be shown is no reason to stop.
+        // A failed write of progress does not stop the work.
         let _ = if self.terminal {
             write!(out, "\r\x1b[K{}", line())
         } else {
@@ -41,16 +41,16 @@ impl ProgressLine {
         let _ = out.flush();
     }
 
-    /// Leaves the last line standing.
+    /// Keeps the last line on the screen.
     pub fn finish(&self) {
         if self.terminal && self.shown.is_some() {
-            // As above.
+            // A failed write is ignored, as in `show`.
             let _ = writeln!(io::stderr());
         }
     }
 }
 
-/// How a run that can go on ended, in words.
+/// The end of a resumable run, in words.
 pub fn ending(interrupted: bool) -> &'static str {
     if interrupted { "interrupted (start again to go on)" } else { "complete" }
 }

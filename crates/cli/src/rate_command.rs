@@ -1,4 +1,4 @@
-//! `batch-first rate`: ratings of all players of some PGN files.
+//! `batch-first rate`: rates all players of PGN files.
 
 use std::{
     fs::File,
@@ -24,7 +24,7 @@ pub struct RateArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// A file cannot be read, holds no finished game, or nobody is called like the anchor.
+/// A file cannot be read or holds no finished game, or no player has the anchor's name.
 pub fn run(args: RateArgs) -> anyhow::Result<()> {
     let mut results = PgnResults::default();
     for path in &args.files {

@@ -1,4 +1,4 @@
-//! `batch-first serve`: the page in a browser.
+//! `batch-first serve`: serves the page to browsers.
 
 use std::{
     env,
@@ -17,34 +17,33 @@ use crate::{engine_args::processors, interrupt};
 
 /// Play, analyse and watch training in a browser, at http://127.0.0.1:8080 unless told otherwise.
 ///
-/// Nothing is opened to the network unless --listen or --name says so; then visitors need the token
-/// in the printed link.
+/// Only this machine has access, unless --listen or --name opens the page to others; then visitors
+/// need the token in the printed link.
 #[derive(Debug, clap::Args)]
 pub struct ServeArgs {
     /// Address and port; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Ask every visitor for this token (default: none on this machine, a random one beyond it and
-    /// with --name).
+    /// Token that every visitor needs (default: none if only this machine has access, otherwise a
+    /// random one).
     #[arg(long, value_name = "TEXT")]
     token: Option<String>,
-    /// A host name under which the page is reached, besides localhost and plain addresses; may be
-    /// repeated.
+    /// A host name of the page besides localhost and plain addresses; may be repeated.
     #[arg(long, value_name = "HOST")]
     name: Vec<String>,
     /// File that keeps the games (default: batch-first/games.sqlite in the user's data folder).
     #[arg(long, value_name = "FILE")]
     games: Option<PathBuf>,
-    /// A network in place of its system's, a file or `fast`; may be repeated.
+    /// A network that replaces the embedded one of its system, a file or `fast`; may be repeated.
     #[arg(long, value_name = "FILE")]
     net: Vec<PathBuf>,
-    /// Training runs to show (default: `runs`, where there is one).
+    /// Folder of training runs to show (default: `runs`, if it exists).
     #[arg(long, value_name = "FOLDER")]
     runs: Option<PathBuf>,
     /// Folder of match folders to show, as `match --out` and `ladder --out` make them.
     #[arg(long, value_name = "FOLDER")]
     matches: Option<PathBuf>,
-    /// Searches at once; others wait for their turn.
+    /// Searches at once; further searches wait.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=64))]
     searches: u64,
     /// Threads of the evaluator that all searches share (default: all processors).
@@ -68,7 +67,7 @@ pub struct ServeArgs {
 /// # Errors
 /// The address, a network, a folder or the file of games cannot be used.
 pub fn run(args: ServeArgs) -> anyhow::Result<()> {
-    // Behind a name there is a proxy that strangers reach.
+    // A page with a name is behind a proxy, which other machines can reach.
     let is_local = args.listen.ip().is_loopback() && args.name.is_empty();
     let token = match args.token {
         Some(token) => {
@@ -109,7 +108,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
         lab: LabFolders { runs, matches: args.matches },
         time: TimeSource::System,
     };
-    let end = interrupt::notice()?;
+    let end = interrupt::notification()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -126,12 +125,12 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
         server.run(async move { end.notified().await }).await;
         anyhow::Ok(())
     });
-    // Searches that still run have nothing left to say: moves are stored when they are made.
+    // Running searches are dropped: every move is stored when it is made.
     runtime.shutdown_background();
     served
 }
 
-/// Every system with its network: the one in the program, or the file given for it.
+/// Every system with its network: the embedded one, or the given file.
 fn networks(files: &[PathBuf]) -> anyhow::Result<Vec<(System, Network)>> {
     let mut all = Vec::new();
     for system in System::ALL {

@@ -1,4 +1,4 @@
-//! `batch-first train`: a training run from a configuration file, watched on the terminal.
+//! `batch-first train`: runs a training from a configuration file and shows its progress.
 
 mod progress;
 
@@ -12,14 +12,14 @@ use train::{Config, Ending, Progress, TrainError, summary};
 
 use crate::interrupt::{self, Interrupted};
 
-/// How a run is watched.
+/// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Watch {
+enum ProgressMode {
     /// A bar on a terminal, lines elsewhere.
     Auto,
     /// A bar.
     Bar,
-    /// A line now and then.
+    /// A line every ten seconds.
     Plain,
     /// One JSON object a line.
     Json,
@@ -27,12 +27,12 @@ enum Watch {
     None,
 }
 
-/// Train a network; Ctrl-C saves the run and ends it.
+/// Train a network; Ctrl-C saves and ends the run.
 #[derive(Debug, clap::Args)]
 pub struct TrainArgs {
     /// Configuration file of the run (TOML).
     config: PathBuf,
-    /// Go on with the run from its newest checkpoint.
+    /// Resume the run from its newest checkpoint.
     #[arg(long)]
     resume: bool,
     /// Try every combination of the values in the file's [grid] section, several runs at a time,
@@ -48,7 +48,7 @@ pub struct TrainArgs {
     device: Option<Devices>,
     /// How progress is shown.
     #[arg(long, value_enum, default_value = "auto")]
-    progress: Watch,
+    progress: ProgressMode,
 }
 
 /// Runs the command.
@@ -67,16 +67,16 @@ pub fn run(mut args: TrainArgs) -> anyhow::Result<()> {
         }
     }
     let config = Config::load(&args.config, &args.settings)?;
-    let stop = interrupt::flag()?;
-    let mut watcher: Box<dyn Progress + Send> = match args.progress {
-        Watch::Auto if std::io::stderr().is_terminal() => Box::new(progress::Bar::default()),
-        Watch::Bar => Box::new(progress::Bar::default()),
-        Watch::Auto | Watch::Plain => Box::new(progress::Lines::default()),
-        Watch::Json => Box::new(progress::JsonProgress),
-        Watch::None => Box::new(train::NoProgress),
+    let stop = interrupt::stop_flag()?;
+    let mut progress: Box<dyn Progress + Send> = match args.progress {
+        ProgressMode::Auto if std::io::stderr().is_terminal() => Box::new(progress::Bar::default()),
+        ProgressMode::Bar => Box::new(progress::Bar::default()),
+        ProgressMode::Auto | ProgressMode::Plain => Box::new(progress::Lines::default()),
+        ProgressMode::Json => Box::new(progress::JsonProgress),
+        ProgressMode::None => Box::new(train::NoProgress),
     };
     if args.grid {
-        return match train::search_grid(&config, args.resume, &stop, watcher.as_mut()) {
+        return match train::search_grid(&config, args.resume, &stop, progress.as_mut()) {
             Err(error @ TrainError::Interrupted { .. }) => {
                 // Standard output may be lines of JSON.
                 let shown = writeln!(io::stderr(), "{error}").map_err(anyhow::Error::from);
@@ -85,8 +85,8 @@ pub fn run(mut args: TrainArgs) -> anyhow::Result<()> {
             trials => print_grid(&config, &trials?),
         };
     }
-    let outcome = train::train_all(&config, args.resume, &stop, watcher.as_mut())?;
-    let silent = matches!(args.progress, Watch::Json | Watch::None);
+    let outcome = train::train_all(&config, args.resume, &stop, progress.as_mut())?;
+    let silent = matches!(args.progress, ProgressMode::Json | ProgressMode::None);
     let shown = if silent { Ok(()) } else { print(&outcome) };
     Interrupted::or(outcome.ending == Ending::Interrupted, shown)
 }
@@ -112,7 +112,7 @@ fn print(outcome: &train::RunOutcome) -> anyhow::Result<()> {
     if let Some(network) = &outcome.network {
         writeln!(out, "network: {}", network.display())?;
     }
-    // Several selectors are as many runs, each with a report of its own; together they have curves.
+    // Each selector is a run with its own report; several selectors share one picture of curves.
     let pictures = [("report", "report.html"), ("curves", "loss.svg")];
     let mut pictures = pictures.map(|(what, file)| (what, outcome.folder.join(file))).into_iter();
     if let Some((what, path)) = pictures.find(|(_, path)| path.exists()) {

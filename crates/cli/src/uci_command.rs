@@ -8,7 +8,7 @@ use uci::{Identity, Options};
 
 use crate::engine_args::EngineArgs;
 
-/// Speak UCI on standard input and output (what the program does without a command).
+/// Speak UCI on standard input and output (the default without a command).
 #[derive(Debug, Default, clap::Args)]
 pub struct UciArgs {
     /// Opening book in Polyglot's format; its moves are played (`OwnBook`).
@@ -29,7 +29,7 @@ pub fn run(args: UciArgs) -> anyhow::Result<()> {
         options.own_book = true;
     }
     if args.engine.net.is_some() || args.engine.system.is_some() {
-        // Named on the command line: a mistake there should not wait for a game.
+        // A network or system of the command line is checked now, not at the first game.
         engine::choose(&options.engine)?;
     }
     let identity = Identity {

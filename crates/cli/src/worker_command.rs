@@ -1,12 +1,12 @@
-//! `batch-first worker`: analyses games that another `batch-first analyze --queue` hands out.
+//! `batch-first worker`: analyses the games of a `batch-first analyze --queue`.
 
 use crate::engine_args::EngineArgs;
 
 /// Analyse games for `analyze --queue`, until Ctrl-C.
 ///
-/// Any number of workers on any hosts may take games from the same NATS JetStream server. They must
-/// have the same network as the one that hands out the games; on another kind of processor scores
-/// can differ by a few centipawns.
+/// Any number of workers on any hosts may take games from the same NATS JetStream server. A worker
+/// must have the same network as `analyze`; on another kind of processor scores can differ by a few
+/// centipawns.
 #[derive(Debug, clap::Args)]
 pub struct WorkerArgs {
     /// The server, as in nats://host:4222.
@@ -46,7 +46,7 @@ pub fn run(args: WorkerArgs) -> anyhow::Result<()> {
     let engine = SharedEngine::for_files(&options)?;
     let jobs = args.jobs.map_or(options.threads, |jobs| jobs as usize);
     let control = Control::default();
-    interrupt::stops(&control)?;
+    interrupt::stop_search(&control)?;
     let queue = QueueServer { url: args.queue, worker_timeout: Duration::from_secs(30) };
     let mut line = ProgressLine::new();
     let mut report = |progress: &WorkerProgress| {
@@ -61,7 +61,7 @@ pub fn run(args: WorkerArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// As above.
+/// Reports that the feature is missing.
 ///
 /// # Errors
 /// Always.

@@ -1,4 +1,4 @@
-//! The chances of all legal moves, from a system that chooses without a search.
+//! The chances of all legal moves, for a system without a search.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::board_view::{Charset, diagram};
 
-/// Cells of the bar of a certain move.
+/// Cells of the bar for a chance of 1.
 const BAR: f32 = 40.0;
 
 /// Writes every move with its chance, the likeliest first.

@@ -1,4 +1,4 @@
-//! `batch-first analyze games.pgn --out annotated.pgn`: whole files of games.
+//! `batch-first analyze games.pgn --out annotated.pgn`: annotates files of games.
 
 use std::{
     fs::File,
@@ -22,16 +22,16 @@ use crate::{
     progress_line::{ProgressLine, ending},
 };
 
-/// Evaluations a position where no limit is given.
+/// Evaluations a position without a limit.
 const NODES: u64 = 400;
 
-/// Memory of each search where no other is asked for, in MiB.
+/// Memory of each search without --hash, in MiB.
 const HASH: u64 = 16;
 
 /// Flags of the analysis of files.
 #[derive(Debug, clap::Args)]
 pub(super) struct FileArgs {
-    /// Annotated PGN to write; a file beside it remembers how far the run is.
+    /// Annotated PGN to write; a file beside it keeps the progress of the run.
     #[arg(long, value_name = "FILE", requires = "games", help_heading = "Files of games")]
     out: Option<PathBuf>,
     /// Also write one JSON object a game.
@@ -56,7 +56,7 @@ pub(super) struct FileArgs {
     /// Last move to judge, in plies from 1 (default: the last of the game).
     #[arg(long, value_name = "PLY", requires = "games", help_heading = "Files of games")]
     to: Option<usize>,
-    /// Comment marked moves that lost at least so many percent of winning chances; those that lose
+    /// Comment marked moves that lose at least this many percent of winning chances. Moves that lose
     /// 5 or more are marked.
     #[arg(
         long,
@@ -66,11 +66,11 @@ pub(super) struct FileArgs {
         help_heading = "Files of games"
     )]
     threshold: f64,
-    /// Let `batch-first worker` processes do it, through a NATS JetStream server as in
+    /// Let `batch-first worker` processes analyse the games, through a NATS JetStream server as in
     /// nats://host:4222.
     #[arg(long, value_name = "URL", requires = "games", help_heading = "Files of games")]
     queue: Option<String>,
-    /// With --queue: after so long without a sign of life a worker's game goes to another.
+    /// With --queue: a worker without a sign of life for this time loses its game to another.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = board::parse_duration, requires = "queue",
           help_heading = "Files of games")]
     patience: Duration,
@@ -124,9 +124,9 @@ pub(super) fn run(args: super::AnalyzeArgs) -> anyhow::Result<()> {
         },
     };
     let control = Control::default();
-    interrupt::stops(&control)?;
-    let mut watch = Watch::new(count(settings.files.clone()));
-    let report = &mut |progress: &AnnotateProgress| watch.show(progress);
+    interrupt::stop_search(&control)?;
+    let mut shown = ProgressReport::new(count(settings.files.clone()));
+    let report = &mut |progress: &AnnotateProgress| shown.show(progress);
     let end = match &own.queue {
         #[cfg(feature = "queue")]
         Some(url) => {
@@ -141,11 +141,11 @@ pub(super) fn run(args: super::AnalyzeArgs) -> anyhow::Result<()> {
         None => annotate::annotate(&settings, &|wanted| engine.search(wanted), &control, report)?,
     };
     let interrupted = control.is_stopped();
-    let shown = watch.finish(&end, interrupted, &settings.output);
+    let written = shown.finish(&end, interrupted, &settings.output);
     if let Some(report) = own.report.as_ref().filter(|_| !interrupted) {
         write_report(&settings.output, report)?;
     }
-    Interrupted::or(interrupted, shown)
+    Interrupted::or(interrupted, written)
 }
 
 fn write_report(annotated: &Path, report: &Path) -> anyhow::Result<()> {
@@ -158,12 +158,12 @@ fn write_report(annotated: &Path, report: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write `{}`", report.display()))
 }
 
-/// Counts the games of files on the side, so that the time left can be told; 0 until it is done.
+/// Counts the games of files on a thread of its own, for the time left; 0 until the count is done.
 fn count(files: Vec<PathBuf>) -> Arc<AtomicU64> {
     let total = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&total);
     thread::spawn(move || {
-        // Unreadable files and games are the run's to name.
+        // The run itself reports unreadable files and games.
         let silent = tracing::subscriber::NoSubscriber::default();
         let games = tracing::subscriber::with_default(silent, || {
             games::read_files(&files).map_while(Result::ok).count()
@@ -173,19 +173,19 @@ fn count(files: Vec<PathBuf>) -> Arc<AtomicU64> {
     total
 }
 
-/// Games, positions, speed and time left since the beginning of this run.
-struct Watch {
+/// Shows games, positions, speed and time left of this run.
+struct ProgressReport {
     line: ProgressLine,
     total: Arc<AtomicU64>,
     first: Option<AnnotateProgress>,
 }
 
-impl Watch {
+impl ProgressReport {
     fn new(total: Arc<AtomicU64>) -> Self {
         Self { line: ProgressLine::new(), total, first: None }
     }
 
-    /// Games and positions a second since the beginning of this run.
+    /// Games and positions a second since the start of this run.
     fn rates(&self, progress: &AnnotateProgress) -> (f64, f64) {
         let first = self.first.unwrap_or_default();
         let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / self.line.seconds();
@@ -235,7 +235,7 @@ impl Watch {
 }
 
 fn time(seconds: f64) -> String {
-    // `as` saturates: a very long time is shown as one.
+    // `as` saturates, so a very long time stays very long.
     let seconds = seconds.round() as u64;
     match seconds {
         0..100 => format!("{seconds} s"),

@@ -6,12 +6,12 @@ use board::{Game, Move, Position, Score};
 use search::{Bound, Outcome, SearchInfo};
 use serde_json::{Value, json};
 
-use super::View;
+use super::AnalysisView;
 
 #[derive(Debug)]
 pub(super) struct JsonView;
 
-impl View for JsonView {
+impl AnalysisView for JsonView {
     fn begin(&mut self, out: &mut dyn Write, game: &Game, engine: &str) -> io::Result<()> {
         let position = game.position();
         let object = json!({

@@ -1,11 +1,11 @@
-//! The analysis for people: the board, then a row for every new line of thought, then a summary.
+//! The analysis for people: the board, then a row for every new principal variation, then a summary.
 
 use std::io::{self, Write};
 
 use board::{Game, GameEnd};
 use search::{Bound, Outcome, SearchInfo};
 
-use super::View;
+use super::AnalysisView;
 use crate::board_view::{Charset, chances_bar, diagram, san_line, white_chances, white_score};
 
 /// Plies of a line in a row of the table.
@@ -25,7 +25,7 @@ impl Screen {
     }
 }
 
-impl View for Screen {
+impl AnalysisView for Screen {
     fn begin(&mut self, out: &mut dyn Write, game: &Game, engine: &str) -> io::Result<()> {
         writeln!(out, "{}", diagram(game.position(), self.charset))?;
         writeln!(out, "{}", game.position().fen())?;

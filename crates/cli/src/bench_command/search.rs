@@ -1,6 +1,6 @@
-//! `batch-first bench search`: what a search makes of its evaluator. How fast it goes, how much of
-//! the time is the network's, how full its batches are, and whether it asks twice; and a number
-//! that only a change of the search can change.
+//! `batch-first bench search`: measures how a search uses its evaluator (speed, share of the network
+//! in the time, batch fill, repeated queries) and computes the signature of the search, a number that
+//! only a change of the search changes.
 
 use std::{
     collections::HashSet,
@@ -18,13 +18,13 @@ use serde_json::json;
 
 use crate::engine_args::EngineArgs;
 
-/// Positions that are searched: every so many of the built-in openings.
+/// Number of searched positions, spread evenly over the built-in openings.
 const POSITIONS: usize = 16;
 
 /// Evaluations a position for the signature.
 const SIGNATURE_NODES: u64 = 1_000;
 
-/// Decides what the mock evaluator says.
+/// Seed of the mock evaluator.
 const SIGNATURE_SEED: u64 = 1;
 
 #[derive(Debug, clap::Args)]
@@ -38,7 +38,7 @@ pub(super) struct SearchArgs {
     #[arg(long = "width", value_name = "K", default_values_t = [1, 8, 64, 256],
         value_parser = clap::value_parser!(u64).range(1..=16_384))]
     widths: Vec<u64>,
-    /// One JSON object a line instead of a table.
+    /// Print JSON, one object a line, instead of a table.
     #[arg(long)]
     json: bool,
 }
@@ -48,26 +48,27 @@ pub(super) struct SearchArgs {
 struct EvaluatorStatistics {
     batches: u64,
     queries: u64,
-    /// Asked for in the same way earlier in the same search, or twice in a batch.
-    again: u64,
-    /// Spent inside the evaluator, and with counting.
+    /// Queries that are equal to an earlier one of the same search or batch.
+    repeated: u64,
+    /// Time inside the evaluator.
     time: Duration,
+    /// Time for counting.
     counting: Duration,
-    /// Key, and whether value and moves were asked for.
+    /// The queries of this search: key, value requested, moves requested.
     seen: HashSet<(u64, bool, bool)>,
 }
 
 /// An evaluator that counts and times its queries.
 struct CountingEvaluator {
     inner: Box<dyn Evaluator>,
-    traffic: Arc<Mutex<EvaluatorStatistics>>,
+    statistics: Arc<Mutex<EvaluatorStatistics>>,
 }
 
 impl CountingEvaluator {
-    fn timed<T>(&mut self, ask: impl FnOnce(&mut dyn Evaluator) -> T) -> T {
+    fn timed<T>(&mut self, call: impl FnOnce(&mut dyn Evaluator) -> T) -> T {
         let started = Instant::now();
-        let answer = ask(self.inner.as_mut());
-        self.traffic.lock().unwrap_or_else(PoisonError::into_inner).time += started.elapsed();
+        let answer = call(self.inner.as_mut());
+        self.statistics.lock().unwrap_or_else(PoisonError::into_inner).time += started.elapsed();
         answer
     }
 }
@@ -76,14 +77,14 @@ impl Evaluator for CountingEvaluator {
     fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
         {
             let started = Instant::now();
-            let mut traffic = self.traffic.lock().unwrap_or_else(PoisonError::into_inner);
-            traffic.batches += 1;
-            traffic.queries += batch.len() as u64;
+            let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
+            statistics.batches += 1;
+            statistics.queries += batch.len() as u64;
             for query in &batch.queries {
-                let is_new = traffic.seen.insert((query.key, query.value, query.move_count > 0));
-                traffic.again += u64::from(!is_new);
+                let is_new = statistics.seen.insert((query.key, query.value, query.move_count > 0));
+                statistics.repeated += u64::from(!is_new);
             }
-            traffic.counting += started.elapsed();
+            statistics.counting += started.elapsed();
         }
         self.timed(|inner| inner.submit(batch))
     }
@@ -117,33 +118,33 @@ impl Evaluator for CountingEvaluator {
 struct Line {
     algorithm: Algorithm,
     width: usize,
-    traffic: EvaluatorStatistics,
-    /// Seconds of wall and of processor time.
+    statistics: EvaluatorStatistics,
+    /// Seconds of wall time and of processor time.
     wall: f64,
     cpu: f64,
-    /// Start of the first search and end of the last, to align with measurements of the device.
+    /// Start of the first search and end of the last, for comparison with measurements of the device.
     from: SystemTime,
     to: SystemTime,
-    /// Mean depth that was reached, plies.
+    /// Mean depth of the searches, in plies.
     depth: f64,
 }
 
 impl Line {
     fn share_of_network(&self) -> f64 {
-        self.traffic.time.as_secs_f64() / self.wall
+        self.statistics.time.as_secs_f64() / self.wall
     }
 
-    /// Mean share of a batch that was used.
+    /// Mean used share of a batch.
     fn fill(&self) -> f64 {
-        self.traffic.queries as f64 / (self.traffic.batches.max(1) * self.width as u64) as f64
+        self.statistics.queries as f64 / (self.statistics.batches.max(1) * self.width as u64) as f64
     }
 
-    fn again(&self) -> f64 {
-        self.traffic.again as f64 / self.traffic.queries.max(1) as f64
+    fn repeated(&self) -> f64 {
+        self.statistics.repeated as f64 / self.statistics.queries.max(1) as f64
     }
 
     fn text(&self) -> String {
-        let queries = self.traffic.queries as f64;
+        let queries = self.statistics.queries as f64;
         format!(
             "{:<10} {:>5} {:>9.0} {:>10.0} {:>9.0} % {:>8.0} % {:>8.1} % {:>6.1}",
             self.algorithm.name(),
@@ -152,7 +153,7 @@ impl Line {
             queries / self.cpu,
             100.0 * self.share_of_network(),
             100.0 * self.fill(),
-            100.0 * self.again(),
+            100.0 * self.repeated(),
             self.depth
         )
     }
@@ -164,12 +165,12 @@ impl Line {
         json!({
             "search": self.algorithm.name(),
             "batch": self.width,
-            "evaluations": self.traffic.queries,
-            "evaluations_per_second": self.traffic.queries as f64 / self.wall,
-            "evaluations_per_cpu_second": self.traffic.queries as f64 / self.cpu,
+            "evaluations": self.statistics.queries,
+            "evaluations_per_second": self.statistics.queries as f64 / self.wall,
+            "evaluations_per_cpu_second": self.statistics.queries as f64 / self.cpu,
             "share_of_time_in_the_evaluator": self.share_of_network(),
             "batch_fill": self.fill(),
-            "asked_again": self.again(),
+            "asked_again": self.repeated(),
             "mean_depth": self.depth,
             "started": seconds(self.from),
             "ended": seconds(self.to),
@@ -178,7 +179,7 @@ impl Line {
     }
 }
 
-/// Measures.
+/// Runs the command.
 ///
 /// # Errors
 /// The network cannot be used.
@@ -217,7 +218,7 @@ pub(super) fn run(args: &SearchArgs) -> anyhow::Result<()> {
             let settings = Settings { batch: width as usize, ..options.settings.clone() };
             let line = measure(algorithm, &network, &options, &settings, &games, args.nodes)?;
             writeln!(out, "{}", if args.json { line.json() } else { line.text() })?;
-            // One after the other evaluates one at a time, whatever is asked for.
+            // Alpha-beta evaluates one position at a time, whatever the width.
             if algorithm == Algorithm::AlphaBeta {
                 break;
             }
@@ -259,16 +260,16 @@ fn measure(
     games: &[Game],
     nodes: u64,
 ) -> anyhow::Result<Line> {
-    let traffic = Arc::new(Mutex::new(EvaluatorStatistics::default()));
+    let statistics = Arc::new(Mutex::new(EvaluatorStatistics::default()));
     let inner = engine::evaluator(network, options)?;
-    let watched = CountingEvaluator { inner, traffic: Arc::clone(&traffic) };
-    let mut search = algorithm.build(Box::new(watched), network, settings);
+    let counting = CountingEvaluator { inner, statistics: Arc::clone(&statistics) };
+    let mut search = algorithm.build(Box::new(counting), network, settings);
     let limits = Limits { nodes: Some(nodes), analysis: true, ..Limits::default() };
     let (mut wall, mut cpu, mut depth) = (0.0, 0.0, 0.0);
     let from = SystemTime::now();
     for game in games {
         search.clear();
-        traffic.lock().unwrap_or_else(PoisonError::into_inner).seen.clear();
+        statistics.lock().unwrap_or_else(PoisonError::into_inner).seen.clear();
         let (started, before) = (Instant::now(), measure::process_seconds());
         let outcome = search.search(game, &limits, &Control::default(), &mut |_| {})?;
         wall += started.elapsed().as_secs_f64();
@@ -276,16 +277,16 @@ fn measure(
         depth += outcome.lines.first().map_or(0.0, |line| f64::from(line.depth));
     }
     let to = SystemTime::now();
-    let traffic = traffic.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    // Counting is neither the search's nor the network's.
-    let counting = traffic.counting.as_secs_f64();
+    let statistics = statistics.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    // The time for counting belongs neither to the search nor to the network.
+    let counting = statistics.counting.as_secs_f64();
     (wall, cpu) = (wall - counting, cpu - counting);
     let width = if algorithm == Algorithm::AlphaBeta { 1 } else { settings.batch };
-    Ok(Line { algorithm, width, traffic, wall, cpu, from, to, depth: depth / games.len() as f64 })
+    Ok(Line { algorithm, width, statistics, wall, cpu, from, to, depth: depth / games.len() as f64 })
 }
 
-/// Every line that a search reports on the positions, on an evaluator that is the same on every
-/// machine, in one number.
+/// The signature of a search: a hash of every line that it reports on the positions, with the mock
+/// evaluator.
 fn signature(algorithm: Algorithm) -> anyhow::Result<u64> {
     let settings = Settings { batch: 8, hash_mib: 16, ..Settings::default() };
     let calibration = Calibration { move_scores: MoveScores::Policy, ..Calibration::default() };
@@ -332,18 +333,18 @@ mod tests {
     }
 
     #[test]
-    fn traffic_is_counted() {
-        let traffic = Arc::new(Mutex::new(EvaluatorStatistics::default()));
-        let mut watched =
-            CountingEvaluator { inner: Box::new(Mock::new(1)), traffic: Arc::clone(&traffic) };
+    fn queries_are_counted() {
+        let statistics = Arc::new(Mutex::new(EvaluatorStatistics::default()));
+        let mut counting =
+            CountingEvaluator { inner: Box::new(Mock::new(1)), statistics: Arc::clone(&statistics) };
         let position = board::Position::default();
         let mut batch = Batch::default();
         batch.push(&position, true, &[]);
         batch.push(&position, true, &position.legal_moves());
         for _ in 0..2 {
-            watched.evaluate(batch.clone()).unwrap();
+            counting.evaluate(batch.clone()).unwrap();
         }
-        let traffic = traffic.lock().unwrap();
-        assert_eq!((traffic.batches, traffic.queries, traffic.again), (2, 4, 2));
+        let statistics = statistics.lock().unwrap();
+        assert_eq!((statistics.batches, statistics.queries, statistics.repeated), (2, 4, 2));
     }
 }

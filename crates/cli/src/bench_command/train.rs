@@ -1,4 +1,4 @@
-//! `batch-first bench train`: how many positions a second this machine trains.
+//! `batch-first bench train`: measures the positions a second that this machine trains.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use ::train::{
 use eval::Devices;
 use nets::{BatchFirstResidual, Cockfish, Description, HeadKind, Network};
 
-/// What is trained.
+/// The trained network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Model {
     /// The value network, ordinal loss.
@@ -45,20 +45,20 @@ pub(super) struct BenchTrainArgs {
     /// Positions a step.
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(2..=16_384))]
     batch: u32,
-    /// Steps that are timed, after three that are not.
+    /// Timed steps, after three warm-up steps.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     steps: u32,
     /// Threads; 0: all cores.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=256))]
     threads: u32,
-    /// Number format (default: bf16 where a tile unit makes it fast).
+    /// Number format (default: bf16 if the processor has a tile unit).
     #[arg(long, value_enum)]
     precision: Option<Format>,
-    /// With Burn on these GPUs: cuda:N or vulkan:N, several with commas; `bf16` then means
+    /// Train with Burn on these GPUs: cuda:N or vulkan:N, several with commas; `bf16` then means
     /// half-precision convolutions.
     #[arg(long, value_name = "NAME", conflicts_with = "threads")]
     device: Option<Devices>,
-    /// One JSON object a line instead of a table.
+    /// Print JSON, one object a line, instead of a table.
     #[arg(long)]
     json: bool,
 }

@@ -1,5 +1,5 @@
-//! Players from text: another program, this program, or a network searched inside this process; and
-//! limits.
+//! Reads players and limits from text. A player is another program, this program, or a network that
+//! is searched inside this process.
 
 use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 
@@ -13,21 +13,21 @@ use uci::{Options, client::EngineSpec};
 use super::program;
 use crate::engine_args::EngineArgs;
 
-/// The network in the program that fits the device, searched in this process.
+/// The player that searches, in this process, the embedded network that fits the device.
 const INTERNAL: &str = "internal";
 
-/// Memory of a search in this process, in MiB, unless its `Hash` says otherwise: there may be two
-/// for each game at once.
+/// Memory of a search in this process, in MiB, without an option `Hash`. Each running game may have
+/// two searches.
 const HASH: u64 = 64;
 
-/// How long every player may think that has no limit of its own.
+/// The limit of every player without a limit of its own.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 #[group(multiple = false)]
 pub struct LimitArgs {
     /// Time a move, as in `200ms` or `1s`.
     #[arg(long, value_name = "TIME", value_parser = movetime)]
     movetime: Option<Duration>,
-    /// Nodes a move; for our own searches evaluated positions.
+    /// Nodes a move; our own searches count evaluated positions.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     nodes: Option<u64>,
     /// Depth of each search.
@@ -39,7 +39,7 @@ pub struct LimitArgs {
 }
 
 impl LimitArgs {
-    /// The limit that was given, if one was.
+    /// The given limit, if any.
     #[must_use]
     pub fn control(&self) -> Option<TimeControl> {
         None.or(self.movetime.map(TimeControl::MoveTime))
@@ -49,7 +49,7 @@ impl LimitArgs {
     }
 }
 
-/// To engines no time at all is no limit.
+/// Reads a time a move. Zero is refused: engines take it for no limit.
 fn movetime(text: &str) -> Result<Duration, String> {
     board::parse_duration(text).and_then(|time| {
         if time.as_millis() == 0 { Err("a move needs some time".to_owned()) } else { Ok(time) }
@@ -66,11 +66,11 @@ fn clock(text: &str) -> Result<TimeControl, String> {
     })
 }
 
-/// A program, and the options after it in order.
-type Described<'a> = (&'a str, Vec<(&'a str, &'a str)>);
+/// A program with its arguments, and its options in order.
+type ProgramAndOptions<'a> = (&'a str, Vec<(&'a str, &'a str)>);
 
-/// Takes `PROGRAM[; OPTION=VALUE]...` apart.
-fn parts(text: &str) -> anyhow::Result<Described<'_>> {
+/// Splits `PROGRAM[; OPTION=VALUE]...`.
+fn split_player(text: &str) -> anyhow::Result<ProgramAndOptions<'_>> {
     let (program, options) = program::without_options(text);
     let program = program.trim();
     ensure!(!program.is_empty(), "`{text}` names no engine");
@@ -88,7 +88,7 @@ fn parts(text: &str) -> anyhow::Result<Described<'_>> {
 /// # Errors
 /// The text names no program, or an option is malformed.
 pub fn engine(text: &str) -> anyhow::Result<EngineSpec> {
-    let (program, mut options) = parts(text)?;
+    let (program, mut options) = split_player(text)?;
     let name =
         options.iter().rfind(|(option, _)| *option == "name").map(|(_, name)| (*name).to_owned());
     options.retain(|(option, _)| *option != "name");
@@ -99,16 +99,16 @@ fn owned(options: &[(&str, &str)]) -> Vec<(String, String)> {
     options.iter().map(|(option, value)| ((*option).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Evaluations that searches in this process share, by network, device and number format.
+/// The evaluation caches that searches in this process share, by network, device and number format.
 ///
-/// Opponents evaluate much the same positions. A search that is limited by nodes or depth counts a
-/// shared evaluation like its own, so the games are the same and take less time. A search that is
-/// limited by time gets no shared evaluations.
+/// Opponents evaluate many equal positions. A search that is limited by nodes or depth counts a
+/// cached evaluation like a new one, so the games are the same and take less time. A search that is
+/// limited by time does not use these caches.
 #[derive(Debug, Default)]
-pub struct Memories(HashMap<String, EvaluationCache>);
+pub struct SharedCaches(HashMap<String, EvaluationCache>);
 
-impl Memories {
-    /// In MiB: what both players of two games at once evaluate in some moves.
+impl SharedCaches {
+    /// In MiB: room for the evaluations of both players of two running games over several moves.
     const SIZE: usize = 128;
 
     fn of(&mut self, network: &str, options: &EngineOptions) -> &EvaluationCache {
@@ -119,8 +119,8 @@ impl Memories {
     }
 }
 
-/// Reads `PLAYER[; OPTION=VALUE]...`; `limit` is for players that name none, `system` for searches
-/// in this process that name none. Players that share `memories` share what they have evaluated.
+/// Reads `PLAYER[; OPTION=VALUE]...`. `limit` is the default limit, `system` the default system of a
+/// search in this process. Players with the same `caches` share evaluations.
 ///
 /// # Errors
 /// The text names no player or no limit, an option is malformed, or a network cannot be used.
@@ -128,12 +128,12 @@ pub fn player(
     text: &str,
     limit: Option<TimeControl>,
     system: Option<System>,
-    memories: Option<&mut Memories>,
+    caches: Option<&mut SharedCaches>,
 ) -> anyhow::Result<PlayerSpec> {
-    let (program, described) = parts(text)?;
+    let (program, given) = split_player(text)?;
     let (mut name, mut control) = (None, limit);
     let mut options: Vec<(&str, &str)> = Vec::new();
-    for (option, value) in described {
+    for (option, value) in given {
         let bad = |reason: String| {
             anyhow::anyhow!("`{option}={value}` in `{text}` is no limit: {reason}")
         };
@@ -167,10 +167,10 @@ pub fn player(
         options.iter().map(|(option, value)| format!("{option}={value}")).collect();
     let shown = shown.join(" ");
     let (kind, called, identity) = if is_internal(network) {
-        let memories =
-            memories.filter(|_| matches!(control, TimeControl::Nodes(_) | TimeControl::Depth(_)));
+        let caches =
+            caches.filter(|_| matches!(control, TimeControl::Nodes(_) | TimeControl::Depth(_)));
         let (factory, found) =
-            in_process(network, &options, memories).with_context(|| format!("`{text}`"))?;
+            in_process(network, &options, caches).with_context(|| format!("`{text}`"))?;
         let stem =
             Path::new(network).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let called = format!("{stem} {shown}").trim().to_owned();
@@ -193,7 +193,7 @@ pub fn player(
     })
 }
 
-/// Is this a search in this process?
+/// Is the player a search in this process?
 #[must_use]
 pub fn is_internal(program: &str) -> bool {
     program == INTERNAL
@@ -207,12 +207,12 @@ fn program_with(program: &str, options: Vec<(String, String)>) -> anyhow::Result
     Ok(EngineSpec { program, arguments, options, name: None })
 }
 
-/// A search over a network with the options of our UCI engine, and what tells the network from
-/// others: its fingerprint, and for calibration and ranges its file.
+/// A search over a network with the options of our UCI engine, and the identity of the network: its
+/// fingerprint, and the hash of its file, which also holds calibration and ranges.
 fn in_process(
     program: &str,
     options: &[(&str, &str)],
-    memories: Option<&mut Memories>,
+    caches: Option<&mut SharedCaches>,
 ) -> anyhow::Result<(SearchFactory, String)> {
     let defaults = EngineArgs { hash: Some(HASH), ..EngineArgs::default() };
     let mut given = Options { engine: defaults.options(1)?, ..Options::default() };
@@ -226,7 +226,8 @@ fn in_process(
         !given.own_book,
         "a search in this process plays without a book; name the program `self` for one"
     );
-    // Once: a mistake is reported before the first game, and the file may change later.
+    // The network is loaded once: an error is reported before the first game, and the file may change
+    // later.
     let settings = given.engine;
     let (network, system) = choose(&settings)?;
     let network = Arc::new(network);
@@ -234,10 +235,9 @@ fn in_process(
     let file = file.map(|path| format!(", {}", program::file_contents(path)));
     let found = network.fingerprint() + &file.unwrap_or_default();
     let searches = system != System::ConvChess;
-    let memory =
-        memories.filter(|_| searches).map(|memories| memories.of(&found, &settings).clone());
+    let cache = caches.filter(|_| searches).map(|caches| caches.of(&found, &settings).clone());
     let factory: SearchFactory =
-        Arc::new(move || match build_over(&network, system, &settings, memory.as_ref()) {
+        Arc::new(move || match build_over(&network, system, &settings, cache.as_ref()) {
             Ok(engine) => Ok(engine.search),
             Err(error) => Err(error.to_string()),
         });
@@ -318,7 +318,7 @@ mod tests {
         assert_ne!(
             network(&embedded),
             network(&other),
-            "a match goes on with the same networks only"
+            "a match is resumed with the same networks only"
         );
         let named =
             player("internal; WeightsFile=fast", Some(TimeControl::Nodes(10)), None).unwrap();
@@ -326,7 +326,7 @@ mod tests {
             network(&named.identity).unwrap().split(", this program").next().map(str::to_owned);
         assert!(
             !of_network.unwrap().contains("file"),
-            "whatever file has that name: {}",
+            "a file of that name does not matter: {}",
             named.identity
         );
         assert!(player("internal; Batch=x", Some(TimeControl::Nodes(10)), None).is_err());
@@ -358,14 +358,14 @@ mod tests {
         let spec = player(&file.display().to_string(), Some(TimeControl::Nodes(10)), None).unwrap();
         std::fs::write(&file, "another").unwrap();
         let PlayerKind::Search(factory) = spec.kind else { panic!("a search in this process") };
-        assert!(factory().is_ok(), "what is in the file by now is another player");
+        assert!(factory().is_ok(), "the network was read before the file changed");
     }
 
     #[test]
-    fn what_others_have_evaluated_counts_as_if_it_were_new() {
-        let mut memories = Memories::default();
-        let think = |text: &str, memories: Option<&mut Memories>| -> Outcome {
-            let spec = super::player(text, Some(TimeControl::Nodes(300)), None, memories).unwrap();
+    fn a_cached_evaluation_counts_like_a_new_one() {
+        let mut caches = SharedCaches::default();
+        let think = |text: &str, caches: Option<&mut SharedCaches>| -> Outcome {
+            let spec = super::player(text, Some(TimeControl::Nodes(300)), None, caches).unwrap();
             let PlayerKind::Search(factory) = spec.kind else { panic!("a search in this process") };
             let limits = Limits { nodes: Some(300), ..Limits::default() };
             factory()
@@ -373,13 +373,13 @@ mod tests {
                 .search(&Game::default(), &limits, &Control::default(), &mut |_| {})
                 .unwrap()
         };
-        let misses = |memories: &Memories| -> u64 {
-            memories.0.values().map(|memory| memory.counts().value_misses).sum()
+        let misses = |caches: &SharedCaches| -> u64 {
+            caches.0.values().map(|cache| cache.counts().value_misses).sum()
         };
-        think("internal; Search=puct; Batch=8; Hash=1; Threads=1", Some(&mut memories));
-        let both = think("internal; Batch=8; Hash=1; Threads=1", Some(&mut memories));
-        assert!((301..600).contains(&misses(&memories)), "{}", misses(&memories));
-        let known = think("internal; Batch=8; Hash=1; Threads=1", Some(&mut memories));
+        think("internal; Search=puct; Batch=8; Hash=1; Threads=1", Some(&mut caches));
+        let both = think("internal; Batch=8; Hash=1; Threads=1", Some(&mut caches));
+        assert!((301..600).contains(&misses(&caches)), "{}", misses(&caches));
+        let known = think("internal; Batch=8; Hash=1; Threads=1", Some(&mut caches));
         let alone = think("internal; Batch=8; Hash=1; Threads=1", None);
         let said = |outcome: &Outcome| {
             let lines = outcome.lines.iter().map(|line| (line.depth, line.score, line.pv.clone()));
@@ -387,13 +387,13 @@ mod tests {
         };
         assert_eq!(said(&both), said(&alone));
         assert_eq!(said(&known), said(&alone));
-        assert_eq!(memories.0.len(), 1);
-        think("internal; Precision=f32; Hash=1", Some(&mut memories));
-        assert_eq!(memories.0.len(), 2, "other numbers");
+        assert_eq!(caches.0.len(), 1);
+        think("internal; Precision=f32; Hash=1", Some(&mut caches));
+        assert_eq!(caches.0.len(), 2, "another number format");
         let timed = Some(TimeControl::MoveTime(Duration::from_millis(5)));
-        let mut memories = Memories::default();
-        super::player("internal; Hash=1", timed, None, Some(&mut memories)).unwrap();
-        assert!(memories.0.is_empty(), "time is the players' own");
+        let mut caches = SharedCaches::default();
+        super::player("internal; Hash=1", timed, None, Some(&mut caches)).unwrap();
+        assert!(caches.0.is_empty(), "a search limited by time has no shared cache");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The program of a player: its words as they are written on a command line, and the file behind
-//! them, which decides how it plays as much as its options do.
+//! The program of a player: its words on the command line, and its file, whose hash identifies the
+//! player.
 
 use std::{
     env,
@@ -21,13 +21,13 @@ pub fn without_options(text: &str) -> (&str, &str) {
     end.map_or((text, ""), |end| (&text[..end], &text[end + 1..]))
 }
 
-/// The inside of what is one quoted word, everything else as it is.
+/// Removes the quotes of a single quoted word; other text is unchanged.
 pub fn unquoted(text: &str) -> &str {
     let inside = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     inside.filter(|inside| !inside.contains('"')).unwrap_or(text)
 }
 
-/// Words with blanks between them; double quotes hold blanks, and `;`, together.
+/// Splits text at blanks; a part in double quotes may contain blanks and `;`.
 fn words(text: &str) -> anyhow::Result<Vec<String>> {
     ensure!(text.matches('"').count().is_multiple_of(2), "`{text}` has a quote that does not end");
     let (mut words, mut begun, mut quoted) = (vec![String::new()], false, false);
@@ -52,10 +52,10 @@ fn words(text: &str) -> anyhow::Result<Vec<String>> {
     Ok(words)
 }
 
-/// The program and its arguments; `self` is this program.
+/// The program and its arguments; `self` means this program.
 ///
 /// # Errors
-/// A quote does not end, or there is no program.
+/// A quote is not closed, or there is no program.
 pub fn command(text: &str) -> anyhow::Result<(PathBuf, Vec<String>)> {
     let mut words = words(text)?.into_iter();
     let program = words
@@ -71,9 +71,9 @@ pub fn own() -> anyhow::Result<PathBuf> {
     env::current_exe().context("this program cannot find itself")
 }
 
-/// What tells one build of a program from another: the beginning of the SHA-256 of its file, which
-/// is looked for as the system does. Not what the program starts or reads. Of no file it says so:
-/// starting it will tell why.
+/// Identifies the build of a program: the beginning of the SHA-256 of its file, which is found as the
+/// system finds it. Files that the program starts or reads are not included. A missing file gives
+/// `file not read`; starting the program reports the error.
 pub fn contents(program: &Path) -> String {
     let bare = program.components().count() == 1;
     let path = if bare { on_path(program, &[]) } else { None };
@@ -83,12 +83,12 @@ pub fn contents(program: &Path) -> String {
 
 /// The beginning of the SHA-256 of a file.
 pub fn file_contents(path: &Path) -> String {
-    // A device has no end.
+    // Reading a device would not end.
     let hash = if path.is_file() { board::sha256_file(path).ok() } else { None };
     hash.map_or_else(|| "file not read".to_owned(), |(_, hash)| format!("file {}", &hash[..16]))
 }
 
-/// The file of a program in the folders of `PATH`, then in these.
+/// Finds the file of a program in the folders of `PATH`, then in `more`.
 pub fn on_path(name: &Path, more: &[&str]) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain(more.iter().map(PathBuf::from));
@@ -97,7 +97,7 @@ pub fn on_path(name: &Path, more: &[&str]) -> Option<PathBuf> {
     files.find(|file| file.is_file())
 }
 
-/// As Windows completes names.
+/// Adds the suffix of programs on Windows.
 fn with_suffix(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(env::consts::EXE_SUFFIX);

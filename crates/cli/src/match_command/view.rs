@@ -10,16 +10,16 @@ use std::{
 use arena::{GameRecord, Results, SprtRun};
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Where the games of a match are shown.
+/// Shows the games of a match.
 #[derive(Debug)]
-pub struct View {
+pub struct MatchView {
     names: Vec<String>,
     games: usize,
     quiet: bool,
     bar: Option<ProgressBar>,
 }
 
-impl View {
+impl MatchView {
     /// `quiet` leaves out the lines of games that ended without a fault.
     pub fn new(names: Vec<String>, games: usize, quiet: bool) -> Self {
         let bar = io::stderr().is_terminal().then(|| {
@@ -78,14 +78,14 @@ impl View {
         bar.suspend(write)
     }
 
-    /// Takes the live table away.
+    /// Removes the live table.
     pub fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
 
-    /// Takes the live table away and shows what the match says.
+    /// Removes the live table and shows the summary.
     ///
     /// # Errors
     /// The output is closed.
@@ -114,7 +114,7 @@ impl View {
     }
 }
 
-/// What two players' games say, seen from the first.
+/// The summary of a match between two players, from the first player's side.
 fn head_to_head(first: &str, second: &str, results: &Results) -> String {
     let head_to_head = results.head_to_head(0, 1);
     let tally = head_to_head.tally;
@@ -143,7 +143,7 @@ fn head_to_head(first: &str, second: &str, results: &Results) -> String {
     text
 }
 
-/// The table of all players that have played, best score first.
+/// The table of all players with a finished game, best score first.
 fn standings(names: &[String], results: &Results) -> String {
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(6);
     let mut rows: Vec<(f64, String)> = names

@@ -1,5 +1,4 @@
-//! `batch-first net verify`: what each code path and number format costs in exactness, against
-//! `f32`.
+//! `batch-first net verify`: the error of each code path and number format, compared with `f32`.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -12,27 +11,27 @@ use eval::{
 use nets::{Calibration, HeadKind, MoveScores, Network, PolicyIndex, Squares, policy_index};
 use train::{HeldOut, LARGEST_FALL, metrics};
 
-use super::{held_out, loss, print};
-use crate::{Found, bench_command, engine_args, eval_target::EvalTarget};
+use super::{held_out, print, validation_loss};
+use crate::{CheckFailed, bench_command, engine_args, eval_target::EvalTarget};
 
-/// By how much a GPU may.
+/// The largest fall of tau-b that a GPU may cause.
 const LARGEST_FALL_OF_GPU: f64 = 0.001;
 
-/// Centipawns by which a score of a GPU may be off in single precision, and 99 of 100 in its own
-/// number format.
+/// The largest allowed error of a GPU's score, in centipawns: of all scores in single precision, of
+/// 99 of 100 in its own number format.
 const LARGEST_DIFFERENCE: f32 = 2.0;
 
-/// The same for what a policy says of moves, natural logarithms: in single precision, and 99 of 100
-/// in its own number format.
+/// The same for the move scores of a policy, in natural logarithms: in single precision, and in its
+/// own number format.
 const LARGEST_DIFFERENCES_OF_POLICY: [f32; 2] = [0.01, 0.05];
 
-/// What `net verify` is asked.
+/// Flags of `net verify`.
 #[derive(Debug, clap::Args)]
 pub struct VerifyArgs {
     /// Network file, or `large` or `fast` (default: the large network in the program).
     file: Option<PathBuf>,
-    /// Folder that `batch-first data import` wrote: its held-out positions are evaluated, and
-    /// ranked against their labels. Without it, positions of random games are evaluated.
+    /// Folder of `batch-first data import`: its held-out positions are evaluated and ranked against
+    /// their labels. Without it, positions of random games are evaluated.
     #[arg(long)]
     data: Option<PathBuf>,
     /// Use only this source of the data; may be repeated.
@@ -41,10 +40,10 @@ pub struct VerifyArgs {
     /// At most this many positions of each source; 0: all.
     #[arg(long, default_value_t = 10_000)]
     positions: usize,
-    /// Also these GPUs: cuda:N or vulkan:N, several with commas.
+    /// Compare also these GPUs: cuda:N or vulkan:N, several with commas.
     #[arg(long, value_name = "NAME")]
     device: Option<Devices>,
-    /// Only the GPUs, none of the processor's paths.
+    /// Compare only the GPUs, no path of the processor.
     #[arg(long, requires = "device")]
     only_device: bool,
     /// Threads; 0: all cores.
@@ -55,16 +54,16 @@ pub struct VerifyArgs {
     json: bool,
 }
 
-/// What is evaluated: boards, each with a move for a move head, and perhaps labels by source.
+/// The evaluated positions, each with a move if the head scores moves, and their labels if known.
 #[derive(Default)]
-struct Questions {
+struct Samples {
     squares: Vec<(Squares, Color)>,
     moves: Vec<PolicyIndex>,
-    /// Name, and the labels of the next positions. Empty: there are none.
+    /// Name of each source with the labels of its positions, in order. Empty if there are no labels.
     sources: Vec<(String, Vec<f64>)>,
 }
 
-impl Questions {
+impl Samples {
     fn of_data(kind: HeadKind, sources: &[HeldOut]) -> Self {
         let mut all = Self::default();
         for source in sources {
@@ -98,16 +97,16 @@ impl Questions {
         }
     }
 
-    /// The outputs of a path or device, for the side to move, before calibration.
+    /// The outputs of a target before calibration, from the side to move.
     fn logits(
         &self,
         network: &Network,
-        place: &EvalTarget,
+        target: &EvalTarget,
         threads: usize,
     ) -> anyhow::Result<Vec<f32>> {
-        // The default calibration is the identity, far beyond any logit.
+        // The default calibration is the identity over the range of all logits.
         let bare = Network { calibration: Calibration::default(), ..network.clone() };
-        let mut evaluator = place.evaluator(&Arc::new(bare), threads)?;
+        let mut evaluator = target.evaluator(&Arc::new(bare), threads)?;
         let mut logits = Vec::with_capacity(self.squares.len());
         let size = evaluator.largest_batch().min(4096);
         for start in (0..self.squares.len()).step_by(size) {
@@ -127,8 +126,8 @@ impl Questions {
         Ok(logits)
     }
 
-    /// tau-b against the labels, averaged over the sources by their positions; `None` without
-    /// labels.
+    /// tau-b against the labels, averaged over the sources with their numbers of positions as weights;
+    /// `None` without labels.
     fn tau_b(&self, logits: &[f32]) -> Option<f64> {
         let logits: Vec<f64> = logits.iter().map(|&logit| f64::from(logit)).collect();
         let (mut sum, mut start) = (0.0, 0);
@@ -140,7 +139,7 @@ impl Questions {
         (start > 0).then(|| sum / start as f64)
     }
 
-    /// Sizes of the differences in centipawns (of a policy in natural logarithms), ascending.
+    /// The absolute differences in centipawns (for a policy in natural logarithms), ascending.
     fn differences(
         &self,
         network: &Network,
@@ -153,7 +152,7 @@ impl Questions {
         let whites = network.description.encoding.is_whites_view();
         let mut differences: Vec<f32> = (0..exact.len())
             .map(|index| {
-                // The map is White's where the outputs are.
+                // Outputs from White's view have a map from White's view.
                 let sign = if whites && self.squares[index].1.is_black() { -1.0 } else { 1.0 };
                 (map.apply(sign * found[index]) - map.apply(sign * exact[index])).abs()
             })
@@ -163,10 +162,10 @@ impl Questions {
     }
 }
 
-/// Everything that can be compared with `exact`.
-fn others(exact: CpuPath, questions: usize, device: Option<&Devices>) -> Vec<EvalTarget> {
+/// The targets that are compared with `exact`. The portable path is left out above 20,000 outputs.
+fn targets(exact: CpuPath, outputs: usize, device: Option<&Devices>) -> Vec<EvalTarget> {
     let paths =
-        CpuPath::ALL.into_iter().filter(|&path| path != CpuPath::Portable || questions <= 20_000);
+        CpuPath::ALL.into_iter().filter(|&path| path != CpuPath::Portable || outputs <= 20_000);
     let all = paths.flat_map(|path| Precision::OF_PROCESSORS.map(|precision| (path, precision)));
     let gpus = device.into_iter().flat_map(|devices| {
         [None, Some(Precision::F32)].map(|precision| EvalTarget::Gpus(devices.clone(), precision))
@@ -179,7 +178,7 @@ fn others(exact: CpuPath, questions: usize, device: Option<&Devices>) -> Vec<Eva
     .collect()
 }
 
-/// What one path's format costs.
+/// The result of one target for one head.
 struct Line {
     target: EvalTarget,
     is_default: bool,
@@ -188,7 +187,7 @@ struct Line {
     mean: f32,
     percentile_99: f32,
     largest: f32,
-    /// tau-b, and how much more `f32` has.
+    /// tau-b, and its fall against `f32`.
     tau_b: Option<(f64, f64)>,
 }
 
@@ -203,7 +202,7 @@ impl Line {
             "cp" => [LARGEST_DIFFERENCE; 2],
             _ => LARGEST_DIFFERENCES_OF_POLICY,
         };
-        // What is no number is neither a good ranking nor a small difference.
+        // NaN breaks the limit.
         let falls = self.tau_b.is_some_and(|(_, fall)| fall.is_nan() || fall > most);
         let is_off = match self.target {
             EvalTarget::Path(..) => false,
@@ -259,8 +258,7 @@ pub fn run(args: &VerifyArgs) -> anyhow::Result<()> {
     let network = engine::load_or_large(args.file.as_deref())?;
     let threads = if args.threads == 0 { engine_args::processors() } else { args.threads };
     let default = cpu::choose(None, None, network.int8_ranges.is_some())?;
-    // The fastest exact path stands for f32: all of them agree to a ten-thousandth of the largest
-    // score.
+    // The fastest f32 path is the reference: all f32 paths agree to 1/10,000 of the largest score.
     let exact = CpuPath::ALL.into_iter().find(|path| path.obstacle(Precision::F32).is_none());
     let exact = exact.context("no path computes in f32 here")?;
     let setup = Setup { args, network: &network, threads, default: &default, exact };
@@ -298,7 +296,7 @@ pub fn run(args: &VerifyArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What all comparisons of one run share.
+/// The settings that all comparisons of one run share.
 struct Setup<'a> {
     args: &'a VerifyArgs,
     network: &'a Network,
@@ -316,11 +314,11 @@ struct Failures {
 }
 
 impl Setup<'_> {
-    fn questions(&self, kind: HeadKind) -> anyhow::Result<Questions> {
-        let Some(data) = &self.args.data else { return Ok(Questions::of_games(kind)) };
-        let wanted = (kind, loss(self.network, kind));
+    fn samples(&self, kind: HeadKind) -> anyhow::Result<Samples> {
+        let Some(data) = &self.args.data else { return Ok(Samples::of_games(kind)) };
+        let wanted = (kind, validation_loss(self.network, kind));
         let held_out = held_out(data, wanted, &self.args.sources, self.args.positions, i32::MAX)?;
-        Ok(Questions::of_data(kind, &held_out))
+        Ok(Samples::of_data(kind, &held_out))
     }
 
     /// Compares every target for one head; a JSON object for each.
@@ -330,22 +328,22 @@ impl Setup<'_> {
         failures: &mut Failures,
     ) -> anyhow::Result<Vec<serde_json::Value>> {
         let (args, network, exact) = (self.args, self.network, self.exact);
-        let questions = self.questions(kind)?;
+        let samples = self.samples(kind)?;
         let expected =
-            questions.logits(network, &EvalTarget::Path(exact, Precision::F32), self.threads)?;
-        // Scores of a policy are not comparable between positions, so they have no rank.
+            samples.logits(network, &EvalTarget::Path(exact, Precision::F32), self.threads)?;
+        // A policy's scores are not comparable between positions, so tau-b is not defined.
         let policy =
             kind == HeadKind::Moves && network.calibration.move_scores == MoveScores::Policy;
-        let tau = if policy { None } else { questions.tau_b(&expected) };
+        let tau = if policy { None } else { samples.tau_b(&expected) };
         let unit = if policy { "ln" } else { "cp" };
         if !args.json {
             self.show_head(kind, expected.len(), tau, unit)?;
         }
         let mut lines = Vec::new();
-        let mut targets = others(exact, expected.len(), args.device.as_ref());
+        let mut targets = targets(exact, expected.len(), args.device.as_ref());
         targets.retain(|target| !args.only_device || matches!(target, EvalTarget::Gpus(..)));
         for target in targets {
-            let found = match (questions.logits(network, &target, self.threads), &target) {
+            let found = match (samples.logits(network, &target, self.threads), &target) {
                 (Ok(found), _) => found,
                 (Err(error), EvalTarget::Gpus(..)) => return Err(error),
                 (Err(error), EvalTarget::Path(path, precision)) => {
@@ -353,7 +351,7 @@ impl Setup<'_> {
                     continue;
                 }
             };
-            let differences = questions.differences(network, kind, &expected, &found);
+            let differences = samples.differences(network, kind, &expected, &found);
             let at = |share: f64| {
                 let index = (share * differences.len() as f64) as usize;
                 let last = differences.len().saturating_sub(1);
@@ -367,7 +365,7 @@ impl Setup<'_> {
                 percentile_99: at(0.99),
                 largest: at(1.0),
                 tau_b: tau
-                    .and_then(|tau| questions.tau_b(&found).map(|found| (found, tau - found))),
+                    .and_then(|tau| samples.tau_b(&found).map(|found| (found, tau - found))),
             };
             if !args.json {
                 print(&line.text())?;
@@ -417,7 +415,7 @@ impl Failures {
 
     fn check(&self, setup: &Setup<'_>) -> anyhow::Result<()> {
         if !self.default_path.is_empty() {
-            return Err(Found(format!(
+            return Err(CheckFailed(format!(
                 "{} in {} lowers tau-b of the {} head by more than {LARGEST_FALL}",
                 setup.default.path,
                 setup.default.precision,
@@ -427,7 +425,7 @@ impl Failures {
         }
         if !self.gpus.is_empty() {
             let [exact, own] = LARGEST_DIFFERENCES_OF_POLICY;
-            return Err(Found(format!(
+            return Err(CheckFailed(format!(
                 "{} lowers tau-b of the {} head by more than {LARGEST_FALL_OF_GPU}, or its scores are off by over \
                  {LARGEST_DIFFERENCE} centipawns (any in f32, more than one of 100 in its own number format) or, those of a \
                  policy, by over {exact} (any in f32) or {own} (more than one of 100 in its own)",
@@ -464,7 +462,7 @@ mod tests {
             assert!(breaks(gpu(Some(Precision::F32)), unit, 0.0, 1.1 * exact));
             assert!(!breaks(gpu(None), unit, own, 10.0 * own));
             assert!(breaks(gpu(None), unit, 1.1 * own, 10.0 * own));
-            assert!(breaks(gpu(None), unit, 0.0, f32::NAN), "no number at all");
+            assert!(breaks(gpu(None), unit, 0.0, f32::NAN), "NaN");
         }
         assert!(!breaks(EvalTarget::Path(CpuPath::Avx2, Precision::Bf16), "ln", 1.0, 1.0));
     }

@@ -1,4 +1,4 @@
-//! A training run on the terminal: a bar, plain lines, or JSON lines.
+//! The progress of a training run: a bar, plain lines, or JSON lines.
 
 use std::{
     io::{self, Write},
@@ -9,7 +9,7 @@ use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use serde_json::json;
 use train::{Progress, RunPlan, StepReport, ValidationMetrics, summary};
 
-/// Seconds between plain lines.
+/// Time between plain lines.
 const INTERVAL: Duration = Duration::from_secs(10);
 
 fn left(report: &StepReport) -> HumanDuration {
@@ -17,8 +17,8 @@ fn left(report: &StepReport) -> HumanDuration {
     HumanDuration(Duration::from_secs(seconds.clamp(0.0, 1e9) as u64))
 }
 
-/// The head and the source that figures are of.
-fn judged(measures: &ValidationMetrics) -> String {
+/// The head and the source of a validation.
+fn head_and_source(measures: &ValidationMetrics) -> String {
     let head = measures.head.map_or("", |head| head.name());
     format!("{head} {}", measures.source)
 }
@@ -48,13 +48,13 @@ impl Bar {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "progress beside the bar")]
+#[expect(clippy::print_stderr, reason = "a line above the bar")]
 fn eprint_line(text: &str) {
     eprintln!("{text}");
 }
 
-/// A moving mean that follows the last twenty steps or so.
-fn follow(mean: f64, value: f64) -> f64 {
+/// Updates an exponential moving mean over about twenty steps.
+fn moving_mean(mean: f64, value: f64) -> f64 {
     if mean == 0.0 { value } else { mean + 0.05 * (value - mean) }
 }
 
@@ -70,8 +70,8 @@ impl Progress for Bar {
     }
 
     fn step(&mut self, report: &StepReport) {
-        self.loss = follow(f64::from(self.loss), f64::from(report.loss)) as f32;
-        self.tau = follow(self.tau, report.tau);
+        self.loss = moving_mean(f64::from(self.loss), f64::from(report.loss)) as f32;
+        self.tau = moving_mean(self.tau, report.tau);
         if let Some(bar) = &self.bar {
             bar.set_position(report.step);
             bar.set_message(format!(
@@ -87,7 +87,7 @@ impl Progress for Bar {
 
     fn validation(&mut self, step: u64, sources: &[ValidationMetrics]) {
         for measures in sources {
-            self.line(&format!("step {step}, {}: {}", judged(measures), summary(measures)));
+            self.line(&format!("step {step}, {}: {}", head_and_source(measures), summary(measures)));
         }
     }
 
@@ -150,7 +150,7 @@ impl Progress for Lines {
 
     fn validation(&mut self, step: u64, sources: &[ValidationMetrics]) {
         for measures in sources {
-            print_line(&format!("step {step}, {}: {}", judged(measures), summary(measures)));
+            print_line(&format!("step {step}, {}: {}", head_and_source(measures), summary(measures)));
         }
     }
 
