@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Fails if a public type name stands for two things in one crate: a reader who meets it must know which one is meant.
+"""Fails if a type name stands for two things in one crate: a reader who meets it must know which one is meant.
+
+Counts types that other modules can see: `pub`, `pub(crate)`, `pub(super)` and `pub(in ...)`.
 
     scripts/check_names.py
 """
@@ -10,7 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PUBLIC_TYPE = re.compile(r"^\s*pub(?:\([a-z: ]+\))?\s+(?:unsafe\s+)?(?:struct|enum|union|trait|type)\s+(\w+)", re.MULTILINE)
+VISIBLE_TYPE = re.compile(r"^\s*pub(?:\([a-z: ]+\))?\s+(?:unsafe\s+)?(?:struct|enum|union|trait|type)\s+(\w+)", re.MULTILINE)
 
 
 def main() -> int:
@@ -19,13 +21,13 @@ def main() -> int:
         places = defaultdict(list)
         for path in sorted((crate / "src").rglob("*.rs")):
             text = path.read_text(encoding="utf-8")
-            for match in PUBLIC_TYPE.finditer(text):
+            for match in VISIBLE_TYPE.finditer(text):
                 line = text.count("\n", 0, match.start(1)) + 1
                 places[match[1]].append(f"{path.relative_to(ROOT)}:{line}")
         for name, where in sorted(places.items()):
             if len(where) > 1:
                 found += 1
-                print(f"{crate.name}: `{name}` is the name of {len(where)} public types: {', '.join(where)}")
+                print(f"{crate.name}: `{name}` is the name of {len(where)} types: {', '.join(where)}")
     return 1 if found else 0
 
 
