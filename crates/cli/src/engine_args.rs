@@ -3,8 +3,8 @@
 use std::{num::NonZero, path::PathBuf, sync::Arc, thread};
 
 use board::{Tablebases, memory_without_room_for};
-use clap::builder::TypedValueParser;
-use engine::{Algorithm, EngineOptions};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use engine::{Algorithm, EngineOptions, SEARCHES};
 use eval::{Devices, Precision, cpu::CpuPath};
 use nets::System;
 use search::Settings;
@@ -23,8 +23,8 @@ pub struct EngineArgs {
     /// Threads of the evaluator.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=256))]
     pub threads: Option<u64>,
-    /// The search: kbest, kbest-classic, alphabeta, puct or minimax (default: the system's own).
-    #[arg(long, value_name = "NAME")]
+    /// The search (default: the system's own).
+    #[arg(long, value_name = "NAME", value_parser = search_names())]
     pub search: Option<Algorithm>,
     /// Where networks are evaluated: auto, cpu, cuda:N or vulkan:N, several with commas (`doctor`
     /// lists what is here).
@@ -72,6 +72,12 @@ impl EngineArgs {
             },
         })
     }
+}
+
+/// Accepts the name of a search; the help lists the searches with their descriptions.
+fn search_names() -> impl TypedValueParser<Value = Algorithm> {
+    let names = SEARCHES.map(|entry| PossibleValue::new(entry.name).help(entry.description));
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Algorithm>())
 }
 
 /// Accepts a size of the search tree in MiB that this machine has memory for.
