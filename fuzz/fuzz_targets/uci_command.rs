@@ -3,12 +3,13 @@
 #![no_main]
 
 use board::{CastlingMode, Position, parse_uci};
+use engine::NamedOptions;
 use libfuzzer_sys::fuzz_target;
-use uci::{Command, Options};
+use uci::Command;
 
 fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
-    let mut options = Options::default();
+    let mut options = NamedOptions::default();
     let mut position = Position::default();
     for line in text.lines() {
         match Command::parse(line) {
@@ -17,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
                 if options.set(&name, value.as_deref()).is_err() {
                     assert!(options == before, "a refused option changes nothing");
                 }
-                let _ = options.declare();
+                let _ = uci::option_lines(&options).count();
             }
             Ok(Some(Command::Position(command))) => {
                 let mode = if options.chess960 { CastlingMode::Chess960 } else { CastlingMode::Standard };

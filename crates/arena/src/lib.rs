@@ -31,7 +31,7 @@ pub use game::{MoveEvaluation, PlayedGame, play_game};
 pub use journal::{Journal, JournalError};
 pub use opening::{OpeningError, balanced, from_epd, from_pgn, main_lines, select_balanced};
 pub use pgn_results::PgnResults;
-pub use player::{EngineReply, Player, PlayerKind, PlayerSpec, SearchFactory, StartError};
+pub use player::{EngineReply, Player, PlayerKind, PlayerSpec, StartError};
 pub use rating::{PairingResults, Rating, performance_rating, rate, relative_information};
 pub use record::{FaultRecord, GameRecord};
 pub use results::{PlayerResults, Results};

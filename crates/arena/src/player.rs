@@ -2,13 +2,12 @@
 //! process.
 
 use std::{
-    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
     time::{Duration, Instant},
 };
 
 use board::{Color, Game, Move, Score};
+use engine::{EngineBuilder, EngineError};
 use search::{Clock, Control, Limits, Search};
 use uci::client::{ClientError, EngineProcess, EngineSpec, SearchRequest};
 
@@ -50,25 +49,13 @@ pub struct EngineReply {
     pub elapsed: Duration,
 }
 
-/// Makes a search with an empty cache; an error is one sentence.
-pub type SearchFactory = Arc<dyn Fn() -> Result<Box<dyn Search>, String> + Send + Sync>;
-
 /// The kind of a player.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub enum PlayerKind {
     /// Another program.
     Engine(EngineSpec),
     /// A search inside this program.
-    Search(SearchFactory),
-}
-
-impl fmt::Debug for PlayerKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Engine(spec) => f.debug_tuple("Engine").field(spec).finish(),
-            Self::Search(_) => f.write_str("Search"),
-        }
-    }
+    Search(Box<EngineBuilder>),
 }
 
 /// A player of a match.
@@ -88,15 +75,15 @@ pub struct PlayerSpec {
 pub enum StartError {
     #[error(transparent)]
     Engine(#[from] ClientError),
-    #[error("{0}")]
-    Search(String),
+    #[error(transparent)]
+    Search(#[from] EngineError),
 }
 
 impl From<StartError> for Fault {
     fn from(error: StartError) -> Self {
         match error {
             StartError::Engine(error) => error.into(),
-            StartError::Search(text) => Self::Crash(text),
+            StartError::Search(error) => Self::Crash(error.to_string()),
         }
     }
 }
@@ -114,8 +101,8 @@ impl PlayerSpec {
                 let name = self.name.clone().unwrap_or_else(|| engine.name().to_owned());
                 Ok((Box::new(engine), name))
             }
-            PlayerKind::Search(factory) => {
-                let search = factory().map_err(StartError::Search)?;
+            PlayerKind::Search(builder) => {
+                let search = builder.build()?.search;
                 let name = self.name.clone().unwrap_or_else(|| "Batch First".to_owned());
                 Ok((Box::new(InProcessPlayer { search }), name))
             }

@@ -184,7 +184,7 @@ impl Match {
             for number in 0..self.settings.jobs.clamp(1, open.len().max(1)) {
                 let (next, open, sender) = (&next, open.as_slice(), sender.clone());
                 let work = move || {
-                    let mut thread = MatchThread { arranged: self, running: HashMap::new() };
+                    let mut thread = MatchThread { chess_match: self, running: HashMap::new() };
                     while !stop.load(Ordering::Relaxed) {
                         let Some(&scheduled) = open.get(next.fetch_add(1, Ordering::Relaxed))
                         else {
@@ -219,14 +219,14 @@ const MAX_IDLE_PLAYERS: usize = 8;
 
 /// One thread of a match with its running players, by index.
 struct MatchThread<'a> {
-    arranged: &'a Match,
+    chess_match: &'a Match,
     running: HashMap<usize, Box<dyn Player>>,
 }
 
 impl MatchThread<'_> {
     /// Plays a game; `None` if `stop` is set before the end.
     fn play(&mut self, scheduled: ScheduledGame, stop: &AtomicBool) -> Option<GameRecord> {
-        let settings = &self.arranged.settings;
+        let settings = &self.chess_match.settings;
         let sides = [scheduled.white, scheduled.black];
         if self.running.len() > MAX_IDLE_PLAYERS {
             let idle: Vec<usize> =
@@ -272,8 +272,8 @@ impl MatchThread<'_> {
         };
         let text = PgnDetails {
             round: format!("{}.{}", scheduled.number / 2 + 1, scheduled.number % 2 + 1),
-            white: &self.arranged.names[scheduled.white],
-            black: &self.arranged.names[scheduled.black],
+            white: &self.chess_match.names[scheduled.white],
+            black: &self.chess_match.names[scheduled.black],
             times: settings.times,
         };
         let pgn = crate::pgn::match_game(&text, &played);
@@ -282,7 +282,7 @@ impl MatchThread<'_> {
 
     /// The player, prepared for a new game. It is started if it is not running or has died.
     fn ready(&mut self, index: usize) -> Result<Box<dyn Player>, Fault> {
-        let settings = &self.arranged.settings;
+        let settings = &self.chess_match.settings;
         if let Some(mut player) = self.running.remove(&index)
             && player.new_game().is_ok()
         {

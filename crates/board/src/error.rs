@@ -30,3 +30,13 @@ pub(crate) fn quoted(text: &str) -> String {
     }
     quoted
 }
+
+/// Foreign text for a message: at most 80 characters.
+#[must_use]
+pub fn shortened(text: &str) -> String {
+    const LONGEST: usize = 80;
+    if text.chars().count() <= LONGEST {
+        return text.to_owned();
+    }
+    text.chars().take(LONGEST).chain("...".chars()).collect()
+}

@@ -3,8 +3,8 @@
 use std::{io, path::PathBuf, sync::Arc};
 
 use board::Book;
-use engine::EngineOptions;
-use uci::{Identity, Options};
+use engine::{EngineOptions, NamedOptions};
+use uci::Identity;
 
 use crate::engine_args::EngineArgs;
 
@@ -23,7 +23,7 @@ pub struct UciArgs {
 /// # Errors
 /// The engine could not be started.
 pub fn run(args: UciArgs) -> anyhow::Result<()> {
-    let mut options = Options { engine: args.engine.options(1)?, ..Options::default() };
+    let mut options = NamedOptions { engine: args.engine.options(1)?, ..NamedOptions::default() };
     if let Some(path) = &args.book {
         options.book = Some(Arc::new(Book::open(path)?));
         options.own_book = true;

@@ -21,6 +21,12 @@ impl std::fmt::Debug for Engine {
     }
 }
 
+/// Does the system search? ConvChess does not: it chooses by the chances of the moves.
+#[must_use]
+pub fn has_search(system: System) -> bool {
+    system != System::ConvChess
+}
+
 /// The network that the options ask for, and the system that plays with it.
 ///
 /// # Errors
@@ -57,7 +63,7 @@ pub(crate) fn choose_or(
     if let Some(algorithm) = options.algorithm {
         check_search(algorithm, system, &network)?;
     }
-    if system == System::ConvChess {
+    if !has_search(system) {
         ConvChess::check(&network)?;
     }
     Ok((network, system))
@@ -69,7 +75,7 @@ fn check_search(
     network: &Network,
 ) -> Result<(), EngineError> {
     let search = algorithm.name();
-    if system == System::ConvChess {
+    if !has_search(system) {
         return Err(EngineError::NoSearch { system, search });
     }
     if !algorithm.suits(network) {
@@ -100,31 +106,73 @@ pub fn evaluator(
 /// # Errors
 /// The network cannot be used.
 pub fn build(options: &EngineOptions) -> Result<Engine, EngineError> {
-    let (network, system) = choose(options)?;
-    build_over(&Arc::new(network), system, options, None)
+    EngineBuilder::new(options.clone())?.build()
 }
 
-/// An engine over the network and system that these options [`choose`]. With `memory` it shares the
-/// evaluations of other engines.
-///
-/// # Errors
-/// The network cannot be used.
-pub fn build_over(
-    network: &Arc<Network>,
+/// Builds equal engines, each with an empty cache, over one network in memory.
+#[derive(Clone, Debug)]
+pub struct EngineBuilder {
+    network: Arc<Network>,
     system: System,
-    options: &EngineOptions,
-    memory: Option<&EvaluationCache>,
-) -> Result<Engine, EngineError> {
-    if system == System::ConvChess {
-        return without_search(network, options);
+    options: EngineOptions,
+    cache: Option<EvaluationCache>,
+}
+
+impl EngineBuilder {
+    /// Loads the network that the options [`choose`].
+    ///
+    /// # Errors
+    /// The network cannot be used.
+    pub fn new(options: EngineOptions) -> Result<Self, EngineError> {
+        let (network, system) = choose(&options)?;
+        Ok(Self::over(Arc::new(network), system, options))
     }
-    let mut evaluator = evaluator(network, options)?;
-    let description = evaluator.describe();
-    if let Some(memory) = memory {
-        evaluator = Box::new(Cached::over(evaluator, memory));
+
+    /// Takes a network and a system that these options can [`choose`].
+    #[must_use]
+    pub fn over(network: Arc<Network>, system: System, options: EngineOptions) -> Self {
+        Self { network, system, options, cache: None }
     }
-    let search = algorithm(options, network).build(evaluator, network, &options.settings);
-    Ok(Engine { search, description })
+
+    /// Lets the engines share evaluations with all users of `cache`. A system without a search makes
+    /// no use of it.
+    #[must_use]
+    pub fn with_cache(self, cache: EvaluationCache) -> Self {
+        Self { cache: Some(cache), ..self }
+    }
+
+    #[must_use]
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    #[must_use]
+    pub fn system(&self) -> System {
+        self.system
+    }
+
+    #[must_use]
+    pub fn options(&self) -> &EngineOptions {
+        &self.options
+    }
+
+    /// A new engine.
+    ///
+    /// # Errors
+    /// The network, the device or the code path cannot be used.
+    pub fn build(&self) -> Result<Engine, EngineError> {
+        let Self { network, options, .. } = self;
+        if !has_search(self.system) {
+            return without_search(network, options);
+        }
+        let mut evaluator = evaluator(network, options)?;
+        let description = evaluator.describe();
+        if let Some(cache) = &self.cache {
+            evaluator = Box::new(Cached::over(evaluator, cache));
+        }
+        let search = algorithm(options, network).build(evaluator, network, &options.settings);
+        Ok(Engine { search, description })
+    }
 }
 
 fn without_search(network: &Arc<Network>, options: &EngineOptions) -> Result<Engine, EngineError> {

@@ -6,13 +6,15 @@
 
 mod build;
 mod error;
+mod named_options;
 mod networks;
 mod options;
 mod shared;
 mod speed;
 
-pub use build::{Engine, build, build_over, choose, evaluator};
+pub use build::{Engine, EngineBuilder, build, choose, evaluator, has_search};
 pub use error::EngineError;
+pub use named_options::{NamedOption, NamedOptions, OptionChange, OptionError, OptionKind};
 pub use networks::{NetworkSpeed, compare, embedded, fitting, is_named, load, load_or_large};
 pub use options::EngineOptions;
 pub use search::{Algorithm, SEARCHES, SearchEntry};

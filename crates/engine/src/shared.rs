@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use board::Tablebases;
 use eval::{Cached, EvaluationCache, Evaluator, Shared, cpu::CpuOptions};
-use nets::{Network, System};
+use nets::Network;
 use search::{Algorithm, Search, Settings};
 
 use crate::{
     EngineError, EngineOptions,
-    build::{algorithm, choose_or, evaluator},
+    build::{algorithm, choose_or, evaluator, has_search},
     embedded,
 };
 
@@ -35,7 +35,7 @@ impl SharedEngine {
     /// The network cannot be used, or its system has no search.
     pub fn for_files(options: &EngineOptions) -> Result<Self, EngineError> {
         let (network, system) = choose_or(options, embedded)?;
-        if system == System::ConvChess {
+        if !has_search(system) {
             return Err(EngineError::NoValues { system });
         }
         let network = Arc::new(network);

@@ -16,16 +16,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use board::{CastlingMode, Game};
+use board::{CastlingMode, Game, shortened};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
 pub use answer::{Answer, EngineInfo};
 pub use error::ClientError;
 
-use crate::{
-    command::shortened,
-    lines::{InputLine, next_line},
-};
+use crate::lines::{InputLine, next_line};
 
 /// Longest line of an engine, in bytes; longer lines are dropped.
 const LONGEST_LINE: usize = 1 << 16;

@@ -1,6 +1,8 @@
 //! Parses a line from a user interface into a typed command. Any text gives a command or an error of
 //! one sentence, never a panic.
 
+use board::shortened;
+
 use crate::go::{self, Go};
 
 /// A line from the user interface.
@@ -126,15 +128,6 @@ fn position(words: &[&str]) -> Result<PositionCommand, CommandError> {
         _ => return Err(CommandError::Position),
     };
     Ok(PositionCommand { fen, moves: moves.iter().map(|&mv| mv.to_owned()).collect() })
-}
-
-/// Foreign text for a message: at most 80 characters.
-pub(crate) fn shortened(text: &str) -> String {
-    const LONGEST: usize = 80;
-    if text.chars().count() <= LONGEST {
-        return text.to_owned();
-    }
-    text.chars().take(LONGEST).chain("...".chars()).collect()
 }
 
 #[cfg(test)]

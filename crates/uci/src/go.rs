@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use board::{Color, Move, Position};
+use board::{Color, Move, Position, shortened};
 use search::{Clock, Limits};
-
-use crate::command::shortened;
 
 /// Longest accepted time, in milliseconds (about 30 years); it keeps sums of times within their types.
 const LONGEST_MS: i64 = 1_000_000_000_000;

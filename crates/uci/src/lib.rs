@@ -11,6 +11,6 @@ mod session;
 
 pub use command::{Command, CommandError, PositionCommand};
 pub use go::Go;
-pub use options::{EMBEDDED, OptionChange, OptionError, Options};
+pub use options::option_lines;
 pub use response::{best_move_line, info_line, per_second};
 pub use session::{EngineFactory, Identity, run};

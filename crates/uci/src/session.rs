@@ -3,7 +3,6 @@
 //! it has to go.
 
 mod output;
-mod perft;
 mod worker;
 
 use std::{
@@ -16,9 +15,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use board::{CastlingMode, Game, Position};
+use board::{CastlingMode, Game, Position, shortened};
 use crossbeam_channel::{Receiver, Sender};
-use engine::{Engine, EngineOptions};
+use engine::{Engine, EngineOptions, NamedOptions, OptionChange};
 use search::{Control, Limits};
 
 use self::{
@@ -26,10 +25,10 @@ use self::{
     worker::{SearchJob, Worker, WorkerJob},
 };
 use crate::{
-    command::{Command, PositionCommand, shortened},
+    command::{Command, PositionCommand},
     go::Go,
     lines::{InputLine, LONGEST_LINE, next_line},
-    options::{OptionChange, Options},
+    options::option_lines,
 };
 
 /// How long the end of the program waits for a search that was told to stop.
@@ -62,7 +61,7 @@ pub fn run<R, W>(
     output: W,
     factory: EngineFactory,
     identity: &Identity,
-    options: Options,
+    options: NamedOptions,
 ) -> io::Result<()>
 where
     R: Read + Send + 'static,
@@ -120,7 +119,7 @@ struct Running {
 struct Session {
     identity: Identity,
     game: Game,
-    options: Options,
+    options: NamedOptions,
     jobs: Sender<WorkerJob>,
     output: Output,
     /// Oldest first; all but the last have been told to stop.
@@ -154,7 +153,7 @@ impl Session {
             Command::Uci => {
                 self.output.line(&format!("id name {}", self.identity.name));
                 self.output.line(&format!("id author {}", self.identity.author));
-                for line in self.options.declare() {
+                for line in option_lines(&self.options) {
                     self.output.line(&line);
                 }
                 self.output.line("uciok");

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use nets::System;
+use engine::has_search;
 use search::{Control, Limits, Search, SearchInfo};
 use serde_json::Value;
 use tokio::{sync::watch, task::JoinHandle, time::sleep};
@@ -134,7 +134,7 @@ impl Run {
             self.send(self.report.to_json("waiting", None));
             let slot = self.engines.slots.acquire().await?;
             let search = self.take_search()?;
-            if self.task.system == System::ConvChess {
+            if !has_search(self.task.system) {
                 return self.report_move_chances(search);
             }
             let began = self.time.now();
@@ -192,7 +192,7 @@ impl Run {
         Ok(gave_way)
     }
 
-    /// ConvChess does not search: reports its move probabilities.
+    /// Reports the move probabilities of a system without a search.
     fn report_move_chances(&self, mut search: Box<dyn Search>) -> Result<(), ApiError> {
         // This takes half a millisecond and needs no thread of its own.
         let chances = search.chances(&self.report.position);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use engine::{EngineError, EngineOptions, SharedEngine, build_over};
+use engine::{EngineBuilder, EngineError, EngineOptions, SharedEngine, has_search};
 use eval::{Devices, EvalError};
 use nets::{Network, System};
 use search::{Search, Settings};
@@ -26,7 +26,7 @@ pub struct Engines {
 struct SystemEngine {
     system: System,
     network: Arc<Network>,
-    /// Shared by all searches of the system; `None` for ConvChess, which does not search.
+    /// Shared by all searches of the system; `None` for a system without a search.
     shared: Option<SharedEngine>,
 }
 
@@ -43,16 +43,14 @@ impl Engines {
         let mut systems = Vec::new();
         for (system, network) in networks {
             let network = Arc::new(network);
-            let shared = match system {
-                System::ConvChess => None,
-                _ => Some(SharedEngine::over(&network, options)?),
-            };
+            let shared =
+                has_search(system).then(|| SharedEngine::over(&network, options)).transpose()?;
             systems.push(SystemEngine { system, network, shared });
         }
         let engines = Self { systems, options: options.clone(), slots: SearchSlots::new(slots) };
-        if engines.has(System::ConvChess) {
+        for engine in engines.systems.iter().filter(|engine| engine.shared.is_none()) {
             // An unusable network is an error here and not in the first game.
-            engines.build(System::ConvChess, 1, 0)?;
+            engines.build(engine.system, 1, 0)?;
         }
         Ok(engines)
     }
@@ -89,7 +87,8 @@ impl Engines {
             None => {
                 let options =
                     EngineOptions { settings, devices: Devices::cpu(), ..self.options.clone() };
-                Ok(build_over(&engine.network, system, &options, None)?.search)
+                let network = Arc::clone(&engine.network);
+                Ok(EngineBuilder::over(network, system, options).build()?.search)
             }
         }
     }

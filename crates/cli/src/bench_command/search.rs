@@ -12,7 +12,7 @@ use std::{
 use anyhow::ensure;
 use board::Game;
 use eval::{Answered, Batch, EvalError, Evaluator, Mock, Stream, cpu::measure};
-use nets::{Calibration, MoveScores, Network, System};
+use nets::{Calibration, MoveScores, Network};
 use search::{Algorithm, Control, Limits, Search, Settings};
 use serde_json::json;
 
@@ -190,7 +190,7 @@ pub(super) fn run(args: &SearchArgs) -> anyhow::Result<()> {
     );
     let options = args.engine.options(1)?;
     let (network, system) = engine::choose(&options)?;
-    ensure!(system != System::ConvChess, "{system} has no search to measure");
+    ensure!(engine::has_search(system), "{system} has no search to measure");
     let network = Arc::new(network);
     let games = games();
     let algorithms = match options.algorithm {
@@ -224,11 +224,20 @@ pub(super) fn run(args: &SearchArgs) -> anyhow::Result<()> {
             }
         }
     }
+    show_signatures(&mut out, &algorithms, args.json)
+}
+
+/// Writes the signature of each search.
+fn show_signatures(
+    out: &mut impl Write,
+    algorithms: &[Algorithm],
+    is_json: bool,
+) -> anyhow::Result<()> {
     let signatures: Vec<(&str, u64)> = algorithms
         .iter()
         .map(|&algorithm| Ok((algorithm.name(), signature(algorithm)?)))
         .collect::<anyhow::Result<_>>()?;
-    if args.json {
+    if is_json {
         writeln!(
             out,
             "{}",
@@ -282,7 +291,16 @@ fn measure(
     let counting = statistics.counting.as_secs_f64();
     (wall, cpu) = (wall - counting, cpu - counting);
     let width = if algorithm == Algorithm::AlphaBeta { 1 } else { settings.batch };
-    Ok(Line { algorithm, width, statistics, wall, cpu, from, to, depth: depth / games.len() as f64 })
+    Ok(Line {
+        algorithm,
+        width,
+        statistics,
+        wall,
+        cpu,
+        from,
+        to,
+        depth: depth / games.len() as f64,
+    })
 }
 
 /// The signature of a search: a hash of every line that it reports on the positions, with the mock
@@ -335,8 +353,10 @@ mod tests {
     #[test]
     fn queries_are_counted() {
         let statistics = Arc::new(Mutex::new(EvaluatorStatistics::default()));
-        let mut counting =
-            CountingEvaluator { inner: Box::new(Mock::new(1)), statistics: Arc::clone(&statistics) };
+        let mut counting = CountingEvaluator {
+            inner: Box::new(Mock::new(1)),
+            statistics: Arc::clone(&statistics),
+        };
         let position = board::Position::default();
         let mut batch = Batch::default();
         batch.push(&position, true, &[]);

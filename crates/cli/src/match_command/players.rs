@@ -1,14 +1,14 @@
 //! Reads players and limits from text. A player is another program, this program, or a network that
 //! is searched inside this process.
 
-use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
+use std::{collections::HashMap, path::Path, time::Duration};
 
 use anyhow::{Context, bail, ensure};
-use arena::{PlayerKind, PlayerSpec, SearchFactory, TimeControl};
-use engine::{EngineOptions, build_over, choose, is_named};
+use arena::{PlayerKind, PlayerSpec, TimeControl};
+use engine::{EngineBuilder, EngineOptions, NamedOptions, has_search, is_named};
 use eval::EvaluationCache;
 use nets::System;
-use uci::{Options, client::EngineSpec};
+use uci::client::EngineSpec;
 
 use super::program;
 use crate::engine_args::EngineArgs;
@@ -134,23 +134,13 @@ pub fn player(
     let (mut name, mut control) = (None, limit);
     let mut options: Vec<(&str, &str)> = Vec::new();
     for (option, value) in given {
-        let bad = |reason: String| {
+        let limit = limit_option(option, value).map_err(|reason| {
             anyhow::anyhow!("`{option}={value}` in `{text}` is no limit: {reason}")
-        };
-        let number = |least: u64| match value.parse::<u64>() {
-            Ok(number) if number >= least => Ok(number),
-            _ => Err(bad(format!("expected a whole number from {least}"))),
-        };
-        match option {
-            "name" => name = Some(value.to_owned()),
-            "nodes" => control = Some(TimeControl::Nodes(number(1)?)),
-            "depth" => {
-                let depth = u32::try_from(number(1)?).map_err(|error| bad(error.to_string()))?;
-                control = Some(TimeControl::Depth(depth));
-            }
-            "movetime" => control = Some(TimeControl::MoveTime(movetime(value).map_err(bad)?)),
-            "clock" => control = Some(clock(value).map_err(bad)?),
-            _ => options.push((option, value)),
+        })?;
+        match limit {
+            Some(limit) => control = Some(limit),
+            None if option == "name" => name = Some(value.to_owned()),
+            None => options.push((option, value)),
         }
     }
     let Some(control) = control else {
@@ -169,14 +159,14 @@ pub fn player(
     let (kind, called, identity) = if is_internal(network) {
         let caches =
             caches.filter(|_| matches!(control, TimeControl::Nodes(_) | TimeControl::Depth(_)));
-        let (factory, found) =
+        let (builder, found) =
             in_process(network, &options, caches).with_context(|| format!("`{text}`"))?;
         let stem =
             Path::new(network).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let called = format!("{stem} {shown}").trim().to_owned();
         let ours = program::contents(&program::own()?);
         (
-            PlayerKind::Search(factory),
+            PlayerKind::Search(Box::new(builder)),
             Some(called),
             format!("{network} {found}, this program ({ours})"),
         )
@@ -191,6 +181,21 @@ pub fn player(
         kind,
         control,
     })
+}
+
+/// The limit in an option of the match; `None` for any other option.
+fn limit_option(option: &str, value: &str) -> Result<Option<TimeControl>, String> {
+    let number = || match value.parse::<u64>() {
+        Ok(number) if number >= 1 => Ok(number),
+        _ => Err("expected a whole number from 1".to_owned()),
+    };
+    Ok(Some(match option {
+        "nodes" => TimeControl::Nodes(number()?),
+        "depth" => TimeControl::Depth(u32::try_from(number()?).map_err(|error| error.to_string())?),
+        "movetime" => TimeControl::MoveTime(movetime(value)?),
+        "clock" => clock(value)?,
+        _ => return Ok(None),
+    }))
 }
 
 /// Is the player a search in this process?
@@ -213,9 +218,9 @@ fn in_process(
     program: &str,
     options: &[(&str, &str)],
     caches: Option<&mut SharedCaches>,
-) -> anyhow::Result<(SearchFactory, String)> {
+) -> anyhow::Result<(EngineBuilder, String)> {
     let defaults = EngineArgs { hash: Some(HASH), ..EngineArgs::default() };
-    let mut given = Options { engine: defaults.options(1)?, ..Options::default() };
+    let mut given = NamedOptions { engine: defaults.options(1)?, ..NamedOptions::default() };
     if program != INTERNAL {
         given.engine.network = Some(program.into());
     }
@@ -228,20 +233,17 @@ fn in_process(
     );
     // The network is loaded once: an error is reported before the first game, and the file may change
     // later.
-    let settings = given.engine;
-    let (network, system) = choose(&settings)?;
-    let network = Arc::new(network);
-    let file = settings.network.as_deref().filter(|path| !is_named(path));
+    let builder = EngineBuilder::new(given.engine)?;
+    let file = builder.options().network.as_deref().filter(|path| !is_named(path));
     let file = file.map(|path| format!(", {}", program::file_contents(path)));
-    let found = network.fingerprint() + &file.unwrap_or_default();
-    let searches = system != System::ConvChess;
-    let cache = caches.filter(|_| searches).map(|caches| caches.of(&found, &settings).clone());
-    let factory: SearchFactory =
-        Arc::new(move || match build_over(&network, system, &settings, cache.as_ref()) {
-            Ok(engine) => Ok(engine.search),
-            Err(error) => Err(error.to_string()),
-        });
-    Ok((factory, found))
+    let identity = builder.network().fingerprint() + &file.unwrap_or_default();
+    let caches = caches.filter(|_| has_search(builder.system()));
+    let cache = caches.map(|caches| caches.of(&identity, builder.options()).clone());
+    let builder = match cache {
+        Some(cache) => builder.with_cache(cache),
+        None => builder,
+    };
+    Ok((builder, identity))
 }
 
 #[cfg(test)]
@@ -357,8 +359,8 @@ mod tests {
         engine::embedded(System::BatchFirst).unwrap().save(&file).unwrap();
         let spec = player(&file.display().to_string(), Some(TimeControl::Nodes(10)), None).unwrap();
         std::fs::write(&file, "another").unwrap();
-        let PlayerKind::Search(factory) = spec.kind else { panic!("a search in this process") };
-        assert!(factory().is_ok(), "the network was read before the file changed");
+        let PlayerKind::Search(builder) = spec.kind else { panic!("a search in this process") };
+        assert!(builder.build().is_ok(), "the network was read before the file changed");
     }
 
     #[test]
@@ -366,10 +368,12 @@ mod tests {
         let mut caches = SharedCaches::default();
         let think = |text: &str, caches: Option<&mut SharedCaches>| -> Outcome {
             let spec = super::player(text, Some(TimeControl::Nodes(300)), None, caches).unwrap();
-            let PlayerKind::Search(factory) = spec.kind else { panic!("a search in this process") };
+            let PlayerKind::Search(builder) = spec.kind else { panic!("a search in this process") };
             let limits = Limits { nodes: Some(300), ..Limits::default() };
-            factory()
+            builder
+                .build()
                 .unwrap()
+                .search
                 .search(&Game::default(), &limits, &Control::default(), &mut |_| {})
                 .unwrap()
         };

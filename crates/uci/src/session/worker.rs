@@ -13,17 +13,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use board::{Game, Move, Tablebases};
+use board::{Game, Move, Tablebases, stoppable_perft};
 use crossbeam_channel::Receiver;
-use engine::{Engine, EngineOptions};
+use engine::{Engine, EngineOptions, NamedOptions};
 use eval::Devices;
 use search::{Control, Limits, Outcome, SearchInfo, Settings};
 
-use super::{EngineFactory, output::Output, perft::perft};
-use crate::{
-    options::Options,
-    response::{best_move_line, info_line},
-};
+use super::{EngineFactory, output::Output};
+use crate::response::{best_move_line, info_line};
 
 /// How often a finished search that must not answer yet looks for `stop` and `ponderhit`.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -31,7 +28,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(2);
 pub(super) struct SearchJob {
     pub(super) game: Game,
     pub(super) limits: Limits,
-    pub(super) options: Options,
+    pub(super) options: NamedOptions,
     pub(super) control: Control,
     /// Set when the answer is written.
     pub(super) done: Arc<AtomicBool>,
@@ -300,13 +297,15 @@ impl Worker {
 
     fn perft(&self, job: &SearchJob, depth: u32) {
         let position = job.game.position();
+        let is_stopped = || job.control.is_stopped();
         let started = Instant::now();
         let mut sum = 0_u64;
         if depth == 0 {
             sum = 1;
         } else {
             for &mv in &position.legal_moves() {
-                let Some(count) = perft(&position.after(mv), depth - 1, &job.control) else {
+                let next = position.after(mv);
+                let Some(count) = stoppable_perft(&next, depth - 1, &is_stopped) else {
                     self.output.note("perft was stopped");
                     return;
                 };

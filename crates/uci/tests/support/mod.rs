@@ -8,10 +8,10 @@ use std::{
 };
 
 use board::{Game, Move, Position, Score};
-use engine::{Engine, EngineOptions};
+use engine::{Engine, EngineOptions, NamedOptions};
 use nets::WdlModel;
 use search::{Bound, Control, Limits, Outcome, Search, SearchInfo, Settings};
-use uci::{EngineFactory, Identity, Options};
+use uci::{EngineFactory, Identity};
 
 /// Scores each root move by the material it wins, one "depth" after the other; nodes are moves
 /// looked at, a node takes one microsecond of pretended time.
@@ -131,7 +131,7 @@ impl Conversation {
         let (output, engine_output) = std::io::pipe().unwrap();
         let identity = Identity { name: "Test 1.0".into(), author: "the testers".into() };
         let engine = thread::spawn(move || {
-            uci::run(engine_input, engine_output, factory(), &identity, Options::default())
+            uci::run(engine_input, engine_output, factory(), &identity, NamedOptions::default())
         });
         let (sender, answers) = mpsc::channel();
         thread::spawn(move || {

@@ -12,7 +12,7 @@ use crate::{ApiError, game_state::final_square};
 
 /// The most plies of a principal variation that are shown.
 const SHOWN_PLIES: usize = 24;
-/// The most moves of ConvChess that are shown.
+/// Largest number of shown moves of a system without a search.
 const SHOWN_CHANCES: usize = 12;
 
 /// The principal variations of an analysis so far.

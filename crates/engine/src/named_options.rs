@@ -1,0 +1,438 @@
+//! The options by the names that users write, in UCI and in players of a match: their types, ranges
+//! and values, and the errors for refused values.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use board::{Book, Tablebases, memory_without_room_for, shortened};
+use eval::{Precision, cpu::CpuPath};
+use nets::System;
+
+use crate::{Algorithm, EngineOptions, SEARCHES};
+
+/// Value of a `WeightsFile` that is not set: the embedded network.
+const EMBEDDED: &str = "<embedded>";
+
+/// Value of a file or folder that is not set.
+const EMPTY: &str = "<empty>";
+
+/// The options that have a name, with their values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamedOptions {
+    /// Network, evaluator and search.
+    pub engine: EngineOptions,
+    /// Opening book, used if `own_book` is set.
+    pub book: Option<Arc<Book>>,
+    pub own_book: bool,
+    pub ponder: bool,
+    /// Every search is an analysis, whatever its limits: the book is off and every reply of the
+    /// opponent is searched.
+    pub analyse_mode: bool,
+    pub chess960: bool,
+    pub show_wdl: bool,
+}
+
+/// The kind of an option, with its range or values. The variants have the names of UCI's types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionKind {
+    /// A whole number.
+    Spin { least: u64, most: u64 },
+    /// True or false.
+    Check,
+    /// Any text.
+    Text,
+    /// One of these values, in any case.
+    Combo(&'static [&'static str]),
+    /// An action without a value.
+    Button,
+}
+
+/// An option with its current value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedOption {
+    pub name: &'static str,
+    pub kind: OptionKind,
+    pub value: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OptionName {
+    Hash,
+    ClearHash,
+    Threads,
+    MultiPv,
+    Ponder,
+    MoveOverhead,
+    Batch,
+    Fill,
+    WeightsFile,
+    SyzygyPath,
+    OwnBook,
+    BookFile,
+    System,
+    Search,
+    QuietLeaves,
+    Temperature,
+    OpponentErrors,
+    Device,
+    Cpu,
+    Precision,
+    AnalyseMode,
+    ShowWdl,
+    Chess960,
+}
+
+/// The value that leaves the choice to the engine.
+const AUTOMATIC: &str = "auto";
+
+/// `auto`, then the names of all searches.
+const SEARCH_NAMES: [&str; SEARCHES.len() + 1] = {
+    let mut names = [AUTOMATIC; SEARCHES.len() + 1];
+    let mut index = 0;
+    while index < SEARCHES.len() {
+        names[index + 1] = SEARCHES[index].name;
+        index += 1;
+    }
+    names
+};
+
+const TABLE: [(&str, OptionName, OptionKind); 23] = [
+    ("Hash", OptionName::Hash, OptionKind::Spin { least: 1, most: 65_536 }),
+    ("Clear Hash", OptionName::ClearHash, OptionKind::Button),
+    ("Threads", OptionName::Threads, OptionKind::Spin { least: 1, most: 256 }),
+    ("MultiPV", OptionName::MultiPv, OptionKind::Spin { least: 1, most: 256 }),
+    ("Ponder", OptionName::Ponder, OptionKind::Check),
+    ("Move Overhead", OptionName::MoveOverhead, OptionKind::Spin { least: 0, most: 10_000 }),
+    ("Batch", OptionName::Batch, OptionKind::Spin { least: 0, most: 16_384 }),
+    ("Fill", OptionName::Fill, OptionKind::Spin { least: 0, most: 16_384 }),
+    ("WeightsFile", OptionName::WeightsFile, OptionKind::Text),
+    ("SyzygyPath", OptionName::SyzygyPath, OptionKind::Text),
+    ("OwnBook", OptionName::OwnBook, OptionKind::Check),
+    ("BookFile", OptionName::BookFile, OptionKind::Text),
+    (
+        "System",
+        OptionName::System,
+        OptionKind::Combo(&[AUTOMATIC, "batch-first", "cockfish", "convchess"]),
+    ),
+    ("Search", OptionName::Search, OptionKind::Combo(&SEARCH_NAMES)),
+    ("Quiet Leaves", OptionName::QuietLeaves, OptionKind::Check),
+    ("Temperature", OptionName::Temperature, OptionKind::Spin { least: 0, most: 1000 }),
+    ("Opponent Errors", OptionName::OpponentErrors, OptionKind::Spin { least: 0, most: 100 }),
+    ("Device", OptionName::Device, OptionKind::Text),
+    ("CPU", OptionName::Cpu, OptionKind::Combo(&[AUTOMATIC, "amx", "avx512", "avx2", "portable"])),
+    (
+        "Precision",
+        OptionName::Precision,
+        OptionKind::Combo(&[AUTOMATIC, "f16", "bf16", "f32", "int8"]),
+    ),
+    ("UCI_AnalyseMode", OptionName::AnalyseMode, OptionKind::Check),
+    ("UCI_ShowWDL", OptionName::ShowWdl, OptionKind::Check),
+    ("UCI_Chess960", OptionName::Chess960, OptionKind::Check),
+];
+
+/// The consequence of a changed option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionChange {
+    /// The next search uses the value.
+    Value,
+    /// Another network or system, which may prove unusable.
+    Network,
+    /// The caches of the search are to be cleared.
+    ClearHash,
+}
+
+/// A refused option; each message is one sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OptionError {
+    #[error("there is no option `{0}`")]
+    Unknown(String),
+    #[error(
+        "option {name} wants a whole number from {least} to {most}, not `{value}`; it stays {kept}"
+    )]
+    Number { name: &'static str, least: u64, most: u64, value: String, kept: String },
+    #[error(
+        "option {name} wants less than the {machine} MiB of memory that this machine has; it stays {kept}"
+    )]
+    Memory { name: &'static str, machine: u64, kept: String },
+    #[error("option {name} wants `true` or `false`, not `{value}`; it stays {kept}")]
+    Check { name: &'static str, value: String, kept: String },
+    #[error("option {name} wants one of {values}, not `{value}`; it stays {kept}")]
+    Combo { name: &'static str, values: String, value: String, kept: String },
+    #[error("{reason}; option {name} stays {kept}")]
+    File { name: &'static str, reason: String, kept: String },
+}
+
+impl NamedOptions {
+    /// Sets an option from its name (in any case) and value as text.
+    ///
+    /// # Errors
+    /// There is no such option, or the value is refused; nothing is changed.
+    pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<OptionChange, OptionError> {
+        let (label, option, kind) = *TABLE
+            .iter()
+            .find(|(label, ..)| label.eq_ignore_ascii_case(name))
+            .ok_or_else(|| OptionError::Unknown(shortened(name)))?;
+        let value = value.unwrap_or_default();
+        match kind {
+            OptionKind::Spin { least, most } => {
+                let number = self.number(label, option, (least, most), value)?;
+                self.set_number(option, number);
+                Ok(OptionChange::Value)
+            }
+            OptionKind::Check => self.set_check(label, option, value),
+            OptionKind::Text => self.set_text(label, option, value),
+            OptionKind::Combo(values) => self.set_combo(label, option, values, value),
+            OptionKind::Button => Ok(OptionChange::ClearHash),
+        }
+    }
+
+    /// The number of a spin option.
+    fn number(
+        &self,
+        name: &'static str,
+        option: OptionName,
+        (least, most): (u64, u64),
+        value: &str,
+    ) -> Result<u64, OptionError> {
+        let number = value.parse::<u64>().ok().filter(|number| (least..=most).contains(number));
+        let Some(number) = number else {
+            let (value, kept) = (shortened(value), self.value(option));
+            return Err(OptionError::Number { name, least, most, value, kept });
+        };
+        if option == OptionName::Hash
+            && let Some(machine) = memory_without_room_for(number)
+        {
+            return Err(OptionError::Memory { name, machine, kept: self.value(option) });
+        }
+        Ok(number)
+    }
+
+    fn set_check(
+        &mut self,
+        name: &'static str,
+        option: OptionName,
+        value: &str,
+    ) -> Result<OptionChange, OptionError> {
+        let on = match value.to_ascii_lowercase().as_str() {
+            "true" => true,
+            "false" => false,
+            _ => {
+                let (value, kept) = (shortened(value), self.value(option));
+                return Err(OptionError::Check { name, value, kept });
+            }
+        };
+        match option {
+            OptionName::OwnBook => self.own_book = on,
+            OptionName::Ponder => self.ponder = on,
+            OptionName::QuietLeaves => self.engine.settings.quiet_leaves = on,
+            OptionName::AnalyseMode => self.analyse_mode = on,
+            OptionName::ShowWdl => self.show_wdl = on,
+            _ => self.chess960 = on,
+        }
+        Ok(OptionChange::Value)
+    }
+
+    fn set_text(
+        &mut self,
+        name: &'static str,
+        option: OptionName,
+        value: &str,
+    ) -> Result<OptionChange, OptionError> {
+        let given = !value.is_empty() && value != EMBEDDED && value != EMPTY;
+        let path = given.then(|| Path::new(value));
+        let kept = self.value(option);
+        let refuse = |reason: String| OptionError::File { name, reason, kept };
+        match option {
+            OptionName::SyzygyPath => {
+                let tables = &mut self.engine.settings.tables;
+                // A GUI sets the option before every game: open tables stay open.
+                if path != tables.as_ref().map(|tables| tables.path()) {
+                    let opened = path.map(Tablebases::open).transpose();
+                    *tables = opened.map_err(|error| refuse(error.to_string()))?.map(Arc::new);
+                }
+            }
+            OptionName::BookFile => {
+                let opened = path.map(Book::open).transpose();
+                self.book = opened.map_err(|error| refuse(error.to_string()))?.map(Arc::new);
+            }
+            OptionName::Device => self.engine.devices = value.parse().map_err(refuse)?,
+            _ => {
+                let path = path.map(Path::to_owned);
+                if path != self.engine.network {
+                    self.engine.network = path;
+                    return Ok(OptionChange::Network);
+                }
+            }
+        }
+        Ok(OptionChange::Value)
+    }
+
+    fn set_combo(
+        &mut self,
+        name: &'static str,
+        option: OptionName,
+        values: &'static [&'static str],
+        value: &str,
+    ) -> Result<OptionChange, OptionError> {
+        let Some(chosen) = values.iter().find(|known| known.eq_ignore_ascii_case(value)) else {
+            let (values, value) = (values.join(", "), shortened(value));
+            return Err(OptionError::Combo { name, values, value, kept: self.value(option) });
+        };
+        // `auto` does not parse, so it gives `None`.
+        match option {
+            OptionName::System => {
+                let system = chosen.parse().ok();
+                if system != self.engine.system {
+                    self.engine.system = system;
+                    return Ok(OptionChange::Network);
+                }
+            }
+            OptionName::Search => self.engine.algorithm = chosen.parse().ok(),
+            OptionName::Cpu => self.engine.path = chosen.parse().ok(),
+            _ => self.engine.precision = chosen.parse().ok(),
+        }
+        Ok(OptionChange::Value)
+    }
+
+    fn set_number(&mut self, option: OptionName, number: u64) {
+        // The ranges of the table fit every integer type used here.
+        match option {
+            OptionName::Hash => self.engine.settings.hash_mib = number as usize,
+            OptionName::Threads => self.engine.threads = number as usize,
+            OptionName::MultiPv => self.engine.settings.multipv = number as usize,
+            OptionName::Batch => self.engine.settings.batch = number as usize,
+            OptionName::Fill => self.engine.settings.fill = number as usize,
+            OptionName::Temperature => self.engine.settings.temperature = number as u32,
+            OptionName::OpponentErrors => self.engine.settings.opponent_errors = number as i32,
+            _ => self.engine.settings.move_overhead = Duration::from_millis(number),
+        }
+    }
+
+    fn value(&self, option: OptionName) -> String {
+        match option {
+            OptionName::Hash => self.engine.settings.hash_mib.to_string(),
+            OptionName::ClearHash => String::new(),
+            OptionName::Threads => self.engine.threads.to_string(),
+            OptionName::MultiPv => self.engine.settings.multipv.to_string(),
+            OptionName::Ponder => self.ponder.to_string(),
+            OptionName::MoveOverhead => self.engine.settings.move_overhead.as_millis().to_string(),
+            OptionName::Batch => self.engine.settings.batch.to_string(),
+            OptionName::Fill => self.engine.settings.fill.to_string(),
+            OptionName::WeightsFile => match &self.engine.network {
+                Some(path) => path.display().to_string(),
+                None => EMBEDDED.to_owned(),
+            },
+            OptionName::SyzygyPath => {
+                let tables = self.engine.settings.tables.as_ref();
+                tables.map_or(EMPTY.to_owned(), |tables| tables.path().display().to_string())
+            }
+            OptionName::OwnBook => self.own_book.to_string(),
+            OptionName::BookFile => self.book.as_ref().map_or(EMPTY, |book| book.name()).to_owned(),
+            OptionName::System => self.engine.system.map_or(AUTOMATIC, System::name).to_owned(),
+            OptionName::Search => {
+                self.engine.algorithm.map_or(AUTOMATIC, Algorithm::name).to_owned()
+            }
+            OptionName::QuietLeaves => self.engine.settings.quiet_leaves.to_string(),
+            OptionName::Temperature => self.engine.settings.temperature.to_string(),
+            OptionName::OpponentErrors => self.engine.settings.opponent_errors.to_string(),
+            OptionName::Device => self.engine.devices.to_string(),
+            OptionName::Cpu => self.engine.path.map_or(AUTOMATIC, CpuPath::name).to_owned(),
+            OptionName::Precision => {
+                self.engine.precision.map_or(AUTOMATIC, Precision::name).to_owned()
+            }
+            OptionName::AnalyseMode => self.analyse_mode.to_string(),
+            OptionName::ShowWdl => self.show_wdl.to_string(),
+            OptionName::Chess960 => self.chess960.to_string(),
+        }
+    }
+
+    /// Every option in the order of the table, with its current value.
+    pub fn list(&self) -> impl Iterator<Item = NamedOption> {
+        TABLE.iter().map(|&(name, option, kind)| NamedOption {
+            name,
+            kind,
+            value: self.value(option),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn values_are_kept_within_their_ranges() {
+        let mut options = NamedOptions::default();
+        assert_eq!(options.set("hash", Some("64")), Ok(OptionChange::Value));
+        assert_eq!(options.engine.settings.hash_mib, 64);
+        for bad in ["0", "-1", "65537", "99999999999999999999", "many", "", "1.5"] {
+            assert!(
+                matches!(options.set("Hash", Some(bad)), Err(OptionError::Number { .. })),
+                "{bad}"
+            );
+        }
+        if memory_without_room_for(65_536).is_some() {
+            assert!(matches!(options.set("Hash", Some("65536")), Err(OptionError::Memory { .. })));
+        }
+        assert_eq!(options.engine.settings.hash_mib, 64);
+        assert!(matches!(options.set("Ponder", Some("maybe")), Err(OptionError::Check { .. })));
+        assert!(matches!(options.set("Contempt", Some("3")), Err(OptionError::Unknown(_))));
+        assert_eq!(options.set("precision", Some("INT8")), Ok(OptionChange::Value));
+        assert_eq!(options.engine.precision, Some(Precision::Int8));
+        assert!(matches!(options.set("Precision", Some("int4")), Err(OptionError::Combo { .. })));
+        assert_eq!(options.set("Search", Some("PUCT")), Ok(OptionChange::Value));
+        assert_eq!(options.engine.algorithm, Some(Algorithm::Puct));
+        assert_eq!(options.set("system", Some("Cockfish")), Ok(OptionChange::Network));
+        assert_eq!(options.set("System", Some("cockfish")), Ok(OptionChange::Value));
+        assert_eq!(options.engine.system, Some(System::Cockfish));
+        assert_eq!(options.set("System", Some("auto")), Ok(OptionChange::Network));
+        assert_eq!(options.set("cpu", Some("avx2")), Ok(OptionChange::Value));
+        assert_eq!(
+            (options.engine.path, options.engine.precision),
+            (Some(CpuPath::Avx2), Some(Precision::Int8))
+        );
+        assert_eq!(options.set("Clear Hash", None), Ok(OptionChange::ClearHash));
+        assert_eq!(options.set("WeightsFile", Some("a b.safetensors")), Ok(OptionChange::Network));
+        assert_eq!(options.engine.network, Some(PathBuf::from("a b.safetensors")));
+        assert_eq!(options.set("WeightsFile", Some("a b.safetensors")), Ok(OptionChange::Value));
+        assert_eq!(options.set("WeightsFile", Some(EMBEDDED)), Ok(OptionChange::Network));
+    }
+
+    #[test]
+    fn files_that_cannot_be_used_change_nothing() {
+        let mut options = NamedOptions::default();
+        for (name, good) in
+            [("SyzygyPath", "../board/tests/tables"), ("bookfile", "../board/tests/book/small.bin")]
+        {
+            assert_eq!(options.set(name, Some(good)), Ok(OptionChange::Value));
+            for bad in ["missing", "src", "Cargo.toml"] {
+                let text = options.set(name, Some(bad)).unwrap_err().to_string();
+                assert!(
+                    text.contains(&format!("`{bad}`")) && text.ends_with(&format!("stays {good}")),
+                    "{text}"
+                );
+            }
+        }
+        assert!(
+            options.engine.settings.tables.is_some() && options.book.is_some() && !options.own_book
+        );
+        assert_eq!(options.set("OwnBook", Some("true")), Ok(OptionChange::Value));
+        assert_eq!(options.set("SyzygyPath", Some(EMPTY)), Ok(OptionChange::Value));
+        assert_eq!(options.set("BookFile", Some("")), Ok(OptionChange::Value));
+        assert_eq!(options, NamedOptions { own_book: true, ..NamedOptions::default() });
+    }
+
+    #[test]
+    fn every_option_is_listed_and_can_be_set_to_its_default() {
+        let mut options = NamedOptions::default();
+        assert_eq!(options.list().count(), TABLE.len());
+        for (label, option, kind) in TABLE {
+            if kind != OptionKind::Button {
+                let value = options.value(option);
+                assert_eq!(options.set(label, Some(&value)), Ok(OptionChange::Value), "{label}");
+            }
+        }
+        assert_eq!(options, NamedOptions::default());
+    }
+}
