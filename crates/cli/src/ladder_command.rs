@@ -21,7 +21,7 @@ use crate::{
     interrupt::{self, Interrupted},
     label_command::installed_stockfish,
     match_command::{
-        interrupted, openings,
+        interrupted, open_journal, openings,
         players::{LimitArgs, player},
         program::contents,
         view::MatchView,
@@ -200,13 +200,7 @@ fn rate_player(args: &LadderArgs) -> anyhow::Result<()> {
     let mut players = vec![player(&args.engine, args.limit.control(), args.system, None)?];
     players.extend(args.rungs(&scale)?);
     let tournament = args.arrange(players, TournamentFormat::Gauntlet)?;
-    let (mut journal, mut results) = match &args.out {
-        Some(folder) => {
-            let (journal, known) = Journal::open(folder, tournament.identity())?;
-            (Some(journal), known)
-        }
-        None => (None, Results::default()),
-    };
+    let (mut journal, mut results) = open_journal(args.out.as_deref(), &tournament)?;
     let games = args.games as usize;
     let view = MatchView::new(tournament.names().to_vec(), games, args.quiet);
     let stop = interrupt::stop_flag()?;

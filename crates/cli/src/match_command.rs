@@ -180,23 +180,11 @@ fn hypotheses(text: &str) -> Result<(f64, f64), String> {
 pub fn run(args: MatchArgs) -> anyhow::Result<()> {
     let settings = args.settings()?;
     let mut sprt = args.sprt(settings.players.len())?;
-    let rounds = settings.games.div_ceil(2);
-    if rounds > settings.openings.len() {
-        tracing::warn!(
-            "{} openings for {rounds} pairs of games: deterministic players will repeat themselves",
-            settings.openings.len()
-        );
-    }
-    let mut pgn = args.pgn.as_deref().map(appended).transpose()?;
+    warn_of_repeated_openings(&settings);
+    let mut pgn = args.pgn.as_deref().map(append_to).transpose()?;
     let stop = interrupt::stop_flag()?;
     let tournament = Match::new(settings)?;
-    let (mut journal, known) = match &args.out {
-        Some(folder) => {
-            let (journal, known) = Journal::open(folder, tournament.identity())?;
-            (Some(journal), known)
-        }
-        None => (None, Results::default()),
-    };
+    let (mut journal, known) = open_journal(args.out.as_deref(), &tournament)?;
     if let Some(sprt) = &mut sprt
         && sprt.advance(&known) != Verdict::Open
     {
@@ -236,7 +224,11 @@ pub fn run(args: MatchArgs) -> anyhow::Result<()> {
     let end = || -> io::Result<()> {
         view.end(&mut out, &results, sprt.as_ref())?;
         if cut_short {
-            writeln!(out, "{}", interrupted(results.len(), tournament.games(), args.out.is_some()))?;
+            writeln!(
+                out,
+                "{}",
+                interrupted(results.len(), tournament.games(), args.out.is_some())
+            )?;
         }
         Ok(())
     };
@@ -248,7 +240,29 @@ pub fn run(args: MatchArgs) -> anyhow::Result<()> {
     Interrupted::or(cut_short, shown)
 }
 
-fn appended(path: &Path) -> anyhow::Result<File> {
+fn warn_of_repeated_openings(settings: &MatchSettings) {
+    let rounds = settings.games.div_ceil(2);
+    if rounds > settings.openings.len() {
+        tracing::warn!(
+            "{} openings for {rounds} pairs of games: deterministic players will repeat themselves",
+            settings.openings.len()
+        );
+    }
+}
+
+/// The journal of a match in a folder with the games that it already has; without a folder no
+/// journal and no games.
+pub fn open_journal(
+    folder: Option<&Path>,
+    tournament: &Match,
+) -> anyhow::Result<(Option<Journal>, Results)> {
+    let Some(folder) = folder else { return Ok((None, Results::default())) };
+    let (journal, known) = Journal::open(folder, tournament.identity())?;
+    Ok((Some(journal), known))
+}
+
+/// Opens a file for appending.
+fn append_to(path: &Path) -> anyhow::Result<File> {
     OpenOptions::new()
         .create(true)
         .append(true)

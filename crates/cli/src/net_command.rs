@@ -213,24 +213,32 @@ fn save(network: &Network, path: &Path) -> anyhow::Result<()> {
 fn info(file: &Path, json: bool) -> anyhow::Result<()> {
     let network = Network::load(file)?;
     if json {
-        let object = serde_json::json!({
-            "name": network.name,
-            "fingerprint": network.fingerprint(),
-            "system": System::of(&network.description).name(),
-            "description": network.description,
-            "parameters": parameters(&network),
-            "calibration": network.calibration,
-            "int8_ranges": network.int8_ranges,
-            "provenance": network.provenance,
-        });
-        print(&serde_json::to_string_pretty(&object).context("cannot write JSON")?)?;
-        return Ok(());
+        print(&serde_json::to_string_pretty(&info_json(&network)).context("cannot write JSON")?)?;
+    } else {
+        show_info(&network)?;
     }
+    Ok(())
+}
+
+fn info_json(network: &Network) -> serde_json::Value {
+    serde_json::json!({
+        "name": network.name,
+        "fingerprint": network.fingerprint(),
+        "system": System::of(&network.description).name(),
+        "description": network.description,
+        "parameters": parameters(network),
+        "calibration": network.calibration,
+        "int8_ranges": network.int8_ranges,
+        "provenance": network.provenance,
+    })
+}
+
+fn show_info(network: &Network) -> io::Result<()> {
     print(&format!("name         {}", network.name))?;
     print(&format!("fingerprint  {}", network.fingerprint()))?;
     print(&format!("system       {}", System::of(&network.description)))?;
     print(&format!("input        {}", network.description.encoding.name()))?;
-    for (kind, count) in parameters(&network) {
+    for (kind, count) in parameters(network) {
         print(&format!("parameters   {count} ({kind})"))?;
     }
     let trunk = network.description.trunk.len();
@@ -243,9 +251,17 @@ fn info(file: &Path, json: bool) -> anyhow::Result<()> {
     let int8 =
         if network.int8_ranges.is_some() { "unasked, where it is faster" } else { "on request" };
     print(&format!("int8         {int8}"))?;
+    show_calibration(network)?;
+    for (key, value) in &network.provenance {
+        print(&format!("{key}: {value}"))?;
+    }
+    Ok(())
+}
+
+fn show_calibration(network: &Network) -> io::Result<()> {
     let calibration = &network.calibration;
     // The outputs of selectors are chances, without a calibration.
-    for kind in heads(&network).into_iter().filter(|kind| !kind.is_selector()) {
+    for kind in heads(network).into_iter().filter(|kind| !kind.is_selector()) {
         let map = if kind == HeadKind::Value { &calibration.value } else { &calibration.moves };
         let policy = kind == HeadKind::Moves && calibration.move_scores == MoveScores::Policy;
         let unit = if policy { "logarithms of chances" } else { "centipawns" };
@@ -276,9 +292,6 @@ fn info(file: &Path, json: bool) -> anyhow::Result<()> {
             "bins         {}",
             if bins.is_empty() { "none".to_owned() } else { bins.join(" ") }
         ))?;
-    }
-    for (key, value) in &network.provenance {
-        print(&format!("{key}: {value}"))?;
     }
     Ok(())
 }

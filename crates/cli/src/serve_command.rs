@@ -67,20 +67,7 @@ pub struct ServeArgs {
 /// # Errors
 /// The address, a network, a folder or the file of games cannot be used.
 pub fn run(args: ServeArgs) -> anyhow::Result<()> {
-    // A page with a name is behind a proxy, which other machines can reach.
-    let is_local = args.listen.ip().is_loopback() && args.name.is_empty();
-    let token = match args.token {
-        Some(token) => {
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
-            ensure!(
-                token.len() >= 8 && token.chars().all(is_plain),
-                "--token needs at least 8 letters, digits or -_.~"
-            );
-            Some(token)
-        }
-        None if is_local => None,
-        None => Some(random_secret()?),
-    };
+    let token = access_token(&args)?;
     let games = args.games.map_or_else(default_games, Ok)?;
     for folder in args.runs.iter().chain(&args.matches) {
         ensure!(folder.is_dir(), "`{}` is no folder", folder.display());
@@ -128,6 +115,24 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
     // Running searches are dropped: every move is stored when it is made.
     runtime.shutdown_background();
     served
+}
+
+/// The token that visitors need: the given one, none for a local page, otherwise a random one.
+fn access_token(args: &ServeArgs) -> anyhow::Result<Option<String>> {
+    // A page with a name is behind a proxy, which other machines can reach.
+    let is_local = args.listen.ip().is_loopback() && args.name.is_empty();
+    match &args.token {
+        Some(token) => {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
+            ensure!(
+                token.len() >= 8 && token.chars().all(is_plain),
+                "--token needs at least 8 letters, digits or -_.~"
+            );
+            Ok(Some(token.clone()))
+        }
+        None if is_local => Ok(None),
+        None => Ok(Some(random_secret()?)),
+    }
 }
 
 /// Every system with its network: the embedded one, or the given file.

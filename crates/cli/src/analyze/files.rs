@@ -81,48 +81,12 @@ pub(super) struct FileArgs {
 /// # Errors
 /// A file or the network cannot be used.
 pub(super) fn run(args: super::AnalyzeArgs) -> anyhow::Result<()> {
-    let own = &args.files;
-    let output = own.out.clone().context("--out FILE says where the annotated games go")?;
-    ensure!(!args.json, "for files of games JSON goes to a file of its own: --jsonl FILE");
-    for path in &args.games {
-        ensure!(
-            !path.exists() || path.is_file(),
-            "`{}` is no file; games are read from files, compressed or not",
-            path.display()
-        );
-    }
-    ensure!(own.from >= 1, "--from counts plies from 1");
-    ensure!(
-        own.threshold.is_finite() && own.threshold >= 0.0,
-        "--threshold wants a percentage, 0 or more"
-    );
-    if let Some(to) = own.to.filter(|&to| to < own.from) {
-        bail!("--to {to} comes before --from {}", own.from);
-    }
-    let limited = args.nodes.is_some() || args.depth.is_some() || args.movetime.is_some();
-    let nodes = if limited { args.nodes } else { Some(NODES) };
-    ensure!(nodes != Some(0), "--nodes 0 would look at nothing");
+    let output = args.files.out.clone().context("--out FILE says where the annotated games go")?;
+    check(&args)?;
     let options = args.engine.options(processors())?;
-    let jobs = own.jobs.map_or(options.threads, |jobs| jobs as usize);
     let engine = engine::SharedEngine::for_files(&options)?;
-    let settings = AnnotateSettings {
-        files: args.games.clone(),
-        output,
-        json: own.jsonl.clone(),
-        jobs,
-        analysis: AnalysisSettings {
-            nodes,
-            movetime: args.movetime,
-            depth: args.depth,
-            batch: args.engine.batch.unwrap_or(0) as usize,
-            hash_mib: args.engine.hash.unwrap_or(HASH) as usize,
-            from: own.from,
-            to: own.to.unwrap_or(usize::MAX),
-            multipv: args.multipv as usize,
-            threshold: own.threshold,
-            engine: engine.name().to_owned(),
-        },
-    };
+    let settings = settings(&args, output, options.threads, engine.name());
+    let own = &args.files;
     let control = Control::default();
     interrupt::stop_search(&control)?;
     let mut shown = ProgressReport::new(count(settings.files.clone()));
@@ -146,6 +110,59 @@ pub(super) fn run(args: super::AnalyzeArgs) -> anyhow::Result<()> {
         write_report(&settings.output, report)?;
     }
     Interrupted::or(interrupted, written)
+}
+
+/// Checks the flags and the input files.
+fn check(args: &super::AnalyzeArgs) -> anyhow::Result<()> {
+    let own = &args.files;
+    ensure!(!args.json, "for files of games JSON goes to a file of its own: --jsonl FILE");
+    for path in &args.games {
+        ensure!(
+            !path.exists() || path.is_file(),
+            "`{}` is no file; games are read from files, compressed or not",
+            path.display()
+        );
+    }
+    ensure!(own.from >= 1, "--from counts plies from 1");
+    ensure!(
+        own.threshold.is_finite() && own.threshold >= 0.0,
+        "--threshold wants a percentage, 0 or more"
+    );
+    if let Some(to) = own.to.filter(|&to| to < own.from) {
+        bail!("--to {to} comes before --from {}", own.from);
+    }
+    ensure!(args.nodes != Some(0), "--nodes 0 would look at nothing");
+    Ok(())
+}
+
+/// The settings of the run. `threads` is the default number of games at once, `engine` the name of
+/// program, network and search.
+fn settings(
+    args: &super::AnalyzeArgs,
+    output: PathBuf,
+    threads: usize,
+    engine: &str,
+) -> AnnotateSettings {
+    let own = &args.files;
+    let limited = args.nodes.is_some() || args.depth.is_some() || args.movetime.is_some();
+    AnnotateSettings {
+        files: args.games.clone(),
+        output,
+        json: own.jsonl.clone(),
+        jobs: own.jobs.map_or(threads, |jobs| jobs as usize),
+        analysis: AnalysisSettings {
+            nodes: if limited { args.nodes } else { Some(NODES) },
+            movetime: args.movetime,
+            depth: args.depth,
+            batch: args.engine.batch.unwrap_or(0) as usize,
+            hash_mib: args.engine.hash.unwrap_or(HASH) as usize,
+            from: own.from,
+            to: own.to.unwrap_or(usize::MAX),
+            multipv: args.multipv as usize,
+            threshold: own.threshold,
+            engine: engine.to_owned(),
+        },
+    }
 }
 
 fn write_report(annotated: &Path, report: &Path) -> anyhow::Result<()> {

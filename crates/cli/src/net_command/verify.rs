@@ -364,8 +364,7 @@ impl Setup<'_> {
                 mean: differences.iter().sum::<f32>() / differences.len().max(1) as f32,
                 percentile_99: at(0.99),
                 largest: at(1.0),
-                tau_b: tau
-                    .and_then(|tau| samples.tau_b(&found).map(|found| (found, tau - found))),
+                tau_b: tau.and_then(|tau| samples.tau_b(&found).map(|found| (found, tau - found))),
             };
             if !args.json {
                 print(&line.text())?;

@@ -87,7 +87,11 @@ impl Progress for Bar {
 
     fn validation(&mut self, step: u64, sources: &[ValidationMetrics]) {
         for measures in sources {
-            self.line(&format!("step {step}, {}: {}", head_and_source(measures), summary(measures)));
+            self.line(&format!(
+                "step {step}, {}: {}",
+                head_and_source(measures),
+                summary(measures)
+            ));
         }
     }
 
@@ -150,7 +154,11 @@ impl Progress for Lines {
 
     fn validation(&mut self, step: u64, sources: &[ValidationMetrics]) {
         for measures in sources {
-            print_line(&format!("step {step}, {}: {}", head_and_source(measures), summary(measures)));
+            print_line(&format!(
+                "step {step}, {}: {}",
+                head_and_source(measures),
+                summary(measures)
+            ));
         }
     }
 
