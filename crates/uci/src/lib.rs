@@ -13,4 +13,4 @@ pub use command::{Command, CommandError, PositionCommand};
 pub use go::Go;
 pub use options::option_lines;
 pub use response::{best_move_line, info_line, per_second};
-pub use session::{EngineFactory, Identity, run};
+pub use session::{EngineFactory, Identity, Pause, run, run_with_pause};

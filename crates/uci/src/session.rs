@@ -38,6 +38,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// system, the search, the device, the threads, the code path or the format changes.
 pub type EngineFactory = Box<dyn FnMut(&EngineOptions) -> Result<Engine, String> + Send>;
 
+/// Waits between two looks for `stop`; [`std::thread::sleep`] but in tests.
+pub type Pause = Box<dyn FnMut(Duration) + Send>;
+
 /// Name and author in the handshake.
 #[derive(Clone, Debug)]
 pub struct Identity {
@@ -67,6 +70,25 @@ where
     R: Read + Send + 'static,
     W: Write + Send + 'static,
 {
+    run_with_pause(input, output, factory, identity, options, Box::new(thread::sleep))
+}
+
+/// As [`run`]. A finished search that must not answer yet calls `pause` until it may.
+///
+/// # Errors
+/// A thread could not be started.
+pub fn run_with_pause<R, W>(
+    input: R,
+    output: W,
+    factory: EngineFactory,
+    identity: &Identity,
+    options: NamedOptions,
+    pause: Pause,
+) -> io::Result<()>
+where
+    R: Read + Send + 'static,
+    W: Write + Send + 'static,
+{
     let (events, incoming) = crossbeam_channel::bounded(256);
     let output = Output::new(output, {
         let events = events.clone();
@@ -75,7 +97,7 @@ where
     });
     thread::Builder::new().name("uci-input".to_owned()).spawn(move || read(input, &events))?;
     let (jobs, queue) = crossbeam_channel::unbounded();
-    let worker = Worker::new(factory, output.clone(), queue);
+    let worker = Worker::new(factory, output.clone(), queue, pause);
     let (ended, end) = crossbeam_channel::bounded::<()>(0);
     thread::Builder::new().name("search".to_owned()).stack_size(64 << 20).spawn(move || {
         worker.run();

@@ -9,7 +9,6 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    thread,
     time::{Duration, Instant},
 };
 
@@ -19,7 +18,7 @@ use engine::{Engine, EngineOptions, NamedOptions};
 use eval::Devices;
 use search::{Control, Limits, Outcome, SearchInfo, Settings};
 
-use super::{EngineFactory, output::Output};
+use super::{EngineFactory, Pause, output::Output};
 use crate::response::{best_move_line, info_line};
 
 /// How often a finished search that must not answer yet looks for `stop` and `ponderhit`.
@@ -71,11 +70,17 @@ pub(super) struct Worker {
     refused: Option<EngineOptions>,
     output: Output,
     queue: Receiver<WorkerJob>,
+    pause: Pause,
 }
 
 impl Worker {
-    pub(super) fn new(factory: EngineFactory, output: Output, queue: Receiver<WorkerJob>) -> Self {
-        Self { factory, ready: None, refused: None, output, queue }
+    pub(super) fn new(
+        factory: EngineFactory,
+        output: Output,
+        queue: Receiver<WorkerJob>,
+        pause: Pause,
+    ) -> Self {
+        Self { factory, ready: None, refused: None, output, queue, pause }
     }
 
     /// Works until the other side closes.
@@ -283,15 +288,15 @@ impl Worker {
     }
 
     /// Holds the answer back until `stop` (`go infinite`), or `stop` or `ponderhit` (`go ponder`).
-    fn wait_until_asked(&self, job: &SearchJob) {
-        let limits = &job.limits;
+    fn wait_until_asked(&mut self, job: &SearchJob) {
+        let (limits, output) = (&job.limits, self.output.clone());
         let asked = || {
             job.control.is_stopped()
-                || self.output.is_closed()
+                || output.is_closed()
                 || !(limits.infinite || limits.ponder && !job.control.is_ponder_hit())
         };
         while !asked() {
-            thread::sleep(POLL_INTERVAL);
+            (self.pause)(POLL_INTERVAL);
         }
     }
 

@@ -117,10 +117,15 @@ pub fn factory() -> EngineFactory {
     })
 }
 
-/// An engine under test: what is sent and answered is written down.
+/// Longest wait for anything that must come; only a failing test waits so long.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// An engine under test, with the transcript of its input and output.
 pub struct Conversation {
     input: Option<PipeWriter>,
     answers: mpsc::Receiver<String>,
+    /// A message for each pause of a search that waits for `stop`; at most one is kept.
+    pauses: mpsc::Receiver<()>,
     engine: Option<thread::JoinHandle<std::io::Result<()>>>,
     transcript: String,
 }
@@ -130,8 +135,15 @@ impl Conversation {
         let (engine_input, input) = std::io::pipe().unwrap();
         let (output, engine_output) = std::io::pipe().unwrap();
         let identity = Identity { name: "Test 1.0".into(), author: "the testers".into() };
+        let (paused, pauses) = mpsc::sync_channel(1);
         let engine = thread::spawn(move || {
-            uci::run(engine_input, engine_output, factory(), &identity, NamedOptions::default())
+            let pause = Box::new(move |_| {
+                // A full channel is ignored.
+                let _ = paused.try_send(());
+                thread::yield_now();
+            });
+            let options = NamedOptions::default();
+            uci::run_with_pause(engine_input, engine_output, factory(), &identity, options, pause)
         });
         let (sender, answers) = mpsc::channel();
         thread::spawn(move || {
@@ -141,7 +153,13 @@ impl Conversation {
                 }
             }
         });
-        Self { input: Some(input), answers, engine: Some(engine), transcript: String::new() }
+        Self {
+            input: Some(input),
+            answers,
+            pauses,
+            engine: Some(engine),
+            transcript: String::new(),
+        }
     }
 
     pub fn send(&mut self, line: &str) {
@@ -153,9 +171,9 @@ impl Conversation {
         self.input.as_mut().unwrap().write_all(bytes).unwrap();
     }
 
-    /// The next answer, if one comes within this time.
-    pub fn answer_within(&mut self, time: Duration) -> Option<String> {
-        let line = self.answers.recv_timeout(time).ok()?;
+    /// The next answer; `None` at the end of the output.
+    fn answer(&mut self) -> Option<String> {
+        let line = self.answers.recv_timeout(LONGEST_WAIT).ok()?;
         self.transcript.push_str(&format!("< {line}\n"));
         Some(line)
     }
@@ -164,8 +182,8 @@ impl Conversation {
     pub fn expect(&mut self, start: &str) -> Vec<String> {
         let mut lines = Vec::new();
         loop {
-            let Some(line) = self.answer_within(Duration::from_secs(5)) else {
-                panic!("no `{start}` within 5 s; the conversation so far:\n{}", self.transcript);
+            let Some(line) = self.answer() else {
+                panic!("no `{start}`; the conversation so far:\n{}", self.transcript);
             };
             let found = line.starts_with(start);
             lines.push(line);
@@ -184,18 +202,20 @@ impl Conversation {
         lines
     }
 
+    /// Waits until the finished search has looked for `stop` without answering.
+    pub fn expect_waiting(&mut self) {
+        // The first pause may be one of an earlier search, the second may have begun with it.
+        for _ in 0..3 {
+            let pause = self.pauses.recv_timeout(LONGEST_WAIT);
+            assert!(pause.is_ok(), "the search does not wait:\n{}", self.transcript);
+        }
+    }
+
     /// Closes the input and waits for the engine's end: everything still answered.
     pub fn close(&mut self) -> Vec<String> {
         self.input = None;
-        let lines: Vec<String> =
-            std::iter::from_fn(|| self.answer_within(Duration::from_secs(5))).collect();
-        let engine = self.engine.take().unwrap();
-        let started = Instant::now();
-        while !engine.is_finished() {
-            assert!(started.elapsed() < Duration::from_secs(5), "the engine does not end");
-            thread::sleep(Duration::from_millis(1));
-        }
-        engine.join().unwrap().unwrap();
+        let lines: Vec<String> = std::iter::from_fn(|| self.answer()).collect();
+        self.engine.take().unwrap().join().unwrap().unwrap();
         lines
     }
 
