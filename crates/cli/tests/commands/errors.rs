@@ -2,154 +2,242 @@
 
 use super::*;
 
-#[test]
-fn bad_input_is_one_sentence_and_exit_code_2() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = |name: &str, content: &[u8]| {
-        let path = folder.path().join(name);
-        std::fs::write(&path, content).unwrap();
-        path.to_str().unwrap().to_owned()
-    };
-    let garbage = file("garbage.safetensors", b"not a network");
-    let empty = file("empty.safetensors", b"");
-    let cockfish = folder.path().join("cockfish.safetensors");
-    nets::Network::random(nets::Description::cockfish(&nets::Cockfish::default()), 1)
-        .unwrap()
-        .save(&cockfish)
-        .unwrap();
-    let cockfish = cockfish.to_str().unwrap().to_owned();
-    let incomplete = folder.path().join("incomplete.safetensors");
-    let description =
-        nets::Description::convchess(&nets::ConvChess::default(), &nets::HeadKind::SELECTORS[..4]);
-    nets::Network::random(description, 1).unwrap().save(&incomplete).unwrap();
-    let incomplete = incomplete.to_str().unwrap().to_owned();
-    let truncated = file("truncated.safetensors", &[9, 0, 0, 0, 0, 0, 0, 0, b'{', b'}']);
-    let bad_epd = file("bad.epd", b"4k3/8/8/8/8/8/8/4K3 w - -\nnonsense\n");
-    let empty_pgn = file("empty.pgn", b"");
-    let out = folder.path().join("out.pgn").to_str().unwrap().to_owned();
-    let cases: &[&[&str]] = &[
-        &["frobnicate"],
-        &["analyze", "--fen"],
-        &["analyze", "--fen", ""],
-        &["analyze", "--fen", "nonsense"],
-        &["analyze", "--fen", "8/8/8/8/8/8/8/8 w - - 0 1"],
-        &["analyze", "--fen", "kk6/8/8/8/8/8/8/K7 w - - 0 1"],
-        &["analyze", "--fen", "4k3/8/8/8/8/8/8/4K3 w KQkq - 0 1"],
-        &["analyze", "--fen", "4k2R/8/8/8/8/8/8/4K3 w - - 0 1"],
-        &["analyze", "--fen", "P3k3/8/8/8/8/8/8/4K3 w - - 0 1"],
-        &["analyze", "--fen", "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR x KQkq - 0 1"],
-        &["analyze", "--fen", "\u{2654}/8 w - -"],
-        &["analyze", "--moves", "e2e5"],
-        &["analyze", "--moves", "e2e4 e7e5 Ke3"],
-        &["analyze", "--moves", "hello"],
-        &["analyze", "--nodes", "many"],
-        &["analyze", "--nodes", "-1"],
-        &["analyze", "--depth", "99999999999999999999"],
-        &["analyze", "--movetime", "soon"],
-        &["analyze", "--movetime", "-5s"],
-        &["analyze", "--multipv", "0"],
-        &["analyze", "--multipv", "257"],
-        &["analyze", "--threads", "0"],
-        &["analyze", "--hash", "0"],
-        &["analyze", "--batch", "1000000"],
-        &["analyze", "--net", "/nonexistent/net.safetensors"],
-        &["analyze", "--net", "/"],
-        &["analyze", "--net", &garbage],
-        &["analyze", "--net", &empty],
-        &["analyze", "--net", &truncated],
-        &["uci", "--net", "/nonexistent/net.safetensors"],
-        &["uci", "--net", &garbage],
-        &["doctor", "--net", &garbage],
-        &["uci", "--system", "sunfish"],
-        &["uci", "--net", &incomplete],
-        &["uci", "--system", "convchess", "--net", &cockfish],
-        &["uci", "--system", "convchess", "--search", "puct"],
-        &["uci", "--system", "batch-first", "--net", &cockfish],
-        &["uci", "--net", &cockfish, "--search", "puct"],
-        &["analyze", "--system", "convchess", "--net", &incomplete],
-        &["analyze", "--system", "convchess", "--device", "vulkan:0"],
-        &["bench", "eval", "--net", &incomplete, "--both"],
-        &["analyze", "--system", "cockfish", "--net", &incomplete],
-        &["analyze", "--system", "batch-first", "--net", &cockfish],
-        &["match", "--compare", &incomplete, "internal", "--nodes", "1"],
-        &["match", "--compare", "internal; System=sunfish", "internal", "--nodes", "1"],
-        &["match", "--system", "batch-first", "--compare", &cockfish, "internal", "--nodes", "1"],
-        &["ladder", "--engine", &incomplete, "--nodes", "1"],
-        &["analyze", "--syzygy", "/nonexistent", "--nodes", "1"],
-        &["analyze", "--syzygy", "src", "--nodes", "1"],
-        &["uci", "--syzygy", "src"],
-        &["uci", "--book", "/nonexistent/book.bin"],
-        &["uci", "--book", &truncated],
-        &["match", "--compare", "internal; OwnBook=true", "internal", "--nodes", "1"],
-        &["match", "--compare", "internal; SyzygyPath=src", "internal", "--nodes", "1"],
-        &["analyze", "--bogus"],
-        &["analyze", "unexpected"],
-        &["analyze", &bad_epd],
-        &["analyze", "/nonexistent.pgn", "--out", &out],
-        &["analyze", &bad_epd, "--out", "/nonexistent/out.pgn"],
-        &["analyze", &bad_epd, "--out", &out, "--json"],
-        &["analyze", &bad_epd, "--out", &out, "--fen", "4k3/8/8/8/8/8/8/4K3 w - - 0 1"],
-        &["analyze", &bad_epd, "--out", &out, "--nodes", "0"],
-        &["analyze", &bad_epd, "--out", &out, "--from", "0"],
-        &["analyze", &bad_epd, "--out", &out, "--from", "9", "--to", "8"],
-        &["analyze", &bad_epd, "--out", &out, "--threshold", "-1"],
-        &["analyze", &bad_epd, "--out", &out, "--system", "convchess"],
-        &["analyze", &bad_epd, "--out", &out, "--chess960"],
-        &["analyze", &bad_epd, "--out", &out, "--patience", "5s"],
-        &["analyze", "--out", &out],
-        &["analyze", "--nodes", "1", "--from", "2"],
-        &["analyze", "--nodes", "1", "--threshold", "2"],
-        &["match"],
-        &["match", "--engine", "self", "--nodes", "1"],
-        &["match", "--engine", "self", "--engine", "self"],
-        &["match", "--engine", "self", "--engine", "/nonexistent/engine", "--nodes", "1"],
-        &["match", "--engine", "self", "--engine", "self; NoSuchOption=1", "--nodes", "1"],
-        &["match", "--engine", "self", "--engine", "self; Hash", "--nodes", "1"],
-        &["match", "--engine", "self", "--engine", "/bin/true", "--nodes", "1"],
-        &["match", "--engine", "self", "--engine", "self", "--nodes", "1", "--depth", "1"],
-        &["match", "--engine", "self", "--engine", "self", "--nodes", "1", "--games", "0"],
-        &["match", "--engine", "self", "--engine", "\"self", "--nodes", "1"],
-        &["match", "--engine", "self", "--engine", "self", "--nodes", "1", "--alpha", "0.1"],
-        &["match", "--engine", "self", "--engine", "self", "--nodes", "1", "--opening-plies", "2"],
-        &["match", "--engine", "self", "--engine", "self", "--clock", "ten"],
-        &["match", "--engine", "self", "--engine", "self", "--nodes", "1", "--openings", &bad_epd],
-        &[
-            "match",
-            "--engine",
-            "self",
-            "--engine",
-            "self",
-            "--nodes",
-            "1",
-            "--openings",
-            &empty_pgn,
-        ],
-        &[
-            "match",
-            "--engine",
-            "self",
-            "--engine",
-            "self",
-            "--nodes",
-            "1",
-            "--openings",
-            "/nonexistent.epd",
-        ],
-        &["label"],
-        &["label", "--out", "/nonexistent/out.pgn", "--engine", "self"],
-        &["label", "--out", &out, "--engine", "/nonexistent/engine"],
-        &["label", "--out", &out, "--engine", "self", "/nonexistent.pgn"],
-        &["label", "--out", &out, "--engine", "self", "--random-moves", "2"],
-        &["label", "--out", &out, "--engine", "self", &bad_epd, "--games", "2"],
-    ];
-    for arguments in cases {
-        let output = run(arguments);
+/// Files that commands refuse, and a path for output.
+struct BadFiles {
+    _folder: tempfile::TempDir,
+    garbage: String,
+    empty: String,
+    truncated: String,
+    /// A network of Cockfish.
+    cockfish: String,
+    /// A network of ConvChess without some of its heads.
+    incomplete: String,
+    bad_epd: String,
+    empty_pgn: String,
+    out: String,
+}
+
+impl BadFiles {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let file = |name: &str, content: &[u8]| {
+            std::fs::write(path(name), content).unwrap();
+            path(name)
+        };
+        let network = |name: &str, description| {
+            nets::Network::random(description, 1).unwrap().save(Path::new(&path(name))).unwrap();
+            path(name)
+        };
+        let heads = &nets::HeadKind::SELECTORS[..4];
+        Self {
+            garbage: file("garbage.safetensors", b"not a network"),
+            empty: file("empty.safetensors", b""),
+            truncated: file("truncated.safetensors", &[9, 0, 0, 0, 0, 0, 0, 0, b'{', b'}']),
+            cockfish: network(
+                "cockfish.safetensors",
+                nets::Description::cockfish(&nets::Cockfish::default()),
+            ),
+            incomplete: network(
+                "incomplete.safetensors",
+                nets::Description::convchess(&nets::ConvChess::default(), heads),
+            ),
+            bad_epd: file("bad.epd", b"4k3/8/8/8/8/8/8/4K3 w - -\nnonsense\n"),
+            empty_pgn: file("empty.pgn", b""),
+            out: path("out.pgn"),
+            _folder: folder,
+        }
+    }
+}
+
+/// Each command, `common` with one of the cases, is refused in one sentence with exit code 2.
+fn assert_refused(common: &[&str], cases: &[&[&str]]) {
+    for case in cases {
+        let arguments = [common, case].concat();
+        let output = run(&arguments);
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
         assert_eq!(message.lines().count(), 1, "{arguments:?}: {message}");
         assert!(message.starts_with("error: ") && message.len() > 20, "{arguments:?}: {message}");
         assert!(output.stdout.is_empty(), "{arguments:?}");
     }
+}
+
+#[test]
+fn bad_positions_are_refused() {
+    assert_refused(
+        &["analyze", "--fen"],
+        &[
+            &[],
+            &[""],
+            &["nonsense"],
+            &["8/8/8/8/8/8/8/8 w - - 0 1"],
+            &["kk6/8/8/8/8/8/8/K7 w - - 0 1"],
+            &["4k3/8/8/8/8/8/8/4K3 w KQkq - 0 1"],
+            &["4k2R/8/8/8/8/8/8/4K3 w - - 0 1"],
+            &["P3k3/8/8/8/8/8/8/4K3 w - - 0 1"],
+            &["rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR x KQkq - 0 1"],
+            &["\u{2654}/8 w - -"],
+        ],
+    );
+    assert_refused(&["analyze", "--moves"], &[&["e2e5"], &["e2e4 e7e5 Ke3"], &["hello"]]);
+}
+
+#[test]
+fn bad_limits_and_flags_are_refused() {
+    assert_refused(&[], &[&["frobnicate"]]);
+    assert_refused(
+        &["analyze"],
+        &[
+            &["--nodes", "many"],
+            &["--nodes", "-1"],
+            &["--depth", "99999999999999999999"],
+            &["--movetime", "soon"],
+            &["--movetime", "-5s"],
+            &["--multipv", "0"],
+            &["--multipv", "257"],
+            &["--threads", "0"],
+            &["--hash", "0"],
+            &["--batch", "1000000"],
+            &["--search", "another"],
+            &["--bogus"],
+            &["unexpected"],
+        ],
+    );
+}
+
+#[test]
+fn unusable_networks_tables_and_books_are_refused() {
+    let BadFiles { garbage, empty, truncated, .. } = &BadFiles::new();
+    assert_refused(
+        &["analyze", "--net"],
+        &[&["/nonexistent/net.safetensors"], &["/"], &[garbage], &[empty], &[truncated]],
+    );
+    assert_refused(&["doctor"], &[&["--net", garbage]]);
+    assert_refused(&["analyze", "--nodes", "1", "--syzygy"], &[&["/nonexistent"], &["src"]]);
+    assert_refused(
+        &["uci"],
+        &[
+            &["--net", "/nonexistent/net.safetensors"],
+            &["--net", garbage],
+            &["--syzygy", "src"],
+            &["--book", "/nonexistent/book.bin"],
+            &["--book", truncated],
+        ],
+    );
+}
+
+#[test]
+fn networks_of_another_system_or_search_are_refused() {
+    let BadFiles { cockfish, incomplete, .. } = &BadFiles::new();
+    assert_refused(
+        &["uci"],
+        &[
+            &["--system", "sunfish"],
+            &["--net", incomplete],
+            &["--system", "convchess", "--net", cockfish],
+            &["--system", "convchess", "--search", "puct"],
+            &["--system", "batch-first", "--net", cockfish],
+            &["--net", cockfish, "--search", "puct"],
+        ],
+    );
+    assert_refused(
+        &["analyze", "--system"],
+        &[
+            &["convchess", "--net", incomplete],
+            &["convchess", "--device", "vulkan:0"],
+            &["cockfish", "--net", incomplete],
+            &["batch-first", "--net", cockfish],
+        ],
+    );
+    assert_refused(&["bench", "eval"], &[&["--net", incomplete, "--both"]]);
+    assert_refused(&["ladder"], &[&["--engine", incomplete, "--nodes", "1"]]);
+    assert_refused(
+        &["match", "--nodes", "1"],
+        &[
+            &["--compare", incomplete, "internal"],
+            &["--compare", "internal; System=sunfish", "internal"],
+            &["--system", "batch-first", "--compare", cockfish, "internal"],
+            &["--compare", "internal; OwnBook=true", "internal"],
+            &["--compare", "internal; SyzygyPath=src", "internal"],
+        ],
+    );
+}
+
+#[test]
+fn bad_files_of_games_are_refused() {
+    let BadFiles { bad_epd, out, .. } = &BadFiles::new();
+    assert_refused(
+        &["analyze"],
+        &[
+            &[bad_epd],
+            &["/nonexistent.pgn", "--out", out],
+            &[bad_epd, "--out", "/nonexistent/out.pgn"],
+            &["--out", out],
+            &["--nodes", "1", "--from", "2"],
+            &["--nodes", "1", "--threshold", "2"],
+        ],
+    );
+    assert_refused(
+        &["analyze", bad_epd, "--out", out],
+        &[
+            &["--json"],
+            &["--fen", "4k3/8/8/8/8/8/8/4K3 w - - 0 1"],
+            &["--nodes", "0"],
+            &["--from", "0"],
+            &["--from", "9", "--to", "8"],
+            &["--threshold", "-1"],
+            &["--system", "convchess"],
+            &["--chess960"],
+            &["--patience", "5s"],
+        ],
+    );
+}
+
+#[test]
+fn bad_matches_are_refused() {
+    let BadFiles { bad_epd, empty_pgn, .. } = &BadFiles::new();
+    assert_refused(&["match"], &[&[], &["--engine", "self", "--nodes", "1"]]);
+    assert_refused(
+        &["match", "--nodes", "1", "--engine", "self", "--engine"],
+        &[
+            &["/nonexistent/engine"],
+            &["self; NoSuchOption=1"],
+            &["self; Hash"],
+            &["/bin/true"],
+            &["\"self"],
+        ],
+    );
+    assert_refused(
+        &["match", "--engine", "self", "--engine", "self"],
+        &[
+            &[],
+            &["--clock", "ten"],
+            &["--nodes", "1", "--depth", "1"],
+            &["--nodes", "1", "--games", "0"],
+            &["--nodes", "1", "--alpha", "0.1"],
+            &["--nodes", "1", "--opening-plies", "2"],
+            &["--nodes", "1", "--openings", bad_epd],
+            &["--nodes", "1", "--openings", empty_pgn],
+            &["--nodes", "1", "--openings", "/nonexistent.epd"],
+        ],
+    );
+}
+
+#[test]
+fn bad_label_runs_are_refused() {
+    let BadFiles { bad_epd, out, .. } = &BadFiles::new();
+    assert_refused(
+        &["label"],
+        &[
+            &[],
+            &["--out", "/nonexistent/out.pgn", "--engine", "self"],
+            &["--out", out, "--engine", "/nonexistent/engine"],
+            &["--out", out, "--engine", "self", "/nonexistent.pgn"],
+            &["--out", out, "--engine", "self", "--random-moves", "2"],
+            &["--out", out, "--engine", "self", bad_epd, "--games", "2"],
+        ],
+    );
 }
 
 #[test]
