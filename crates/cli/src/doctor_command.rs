@@ -83,11 +83,8 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<()> {
         Some(network) => network,
         // The network is chosen after the report on the machine, which explains a missing path.
         None => {
-            let on_processor = EngineOptions {
-                threads,
-                devices: Devices::cpu(),
-                ..EngineOptions::default()
-            };
+            let on_processor =
+                EngineOptions { threads, devices: Devices::cpu(), ..EngineOptions::default() };
             show_networks(&mut out, &on_processor)?;
             engine::fitting(&on_processor)?
         }
