@@ -29,7 +29,7 @@ pub(crate) fn score_of_end(end: GameEnd) -> Score {
 }
 
 /// Loss of the mover's winning chances by a move, in percent, from White's scores before and after
-/// it; never negative. `white` says whether White moved.
+/// it; never negative. `white`: White moved.
 #[must_use]
 pub fn loss(before: Score, after: Score, white: bool) -> f64 {
     let gain = win_percent(after) - win_percent(before);

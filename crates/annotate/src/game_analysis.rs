@@ -11,7 +11,7 @@ use crate::{
     accuracy::{Judgment, loss, score_of_end},
 };
 
-/// What the search found in one position.
+/// The result of the search of one position.
 #[derive(Clone, Debug)]
 pub struct PositionAnalysis {
     /// The principal variations, the best first; not empty.

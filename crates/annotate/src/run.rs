@@ -194,7 +194,7 @@ pub fn annotate(
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AnnotatedGame {
     pub(crate) pgn: String,
-    /// Empty unless it was asked for.
+    /// Empty unless JSON is written.
     pub(crate) json: String,
     pub(crate) positions: u64,
 }

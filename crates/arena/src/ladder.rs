@@ -209,7 +209,7 @@ impl Ladder {
         scheduled_games
     }
 
-    /// The missing games of pairs that an interruption has cut in half.
+    /// The missing second games of pairs after an interruption.
     #[must_use]
     pub fn missing_partners(results: &Results) -> Vec<ScheduledGame> {
         let partner = |game: &crate::GameRecord| ScheduledGame {

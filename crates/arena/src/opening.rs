@@ -7,7 +7,7 @@ use board::{Game, Score};
 use games::{PgnGame, parse_epd};
 
 /// Positions after varied first moves that Stockfish evaluates as balanced. The first line of the
-/// file says how it was made.
+/// file has the command that made it.
 const BALANCED: &str = include_str!("openings.epd");
 
 /// Main lines of common openings, about four moves deep; none is lost for either side.

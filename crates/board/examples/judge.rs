@@ -1,5 +1,5 @@
-//! Plays seeded random games and writes what our rules say at every ply, for another implementation
-//! to judge (`scripts/judge_rules.py`).
+//! Plays seeded random games and writes the rules' verdict at every ply, for comparison with another
+//! implementation (`scripts/judge_rules.py`).
 //!
 //! `judge FIRST COUNT` writes games FIRST to FIRST + COUNT - 1. Each game begins with a line `game
 //! NUMBER MODE FEN` (MODE `standard`, `chess960:ARRAY` or `chess960`), followed by one line a
@@ -66,7 +66,7 @@ fn play(number: u64, out: &mut impl Write) -> io::Result<()> {
         let moves = position.legal_moves();
         let mut list: Vec<String> = moves.iter().map(|&mv| to_uci(position, mv)).collect();
         list.sort_unstable();
-        // A game goes on after a claim, but not for long after the material is gone.
+        // A game continues after a claim, but ends soon after the material is insufficient.
         let over = game.moves().len() >= style.plies
             || position.is_insufficient_material() && random.random_bool(0.05);
         let next = if over { None } else { choose(&game, &moves, style, &mut random) };

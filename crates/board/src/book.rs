@@ -1,7 +1,7 @@
 //! Opening books in Polyglot's format: moves with weights, looked up by the key of a position.
 //!
-//! A book is a sorted list of entries of 16 bytes, big-endian: key (8), move (2), weight (2), what
-//! was learned (4, not used here). The key is Zobrist's with Polyglot's random numbers; an
+//! A book is a sorted list of entries of 16 bytes, big-endian: key (8), move (2), weight (2),
+//! learning data (4, not used here). The key is Zobrist's with Polyglot's random numbers; an
 //! en-passant file belongs to it where a pawn of the side to move stands beside the one that moved,
 //! even if capturing is not legal. Castling is written as the king taking its own rook. The format
 //! knows standard chess only.
@@ -23,8 +23,8 @@ use crate::Position;
 /// Bytes of an entry.
 const ENTRY: u64 = 16;
 
-/// Books up to so many bytes are checked wholly when they are opened, larger ones where they are
-/// read.
+/// Books up to this size, in bytes, are checked completely when they are opened; of larger ones only
+/// the entries that are read.
 const CHECKED_AT_ONCE: u64 = 16 << 20;
 
 /// More entries than any position has moves.
@@ -52,7 +52,7 @@ pub enum BookError {
 trait Source: Read + Seek + Send {}
 impl<S: Read + Seek + Send> Source for S {}
 
-/// An open book; entries are read when they are asked for.
+/// An open book; an entry is read when its position is looked up.
 pub struct Book {
     name: String,
     entries: u64,
@@ -230,7 +230,8 @@ impl Book {
         Ok(moves)
     }
 
-    /// One of the moves for a position, each as often as its weight says over all values of `dice`.
+    /// One of the moves for a position. Over all values of `dice` each move is as frequent as its
+    /// weight.
     ///
     /// # Errors
     /// As for [`Book::moves`].

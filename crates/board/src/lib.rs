@@ -1,6 +1,6 @@
-//! Chess as the rest of Batch First sees it: positions with an incremental key, the history that
+//! The chess of all crates: positions with an incremental key, the history that
 //! repetition needs, the rules that end a game, the text forms of moves and positions, opening
-//! books and endgame tables. And what every crate needs: scores, whole-file writes, hashes, times, a
+//! books and endgame tables. Also the tools of all crates: scores, whole-file writes, hashes, times, a
 //! seeded generator, positions for tests.
 //!
 //! Move generation is [shakmaty](https://docs.rs/shakmaty)'s; its vocabulary ([`Move`], [`Square`],

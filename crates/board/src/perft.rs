@@ -8,7 +8,7 @@ pub fn perft(position: &Position, depth: u32) -> u64 {
     stoppable_perft(position, depth, &|| false).unwrap_or_default()
 }
 
-/// As [`perft`]; `None` if `is_stopped` says so before the end.
+/// As [`perft`]; `None` if `is_stopped` is true before the end.
 #[must_use]
 pub fn stoppable_perft(
     position: &Position,

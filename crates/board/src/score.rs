@@ -1,6 +1,6 @@
 //! The score of a position as protocols, files of games and searches share it.
 
-/// A score, from the side of the player to move unless its user says otherwise.
+/// A score, from the side of the player to move unless its owner states another side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Score {
     /// Centipawns.

@@ -1,4 +1,4 @@
-//! Syzygy endgame tables: who wins a position of few pieces, and which moves keep the result.
+//! Syzygy endgame tables: the winner of a position of few pieces, and the moves that keep the result.
 
 use std::{
     env, fmt,
@@ -59,9 +59,9 @@ pub struct RootMoves {
     pub winner: Option<Color>,
 }
 
-/// A move, what it leads to for its mover, and how many plies after it the next capture, pawn move
-/// or mate is.
-struct Judged {
+/// A move with its result for the mover, and the number of plies from it to the next capture, pawn
+/// move or mate.
+struct ProbedMove {
     mv: Move,
     result: AmbiguousWdl,
     distance: u32,
@@ -110,7 +110,7 @@ impl Tablebases {
     }
 
     /// The winner (`Some(None)`: a draw) with best play and the fifty-move rule. `None` where the
-    /// tables do not say: too many pieces, castling rights, or moves already counted towards the
+    /// tables have no answer: too many pieces, castling rights, or moves already counted towards the
     /// fifty.
     #[must_use]
     pub fn winner(&self, position: &Position) -> Option<Option<Color>> {
@@ -124,41 +124,42 @@ impl Tablebases {
 
     /// The moves that keep the result of a game's current position under the fifty-move rule,
     /// repetitions included; if files of distances (`.rtbz`) are missing, without counting the
-    /// fifty moves. `None` where the tables do not say.
+    /// fifty moves. `None` where the tables have no answer.
     ///
-    /// A won game makes progress: moves are left to choose from, but after a repetition or ten
-    /// moves on end without capture and pawn move only those nearest to the next one are. A win
-    /// that fifty moves take away, or may, goes the nearest way at once.
+    /// In a won position all winning moves are returned. After a repetition, or ten moves without
+    /// capture and pawn move, only the winning moves nearest to the next capture, pawn move or mate
+    /// are returned, so that the game makes progress. The same holds at once for a win that the
+    /// fifty-move rule can take away.
     #[must_use]
     pub fn root(&self, game: &Game) -> Option<RootMoves> {
         let position = game.position();
         if !self.may_have(position) {
             return None;
         }
-        let judge = |with_distances| -> Option<Vec<Judged>> {
+        let probe = |with_distances| -> Option<Vec<ProbedMove>> {
             position
                 .legal_moves()
                 .into_iter()
-                .map(|mv| self.judge(game, mv, with_distances))
+                .map(|mv| self.probe(game, mv, with_distances))
                 .collect()
         };
-        let mut judged = judge(true).or_else(|| judge(false))?;
-        let best = judged.iter().map(|judged| judged.result).max()?;
-        judged.retain(|judged| judged.result == best);
-        let dawdles = best == AmbiguousWdl::Win
+        let mut probed = probe(true).or_else(|| probe(false))?;
+        let best = probed.iter().map(|probed| probed.result).max()?;
+        probed.retain(|probed| probed.result == best);
+        let lacks_progress = best == AmbiguousWdl::Win
             && (game.has_repeated() || position.halfmove_clock() >= PATIENCE);
-        if dawdles || matches!(best, AmbiguousWdl::MaybeWin | AmbiguousWdl::CursedWin) {
-            let least = judged.iter().map(|judged| judged.distance).min();
-            judged.retain(|judged| Some(judged.distance) == least);
+        if lacks_progress || matches!(best, AmbiguousWdl::MaybeWin | AmbiguousWdl::CursedWin) {
+            let least = probed.iter().map(|probed| probed.distance).min();
+            probed.retain(|probed| Some(probed.distance) == least);
         }
         self.count_hit();
         Some(RootMoves {
-            moves: judged.into_iter().map(|judged| judged.mv).collect(),
+            moves: probed.into_iter().map(|probed| probed.mv).collect(),
             winner: winner(best.after_zeroing(), position.turn()),
         })
     }
 
-    fn judge(&self, game: &Game, mv: Move, with_distances: bool) -> Option<Judged> {
+    fn probe(&self, game: &Game, mv: Move, with_distances: bool) -> Option<ProbedMove> {
         let mut next = game.clone();
         next.play(mv);
         let after = next.position();
@@ -173,7 +174,7 @@ impl Tablebases {
             }
             None => (self.tables.probe_wdl_after_zeroing(after.chess()).ok()?.into(), 0),
         };
-        Some(Judged { mv, result: -theirs, distance })
+        Some(ProbedMove { mv, result: -theirs, distance })
     }
 }
 

@@ -70,9 +70,9 @@ pub fn small_position(random: &mut SplitMix64, pieces: usize) -> Position {
     }
 }
 
-/// Says that a test, or a part of it, does not run here and why: on stderr and, where the
-/// environment variable `BATCH_FIRST_SKIPPED` names a file, as a line at its end, since test
-/// runners hide what a passing test prints.
+/// Reports a test, or a part of it, that cannot run on this machine, with the reason: on stderr and,
+/// if the environment variable `BATCH_FIRST_SKIPPED` names a file, as a line at its end, since test
+/// runners hide the output of a passing test.
 #[allow(clippy::print_stderr, reason = "the reader of a test's output is its only user")]
 pub fn skip(test: &str, reason: &str) {
     let line = format!("SKIPPED {test}: {reason}");

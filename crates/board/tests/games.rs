@@ -1,4 +1,4 @@
-//! What holds at every position of every game: keys, text forms, history.
+//! Properties of every position of every game: keys, text forms, history.
 
 use board::{CastlingMode, Game, Move, Position, parse_san, parse_uci, to_san, to_uci};
 use proptest::prelude::*;

@@ -260,7 +260,7 @@ fn lines_of_moves() {
     assert_eq!(san_line(&middle, game.moves()), "", "stops before an illegal move");
 }
 
-/// Messages repeat what they complain about, but on one line and not at any length.
+/// Messages quote the refused text on one line and with a limited length.
 #[test]
 fn messages_stay_readable() {
     let long = format!("8/8\n{}", "é".repeat(100_000));

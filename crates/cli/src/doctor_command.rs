@@ -144,7 +144,7 @@ fn show_machine(out: &mut impl Write, processors: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What Batch First's networks make of this machine, the one that plays by default first.
+/// Shows the speed and rating of Batch First's networks on this machine, the default one first.
 fn show_networks(out: &mut impl Write, options: &EngineOptions) -> anyhow::Result<()> {
     writeln!(out, "\nNetworks in the program, {} threads", options.threads)?;
     for (NetworkSpeed { name, evaluations, rating }, note) in

@@ -13,7 +13,7 @@ use uci::client::EngineSpec;
 
 use crate::{
     interrupt::{self, Interrupted},
-    match_command::{players::engine, program::on_path},
+    match_command::{players::engine_spec, program::on_path},
     progress_line::{ProgressLine, ending},
 };
 
@@ -81,7 +81,7 @@ pub fn run(args: LabelArgs) -> anyhow::Result<()> {
     };
     let settings = LabelSettings {
         engine: match &args.engine {
-            Some(text) => engine(text)?,
+            Some(text) => engine_spec(text)?,
             None => EngineSpec { program: installed_stockfish()?, ..EngineSpec::default() },
         },
         nodes: args.nodes,

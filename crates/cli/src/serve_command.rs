@@ -15,7 +15,7 @@ use web::{LabFolders, Options, Server, TimeSource, random_secret};
 
 use crate::{engine_args::processors, interrupt};
 
-/// Play, analyse and watch training in a browser, at http://127.0.0.1:8080 unless told otherwise.
+/// Play, analyse and watch training in a browser, at http://127.0.0.1:8080 by default.
 ///
 /// Only this machine has access, unless --listen or --name opens the page to others; then visitors
 /// need the token in the printed link.

@@ -1,4 +1,4 @@
-//! `serve` on the command line: who gets in, and what is refused before anything is served.
+//! `serve` on the command line: access, and refused flags.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::{

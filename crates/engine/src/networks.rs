@@ -33,19 +33,19 @@ const LARGE_LEVELS: &[Level] = &[(1e3, 1910.0), (1e4, 2120.0)];
 /// The time for a move, in seconds, at which the networks are compared.
 const SECONDS: f64 = 1.0;
 
-/// What one of Batch First's networks makes of this machine.
+/// The speed of one of Batch First's networks on this machine, and its rating at this speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NetworkSpeed {
     /// `fast` or `large`.
     pub name: &'static str,
     /// Evaluations a second in a search.
     pub evaluations: f64,
-    /// The rating that as many evaluations had on the ladder.
+    /// The rating on the ladder with this number of evaluations a move.
     pub rating: f64,
 }
 
-/// What the ratings at fixed evaluations a move say of another number of evaluations: linear in its
-/// logarithm, beyond the ends as the nearest two say.
+/// The rating at a number of evaluations a move: linear interpolation of measured ratings over the
+/// logarithm of the number, and extrapolation from the nearest two beyond the ends.
 fn rating(levels: &[Level], evaluations: f64) -> f64 {
     let pair = levels.windows(2).find(|pair| evaluations <= pair[1].0);
     let Some(&[(low, at_low), (high, at_high)]) =

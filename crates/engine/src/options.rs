@@ -1,4 +1,4 @@
-//! What a user may choose about an engine, whatever the front end.
+//! The choices of a user about an engine, the same for every front end.
 
 use std::path::PathBuf;
 

@@ -72,7 +72,7 @@ impl SharedEngine {
     }
 
     /// Program, network with its fingerprint, and search, code path, number format and tables
-    /// unless they are the default: what decides a score.
+    /// unless they are the default: everything that decides a score.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

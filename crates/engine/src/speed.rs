@@ -1,5 +1,5 @@
-//! How many evaluations a second a network makes in a search on this machine: measured once in some
-//! milliseconds, then read from a file in the user's cache folder.
+//! The evaluations a second of a network in a search on this machine. They are measured once, which
+//! takes some milliseconds, and then read from a file in the user's cache folder.
 
 use std::{
     path::{Path, PathBuf},
@@ -51,14 +51,14 @@ pub(crate) fn evaluations_a_second(
     Ok(speed)
 }
 
-/// The file of the speeds that were measured on this machine; `None` where the user has no folder
-/// for such files.
+/// The file of the speeds that were measured on this machine; `None` if the user has no folder
+/// for caches.
 pub(crate) fn file() -> Option<PathBuf> {
     let folders = etcetera::choose_base_strategy().ok()?;
     Some(folders.cache_dir().join("batch-first").join("speeds.json"))
 }
 
-/// What a speed depends on: network, program, processor, code path, number format, threads.
+/// Everything that decides a speed: network, program, processor, code path, number format, threads.
 fn key(network: &Network, options: &EngineOptions) -> Result<String, EngineError> {
     let choice = cpu::choose(options.path, options.precision, network.int8_ranges.is_some())?;
     Ok(format!(
@@ -89,7 +89,7 @@ fn seconds_of_position(
     Ok(fastest)
 }
 
-/// The first `plies` positions of a game, asked for value and moves.
+/// The first `plies` positions of a game, with value and move scores requested.
 fn game(plies: usize) -> Batch {
     let mut batch = Batch::default();
     let mut position = Position::default();
@@ -105,7 +105,7 @@ fn game(plies: usize) -> Batch {
     batch
 }
 
-/// The speeds of a file; none, and a warning, where it is no such file.
+/// The speeds of a file; none, with a warning, if the file is damaged.
 fn read(path: &Path) -> Map<String, Value> {
     let Ok(text) = std::fs::read_to_string(path) else { return Map::new() };
     serde_json::from_str(&text).unwrap_or_else(|error| {
@@ -125,7 +125,7 @@ fn write(path: &Path, speeds: &Map<String, Value>) {
     }
 }
 
-/// The processor's name, where the system says it.
+/// The processor's name if the system reports it, else the architecture.
 fn processor() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));

@@ -42,7 +42,7 @@ pub struct EngineSpec {
     pub arguments: Vec<String>,
     /// Set after the handshake, in order.
     pub options: Vec<(String, String)>,
-    /// Shown instead of what the engine calls itself.
+    /// Shown in place of the engine's own name.
     pub name: Option<String>,
 }
 
@@ -170,8 +170,8 @@ impl EngineProcess {
         }
     }
 
-    fn no_handshake(&self, question: &'static str) -> ClientError {
-        ClientError::NoHandshake { engine: self.name.clone(), question, patience: self.patience }
+    fn no_handshake(&self, command: &'static str) -> ClientError {
+        ClientError::NoHandshake { engine: self.name.clone(), command, patience: self.patience }
     }
 
     /// The name of the engine.

@@ -17,8 +17,8 @@ impl fmt::Display for ScoreText {
     }
 }
 
-/// The `info` line of a line of thought from `position`; `tbhits`: positions found in endgame
-/// tables, where there are any.
+/// The `info` line of a principal variation from `position`. `tbhits`: positions found in endgame
+/// tables, if there are tables.
 #[must_use]
 pub fn info_line(
     position: &Position,

@@ -1,6 +1,5 @@
-//! Our engine as a UCI program: commands are read on one thread, answered on a second and searched
-//! on a third, so that `isready`, `stop` and `quit` are answered while a search runs, however long
-//! it has to go.
+//! Our engine as a UCI program. One thread reads commands, a second one answers them and a third one
+//! searches, so that `isready`, `stop` and `quit` are answered during every search.
 
 mod output;
 mod worker;
@@ -31,14 +30,14 @@ use crate::{
     options::option_lines,
 };
 
-/// How long the end of the program waits for a search that was told to stop.
+/// Longest wait, at the end of the program, for a stopped search.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Builds an engine for options, or says in one sentence why not. Called again when the network, the
+/// Builds an engine for options; an error is one sentence. It is called again when the network, the
 /// system, the search, the device, the threads, the code path or the format changes.
 pub type EngineFactory = Box<dyn FnMut(&EngineOptions) -> Result<Engine, String> + Send>;
 
-/// Waits between two looks for `stop`; [`std::thread::sleep`] but in tests.
+/// The pause between two checks for `stop`: [`std::thread::sleep`], except in tests.
 pub type Pause = Box<dyn FnMut(Duration) + Send>;
 
 /// Name and author in the handshake.
@@ -130,7 +129,7 @@ fn read(input: impl Read, events: &Sender<Event>) {
     let _ = events.send(Event::EndOfInput);
 }
 
-/// A search that was asked for and has perhaps not answered yet.
+/// A requested search, which may still run.
 #[derive(Clone, Debug)]
 struct Running {
     control: Control,
@@ -144,7 +143,7 @@ struct Session {
     options: NamedOptions,
     jobs: Sender<WorkerJob>,
     output: Output,
-    /// Oldest first; all but the last have been told to stop.
+    /// Oldest first; all but the last are stopped.
     searches: Vec<Running>,
 }
 

@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Longest wait for an engine that never answers.
 const SHORT_PATIENCE: Duration = Duration::from_millis(20);
 
-/// An engine that shakes hands and then runs `on_go` (shell) when told to go.
+/// An engine that shakes hands and then runs `on_go` (shell) on `go`.
 fn scripted(on_go: &str) -> EngineSpec {
     let script = format!(
         r#"while read -r line; do
@@ -70,7 +70,7 @@ fn a_program_that_is_no_engine() {
     };
     assert!(matches!(
         EngineProcess::start(&silent, SHORT_PATIENCE),
-        Err(ClientError::NoHandshake { question: "uci", .. })
+        Err(ClientError::NoHandshake { command: "uci", .. })
     ));
     let gone = EngineSpec { program: "/bin/true".into(), ..EngineSpec::default() };
     assert!(matches!(EngineProcess::start(&gone, PATIENCE), Err(ClientError::Crashed { .. })));

@@ -137,7 +137,7 @@ fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 /// 128 random bits, as 32 hexadecimal digits.
 ///
 /// # Errors
-/// The system gave no random numbers.
+/// The system has no random numbers.
 pub fn random_secret() -> Result<String, WebError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| WebError::Random(error.to_string()))?;

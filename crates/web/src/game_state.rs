@@ -151,8 +151,8 @@ impl GameState {
         Limits { clock, ..self.level.limits() }
     }
 
-    /// What is stored for a move after `used` milliseconds: the move with the clocks, and the
-    /// result if it ends the game.
+    /// The record of a move after `used` milliseconds: the move with the clocks, and the result if it
+    /// ends the game.
     #[must_use]
     pub fn prepare(&self, mv: Move, used: u64) -> (StoredMove, Option<GameResult>) {
         let mover = self.game.position().turn();
@@ -166,7 +166,7 @@ impl GameState {
         (StoredMove { uci: to_uci(self.game.position(), mv), clocks }, result_of(&next))
     }
 
-    /// Plays a move with what [`GameState::prepare`] returned for it, after that was stored.
+    /// Plays a move after its record from [`GameState::prepare`] is stored.
     pub fn play(&mut self, mv: Move, stored: &StoredMove, result: Option<GameResult>) {
         self.game.play(mv);
         self.clocks.push(stored.clocks);

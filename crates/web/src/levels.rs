@@ -1,4 +1,4 @@
-//! How strong an engine plays: limits for each move, and the levels whose rating was measured.
+//! The strength of an engine: limits for each move, and the levels with a measured rating.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use nets::System;
 use search::Limits;
 use serde::{Deserialize, Serialize};
 
-/// What an engine may spend on a move.
+/// The limit of an engine for a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "value", rename_all = "snake_case")]
 pub enum EngineLevel {

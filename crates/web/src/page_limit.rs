@@ -1,4 +1,4 @@
-//! Limits on what pages may do: how many are open, and how many messages each sends.
+//! Limits of pages: the number of open pages of a visitor, and the number of messages of a page.
 
 use std::{
     collections::HashMap,

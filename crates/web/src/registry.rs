@@ -32,7 +32,7 @@ impl OpenGame {
     }
 }
 
-/// All open games, and what their sessions share.
+/// All open games, and the engines, store and time source that their sessions share.
 #[derive(Debug)]
 pub struct GameRegistry {
     pub engines: Arc<Engines>,

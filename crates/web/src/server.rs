@@ -32,7 +32,7 @@ const MAX_REFUSED_SOCKETS: usize = 32;
 /// The longest time that the shutdown waits for the disk.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is served, and to which visitors.
+/// The content and the visitors of the page.
 #[derive(Debug)]
 pub struct Options {
     pub listen: SocketAddr,
@@ -53,7 +53,7 @@ pub struct Options {
     pub time: TimeSource,
 }
 
-/// What all requests share.
+/// The state that all requests share.
 #[derive(Debug)]
 pub struct AppState {
     pub engines: Arc<Engines>,

@@ -20,7 +20,7 @@ use crate::{
     search_slots::run_search,
 };
 
-/// What a visitor may do with an open game.
+/// A command for an open game.
 #[derive(Clone, Debug)]
 pub enum GameCommand {
     /// A move in UCI notation or SAN, and the number of plies before it.
@@ -36,7 +36,7 @@ pub enum GameCommand {
     SaveClock,
 }
 
-/// A command and where its result goes.
+/// A command with the channel for its result.
 type CommandRequest = (GameCommand, oneshot::Sender<Result<(), ApiError>>);
 
 pub type CommandSender = mpsc::Sender<CommandRequest>;

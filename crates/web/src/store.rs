@@ -1,4 +1,4 @@
-//! Games on disk: a SQLite file. Every move is written and synced before the page is told of it.
+//! Games on disk: a SQLite file. Every move is written and synced before the page sees it.
 
 use std::{
     path::{Path, PathBuf},

@@ -83,7 +83,7 @@ impl rt::Timer for TimeSource {
     }
 }
 
-/// A sleep as hyper wants it.
+/// A sleep in the form that hyper needs.
 struct TimeSourceSleep(Pin<Box<dyn Future<Output = ()> + Send + Sync>>);
 
 impl Future for TimeSourceSleep {

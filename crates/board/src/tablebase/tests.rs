@@ -66,7 +66,7 @@ fn a_damaged_table_says_nothing() {
         bytes[at] ^= 0xff;
         let path = folder.path().join("KQvK.rtbw");
         fs::write(&path, &bytes).unwrap();
-        // Whatever it says, it does not panic.
+        // Any answer is right, a panic is not.
         let game = Game::new(position("8/8/8/4k3/8/8/8/KQ6 w - - 0 1"));
         let tables = Tablebases::open(folder.path()).unwrap();
         let _ = (tables.winner(game.position()), tables.root(&game));
@@ -104,7 +104,7 @@ fn patience_has_an_end() {
     let free = at(0);
     assert!(free.moves.len() > 5 && free.winner == Some(Color::White));
     assert!(at(PATIENCE).moves.len() < free.moves.len());
-    // Too far from mate for what is left of the fifty moves: a draw, but the nearest way is tried.
+    // Too far from mate for the rest of the fifty moves: a draw, but the nearest way is tried.
     let late = at(90);
     assert!(late.winner.is_none() && late.moves.len() < free.moves.len());
     // A repetition ends it as well.

@@ -87,7 +87,7 @@ fn split_player(text: &str) -> anyhow::Result<ProgramAndOptions<'_>> {
 ///
 /// # Errors
 /// The text names no program, or an option is malformed.
-pub fn engine(text: &str) -> anyhow::Result<EngineSpec> {
+pub fn engine_spec(text: &str) -> anyhow::Result<EngineSpec> {
     let (program, mut options) = split_player(text)?;
     let name =
         options.iter().rfind(|(option, _)| *option == "name").map(|(_, name)| (*name).to_owned());
@@ -265,12 +265,12 @@ mod tests {
 
     #[test]
     fn engines_from_text() {
-        let spec = engine("stockfish --x; UCI_Elo = 1350;name=level 1350;").unwrap();
+        let spec = engine_spec("stockfish --x; UCI_Elo = 1350;name=level 1350;").unwrap();
         assert_eq!(spec.program, PathBuf::from("stockfish"));
         assert_eq!(spec.arguments, ["--x"]);
         assert_eq!(spec.options, [("UCI_Elo".to_owned(), "1350".to_owned())]);
         assert_eq!(spec.name.as_deref(), Some("level 1350"));
-        assert!(engine("self").unwrap().program.is_absolute());
+        assert!(engine_spec("self").unwrap().program.is_absolute());
         let named =
             player("stockfish; name=level 1350", Some(TimeControl::Depth(1)), None).unwrap();
         assert_eq!(named.name.as_deref(), Some("level 1350"));

@@ -36,7 +36,7 @@ fn convchess_shows_the_chances_of_all_legal_moves_and_plays_without_a_search() {
     );
 }
 
-/// On AVX2 what eight-bit integers leave is most; there the doctor once took it for a fault.
+/// The rounding of int8 is largest on AVX2, where the doctor once took it for a fault.
 #[test]
 fn a_system_is_chosen_by_name_or_by_file() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Bad input: one sentence, exit code 2, nothing half-written.
+//! Bad input: one sentence and exit code 2.
 
 use super::*;
 

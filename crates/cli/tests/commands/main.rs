@@ -24,7 +24,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// What differs from run to run is replaced.
+/// The text without the line that differs from run to run.
 fn stable(text: &str) -> String {
     text.lines()
         .map(|line| {
@@ -55,7 +55,7 @@ fn the_doctor_finds_nothing_wrong() {
     }
 }
 
-/// What the machine has and lacks is wanted most where nothing fits.
+/// A user needs the report on the machine most if no path fits.
 #[test]
 fn the_doctor_speaks_before_it_fails() {
     let output = program(&["doctor"]).env("BATCH_FIRST_CPU", "abacus").output().unwrap();

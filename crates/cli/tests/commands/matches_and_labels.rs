@@ -37,7 +37,7 @@ fn a_match_against_itself() {
 fn strict_matches_blame_the_engine_at_fault() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("engine.sh");
-    // Shakes hands, then does what its argument says when told to move.
+    // Shakes hands, then runs its argument on `go`.
     std::fs::write(
         &script,
         "while read -r line; do case \"$line\" in uci) echo uciok;; isready) echo readyok;; go*) eval \"$1\";; \

@@ -28,7 +28,7 @@ pub struct EngineInfo {
 /// The end of a search by another engine.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// `None` where the engine says that there is no move.
+    /// `None` if the engine reports that there is no move.
     pub best: Option<Move>,
     pub ponder: Option<String>,
     /// The last scored line of each rank, best first.
@@ -92,8 +92,8 @@ fn number<T: std::str::FromStr>(word: Option<&str>) -> Option<T> {
     word?.parse().ok()
 }
 
-/// Puts a line in the place of its rank; lines without a score or with a bound only do not replace
-/// one with.
+/// Stores a line under its rank. A line without a score is dropped, and a bound does not replace an
+/// exact score.
 pub(super) fn keep(lines: &mut Vec<EngineInfo>, info: EngineInfo) {
     /// Highest accepted `multipv`; no position has more legal moves.
     const MOST: usize = 256;

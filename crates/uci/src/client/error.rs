@@ -10,8 +10,8 @@ pub enum ClientError {
     #[error("cannot start the engine `{program}`: {source}")]
     Spawn { program: PathBuf, source: std::io::Error },
     /// No `uciok` or `readyok` in time.
-    #[error("the engine `{engine}` did not answer `{question}` within {} ms", .patience.as_millis())]
-    NoHandshake { engine: String, question: &'static str, patience: Duration },
+    #[error("the engine `{engine}` did not answer `{command}` within {} ms", .patience.as_millis())]
+    NoHandshake { engine: String, command: &'static str, patience: Duration },
     /// The process ended.
     #[error("the engine `{engine}` ended ({how})")]
     Crashed { engine: String, how: String },

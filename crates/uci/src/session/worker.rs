@@ -21,7 +21,7 @@ use search::{Control, Limits, Outcome, SearchInfo, Settings};
 use super::{EngineFactory, Pause, output::Output};
 use crate::response::{best_move_line, info_line};
 
-/// How often a finished search that must not answer yet looks for `stop` and `ponderhit`.
+/// Time between two checks for `stop` and `ponderhit` of a finished search that must not answer yet.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 pub(super) struct SearchJob {
@@ -83,7 +83,7 @@ impl Worker {
         Self { factory, ready: None, refused: None, output, queue, pause }
     }
 
-    /// Works until the other side closes.
+    /// Works until the session closes the queue.
     pub(super) fn run(mut self) {
         while let Ok(job) = self.queue.recv() {
             match job {
@@ -184,7 +184,7 @@ impl Worker {
         if legal.is_empty() {
             let score = if position.is_check() { "mate 0" } else { "cp 0" };
             self.output.line(&format!("info depth 0 score {score}"));
-            self.wait_until_asked(job);
+            self.wait_for_permission(job);
             job.done.store(true, Ordering::Release);
             self.output.line(&best_move_line(position, None, None));
             return;
@@ -197,7 +197,7 @@ impl Worker {
         self.prepare(&job.options.engine);
         let outcome = self.think(job);
         self.show_chances(job);
-        self.wait_until_asked(job);
+        self.wait_for_permission(job);
         let best = outcome.best.filter(|best| legal.contains(best));
         let best = best.or_else(|| legal.iter().copied().find(|&mv| job.limits.allows(mv)));
         let ponder = outcome.ponder.filter(|_| best == outcome.best);
@@ -288,14 +288,14 @@ impl Worker {
     }
 
     /// Holds the answer back until `stop` (`go infinite`), or `stop` or `ponderhit` (`go ponder`).
-    fn wait_until_asked(&mut self, job: &SearchJob) {
+    fn wait_for_permission(&mut self, job: &SearchJob) {
         let (limits, output) = (&job.limits, self.output.clone());
-        let asked = || {
+        let may_answer = || {
             job.control.is_stopped()
                 || output.is_closed()
                 || !(limits.infinite || limits.ponder && !job.control.is_ponder_hit())
         };
-        while !asked() {
+        while !may_answer() {
             (self.pause)(POLL_INTERVAL);
         }
     }

@@ -193,7 +193,7 @@ impl Conversation {
         }
     }
 
-    /// Sends a line and `isready`, reads up to `readyok`: what was answered in between.
+    /// Sends a line and `isready`, and reads up to `readyok`; returns the answers before it.
     pub fn ask(&mut self, line: &str) -> Vec<String> {
         self.send(line);
         self.send("isready");

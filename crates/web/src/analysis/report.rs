@@ -1,4 +1,4 @@
-//! What the page is told of an analysis. Scores, bounds and chances are White's.
+//! The messages about an analysis to the page. Scores, bounds and chances are from White's side.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -20,7 +20,7 @@ const MAX_BATCH: usize = 256;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnalysisRequest {
-    /// Number that the page gave; every answer carries it.
+    /// The page's number of the request; every answer carries it.
     pub tag: u32,
     /// FEN of the start position.
     pub start: String,

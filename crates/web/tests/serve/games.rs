@@ -237,7 +237,7 @@ async fn visitors_cannot_use_the_games_of_others() {
         let pgn = server.request(&format!("GET /games/{id}.pgn"), &[("Cookie", &cookie)]).await;
         assert_eq!(pgn.status, 404);
     }
-    // The game goes on until its own visitor deletes it.
+    // The game stays open until its own visitor deletes it.
     let state = play(&mut page, &state, "e2e4").await;
     assert!(state["result"].is_null());
     page.send(json!({ "type": "delete", "game": id })).await;
