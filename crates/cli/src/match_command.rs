@@ -224,11 +224,8 @@ pub fn run(args: MatchArgs) -> anyhow::Result<()> {
     let end = || -> io::Result<()> {
         view.end(&mut out, &results, sprt.as_ref())?;
         if cut_short {
-            writeln!(
-                out,
-                "{}",
-                interrupted(results.len(), tournament.games(), args.out.is_some())
-            )?;
+            let is_kept = args.out.is_some();
+            writeln!(out, "{}", interrupted(results.len(), tournament.games(), is_kept))?;
         }
         Ok(())
     };
