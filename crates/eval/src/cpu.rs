@@ -9,6 +9,8 @@ mod avx2;
 mod avx2_int8;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod avx512_bf16;
 mod compile;
 mod elementwise;
 mod input;
@@ -21,9 +23,12 @@ mod path;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod plain_integers;
 mod plan;
+mod portable;
 mod ranges;
 mod rounding;
 mod runner;
+#[cfg(target_arch = "x86_64")]
+mod vectors;
 #[cfg(target_arch = "x86_64")]
 mod vnni;
 mod workers;
@@ -31,11 +36,12 @@ mod workers;
 use std::{collections::VecDeque, sync::Arc};
 
 use board::Color;
-use kernels::{Kernels, Portable};
+use kernels::Kernels;
 use memory::Bf16;
 use nets::{HeadKind, Network, PLANES, Squares};
 pub use path::{Choice, CpuPath, PATH_VARIABLE, choose, features, is_permitted};
 use plan::Plan;
+use portable::Portable;
 use runner::{PlanRunner, Run};
 use workers::Workers;
 
@@ -219,9 +225,11 @@ fn runners_of(
             runners::<vnni::Avx512Int8>(network, threads, &ranges)
         }
         #[cfg(target_arch = "x86_64")]
-        (CpuPath::Amx, _) => runners::<avx512::Tiled>(network, threads, &[]),
+        (CpuPath::Amx, _) => runners::<avx512_bf16::Tiled>(network, threads, &[]),
         #[cfg(target_arch = "x86_64")]
-        (CpuPath::Avx512, Precision::Bf16) => runners::<avx512::Avx512Bf16>(network, threads, &[]),
+        (CpuPath::Avx512, Precision::Bf16) => {
+            runners::<avx512_bf16::Avx512Bf16>(network, threads, &[])
+        }
         #[cfg(target_arch = "x86_64")]
         (CpuPath::Avx512, Precision::F32) => runners::<avx512::Avx512>(network, threads, &[]),
         #[cfg(target_arch = "x86_64")]

@@ -1,12 +1,13 @@
-//! The AVX2 and FMA path, in `f32`.
+//! The AVX2 and FMA path in `f32`, and the input kernel of both AVX2 paths.
 
 use std::arch::x86_64::*;
 
 use super::{
     elementwise::{Adjust, Elementwise},
     input::{Job, PADDED_RANK, padded_square, squares_at_once},
-    kernels::{Kernels, by_rows, vectorised},
+    kernels::{Destination, Kernels, Operands, by_rows, compiled_for},
     layout::{BLOCK, Store},
+    vectors::{self, Format},
 };
 
 /// AVX2 and FMA in `f32`.
@@ -18,183 +19,91 @@ pub(crate) struct Avx2;
 /// # Safety
 /// As [`Kernels::tall_product`] for these rows and columns.
 #[target_feature(enable = "avx2,fma")]
-unsafe fn rows<const ROWS: usize>(
-    a: *const f32,
-    stride: usize,
-    offsets: &[u32],
-    b: *const f32,
-    c: *mut f32,
+unsafe fn rows<const ROWS: usize>(operands: &Operands<f32>) {
+    // SAFETY: the caller's promise.
+    unsafe { vectors::product::<__m256, ROWS>(operands) }
+}
+
+/// [`Kernels::input`], by the number of vectors of the job.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(super) unsafe fn input<E: Format<__m256, 4>>(
+    job: &Job,
+    relu: bool,
+    states: &[u8; 64],
+    out: *mut E,
+    store: &Store,
 ) {
-    let mut sums = [[_mm256_setzero_ps(); 2]; ROWS];
-    for (step, &offset) in offsets.iter().enumerate() {
-        // SAFETY: the caller vouches for A's rows, the panel and C.
-        unsafe {
-            let a = a.byte_add(offset as usize);
-            let b = b.add(step * BLOCK * BLOCK);
-            for k in 0..BLOCK {
-                let low = _mm256_load_ps(b.add(k * BLOCK));
-                let high = _mm256_load_ps(b.add(k * BLOCK + 8));
-                for (row, sums) in sums.iter_mut().enumerate() {
-                    let value = _mm256_set1_ps(*a.add(row * stride + k));
-                    sums[0] = _mm256_fmadd_ps(value, low, sums[0]);
-                    sums[1] = _mm256_fmadd_ps(value, high, sums[1]);
-                }
-            }
-        }
-    }
-    for (row, sums) in sums.iter().enumerate() {
-        // SAFETY: C has these rows of 32.
-        unsafe {
-            _mm256_store_ps(c.add(row * BLOCK), sums[0]);
-            _mm256_store_ps(c.add(row * BLOCK + 8), sums[1]);
+    // SAFETY: the caller's promise.
+    unsafe {
+        match job.lanes() / 8 {
+            1 => groups::<E, 1, { squares_at_once(1) }>(job, relu, states, out, store),
+            2 => groups::<E, 2, { squares_at_once(2) }>(job, relu, states, out, store),
+            3 => groups::<E, 3, { squares_at_once(3) }>(job, relu, states, out, store),
+            4 => groups::<E, 4, { squares_at_once(4) }>(job, relu, states, out, store),
+            5 => groups::<E, 5, { squares_at_once(5) }>(job, relu, states, out, store),
+            6 => groups::<E, 6, { squares_at_once(6) }>(job, relu, states, out, store),
+            7 => groups::<E, 7, { squares_at_once(7) }>(job, relu, states, out, store),
+            _ => groups::<E, 8, { squares_at_once(8) }>(job, relu, states, out, store),
         }
     }
 }
 
+/// The input kernel for a job of `UNITS` vectors of 8 lanes, `SQUARES` squares of a rank at a time.
+///
 /// # Safety
-/// As [`Kernels::finish`].
-#[target_feature(enable = "avx2")]
-unsafe fn finish(
-    c: *const f32,
-    rows: usize,
-    bias: *const f32,
+/// As [`Kernels::input`]; `SQUARES` is `squares_at_once(UNITS)`.
+#[target_feature(enable = "avx2,fma")]
+unsafe fn groups<E: Format<__m256, 4>, const UNITS: usize, const SQUARES: usize>(
+    job: &Job,
     relu: bool,
-    out: *mut f32,
-    targets: &[u32],
-    copies: usize,
+    states: &[u8; 64],
+    out: *mut E,
+    store: &Store,
 ) {
     let floor = _mm256_set1_ps(if relu { 0.0 } else { f32::NEG_INFINITY });
-    for (row, targets) in targets.chunks_exact(copies).take(rows).enumerate() {
-        for part in (0..BLOCK).step_by(8) {
-            // SAFETY: 32 biases, `rows` rows of C, and target rows, as the caller promises.
-            unsafe {
-                let sum = _mm256_add_ps(
-                    _mm256_load_ps(c.add(row * BLOCK + part)),
-                    _mm256_load_ps(bias.add(part)),
-                );
-                let value = _mm256_max_ps(sum, floor);
-                for &target in targets {
-                    _mm256_store_ps(out.add(target as usize + part), value);
+    let (table, bias) = (job.table.as_ptr(), job.bias.as_ptr());
+    let at: [usize; UNITS] = std::array::from_fn(|unit| {
+        let position = if unit < 2 * job.full { job.full_at + 8 * unit } else { job.half_at };
+        position / BLOCK * store.block_stride + position % BLOCK
+    });
+    // Offset in the table of each square's state. The last state is that of padding.
+    let padding = job.table.as_slice().len() - job.state_stride;
+    let mut offsets = [padding; 8 * PADDED_RANK];
+    for (square, &state) in states.iter().enumerate() {
+        offsets[padded_square(square)] = usize::from(state) * job.state_stride;
+    }
+    let bias: [__m256; UNITS] = std::array::from_fn(|unit| {
+        // SAFETY: `8 * UNITS` biases.
+        unsafe { _mm256_loadu_ps(bias.add(8 * unit)) }
+    });
+    for group in 0..64 / SQUARES {
+        let mut sums = [bias; SQUARES];
+        // SAFETY: the table has rows of `8 * UNITS` weights for each kernel cell and state, padding
+        // included; `SQUARES` squares from each neighbour on are on the padded board; the caller
+        // owns the target rows, and no vector straddles a block.
+        unsafe {
+            for &(neighbour, cell) in job.groups.of(group) {
+                let cell = table.add(cell as usize);
+                for (n, sums) in sums.iter_mut().enumerate() {
+                    let row = cell.add(*offsets.get_unchecked(neighbour as usize + n));
+                    for (unit, sum) in sums.iter_mut().enumerate() {
+                        *sum = _mm256_add_ps(*sum, _mm256_loadu_ps(row.add(8 * unit)));
+                    }
                 }
             }
-        }
-    }
-}
-
-/// Makes the input kernel of one element format.
-macro_rules! input_kernel {
-    ($name:ident, $dispatch:ident, $element:ty, $put:expr) => {
-        /// # Safety
-        /// As [`Kernels::input`], for jobs of `UNITS` vectors of 8 lanes; `TOGETHER` is
-        /// [`together`] of them.
-        #[target_feature(enable = "avx2")]
-        unsafe fn $name<const UNITS: usize, const TOGETHER: usize>(
-            job: &Job,
-            relu: bool,
-            states: &[u8; 64],
-            out: *mut $element,
-            store: &Store,
-        ) {
-            let floor = _mm256_set1_ps(if relu { 0.0 } else { f32::NEG_INFINITY });
-            let (table, bias) = (job.table.as_ptr(), job.bias.as_ptr());
-            let at: [usize; UNITS] = std::array::from_fn(|unit| {
-                let position =
-                    if unit < 2 * job.full { job.full_at + 8 * unit } else { job.half_at };
-                position / BLOCK * store.block_stride + position % BLOCK
-            });
-            // Where each square's state is in the table, whose last one is none.
-            let none = job.table.as_slice().len() - job.state_stride;
-            let mut places = [none; 8 * PADDED_RANK];
-            for (square, &state) in states.iter().enumerate() {
-                places[padded_square(square)] = usize::from(state) * job.state_stride;
-            }
-            let bias: [__m256; UNITS] = std::array::from_fn(|unit| {
-                // SAFETY: `8 * UNITS` biases.
-                unsafe { _mm256_loadu_ps(bias.add(8 * unit)) }
-            });
-            for group in 0..64 / TOGETHER {
-                let mut sums = [bias; TOGETHER];
-                // SAFETY: rows of `8 * UNITS` weights for each tap and state (a state of the
-                // table), and for none; `TOGETHER` squares from each tap's place on lie on the wide
-                // board; the caller owns the target rows and no vector straddles a block.
-                unsafe {
-                    for &(place, cell) in job.groups.of(group) {
-                        let cell = table.add(cell as usize);
-                        for (n, sums) in sums.iter_mut().enumerate() {
-                            let row = cell.add(*places.get_unchecked(place as usize + n));
-                            for (unit, sum) in sums.iter_mut().enumerate() {
-                                *sum = _mm256_add_ps(*sum, _mm256_loadu_ps(row.add(8 * unit)));
-                            }
-                        }
-                    }
-                    for (n, sums) in sums.iter().enumerate() {
-                        let square = group * TOGETHER + n;
-                        for &target in
-                            &store.targets[square * store.copies..(square + 1) * store.copies]
-                        {
-                            for (sum, at) in sums.iter().zip(at) {
-                                $put(out.add(target as usize + at), _mm256_max_ps(*sum, floor));
-                            }
-                        }
+            for (n, sums) in sums.iter().enumerate() {
+                let square = group * SQUARES + n;
+                for &target in &store.targets[square * store.copies..(square + 1) * store.copies] {
+                    for (sum, at) in sums.iter().zip(at) {
+                        E::write(_mm256_max_ps(*sum, floor), out.add(target as usize + at));
                     }
                 }
             }
         }
-
-        /// # Safety
-        /// As [`Kernels::input`].
-        #[target_feature(enable = "avx2")]
-        unsafe fn $dispatch(
-            job: &Job,
-            relu: bool,
-            states: &[u8; 64],
-            out: *mut $element,
-            store: &Store,
-        ) {
-            // SAFETY: the caller's promise.
-            unsafe {
-                match job.lanes() / 8 {
-                    1 => $name::<1, { squares_at_once(1) }>(job, relu, states, out, store),
-                    2 => $name::<2, { squares_at_once(2) }>(job, relu, states, out, store),
-                    3 => $name::<3, { squares_at_once(3) }>(job, relu, states, out, store),
-                    4 => $name::<4, { squares_at_once(4) }>(job, relu, states, out, store),
-                    5 => $name::<5, { squares_at_once(5) }>(job, relu, states, out, store),
-                    6 => $name::<6, { squares_at_once(6) }>(job, relu, states, out, store),
-                    7 => $name::<7, { squares_at_once(7) }>(job, relu, states, out, store),
-                    _ => $name::<8, { squares_at_once(8) }>(job, relu, states, out, store),
-                }
-            }
-        }
-    };
-}
-
-pub(crate) use input_kernel;
-
-input_kernel!(input_job, input, f32, |place: *mut f32, value: __m256| _mm256_storeu_ps(
-    place, value
-));
-
-/// # Safety
-/// As [`Kernels::dot`].
-#[target_feature(enable = "avx2,fma")]
-unsafe fn dot(a: *const f32, stride: usize, blocks: usize, weights: *const f32) -> f32 {
-    let mut sum = _mm256_setzero_ps();
-    for block in 0..blocks {
-        for part in (0..BLOCK).step_by(8) {
-            // SAFETY: blocks of 32 elements and weights, as the caller promises.
-            unsafe {
-                let values = _mm256_loadu_ps(a.add(block * stride + part));
-                sum = _mm256_fmadd_ps(
-                    values,
-                    _mm256_loadu_ps(weights.add(block * BLOCK + part)),
-                    sum,
-                );
-            }
-        }
     }
-    let half = _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps::<1>(sum));
-    let quarter = _mm_add_ps(half, _mm_movehl_ps(half, half));
-    _mm_cvtss_f32(_mm_add_ss(quarter, _mm_movehdup_ps(quarter)))
 }
 
 // SAFETY: `choose` lets only machines with AVX2 and FMA get here.
@@ -206,67 +115,22 @@ unsafe impl Kernels for Avx2 {
         Some(())
     }
 
-    unsafe fn product(guard: &(), a: *const f32, offsets: &[u32], b: *const f32, c: *mut f32) {
-        // SAFETY: the caller's promise.
-        unsafe { Self::tall_product(guard, a, BLOCK, BLOCK, offsets, b, false, c) }
-    }
-
-    unsafe fn tall_product(
-        _: &(),
-        a: *const f32,
-        rows: usize,
-        stride: usize,
-        offsets: &[u32],
-        b: *const f32,
-        narrow: bool,
-        c: *mut f32,
-    ) {
+    unsafe fn tall_product(_: &(), operands: &Operands<f32>, rows: usize, narrow: bool) {
         if narrow {
             for row in 0..rows {
                 // SAFETY: C has these rows of 32.
-                unsafe { c.add(row * BLOCK + 16).write_bytes(0, 16) };
+                unsafe { operands.c.add(row * BLOCK + 16).write_bytes(0, 16) };
             }
         }
         for column in (0..if narrow { 16 } else { BLOCK }).step_by(16) {
             // SAFETY: the caller's promise, for the rows and columns of each call.
             unsafe {
-                let (b, c) = (b.add(column), c.add(column));
-                by_rows!([6, 2, 1], rows, |first, COUNT| {
-                    self::rows::<COUNT>(
-                        a.add(first * stride),
-                        stride,
-                        offsets,
-                        b,
-                        c.add(first * BLOCK),
-                    );
-                });
+                let (b, c) = (operands.b.add(column), operands.c.add(column));
+                let columns = Operands { b, c, ..*operands };
+                by_rows!([6, 2, 1], columns, rows, |part, COUNT| self::rows::<COUNT>(part));
             }
         }
     }
 
-    unsafe fn finish(
-        c: *const f32,
-        rows: usize,
-        _scale: *const f32,
-        bias: *const f32,
-        relu: bool,
-        out: *mut f32,
-        targets: &[u32],
-        copies: usize,
-    ) {
-        // SAFETY: the caller's promise.
-        unsafe { finish(c, rows, bias, relu, out, targets, copies) }
-    }
-
-    vectorised!(f32, "avx2,fma");
-
-    unsafe fn input(job: &Job, relu: bool, states: &[u8; 64], out: *mut f32, store: &Store) {
-        // SAFETY: the caller's promise.
-        unsafe { input(job, relu, states, out, store) }
-    }
-
-    unsafe fn dot(a: *const f32, stride: usize, blocks: usize, weights: *const f32) -> f32 {
-        // SAFETY: the caller's promise.
-        unsafe { dot(a, stride, blocks, weights) }
-    }
+    compiled_for!("avx2,fma", f32, __m256, 4, input);
 }

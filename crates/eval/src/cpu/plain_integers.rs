@@ -1,7 +1,7 @@
 //! Test of int8 products: they must equal sums of plain integers exactly.
 
 use super::{
-    kernels::Kernels,
+    kernels::{Kernels, Operands},
     layout::BLOCK,
     memory::{CacheLines, Element},
     rounding::in_units,
@@ -54,10 +54,11 @@ pub(crate) fn check_sums<K: Kernels<Guard = ()>>() {
             // `blocks` blocks.
             unsafe {
                 let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
+                let operands = Operands { a, stride: BLOCK, offsets: &offsets, b, c };
                 if tall {
-                    K::tall_product(&(), a, rows, BLOCK, &offsets, b, false, c);
+                    K::tall_product(&(), &operands, rows, false);
                 } else {
-                    K::product(&(), a, &offsets, b, c);
+                    K::product(&(), &operands);
                 }
             }
             for row in 0..rows {

@@ -8,7 +8,7 @@ use nets::{Activation, Calibration, HeadKind, Squares};
 
 use super::{
     elementwise::Adjust,
-    kernels::Kernels,
+    kernels::{Destination, Kernels, Operands},
     layout::{BLOCK, CHUNK, GROUP},
     memory::{CacheLines, Element},
     plan::{HeadPlan, OutputReader, Plan, Product, RowKind, Sampled, Step},
@@ -197,12 +197,11 @@ impl<K: Kernels> PlanRunner<K> {
                     // offsets, and there are 32 rows of sums.
                     unsafe {
                         let a = self.buffers[product.input].as_ptr().add(input + first * BLOCK);
-                        let b = weights(product, panel);
-                        let c = self.sums.as_mut_ptr();
+                        let operands = self.operands(product, panel, a, BLOCK);
                         if rows == BLOCK {
-                            K::product(guard, a, &product.offsets, b, c);
+                            K::product(guard, &operands);
                         } else {
-                            K::tall_product(guard, a, rows, BLOCK, &product.offsets, b, false, c);
+                            K::tall_product(guard, &operands, rows, false);
                         }
                         self.finish(
                             product,
@@ -226,11 +225,25 @@ impl<K: Kernels> PlanRunner<K> {
             // SAFETY: as in `product_by_board`; these buffers hold all boards of a chunk.
             unsafe {
                 let a = self.buffers[product.input].as_ptr();
-                let (b, c) = (weights(product, panel), self.sums.as_mut_ptr());
-                K::tall_product(guard, a, boards, stride, &product.offsets, b, narrow, c);
+                let operands = self.operands(product, panel, a, stride);
+                K::tall_product(guard, &operands, boards, narrow);
                 self.finish(product, panel, boards, (0, residual), (0, 0));
             }
         }
+    }
+
+    /// The operands of one panel of a product, whose rows begin at `a` and are `stride` elements
+    /// apart.
+    fn operands<'a>(
+        &mut self,
+        product: &'a Product<K::Element>,
+        panel: usize,
+        a: *const K::Element,
+        stride: usize,
+    ) -> Operands<'a, K::Element> {
+        let size = product.offsets.len() * BLOCK * BLOCK;
+        let b = product.weights.as_slice()[panel * size..(panel + 1) * size].as_ptr();
+        Operands { a, stride, offsets: &product.offsets, b, c: self.sums.as_mut_ptr() }
     }
 
     /// Stores the sums of a panel as activations. `residual` is the element offset of its first row
@@ -278,7 +291,8 @@ impl<K: Kernels> PlanRunner<K> {
             let out = self.buffers[product.output]
                 .as_mut_ptr()
                 .add(output.0 + panel * store.block_stride);
-            K::finish(c, rows, scale, bias, relu, out, targets, store.copies);
+            let copies = store.copies;
+            K::finish(c, rows, &Destination { scale, bias, relu, out, targets, copies });
         }
     }
 
@@ -311,12 +325,6 @@ impl<K: Kernels> PlanRunner<K> {
         }
         last.activation.apply(sum)
     }
-}
-
-/// The packed weights of a panel.
-fn weights<E: Element>(product: &Product<E>, panel: usize) -> *const E {
-    let size = product.offsets.len() * BLOCK * BLOCK;
-    product.weights.as_slice()[panel * size..(panel + 1) * size].as_ptr()
 }
 
 fn guard<K: Kernels>() -> Result<K::Guard, EvalError> {
