@@ -1,12 +1,13 @@
-//! An exponential average of a network's weights over the steps of a run: it ranks better than the
-//! last weights.
+//! The exponential moving average of a network's weights over the steps of a run, which ranks
+//! positions better than the last weights.
 
 use nets::Network;
 
-/// The running average. Young averages forget faster, so that the random start soon fades.
+/// The moving average of the weights. The decay is smaller in the first steps, so that the random
+/// initial weights fade quickly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WeightAverage {
-    /// How much of the old average a step keeps once the average is old.
+    /// Decay for each step after the first steps.
     pub decay: f32,
     /// Steps averaged so far.
     pub steps: u64,
@@ -21,15 +22,14 @@ impl WeightAverage {
         Self { decay, steps: 0, network }
     }
 
-    /// Counts one more step and says what part of the average its weights become.
+    /// Counts one more step and returns the share of its weights in the new average.
     pub fn next_share(&mut self) -> f32 {
         let age = self.steps as f32;
         self.steps += 1;
         1.0 - self.decay.min((1.0 + age) / (10.0 + age))
     }
 
-    /// Takes in the weights after one more step; a tensor that the average does not know is left
-    /// out.
+    /// Adds the weights after one more step. Tensors that are not in the average are ignored.
     pub fn update(&mut self, network: &Network) {
         let share = self.next_share();
         for (name, average) in &mut self.network.tensors {

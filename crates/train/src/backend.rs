@@ -1,4 +1,4 @@
-//! What a training backend does: one gradient step at a time on the networks that `nets` describes.
+//! The contract of a training backend: gradient steps on the networks that `nets` describes.
 
 use std::collections::BTreeMap;
 
@@ -8,33 +8,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::WeightAverage;
 
-/// One batch for one head or several; what no trained head needs stays empty.
+/// One batch for one or several heads. Fields that no trained head needs stay empty.
 #[derive(Clone, Debug, Default)]
 pub struct Examples {
-    /// Seen from the mover's side, whatever the network's encoding; labels and outputs are the
-    /// mover's too.
+    /// The boards from the mover's side, for every encoding; labels and outputs are from the
+    /// mover's side too.
     pub squares: Vec<Squares>,
-    /// For an encoding that tells who moves: the mover. Empty: White everywhere.
+    /// The mover of each position, for an encoding that depends on it. Empty: White.
     pub turns: Vec<Color>,
     /// For a value head: values for the side to move, ordered as `data::Record::value`.
     pub values: Vec<i32>,
-    /// For a move head: moves of each position, position after position, equally many of each
-    /// unless `ends` says otherwise.
+    /// For a move head: the moves of all positions in sequence, the same number for each unless
+    /// `ends` is given.
     pub moves: Vec<PolicyIndex>,
     /// For the ordinal loss of a move head: the value for the mover after each of `moves`.
     pub move_values: Vec<i32>,
-    /// For a selector head, which is trained by itself: the square it should choose, of each
-    /// position.
+    /// For a selector head, which is trained alone: the target square of each position.
     pub targets: Vec<u8>,
-    /// For cross entropy: where the moves of each position end. They are its legal moves, the
-    /// played one first.
+    /// For cross entropy: the end of each position's moves in `moves`. They are its legal moves,
+    /// the played one first.
     pub ends: Vec<usize>,
-    /// For cross entropy: how much each position counts.
+    /// For cross entropy: the weight of each position.
     pub weights: Vec<f32>,
 }
 
 impl Examples {
-    /// What the head's outputs are ordered by.
+    /// The labels of a head's outputs: values of positions or of moves.
     #[must_use]
     pub fn labels(&self, head: HeadKind) -> &[i32] {
         match head {
@@ -43,13 +42,13 @@ impl Examples {
         }
     }
 
-    /// Who moves.
+    /// The mover of a position.
     #[must_use]
     pub fn turn(&self, position: usize) -> Color {
         self.turns.get(position).copied().unwrap_or(Color::White)
     }
 
-    /// The examples of some of the positions.
+    /// The examples of a range of positions.
     #[must_use]
     pub fn part(&self, range: std::ops::Range<usize>) -> Self {
         fn of<T: Clone>(list: &[T], range: &std::ops::Range<usize>) -> Vec<T> {
@@ -72,31 +71,31 @@ impl Examples {
         }
     }
 
-    /// Moves asked for at each position, where `ends` is empty.
+    /// Number of moves of each position when `ends` is empty.
     #[must_use]
     pub fn moves_each(&self) -> usize {
         self.moves.len() / self.squares.len().max(1)
     }
 }
 
-/// What an output is trained for.
+/// The loss of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
-    /// The order of all pairs of labels in the batch, and of the moves of one position among
-    /// themselves.
+    /// Pairwise ranking: the order of all pairs of labels in the batch, plus the order of the moves
+    /// of each position.
     Ordinal,
     /// Squared distance of `tanh(output)` and `tanh(label / scale)`; for a value head.
     Tanh {
-        /// Centipawns.
+        /// Scale of the labels, in centipawns.
         scale: f32,
     },
-    /// For a move head: the played move among the legal ones. For a selector head: the square among
-    /// all 64.
+    /// For a move head: the played move among the legal moves. For a selector head: the target
+    /// square among all 64.
     CrossEntropy,
 }
 
-/// One head to train and its part in the sum of losses.
+/// A head to train, its loss, and the weight of that loss in the sum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Objective {
     pub head: HeadKind,
@@ -112,7 +111,7 @@ impl From<HeadKind> for Objective {
 }
 
 impl Objective {
-    /// Why the head cannot be trained so, if it cannot.
+    /// Checks that the head can be trained with this loss and weight.
     ///
     /// # Errors
     /// A sentence that names head and loss.
@@ -142,41 +141,41 @@ impl Objective {
     }
 }
 
-/// Which rule turns gradients into steps.
+/// The update rule of the optimizer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OptimizerKind {
     /// Kingma and Ba, 2014, with bias correction.
     #[default]
     Adam,
-    /// Hinton, 2012: the gradient over the root of its mean square. `beta1` means nothing to it.
+    /// Hinton, 2012: the gradient divided by the root of its mean square. `beta1` is not used.
     Rmsprop,
 }
 
-/// How weights move.
+/// The settings of the optimizer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptimizerSettings {
     pub kind: OptimizerKind,
-    /// How much of the mean gradient a step keeps.
+    /// Decay of the running mean of the gradient.
     pub beta1: f32,
-    /// How much of the mean squared gradient a step keeps.
+    /// Decay of the running mean of the squared gradient.
     pub beta2: f32,
     /// Added to the root of the mean square.
     pub epsilon: f32,
-    /// Decoupled; weights only, neither biases nor batch norm.
+    /// Decoupled weight decay; applies to weights, not to biases and batch norm.
     pub weight_decay: f32,
-    /// Half the sum of squared weights, times this, is added to the loss: unlike `weight_decay` it
-    /// goes through the rule.
+    /// Half the sum of squared weights, times this, is added to the loss. Unlike `weight_decay` it
+    /// passes through the update rule.
     pub l2: f32,
     /// Bound on the norm of the whole gradient; 0: none.
     pub clip: f32,
-    /// How much of the old running mean and variance a step keeps.
+    /// Decay of the running mean and variance of batch norms.
     pub norm_momentum: f32,
-    /// Part of the outputs of dense layers (but a head's last) that a step leaves out; the others
-    /// are raised to make up for it (Srivastava et al., 2014, inverted).
+    /// Dropout rate of the outputs of dense layers, except a head's last layer (Srivastava et al.,
+    /// 2014, inverted: the kept outputs are scaled up).
     pub dropout: f32,
-    /// Which ones are left out; a run takes its own seed.
+    /// Seed of dropout; a run sets its own seed.
     #[serde(skip)]
     pub dropout_seed: u64,
 }
@@ -184,18 +183,19 @@ pub struct OptimizerSettings {
 /// The decay and bias correction of the moments at one step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MomentFactors {
-    /// How much of the mean gradient is kept.
+    /// Decay of the mean gradient.
     pub beta1: f32,
-    /// Dividers of the mean gradient and of its square, which begin at nothing.
+    /// Bias corrections: divisors of the mean gradient and of the mean square, which both start at
+    /// 0.
     pub correct1: f32,
     pub correct2: f32,
 }
 
 impl OptimizerSettings {
-    /// Of step number `step`, from 1.
+    /// The factors of step number `step`, from 1.
     pub(crate) fn moments(&self, step: u64) -> MomentFactors {
         if self.kind == OptimizerKind::Rmsprop {
-            // The gradient itself, over a mean square that begins at nothing.
+            // The gradient without a running mean, and no bias correction.
             return MomentFactors { beta1: 0.0, correct1: 1.0, correct2: 1.0 };
         }
         let exponent = i32::try_from(step).unwrap_or(i32::MAX);
@@ -225,10 +225,10 @@ impl Default for OptimizerSettings {
     }
 }
 
-/// Can these heads learn from one batch?
+/// Checks that these heads can be trained on the same batch.
 ///
 /// # Errors
-/// An objective is impossible, or a selector is not alone: each has positions of its own.
+/// An objective is impossible, or a selector is not alone: each selector needs its own positions.
 pub(crate) fn check_together(objectives: &[Objective]) -> Result<(), String> {
     for objective in objectives {
         objective.check()?;
@@ -249,7 +249,7 @@ pub struct StepResult {
     pub loss: f32,
     /// Each head's loss, before its weight.
     pub losses: Vec<f32>,
-    /// Each head's outputs that were asked for (with batch statistics), before the step.
+    /// Each head's requested outputs (with batch statistics), before the step.
     pub logits: Vec<Vec<f32>>,
 }
 
@@ -278,7 +278,7 @@ pub enum TrainError {
     Backend(String),
 }
 
-/// Forward, backward and update of one head of a network, or several.
+/// Forward pass, backward pass and update of one or several heads of a network.
 pub trait Backend {
     /// One step of the optimizer at this learning rate.
     ///
@@ -286,20 +286,20 @@ pub trait Backend {
     /// The device failed.
     fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<StepResult, TrainError>;
 
-    /// The outputs of `head` that the batch asks for, with running statistics (as in play).
+    /// The outputs of `head` that the batch requests, with running statistics as in play.
     ///
     /// # Errors
-    /// The device failed, or the head is not trained here.
+    /// The device failed, or this backend does not train the head.
     fn logits(&mut self, head: HeadKind, batch: &Examples) -> Result<Vec<f32>, TrainError>;
 
-    /// The weights and running statistics now.
+    /// The current weights and running statistics.
     ///
     /// # Errors
     /// The device failed.
     fn network(&self) -> Result<Network, TrainError>;
 
-    /// Takes the weights of now into `average`. A device may keep the outcome to itself until it is
-    /// fetched.
+    /// Updates `average` with the current weights. A device may keep the updated average until
+    /// [`Backend::fetch_average`].
     ///
     /// # Errors
     /// The device failed.
@@ -308,8 +308,7 @@ pub trait Backend {
         Ok(())
     }
 
-    /// Completes `average`, the one that [`Backend::mix_into`] was given, with what the device kept
-    /// of it.
+    /// Copies the average that [`Backend::mix_into`] keeps on the device into `average`.
     ///
     /// # Errors
     /// The device failed.
@@ -317,19 +316,19 @@ pub trait Backend {
         Ok(())
     }
 
-    /// What the optimizer remembers, for exact resumption.
+    /// The state of the optimizer, for exact resumption.
     ///
     /// # Errors
     /// The device failed.
     fn optimizer(&self) -> Result<OptimizerState, TrainError>;
 
-    /// Takes up a saved state.
+    /// Restores a saved state.
     ///
     /// # Errors
-    /// Names or shapes do not fit.
+    /// Names or shapes do not match.
     fn restore(&mut self, network: &Network, optimizer: &OptimizerState) -> Result<(), TrainError>;
 
-    /// One line for people.
+    /// A description in one line.
     fn describe(&self) -> String;
 }
 

@@ -1,5 +1,4 @@
-//! The same training in [Burn](https://burn.dev): a second opinion on our own kernels, and the way
-//! to other devices.
+//! The training backend in [Burn](https://burn.dev): it checks our own kernels and runs on GPUs.
 
 mod devices;
 mod forward;
@@ -17,14 +16,14 @@ use crate::{
     WeightAverage, backend::MomentFactors, backend::check_together, dropout::Dropout,
 };
 
-/// What a part of a batch came to.
+/// Loss, gradients and batch statistics of a part of a batch.
 struct PartResult {
     step: StepResult,
     gradients: BTreeMap<String, Array<1>>,
     statistics: BatchStatistics,
 }
 
-/// A trained tensor, flat, with the optimizer's moments.
+/// A trained tensor with the optimizer's moments, all flat.
 #[derive(Clone, Debug)]
 struct DeviceParameter {
     spec: TensorSpec,
@@ -35,12 +34,12 @@ struct DeviceParameter {
 
 /// Trains heads of a network (with the trunk before them) on Burn's devices.
 ///
-/// Several devices share each batch: every one has its part of the positions, its own statistics
-/// and, for the ordinal loss, the pairs among its own; gradients and statistics are averaged by the
-/// parts' sizes, the first device keeps the weights.
+/// Several devices share each batch: each computes batch statistics and, for the ordinal loss,
+/// pairs over its own part of the positions. Gradients and statistics are averaged, weighted by the
+/// sizes of the parts; the first device keeps the weights.
 #[derive(Debug)]
 pub struct BurnBackend {
-    /// All that is not trained here; the values of what is may be old.
+    /// Holds everything that is not trained here; its trained tensors may be outdated.
     network: Network,
     objectives: Vec<Objective>,
     settings: OptimizerSettings,
@@ -48,7 +47,8 @@ pub struct BurnBackend {
     parameters: BTreeMap<String, DeviceParameter>,
     /// Running means and variances, flat.
     statistics: BTreeMap<String, Array<1>>,
-    /// The average of parameters and statistics, from the first time that they are mixed into one.
+    /// The average of parameters and statistics on the device, since the first
+    /// [`Backend::mix_into`].
     averaged: Option<BTreeMap<String, Array<1>>>,
     steps: u64,
 }
@@ -58,7 +58,7 @@ fn failed(error: impl std::fmt::Display) -> TrainError {
 }
 
 impl BurnBackend {
-    /// Ready to train heads of `network`.
+    /// Prepares the training of heads of `network`.
     ///
     /// # Errors
     /// An objective is impossible or the network has no such head.
@@ -99,8 +99,8 @@ impl BurnBackend {
         Ok(Self { network, objectives, settings, devices, parameters, statistics, averaged, steps })
     }
 
-    /// Moves the running statistics towards a batch's.
-    fn take_statistics(&mut self, statistics: BatchStatistics) -> Result<(), TrainError> {
+    /// Updates the running statistics with a batch's.
+    fn update_statistics(&mut self, statistics: BatchStatistics) -> Result<(), TrainError> {
         let keep = self.settings.norm_momentum;
         for (prefix, mean, variance) in statistics {
             for (part, values) in [("mean", mean), ("variance", variance)] {
@@ -116,7 +116,7 @@ impl BurnBackend {
         Ok(())
     }
 
-    /// All that training changes, by the tensors' names.
+    /// Parameters and running statistics by the tensors' names.
     fn values(&self) -> impl Iterator<Item = (&String, &Array<1>)> {
         let parameters = self.parameters.iter().map(|(name, parameter)| (name, &parameter.value));
         parameters.chain(&self.statistics)
@@ -129,7 +129,8 @@ impl BurnBackend {
             let squares = |gradient: &Array<1>| (gradient.clone() * gradient.clone()).sum();
             if let Some(norm) = gradients.values().map(squares).reduce(|sum, squares| sum + squares)
             {
-                // On the device: reading it would have the host wait. Exactly 1 within the bound.
+                // Computed on the device, because reading the norm would make the host wait. The
+                // factor is exactly 1 within the bound.
                 let factor = (norm.sqrt() / clip).clamp_min(1.0).recip();
                 gradients
                     .values_mut()
@@ -139,7 +140,7 @@ impl BurnBackend {
         self.steps += 1;
         let MomentFactors { beta1, correct1, correct2 } = self.settings.moments(self.steps);
         for (name, parameter) in &mut self.parameters {
-            // A weight that the loss does not reach has no gradient.
+            // A weight that does not affect the loss has no gradient.
             let Some(mut gradient) = gradients.remove(name) else { continue };
             if l2 > 0.0 && parameter.spec.kind == TensorKind::Weight {
                 gradient = gradient + parameter.value.clone() * l2;
@@ -167,22 +168,22 @@ impl BurnBackend {
     }
 
     /// Loss, logits and gradients of a batch, with the batch statistics of the forward pass.
-    fn learn(&self, batch: &Examples) -> Result<PartResult, TrainError> {
+    fn gradients(&self, batch: &Examples) -> Result<PartResult, TrainError> {
         let devices = &self.devices.all;
         let each = batch.squares.len().div_ceil(devices.len()).max(1);
         if devices.len() == 1 || batch.squares.len() <= each {
-            return self.learn_on(self.devices.first(), batch, 0);
+            return self.gradients_on(self.devices.first(), batch, 0);
         }
         let parts: Vec<Examples> = (0..batch.squares.len())
             .step_by(each)
             .map(|start| batch.part(start..(start + each).min(batch.squares.len())))
             .collect();
-        let learned = thread::scope(|scope| {
+        let results = thread::scope(|scope| {
             let threads: Vec<_> = devices
                 .iter()
                 .zip(parts.iter().zip((0..).step_by(each)))
                 .map(|(device, (part, first))| {
-                    scope.spawn(move || self.learn_on(device, part, first))
+                    scope.spawn(move || self.gradients_on(device, part, first))
                 })
                 .collect();
             let join = |thread: thread::ScopedJoinHandle<'_, _>| {
@@ -192,12 +193,12 @@ impl BurnBackend {
         })?;
         let shares =
             parts.iter().map(|part| part.squares.len() as f32 / batch.squares.len() as f32);
-        Ok(self.average(learned.into_iter().zip(shares)))
+        Ok(self.average(results.into_iter().zip(shares)))
     }
 
-    /// The parts' results as one, each with its share.
+    /// Averages the results of the parts, weighted by their shares.
     fn average(&self, parts: impl Iterator<Item = (PartResult, f32)>) -> PartResult {
-        let home = self.devices.first();
+        let first_device = self.devices.first();
         let heads = self.objectives.len();
         let step =
             StepResult { loss: 0.0, losses: vec![0.0; heads], logits: vec![Vec::new(); heads] };
@@ -211,7 +212,7 @@ impl BurnBackend {
                 all.extend(logits);
             }
             for (name, gradient) in part.gradients {
-                let gradient = gradient.to_device(home) * share;
+                let gradient = gradient.to_device(first_device) * share;
                 let gradient = match sum.gradients.remove(&name) {
                     Some(sum) => sum + gradient,
                     None => gradient,
@@ -221,7 +222,7 @@ impl BurnBackend {
             let is_first = sum.statistics.is_empty();
             for (at, (prefix, mean, variance)) in part.statistics.into_iter().enumerate() {
                 let [mean, variance] =
-                    [mean, variance].map(|values| values.to_device(home) * share);
+                    [mean, variance].map(|values| values.to_device(first_device) * share);
                 if is_first {
                     sum.statistics.push((prefix, mean, variance));
                 } else {
@@ -234,8 +235,9 @@ impl BurnBackend {
         sum
     }
 
-    /// `first`: the place of the part's first position in the whole batch.
-    fn learn_on(
+    /// Loss, logits and gradients of a part of a batch on one device; `first` is the index of the
+    /// part's first position in the whole batch.
+    fn gradients_on(
         &self,
         device: &Device,
         batch: &Examples,
@@ -274,7 +276,7 @@ impl BurnBackend {
                 |(name, leaf): (String, Array<1>)| Some((name, leaf.grad_remove(&mut found)?));
             gradients = leaves.into_iter().filter_map(own).collect();
         }
-        // Reading waits for the device: last.
+        // Reading outputs waits for the device, so it comes last.
         for output in outputs {
             step.logits.push(output.inner().try_into_vec_as::<f32>().map_err(failed)?);
         }
@@ -294,7 +296,7 @@ fn array(network: &Network, name: &str, device: &Device) -> Result<Array<1>, Tra
     Ok(Array::from_data(TensorData::new(tensor.data.clone(), [tensor.data.len()]), device))
 }
 
-/// Brings values home into the network's tensors.
+/// Copies values from the device into the network's tensors.
 fn fetch<'a>(
     network: &mut Network,
     values: impl Iterator<Item = (&'a String, &'a Array<1>)>,
@@ -309,10 +311,10 @@ fn fetch<'a>(
 
 impl Backend for BurnBackend {
     fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<StepResult, TrainError> {
-        let learned = self.learn(batch)?;
-        self.update(learned.gradients, learning_rate);
-        self.take_statistics(learned.statistics)?;
-        Ok(learned.step)
+        let result = self.gradients(batch)?;
+        self.update(result.gradients, learning_rate);
+        self.update_statistics(result.statistics)?;
+        Ok(result.step)
     }
 
     fn logits(&mut self, head: HeadKind, batch: &Examples) -> Result<Vec<f32>, TrainError> {

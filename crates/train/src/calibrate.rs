@@ -1,28 +1,29 @@
-//! From an ordinal network's logits to centipawns, chances and priority bins: fitted on held-out
-//! positions.
+//! Fits the calibration of a network on held-out positions: logits to centipawns, win/draw/loss
+//! chances and priority bins.
 
 use data::GameResult;
 use nets::{Calibration, HeadKind, MonotoneMap, MoveScores, WdlModel};
 
 use crate::{HeldOut, Scorer, TrainError, legal_moves, validate::cross_entropy};
 
-/// Labels beyond this, mates among them, count as this: the mean of a few huge labels would say
-/// nothing.
+/// Labels are clamped to this absolute value, in centipawns, so that a few mates do not dominate a
+/// mean.
 pub const LABEL_LIMIT: f32 = 3_000.0;
 
-/// Bound on a static score: well above every label, well below what a search takes for a mate.
+/// Bound on a static score in centipawns: above every clamped label and below the mate scores of a
+/// search.
 pub const SCORE_LIMIT: f32 = 5_000.0;
 
-/// Segments of a map before neighbours that do not rise are pooled.
+/// Number of segments of a map before neighbours that do not rise are pooled.
 const SEGMENTS: usize = 32;
 
-/// Priority bins of the search.
+/// Number of priority bins.
 pub const BINS: usize = 16;
 
 /// Fits centipawns to logits: means of label and logit over [`SEGMENTS`] groups of neighbouring
 /// logits (smaller toward both ends), made increasing by pooling adjacent violators, then shifted
-/// so that the mean logit of the positions labelled 0 maps to 0. `None` where the logits do not
-/// rank the labels at all.
+/// so that the mean logit of the positions labelled 0 maps to 0. `None` when the logits do not rank
+/// the labels.
 #[must_use]
 pub fn fit_map(logits: &[f32], labels: &[i32]) -> Option<MonotoneMap> {
     let mut pairs: Vec<(f32, f32)> = logits
@@ -62,7 +63,8 @@ pub fn fit_map(logits: &[f32], labels: &[i32]) -> Option<MonotoneMap> {
     map.is_valid().then_some(map)
 }
 
-/// Moves the map up or down so that the mean logit of the positions labelled 0 becomes 0 exactly.
+/// Shifts the outputs of the map so that the mean logit of the positions labelled 0 maps to exactly
+/// 0.
 fn shift_zero(map: &mut MonotoneMap, logits: &[f32], labels: &[i32]) {
     let (mut sum, mut count) = (0.0_f64, 0_u32);
     for (logit, _) in
@@ -87,7 +89,7 @@ fn shift_zero(map: &mut MonotoneMap, logits: &[f32], labels: &[i32]) {
         *map = shifted;
         return;
     }
-    // A knot lies (nearly) there already: it becomes the zero.
+    // A knot close to it exists already and becomes the zero.
     shifted.inputs.remove(place);
     shifted.outputs.remove(place);
     *map = shifted;
@@ -150,7 +152,7 @@ pub fn fit_wdl(centipawns: &[f32], results: &[GameResult]) -> Option<WdlModel> {
         }
         total
     };
-    // A grid in logarithms, narrowed around its best point.
+    // Searches a logarithmic grid and narrows it around the best point.
     let (mut centre, mut reach) = ([5.0_f64.ln() + 2.65, 5.0_f64.ln() + 2.65], 2.65);
     for _ in 0..9 {
         let mut best = (f64::NEG_INFINITY, centre);
@@ -173,7 +175,7 @@ pub fn fit_wdl(centipawns: &[f32], results: &[GameResult]) -> Option<WdlModel> {
 }
 
 /// Boundaries of the priority bins: percentiles of |score − mean of the position's scores|, one
-/// fewer than [`BINS`]. Empty where no position has two moves.
+/// fewer than [`BINS`]. Empty when no position has two moves.
 #[must_use]
 pub fn bin_boundaries(scores: &[Vec<f32>]) -> Vec<f32> {
     let mut distances: Vec<f32> = Vec::new();
@@ -194,9 +196,9 @@ const BIN_POSITIONS: usize = 2_000;
 /// Positions whose legal moves are all scored for the temperature of a policy.
 const TEMPERATURE_POSITIONS: usize = 10_000;
 
-/// The factor on a policy's logits that makes the played moves likeliest, from (logits of the legal
-/// moves, place of the played one): one over the temperature of its softmax. By golden-section
-/// search, as the likelihood has one peak.
+/// The factor on a policy's logits that maximises the likelihood of the played moves: one over the
+/// temperature of the softmax. Each position holds the logits of its legal moves and the index of
+/// the played one. Golden-section search suffices because the likelihood has one peak.
 #[must_use]
 pub fn fit_policy_scale(positions: &[(Vec<f32>, usize)]) -> f32 {
     let loss = |log_scale: f64| -> f64 {
@@ -214,7 +216,7 @@ pub fn fit_policy_scale(positions: &[(Vec<f32>, usize)]) -> f32 {
     (0.5 * (low + high)).exp() as f32
 }
 
-/// The scores of a policy: logits over the temperature.
+/// The map of a policy: its logits divided by the temperature.
 fn policy_map(scorer: &mut dyn Scorer, held_out: &[HeldOut]) -> Result<MonotoneMap, TrainError> {
     let mut positions = Vec::new();
     for source in held_out {
@@ -237,11 +239,11 @@ fn policy_map(scorer: &mut dyn Scorer, held_out: &[HeldOut]) -> Result<MonotoneM
     Ok(MonotoneMap { inputs: vec![-1.0, 1.0], outputs: vec![-scale, scale], limit: POLICY_LIMIT })
 }
 
-/// Bound on a policy's score: chances below one in 10^40 are all the same.
+/// Bound on a policy's score, a natural logarithm; smaller probabilities need not be distinguished.
 const POLICY_LIMIT: f32 = 100.0;
 
-/// Fits what belongs to one head into `calibration`: the value head's map and chances, or the move
-/// head's map and bins. What the move head's scores are, `calibration` says already.
+/// Fits the calibration of one head: the value head's map and chances, or the move head's map and
+/// bins. `calibration.move_scores` must be set already.
 ///
 /// # Errors
 /// The device failed, there are no held-out positions, or the outputs do not rank them.

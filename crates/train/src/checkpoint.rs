@@ -1,4 +1,5 @@
-//! Saved states of a run: a folder a step, complete or absent, from which training goes on exactly.
+//! Saved states of a run, from which training resumes exactly: one folder for each saved step,
+//! either complete or absent.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,27 +16,28 @@ use crate::{OptimizerState, TrainError, WeightAverage};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunState {
-    /// Steps done; the loader goes on at this batch.
+    /// Completed steps; the loader resumes at this batch.
     pub step: u64,
     pub seed: u64,
-    /// Hash of the data the run learns from.
+    /// Hash of the training data.
     pub data: String,
-    /// Steps that Adam counts.
+    /// Steps of the optimizer.
     pub optimizer_steps: u64,
-    /// Decay and age of the average of the weights, where there is one.
+    /// Decay and number of steps of the average of the weights, if there is one.
     pub average: Option<(f32, u64)>,
-    /// Training time so far.
+    /// Training time so far, in seconds, over all resumptions.
     pub seconds: f64,
-    /// Sums of loss and tau (not a number for a policy) over the steps since the last line of the
-    /// journal, and their number.
+    /// Sums of loss and tau (NaN for a policy) over the steps since the last line of the journal,
+    /// and the number of these steps.
     #[serde(deserialize_with = "sums")]
     pub pending: (f64, f64, u64),
-    /// As `pending`, the sums of each head's loss, where there are several.
+    /// As `pending`: the sum of each head's loss, for several heads.
     #[serde(default)]
     pub pending_losses: Vec<f64>,
-    /// [`Config::pace`](crate::Config::pace) of the run as it is, and where it was changed.
+    /// The current [`Config::pace`](crate::Config::pace) of the run.
     #[serde(default)]
     pub pace: BTreeMap<String, String>,
+    /// The changes of the pace, each with its step.
     #[serde(default)]
     pub changes: Vec<String>,
 }
@@ -45,7 +47,7 @@ impl RunState {
     pub fn set_pace(&mut self, pace: BTreeMap<String, String>) {
         let before = std::mem::replace(&mut self.pace, pace);
         if before.is_empty() {
-            return; // Begun just now.
+            return; // A new run.
         }
         let keys: BTreeSet<&String> = before.keys().chain(self.pace.keys()).collect();
         for key in keys {
@@ -60,13 +62,13 @@ impl RunState {
     }
 }
 
-/// JSON has no NaN: the tau of a policy is written as null.
+/// JSON has no NaN, so the tau of a policy is written as null.
 fn sums<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<(f64, f64, u64), D::Error> {
     let (loss, tau, steps) = <(f64, Option<f64>, u64)>::deserialize(deserializer)?;
     Ok((loss, tau.unwrap_or(f64::NAN), steps))
 }
 
-/// Everything a run needs to go on.
+/// The complete state of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
     pub state: RunState,
@@ -104,8 +106,8 @@ impl Checkpoint {
         let text = serde_json::to_string_pretty(&self.state)
             .map_err(|error| TrainError::Config(error.to_string()))?;
         std::fs::write(&path, text).map_err(io(&path))?;
-        // On the disk before it takes its name: a machine that crashes leaves this checkpoint
-        // whole, or the one before.
+        // The files are synced before the rename, so that a crash leaves either this checkpoint
+        // complete or the one before it.
         for entry in std::fs::read_dir(&temporary).map_err(io(&temporary))? {
             let path = entry.map_err(io(&temporary))?.path();
             std::fs::File::open(&path).and_then(|file| file.sync_all()).map_err(io(&path))?;
@@ -141,10 +143,10 @@ impl Checkpoint {
         Ok(found)
     }
 
-    /// The newest checkpoint of a run, if it has any.
+    /// The newest checkpoint of a run; `None` without checkpoints.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The checkpoint cannot be read.
     pub fn newest(run: &Path) -> Result<Option<Self>, TrainError> {
         let all = Self::list(run)?;
         let Some(newest) = all.last() else { return Ok(None) };

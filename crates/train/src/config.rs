@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Loss, Objective, OptimizerSettings, TrainError};
 
-/// Everything that decides what a run does. Unknown keys are refused.
+/// All settings of a run. Unknown keys are refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -34,12 +34,12 @@ pub struct Config {
     pub validation: ValidationSection,
     #[serde(default)]
     pub checkpoints: CheckpointSection,
-    /// For `train --grid`.
+    /// The values that `train --grid` tries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grid: Option<GridSection>,
 }
 
-/// The architectures ([`ModelSection::start`]) with residual blocks.
+/// Names of architectures in [`ModelSection::start`] that have settings of their own.
 pub(crate) const RESIDUAL: &str = "batch-first-residual";
 pub(crate) const COCKFISH: &str = "cockfish";
 pub(crate) const CONVCHESS: &str = "convchess";
@@ -95,7 +95,8 @@ impl Config {
         self.model.heads.iter().map(objective).collect()
     }
 
-    /// One run for each selector head: each learns by itself. None for heads that learn together.
+    /// The runs of a configuration with several selector heads, one for each head. Empty when one
+    /// run trains all heads.
     #[must_use]
     pub fn parts(&self) -> Vec<Self> {
         let heads = &self.model.heads;
@@ -111,7 +112,7 @@ impl Config {
         heads.iter().map(part).collect()
     }
 
-    /// `runs/<name>`.
+    /// The run folder: `run.directory/run.name`.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
         self.run.directory.join(&self.run.name)
@@ -140,13 +141,13 @@ impl Config {
         }
     }
 
-    /// The settings of the training that a resumed run may change although they decide what becomes
-    /// of it: how fast it learns, and how long. Names and values as in the file.
+    /// The training settings that affect the result and that a resumed run may still change, such
+    /// as the learning rate and the length. Names and values as in the file.
     ///
     /// # Errors
     /// As [`Config::to_toml`].
     pub fn pace(&self) -> Result<BTreeMap<String, String>, TrainError> {
-        // Through text: there numbers are as short as they were written.
+        // Converting through text keeps numbers as short as they were written.
         let table: toml::Table = toml::from_str(&self.to_toml()?)
             .map_err(|error| TrainError::Config(error.to_string()))?;
         let keys = [
@@ -208,7 +209,7 @@ fn apply(table: &mut toml::Table, change: &str) -> Result<(), String> {
             .as_table_mut()
             .ok_or_else(hint)?;
     }
-    // The three ways to give a length replace each other.
+    // A new length replaces one given in another unit.
     let lengths = ["steps", "samples", "epochs"];
     if key.trim().starts_with("training.") && lengths.contains(&last) {
         for length in lengths {
@@ -219,7 +220,7 @@ fn apply(table: &mut toml::Table, change: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// TOML errors quote the line over several lines; a message is one.
+/// Joins the lines of a TOML error, because a message is one line.
 fn one_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.join(" ")

@@ -1,4 +1,4 @@
-//! The folder of shards as a run sees it: sources by name, batches from any step on, held-out
+//! A folder of shards as training data: sources by name, batches from any step on, held-out
 //! positions by source.
 
 use std::{collections::HashSet, path::Path};
@@ -7,15 +7,17 @@ use board::Color;
 use data::{Loader, LoaderOptions, Manifest, NO_LABEL, Record, Split, Target, read_split};
 use nets::{HeadKind, POLICY_SIZE, Squares};
 
-use crate::{Config, Examples, Explorer, HeldOut, Loss, Objective, TrainError, played::spread};
+use crate::{
+    Config, Examples, Explorer, HeldOut, Loss, Objective, TrainError, played::with_legal_moves,
+};
 
-/// Names and hash of a folder of shards.
+/// The source names and the hash of a folder of shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dataset {
-    /// Source names (file names up to the first dot, where that tells them apart); their places are
-    /// [`Record::source`].
+    /// Source names by [`Record::source`]: file names up to the first dot, or whole file names
+    /// where these would be ambiguous.
     pub sources: Vec<String>,
-    /// Changes when any record does.
+    /// A hash that changes when any record changes.
     pub hash: String,
 }
 
@@ -23,14 +25,14 @@ pub(crate) fn data_error(error: data::DataError) -> TrainError {
     TrainError::Config(error.to_string())
 }
 
-/// What every record must have.
+/// The labels that every record must have for these objectives.
 fn target(objectives: &[Objective]) -> Target {
     match objectives {
         [Objective { head, .. }] if head.is_selector() => Target::Played,
         [Objective { head: HeadKind::Value, .. }] => Target::Value,
         [Objective { head: HeadKind::Moves, loss: Loss::Ordinal, .. }] => Target::Moves,
         [Objective { head: HeadKind::Moves, .. }] => Target::Played,
-        // The value before a move tells whether it was a mistake.
+        // Compared with the value before a move, its value shows whether it was a mistake.
         _ => Target::Both,
     }
 }
@@ -39,8 +41,8 @@ pub(crate) fn turn(white_to_move: bool) -> Color {
     if white_to_move { Color::White } else { Color::Black }
 }
 
-/// The label of a record for a head, if it has one; a move that is learned from without its value
-/// has [`NO_LABEL`].
+/// The label of a record for a head; `None` when the record cannot be used. With cross entropy the
+/// label of a move may be [`NO_LABEL`].
 fn label(record: &Record, head: HeadKind, loss: Loss) -> Option<i32> {
     let is_played = usize::from(record.played) < POLICY_SIZE;
     let label = match head {
@@ -59,7 +61,7 @@ impl Dataset {
     /// Reads the manifest of a folder.
     ///
     /// # Errors
-    /// There is none, or it cannot be read.
+    /// There is no manifest, or it cannot be read.
     pub fn open(directory: &Path) -> Result<Self, TrainError> {
         let manifest = Manifest::load(directory).map_err(data_error)?;
         let short = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
@@ -73,7 +75,7 @@ impl Dataset {
         Ok(Self { sources, hash: manifest.data_hash })
     }
 
-    /// The numbers of the named sources; all for none.
+    /// The numbers of the named sources; no names give no numbers, which selects all sources.
     ///
     /// # Errors
     /// A name is unknown.
@@ -84,7 +86,7 @@ impl Dataset {
                 "the data has no source `{name}`; it has {known} (`--set 'data.sources=[]'` takes all)"
             )));
         }
-        // Two files in different folders may have one name.
+        // Files in different folders may have the same name.
         Ok((0..=u8::MAX)
             .zip(&self.sources)
             .filter(|(_, source)| names.contains(source))
@@ -139,22 +141,22 @@ impl Dataset {
             }
             if let Some(head) = selector {
                 let chosen = examples.squares.iter().zip(&examples.moves);
-                // The loader gives this head's moves only.
+                // The loader returns only moves with a target for this head.
                 examples.targets =
                     chosen.filter_map(|(squares, &mv)| head.target(squares, mv)).collect();
                 return Ok(examples);
             }
             match &mut explorer {
                 Some(explorer) => explorer.explore(batch.number, examples),
-                None if policy => Ok(spread(examples, margin)),
+                None if policy => Ok(with_legal_moves(examples, margin)),
                 None => Ok(examples),
             }
         });
         Ok((batches, examples))
     }
 
-    /// The held-out positions that have a label for `head` with this loss, by source (`names`; all
-    /// for none), sources without any left out. `margin`: see
+    /// The held-out positions that have a label for `head` with this loss, by source, without empty
+    /// sources. `names` selects sources; no names select all. `margin`: see
     /// [`crate::DataSection::blunder_margin`].
     ///
     /// # Errors
@@ -198,7 +200,7 @@ impl Dataset {
     }
 }
 
-/// Every position of one half in the sources with these numbers, in all for none.
+/// All positions of one split in the sources with these numbers; no numbers select all sources.
 fn positions_of(
     directory: &Path,
     split: Split,

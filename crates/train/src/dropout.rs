@@ -1,22 +1,21 @@
-//! Dropout behind dense layers (Srivastava et al. 2014): which outputs a step leaves out follows
-//! from the seed, the step, the layer's name and the position's place in the batch, so both
-//! backends leave out the same, on any number of threads or devices.
+//! Dropout behind dense layers (Srivastava et al. 2014). The dropped outputs depend on the seed,
+//! the step, the layer's name and the position's index in the batch, so both backends drop the same
+//! outputs on any number of threads or devices.
 
 use board::{SplitMix64, mix64};
 
 /// The settings of dropout in one step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dropout {
-    /// Share of the outputs that a step leaves out, 0 to below 1.
+    /// Share of the outputs that a step drops, 0 to below 1.
     pub rate: f32,
     pub seed: u64,
-    /// Steps of the optimizer before this one.
+    /// Number of optimizer steps before this one.
     pub step: u64,
 }
 
 impl Dropout {
-    /// What the outputs of a layer are multiplied with, channel after channel, for one position of
-    /// the batch.
+    /// The factors on the outputs of a layer, channel by channel, for one position of the batch.
     pub fn factors(self, layer: u64, position: usize) -> impl Iterator<Item = f32> {
         let place = self.step << 32 ^ position as u64;
         let mut random = SplitMix64::new(mix64(self.seed ^ mix64(place ^ mix64(layer))));
@@ -38,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_part_that_is_asked_for_is_left_out_and_the_mean_kept() {
+    fn the_requested_share_is_dropped_and_the_mean_is_kept() {
         let dropout = Dropout { rate: 0.3, seed: 5, step: 9 };
         let of = |layer: &str| -> Vec<f32> {
             (0..200)

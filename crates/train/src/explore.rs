@@ -1,5 +1,5 @@
-//! Moves that were not played, labelled by a value network: games show a move head good moves only,
-//! and a search asks it about all of them.
+//! Adds random legal moves, labelled by a value network, to the training data of a move head. Games
+//! contain mostly good moves, but a search scores all of them.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::{Examples, TrainError};
 
-/// Adds random legal moves to the played ones.
+/// Adds random legal moves to the played moves of a batch.
 pub struct Explorer {
     teacher: Box<dyn Evaluator>,
     extra: usize,
@@ -29,12 +29,12 @@ impl std::fmt::Debug for Explorer {
 }
 
 impl Explorer {
-    /// Explores `extra` moves of each position with the value network in `file`.
+    /// Labels `extra` random moves of each position with the value network in `file`.
     ///
     /// # Errors
-    /// The file is no network with a value head, or cannot be run.
+    /// The file is not a network with a value head, or the network cannot be run.
     pub fn new(file: &Path, extra: usize, seed: u64, threads: usize) -> Result<Self, TrainError> {
-        // Labels are not for eight-bit integers.
+        // Labels are not computed in int8.
         let network = Network { int8_ranges: None, ..Network::load(file)? };
         if network.description.head(HeadKind::Value).is_none() {
             return Err(TrainError::Config(format!(
@@ -48,9 +48,9 @@ impl Explorer {
         Ok(Self { teacher: Box::new(teacher), extra, seed })
     }
 
-    /// Turns a batch with one move a position into one with `1 + extra`: the played move first,
-    /// then random others, none twice. A position with too few moves repeats its played one, which
-    /// makes no pair. The choice depends on the seed and the batch's number only.
+    /// Extends a batch from one move to `1 + extra` moves for each position: the played move, then
+    /// different random ones. A position with too few moves repeats its played move, which makes no
+    /// pair. The random choice depends only on the seed and on the batch's number.
     ///
     /// # Errors
     /// The teacher failed.
@@ -58,47 +58,47 @@ impl Explorer {
         let mut random =
             ChaCha8Rng::seed_from_u64(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
         let each = 1 + self.extra;
-        let mut wider = Examples {
+        let mut extended = Examples {
             squares: examples.squares,
             turns: examples.turns,
             values: examples.values,
             ..Examples::default()
         };
         let mut batch = Batch::default();
-        let mut asked = Vec::new();
+        let mut evaluated = Vec::new();
         for ((squares, &played), &label) in
-            wider.squares.iter().zip(&examples.moves).zip(&examples.move_values)
+            extended.squares.iter().zip(&examples.moves).zip(&examples.move_values)
         {
-            let start = wider.moves.len();
-            wider.moves.extend(std::iter::repeat_n(played, each));
-            wider.move_values.extend(std::iter::repeat_n(label, each));
-            // Squares are seen from the mover's side, so the mover may as well be White.
+            let start = extended.moves.len();
+            extended.moves.extend(std::iter::repeat_n(played, each));
+            extended.move_values.extend(std::iter::repeat_n(label, each));
+            // Squares are seen from the mover's side, so the mover can be White.
             let Some(position) = squares.position(Color::White) else { continue };
             let moves = position.legal_moves();
             let others = moves.iter().filter(|mv| policy_index(**mv, Color::White) != played);
             for (place, &mv) in others.sample(&mut random, self.extra).into_iter().enumerate() {
                 let index = start + 1 + place;
-                wider.moves[index] = policy_index(mv, Color::White);
+                extended.moves[index] = policy_index(mv, Color::White);
                 let after = position.after(mv);
                 match outcome(&after) {
-                    Some(label) => wider.move_values[index] = label,
+                    Some(label) => extended.move_values[index] = label,
                     None => {
                         batch.push(&after, true, &[]);
-                        asked.push(index);
+                        evaluated.push(index);
                     }
                 }
             }
         }
         if !batch.is_empty() {
-            let answered = self.teacher.evaluate(batch);
+            let answer = self.teacher.evaluate(batch);
             let scores =
-                answered.map_err(|error| TrainError::Backend(error.to_string()))?.scores.values;
-            for (index, score) in asked.into_iter().zip(scores) {
-                // The score is the opponent's.
-                wider.move_values[index] = -score.round() as i32;
+                answer.map_err(|error| TrainError::Backend(error.to_string()))?.scores.values;
+            for (index, score) in evaluated.into_iter().zip(scores) {
+                // The score is from the opponent's side.
+                extended.move_values[index] = -score.round() as i32;
             }
         }
-        Ok(wider)
+        Ok(extended)
     }
 }
 
@@ -154,7 +154,7 @@ mod tests {
             let played = nets::move_of_index(&position, *mv).expect("legal");
             let after = position.after(played);
             if outcome(&after).is_some() {
-                // As the readers of games label a mate that was played.
+                // The same label as the PGN reader's for a move that mates.
                 assert_eq!(*label, -mate_label(0));
                 mates += 1;
                 continue;

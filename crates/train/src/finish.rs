@@ -1,4 +1,4 @@
-//! The end of a run: the last validation, calibration, and the exported network.
+//! Finishes a run: the last validation, the calibration, and the export of the network.
 
 use std::path::PathBuf;
 
@@ -12,12 +12,12 @@ use crate::{
 /// Positions of each source whose legal moves are all ranked at the end of a move head's run.
 const AGREEMENT_POSITIONS: usize = 2_000;
 
-/// Positions of each source on which int8 is measured.
+/// Positions of each source for the measurement of int8.
 const QUANTISED_POSITIONS: usize = 10_000;
 
-/// Validates on all held-out positions, calibrates each head, tries int8 and writes
-/// `network.safetensors`. `streamed` describes the file that the run read, if it read one.
-/// Returns the network's path and the metrics.
+/// Validates on all held-out positions, calibrates each head, measures int8 and writes
+/// `network.safetensors`. `streamed` describes a streamed file. Returns the network's path and the
+/// metrics.
 ///
 /// # Errors
 /// A head cannot be calibrated, the device fails, or a file cannot be written.
@@ -29,11 +29,11 @@ pub(crate) fn finish(
 ) -> Result<(PathBuf, Vec<ValidationMetrics>), TrainError> {
     let config = training_loop.config;
     let measures =
-        training_loop.judge(config.validation.final_positions, AGREEMENT_POSITIONS, true)?;
+        training_loop.validate(config.validation.final_positions, AGREEMENT_POSITIONS, true)?;
     progress.validation(training_loop.state.step, &measures);
     let mut network = training_loop.network()?;
     network.provenance.clear();
-    let mut judged = Vec::new();
+    let mut calibrated = Vec::new();
     for (objective, held_out) in held_out {
         let keys = &mut provenance(training_loop, objective, &measures);
         network.provenance.append(keys);
@@ -50,9 +50,9 @@ pub(crate) fn finish(
             &held_out,
         )?;
         let sample = |source: &HeldOut| source.sample(QUANTISED_POSITIONS);
-        judged.push((objective.head, held_out.iter().map(sample).collect()));
+        calibrated.push((objective.head, held_out.iter().map(sample).collect()));
     }
-    note_int8(&mut network, &judged, config.threads(), progress);
+    note_int8(&mut network, &calibrated, config.threads(), progress);
     if let Some(streamed) = streamed {
         network.provenance.insert("streamed".to_owned(), streamed);
     }
@@ -63,18 +63,18 @@ pub(crate) fn finish(
     Ok((path, measures))
 }
 
-/// Measures int8 and notes whether it will be used. A network that int8 cannot run stays without
-/// ranges; a selector always does.
+/// Measures int8 and reports whether it will be used. A network that cannot run in int8, or has a
+/// selector, gets no ranges.
 fn note_int8(
     network: &mut Network,
-    judged: &[(HeadKind, Vec<HeldOut>)],
+    calibrated: &[(HeadKind, Vec<HeldOut>)],
     threads: usize,
     progress: &mut dyn Progress,
 ) {
-    if judged.is_empty() {
+    if calibrated.is_empty() {
         return;
     }
-    match quantise(network, judged, threads) {
+    match quantise(network, calibrated, threads) {
         Ok(costs) => {
             let verdict =
                 if network.int8_ranges.is_some() { "will be used" } else { "will not be used" };
@@ -84,7 +84,7 @@ fn note_int8(
     }
 }
 
-/// What a network says of the training of one head.
+/// The lines of origin about the training of one head.
 fn provenance(
     training_loop: &TrainingLoop<'_>,
     objective: &Objective,

@@ -54,7 +54,8 @@ fn missing_head(network: &Network, heads: &[HeadKind]) -> Option<HeadKind> {
     heads.iter().copied().find(|&head| network.description.head(head).is_none())
 }
 
-/// Random weights; a description that has all trained heads loses the others.
+/// A network with random weights. If the description has all trained heads, its other heads are
+/// removed.
 fn random(
     mut description: Description,
     heads: &[HeadKind],
@@ -108,8 +109,9 @@ fn from_architecture(model: &ModelSection, seed: u64) -> Result<Network, TrainEr
     }
 }
 
-/// A network of a description in a `.json` file with random weights, or the network of a
-/// `.safetensors` file. Where that network lacks a trained head, a fresh network takes its layers.
+/// A network with random weights for a description in a `.json` file, or the network of a
+/// `.safetensors` file. If that network lacks a trained head, a fresh network starts with its
+/// layers.
 fn from_file(model: &ModelSection, seed: u64) -> Result<Network, TrainError> {
     let (file, heads) = (model.start.as_str(), model.heads.as_slice());
     let path = Path::new(file);
@@ -135,7 +137,7 @@ fn from_file(model: &ModelSection, seed: u64) -> Result<Network, TrainError> {
     Ok(fresh)
 }
 
-/// Multiplies all weights, neither biases nor norms, by `scale`.
+/// Multiplies all weights by `scale`, but not biases and norms.
 fn scale_weights(network: &mut Network, scale: f32) -> Result<(), TrainError> {
     for spec in network.description.tensors().map_err(TrainError::Config)? {
         let tensor =
@@ -146,7 +148,7 @@ fn scale_weights(network: &mut Network, scale: f32) -> Result<(), TrainError> {
 }
 
 /// The layers from the input to the end of a head, with the prefix of their tensors.
-fn way(description: &Description, head: HeadKind) -> Vec<(String, &Layer)> {
+fn layers_to(description: &Description, head: HeadKind) -> Vec<(String, &Layer)> {
     let own = description.head(head).map_or(&[][..], |head| &head.layers);
     let own =
         own.iter().enumerate().map(|(index, layer)| (format!("{}.{index}.", head.name()), layer));
@@ -154,9 +156,9 @@ fn way(description: &Description, head: HeadKind) -> Vec<(String, &Layer)> {
     trunk.map(|(index, layer)| (format!("trunk.{index}."), layer)).chain(own).collect()
 }
 
-/// Gives a fresh network the layers of another, from the input to where they differ: what one has
-/// learned to see, the other can use. A head takes from its like if there is one; a trunk from what
-/// its first head takes from.
+/// Copies the layers of another network into a fresh one, from the input to the first difference. A
+/// head copies from the other network's head of the same kind, or from its first head; a trunk
+/// copies the layers before the head that the first head copies from.
 fn take_layers(network: &mut Network, other: &Network) -> Result<(), TrainError> {
     let description = network.description.clone();
     let [own, from] = [description.encoding, other.description.encoding].map(Encoding::name);
@@ -167,11 +169,13 @@ fn take_layers(network: &mut Network, other: &Network) -> Result<(), TrainError>
         )));
     }
     for head in description.heads.iter().rev() {
-        let mut lenders: Vec<HeadKind> =
+        let mut source_heads: Vec<HeadKind> =
             other.description.heads.iter().map(|head| head.kind).collect();
-        lenders.sort_by_key(|&kind| kind != head.kind);
-        let Some(&lender) = lenders.first() else { break };
-        let pairs = way(&description, head.kind).into_iter().zip(way(&other.description, lender));
+        source_heads.sort_by_key(|&kind| kind != head.kind);
+        let Some(&source_head) = source_heads.first() else { break };
+        let pairs = layers_to(&description, head.kind)
+            .into_iter()
+            .zip(layers_to(&other.description, source_head));
         for ((own, _), (from, _)) in pairs.take_while(|((_, own), (_, from))| own == from) {
             for (name, tensor) in &mut network.tensors {
                 let known =
@@ -190,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_that_are_told_who_attacks_have_the_shapes_of_their_configurations() {
+    fn networks_with_attack_planes_have_the_shapes_of_their_configurations() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         for (config, shipped) in
             [("batch-first-attacks", "batch-first"), ("convchess-attacks", "convchess-attacks")]
@@ -224,7 +228,7 @@ mod tests {
         assert!(shared.tensors["value.1.weight"] == value.tensors["value.10.weight"]);
         assert!(shared.tensors["moves.0.weight"].data.len() == 9 * 32 * 64);
 
-        // What one has learned to see in fifteen planes, another does not see in twenty-one.
+        // Layers trained on 15 planes do not fit a network with 21.
         let description =
             Description { encoding: Encoding::Attacks21, ..Description::batch_first_shared() };
         let mut told = Network::random(description, 3).unwrap();

@@ -1,5 +1,4 @@
-//! Grid search: every combination of a few settings is a run of its own, several at a time, and the
-//! best come first.
+//! Grid search: trains every combination of a few settings, several runs at a time, and ranks them.
 
 use std::sync::{
     Mutex,
@@ -9,31 +8,31 @@ use std::sync::{
 use nets::HeadKind;
 
 use crate::{
-    Config, GridSection, NoProgress, Progress, RunOutcome, RunSection, TrainError, parts::finished,
-    train,
+    Config, GridSection, NoProgress, Progress, RunOutcome, RunSection, TrainError,
+    parts::load_finished, train,
 };
 
-/// A combination, and how the network was judged at the end.
+/// A combination of settings and the final validation of its network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
     pub head: HeadKind,
     pub learning_rate: f32,
     pub l2: f32,
     pub weight_scale: f32,
-    /// Cross entropy, or the loss of the ranking, on the held-out positions of all sources; not a
-    /// number for a run that diverged.
+    /// Cross entropy or ordinal loss on the held-out positions of all sources; NaN for a run that
+    /// diverged.
     pub loss: f64,
-    /// Share of the held-out positions whose played move or square came first, where the head
-    /// chooses.
+    /// For a policy or a selector: share of the held-out positions whose played move or target
+    /// square has the highest output.
     pub accuracy: Option<f64>,
 }
 
-/// The values to try for a setting: those listed, or the one it has.
+/// The values of a setting: those listed in the grid, or its own.
 fn values(listed: &[f32], own: f32) -> Vec<f32> {
     if listed.is_empty() { vec![own] } else { listed.to_vec() }
 }
 
-/// One configuration a run.
+/// The configurations of all runs.
 fn combinations(config: &Config) -> Result<Vec<Config>, TrainError> {
     let grid = config.grid.clone().unwrap_or_default();
     let runs = match config.parts() {
@@ -53,7 +52,7 @@ fn combinations(config: &Config) -> Result<Vec<Config>, TrainError> {
                     if !grid.weight_scale.is_empty() {
                         one.model.weight_scale = Some(scale);
                     }
-                    // Through the file, for its checks.
+                    // Parsing the text applies the checks of a file.
                     all.push(Config::parse(&one.to_toml()?, &[])?);
                 }
             }
@@ -62,12 +61,12 @@ fn combinations(config: &Config) -> Result<Vec<Config>, TrainError> {
     Ok(all)
 }
 
-/// Trains every combination of the grid, as many at a time as it says, and ranks them: the first of
-/// each head is the best. With `resume` finished runs are taken as they are and others go on.
+/// Trains every combination of the grid, `grid.jobs` at a time, and ranks them; the first of each
+/// head is the best. With `resume` load_finished runs are kept and others are resumed.
 ///
 /// # Errors
 /// A setting is impossible, a run exists already, data or files cannot be used, or it was
-/// interrupted. A run that diverges is no error: it comes last.
+/// interrupted. A run that diverges is not an error; it is ranked last.
 pub fn search_grid(
     config: &Config,
     resume: bool,
@@ -97,7 +96,7 @@ pub fn search_grid(
                 Ok(None) => return,
                 Err(error) => {
                     results.1.get_or_insert(error);
-                    // The others need not begin another one.
+                    // Empties the queue, so that no thread starts another run.
                     if let Ok(mut queue) = queue.lock() {
                         queue.by_ref().for_each(drop);
                     }
@@ -133,10 +132,10 @@ pub fn search_grid(
     Ok(trials)
 }
 
-/// One run; none when it was interrupted.
+/// Trains one combination; `None` when it was interrupted.
 fn trial(run: &Config, resume: bool, stop: &AtomicBool) -> Result<Option<Trial>, TrainError> {
     let head = run.model.heads.first().copied().unwrap_or(HeadKind::Value);
-    let result = match finished(run)? {
+    let result = match load_finished(run)? {
         Some(outcome) if resume => Ok(outcome),
         _ => train(run, resume && run.folder().exists(), stop, &mut NoProgress),
     };
@@ -165,7 +164,7 @@ fn trial(run: &Config, resume: bool, stop: &AtomicBool) -> Result<Option<Trial>,
 }
 
 impl Trial {
-    /// For people.
+    /// The trial in one line.
     #[must_use]
     pub fn describe(&self) -> String {
         let Self { learning_rate, l2, weight_scale, .. } = self;
@@ -182,6 +181,7 @@ impl Trial {
         )
     }
 
+    /// The trial as a row of `grid.tsv`.
     fn row(&self) -> String {
         let Self { head, learning_rate, l2, weight_scale, loss, accuracy } = self;
         let accuracy = accuracy.map_or(String::new(), |share| format!("{share:.4}"));

@@ -1,23 +1,23 @@
-//! Held-out positions: what validation and calibration judge a network on.
+//! Held-out positions, on which networks are validated and calibrated.
 
 use data::{ExampleInfo, GameResult, Record};
 use nets::HeadKind;
 
-use crate::{Examples, dataset::turn, played::keeps};
+use crate::{Examples, dataset::turn, played::is_within_margin};
 
 /// Held-out examples of one source; parallel vectors.
 #[derive(Clone, Debug, Default)]
 pub struct HeldOut {
     pub source: String,
-    /// With one move a position for a move head; its weight is 0 where it was a mistake. With the
-    /// square to choose for a selector.
+    /// For a move head with one move for each position, of weight 0 if it was a mistake. For a
+    /// selector with the target square.
     pub examples: Examples,
-    /// For a selector: does a training game hold the position?
+    /// For a selector: true when the position occurs in the training data.
     pub seen: Vec<bool>,
-    /// Men on the board.
+    /// Number of men on the board.
     pub men: Vec<u8>,
     pub results: Vec<GameResult>,
-    /// For networks that do not see the board from the mover's side.
+    /// True when White is to move; needed by encodings from White's side.
     pub white_to_move: Vec<bool>,
 }
 
@@ -28,7 +28,7 @@ impl HeldOut {
         self.examples.squares.len()
     }
 
-    /// True without positions.
+    /// True when there are no positions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.examples.squares.is_empty()
@@ -78,7 +78,7 @@ impl HeldOut {
             HeadKind::Value => self.examples.values.push(label),
             _ if head.is_selector() => self.examples.targets.push(label as u8),
             _ => {
-                let kept = keeps(record.value, label, margin);
+                let kept = is_within_margin(record.value, label, margin);
                 self.examples.moves.push(record.played);
                 self.examples.move_values.push(label);
                 self.examples.weights.push(f32::from(u8::from(kept)));

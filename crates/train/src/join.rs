@@ -1,11 +1,11 @@
-//! One file from several: networks that are trained apart are shipped together.
+//! Joins networks that were trained separately into one.
 
 use nets::{Calibration, Description, Head, HeadKind, Network, Provenance};
 
 use crate::TrainError;
 
-/// Puts the value head of one network and the move head of another side by side, with what belongs
-/// to each of their calibrations and origins.
+/// Joins the value head of one network and the move head of another, with the matching parts of
+/// their calibrations and origins.
 ///
 /// # Errors
 /// As [`join_heads`].
@@ -13,11 +13,11 @@ pub fn join(value: &Network, moves: &Network, name: &str) -> Result<Network, Tra
     join_heads(&[(value, HeadKind::Value), (moves, HeadKind::Moves)], name)
 }
 
-/// Puts one head of each network side by side, with what belongs to it of calibration and origin.
+/// Joins one head of each network, with the matching parts of its calibration and origin.
 ///
 /// # Errors
-/// A head is missing or there twice, a network shares a trunk between its heads, or the networks
-/// see the board in different ways.
+/// A head is missing or given twice, a network has a trunk, or the networks have different input
+/// encodings.
 pub fn join_heads(parts: &[(&Network, HeadKind)], name: &str) -> Result<Network, TrainError> {
     let mut heads: Vec<Head> = Vec::new();
     let mut tensors = std::collections::BTreeMap::new();
@@ -59,9 +59,9 @@ pub fn join_heads(parts: &[(&Network, HeadKind)], name: &str) -> Result<Network,
             }
             _ => {}
         }
-        // What int8 costs has to be measured anew.
+        // The cost of int8 must be measured again for the joined network.
         for (key, line) in network.provenance.iter().filter(|(key, _)| *key != "int8") {
-            // A run's lines begin with the name of the head it trained.
+            // Lines written by a run begin with the name of the trained head.
             let of_head = |head: &str| HeadKind::ALL.iter().any(|other| other.name() == head);
             match key.split_once(": ") {
                 Some((head, _)) if head == kind.name() => {

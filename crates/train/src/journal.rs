@@ -1,4 +1,4 @@
-//! `metrics.jsonl`: what happened in a run, one JSON object a line. The report is drawn from it.
+//! The journal of a run, `metrics.jsonl`: one JSON object on each line. The report is made from it.
 
 use std::{
     fs::{File, OpenOptions},
@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{TrainError, ValidationMetrics};
 
-/// One line.
+/// One line of the journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Event {
-    /// The run began or was taken up again.
+    /// The run started or was resumed.
     Start {
         step: u64,
         steps: u64,
@@ -32,32 +32,33 @@ pub enum Event {
         samples: u64,
         epoch: f64,
         loss: f64,
-        /// Each head's part of the loss, before its weight, where there are several.
+        /// Each head's loss, before its weight, for several heads.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         losses: Vec<f64>,
-        /// Kendall's tau-a of the batches, for the first head; none for a policy.
+        /// Kendall's tau-a of the batches, for the first head; null (NaN) for a policy.
         #[serde(deserialize_with = "crate::validation_metrics::number_or_nan")]
         tau: f64,
         learning_rate: f32,
         positions_per_second: f64,
-        /// Training time so far, over resumptions.
+        /// Training time so far over all resumptions.
         seconds: f64,
     },
+    /// A validation of the network.
     Validation {
         step: u64,
         samples: u64,
-        /// Are these the averaged weights?
+        /// True when the averaged weights were validated.
         averaged: bool,
-        /// Is this the one at the end of the run?
+        /// True for the validation at the end of the run.
         last: bool,
         sources: Vec<ValidationMetrics>,
     },
-    /// The run ended or was left.
+    /// The run ended or was interrupted.
     End { step: u64, reason: String, seconds: f64 },
 }
 
 impl Event {
-    /// The step it belongs to.
+    /// The step of the event.
     #[must_use]
     pub fn step(&self) -> u64 {
         match self {
@@ -69,7 +70,7 @@ impl Event {
     }
 }
 
-/// The open file.
+/// The journal file, open for appending.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -77,8 +78,8 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal of a run folder at `step`: lines of later steps, written before an
-    /// interruption and about to be written again, are dropped.
+    /// Opens the journal of a run folder at `step`. Lines of later steps, which a resumed run
+    /// writes again, are dropped.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -100,7 +101,7 @@ impl Journal {
         Ok(Self { path, file })
     }
 
-    /// Adds a line.
+    /// Appends an event.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -119,7 +120,8 @@ fn line(event: &Event) -> Result<String, TrainError> {
     Ok(line)
 }
 
-/// All lines of a run folder's journal. A line cut short by a crash is left out.
+/// Reads all events of a run folder's journal. Unreadable lines, such as one cut short by a crash,
+/// are skipped.
 ///
 /// # Errors
 /// The file cannot be read.

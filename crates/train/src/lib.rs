@@ -1,4 +1,5 @@
-//! Training of the networks that `eval` runs: one loop, two backends.
+//! Trains the networks that `eval` runs: one training loop over two backends, validation,
+//! calibration and reports.
 
 mod average;
 mod backend;

@@ -1,8 +1,8 @@
-//! Where a run happens: kept with its results, so that figures can be judged later.
+//! The machine and the git revision of a run, which are stored with its results.
 
 use std::process::Command;
 
-/// Processor, number of cores, operating system.
+/// Processor, number of cores and operating system, in one line.
 #[must_use]
 pub fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -14,7 +14,7 @@ pub fn machine() -> String {
     format!("{processor}, {cores} cores, {}", std::env::consts::OS)
 }
 
-/// The git revision of the working folder, `-dirty` where tracked files have changed; `unknown`
+/// The git revision of the working folder, with `-dirty` when tracked files have changed; `unknown`
 /// outside of git.
 #[must_use]
 pub fn revision() -> String {

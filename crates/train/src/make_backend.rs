@@ -1,4 +1,4 @@
-//! The choice of a backend: this crate's own on the processor, or Burn where it is in the build.
+//! Chooses the training backend: this crate's own on the CPU, or Burn if the build contains it.
 
 use eval::Devices;
 use nets::Network;

@@ -1,13 +1,13 @@
-//! Rank correlations between a network's outputs and the labels: Kendall's tau-a and tau-b
+//! Computes rank correlations between a network's outputs and the labels: Kendall's tau-a and tau-b
 //! (Knight's O(n log n) algorithm), weighted tau (Vigna 2015, as `scipy.stats.weightedtau`),
 //! Spearman's rho with averaged ties.
 //!
-//! All return NaN where they are undefined (fewer than two values, or one side constant). Inputs
+//! All return NaN when they are undefined (fewer than two values, or one side constant). Inputs
 //! must be finite.
 
 use std::cmp::Ordering;
 
-/// Pair counts from which both plain taus follow.
+/// The counts of pairs from which tau-a and tau-b follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct PairCounts {
     total: u64,
@@ -21,7 +21,7 @@ fn order(a: f64, b: f64) -> Ordering {
     a.total_cmp(&b)
 }
 
-/// Indices sorted by `x`, ties by `y`.
+/// The indices sorted by `x`, ties by `y`.
 fn lexicographic(x: &[f64], y: &[f64]) -> Vec<u32> {
     let mut indices: Vec<u32> = (0..x.len() as u32).collect();
     indices.sort_by(|&a, &b| {
@@ -31,7 +31,7 @@ fn lexicographic(x: &[f64], y: &[f64]) -> Vec<u32> {
     indices
 }
 
-/// Pairs inside runs of equal neighbours.
+/// Number of pairs inside runs of equal neighbours.
 fn tied_pairs(count: usize, equal: impl Fn(usize, usize) -> bool) -> u64 {
     let (mut pairs, mut run) = (0, 0_u64);
     for index in 1..count {
@@ -177,7 +177,7 @@ fn tied_weight(weights: &[f64], equal: impl Fn(usize, usize) -> bool) -> f64 {
 fn weighted_tau_one_way(x: &[f64], y: &[f64]) -> f64 {
     let count = x.len();
     let indices = lexicographic(x, y);
-    // Rank 0 is the highest.
+    // The highest value has weight 1, the next 1/2, and so on.
     let weights: Vec<f64> = (0..count).map(|index| 1.0 / (count - index) as f64).collect();
     let at = |index: usize| indices[index] as usize;
     let joint = tied_weight(&weights, |a, b| x[at(a)] == x[at(b)] && y[at(a)] == y[at(b)]);
@@ -189,7 +189,7 @@ fn weighted_tau_one_way(x: &[f64], y: &[f64]) -> f64 {
     let tied_y = tied_weight(&by_y, |a, b| items[a].0 == items[b].0);
     let total = weights.iter().sum::<f64>() * (count - 1) as f64;
     let (free_x, free_y) = (total - tied_x, total - tied_y);
-    // A constant side leaves only rounding.
+    // A constant side leaves only rounding errors.
     if free_x <= total * 1e-12 || free_y <= total * 1e-12 {
         return f64::NAN;
     }
@@ -197,8 +197,8 @@ fn weighted_tau_one_way(x: &[f64], y: &[f64]) -> f64 {
     (difference / free_x.sqrt() / free_y.sqrt()).clamp(-1.0, 1.0)
 }
 
-/// Sorts by value; gives the weight of all items and of the exchanges: each exchanged pair counts
-/// both weights.
+/// Sorts by value; returns the weight of all items and the weight of the exchanges. Each exchanged
+/// pair counts both weights.
 fn weighted_exchanges(items: &mut [(f64, f64)], spare: &mut [(f64, f64)]) -> (f64, f64) {
     let count = items.len();
     if count < 2 {

@@ -1,10 +1,10 @@
-//! Training on the CPU with our own products: bf16 tiles where the processor has them, else single
-//! precision.
+//! The training backend on the CPU with our own matrix products: in bf16 on AMX tiles where the CPU
+//! has them, otherwise in single precision.
 //!
-//! Weights, statistics, sums and the optimizer are in single precision or better; bf16 are the
-//! saved outputs, the activations and the operands of the products. The batch is cut into a fixed
-//! number of parts that are summed in order, so the same seed and data give the same bits, whatever
-//! the number of threads.
+//! Weights, statistics, sums and the optimizer are in single or double precision; saved outputs,
+//! activations and the operands of the products are in bf16. The batch is cut into a fixed number
+//! of slices that are summed in order, so the same seed and data give the same bits for any number
+//! of threads.
 
 mod activation;
 mod batch_slice;
@@ -30,7 +30,7 @@ use crate::{
 use matmul::Bf16;
 use native_trainer::NativeTrainer;
 
-/// What products are computed in.
+/// The number format of the products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precision {
     /// bf16 operands, single-precision sums.
@@ -40,22 +40,23 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// bf16 where a tile unit makes it fast.
+    /// bf16 on a CPU with a tile unit, otherwise single precision.
     #[must_use]
     pub fn best() -> Self {
         if has_tiles() { Self::Bf16 } else { Self::Single }
     }
 }
 
-/// Is there a tile unit, and may it be used?
+/// True when the CPU has a tile unit and its use is permitted.
 fn has_tiles() -> bool {
     amx::status().is_ready() && is_permitted(CpuPath::Amx)
 }
 
-/// Trains heads of a network (with the trunk before them) on this machine's processor.
+/// Trains heads of a network (with the trunk before them) on the CPU.
 #[derive(Debug)]
 pub struct NativeBackend {
-    /// Name, description, calibration and origin, and the tensors of other heads.
+    /// Holds name, description, calibration and origin, and the tensors of heads that are not
+    /// trained.
     network: Network,
     trainer: TrainerByPrecision,
 }
@@ -79,12 +80,11 @@ macro_rules! with_trainer {
 mod tests;
 
 impl NativeBackend {
-    /// Ready to train heads of `network` with `threads` threads (0: as many as there are
-    /// processors).
+    /// Prepares the training of heads of `network` with `threads` threads (0: one for each core).
     ///
     /// # Errors
-    /// An objective is impossible, the network has no such head, or one whose last layer this
-    /// backend does not train.
+    /// An objective is impossible, the network has no such head, or the head has a last layer that
+    /// this backend does not support.
     pub fn new(
         network: Network,
         objectives: &[Objective],
@@ -94,7 +94,7 @@ impl NativeBackend {
         Self::with_precision(network, objectives, settings, threads, Precision::best())
     }
 
-    /// As [`NativeBackend::new`], in a chosen precision.
+    /// As [`NativeBackend::new`], with a given number format.
     ///
     /// # Errors
     /// As [`NativeBackend::new`].
@@ -105,7 +105,7 @@ impl NativeBackend {
         threads: usize,
         precision: Precision,
     ) -> Result<Self, TrainError> {
-        // A code path that cannot run is refused here; the products would ignore it silently.
+        // Refuses a requested code path that cannot run, which the products would silently ignore.
         eval::cpu::choose(None, None, false)
             .map_err(|error| TrainError::Backend(error.to_string()))?;
         let threads = match threads {

@@ -1,5 +1,5 @@
-//! The pairwise ordinal loss, in plain Rust: what both backends compute, and what validation
-//! reports.
+//! The pairwise ordinal loss in plain Rust: validation reports it, and tests compare both backends
+//! with it.
 
 /// Mean binary cross entropy over all pairs with different labels, with logit `outputs[i] -
 /// outputs[j]` against `labels[i] > labels[j]`; 0 where there is no such pair.

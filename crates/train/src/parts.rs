@@ -1,5 +1,4 @@
-//! Heads that learn by themselves: one run after the other, and one network of all of them at the
-//! end.
+//! Trains selector heads: one run for each head, and a network that joins them at the end.
 
 use std::sync::atomic::AtomicBool;
 
@@ -12,9 +11,8 @@ use crate::{
     run::{check_folder, train, write_config},
 };
 
-/// Trains what a configuration asks for: one run, or one for each selector head in a folder of its
-/// own, whose networks are then joined in the folder above. With `resume` finished runs are taken
-/// as they are.
+/// Trains a configuration: one run, or one for each selector head in a subfolder, whose networks
+/// are then joined in the run folder. With `resume` load_finished runs are kept.
 ///
 /// # Errors
 /// As [`train`].
@@ -35,7 +33,7 @@ pub fn train_all(
         join_heads(&pairs, &config.run.name)
     };
     if !resume {
-        // What cannot be joined at the end is refused before hours of training.
+        // Networks that cannot be joined at the end are refused before training.
         join(&parts.iter().map(first_network).collect::<Result<Vec<_>, _>>()?)?;
     }
     let folder = config.folder();
@@ -48,12 +46,12 @@ pub fn train_all(
     };
     let mut networks = Vec::new();
     for part in &parts {
-        let done = match finished(part)? {
+        let done = match load_finished(part)? {
             Some(done) if resume => done,
             _ => train(part, resume && part.folder().exists(), stop, progress)?,
         };
         if networks.is_empty() {
-            // Only now: a run that is refused leaves no trace.
+            // Written after the first run was accepted, so that a refused run leaves no files.
             write_config(config)?;
         }
         outcome.step += done.step;
@@ -73,8 +71,8 @@ pub fn train_all(
     Ok(outcome)
 }
 
-/// What a run that is over came to.
-pub(crate) fn finished(config: &Config) -> Result<Option<RunOutcome>, TrainError> {
+/// The result of a finished run; `None` if it is not load_finished.
+pub(crate) fn load_finished(config: &Config) -> Result<Option<RunOutcome>, TrainError> {
     let folder = config.folder();
     let network = folder.join("network.safetensors");
     if !network.exists() {

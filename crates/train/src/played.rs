@@ -1,4 +1,4 @@
-//! The played move among the legal ones: what cross entropy learns from.
+//! The played move among the legal moves: the training target of cross entropy.
 
 use board::Color;
 use data::NO_LABEL;
@@ -10,18 +10,17 @@ use crate::Examples;
 /// cannot be rebuilt.
 #[must_use]
 pub(crate) fn legal_indices(squares: &Squares) -> Vec<PolicyIndex> {
-    // Squares are seen from the mover's side, so the mover may as well be White.
+    // Squares are seen from the mover's side, so the mover can be White.
     let position = squares.position(Color::White);
     position.map_or_else(Vec::new, |position| {
         position.legal_moves().into_iter().map(|mv| policy_index(mv, Color::White)).collect()
     })
 }
 
-/// Turns a batch with the played move of each position, the value before it and the value after it
-/// (for the mover) into one with all legal moves, the played one first. A position counts unless
-/// its move gave away more than `margin`: such a move was random or a mistake and is not to be
-/// predicted. A position whose played move is not legal has no moves.
-pub(crate) fn spread(examples: Examples, margin: i32) -> Examples {
+/// Extends a batch from the played move of each position to all legal moves, the played one first.
+/// A position has weight 0 if its move lost more than `margin` centipawns for the mover, because
+/// such a move was random or a mistake. A position whose played move is not legal gets no moves.
+pub(crate) fn with_legal_moves(examples: Examples, margin: i32) -> Examples {
     let count = examples.squares.len();
     let mut moves = Vec::with_capacity(40 * count);
     let (mut ends, mut weights) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -31,8 +30,8 @@ pub(crate) fn spread(examples: Examples, margin: i32) -> Examples {
             Some(place) => legal.swap(0, place),
             None => legal.clear(),
         }
-        let kept =
-            !legal.is_empty() && keeps(examples.values[index], examples.move_values[index], margin);
+        let kept = !legal.is_empty()
+            && is_within_margin(examples.values[index], examples.move_values[index], margin);
         moves.append(&mut legal);
         ends.push(moves.len());
         weights.push(f32::from(u8::from(kept)));
@@ -40,9 +39,9 @@ pub(crate) fn spread(examples: Examples, margin: i32) -> Examples {
     Examples { moves, ends, weights, move_values: Vec::new(), ..examples }
 }
 
-/// Does a move keep the mover's value up to `margin`, as far as one knows? Both values are for the
-/// mover.
-pub(crate) fn keeps(before: i32, after: i32, margin: i32) -> bool {
+/// True unless a move is known to lose more than `margin` centipawns; `before` and `after` are the
+/// mover's values.
+pub(crate) fn is_within_margin(before: i32, after: i32, margin: i32) -> bool {
     before == NO_LABEL || after == NO_LABEL || after.saturating_add(margin) >= before
 }
 
@@ -66,10 +65,11 @@ mod tests {
             move_values: vec![-50, -51, 900, 0],
             ..Examples::default()
         };
-        let spread = spread(examples, 100);
-        assert_eq!(spread.ends, [legal.len(), 2 * legal.len(), 3 * legal.len(), 3 * legal.len()]);
-        assert_eq!(spread.weights, [1.0, 0.0, 0.0, 0.0]);
-        for (moves, played) in spread.moves.chunks(legal.len()).zip([legal[7], legal[3], legal[0]])
+        let extended = with_legal_moves(examples, 100);
+        assert_eq!(extended.ends, [legal.len(), 2 * legal.len(), 3 * legal.len(), 3 * legal.len()]);
+        assert_eq!(extended.weights, [1.0, 0.0, 0.0, 0.0]);
+        for (moves, played) in
+            extended.moves.chunks(legal.len()).zip([legal[7], legal[3], legal[0]])
         {
             assert_eq!(moves[0], played);
             let (mut moves, mut legal) = (moves.to_vec(), legal.clone());

@@ -15,34 +15,34 @@ pub struct RunPlan {
     pub positions: u64,
 }
 
-/// After a step.
+/// The state of a run after a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepReport {
-    /// Steps done.
+    /// Completed steps.
     pub step: u64,
     pub steps: u64,
     pub epoch: f64,
-    /// Of this batch.
+    /// Loss of this batch.
     pub loss: f32,
-    /// Each head's part of it, before its weight.
+    /// Each head's loss, before its weight.
     pub losses: Vec<f32>,
-    /// Kendall's tau-a of this batch, for the first head; not a number for a policy.
+    /// Kendall's tau-a of this batch for the first head; NaN for a policy.
     pub tau: f64,
     pub learning_rate: f32,
-    /// Over the last steps.
+    /// Positions per second over the last steps.
     pub positions_per_second: f64,
     pub seconds_left: f64,
 }
 
 /// Receives the progress of a run; every method does nothing by default.
 pub trait Progress {
-    /// The run begins.
+    /// The run starts.
     fn start(&mut self, _plan: &RunPlan) {}
-    /// A step is done.
+    /// A step is completed.
     fn step(&mut self, _report: &StepReport) {}
-    /// A validation is done at this step.
+    /// A validation at this step is completed.
     fn validation(&mut self, _step: u64, _sources: &[ValidationMetrics]) {}
-    /// Something worth a line.
+    /// A remark in one line.
     fn note(&mut self, _text: &str) {}
 }
 

@@ -1,20 +1,19 @@
-//! May a network be computed in eight-bit integers? They are two to four times as fast as `f32`
-//! where vectors multiply, and cost some networks next to nothing, others too much: measured once,
-//! on held-out positions, and kept in the network's file.
+//! Decides whether a network may be evaluated in int8. Int8 is two to four times as fast as `f32`
+//! on vector units; it costs some networks next to nothing and others too much. The cost is
+//! measured once, on held-out positions, and stored in the network's file.
 
 use eval::cpu;
 use nets::{HeadKind, MoveScores, Network};
 
 use crate::{EvaluatorScorer, HeldOut, TrainError, ValidationMetrics, validate};
 
-/// By how much tau-b against labels may fall on the way to the format that a machine computes in
-/// unasked.
+/// Largest fall of tau-b at which int8 becomes the default.
 pub const LARGEST_FALL: f64 = 0.002;
 
-/// By how much the cross entropy of a policy may rise.
+/// Largest rise of a policy's cross entropy at which int8 becomes the default.
 pub const LARGEST_RISE: f64 = 0.01;
 
-/// By how much int8 worsens the results of one head.
+/// The cost of int8 for one head.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QuantisationCost {
     /// tau-b falls by this.
@@ -24,7 +23,7 @@ pub enum QuantisationCost {
 }
 
 impl QuantisationCost {
-    /// Is this within [`LARGEST_FALL`] or [`LARGEST_RISE`]? NaN is not.
+    /// True when the cost is at most [`LARGEST_FALL`] or [`LARGEST_RISE`]; false for NaN.
     #[must_use]
     pub fn is_small(self) -> bool {
         match self {
@@ -47,13 +46,13 @@ impl std::fmt::Display for QuantisationCost {
     }
 }
 
-/// Observes the ranges of the network's layers and measures what eight-bit integers cost each head
-/// on its held-out positions, by the least exact code path that runs here. Where every cost is
-/// small, the network gets its ranges, and a line of provenance; otherwise it has none afterwards.
+/// Observes the ranges of the network's layers and measures the cost of int8 for each head on its
+/// held-out positions, on the least exact code path. If every cost is small, the network gets its
+/// ranges and a line of provenance; otherwise both are removed.
 ///
 /// # Errors
-/// The network cannot be run in eight-bit integers: another number format, layers whose outputs may
-/// be negative, selectors, a processor without such a path.
+/// The network cannot run in int8: a head was not measured, layers may have negative outputs, there
+/// are selectors, or the CPU has no int8 path.
 pub fn quantise(
     network: &mut Network,
     held_out: &[(HeadKind, Vec<HeldOut>)],
@@ -61,7 +60,7 @@ pub fn quantise(
 ) -> Result<Vec<QuantisationCost>, TrainError> {
     network.int8_ranges = None;
     network.provenance.remove("int8");
-    // One permission holds for the whole file.
+    // The ranges apply to all heads, so every head must be measured.
     let is_measured = |kind| held_out.iter().any(|(head, _)| *head == kind);
     if let Some(head) = network.description.heads.iter().find(|head| !is_measured(head.kind)) {
         let reason = format!("what int8 costs the {} head was not measured", head.kind.name());
@@ -86,7 +85,7 @@ pub fn quantise(
         let rounded = &mut EvaluatorScorer::int8(&ranged, *head, threads)?;
         let exact = validate(exact, *head, scores, sources, 0)?;
         let rounded = validate(rounded, *head, scores, sources, 0)?;
-        // A policy is not comparable between positions: it has no rank.
+        // A policy is not comparable between positions, so it has no tau.
         costs.push(if *head == HeadKind::Moves && scores == MoveScores::Policy {
             let entropy = |all| mean(all, sources, |one| one.loss);
             QuantisationCost::Policy(*head, entropy(&rounded) - entropy(&exact))
@@ -105,7 +104,7 @@ pub fn quantise(
     Ok(costs)
 }
 
-/// The mean over the sources by their positions; no number without positions.
+/// The mean over the sources, weighted by their positions; NaN without positions.
 fn mean(
     all: &[ValidationMetrics],
     sources: &[HeldOut],
@@ -126,7 +125,7 @@ mod tests {
     use super::*;
     use crate::{Examples, Scorer};
 
-    /// Positions of one long game, each with its value as one of the number formats sees it.
+    /// Positions of one long game, labelled with the scorer's own values.
     fn labelled(network: &Network, scorer: &mut EvaluatorScorer) -> Vec<(HeadKind, Vec<HeldOut>)> {
         let mut examples = Examples::default();
         let mut position = Position::default();
@@ -155,7 +154,7 @@ mod tests {
             return;
         }
         let mut network = Network::random(Description::batch_first(&[HeadKind::Value]), 5).unwrap();
-        // Labels of the integers themselves: exact numbers rank them worse.
+        // Labels from int8 itself, which `f32` ranks worse.
         let held_out =
             labelled(&network, &mut EvaluatorScorer::int8(&network, HeadKind::Value, 1).unwrap());
         let costs = quantise(&mut network, &held_out, 1).unwrap();
@@ -169,8 +168,8 @@ mod tests {
             network.provenance
         );
 
-        // One channel a thousand times as large, which the next layer ignores, leaves nothing of
-        // the others; then what was known before is gone, too.
+        // A channel a thousand times as large, which the next layer ignores, leaves no precision
+        // for the others; then the earlier ranges are removed.
         let weights = network.tensors.get_mut("value.0.branches.0.weight").unwrap();
         let channel = weights.data.len() / weights.shape[0];
         weights.data[..channel].iter_mut().for_each(|weight| *weight *= 1000.0);

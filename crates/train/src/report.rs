@@ -1,5 +1,5 @@
-//! `report.html`: one self-contained page with the curves and tables of a run, drawn from its
-//! journal. The curves are also written as SVG files beside it.
+//! Writes `report.html`: a self-contained page with the curves and tables of a run, made from its
+//! journal. The curves are also written as SVG files.
 
 use std::{
     collections::BTreeMap,
@@ -11,12 +11,12 @@ use plotters::prelude::*;
 
 use crate::{Event, GamePhase, TrainError, ValidationMetrics, journal, summary};
 
-/// A named line of a chart.
+/// A named curve of a chart.
 struct Curve {
     name: String,
     points: Vec<(f64, f64)>,
     color: RGBColor,
-    /// Draw the points as dots too: there are few.
+    /// Also draw the points as dots, for curves of few points.
     dots: bool,
 }
 
@@ -69,7 +69,7 @@ pub fn write(folder: &Path) -> Result<(), TrainError> {
 
 const ACCURACY: &str = "Played move or chosen square first, % (validation)";
 
-/// In percent.
+/// Share of positions whose played move or target square comes first, in percent.
 fn top_1(measures: &ValidationMetrics) -> f64 {
     measures.agreement.as_ref().map_or(f64::NAN, |agreement| 100.0 * agreement.top_1)
 }
@@ -99,7 +99,7 @@ fn save(path: &Path, text: &str) -> Result<(), TrainError> {
         .map_err(|source| TrainError::Io { path: path.to_owned(), source })
 }
 
-/// The training curve and one curve a validated source, over millions of samples.
+/// The training curve and one curve for each validated source, over millions of samples.
 fn curves(
     events: &[Event],
     training: impl Fn((f64, f64, f64)) -> f64,
@@ -135,7 +135,7 @@ fn curves(
     curves
 }
 
-/// The source, and the head where several are judged.
+/// The name of the source, with the head if several heads are validated.
 fn curve_name(measures: &ValidationMetrics, all: &[ValidationMetrics]) -> String {
     match measures.head {
         Some(head) if all.iter().any(|other| other.head != measures.head) => {
@@ -145,6 +145,7 @@ fn curve_name(measures: &ValidationMetrics, all: &[ValidationMetrics]) -> String
     }
 }
 
+/// Draws a chart as SVG text.
 fn chart(title: &str, curves: &[Curve]) -> Result<String, TrainError> {
     let mut svg = String::new();
     draw(&mut svg, title, curves)
@@ -216,7 +217,7 @@ fn page(folder: &Path, events: &[Event], charts: &[String], config: &str) -> Str
          text-align:right}}td:first-child,th:first-child{{text-align:left}}pre{{background:#f6f6f6;padding:1em;\
          overflow:auto}}svg{{max-width:100%;height:auto}}</style></head>\n<body><h1>{name}</h1>\n"
     );
-    facts(&mut page, events);
+    run_events(&mut page, events);
     for svg in charts {
         page.push_str(svg);
         page.push('\n');
@@ -235,7 +236,7 @@ fn page(folder: &Path, events: &[Event], charts: &[String], config: &str) -> Str
     page
 }
 
-fn facts(page: &mut String, events: &[Event]) {
+fn run_events(page: &mut String, events: &[Event]) {
     for event in events {
         let _ = match event {
             Event::Start { step, steps, positions, backend, machine, revision, data, seed } => {

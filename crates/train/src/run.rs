@@ -1,4 +1,5 @@
-//! A whole run: a configuration becomes a run folder with a calibrated network and a report.
+//! Runs one training run: a configuration becomes a run folder with a calibrated network and a
+//! report.
 
 use std::{
     path::PathBuf,
@@ -30,7 +31,7 @@ pub struct RunOutcome {
     pub measures: Vec<ValidationMetrics>,
 }
 
-/// Refuses to begin a run in the folder of another.
+/// Checks that a new run does not use the folder of an existing one.
 pub(crate) fn check_folder(config: &Config, resume: bool) -> Result<(), TrainError> {
     let folder = config.folder();
     if folder.join("config.toml").exists() && !resume {
@@ -55,7 +56,7 @@ fn find_checkpoint(config: &Config, resume: bool) -> Result<Option<Checkpoint>, 
         if let Some(checkpoint) =
             checkpoint.as_mut().filter(|checkpoint| checkpoint.state.pace.is_empty())
         {
-            // Checkpoints of early versions do not hold the pace.
+            // Checkpoints of early versions do not contain the pace.
             checkpoint.state.pace = saved.pace()?;
         }
         if let (Some(setting), Some(_)) = (config.conflict(&saved), &checkpoint) {
@@ -68,7 +69,7 @@ fn find_checkpoint(config: &Config, resume: bool) -> Result<Option<Checkpoint>, 
     Ok(checkpoint)
 }
 
-/// Makes the run folder with the resolved settings.
+/// Creates the run folder and writes the resolved settings to `config.toml`.
 pub(crate) fn write_config(config: &Config) -> Result<(), TrainError> {
     let folder = config.folder();
     let path = folder.join("config.toml");
@@ -146,7 +147,8 @@ fn held_out(
     Ok(held_out)
 }
 
-/// Opens the journal at the step of `state`, and tells it and `progress` that the run starts.
+/// Opens the journal at the step of `state`, and reports the start of the run to it and to
+/// `progress`.
 fn open_journal(
     config: &Config,
     state: &RunState,
@@ -176,8 +178,8 @@ fn open_journal(
     Ok(journal)
 }
 
-/// Notes the changed settings, the heads that this run makes worse, and the heads that only the
-/// backend can judge.
+/// Reports the changed settings, the heads that this run makes worse, and the heads that only the
+/// training backend can score.
 fn note_limits(
     config: &Config,
     network: &Network,
@@ -268,8 +270,8 @@ pub fn train(
     Ok(RunOutcome { ending, step, folder: config.folder(), network, measures })
 }
 
-/// A scorer for a head: the evaluator where it can run the network, else the backend that trains
-/// it.
+/// Makes a scorer for a head: the evaluator if it can run the network, otherwise the training
+/// backend.
 fn make_scorer(
     config: &Config,
     network: &Network,

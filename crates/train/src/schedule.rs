@@ -1,9 +1,9 @@
-//! How the learning rate moves over a run: a pure function of the step, so that a resumed run sees
-//! the same rates.
+//! Learning-rate schedules. The rate is a pure function of the step, so that a resumed run uses the
+//! same rates.
 
 use serde::{Deserialize, Serialize};
 
-/// The shape of the learning rate over a run of known length.
+/// A learning-rate schedule over a run of known length.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Schedule {
@@ -23,7 +23,8 @@ impl Default for Schedule {
 }
 
 impl Schedule {
-    /// What the base rate is multiplied with at `step` (from 0) of `steps`, at `steps_an_epoch`.
+    /// Factor on the base rate at `step` (from 0) of `steps`, with `steps_an_epoch` steps in an
+    /// epoch.
     #[must_use]
     pub fn factor(&self, step: u64, steps: u64, steps_an_epoch: f64) -> f32 {
         match *self {
@@ -43,7 +44,7 @@ impl Schedule {
         }
     }
 
-    /// Why this schedule cannot be used, if it cannot.
+    /// Checks the parameters of the schedule.
     ///
     /// # Errors
     /// A sentence that names the setting.

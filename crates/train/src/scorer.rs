@@ -1,5 +1,5 @@
-//! Raw outputs of a network for judging and calibrating it: from a training backend, or from the
-//! evaluator that plays.
+//! Computes raw outputs of a network for validation and calibration, with a training backend or
+//! with the evaluator that plays.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use nets::{Calibration, HeadKind, Network, PolicyIndex, Squares};
 
 use crate::{Backend, Examples, TrainError};
 
-/// Raw outputs of one head, for judging and calibrating.
+/// Computes raw outputs of one head for validation and calibration.
 pub trait Scorer {
-    /// One output a position; of a move head, that of the position's one move in `examples`; of a
-    /// selector all 64.
+    /// The outputs of `examples`: one for each position, for a move head that of the position's
+    /// single move; for a selector 64.
     ///
     /// # Errors
     /// The device failed.
     fn logits(&mut self, examples: &Examples) -> Result<Vec<f32>, TrainError>;
 
-    /// For a move head: one output for each of each position's moves.
+    /// For a move head: the outputs of each position's moves.
     ///
     /// # Errors
     /// The device failed.
@@ -49,7 +49,7 @@ pub trait Scorer {
     }
 }
 
-/// A training backend that is only asked, in batches of this size.
+/// A scorer that uses a training backend, in batches of `batch` positions.
 pub struct BackendScorer {
     pub backend: Box<dyn Backend>,
     pub head: HeadKind,
@@ -80,8 +80,8 @@ impl Scorer for BackendScorer {
     }
 }
 
-/// The evaluator that plays, made to answer with bare logits: the arithmetic whose scores are
-/// calibrated, and much faster than a training backend.
+/// A scorer that uses the evaluator that plays, with an identity calibration so that it returns
+/// logits. It has the arithmetic of play and is much faster than a training backend.
 pub struct EvaluatorScorer {
     evaluator: Box<dyn Evaluator>,
 }
@@ -97,8 +97,7 @@ fn device(error: impl std::fmt::Display) -> TrainError {
 }
 
 impl EvaluatorScorer {
-    /// A scorer for this head of `network` on the CPU, in the processor's fastest format that is as
-    /// good as exact.
+    /// A scorer for this head of `network` on the CPU, in the CPU's default format other than int8.
     ///
     /// # Errors
     /// The network has no such head, or the evaluator cannot run it.
@@ -120,8 +119,7 @@ impl EvaluatorScorer {
         Self::with(network.clone(), head, CpuOptions { threads: threads.max(1), path, precision })
     }
 
-    /// A scorer in eight-bit integers, on the code path where they are least exact: AVX2 has fewer
-    /// than eight bits for weights.
+    /// A scorer in int8 on AVX2, the least exact code path: its weights have fewer than eight bits.
     ///
     /// # Errors
     /// As [`EvaluatorScorer::new`].
@@ -139,23 +137,24 @@ impl EvaluatorScorer {
             let reason = format!("the network `{}` has no {} head", network.name, head.name());
             return Err(TrainError::Config(reason));
         }
-        // The default calibration is the identity, far beyond any logit.
+        // The default calibration is the identity over a range that contains every logit.
         let bare = Network { calibration: Calibration::default(), ..network };
         let evaluator = CpuEvaluator::new(Arc::new(bare), options).map_err(device)?;
         Ok(Self { evaluator: Box::new(evaluator) })
     }
 
-    /// Asks about one position after the other, each with its moves (none: for its value).
-    fn ask<'a>(
+    /// Evaluates positions in batches, each with its moves (none: its value), and passes the scores
+    /// of each to `receive` in order.
+    fn evaluate<'a>(
         &mut self,
-        questions: impl Iterator<Item = (&'a Squares, Color, &'a [PolicyIndex])>,
-        mut answer: impl FnMut(&Query, &Scores),
+        positions: impl Iterator<Item = (&'a Squares, Color, &'a [PolicyIndex])>,
+        mut receive: impl FnMut(&Query, &Scores),
     ) -> Result<(), TrainError> {
         let most = self.evaluator.preferred_batch().max(1024).min(self.evaluator.largest_batch());
-        let mut questions = questions.peekable();
-        while questions.peek().is_some() {
+        let mut positions = positions.peekable();
+        while positions.peek().is_some() {
             let mut batch = Batch::default();
-            for (key, (squares, turn, moves)) in questions.by_ref().take(most).enumerate() {
+            for (key, (squares, turn, moves)) in positions.by_ref().take(most).enumerate() {
                 let query = Query {
                     key: key as u64,
                     squares: *squares,
@@ -171,7 +170,7 @@ impl EvaluatorScorer {
                 let values = answered.scores.values.get(index).copied().into_iter().collect();
                 let moves =
                     answered.scores.moves.get(query.move_range()).unwrap_or_default().to_vec();
-                answer(query, &Scores { values, moves });
+                receive(query, &Scores { values, moves });
             }
         }
         Ok(())
@@ -183,9 +182,9 @@ impl Scorer for EvaluatorScorer {
         let mut logits = Vec::with_capacity(examples.squares.len());
         let moves = examples.moves.chunks(1).chain(std::iter::repeat(&[][..]));
         let positions = examples.squares.iter().enumerate().zip(moves);
-        let questions =
+        let positions =
             positions.map(|((index, squares), moves)| (squares, examples.turn(index), moves));
-        self.ask(questions, |query, scores| {
+        self.evaluate(positions, |query, scores| {
             let scores = if query.value { &scores.values } else { &scores.moves };
             logits.extend(scores.first());
         })?;
@@ -198,25 +197,25 @@ impl Scorer for EvaluatorScorer {
         moves: &[Vec<PolicyIndex>],
     ) -> Result<Vec<Vec<f32>>, TrainError> {
         let mut logits = Vec::with_capacity(squares.len());
-        let asked = squares.iter().zip(moves).filter(|(_, moves)| !moves.is_empty());
-        // Move heads see every position from its mover's side.
-        let asked = asked.map(|(squares, moves)| (squares, Color::White, moves.as_slice()));
-        self.ask(asked, |_, scores| {
+        let positions = squares.iter().zip(moves).filter(|(_, moves)| !moves.is_empty());
+        // Move heads use encodings from the mover's side, so the mover can be White.
+        let positions = positions.map(|(squares, moves)| (squares, Color::White, moves.as_slice()));
+        self.evaluate(positions, |_, scores| {
             logits.push(scores.moves.clone());
         })?;
-        let mut answers = logits.into_iter();
+        let mut logits = logits.into_iter();
         Ok(moves
             .iter()
             .map(
                 |moves| {
-                    if moves.is_empty() { Vec::new() } else { answers.next().unwrap_or_default() }
+                    if moves.is_empty() { Vec::new() } else { logits.next().unwrap_or_default() }
                 },
             )
             .collect())
     }
 }
 
-/// A selector head on the evaluator that plays.
+/// A scorer for a selector head on the evaluator that plays.
 #[derive(Debug)]
 pub struct SelectorScorer {
     logits: CpuLogits,

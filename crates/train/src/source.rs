@@ -1,4 +1,4 @@
-//! What a run learns from: a folder of shards, or a file of evaluations that is read while
+//! The training data of a run: a folder of shards, or a file of evaluations that is read while
 //! training.
 
 use std::{
@@ -14,22 +14,23 @@ use crate::{
     dataset::{data_error, turn},
 };
 
-/// Held-out positions of a streamed file: it may have no end that is worth waiting for.
+/// Number of held-out positions of a streamed file; reading all of a large file would take too
+/// long.
 const HELD_OUT: usize = 10_000;
 
-/// Either of them.
+/// The data of a run.
 #[derive(Debug)]
 pub(crate) enum Source {
     Shards(Dataset),
     Stream { path: PathBuf, hash: String },
 }
 
-/// Batches from a step on.
+/// The batches of a run from some step on.
 pub(crate) struct Batches {
     pub batches: Box<dyn Iterator<Item = Result<Examples, TrainError>>>,
     /// Training positions of an epoch; of a stream without limit, of the whole run.
     pub positions: u64,
-    /// What is met in a stream.
+    /// Counts of a streamed file, updated while it is read.
     pub counts: Option<Arc<Mutex<StreamCounts>>>,
 }
 
@@ -47,10 +48,10 @@ fn options(config: &Config, first_batch: u64) -> StreamOptions {
 }
 
 impl Source {
-    /// Looks at what the configuration names.
+    /// Opens the data that the configuration names.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The data cannot be read.
     pub fn open(config: &Config) -> Result<Self, TrainError> {
         let Some(path) = &config.data.stream else {
             return Dataset::open(&config.data.directory).map(Self::Shards);
@@ -59,7 +60,7 @@ impl Source {
         Ok(Self::Stream { path: path.clone(), hash })
     }
 
-    /// Changes when the data does.
+    /// A hash that changes when the data changes.
     pub fn hash(&self) -> &str {
         match self {
             Self::Shards(dataset) => &dataset.hash,

@@ -1,4 +1,4 @@
-//! How many positions a second this machine trains.
+//! Measures the training speed of this machine.
 
 use std::time::{Duration, Instant};
 
@@ -7,47 +7,45 @@ use nets::{POLICY_SIZE, Squares};
 
 use crate::{Backend, Examples, Loss, Objective, TrainError};
 
-/// What [`measure_speed`] found.
+/// The result of [`measure_speed`].
 #[derive(Clone, Debug)]
 pub struct SpeedMeasurement {
-    /// The backend, for people.
+    /// Description of the backend.
     pub backend: String,
     pub batch: usize,
     pub steps: usize,
     pub wall: Duration,
-    /// Processor time of the whole process; `None` where the system does not tell.
+    /// Processor time of the whole process; `None` where the system does not report it.
     pub cpu: Option<Duration>,
 }
 
 impl SpeedMeasurement {
-    /// Positions a second of wall time.
+    /// Positions per second of wall time.
     #[must_use]
     pub fn per_second(&self) -> f64 {
         (self.batch * self.steps) as f64 / self.wall.as_secs_f64().max(1e-9)
     }
 
-    /// Positions a second of processor time.
+    /// Positions per second of processor time.
     #[must_use]
     pub fn per_cpu_second(&self) -> Option<f64> {
         self.cpu.map(|cpu| (self.batch * self.steps) as f64 / cpu.as_secs_f64().max(1e-9))
     }
 }
 
-/// User and system time of this process so far, where `/proc` tells it.
+/// User and system time of this process so far, from `/proc`.
 fn cpu_time() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // Fields count from behind the command's closing bracket; clock ticks are 1/100 s on every
-    // Linux.
+    // The fields follow the command's closing bracket; a clock tick is 1/100 s on Linux.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let ticks: u64 = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
     Some(Duration::from_millis(10 * ticks))
 }
 
-/// Moves of a position to choose from, about as many as in a game.
-const LEGAL: usize = 30;
+/// Legal moves of each position, about as many as in a game.
+const LEGAL_MOVES: usize = 30;
 
-/// Boards of about 21 pieces spread without sense, labels in an order of their own, and for cross
-/// entropy some moves.
+/// Random boards of about 21 pieces with random labels, and random moves for cross entropy.
 fn examples(count: usize, objectives: &[Objective]) -> Examples {
     let mut state = 1_u64;
     let mut below = move |bound: u64| {
@@ -69,7 +67,7 @@ fn examples(count: usize, objectives: &[Objective]) -> Examples {
         batch.turns.push(if below(2) == 0 { Color::White } else { Color::Black });
         batch.values.push(below(1000) as i32);
         batch.move_values.push(below(1000) as i32);
-        let moves = if policy { LEGAL } else { 1 };
+        let moves = if policy { LEGAL_MOVES } else { 1 };
         batch.moves.extend((0..moves).map(|_| below(POLICY_SIZE as u64) as u16));
         if policy {
             batch.ends.push(batch.moves.len());
@@ -79,11 +77,11 @@ fn examples(count: usize, objectives: &[Objective]) -> Examples {
     batch
 }
 
-/// Steps before those that are timed: a GPU compiles kernels in the first ones, and fuses some only
-/// once it has seen them twice.
+/// Steps before the timed ones: a GPU compiles kernels in the first steps and fuses some only after
+/// two.
 const WARM_UP: usize = 3;
 
-/// Trains for `steps` steps (after a few to warm up) on positions without sense.
+/// Times `steps` training steps on random positions, after a few steps of warm-up.
 ///
 /// # Errors
 /// As [`Backend::step`].

@@ -1,5 +1,5 @@
-//! The training loop: batches into a backend, with the journal, validations and checkpoints that
-//! fall due.
+//! The training loop: feeds batches to a backend, writes the journal, and runs validations and
+//! checkpoints when they are due.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,14 +15,14 @@ use crate::{
     validate,
 };
 
-/// Makes a scorer for a head of a network: validation asks the averaged weights while the backend
-/// keeps its own.
+/// Makes a scorer for a head of a network: validation scores the averaged weights while the backend
+/// keeps the current ones.
 pub type MakeScorer<'a> = dyn Fn(&Network, HeadKind) -> Result<Box<dyn Scorer>, TrainError> + 'a;
 
-/// What the loop works with. `batches` stands at the batch of the state's step.
+/// The parts of a training run. `batches` begins at the batch of the state's step.
 pub struct TrainingLoop<'a> {
     pub config: &'a Config,
-    /// Length of the run.
+    /// Length of the run in steps.
     pub steps: u64,
     /// Training positions of one epoch.
     pub positions: u64,
@@ -30,14 +30,14 @@ pub struct TrainingLoop<'a> {
     pub backend: Box<dyn Backend>,
     pub batches: Box<dyn Iterator<Item = Result<Examples, TrainError>> + 'a>,
     pub average: Option<WeightAverage>,
-    /// One list of sources a trained head.
+    /// The held-out sources of each trained head.
     pub held_out: &'a [(Objective, Vec<HeldOut>)],
     pub scorer: &'a MakeScorer<'a>,
     pub state: RunState,
     /// The step of the last checkpoint of this run, and its folder.
     pub saved: Option<(u64, PathBuf)>,
     pub journal: Journal,
-    /// Raised to end the run after the current step.
+    /// Set to end the run after the current step.
     pub stop: &'a AtomicBool,
 }
 
@@ -56,16 +56,16 @@ impl std::fmt::Debug for TrainingLoop<'_> {
 /// Why the loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// All steps are done.
+    /// All steps are completed.
     Finished,
-    /// `training.max_minutes` are over.
+    /// `training.max_minutes` have elapsed.
     OutOfTime,
-    /// Asked to stop: the run can be resumed.
+    /// The run was asked to stop; it can be resumed.
     Interrupted,
 }
 
 impl Ending {
-    /// As written into the journal.
+    /// The reason as written to the journal.
     #[must_use]
     pub fn reason(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ impl Ending {
     }
 }
 
-/// Positions a second over the last seconds.
+/// Positions per second, averaged over about the last 30 steps.
 #[derive(Debug, Default)]
 struct Throughput {
     mean: f64,
@@ -93,8 +93,7 @@ impl Throughput {
 }
 
 impl TrainingLoop<'_> {
-    /// Trains to the end of the run, the end of its time or an interruption; leaves a checkpoint
-    /// unless it fails.
+    /// Trains to the end of the run, its time limit or an interruption, then saves a checkpoint.
     ///
     /// # Errors
     /// Loss, outputs or weights are no longer finite, data or device fail, or a file cannot be
@@ -123,7 +122,7 @@ impl TrainingLoop<'_> {
             let (validation_due, checkpoint_due) =
                 (due(self.config.validation.every), due(self.config.checkpoints.every));
             if validation_due && self.state.step < self.steps {
-                let sources = self.judge(self.config.validation.positions, 0, false)?;
+                let sources = self.validate(self.config.validation.positions, 0, false)?;
                 progress.validation(self.state.step, &sources);
             }
             if checkpoint_due && self.state.step < self.steps {
@@ -146,13 +145,14 @@ impl TrainingLoop<'_> {
         Ok(ending)
     }
 
-    /// The rate of the next step.
+    /// The learning rate of the next step.
     fn learning_rate(&self) -> f32 {
         let training = &self.config.training;
         let epoch = self.positions as f64 / training.batch as f64;
         training.learning_rate * training.schedule.factor(self.state.step, self.steps, epoch)
     }
 
+    /// Trains on the next batch and updates the sums for the journal.
     fn step(&mut self, speed: &mut Throughput) -> Result<StepReport, TrainError> {
         let started = Instant::now();
         let ended = || TrainError::Config("the training data ended".to_owned());
@@ -194,7 +194,7 @@ impl TrainingLoop<'_> {
         })
     }
 
-    /// Kendall's tau-a of a batch for the first head.
+    /// Kendall's tau-a of a batch for the first head; NaN for cross entropy.
     fn tau(&self, batch: &Examples, logits: &[Vec<f32>]) -> f64 {
         match (self.held_out, logits) {
             ([(objective, _), ..], [logits, ..]) if objective.loss != Loss::CrossEntropy => {
@@ -214,6 +214,7 @@ impl TrainingLoop<'_> {
         self.samples() as f64 / self.positions.max(1) as f64
     }
 
+    /// Writes a line of the journal every `log_every` steps.
     fn log(&mut self, report: &StepReport) -> Result<(), TrainError> {
         if !self.state.step.is_multiple_of(self.config.training.log_every)
             && self.state.step != self.steps
@@ -235,7 +236,7 @@ impl TrainingLoop<'_> {
         })
     }
 
-    /// The averaged weights, or the current ones where none are averaged.
+    /// The averaged weights, or the current ones without averaging.
     ///
     /// # Errors
     /// The device failed.
@@ -249,11 +250,13 @@ impl TrainingLoop<'_> {
         }
     }
 
-    /// Validates on at most `positions` of each source (0: all) and writes the journal.
+    /// Validates on at most `positions` of each source (0: all) and writes the result to the
+    /// journal. `agreement` is the number of positions of each source whose legal moves are all
+    /// ranked; `last` marks the validation at the end of the run.
     ///
     /// # Errors
     /// The device failed or the journal cannot be written.
-    pub fn judge(
+    pub fn validate(
         &mut self,
         positions: usize,
         agreement: usize,
@@ -284,6 +287,7 @@ impl TrainingLoop<'_> {
         Ok(sources)
     }
 
+    /// Ends the journal with the divergence and returns the error.
     fn diverged(&mut self, what: String) -> TrainError {
         let (step, reason) = (self.state.step, format!("diverged: {what}"));
         match self.journal.write(&Event::End { step, reason, seconds: self.state.seconds }) {
@@ -292,8 +296,7 @@ impl TrainingLoop<'_> {
         }
     }
 
-    /// A checkpoint of this step, unless there is one. Weights that are no numbers are not worth
-    /// one.
+    /// Saves a checkpoint of this step unless it exists. Weights that are not finite are not saved.
     fn save(&mut self) -> Result<PathBuf, TrainError> {
         if let Some((step, path)) = &self.saved
             && *step == self.state.step

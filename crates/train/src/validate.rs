@@ -1,4 +1,4 @@
-//! Judging a network on held-out positions: rank correlations by source, with and without mates,
+//! Validates a network on held-out positions: rank correlations by source, with and without mates,
 //! and by game phase.
 
 use data::MATE_LABEL;
@@ -9,7 +9,7 @@ use crate::{
     pairs::ordinal_loss, played::legal_indices,
 };
 
-/// Measures one source from its logits.
+/// Computes the metrics of one source from its logits.
 #[must_use]
 pub fn measure(held_out: &HeldOut, head: HeadKind, logits: &[f32]) -> ValidationMetrics {
     let labels = held_out.examples.labels(head);
@@ -41,8 +41,8 @@ pub fn measure(held_out: &HeldOut, head: HeadKind, logits: &[f32]) -> Validation
     }
 }
 
-/// Scores and measures every source; with `agreement` positions (a source) for the choice of a move
-/// head that scores in centipawns. A policy is judged by its choice on all positions.
+/// Computes the metrics of every source. For a move head that scores in centipawns, `agreement`
+/// positions of each source are used to rank all legal moves; a policy ranks them on all positions.
 ///
 /// # Errors
 /// The device failed.
@@ -57,8 +57,8 @@ pub fn validate(
     for source in sources {
         if head.is_selector() || (head == HeadKind::Moves && scores == MoveScores::Policy) {
             let agreement = match head {
-                HeadKind::Moves => agree(scorer, source, scores)?,
-                _ => select(scorer, source, head)?,
+                HeadKind::Moves => move_agreement(scorer, source, scores)?,
+                _ => selector_agreement(scorer, source, head)?,
             };
             let loss = agreement.cross_entropy.unwrap_or(f64::NAN);
             let (source, agreement) = (source.source.clone(), Some(agreement));
@@ -74,22 +74,22 @@ pub fn validate(
         let logits = scorer.logits(&source.examples)?;
         let mut measures = measure(source, head, &logits);
         if head == HeadKind::Moves && agreement > 0 {
-            measures.agreement = Some(agree(scorer, &source.sample(agreement), scores)?);
+            measures.agreement = Some(move_agreement(scorer, &source.sample(agreement), scores)?);
         }
         all.push(measures);
     }
     Ok(all)
 }
 
-/// The legal moves of each position that can be rebuilt, by output index; empty where it cannot.
+/// The legal moves of each position by output index; empty for a position that cannot be rebuilt.
 #[must_use]
 pub fn legal_moves(held_out: &HeldOut) -> Vec<Vec<PolicyIndex>> {
     held_out.examples.squares.iter().map(legal_indices).collect()
 }
 
-/// Ranks all legal moves of each position and looks where the played one stands. Positions with
-/// fewer than two legal moves are left out.
-fn agree(
+/// Ranks all legal moves of each position and counts how often the played one is first or in the
+/// first three. Positions with fewer than two legal moves are skipped.
+fn move_agreement(
     scorer: &mut dyn Scorer,
     held_out: &HeldOut,
     scores: MoveScores,
@@ -107,10 +107,10 @@ fn agree(
             continue;
         }
         if scores == MoveScores::Policy {
-            for (head, asked, right) in &mut choices {
+            for (head, count, right) in &mut choices {
                 let squares = &held_out.examples.squares[position];
-                if let Some(is_first) = chooses(*head, squares, moves, logits, *played) {
-                    *asked += 1;
+                if let Some(is_first) = ranks_target_first(*head, squares, moves, logits, *played) {
+                    *count += 1;
                     *right += usize::from(is_first);
                 }
             }
@@ -126,15 +126,15 @@ fn agree(
     let share = |count: usize| count as f64 / positions.max(1) as f64;
     let cross_entropy = (scores == MoveScores::Policy && weights > 0.0).then(|| sum / weights);
     let (top_1, top_3) = (share(first), share(third));
-    let choices = choices.into_iter().filter(|(_, asked, _)| *asked > 0);
+    let choices = choices.into_iter().filter(|(_, count, _)| *count > 0);
     let choices =
-        choices.map(|(head, asked, right)| (head, asked, right as f64 / asked as f64)).collect();
+        choices.map(|(head, count, right)| (head, count, right as f64 / count as f64)).collect();
     Ok(Agreement { positions, top_1, top_3, cross_entropy, choices, ..Agreement::default() })
 }
 
-/// Does a policy give the square that this selector should choose the highest sum of chances? None
-/// where the played move is no business of the selector.
-fn chooses(
+/// True when a policy's summed probabilities are highest for the target square of this selector;
+/// `None` when the played move has no target for it.
+fn ranks_target_first(
     head: HeadKind,
     squares: &Squares,
     moves: &[PolicyIndex],
@@ -152,9 +152,9 @@ fn chooses(
     Some(chances.iter().all(|&chance| chance <= chances[target]))
 }
 
-/// Looks where the chosen square stands among all 64, and among those that legal moves of the piece
-/// have.
-fn select(
+/// Counts how often the target square is first among all 64 squares, and among the squares of legal
+/// moves.
+fn selector_agreement(
     scorer: &mut dyn Scorer,
     held_out: &HeldOut,
     head: HeadKind,
@@ -172,13 +172,14 @@ fn select(
         let squares = &examples.squares[index];
         let target = usize::from(examples.targets[index]);
         let better = logits.iter().filter(|&&logit| logit > logits[target]).count();
-        let mut may = [false; 64];
+        let mut is_legal = [false; 64];
         for mv in legal_indices(squares) {
             if let Some(square) = head.target(squares, mv) {
-                may[usize::from(square)] = true;
+                is_legal[usize::from(square)] = true;
             }
         }
-        let better_legal = (0..64).any(|square| may[square] && logits[square] > logits[target]);
+        let better_legal =
+            (0..64).any(|square| is_legal[square] && logits[square] > logits[target]);
         first += usize::from(better < 1);
         third += usize::from(better < 3);
         legal += usize::from(!better_legal);
@@ -268,7 +269,7 @@ mod tests {
             held_out.results.push(GameResult::Draw);
             held_out.white_to_move.push(false);
         }
-        let agreement = agree(&mut ByIndex, &held_out, MoveScores::Policy).unwrap();
+        let agreement = move_agreement(&mut ByIndex, &held_out, MoveScores::Policy).unwrap();
         assert_eq!(agreement.positions, 3);
         assert!(
             (agreement.top_1 - 1.0 / 3.0).abs() < 1e-12

@@ -1,11 +1,11 @@
-//! The figures of a validation, as the journal, reports and exported networks hold them.
+//! The metrics of a validation, as stored in the journal, reports and exported networks.
 
 use nets::HeadKind;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::{spearman, tau_b, weighted_tau};
 
-/// Part of a game, by the number of men on the board, kings included.
+/// Phase of a game by the number of men on the board, kings included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GamePhase {
@@ -31,7 +31,7 @@ impl GamePhase {
         }
     }
 
-    /// As printed.
+    /// The name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ pub struct RankCorrelations {
     pub spearman: f64,
 }
 
-/// JSON has no NaN: an undefined metric is written as null.
+/// JSON has no NaN, so an undefined metric is written as null.
 pub(crate) fn number_or_nan<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<f64, D::Error> {
@@ -73,45 +73,45 @@ impl RankCorrelations {
     }
 }
 
-/// How a move head ranks the legal moves of a position against the played one, or a selector all
-/// squares against the chosen one.
+/// Agreement of a move head with the played moves, or of a selector with its target squares.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Agreement {
     pub positions: usize,
-    /// Share of positions whose played move has the highest score.
+    /// Share of positions whose played move (or target square) has the highest score.
     pub top_1: f64,
-    /// Share of positions whose played move is among the three highest scores.
+    /// Share of positions whose played move (or target square) is among the three highest scores.
     pub top_3: f64,
-    /// For a policy: mean negative logarithm of the played move's chance, mistakes left out.
+    /// Mean negative logarithm of the probability of the played move (without mistakes) or of the
+    /// target square.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cross_entropy: Option<f64>,
-    /// For a selector: share of positions where the chosen square is first among those of legal
+    /// For a selector: share of positions whose target square is first among the squares of legal
     /// moves of its piece.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub legal: Option<f64>,
-    /// For a selector: positions that no training game holds, and the share of them whose chosen
-    /// square is first.
+    /// For a selector: number of positions that are not in the training data, and the share of them
+    /// whose target square is first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unseen: Option<(usize, f64)>,
-    /// For a policy: what the seven selectors of ConvChess would be asked, answered by its
-    /// likeliest squares of legal moves: the head, positions, and the share of them whose chosen
-    /// square is first.
+    /// For a policy, for comparison with the seven selectors of ConvChess: the selector, the number
+    /// of its positions, and the share of them whose target square has the highest summed
+    /// probability of legal moves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<(HeadKind, usize, f64)>,
 }
 
-/// What validation says of one source.
+/// The validation metrics of one source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ValidationMetrics {
     pub source: String,
-    /// The judged head; none in journals of early versions.
+    /// The validated head; `None` in journals of early versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<HeadKind>,
-    /// Mean pairwise loss in batches of 1024; of a policy the cross entropy.
+    /// Mean pairwise loss in batches of 1024; for a policy or a selector the cross entropy.
     #[serde(deserialize_with = "number_or_nan")]
     pub loss: f64,
-    /// Without positions labelled as mates: the figure to quote. A policy is not comparable between
-    /// positions, so it has no rankings.
+    /// Rank correlations without positions labelled as mates; the headline metric. A policy is not
+    /// comparable between positions, so it has no ranking.
     pub ranking: RankCorrelations,
     pub with_mates: RankCorrelations,
     /// Without mates, in the order of [`GamePhase::ALL`].
@@ -120,7 +120,7 @@ pub struct ValidationMetrics {
     pub agreement: Option<Agreement>,
 }
 
-/// One source's figures on one line.
+/// The metrics of one source in one line.
 #[must_use]
 pub fn summary(measures: &ValidationMetrics) -> String {
     let ranking = &measures.ranking;

@@ -66,9 +66,9 @@ impl GroupedFormat for Bf16 {
     unsafe fn multiply_add(sums: __m512i, a: __m512i, weights: __m512i) -> __m512i {
         // SAFETY: the caller's promise; any 32 bits are two bf16.
         unsafe {
-            let sums = _mm512_castsi512_ps(sums);
-            let sums = _mm512_dpbf16_ps(sums, transmute(a), transmute(weights));
-            _mm512_castps_si512(sums)
+            let a = transmute::<__m512i, __m512bh>(a);
+            let weights = transmute::<__m512i, __m512bh>(weights);
+            _mm512_castps_si512(_mm512_dpbf16_ps(_mm512_castsi512_ps(sums), a, weights))
         }
     }
 }

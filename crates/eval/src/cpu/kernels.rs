@@ -25,7 +25,7 @@ pub(crate) struct Operands<'a, E> {
 impl<E> Operands<'_, E> {
     /// The operands for the rows from `row` on.
     #[inline(always)]
-    pub fn from_row(&self, row: usize) -> Self {
+    pub fn at_row(&self, row: usize) -> Self {
         let (a, c) = (self.a.wrapping_add(row * self.stride), self.c.wrapping_add(row * BLOCK));
         Self { a, c, ..*self }
     }
@@ -222,7 +222,7 @@ macro_rules! by_rows {
             let left = $rows - first;
             $(if left >= $n {
                 const $count: usize = $n;
-                let $part = &$operands.from_row(first);
+                let $part = &$operands.at_row(first);
                 $call;
                 first += $n;
                 continue;

@@ -1,4 +1,4 @@
-//! Where Burn trains, and in which number format.
+//! The devices on which Burn trains, and their number format.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use eval::{DeviceName, Devices};
 use super::failed;
 use crate::TrainError;
 
-/// Devices that train together, the first of which keeps the weights.
+/// Devices that train together; the first one keeps the weights.
 #[derive(Clone, Debug)]
 pub struct BurnDevices {
     pub(super) all: Vec<Device>,
@@ -18,11 +18,11 @@ pub struct BurnDevices {
 }
 
 impl BurnDevices {
-    /// Opens the devices of `training.device`; the processor is Burn's Flex. With `mixed`,
-    /// convolutions are done in bf16, or fp16 where there is no bf16.
+    /// Opens the devices of `training.device`; the CPU is Burn's Flex. With `mixed`, convolutions
+    /// are computed in bf16, or in fp16 where bf16 is missing.
     ///
     /// # Errors
-    /// A device is not here or not in this build, or has no half precision.
+    /// A device is missing or not supported by this build, or has no half precision.
     pub fn open(devices: &Devices, mixed: bool) -> Result<Self, TrainError> {
         let cards = devices.cards();
         let (all, names) = if cards.is_empty() {

@@ -21,22 +21,22 @@ use crate::{
 /// Mean and unbiased variance of a batch at one batch norm, by the tensor names' common prefix.
 pub(super) type BatchStatistics = Vec<(String, Array<4>, Array<4>)>;
 
-/// A network on one device.
+/// A network on one device, with the settings of a forward pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Graph<'a> {
     pub network: &'a Network,
     pub device: &'a Device,
     /// Number format of the convolutions.
     pub products: DType,
-    /// In training.
+    /// Dropout of a training step; `None` in play.
     pub dropout: Option<Dropout>,
-    /// The place of the first position in the batch.
+    /// Index of the first position within the batch.
     pub first: usize,
 }
 
 impl Graph<'_> {
-    /// The asked-for outputs of these heads; in training with batch statistics, which are then
-    /// handed out, otherwise with the running ones among `weights`.
+    /// The requested outputs of these heads. Training passes `statistics`: the pass then uses batch
+    /// statistics and appends them. Otherwise it uses the running statistics in `weights`.
     pub fn forward(
         &self,
         heads: &[HeadKind],
@@ -60,7 +60,7 @@ impl Graph<'_> {
             let mut boards = boards.clone();
             for (index, layer) in head.layers.iter().enumerate() {
                 let prefix = format!("{}.{index}", kind.name());
-                // The last layer's outputs are all needed.
+                // The last layer has no dropout.
                 let dropout = self.dropout.filter(|_| index + 1 < head.layers.len());
                 let graph = Graph { dropout, ..*self };
                 boards = graph.layer(&prefix, layer, boards, weights, statistics.as_deref_mut())?;
@@ -80,7 +80,7 @@ impl Graph<'_> {
                     boards.reshape([count]) * signs
                 }
                 _ if kind.is_selector() => {
-                    // Outputs count channels of a cell first.
+                    // Outputs are ordered by cell, then by channel.
                     let [_, channels, rows, columns] = boards.dims();
                     let cells = boards.reshape([count, channels, rows * columns]).swap_dims(1, 2);
                     cells.reshape([count * kind.outputs()])
@@ -111,7 +111,7 @@ impl Graph<'_> {
         Ok(outputs)
     }
 
-    /// The outputs of all branches of an input layer, one behind the other as channels.
+    /// The outputs of all branches of an input layer, concatenated along the channels.
     fn branches(
         &self,
         prefix: &str,
@@ -261,14 +261,14 @@ fn activated(boards: Array<4>, activation: Activation) -> Array<4> {
     }
 }
 
-/// Padding before and after that keeps the size, as `nets::Branch` says.
+/// Padding before and after that keeps the size, as defined by `nets::Branch`.
 fn same(kernel: usize, dilation: usize) -> (usize, usize) {
     let reach = dilation * (kernel - 1);
     (reach / 2, reach - reach / 2)
 }
 
-/// The input planes `[positions, planes, rows, columns]`: the states of the squares are uploaded,
-/// the planes made there.
+/// The input planes `[positions, planes, rows, columns]`: the states of the squares are uploaded
+/// and expanded to planes on the device.
 fn planes(encoding: Encoding, batch: &Examples, device: &Device) -> Array<4> {
     let (planes, states, count) = (encoding.planes(), encoding.states(), batch.squares.len());
     let mut table = vec![0.0_f32; states * planes];

@@ -1,4 +1,4 @@
-//! The losses in Burn's tensors.
+//! The losses computed with Burn's tensors.
 
 use burn::tensor::{Device, Int, Tensor as Array, TensorData, activation};
 use nets::{Activation, HeadKind, Layer};
@@ -7,7 +7,7 @@ use super::forward::Graph;
 use crate::{Examples, Loss, Objective};
 
 impl Graph<'_> {
-    /// The loss of one head, before its weight; `None` where the batch teaches it nothing.
+    /// The loss of one head, before its weight; `None` when the batch has no term for it.
     pub fn loss(
         &self,
         objective: &Objective,
@@ -47,7 +47,7 @@ impl Graph<'_> {
 }
 
 /// Mean binary cross entropy over all pairs with different labels, each pair once, plus the mean
-/// over those among the `each` outputs of one position; `None` where all labels are equal.
+/// over the pairs among the `each` outputs of one position; `None` when all labels are equal.
 fn ordinal_loss(
     logits: Array<1>,
     labels: &[i32],
@@ -62,8 +62,8 @@ fn ordinal_loss(
     let siblings: u64 = if each > 1 { labels.chunks(each).map(different_pairs).sum() } else { 0 };
     let values: Vec<f32> = labels.iter().map(|&label| label as f32).collect();
     let values = Array::<1>::from_data(TensorData::new(values, [count]), device);
-    // For each pair: +1 where the row should be above the column, -1 below; 0 for ties, and for
-    // pairs above the diagonal, which have been counted.
+    // For each pair: +1 if the row should be above the column, -1 if below; 0 for ties, and above
+    // the diagonal, where pairs would repeat.
     let signs = (values.clone().reshape([count, 1]) - values.reshape([1, count])).sign().tril(-1);
     let mut weights = signs.clone().abs() * (1.0 / pairs as f32);
     if siblings > 0 {
@@ -78,7 +78,7 @@ fn ordinal_loss(
     Some(losses.sum() * -1.0)
 }
 
-/// How many pairs of labels differ.
+/// Number of pairs of different labels.
 fn different_pairs(labels: &[i32]) -> u64 {
     let pairs = |count: usize| (count as u64) * (count as u64).saturating_sub(1) / 2;
     let mut sorted = labels.to_vec();
@@ -87,8 +87,8 @@ fn different_pairs(labels: &[i32]) -> u64 {
         - sorted.chunk_by(|a, b| a == b).map(|equal| pairs(equal.len())).sum::<u64>()
 }
 
-/// Weighted mean cross entropy of the softmax over each position's outputs against its first;
-/// `None` without weight.
+/// Weighted mean cross entropy of the softmax over each position's outputs, with the first output
+/// as the target; `None` when all weights are 0.
 fn cross_entropy(
     logits: Array<1>,
     ends: &[usize],
@@ -101,8 +101,8 @@ fn cross_entropy(
     if counted <= 0.0 || longest == 0 {
         return None;
     }
-    // Every position as a row; rows are filled up with a copy of an output that a mask takes out
-    // again.
+    // Each position is a row; short rows are padded with an output that the mask removes from the
+    // softmax.
     let boards = ends.len();
     let mut places = vec![0_i64; boards * longest];
     let mut mask = vec![-1e9_f32; boards * longest];

@@ -1,24 +1,24 @@
-//! What a configuration may not say, section by section; each objection names its setting.
+//! Checks a configuration section by section; each error names the setting.
 
 use nets::{Activation, Encoding, HeadKind};
 
 use super::{
     BackendKind, COCKFISH, CONVCHESS, Config, DataSection, ModelSection, RESIDUAL, TrainingSection,
-    sections::{is_empty, shuffle},
+    sections::{default_shuffle, is_empty},
 };
 use crate::{Loss, Objective, backend::check_together};
 
-/// Most blocks of a network.
-const MOST_BLOCKS: usize = 256;
+/// Largest number of residual blocks.
+const MAX_BLOCKS: usize = 256;
 
-/// Most channels of a trunk.
-const MOST_FILTERS: usize = 4096;
+/// Largest number of channels of a trunk.
+const MAX_FILTERS: usize = 4096;
 
-/// Most positions that wait to be drawn: about 2 GB.
-const MOST_SHUFFLED: usize = 20_000_000;
+/// Largest shuffle buffer in positions: about 2 GB.
+const MAX_SHUFFLED: usize = 20_000_000;
 
-/// Most random moves of a position: the loss compares all pairs of moves of a batch.
-const MOST_EXPLORED: usize = 15;
+/// Largest number of random moves of a position; the loss compares all pairs of moves of a batch.
+const MAX_EXPLORED: usize = 15;
 
 impl Config {
     pub(super) fn check(&self) -> Result<(), String> {
@@ -62,7 +62,7 @@ impl Config {
         self.training.schedule.check()
     }
 
-    /// The heads and their losses, with each other and with the data.
+    /// Checks the heads and their losses, together and against the data.
     fn check_objectives(&self) -> Result<(), String> {
         let objectives = self.objectives();
         if self.data.stream.is_some() {
@@ -72,7 +72,7 @@ impl Config {
             }
             if self.training.epochs.is_some() && self.data.max_positions.is_none() {
                 return Err(
-                    "with data.stream nobody knows how long an epoch is: give training.samples or training.steps, \
+                    "with data.stream the length of an epoch is unknown: give training.samples or training.steps, \
                      or data.max_positions too"
                         .to_owned(),
                 );
@@ -183,9 +183,8 @@ impl ModelSection {
                 "model.activation must be `relu`, `leaky-relu`, `gelu` or `silu`".to_owned()
             );
         }
-        if let Some(filters) = self.filters.filter(|filters| !(1..=MOST_FILTERS).contains(filters))
-        {
-            return Err(format!("model.filters is {filters}; it must be from 1 to {MOST_FILTERS}"));
+        if let Some(filters) = self.filters.filter(|filters| !(1..=MAX_FILTERS).contains(filters)) {
+            return Err(format!("model.filters is {filters}; it must be from 1 to {MAX_FILTERS}"));
         }
         if !is_convchess && [self.convolutions, self.pools, self.dense].iter().any(Option::is_some)
         {
@@ -197,8 +196,8 @@ impl ModelSection {
         {
             return Err(format!("model.weight_scale is {scale}; it must be above 0"));
         }
-        if let Some(blocks) = self.blocks.filter(|&blocks| blocks > MOST_BLOCKS) {
-            return Err(format!("model.blocks is {blocks}; it must be at most {MOST_BLOCKS}"));
+        if let Some(blocks) = self.blocks.filter(|&blocks| blocks > MAX_BLOCKS) {
+            return Err(format!("model.blocks is {blocks}; it must be at most {MAX_BLOCKS}"));
         }
         Ok(())
     }
@@ -210,7 +209,9 @@ impl DataSection {
         if streamed != is_empty(&self.directory) {
             return Err("give data.directory or data.stream, one of them".to_owned());
         }
-        if !streamed && (self.max_positions.is_some() || !self.mates || self.shuffle != shuffle()) {
+        if !streamed
+            && (self.max_positions.is_some() || !self.mates || self.shuffle != default_shuffle())
+        {
             return Err(
                 "data.shuffle, data.max_positions and data.mates belong to data.stream".to_owned()
             );
@@ -218,15 +219,15 @@ impl DataSection {
         if streamed && !self.sources.is_empty() {
             return Err("data.sources belongs to data.directory".to_owned());
         }
-        if !(1..=MOST_SHUFFLED).contains(&self.shuffle) {
+        if !(1..=MAX_SHUFFLED).contains(&self.shuffle) {
             return Err(format!(
-                "data.shuffle is {}; it must be from 1 to {MOST_SHUFFLED}",
+                "data.shuffle is {}; it must be from 1 to {MAX_SHUFFLED}",
                 self.shuffle
             ));
         }
-        if self.explored > MOST_EXPLORED {
+        if self.explored > MAX_EXPLORED {
             return Err(format!(
-                "data.explored is {}; it must be at most {MOST_EXPLORED}",
+                "data.explored is {}; it must be at most {MAX_EXPLORED}",
                 self.explored
             ));
         }

@@ -7,27 +7,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Loss, Schedule};
 
-/// Values to try, each with each; an empty list leaves the setting as it is.
+/// The values of a grid search, which tries all combinations; an empty list leaves the setting as
+/// it is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GridSection {
-    /// For `training.learning_rate`.
+    /// Values of `training.learning_rate`.
     pub learning_rate: Vec<f32>,
-    /// For `optimizer.l2`.
+    /// Values of `optimizer.l2`.
     pub l2: Vec<f32>,
-    /// For `model.weight_scale`.
+    /// Values of `model.weight_scale`.
     pub weight_scale: Vec<f32>,
-    /// Runs at a time, each on one thread; 0: one a core.
+    /// Runs at a time, each on one thread; 0: one for each core.
     pub jobs: usize,
 }
 
-/// What the run is called and where it lies.
+/// The name and the folder of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSection {
     /// Name of the run folder and of the network.
     pub name: String,
-    /// Folder of run folders.
+    /// Folder that contains the run folders.
     #[serde(default = "runs")]
     pub directory: PathBuf,
 }
@@ -36,41 +37,41 @@ fn runs() -> PathBuf {
     PathBuf::from("runs")
 }
 
-/// What is learned from.
+/// The training data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataSection {
-    /// Folder that `data import` wrote; this or `stream`.
+    /// Folder written by `data import`; give this or `stream`.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub directory: PathBuf,
     /// Lichess's evaluation database (`lichess_db_eval.jsonl.zst`), read while training and never
     /// unpacked to the disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<PathBuf>,
-    /// For `stream`: positions that wait in memory to be drawn at random.
-    #[serde(default = "shuffle")]
+    /// For `stream`: size of the shuffle buffer in positions.
+    #[serde(default = "default_shuffle")]
     pub shuffle: usize,
-    /// For `stream`: training positions of an epoch at most.
+    /// For `stream`: largest number of training positions in an epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_positions: Option<u64>,
-    /// For `stream`: positions with a forced mate are learned too.
+    /// For `stream`: train on positions with a forced mate too.
     #[serde(default = "yes")]
     pub mates: bool,
     /// Sources to use, by name; empty: all.
     #[serde(default)]
     pub sources: Vec<String>,
-    /// Show half of the positions without castling rights as their left-right mirror image.
+    /// Mirror half of the positions without castling rights left to right.
     #[serde(default = "yes")]
     pub mirror: bool,
-    /// For a move head: how many random legal moves of each position are learned beside the played
-    /// one. Games show good moves only, and a search asks about all of them.
+    /// For a move head: number of random legal moves of each position that are trained on besides
+    /// the played one. Games contain mostly good moves, but a search scores all of them.
     #[serde(default)]
     pub explored: usize,
     /// The calibrated value network that labels those moves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub teacher: Option<PathBuf>,
-    /// For cross entropy: a played move after which the mover stands more centipawns worse than
-    /// before it (a random one, mostly) is not learned.
+    /// For cross entropy: a played move that loses more centipawns than this, often a random move,
+    /// is not trained on.
     #[serde(default = "blunder_margin")]
     pub blunder_margin: i32,
 }
@@ -79,7 +80,7 @@ pub(super) fn is_empty(path: &Path) -> bool {
     path.as_os_str().is_empty()
 }
 
-pub(super) fn shuffle() -> usize {
+pub(super) fn default_shuffle() -> usize {
     10_000
 }
 
@@ -91,46 +92,46 @@ fn yes() -> bool {
     true
 }
 
-/// What learns.
+/// The network to train.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSection {
     /// `batch-first`, `batch-first-shared`, `batch-first-residual`, `cockfish`, `convchess`, or the
-    /// path of a description (`.json`) or of a network (`.safetensors`) to go on from.
+    /// path of a description (`.json`) or of a network (`.safetensors`) to start from.
     #[serde(default = "batch_first")]
     pub start: String,
     /// For `batch-first-residual` and `cockfish`: channels of the trunk; for `convchess`: of each
     /// convolution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filters: Option<usize>,
-    /// For `batch-first-residual` and `cockfish`: residual blocks.
+    /// For `batch-first-residual` and `cockfish`: number of residual blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<usize>,
     /// For `batch-first`, `batch-first-shared` and `batch-first-residual`: `batch-first-15`, or
-    /// `attacks-21`, which tells who attacks each square.
+    /// `attacks-21`, which adds the cheapest attackers of each square.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Encoding>,
     /// For `cockfish`: `relu`, `leaky-relu`, `gelu` or `silu`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activation: Option<Activation>,
     /// For `cockfish`: append each channel's average over the board to every square before the
-    /// dense layers?
+    /// dense layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pooling: Option<bool>,
-    /// For `convchess`: 3x3 convolutions.
+    /// For `convchess`: number of 3x3 convolutions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub convolutions: Option<usize>,
-    /// For `convchess`: how many of them a 2x2 max-pooling follows.
+    /// For `convchess`: number of convolutions with a 2x2 max-pooling behind them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pools: Option<usize>,
     /// For `convchess`: outputs of the dense layer before the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dense: Option<usize>,
-    /// What the first, random weights of a fresh network are multiplied with.
+    /// Factor on the random initial weights of a fresh network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight_scale: Option<f32>,
-    /// A network (`.safetensors`) whose layers, as far as they have the same shapes, a fresh
-    /// network begins with.
+    /// A network (`.safetensors`) whose first layers initialise a fresh network, as far as their
+    /// shapes are equal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<PathBuf>,
     /// The head that is trained, or a list of heads.
@@ -138,7 +139,7 @@ pub struct ModelSection {
     pub heads: Vec<HeadKind>,
 }
 
-/// A single head is written without brackets.
+/// Reads one head or a list of heads; writes a single head without brackets.
 mod one_or_several {
     use nets::HeadKind;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
@@ -176,7 +177,7 @@ mod one_or_several {
     }
 }
 
-/// What the heads are trained for.
+/// The losses of the heads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LossSection {
@@ -200,7 +201,7 @@ fn batch_first() -> String {
     "batch-first".to_owned()
 }
 
-/// Which implementation of the forward and backward passes.
+/// The implementation of the forward and backward passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackendKind {
@@ -210,24 +211,25 @@ pub enum BackendKind {
     Burn,
 }
 
-/// How long and how fast.
+/// Backend, length and learning rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingSection {
     #[serde(default = "cpu")]
     pub backend: BackendKind,
-    /// For Burn: `cpu`, `cuda:N` or `vulkan:N`, or several with commas, which share each batch.
+    /// For Burn: `cpu`, `cuda:N` or `vulkan:N`, or several separated by commas, which share each
+    /// batch.
     #[serde(default = "processor", skip_serializing_if = "is_processor")]
     pub device: String,
-    /// For Burn: convolutions in half precision, weights and everything else in single.
+    /// For Burn: convolutions in half precision, everything else in single precision.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mixed_precision: bool,
-    /// 0: all cores.
+    /// Worker threads; 0: one for each core.
     #[serde(default)]
     pub threads: usize,
     #[serde(default = "one")]
     pub seed: u64,
-    /// Positions a step.
+    /// Positions per step.
     pub batch: usize,
     pub learning_rate: f32,
     #[serde(default)]
@@ -275,7 +277,7 @@ fn log_every() -> u64 {
     20
 }
 
-/// When and on what the network is judged.
+/// The times and the size of validations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ValidationSection {
@@ -293,13 +295,13 @@ impl Default for ValidationSection {
     }
 }
 
-/// When the run is saved.
+/// The times of checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CheckpointSection {
     /// Steps between checkpoints; 0: only at the end.
     pub every: u64,
-    /// How many are kept.
+    /// Number of checkpoints that are kept.
     pub keep: usize,
 }
 

@@ -1,10 +1,11 @@
-//! Activations and their slopes over a few channels at once, from the numbers before them.
+//! Computes activations and their slopes over a few channels at a time, from the values before the
+//! activation.
 
 use eval::cpu::activation::{exp, gelu, normal_tails, tanh};
 use nets::{Activation, LEAKY_SLOPE};
 
-/// The slope below zero of an activation that is a straight line on either side of it, 1 above;
-/// `None` for a curve.
+/// The slope below zero of a piecewise linear activation, whose slope above zero is 1; `None` for a
+/// curved one.
 #[inline(always)]
 pub(super) fn low_slope(activation: Activation) -> Option<f32> {
     match activation {
@@ -15,7 +16,8 @@ pub(super) fn low_slope(activation: Activation) -> Option<f32> {
     }
 }
 
-/// Applies a curve; a straight one is [`low_slope`]'s business and left alone.
+/// Applies a curved activation in place; does nothing for a piecewise linear one, see
+/// [`low_slope`].
 #[inline(always)]
 pub(super) fn curve(activation: Activation, values: &mut [f32]) {
     match activation {
@@ -26,7 +28,7 @@ pub(super) fn curve(activation: Activation, values: &mut [f32]) {
     }
 }
 
-/// Replaces numbers by the slopes of a curve there.
+/// Replaces values by the slopes of a curved activation at these values.
 #[inline(always)]
 pub(super) fn curve_slope(activation: Activation, values: &mut [f32]) {
     match activation {
@@ -43,7 +45,7 @@ pub(super) fn curve_slope(activation: Activation, values: &mut [f32]) {
     }
 }
 
-/// Distribution function plus `x` times the density of a standard normal number.
+/// Slope of GELU: the distribution function of the standard normal plus `x` times its density.
 #[inline(always)]
 fn gelu_slope(x: f32) -> f32 {
     let density = exp(-0.5 * x * x)
@@ -51,7 +53,7 @@ fn gelu_slope(x: f32) -> f32 {
     0.5 + (0.5 - 0.5 * normal_tails(x)).copysign(x) + x * density
 }
 
-/// One activated number, and the slope there.
+/// The activation of one value, and the slope at that value.
 pub(super) fn one(activation: Activation, z: f32) -> (f32, f32) {
     match low_slope(activation) {
         Some(_) if z > 0.0 => (z, 1.0),
@@ -75,7 +77,7 @@ mod tests {
     fn activations_and_slopes_follow_the_definitions() {
         for activation in Activation::ALL {
             for step in -600..600 {
-                // Never at zero, where straight ones have two slopes.
+                // Avoids zero, where piecewise linear activations have two slopes.
                 let z = (step as f32 + 0.5) / 50.0;
                 let (value, slope) = one(activation, z);
                 assert!(

@@ -1,10 +1,10 @@
 //! A slice of the batch: saved outputs, gradients, and the forward and backward passes over them.
 //!
 //! Only the outputs of the stages before their norms are saved (in the element type); the backward
-//! pass computes activations again. Each pass goes through the boards in groups that fit the
-//! second-level cache.
+//! pass computes activations again. Each pass processes the boards in groups that fit into the L2
+//! cache.
 
-use super::matmul::{BLOCK, Buffer, Element, WeightGradient, padded};
+use super::matmul::{Buffer, Element, WeightGradient, padded};
 
 use super::{
     convolution::Convolution,
@@ -12,7 +12,7 @@ use super::{
     input::{input_backward, input_forward},
     output_layer::{HeadOutputs, RequestedOutputs},
     passes::{
-        ActivationGradient, SavedOutputs, activate, add, denormalise, mask_with_sums, narrow,
+        ActivationGradient, SavedOutputs, activate, activation_backward, add, denormalise, narrow,
         store_with_sums, sum_activated, widen,
     },
     pooling::{RowWidths, append_mean, append_mean_backward, pool, pool_backward},
@@ -23,20 +23,21 @@ use crate::Examples;
 /// A slice of the batch with the memory of its forward and backward passes.
 #[derive(Debug)]
 pub(super) struct BatchSlice<E> {
-    /// First board within the batch.
+    /// Index of the first board within the batch.
     pub first: usize,
     pub boards: usize,
     /// Saved outputs of each stage.
     pub outputs: Vec<Buffer<E>>,
-    /// Gradients before the activations (while parts are missing: behind them), by [`Stage::slot`].
+    /// Gradients with respect to the inputs of the activations, by [`Stage::slot`]; with respect to
+    /// their outputs until all readers of a stage have added their parts.
     gradients: Vec<Buffer<E>>,
     sums: Vec<StageTotals>,
-    /// Weight gradient of the stage at hand.
+    /// Weight gradient of the stage whose backward pass is running.
     pub weights: Buffer<f32>,
     pub heads: Vec<HeadOutputs>,
 }
 
-/// One thread's memory for a piece of boards.
+/// One thread's memory for a group of boards.
 #[derive(Debug)]
 pub(super) struct Scratch<E> {
     spread: Buffer<E>,
@@ -45,8 +46,8 @@ pub(super) struct Scratch<E> {
     left: Buffer<E>,
     right: Buffer<E>,
     pub product: Buffer<f32>,
-    /// What one output of a last layer sees, or means over a board.
-    pub seen: Vec<f32>,
+    /// Inputs of one output of an output layer, or means over a board.
+    pub values: Vec<f32>,
 }
 
 impl<E: Element> Default for Scratch<E> {
@@ -58,7 +59,7 @@ impl<E: Element> Default for Scratch<E> {
             left: Buffer::default(),
             right: Buffer::default(),
             product: Buffer::default(),
-            seen: Vec::new(),
+            values: Vec::new(),
         }
     }
 }
@@ -78,7 +79,8 @@ impl<E: Element> Default for BatchSlice<E> {
 }
 
 impl<E: Element> BatchSlice<E> {
-    /// Takes charge of `boards` boards from `first` on.
+    /// Assigns `boards` boards from `first` on to this slice and makes room for their outputs and
+    /// gradients.
     pub fn assign(
         &mut self,
         graph: &TrainingGraph<E>,
@@ -107,7 +109,7 @@ impl<E: Element> BatchSlice<E> {
         (&self.sums[stage].first.total, &self.sums[stage].second.total)
     }
 
-    /// Computes stage `index` for all boards from those before.
+    /// Computes stage `index` for all boards from the outputs of its inputs.
     pub fn forward(
         &mut self,
         graph: &TrainingGraph<E>,
@@ -141,11 +143,12 @@ impl<E: Element> BatchSlice<E> {
                 sum_activated(&saved(first), &saved(second), &mut own[0][..size]);
             }
             (_, &[input]) => self.forward_pooling(graph, index, input, scratch),
-            // The builder gives every operation its inputs.
+            // Cannot happen: the builder gives every operation its inputs.
             _ => {}
         }
     }
 
+    /// Stores a product as saved outputs of a stage and adds its sums.
     fn store(&mut self, product: &[f32], stage: &Stage<E>, index: usize, from: usize) {
         let size = product.len();
         let mut sums = self.sums[index].columns();
@@ -154,7 +157,7 @@ impl<E: Element> BatchSlice<E> {
         self.sums[index].flush();
     }
 
-    /// Means and windows, board by board.
+    /// The forward pass of a stage without weights, board by board.
     fn forward_pooling(
         &mut self,
         graph: &TrainingGraph<E>,
@@ -173,7 +176,7 @@ impl<E: Element> BatchSlice<E> {
             activate(y, &before.affine, a);
             match stage.operation {
                 Operation::AppendMean => {
-                    append_mean(a, rows_of(stage, before), &mut scratch.seen, output)
+                    append_mean(a, rows_of(stage, before), &mut scratch.values, output)
                 }
                 Operation::Pool(pooling, size) => {
                     pool(a, (before.side(), before.width), (pooling, size), output);
@@ -192,6 +195,7 @@ impl<E: Element> BatchSlice<E> {
         }
     }
 
+    /// The forward pass of a convolution or dense layer.
     fn forward_product(
         &mut self,
         graph: &TrainingGraph<E>,
@@ -203,49 +207,42 @@ impl<E: Element> BatchSlice<E> {
         let guard = E::guard();
         let (stage, before) = (&graph.stages[index], &graph.stages[input.stage]);
         let (before_size, size) = (before.size(), stage.size());
-        let piece = convolution.forward_piece();
-        let spread_size = convolution.spread_rows() * convolution.kernel * convolution.inner;
-        scratch.product.reserve(padded(piece * convolution.cells) * stage.width);
-        scratch.spread.reserve(
-            padded(piece * convolution.cells).max(piece * convolution.spread_rows())
-                * convolution.kernel
-                * convolution.inner,
-        );
+        let group = convolution.forward_group();
+        let row = convolution.kernel * convolution.inner;
+        scratch.product.reserve(padded(group * convolution.cells) * stage.width);
+        let rows = padded(group * convolution.cells).max(group * convolution.spread_rows());
+        scratch.spread.reserve(rows * row);
         if convolution.kernel > 1 {
-            scratch.spread[..piece * spread_size].fill(E::default());
+            scratch.spread[..group * convolution.spread_rows() * row].fill(E::default());
         }
         scratch.board.reserve(before_size);
-        let mut board = 0;
-        while board < self.boards {
-            let boards = piece.min(self.boards - board);
-            let y = &self.outputs[input.stage][board * before_size..(board + boards) * before_size];
-            if convolution.kernel == 1 {
-                activate(y, &before.affine, &mut scratch.spread[..boards * before_size]);
-            } else {
-                for (y, spread) in
-                    y.chunks_exact(before_size).zip(scratch.spread.chunks_exact_mut(spread_size))
-                {
-                    activate(y, &before.affine, &mut scratch.board[..before_size]);
-                    convolution.spread(&scratch.board, convolution.inner, spread);
-                }
-            }
+        for first in (0..self.boards).step_by(group) {
+            let boards = group.min(self.boards - first);
+            let y = &self.outputs[input.stage][first * before_size..][..boards * before_size];
+            convolution.spread_boards(
+                boards,
+                (before_size, convolution.inner),
+                &mut scratch.board,
+                &mut scratch.spread,
+                |elements, a| activate(&y[elements], &before.affine, a),
+            );
             let weights = (convolution.inner, &*convolution.forward, stage.width);
             convolution.multiply(&guard, &scratch.spread, weights, boards, &mut scratch.product);
-            self.store(&scratch.product[..boards * size], stage, index, board * size);
-            board += boards;
+            self.store(&scratch.product[..boards * size], stage, index, first * size);
         }
     }
 
-    /// Starts the sums of a stage before the last part of its gradient arrives through `input`.
+    /// Resets the sums of a stage before the last part of its gradient is stored through `input`.
     pub fn start_gradient(&mut self, graph: &TrainingGraph<E>, input: StageInput) {
         if input.completes {
             self.sums[input.stage].start(graph.stages[input.stage].width);
         }
     }
 
-    /// Leaves the gradient behind the activations of a stage for the boards from `board` on: with
-    /// its last part, as the gradient before the activations.
-    pub fn leave_gradient(
+    /// Adds `da`, a part of the gradient with respect to the activations of a stage, for the boards
+    /// from `board` on. The last part completes it: then the gradient with respect to the inputs of
+    /// the activations is stored, and its sums are added.
+    pub fn store_gradient(
         &mut self,
         graph: &TrainingGraph<E>,
         input: StageInput,
@@ -268,12 +265,12 @@ impl<E: Element> BatchSlice<E> {
             affine: &stage.affine,
             mean: &stage.mean,
         };
-        mask_with_sums(&gradient_in, dz, &mut self.sums[input.stage].columns());
+        activation_backward(&gradient_in, dz, &mut self.sums[input.stage].columns());
         self.sums[input.stage].flush();
     }
 
-    /// The way back through stage `index`: its weight gradient, and the gradients of the stages
-    /// before.
+    /// The backward pass of stage `index`: computes its weight gradient and the gradients of its
+    /// inputs.
     pub fn backward(
         &mut self,
         graph: &TrainingGraph<E>,
@@ -310,7 +307,7 @@ impl<E: Element> BatchSlice<E> {
                     for &input in inputs {
                         let dz = &self.gradients[stage.slot][board * size..(board + 1) * size];
                         widen(dz, &mut scratch.product[..size]);
-                        self.leave_gradient(graph, input, board, &mut scratch.product[..size]);
+                        self.store_gradient(graph, input, board, &mut scratch.product[..size]);
                     }
                 }
             }
@@ -319,6 +316,7 @@ impl<E: Element> BatchSlice<E> {
         }
     }
 
+    /// The backward pass of a stage without weights, board by board.
     fn backward_pooling(
         &mut self,
         graph: &TrainingGraph<E>,
@@ -335,7 +333,7 @@ impl<E: Element> BatchSlice<E> {
             let da = &mut scratch.product[..before_size];
             match stage.operation {
                 Operation::AppendMean => {
-                    append_mean_backward(dz, rows_of(stage, before), &mut scratch.seen, da);
+                    append_mean_backward(dz, rows_of(stage, before), &mut scratch.values, da);
                 }
                 Operation::Pool(pooling, size) => {
                     let y =
@@ -353,10 +351,11 @@ impl<E: Element> BatchSlice<E> {
                 }
                 _ => {}
             }
-            self.leave_gradient(graph, input, board, da);
+            self.store_gradient(graph, input, board, da);
         }
     }
 
+    /// The backward pass of a convolution or dense layer.
     fn backward_product(
         &mut self,
         graph: &TrainingGraph<E>,
@@ -369,10 +368,10 @@ impl<E: Element> BatchSlice<E> {
         let (stage, before) = (&graph.stages[index], &graph.stages[input.stage]);
         let (before_size, size) = (before.size(), stage.size());
         let (kernel, outer) = (convolution.kernel, convolution.kernel * stage.width);
-        let piece = convolution.backward_piece(stage.width);
+        let group = convolution.backward_group(stage.width);
         let spread_rows = convolution.spread_rows();
-        let all_rows = padded(piece * convolution.cells);
-        let all_spread = all_rows.max(piece * spread_rows);
+        let all_rows = padded(group * convolution.cells);
+        let all_spread = all_rows.max(group * spread_rows);
         scratch.spread.reserve(all_spread * outer);
         if kernel > 1 {
             scratch.spread[..all_spread * outer].fill(E::default());
@@ -382,30 +381,27 @@ impl<E: Element> BatchSlice<E> {
         scratch.rows.reserve(all_rows * convolution.inner);
         scratch.left.reserve(all_rows * convolution.inner);
         scratch.product.reserve(all_rows * convolution.inner);
-        let mut board = 0;
-        while board < self.boards {
-            let boards = piece.min(self.boards - board);
-            let dz = &self.gradients[stage.slot][board * size..(board + boards) * size];
-            let y = &self.outputs[index][board * size..(board + boards) * size];
+        for first in (0..self.boards).step_by(group) {
+            let boards = group.min(self.boards - first);
+            let dz = &self.gradients[stage.slot][first * size..][..boards * size];
+            let y = &self.outputs[index][first * size..][..boards * size];
+            convolution.spread_boards(
+                boards,
+                (size, stage.width),
+                &mut scratch.board,
+                &mut scratch.spread,
+                |elements, dy| denormalise(&dz[elements.clone()], &y[elements], &stage.back, dy),
+            );
             let mut rows = boards * convolution.cells;
             let mut right_rows = boards * spread_rows;
             if kernel == 1 {
-                denormalise(dz, y, &stage.back, &mut scratch.spread[..boards * size]);
-                rows = rows.next_multiple_of(BLOCK);
+                rows = padded(rows);
                 right_rows = rows;
                 scratch.spread[boards * size..rows * outer].fill(E::default());
-            } else {
-                let boards = dz.chunks_exact(size).zip(y.chunks_exact(size));
-                for ((dz, y), spread) in
-                    boards.zip(scratch.spread.chunks_exact_mut(spread_rows * outer))
-                {
-                    denormalise(dz, y, &stage.back, &mut scratch.board[..size]);
-                    convolution.spread(&scratch.board, stage.width, spread);
-                }
             }
             let before_y =
-                &self.outputs[input.stage][board * before_size..(board + boards) * before_size];
-            lay_out_activations(convolution, before, before_y, rows, scratch);
+                &self.outputs[input.stage][first * before_size..][..boards * before_size];
+            fill_left_operand(convolution, before, before_y, rows, scratch);
             E::pack_left(&scratch.rows, rows, convolution.inner, &mut scratch.left);
             E::pack_right(&scratch.spread, right_rows, outer, &mut scratch.right);
             let shape = if kernel == 1 {
@@ -424,15 +420,14 @@ impl<E: Element> BatchSlice<E> {
             );
             let weights = (stage.width, &*convolution.backward, convolution.inner);
             convolution.multiply(&guard, &scratch.spread, weights, boards, &mut scratch.product);
-            self.leave_gradient(graph, input, board, &mut scratch.product[..boards * before_size]);
-            board += boards;
+            self.store_gradient(graph, input, first, &mut scratch.product[..boards * before_size]);
         }
     }
 }
 
-/// Activates the saved outputs `y` of some boards and lays them out as the `rows` rows of the left
+/// Activates the saved outputs `y` of some boards and writes them to the `rows` rows of the left
 /// operand of the weight gradient; rows beyond the boards are zero.
-fn lay_out_activations<E: Element>(
+fn fill_left_operand<E: Element>(
     convolution: &Convolution<E>,
     before: &Stage<E>,
     y: &[E],

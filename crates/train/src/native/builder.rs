@@ -1,8 +1,8 @@
-//! From the description of a network to the stages that training runs, with its tensors laid out
-//! for them.
+//! Builds the stages that training runs from the description of a network, with its tensors in
+//! their layout.
 
 use super::matmul::{Buffer, Element, padded};
-use nets::{Activation, HeadKind, Layer, Network, Padding, Shape, TensorSpec};
+use nets::{Activation, Branch, HeadKind, Layer, Network, Padding, Shape, TensorSpec};
 
 use super::{
     convolution::Convolution,
@@ -13,11 +13,12 @@ use super::{
 };
 use crate::{TrainError, dropout::layer_number};
 
-/// The ways from the input to these heads of a network; weights are not packed and the way back is
-/// not planned yet.
+/// Builds the stages from the input to these heads of a network. The caller packs the weights and
+/// plans the backward pass.
 ///
 /// # Errors
-/// The network lacks one of the heads, or ends in a layer that cannot be trained here.
+/// The network lacks one of the heads, or a head ends in a layer that this backend does not
+/// support.
 pub(super) fn build<E: Element>(
     network: &Network,
     kinds: &[HeadKind],
@@ -40,11 +41,11 @@ pub(super) fn build<E: Element>(
         ends.push((kind, last, body.len(), builder.layers(name, body, trunk)?));
     }
     let mut output_layers = Vec::new();
-    for (kind, layer, index, place) in ends {
-        output_layers.push(builder.last(
+    for (kind, layer, index, input) in ends {
+        output_layers.push(builder.output_layer(
             &format!("{}.{index}", kind.name()),
             layer,
-            place,
+            input,
             kind,
         )?);
     }
@@ -59,25 +60,25 @@ pub(super) fn build<E: Element>(
     })
 }
 
-/// Between two layers: the stage that ends there, and its shape.
+/// The output of a layer: its last stage and its shape.
 #[derive(Clone, Copy)]
 struct LayerOutput {
     shape: Shape,
-    /// None at the input.
+    /// `None` for the input planes.
     stage: Option<usize>,
 }
 
-/// Collects stages and parameters.
+/// Collects the stages and parameters of a graph.
 struct Builder<'a, E> {
     network: &'a Network,
     specs: &'a [TensorSpec],
-    /// Behind dense layers.
+    /// Add dropout behind dense layers.
     has_dropout: bool,
     parameters: Vec<Parameter>,
     stages: Vec<Stage<E>>,
 }
 
-/// Where the elements of a tensor `[outputs, inputs, kernel, kernel]` lie.
+/// The index in a parameter of each element of a tensor `[outputs, inputs, kernel, kernel]`.
 fn convolution_places(
     shape: &[usize],
     index: impl Fn(usize, usize, usize, usize) -> usize,
@@ -93,9 +94,9 @@ fn convolution_places(
     places
 }
 
-/// Where the elements of a tensor lie that sees the whole board: `[outputs, inputs, side, side]` or
-/// `[outputs, inputs * cells]`, `cells` rows of `width` channels each; `index` places an element of
-/// a board for an output.
+/// The index in a parameter of each element of a tensor over the whole board, `[outputs, inputs,
+/// side, side]` or `[outputs, inputs * cells]`. A board has `cells` rows of `width` channels;
+/// `index` maps an output and an element of the board to the parameter.
 fn board_places(
     shape: &[usize],
     cells: usize,
@@ -113,6 +114,8 @@ fn board_places(
 }
 
 impl<E: Element> Builder<'_, E> {
+    /// Reads a tensor into a parameter of `size` elements, with its elements at `places` of its shape.
+    /// Returns the parameter's index.
     fn add(
         &mut self,
         name: &str,
@@ -127,10 +130,12 @@ impl<E: Element> Builder<'_, E> {
         Ok(self.parameters.len() - 1)
     }
 
+    /// Reads a tensor of one dimension into a parameter of `width` elements.
     fn vector(&mut self, name: &str, width: usize) -> Result<usize, TrainError> {
         self.add(name, width, |shape| (0..shape[0] as u32).collect())
     }
 
+    /// Reads the tensors of a batch norm or bias.
     fn norm(&mut self, prefix: &str, has_norm: bool, channels: usize) -> Result<Norm, TrainError> {
         let width = padded(channels);
         if !has_norm {
@@ -149,111 +154,142 @@ impl<E: Element> Builder<'_, E> {
         })
     }
 
+    /// Adds the stages of a list of layers.
     fn layers(
         &mut self,
         prefix: &str,
         layers: &[Layer],
-        mut place: LayerOutput,
+        input: LayerOutput,
     ) -> Result<LayerOutput, TrainError> {
+        let mut output = input;
         for (index, layer) in layers.iter().enumerate() {
-            place = self.layer(&format!("{prefix}.{index}"), layer, place)?;
+            output = self.layer(&format!("{prefix}.{index}"), layer, output)?;
         }
-        Ok(place)
+        Ok(output)
     }
 
+    /// Adds the stages of one layer.
     fn layer(
         &mut self,
         prefix: &str,
         layer: &Layer,
-        place: LayerOutput,
+        input: LayerOutput,
     ) -> Result<LayerOutput, TrainError> {
-        let shape = layer.output_shape(place.shape).map_err(TrainError::Backend)?;
-        let mut inputs: Vec<StageInput> = place.stage.into_iter().map(StageInput::new).collect();
-        let (operation, norm, activation, gradient_size) = match layer {
-            Layer::Branches { branches, norm, activation } => {
-                let layer = InputLayer::new(
-                    self.network.description.encoding,
-                    branches,
-                    padded(shape.channels),
-                );
-                let slots = (0..branches.len())
-                    .map(|index| {
-                        let name = format!("{prefix}.branches.{index}.weight");
-                        self.add(&name, layer.branch_size(index), |_| layer.branch_places(index))
-                    })
-                    .collect::<Result<Vec<_>, _>>()?;
-                let size = layer.size();
-                let operation =
-                    Operation::Input { layer, branches: slots, slabs: Buffer::zeros(size) };
-                (operation, self.norm(prefix, *norm, shape.channels)?, *activation, size)
+        let shape = layer.output_shape(input.shape).map_err(TrainError::Backend)?;
+        let mut inputs: Vec<StageInput> = input.stage.into_iter().map(StageInput::new).collect();
+        let (operation, gradient_size) = match layer {
+            Layer::Branches { branches, .. } => self.branches(prefix, branches, shape)?,
+            &Layer::Conv { kernel, padding: Padding::Same, .. } => {
+                self.convolution(prefix, kernel, input.shape, shape)?
             }
-            &Layer::Conv { kernel, padding: Padding::Same, norm, activation, .. } => {
-                let (inner, width) = (padded(place.shape.channels), padded(shape.channels));
-                let size = kernel * kernel * inner * width;
-                let weight = self.add(&format!("{prefix}.weight"), size, |shape| {
-                    // Stored flipped, as the way back reads it.
-                    convolution_places(shape, |output, input, row, column| {
-                        let (row, column) = (kernel - 1 - row, kernel - 1 - column);
-                        ((row * inner + input) * kernel + column) * width + output
-                    })
-                })?;
-                let cells = if kernel == 1 { shape.cells } else { 64 };
-                let operation = product(weight, (kernel, shape.side()), cells, inner, size);
-                (operation, self.norm(prefix, norm, shape.channels)?, activation, size)
-            }
-            &Layer::Conv { norm, activation, .. } | &Layer::Dense { norm, activation, .. } => {
-                let (cells, input_width) = (place.shape.cells, padded(place.shape.channels));
-                let (inner, width) = (cells * input_width, padded(shape.channels));
-                let size = inner * width;
-                let weight = self.add(&format!("{prefix}.weight"), size, |shape| {
-                    board_places(shape, cells, input_width, |output, place| place * width + output)
-                })?;
-                let operation = product(weight, (1, 1), 1, inner, size);
-                (operation, self.norm(prefix, norm, shape.channels)?, activation, size)
-            }
-            Layer::Residual { layers, activation } => {
-                let body = self.layers(&format!("{prefix}.layers"), layers, place)?;
+            Layer::Conv { .. } | Layer::Dense { .. } => self.dense(prefix, input.shape, shape)?,
+            Layer::Residual { layers, .. } => {
+                let body = self.layers(&format!("{prefix}.layers"), layers, input)?;
                 inputs.extend(body.stage.map(StageInput::new));
-                (Operation::Sum, Norm::Nothing, *activation, 0)
+                (Operation::Sum, 0)
             }
-            &Layer::Pool { pooling, size } => {
-                (Operation::Pool(pooling, size), Norm::Nothing, Activation::Identity, 0)
-            }
-            Layer::AppendMean => (Operation::AppendMean, Norm::Nothing, Activation::Identity, 0),
+            &Layer::Pool { pooling, size } => (Operation::Pool(pooling, size), 0),
+            Layer::AppendMean => (Operation::AppendMean, 0),
         };
-        let place = self.push(Stage {
-            inputs,
-            ..Stage::new(operation, norm, activation, shape, gradient_size)
-        });
+        let (norm, activation) = match layer {
+            &Layer::Branches { norm, activation, .. }
+            | &Layer::Conv { norm, activation, .. }
+            | &Layer::Dense { norm, activation, .. } => {
+                (self.norm(prefix, norm, shape.channels)?, activation)
+            }
+            &Layer::Residual { activation, .. } => (Norm::Nothing, activation),
+            Layer::Pool { .. } | Layer::AppendMean => (Norm::Nothing, Activation::Identity),
+        };
+        let stage = Stage::new(operation, norm, activation, shape, gradient_size);
+        let output = self.push(Stage { inputs, ..stage });
         if self.has_dropout && matches!(layer, Layer::Dense { .. }) {
-            let inputs = place.stage.into_iter().map(StageInput::new).collect();
-            let dropout = Stage::new(
-                Operation::Dropout(layer_number(prefix)),
-                Norm::Nothing,
-                Activation::Identity,
-                shape,
-                0,
-            );
-            return Ok(self.push(Stage { inputs, ..dropout }));
+            return Ok(self.dropout(prefix, output));
         }
-        Ok(place)
+        Ok(output)
     }
 
+    /// The operation of an input layer, and the number of elements of its weight gradient.
+    fn branches(
+        &mut self,
+        prefix: &str,
+        branches: &[Branch],
+        shape: Shape,
+    ) -> Result<(Operation<E>, usize), TrainError> {
+        let encoding = self.network.description.encoding;
+        let layer = InputLayer::new(encoding, branches, padded(shape.channels));
+        let add = |index| {
+            let name = format!("{prefix}.branches.{index}.weight");
+            self.add(&name, layer.branch_size(index), |_| layer.branch_places(index))
+        };
+        let branches = (0..branches.len()).map(add).collect::<Result<Vec<_>, _>>()?;
+        let size = layer.size();
+        Ok((Operation::Input { layer, branches, slabs: Buffer::zeros(size) }, size))
+    }
+
+    /// The operation of a convolution that keeps the board's size, and the number of elements of its
+    /// weight gradient.
+    fn convolution(
+        &mut self,
+        prefix: &str,
+        kernel: usize,
+        input: Shape,
+        shape: Shape,
+    ) -> Result<(Operation<E>, usize), TrainError> {
+        let (inner, width) = (padded(input.channels), padded(shape.channels));
+        let size = kernel * kernel * inner * width;
+        let weight = self.add(&format!("{prefix}.weight"), size, |shape| {
+            // Stored flipped, as the backward pass reads it.
+            convolution_places(shape, |output, input, row, column| {
+                let (row, column) = (kernel - 1 - row, kernel - 1 - column);
+                ((row * inner + input) * kernel + column) * width + output
+            })
+        })?;
+        let cells = if kernel == 1 { shape.cells } else { 64 };
+        Ok((product(weight, (kernel, shape.side()), cells, inner, size), size))
+    }
+
+    /// The operation of a dense layer or of a convolution as large as the board, and the number of
+    /// elements of its weight gradient.
+    fn dense(
+        &mut self,
+        prefix: &str,
+        input: Shape,
+        shape: Shape,
+    ) -> Result<(Operation<E>, usize), TrainError> {
+        let (cells, input_width) = (input.cells, padded(input.channels));
+        let (inner, width) = (cells * input_width, padded(shape.channels));
+        let size = inner * width;
+        let weight = self.add(&format!("{prefix}.weight"), size, |shape| {
+            board_places(shape, cells, input_width, |output, element| element * width + output)
+        })?;
+        Ok((product(weight, (1, 1), 1, inner, size), size))
+    }
+
+    /// Adds a dropout stage behind the layer with this prefix.
+    fn dropout(&mut self, prefix: &str, input: LayerOutput) -> LayerOutput {
+        let operation = Operation::Dropout(layer_number(prefix));
+        let stage = Stage::new(operation, Norm::Nothing, Activation::Identity, input.shape, 0);
+        let inputs = input.stage.into_iter().map(StageInput::new).collect();
+        self.push(Stage { inputs, ..stage })
+    }
+
+    /// Adds a stage after those it reads.
     fn push(&mut self, stage: Stage<E>) -> LayerOutput {
         let shape = Shape { cells: stage.cells, channels: stage.channels };
         self.stages.push(stage);
         LayerOutput { shape, stage: Some(self.stages.len() - 1) }
     }
 
-    fn last(
+    /// Adds the parameters of a head's output layer.
+    fn output_layer(
         &mut self,
         prefix: &str,
         layer: &Layer,
-        place: LayerOutput,
+        input: LayerOutput,
         kind: HeadKind,
     ) -> Result<OutputLayer, TrainError> {
-        let stage = place.stage.ok_or_else(|| unsupported_output_layer(kind))?;
-        let (cells, width) = (place.shape.cells, padded(place.shape.channels));
+        let stage = input.stage.ok_or_else(|| unsupported_output_layer(kind))?;
+        let (cells, width) = (input.shape.cells, padded(input.shape.channels));
         let (channels, cells, activation) = match *layer {
             Layer::Conv {
                 kernel: 1,
@@ -268,13 +304,14 @@ impl<E: Element> Builder<'_, E> {
         };
         let inner = cells * width;
         let weight = self.add(&format!("{prefix}.weight"), channels * inner, |shape| {
-            board_places(shape, cells, width, |output, place| output * inner + place)
+            board_places(shape, cells, width, |output, element| output * inner + element)
         })?;
         let bias = self.vector(&format!("{prefix}.bias"), channels)?;
         Ok(OutputLayer { input: StageInput::new(stage), weight, bias, channels, inner, activation })
     }
 }
 
+/// A product with zeroed buffers for its packed weights.
 fn product<E: Element>(
     weight: usize,
     (kernel, side): (usize, usize),

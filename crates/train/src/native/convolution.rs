@@ -1,29 +1,33 @@
-//! A convolution as a product over taps: how its weights are packed, and how boards are laid out
-//! for it.
+//! Computes a convolution as a matrix product over taps: packs its weights and spreads boards for
+//! it.
+
+use std::ops::Range;
 
 use super::matmul::{Buffer, Element, Taps};
 
-/// A convolution of odd size over a board, or any layer whose outputs see all of a row.
+/// A convolution of odd size over a board, or a dense layer over a row that holds the whole board.
 #[derive(Debug)]
 pub(super) struct Convolution<E> {
+    /// Index of the weight among the parameters.
     pub weight: usize,
     /// Odd. A dense layer, or a convolution as large as the board, is size 1 over one cell that
     /// holds the whole board.
     pub kernel: usize,
-    /// Side of the boards, where `kernel` is above 1. Smaller ones than 8 lie in the corner of an
-    /// empty board.
+    /// Side of the boards, for `kernel` above 1. Boards smaller than 8x8 are placed in the corner
+    /// of an empty 8x8 board.
     pub side: usize,
-    /// Rows a board has in the product: 64 where `kernel` is above 1.
+    /// Rows of a board in the product: 64 for `kernel` above 1.
     pub cells: usize,
     /// Padded input channels of a row.
     pub inner: usize,
-    /// Packed weights, and packed weights of the way back.
+    /// Packed weights of the forward pass.
     pub forward: Buffer<E>,
+    /// Packed weights of the backward pass.
     pub backward: Buffer<E>,
 }
 
-/// Rough size in bytes of what one piece of the way back should touch.
-const PIECE_BYTES: usize = 900 << 10;
+/// Approximate working set of one group of boards in the backward pass, in bytes.
+const GROUP_BYTES: usize = 900 << 10;
 
 impl<E> Convolution<E> {
     /// Rows of one board spread for the taps.
@@ -31,30 +35,30 @@ impl<E> Convolution<E> {
         if self.kernel == 1 { self.cells } else { 64 + 16 * (self.kernel / 2) }
     }
 
-    /// Boards of a piece on the way forward.
-    pub fn forward_piece(&self) -> usize {
+    /// Boards of a group in the forward pass.
+    pub fn forward_group(&self) -> usize {
         if self.cells == 1 { 64 } else { 2 }
     }
 
-    /// Boards of a piece of the way back.
-    pub fn backward_piece(&self, width: usize) -> usize {
+    /// Boards of a group in the backward pass.
+    pub fn backward_group(&self, width: usize) -> usize {
         if self.cells == 1 {
             return 64;
         }
         let outer = self.kernel * width;
         let board = 2 * self.spread_rows() * outer * size_of::<E>()
             + 64 * self.inner * (2 * size_of::<E>() + 4);
-        (PIECE_BYTES / board).clamp(2, 16)
+        (GROUP_BYTES / board).clamp(2, 16)
     }
 
-    /// Are the boards smaller than those of the product?
+    /// True when the boards are smaller than the 8x8 boards of the product.
     pub fn is_in_corner(&self) -> bool {
         self.kernel > 1 && self.side < 8
     }
 }
 
 impl<E: Element> Convolution<E> {
-    /// From `[kernel, inner, kernel, width]`, flipped, to the packed matrices of both ways.
+    /// Packs the weights `[kernel, inner, kernel, width]`, stored flipped, for both passes.
     pub fn pack(&mut self, weight: &[f32], width: usize, scratch: &mut Vec<f32>) {
         let (kernel, inner) = (self.kernel, self.inner);
         scratch.resize(weight.len(), 0.0);
@@ -80,9 +84,9 @@ impl<E: Element> Convolution<E> {
         E::pack_weights(scratch, kernel * outer, inner, &mut self.backward);
     }
 
-    /// Multiplies spread boards of `channels` by packed weights, to `boards` of `width` channels
-    /// each: one product for all rows where boards follow each other without halo, else one a
-    /// board.
+    /// Multiplies `boards` spread boards of `channels` channels by packed weights, to boards of
+    /// `width` channels: with one product for all boards if they have no halo, otherwise with one
+    /// product for each board.
     pub fn multiply(
         &self,
         guard: &E::Guard,
@@ -108,7 +112,7 @@ impl<E: Element> Convolution<E> {
         }
     }
 
-    /// Moves the corners of full boards together.
+    /// Compacts the corners of 8x8 boards to smaller boards.
     fn take_corners(&self, boards: usize, width: usize, product: &mut [f32]) {
         let side = self.side;
         for board in 0..boards {
@@ -120,7 +124,7 @@ impl<E: Element> Convolution<E> {
         }
     }
 
-    /// Lays a board into the corner of a full one, whose other cells must be zero already.
+    /// Copies a board into the corner of an 8x8 board, whose other cells must be zero.
     pub fn put_in_corner(&self, board: &[E], channels: usize, full: &mut [E]) {
         let row = self.side * channels;
         for (source, target) in board.chunks_exact(row).zip(full.chunks_mut(8 * channels)) {
@@ -128,9 +132,32 @@ impl<E: Element> Convolution<E> {
         }
     }
 
-    /// Spreads a board for the taps: `[8 + 2h ranks, 8 files, kernel, channels]`, h halo ranks of
-    /// zeros on both sides; part `j` of a cell holds the cell `j - h` files to the right, zeros
-    /// beyond the edge. The halo and the edges of `spread` must be zero already.
+    /// Spreads `boards` boards of `size` elements for the taps. `fill` writes the elements in a range
+    /// of these boards; without halo it writes to `spread` directly, otherwise board by board
+    /// through `board`.
+    #[inline(always)]
+    pub fn spread_boards(
+        &self,
+        boards: usize,
+        (size, channels): (usize, usize),
+        board: &mut [E],
+        spread: &mut [E],
+        fill: impl Fn(Range<usize>, &mut [E]),
+    ) {
+        if self.kernel == 1 {
+            fill(0..boards * size, &mut spread[..boards * size]);
+            return;
+        }
+        let spread_size = self.spread_rows() * self.kernel * channels;
+        for (index, spread) in spread.chunks_exact_mut(spread_size).take(boards).enumerate() {
+            fill(index * size..(index + 1) * size, &mut board[..size]);
+            self.spread(board, channels, spread);
+        }
+    }
+
+    /// Spreads a board for the taps: `[8 + 2h ranks, 8 files, kernel, channels]`, with h halo ranks
+    /// of zeros on both sides. Part `j` of a cell holds the cell `j - h` files to the right, or
+    /// zeros beyond the edge. The halo and the edges of `spread` must be zero before the call.
     pub fn spread(&self, board: &[E], channels: usize, spread: &mut [E]) {
         let (kernel, side) = (self.kernel, self.side);
         let halo = kernel / 2;
@@ -138,7 +165,7 @@ impl<E: Element> Convolution<E> {
             for file in 0..side {
                 let cell = &board[(rank * side + file) * channels..][..channels];
                 for part in 0..kernel {
-                    // The cell that sees this one `part - halo` files to the right.
+                    // The cell that has this one `part - halo` files to its right.
                     let to = file + halo;
                     if to < part || to - part >= 8 {
                         continue;
@@ -151,8 +178,8 @@ impl<E: Element> Convolution<E> {
     }
 }
 
-/// `[rows, columns]` to `[columns, rows]`, in blocks that stay in the cache; both are multiples of
-/// 32.
+/// `[rows, columns]` to `[columns, rows]`, in blocks that stay in the cache; both sizes are
+/// multiples of 32.
 fn transpose(source: &[f32], rows: usize, columns: usize, target: &mut [f32]) {
     for row in (0..rows).step_by(16) {
         for column in 0..columns {

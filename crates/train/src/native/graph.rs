@@ -1,8 +1,8 @@
-//! The layers of one head or several (and the trunk before them) as training runs them: a list of
-//! stages, each of which reads the outputs of earlier ones, and each head's last layer, of which
-//! only the asked-for outputs are computed.
+//! The computation graph of training: the layers of one or several heads, and of the trunk before
+//! them, as a list of stages that read the outputs of earlier stages. Of each head's output layer
+//! only the requested outputs are computed.
 //!
-//! A stage is a product (or something without weights), then a batch norm or bias, then an
+//! A stage is a product (or an operation without weights), then a batch norm or bias, then an
 //! activation.
 
 use super::matmul::{Buffer, Element, padded};
@@ -18,26 +18,29 @@ use super::{
 };
 use crate::{TrainError, dropout::Dropout};
 
-/// What a stage computes from the activations of its inputs.
+/// The operation of a stage on the activations of its inputs.
 #[derive(Debug)]
 pub(super) enum Operation<E> {
     Input {
         layer: InputLayer,
+        /// Index of each branch's weight among the parameters.
         branches: Vec<usize>,
+        /// The weights of all branches in the layout of the input layer.
         slabs: Buffer<f32>,
     },
     Product(Convolution<E>),
     /// The sum of two inputs.
     Sum,
-    /// The input, and each channel's mean over the board.
+    /// The input with each channel's mean over the board appended.
     AppendMean,
+    /// Pooling over windows of this side.
     Pool(Pooling, usize),
-    /// In training the input without some of its elements; in play the input. The number of the
+    /// In training drops some elements of the input; in play copies it. Holds the number of the
     /// layer before it.
     Dropout(u64),
 }
 
-/// What follows a stage's operation.
+/// The batch norm or bias after a stage's operation; numbers are indices of parameters.
 #[derive(Debug)]
 pub(super) enum Norm {
     Batch {
@@ -51,13 +54,14 @@ pub(super) enum Norm {
     Nothing,
 }
 
-/// A stage that another one reads, and how the gradient returns to it.
+/// An input of a stage: the stage that it reads, and how the backward pass stores that stage's
+/// gradient.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StageInput {
     pub stage: usize,
-    /// An earlier reader has written a part of its gradient: this one adds to it.
+    /// True when another reader has stored a part of the gradient already, to which this one adds.
     pub accumulates: bool,
-    /// This reader writes the last part of its gradient.
+    /// True when this reader stores the last part of the gradient.
     pub completes: bool,
 }
 
@@ -67,12 +71,12 @@ impl StageInput {
     }
 }
 
-/// One layer but a head's last.
+/// A layer other than a head's output layer.
 #[derive(Debug)]
 pub(super) struct Stage<E> {
-    /// None for an input layer, two for a sum, else one.
+    /// Empty for an input layer, two for a sum, otherwise one.
     pub inputs: Vec<StageInput>,
-    /// Which of a slice's buffers holds its gradient.
+    /// Index of the gradient buffer in a slice.
     pub slot: usize,
     pub operation: Operation<E>,
     pub norm: Norm,
@@ -82,27 +86,28 @@ pub(super) struct Stage<E> {
     pub width: usize,
     /// Elements of the weight gradient that a slice collects.
     pub gradient_size: usize,
-    /// The map before the activation, with the statistics now in use.
+    /// The affine map before the activation, from the statistics in use.
     pub affine: Affine,
-    /// Mean now in use (0 without norm).
+    /// Mean in use; 0 without norm.
     pub mean: Vec<f32>,
+    /// Variance in use, of the channels without padding.
     pub variance: Vec<f64>,
     pub back: NormBackward,
 }
 
-/// Stages, last layers and all trained tensors.
+/// Stages, output layers and all trained tensors.
 #[derive(Debug)]
 pub(super) struct TrainingGraph<E> {
     /// Every stage comes after those that it reads.
     pub stages: Vec<Stage<E>>,
-    /// One a head, in the order of the heads.
+    /// One for each head, in the order of the heads.
     pub output_layers: Vec<OutputLayer>,
     pub parameters: Vec<Parameter>,
     /// Number of buffers for gradients.
     pub slots: usize,
-    /// Outputs are from White's side, whichever side moves.
+    /// True when the network's outputs are from White's side.
     pub whites_view: bool,
-    /// Dropout of this step; none in play.
+    /// Dropout of this step; `None` in play.
     pub dropout: Option<Dropout>,
 }
 
@@ -112,11 +117,13 @@ impl<E> Stage<E> {
         self.cells * self.width
     }
 
+    /// Ranks and files of the board.
     pub fn side(&self) -> usize {
         self.cells.isqrt()
     }
 
-    /// A stage whose map is the identity until statistics or a bias say otherwise.
+    /// A stage whose statistics or bias are not set yet; without either its affine map is the
+    /// identity.
     pub fn new(
         operation: Operation<E>,
         norm: Norm,
@@ -148,10 +155,12 @@ impl<E> Stage<E> {
 }
 
 impl<E: Element> TrainingGraph<E> {
-    /// The layers from the input to these heads of a network; with dropout behind dense layers.
+    /// The graph from the input to these heads of a network, with dropout behind dense layers if
+    /// asked for.
     ///
     /// # Errors
-    /// The network lacks one of the heads, or ends in a layer that cannot be trained here.
+    /// The network lacks one of the heads, or a head ends in a layer that this backend does not
+    /// support.
     pub fn new(
         network: &Network,
         kinds: &[HeadKind],
@@ -163,21 +172,22 @@ impl<E: Element> TrainingGraph<E> {
         Ok(graph)
     }
 
-    /// Finds which gradients add up in the backward pass (the output layers in reverse, then the
-    /// stages in reverse), and reuses a buffer once its gradient has been read.
+    /// Plans the backward pass, which visits the output layers in reverse, then the stages in
+    /// reverse: marks the first and the last part of each gradient, and assigns gradient buffers,
+    /// which are reused after their last use.
     fn plan_backward(&mut self) {
         let mut pending = vec![0_usize; self.stages.len()];
         for input in self
             .stages
             .iter()
             .flat_map(|stage| &stage.inputs)
-            .chain(self.output_layers.iter().map(|last| &last.input))
+            .chain(self.output_layers.iter().map(|layer| &layer.input))
         {
             pending[input.stage] += 1;
         }
         let mut slots = vec![None; self.stages.len()];
         let (mut free, mut used) = (Vec::new(), 0);
-        let mut follow =
+        let mut visit =
             |input: &mut StageInput, slots: &mut Vec<Option<usize>>, free: &mut Vec<usize>| {
                 input.accumulates = slots[input.stage].is_some();
                 pending[input.stage] -= 1;
@@ -189,12 +199,12 @@ impl<E: Element> TrainingGraph<E> {
                     })
                 });
             };
-        for last in self.output_layers.iter_mut().rev() {
-            follow(&mut last.input, &mut slots, &mut free);
+        for layer in self.output_layers.iter_mut().rev() {
+            visit(&mut layer.input, &mut slots, &mut free);
         }
         for index in (0..self.stages.len()).rev() {
             for input in &mut self.stages[index].inputs {
-                follow(input, &mut slots, &mut free);
+                visit(input, &mut slots, &mut free);
             }
             // Every stage leads to a head.
             let slot = slots[index].unwrap_or_default();
@@ -204,7 +214,7 @@ impl<E: Element> TrainingGraph<E> {
         self.slots = used;
     }
 
-    /// Packs the weights anew after they changed.
+    /// Packs the weights again after they changed.
     pub fn pack(&mut self) {
         let mut scratch = Vec::new();
         for stage in &mut self.stages {
@@ -229,7 +239,7 @@ impl<E: Element> TrainingGraph<E> {
         }
     }
 
-    /// Points a stage at the running statistics (as in play).
+    /// Makes all stages use the running statistics, as in play.
     pub fn use_running_statistics(&mut self) {
         for stage in &mut self.stages {
             let (mean, variance) = match &stage.norm {
@@ -243,7 +253,8 @@ impl<E: Element> TrainingGraph<E> {
         }
     }
 
-    /// Points stage `index` at a batch's statistics, from its sums over `count` cells.
+    /// Makes stage `index` use a batch's statistics, from its sums and sums of squares over `count`
+    /// cells.
     pub fn use_batch_statistics(
         &mut self,
         index: usize,
@@ -261,13 +272,13 @@ impl<E: Element> TrainingGraph<E> {
         stage.set_affine(&self.parameters, &means, variance);
     }
 
-    /// Points a stage without norm at its bias.
+    /// Makes a stage without norm use its current bias.
     pub fn use_bias(&mut self, index: usize) {
         self.stages[index].set_affine(&self.parameters, &[], Vec::new());
     }
 
-    /// Moves the running statistics towards the batch's; the running variance is unbiased, as in
-    /// other frameworks.
+    /// Updates the running statistics with the batch's, with decay `keep`; the running variance is
+    /// unbiased, as in other frameworks.
     pub fn update_running_statistics(&mut self, keep: f32, boards: usize) {
         for stage in &mut self.stages {
             if let Norm::Batch { running_mean, running_variance, .. } = &mut stage.norm {
@@ -283,8 +294,8 @@ impl<E: Element> TrainingGraph<E> {
         }
     }
 
-    /// From the sums of `dz` and `dz * (y - mean)` over `count` cells: the gradients of norm or
-    /// bias, and how `dz` becomes `dy`.
+    /// Computes the gradients of norm or bias and the map from `dz` to `dy`, from the sums of `dz`
+    /// and `dz * (y - mean)` over `count` cells.
     pub fn norm_backward(&mut self, index: usize, sums: &[f64], products: &[f64], count: usize) {
         let stage = &mut self.stages[index];
         let count = count.max(1) as f64;
@@ -314,7 +325,7 @@ impl<E: Element> TrainingGraph<E> {
         }
     }
 
-    /// Takes a stage's weight gradient, laid out as its slices collect it.
+    /// Copies a stage's weight gradient from the layout of the slices to its parameters.
     pub fn set_gradient(&mut self, index: usize, gradient: &[f32]) {
         match &self.stages[index].operation {
             Operation::Input { layer, branches, .. } => {
@@ -347,7 +358,7 @@ impl<E: Element> TrainingGraph<E> {
         }
     }
 
-    /// Takes weights and running statistics from a network of the same description.
+    /// Reads weights and running statistics from a network of the same description.
     pub fn take(&mut self, network: &Network) -> Result<(), TrainError> {
         for parameter in &mut self.parameters {
             parameter.take(network)?;
@@ -366,6 +377,7 @@ impl<E: Element> TrainingGraph<E> {
 }
 
 impl<E: Element> Stage<E> {
+    /// Sets mean, variance and the affine map before the activation.
     fn set_affine(&mut self, parameters: &[Parameter], mean: &[f32], variance: Vec<f64>) {
         match self.norm {
             Norm::Batch { scale, shift, .. } => {

@@ -1,5 +1,6 @@
-//! The sparse input layer: each set plane of a square adds one slab of weights to every square that
-//! a branch reaches from it, and collects its gradient from the same places.
+//! The sparse input layer: each plane set on a square adds a slab of weights to the outputs of all
+//! squares that a branch reaches from it. The backward pass collects the slab's gradient from the
+//! same outputs.
 
 use super::matmul::Element;
 use board::Color;
@@ -7,7 +8,7 @@ use nets::{Branch, Encoding, Squares};
 
 use super::passes::vectorised;
 
-/// Consecutive channels of one target square that one source square feeds.
+/// Consecutive output channels of one target square that depend on one source square.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChannelRun {
     /// First element within the plane's slab.
@@ -17,24 +18,26 @@ pub(super) struct ChannelRun {
     length: u32,
 }
 
-/// Where the branches' weights lie in the slabs and where each square's slab goes.
+/// The layout of the branches' weights in the slabs, and the targets of each square's slab.
 #[derive(Clone, Debug)]
 pub(super) struct InputLayer {
     encoding: Encoding,
-    /// The planes that a square in each state sets, with their values.
+    /// The planes set by each state of a square, with their values.
     states: Vec<Vec<(usize, f32)>>,
-    /// Elements of one plane's slab; those of all planes follow each other.
+    /// Elements of one plane's slab; the slabs of all planes are contiguous.
     slab: usize,
-    /// For each branch the slab offset of each of its taps (rows, then columns).
+    /// Slab offset of each tap (rows, then columns) of each branch.
     taps: Vec<Vec<usize>>,
+    /// Channels of each branch.
     channels: Vec<usize>,
+    /// The runs of each source square.
     runs: Vec<Vec<ChannelRun>>,
 }
 
 impl InputLayer {
-    /// Lays out `branches` for boards of `width` channels a square.
+    /// Lays out `branches` for boards of `width` channels for each square.
     pub fn new(encoding: Encoding, branches: &[Branch], width: usize) -> Self {
-        // Ordered by offset, so that all branches that touch the centre form one run.
+        // Sorted by offset, so that all branches that touch the centre form one run.
         let mut entries = Vec::new();
         let mut first_channel = 0;
         for (index, branch) in branches.iter().enumerate() {
@@ -96,7 +99,7 @@ impl InputLayer {
         self.encoding.states_of(squares, turn)
     }
 
-    /// For every plane set: the square, where the plane's slab begins, and the plane's value.
+    /// The square, the start of the slab and the value of each set plane.
     #[inline(always)]
     fn active(&self, states: &[u8; 64]) -> impl Iterator<Item = (usize, usize, f32)> {
         states.iter().enumerate().flat_map(move |(square, &state)| {
@@ -110,8 +113,8 @@ impl InputLayer {
         self.encoding.planes() * self.taps[branch].len() * self.channels[branch]
     }
 
-    /// Where the elements of a branch's tensor `[channels, planes, rows, columns]` lie in its
-    /// parameter `[planes, taps, channels]`.
+    /// The index in a branch's parameter `[planes, taps, channels]` of each element of its tensor
+    /// `[channels, planes, rows, columns]`.
     pub fn branch_places(&self, branch: usize) -> Vec<u32> {
         let (taps, channels) = (self.taps[branch].len(), self.channels[branch]);
         let mut places = Vec::with_capacity(self.branch_size(branch));
@@ -127,18 +130,19 @@ impl InputLayer {
 
     /// Copies a branch's parameter into the slabs.
     pub fn fill(&self, branch: usize, parameter: &[f32], slabs: &mut [f32]) {
-        self.pieces(branch, |own, slab| slabs[slab].copy_from_slice(&parameter[own]));
+        self.each_tap(branch, |own, slab| slabs[slab].copy_from_slice(&parameter[own]));
     }
 
     /// Copies the slabs' gradient into a branch's.
     pub fn collect(&self, branch: usize, slabs: &[f32], gradient: &mut [f32]) {
-        self.pieces(branch, |own, slab| gradient[own].copy_from_slice(&slabs[slab]));
+        self.each_tap(branch, |own, slab| gradient[own].copy_from_slice(&slabs[slab]));
     }
 
-    fn pieces(
+    /// Calls `copy` with the range of each tap in the branch's parameter and in the slabs.
+    fn each_tap(
         &self,
         branch: usize,
-        mut piece: impl FnMut(std::ops::Range<usize>, std::ops::Range<usize>),
+        mut copy: impl FnMut(std::ops::Range<usize>, std::ops::Range<usize>),
     ) {
         let channels = self.channels[branch];
         let taps = &self.taps[branch];
@@ -146,14 +150,14 @@ impl InputLayer {
             for (tap, &offset) in taps.iter().enumerate() {
                 let own = (plane * taps.len() + tap) * channels;
                 let slab = plane * self.slab + offset;
-                piece(own..own + channels, slab..slab + channels);
+                copy(own..own + channels, slab..slab + channels);
             }
         }
     }
 }
 
 vectorised! {
-/// Adds up one board's outputs into `sums` (`[64, width]`, zeroed here).
+/// Computes one board's outputs in `sums` (`[64, width]`, zeroed first).
 pub(super) fn input_forward(layer: &InputLayer, slabs: &[f32], states: &[u8; 64], sums: &mut [f32]) {
     sums.fill(0.0);
     for (square, from, value) in layer.active(states) {
@@ -171,7 +175,7 @@ pub(super) fn input_forward(layer: &InputLayer, slabs: &[f32], states: &[u8; 64]
 }
 
 vectorised! {
-/// Adds one board's part of the slabs' gradient.
+/// Adds one board's part to the gradient of the slabs.
 pub(super) fn input_backward<E: Element>(layer: &InputLayer, dy: &[E], states: &[u8; 64], gradient: &mut [f32]) {
     for (square, from, value) in layer.active(states) {
         let slab = &mut gradient[from..from + layer.slab];

@@ -1,4 +1,4 @@
-//! The losses: sums over parts of a batch, and their slopes.
+//! The losses as sums over parts of a batch, and their slopes with respect to the outputs.
 
 use super::passes::vectorised;
 
@@ -8,7 +8,7 @@ const LANES: usize = 16;
 /// The sum of a loss over some terms.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LossSum {
-    /// Sum of the losses of the terms (pairs, or positions) of the part.
+    /// Sum of the losses of the terms (pairs or positions).
     pub sum: f64,
     /// Number of the terms, or their weight.
     pub count: f64,
@@ -18,7 +18,7 @@ pub(super) struct LossSum {
 #[inline(always)]
 fn exp_negative(x: f32) -> f32 {
     let x = x.max(-87.0);
-    // Adding and taking away 1.5 * 2^23 rounds to a whole number.
+    // Adding and subtracting 1.5 * 2^23 rounds to an integer.
     const ROUND: f32 = 12_582_912.0;
     let shifted = x * std::f32::consts::LOG2_E + ROUND;
     let whole = shifted - ROUND;
@@ -46,11 +46,11 @@ fn ln_1p(e: f32) -> f32 {
 }
 
 vectorised! {
-/// Over the ordered pairs `label[i] > label[j]`, `i` in the part, `ln(1 + exp(logit[j] -
-/// logit[i]))`: cross entropy of the order of two outputs. The gradient of the *sum* over all pairs
-/// with respect to `logits[first..first + gradient.len()]`, and that part's sum.
+/// Adds `ln(1 + exp(logit[j] - logit[i]))`, the cross entropy of the order of two outputs, over the
+/// pairs `label[i] > label[j]` with `i` in `first..first + gradient.len()`. Sets `gradient` to the
+/// gradient of the sum over *all* pairs with respect to these logits.
 pub(super) fn add_ordinal_loss(
-    logits: &[f32], labels: &[i32], first: usize, gradient: &mut [f32], part: &mut LossSum
+    logits: &[f32], labels: &[i32], first: usize, gradient: &mut [f32], total: &mut LossSum
 ) {
     let n = logits.len().min(labels.len());
     for (offset, gradient) in gradient.iter_mut().enumerate() {
@@ -62,7 +62,7 @@ pub(super) fn add_ordinal_loss(
         let mut j = 0;
         while j < n {
             let lanes = LANES.min(n - j);
-            // Lanes beyond the end repeat this example's own label, which makes no pair.
+            // Lanes beyond the end repeat this example's label, which makes no pair.
             let mut other = [logit; LANES];
             let mut other_label = [label; LANES];
             if lanes == LANES {
@@ -76,9 +76,9 @@ pub(super) fn add_ordinal_loss(
                 let difference = logit - other[lane];
                 let e = exp_negative(-difference.abs());
                 let (above, below) = (label > other_label[lane], label < other_label[lane]);
-                // Signed so that a positive margin is the right order.
+                // A positive margin means that the order is right.
                 let margin = if above { difference } else { -difference };
-                // The probability given to the wrong order.
+                // The probability of the wrong order.
                 let wrong = if margin > 0.0 { e } else { 1.0 } / (1.0 + e);
                 slopes[lane] += if above { -wrong } else if below { wrong } else { 0.0 };
                 let loss = ln_1p(e) + if margin > 0.0 { 0.0 } else { -margin };
@@ -88,44 +88,44 @@ pub(super) fn add_ordinal_loss(
             j += LANES;
         }
         *gradient = slopes.iter().sum();
-        part.sum += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
-        part.count += f64::from(counts.iter().sum::<i32>());
+        total.sum += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
+        total.count += f64::from(counts.iter().sum::<i32>());
     }
 }
 }
 
-/// Squared distance of `tanh(logit)`, or of the logit where it is a hyperbolic tangent already, and
-/// `tanh(label / scale)`, and its slope.
+/// Adds the squared distance between `tanh(logit)` and `tanh(label / scale)`, and sets its slopes.
+/// With `is_tanh` the logits are hyperbolic tangents already.
 pub(super) fn add_tanh_loss(
     logits: &[f32],
     labels: &[i32],
     scale: f32,
     is_tanh: bool,
     slopes: &mut [f32],
-    part: &mut LossSum,
+    total: &mut LossSum,
 ) {
     for ((&logit, &label), slope) in logits.iter().zip(labels).zip(slopes) {
-        let (output, bend) = if is_tanh {
+        let (output, tanh_slope) = if is_tanh {
             (logit, 1.0)
         } else {
             let output = logit.tanh();
             (output, 1.0 - output * output)
         };
         let distance = output - (label as f32 / scale).tanh();
-        *slope = 2.0 * distance * bend;
-        part.sum += f64::from(distance * distance);
-        part.count += 1.0;
+        *slope = 2.0 * distance * tanh_slope;
+        total.sum += f64::from(distance * distance);
+        total.count += 1.0;
     }
 }
 
-/// `weight` times the cross entropy of the softmax over one position's moves (or squares) against
-/// number `played`, and its slopes.
+/// Adds `weight` times the cross entropy of the softmax over one position's moves (or squares) with
+/// the target `played`, and sets its slopes.
 pub(super) fn add_cross_entropy(
     logits: &[f32],
     played: usize,
     weight: f32,
     slopes: &mut [f32],
-    part: &mut LossSum,
+    total: &mut LossSum,
 ) {
     let Some(&own) = logits.get(played).filter(|_| weight > 0.0) else {
         slopes.fill(0.0);
@@ -141,8 +141,8 @@ pub(super) fn add_cross_entropy(
         *slope *= weight / sum;
     }
     slopes[played] -= weight;
-    part.sum += f64::from(weight) * (f64::from(sum).ln() + f64::from(highest - own));
-    part.count += f64::from(weight);
+    total.sum += f64::from(weight) * (f64::from(sum).ln() + f64::from(highest - own));
+    total.count += f64::from(weight);
 }
 
 #[cfg(test)]
@@ -153,19 +153,19 @@ mod tests {
     fn cross_entropy_follows_the_definition() {
         let logits = [0.5_f32, -1.0, 88.0, 87.0];
         let mut slopes = [0.0; 4];
-        let mut part = LossSum::default();
-        add_cross_entropy(&logits, 0, 0.5, &mut slopes, &mut part);
+        let mut total = LossSum::default();
+        add_cross_entropy(&logits, 0, 0.5, &mut slopes, &mut total);
         let exact: Vec<f64> = logits.iter().map(|&logit| f64::from(logit).exp()).collect();
         let sum: f64 = exact.iter().sum();
-        assert!((part.sum + 0.5 * (exact[0] / sum).ln()).abs() < 1e-5 && part.count == 0.5);
+        assert!((total.sum + 0.5 * (exact[0] / sum).ln()).abs() < 1e-5 && total.count == 0.5);
         for (index, slope) in slopes.iter().enumerate() {
             let chance = exact[index] / sum - f64::from(u8::from(index == 0));
             assert!((f64::from(*slope) - 0.5 * chance).abs() < 1e-6);
         }
-        // No legal move, or a move that teaches nothing.
-        add_cross_entropy(&[], 0, 1.0, &mut [], &mut part);
-        add_cross_entropy(&logits, 0, 0.0, &mut slopes, &mut part);
-        assert!(part.count == 0.5 && slopes == [0.0; 4]);
+        // Without a legal move, or with weight 0, nothing is added.
+        add_cross_entropy(&[], 0, 1.0, &mut [], &mut total);
+        add_cross_entropy(&logits, 0, 0.0, &mut slopes, &mut total);
+        assert!(total.count == 0.5 && slopes == [0.0; 4]);
     }
 
     #[test]
@@ -192,10 +192,10 @@ mod tests {
             let logits: Vec<f32> = (0..n).map(|i| ((i * 37) % 29) as f32 / 7.0 - 2.0).collect();
             let labels: Vec<i32> = (0..n).map(|i| ((i * 53) % 11) as i32 - 5).collect();
             let mut gradient = vec![0.0; n];
-            let mut part = LossSum::default();
+            let mut total = LossSum::default();
             let (low, high) = gradient.split_at_mut(n / 2);
-            add_ordinal_loss(&logits, &labels, 0, low, &mut part);
-            add_ordinal_loss(&logits, &labels, n / 2, high, &mut part);
+            add_ordinal_loss(&logits, &labels, 0, low, &mut total);
+            add_ordinal_loss(&logits, &labels, n / 2, high, &mut total);
             let (mut sum, mut pairs, mut slopes) = (0.0_f64, 0, vec![0.0_f64; n]);
             for i in 0..n {
                 for j in 0..i {
@@ -211,8 +211,8 @@ mod tests {
                     }
                 }
             }
-            assert_eq!(part.count, f64::from(pairs));
-            assert!((part.sum - sum).abs() < 1e-5 * (1.0 + sum));
+            assert_eq!(total.count, f64::from(pairs));
+            assert!((total.sum - sum).abs() < 1e-5 * (1.0 + sum));
             for (fast, exact) in gradient.iter().zip(&slopes) {
                 assert!(
                     (f64::from(*fast) - exact).abs() < 1e-5 * (1.0 + exact.abs()),

@@ -1,9 +1,9 @@
 //! Matrix products of any size, forward and for weight gradients, in bf16 on the tile unit and in
-//! `f32` on every processor. Evaluation needs fixed shapes only, which are in `eval::cpu`.
+//! `f32` on every CPU. Evaluation needs fixed shapes only; its products are in `eval::cpu`.
 //!
-//! Sizes of columns and inner dimensions are multiples of [`BLOCK`]; callers pad with zeros. A
-//! convolution is a product whose inner dimension is cut into *taps*: tap `t` reads the rows `t *
-//! tap_rows` further down.
+//! Column counts and inner dimensions are multiples of [`BLOCK`]; callers pad with zeros. A
+//! convolution is a product whose inner dimension is cut into *taps*: tap `t` reads rows that are
+//! `t * tap_rows` rows further down.
 
 mod single;
 mod tiled;
@@ -13,7 +13,7 @@ mod tiles;
 #[path = "matmul/no_tiles.rs"]
 mod tiles;
 
-/// Columns, inner steps and rows come in multiples of this.
+/// Columns, inner dimensions and rows are padded to multiples of this.
 pub const BLOCK: usize = 32;
 
 /// The next multiple of [`BLOCK`].
@@ -27,7 +27,7 @@ pub const fn padded(size: usize) -> usize {
 #[repr(transparent)]
 pub struct Bf16(pub u16);
 
-/// Zero-filled memory that begins at a cache line.
+/// Zero-filled memory that is aligned to a cache line.
 #[derive(Clone, Debug, Default)]
 pub struct Buffer<E> {
     data: Vec<E>,
@@ -40,7 +40,7 @@ impl<E: Copy + Default> Buffer<E> {
     #[must_use]
     pub fn zeros(len: usize) -> Self {
         let data = vec![E::default(); len + 64];
-        // `align_offset` may give up (usize::MAX) in theory; alignment is only a matter of speed.
+        // `align_offset` may fail with usize::MAX in theory; alignment only affects speed.
         let start = Some(data.as_ptr().align_offset(64)).filter(|&start| start < 64).unwrap_or(0);
         use_large_pages(&data);
         Self { data, start, len }
@@ -54,8 +54,7 @@ impl<E: Copy + Default> Buffer<E> {
     }
 }
 
-/// Asks for large pages where much memory is about to be touched: four times as fast to walk
-/// through.
+/// Asks for large pages for large buffers, which makes a pass over them four times as fast.
 fn use_large_pages<E>(data: &[E]) {
     #[cfg(target_os = "linux")]
     {
@@ -93,14 +92,14 @@ struct TileBlock {
     pub c_stride: usize,
     pub accumulate: usize,
     pub a: *const Bf16,
-    /// From the upper 16 rows of A to the lower.
+    /// From the upper 16 rows of A to the lower 16.
     pub a_low: usize,
     pub a_stride: usize,
     pub a_step: usize,
-    /// After each segment.
+    /// Added after each segment.
     pub a_jump: usize,
     pub b: *const Bf16,
-    /// From the left 16 columns of B to the right.
+    /// From the left 16 columns of B to the right 16.
     pub b_right: usize,
     pub b_step: usize,
     pub b_jump: usize,
@@ -108,7 +107,7 @@ struct TileBlock {
     pub segments: usize,
 }
 
-/// How a product reads its left matrix.
+/// The layout of a product's left matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct Taps {
     /// Elements between two rows.
@@ -121,8 +120,9 @@ pub struct Taps {
     pub inner: usize,
 }
 
-/// The sum over rows of a weight gradient: `groups` of `rows` rows on the left; on the right each
-/// group has `(taps - 1) * tap_rows` rows more, and tap `t` begins `t * tap_rows` rows down.
+/// The rows that a weight gradient sums over: the left side has `groups` groups of `rows` rows. On
+/// the right each group has `(taps - 1) * tap_rows` more rows, and tap `t` begins `t * tap_rows`
+/// rows down.
 #[derive(Clone, Copy, Debug)]
 pub struct WeightGradient {
     pub groups: usize,
@@ -139,9 +139,9 @@ impl WeightGradient {
     }
 }
 
-/// What activations and packed weights are stored as, with the products over it.
+/// The element type of activations and packed weights, with its products.
 pub trait Element: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static {
-    /// A thread holds this value while it multiplies: the tile configuration, where there is one.
+    /// The tile configuration, which a thread holds while it multiplies; empty without tiles.
     type Guard;
 
     /// Prepares this thread for products.
@@ -154,8 +154,8 @@ pub trait Element: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 
     /// Packs a row-major `[k, n]` matrix for the right side of [`Element::product`].
     fn pack_weights(source: &[f32], k: usize, n: usize, packed: &mut [Self]);
 
-    /// `c[m, n] = sum over taps and inner elements of a x b`, `c` row-major. `a` and `c` must hold
-    /// `padded(m)` rows; what they hold in rows `m..` does not matter and is overwritten.
+    /// `c[m, n] = sum over taps and inner elements of a x b`, `c` row-major. `a` and `c` must have
+    /// `padded(m)` rows; rows `m..` of `a` may hold anything, rows `m..` of `c` are overwritten.
     fn product(
         guard: &Self::Guard,
         operands: (&[Self], Taps, &[Self]),

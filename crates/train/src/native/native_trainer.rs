@@ -1,4 +1,4 @@
-//! One training step: the passes over all slices, and the sums between them.
+//! Runs one training step: the passes over all slices, and the sums between them.
 
 use std::{sync::Mutex, thread};
 
@@ -17,10 +17,10 @@ use crate::{
     backend::check_together, dropout::Dropout,
 };
 
-/// Boards that [`NativeTrainer::logits`] takes at a time.
+/// Boards that [`NativeTrainer::logits`] processes at a time.
 const LOGITS_BATCH: usize = 1024;
 
-/// Training graph, optimizer and slices.
+/// The training graph with its optimizer, its slices and its threads' memory.
 #[derive(Debug)]
 pub(super) struct NativeTrainer<E> {
     objectives: Vec<Objective>,
@@ -29,12 +29,11 @@ pub(super) struct NativeTrainer<E> {
     workers: WorkerPool<E>,
 }
 
-/// Parts that a batch is cut into: more than there are threads, so that a thread that has to wait
-/// for a processor does not hold up the others, and always the same number, so that threads do not
-/// change the result.
+/// Number of slices of a batch: more than a few threads, so that a delayed thread does not hold up
+/// the others, and fixed, so that the number of threads does not change the result.
 const SLICES: usize = 8;
 
-/// A batch's parts and the threads' memory.
+/// The slices of a batch and the threads' memory.
 #[derive(Debug)]
 struct WorkerPool<E> {
     slices: Vec<BatchSlice<E>>,
@@ -55,7 +54,7 @@ impl<E: Element> WorkerPool<E> {
         let Some((own, others)) = self.scratches.split_last_mut() else { return };
         thread::scope(|scope| {
             for scratch in others {
-                // Where no thread can be started, the others do its share.
+                // If a thread cannot be started, the others do its work.
                 drop(thread::Builder::new().spawn_scoped(scope, move || work(scratch)));
             }
             work(own);
@@ -78,7 +77,7 @@ fn total<E: Element>(slices: &[BatchSlice<E>], stage: usize) -> (Vec<f64>, Vec<f
     totals
 }
 
-/// Adds a slice's part; the first one overwrites.
+/// Adds a slice's part to `target`; the first part overwrites it.
 fn accumulate(target: &mut [f32], source: &[f32], first: bool) {
     for (target, source) in target.iter_mut().zip(source) {
         *target = if first { *source } else { *target + source };
@@ -118,6 +117,7 @@ impl<E: Element> NativeTrainer<E> {
         self.optimizer.restore(&mut self.graph.parameters, optimizer)
     }
 
+    /// Checks that a batch has the inputs and, with `labelled`, the labels of these heads.
     fn check(&self, batch: &Examples, heads: &[usize], labelled: bool) -> Result<(), TrainError> {
         let boards = batch.squares.len();
         let bad =
@@ -168,7 +168,7 @@ impl<E: Element> NativeTrainer<E> {
         Ok(())
     }
 
-    /// Cuts `boards` boards from `from` on into one part for each slice.
+    /// Divides `boards` boards from `from` on among the slices.
     fn assign(&mut self, from: usize, boards: usize, requested: &[RequestedOutputs<'_>]) {
         let count = self.workers.slices.len();
         for (index, slice) in self.workers.slices.iter_mut().enumerate() {
@@ -184,7 +184,7 @@ impl<E: Element> NativeTrainer<E> {
             .collect()
     }
 
-    /// Outputs of one head with running statistics.
+    /// The requested outputs of one head, with running statistics.
     pub fn logits(&mut self, kind: HeadKind, batch: &Examples) -> Result<Vec<f32>, TrainError> {
         let head = self.objectives.iter().position(|objective| objective.head == kind);
         let head = head.ok_or_else(|| {
@@ -193,7 +193,7 @@ impl<E: Element> NativeTrainer<E> {
         self.check(batch, &[head], false)?;
         self.graph.use_running_statistics();
         self.graph.dropout = None;
-        // No output of another head is computed.
+        // The outputs of other heads are not computed.
         let requested: Vec<RequestedOutputs<'_>> = (0..self.objectives.len())
             .map(|other| {
                 if other == head {
@@ -221,7 +221,7 @@ impl<E: Element> NativeTrainer<E> {
         Ok(logits)
     }
 
-    /// Forward with batch statistics; the outputs of each head.
+    /// The forward pass with batch statistics; returns the outputs of each head.
     fn forward(&mut self, batch: &Examples) -> Vec<Vec<f32>> {
         let boards = batch.squares.len();
         let requested = self.requested(batch);
@@ -255,7 +255,7 @@ impl<E: Element> NativeTrainer<E> {
         (0..requested.len()).map(logits).collect()
     }
 
-    /// The loss of one head, before its weight; leaves the slopes of the weighted loss in the
+    /// The loss of one head, before its weight; stores the slopes of the weighted loss in the
     /// slices.
     fn loss(&mut self, head: usize, logits: &[f32], batch: &Examples) -> f32 {
         let Objective { head: kind, loss, weight } = self.objectives[head];
@@ -263,11 +263,11 @@ impl<E: Element> NativeTrainer<E> {
         let is_tanh = self.graph.output_layers[head].activation == Activation::Tanh;
         self.workers.each(|slice, _| {
             let (first, boards) = (slice.first, slice.boards);
-            let HeadOutputs { first: from, slopes, part, .. } = &mut slice.heads[head];
+            let HeadOutputs { first: from, slopes, loss_sum, .. } = &mut slice.heads[head];
             let range = *from..*from + slopes.len();
-            *part = LossSum::default();
+            *loss_sum = LossSum::default();
             match loss {
-                Loss::Ordinal => add_ordinal_loss(logits, labels, *from, slopes, part),
+                Loss::Ordinal => add_ordinal_loss(logits, labels, *from, slopes, loss_sum),
                 Loss::Tanh { scale } => {
                     add_tanh_loss(
                         &logits[range.clone()],
@@ -275,7 +275,7 @@ impl<E: Element> NativeTrainer<E> {
                         scale,
                         is_tanh,
                         slopes,
-                        part,
+                        loss_sum,
                     );
                 }
                 Loss::CrossEntropy => {
@@ -286,14 +286,14 @@ impl<E: Element> NativeTrainer<E> {
                             Some(&target) => (usize::from(target), 1.0),
                             None => (0, batch.weights[board]),
                         };
-                        add_cross_entropy(&logits[moves], played, weight, slopes, part);
+                        add_cross_entropy(&logits[moves], played, weight, slopes, loss_sum);
                     }
                 }
             }
         });
-        let mut mean = self.divide(weight, |slice| {
+        let mut mean = self.take_mean(weight, |slice| {
             let head = &mut slice.heads[head];
-            (&mut head.slopes, &head.part)
+            (&mut head.slopes, &head.loss_sum)
         });
         if loss == Loss::Ordinal && requested.each > 1 {
             mean += self.sibling_loss(head, logits, batch);
@@ -301,7 +301,8 @@ impl<E: Element> NativeTrainer<E> {
         mean
     }
 
-    /// Where positions have several moves each: the mean over the pairs of moves of one position.
+    /// The ordinal loss between the moves of the same position, for positions with several moves:
+    /// the mean over all such pairs. Adds its slopes to those of the batch.
     fn sibling_loss(&mut self, head: usize, logits: &[f32], batch: &Examples) -> f32 {
         let Objective { head: kind, weight, .. } = self.objectives[head];
         let (each, labels) = (RequestedOutputs::of(batch, kind).each, batch.labels(kind));
@@ -316,7 +317,7 @@ impl<E: Element> NativeTrainer<E> {
                 add_ordinal_loss(logits, labels, 0, slopes, sibling_sum);
             }
         }
-        let mean = self.divide(weight, |slice| {
+        let mean = self.take_mean(weight, |slice| {
             let head = &mut slice.heads[head];
             (&mut head.sibling_slopes, &head.sibling_sum)
         });
@@ -327,18 +328,18 @@ impl<E: Element> NativeTrainer<E> {
         mean
     }
 
-    /// The mean over the terms of all slices; slopes of the sum become slopes of `weight` times the
-    /// mean.
-    fn divide(
+    /// The mean loss over the terms of all slices. Turns the slopes of the sum into slopes of
+    /// `weight` times the mean.
+    fn take_mean(
         &mut self,
         weight: f32,
         of: impl for<'a> Fn(&'a mut BatchSlice<E>) -> (&'a mut Vec<f32>, &'a LossSum),
     ) -> f32 {
         let (mut count, mut sum) = (0.0, 0.0);
         for slice in &mut self.workers.slices {
-            let (_, part) = of(slice);
-            count += part.count;
-            sum += part.sum;
+            let (_, loss_sum) = of(slice);
+            count += loss_sum.count;
+            sum += loss_sum.sum;
         }
         let count = if count > 0.0 { count } else { 1.0 };
         for slice in &mut self.workers.slices {
@@ -350,7 +351,7 @@ impl<E: Element> NativeTrainer<E> {
         (sum / count) as f32
     }
 
-    /// All gradients, from the slopes in the slices.
+    /// The backward pass: computes all gradients from the slopes in the slices.
     fn backward(&mut self, batch: &Examples) {
         let requested = self.requested(batch);
         let graph = &self.graph;
@@ -359,16 +360,16 @@ impl<E: Element> NativeTrainer<E> {
                 slice.backward_output_layer(graph, head, requested, scratch);
             }
         });
-        for (head, last) in self.graph.output_layers.iter().enumerate() {
+        for (head, layer) in self.graph.output_layers.iter().enumerate() {
             for (index, slice) in self.workers.slices.iter().enumerate() {
                 let parameters = &mut self.graph.parameters;
                 accumulate(
-                    &mut parameters[last.weight].gradient,
+                    &mut parameters[layer.weight].gradient,
                     &slice.heads[head].weights,
                     index == 0,
                 );
                 accumulate(
-                    &mut parameters[last.bias].gradient,
+                    &mut parameters[layer.bias].gradient,
                     &slice.heads[head].biases,
                     index == 0,
                 );
@@ -403,6 +404,7 @@ impl<E: Element> NativeTrainer<E> {
         Ok(StepResult { loss, losses, logits })
     }
 
+    /// Trains on one batch.
     pub fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<StepResult, TrainError> {
         if batch.squares.is_empty() {
             return Err(TrainError::Backend("an empty batch".to_owned()));

@@ -1,4 +1,4 @@
-//! Trained tensors in the order that the products want, with the optimizer's moments beside them.
+//! Trained tensors in the layout of the products, with the optimizer's moments.
 
 use nets::{NetError, Network, Tensor, TensorKind, TensorSpec};
 
@@ -14,11 +14,11 @@ pub(super) struct Parameter {
     pub gradient: Vec<f32>,
     first: Vec<f32>,
     second: Vec<f32>,
-    /// Where element `i` of the network's tensor lies in `value`.
+    /// Index in `value` of each element of the network's tensor.
     places: Vec<u32>,
 }
 
-/// A tensor of the network, or the error that names it.
+/// A tensor of the network with this shape, or an error that names it.
 pub(super) fn tensor<'a>(
     network: &'a Network,
     name: &str,
@@ -34,7 +34,7 @@ pub(super) fn tensor<'a>(
 }
 
 impl Parameter {
-    /// Reads a tensor whose element `i` shall lie at `places[i]` of `size` elements.
+    /// Reads a tensor; its element `i` is stored at index `places[i]` of `size` elements.
     pub fn read(
         network: &Network,
         spec: &TensorSpec,
@@ -55,7 +55,7 @@ impl Parameter {
         Ok(parameter)
     }
 
-    /// Takes the values of a network.
+    /// Reads the values of a network.
     pub fn take(&mut self, network: &Network) -> Result<(), TrainError> {
         let tensor = tensor(network, &self.name, &self.shape)?;
         scatter(&self.places, &tensor.data, &mut self.value);
@@ -64,15 +64,16 @@ impl Parameter {
 
     /// The values as a network's tensor.
     pub fn tensor(&self) -> Tensor {
-        self.public(&self.value)
+        self.to_tensor(&self.value)
     }
 
     #[cfg(test)]
     pub fn gradient_tensor(&self) -> Tensor {
-        self.public(&self.gradient)
+        self.to_tensor(&self.gradient)
     }
 
-    fn public(&self, data: &[f32]) -> Tensor {
+    /// Converts from the layout of the products to a network's tensor.
+    fn to_tensor(&self, data: &[f32]) -> Tensor {
         Tensor {
             shape: self.shape.clone(),
             data: self.places.iter().map(|&place| data[place as usize]).collect(),
@@ -94,7 +95,7 @@ pub(super) struct Optimizer {
 }
 
 impl Optimizer {
-    /// Moves every parameter along its gradient.
+    /// Updates every parameter with its gradient.
     pub fn update(&mut self, parameters: &mut [Parameter], learning_rate: f32) {
         let OptimizerSettings { beta2, epsilon, weight_decay, l2, clip, .. } = self.settings;
         self.steps += 1;
@@ -132,15 +133,16 @@ impl Optimizer {
         for parameter in parameters {
             state
                 .tensors
-                .insert(format!("first.{}", parameter.name), parameter.public(&parameter.first));
-            state
-                .tensors
-                .insert(format!("second.{}", parameter.name), parameter.public(&parameter.second));
+                .insert(format!("first.{}", parameter.name), parameter.to_tensor(&parameter.first));
+            state.tensors.insert(
+                format!("second.{}", parameter.name),
+                parameter.to_tensor(&parameter.second),
+            );
         }
         state
     }
 
-    /// Takes up saved moments; those of a state without steps are zero.
+    /// Restores saved moments; a state without steps has zero moments.
     pub fn restore(
         &mut self,
         parameters: &mut [Parameter],

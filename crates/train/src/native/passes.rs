@@ -1,6 +1,6 @@
-//! Passes over rows of channels between the products: normalise, activate, lay out, and their way
-//! back. They are bound by memory, so each reads and writes once; they are compiled for each vector
-//! width and chosen at run time.
+//! Elementwise passes over rows of channels between the products: normalisation, activation and
+//! their backward passes. Memory bounds their speed, so each reads and writes its data once. They
+//! are compiled for each vector width; the width is chosen at run time.
 
 use eval::cpu::{CpuPath, is_permitted};
 
@@ -56,7 +56,7 @@ pub(super) enum VectorWidth {
 }
 
 impl VectorWidth {
-    /// The name of products in single precision.
+    /// The name of single precision on this width, for users.
     pub fn single_precision(self) -> &'static str {
         match self {
             Self::Avx512 => "f32 with AVX-512",
@@ -97,7 +97,7 @@ pub(super) struct Affine {
     pub activation: Activation,
 }
 
-/// How a gradient passes a norm: `dy = gain * dz + slope * y + offset` (no norm: 1, 0, 0).
+/// The backward pass of a norm: `dy = gain * dz + slope * y + offset` (without norm 1, 0, 0).
 #[derive(Clone, Debug, Default)]
 pub(super) struct NormBackward {
     pub gain: Vec<f32>,
@@ -105,15 +105,15 @@ pub(super) struct NormBackward {
     pub offset: Vec<f32>,
 }
 
-/// Numbers handled at once: channels come in multiples of it.
+/// Channels processed at once; channel counts are multiples of it.
 const LANES: usize = 16;
 
-/// Rows handled together, so that what belongs to a channel is loaded once for all of them.
+/// Rows processed together, so that the values of a channel are loaded once for all of them.
 const ROWS: usize = 4;
 
 type Lanes = [f32; LANES];
 
-/// Reads 16 numbers from `at` on.
+/// Reads [`LANES`] numbers from `at` on.
 #[inline(always)]
 fn load<E: Element>(source: &[E], at: usize) -> Lanes {
     let source = &source[at..at + LANES];
@@ -124,7 +124,7 @@ fn load<E: Element>(source: &[E], at: usize) -> Lanes {
     lanes
 }
 
-/// Writes 16 numbers from `at` on.
+/// Writes [`LANES`] numbers from `at` on.
 #[inline(always)]
 fn store<E: Element>(target: &mut [E], at: usize, lanes: Lanes) {
     let target = &mut target[at..at + LANES];
@@ -152,13 +152,13 @@ macro_rules! in_groups {
     }};
 }
 
-/// The maps of 16 channels, from `c` on.
+/// The affine maps of [`LANES`] channels from `c` on.
 #[inline(always)]
 fn maps(affine: &Affine, c: usize) -> (Lanes, Lanes) {
     (load(&affine.scale, c), load(&affine.shift, c))
 }
 
-/// Activates 16 numbers.
+/// Activates [`LANES`] numbers.
 #[inline(always)]
 fn activated<const CURVED: bool>(
     mut lanes: Lanes,
@@ -208,7 +208,7 @@ vectorised! {
     }
 }
 
-/// Saved outputs with what makes activations of them.
+/// Saved outputs with the map from them to activations.
 #[derive(Debug)]
 pub(super) struct SavedOutputs<'a, E> {
     pub y: &'a [E],
@@ -285,7 +285,7 @@ fn denormalise_rows<E: Element, const R: usize>(
 }
 
 vectorised! {
-    /// `dy` over rows, from the gradient before the activation and the saved output.
+    /// The backward pass of a norm over rows: `dy` from the gradient `dz` and the saved outputs.
     pub(super) fn denormalise<E: Element>(dz: &[E], y: &[E], norm: &NormBackward, dy: &mut [E]) {
         in_groups!(dz.len() / norm.gain.len(), |row, GROUP| {
             denormalise_rows::<E, GROUP>(dz, y, norm, row, dy)
@@ -293,7 +293,7 @@ vectorised! {
     }
 }
 
-/// Column sums of two kinds.
+/// Two sums for each channel.
 #[derive(Debug)]
 pub(super) struct ColumnSums<'a> {
     pub first: &'a mut [f32],
@@ -325,16 +325,16 @@ fn store_rows<E: Element, const R: usize>(
 }
 
 vectorised! {
-    /// Stores a product as saved output; adds its column sums and sums of squares.
+    /// Stores a product as saved outputs; adds its sums and sums of squares by channel.
     pub(super) fn store_with_sums<E: Element>(c: &[f32], y: &mut [E], sums: &mut ColumnSums<'_>) {
         in_groups!(c.len() / sums.first.len(), |row, GROUP| store_rows::<E, GROUP>(c, row, y, sums));
     }
 }
 
-/// The gradient behind an activation, and the saved outputs that decide its slope.
+/// The gradient with respect to activations, and the saved outputs that decide their slopes.
 #[derive(Debug)]
 pub(super) struct ActivationGradient<'a, E> {
-    /// Gradient behind the activation.
+    /// Gradient with respect to the activations.
     pub da: &'a [f32],
     /// Saved outputs.
     pub y: &'a [E],
@@ -343,7 +343,7 @@ pub(super) struct ActivationGradient<'a, E> {
 }
 
 #[inline(always)]
-fn mask_rows<E: Element, const R: usize, const CURVED: bool>(
+fn activation_backward_rows<E: Element, const R: usize, const CURVED: bool>(
     from: &ActivationGradient<'_, E>,
     low: f32,
     row: usize,
@@ -384,13 +384,13 @@ fn mask_rows<E: Element, const R: usize, const CURVED: bool>(
 }
 
 vectorised! {
-    /// The gradient before an activation from the one behind it, times the slope of the activation;
-    /// adds the column sums of `dz` and of `dz * (y - mean)`.
-    pub(super) fn mask_with_sums<E: Element>(from: &ActivationGradient<'_, E>, dz: &mut [E], sums: &mut ColumnSums<'_>) {
+    /// The backward pass of an activation: `dz` is `da` times the slope of the activation. Adds the
+    /// sums of `dz` and of `dz * (y - mean)` by channel.
+    pub(super) fn activation_backward<E: Element>(from: &ActivationGradient<'_, E>, dz: &mut [E], sums: &mut ColumnSums<'_>) {
         let rows = from.da.len() / sums.first.len();
         match low_slope(from.affine.activation) {
-            Some(low) => in_groups!(rows, |row, GROUP| mask_rows::<E, GROUP, false>(from, low, row, dz, sums)),
-            None => in_groups!(rows, |row, GROUP| mask_rows::<E, GROUP, true>(from, 1.0, row, dz, sums)),
+            Some(low) => in_groups!(rows, |row, GROUP| activation_backward_rows::<E, GROUP, false>(from, low, row, dz, sums)),
+            None => in_groups!(rows, |row, GROUP| activation_backward_rows::<E, GROUP, true>(from, 1.0, row, dz, sums)),
         }
     }
 }
@@ -405,7 +405,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// From single precision, elementwise.
+    /// Converts from single precision, elementwise.
     pub(super) fn narrow<E: Element>(source: &[f32], target: &mut [E]) {
         for (target, &value) in target.iter_mut().zip(source) {
             *target = E::from_f32(value);
@@ -414,7 +414,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// To single precision, elementwise.
+    /// Converts to single precision, elementwise.
     pub(super) fn widen<E: Element>(source: &[E], target: &mut [f32]) {
         for (target, value) in target.iter_mut().zip(source) {
             *target = value.to_f32();

@@ -1,18 +1,19 @@
-//! Layers without weights over the squares of one board, and their way back: averages appended to
-//! the channels, and windows of which one number is left.
+//! Layers without weights over the squares of one board, with their backward passes: averages
+//! appended to the channels, and pooling.
 
 use super::matmul::Element;
 use nets::Pooling;
 
 use super::passes::vectorised;
 
-/// Sizes of the rows of a layer without weights.
+/// Channels of the rows of a layer that appends means.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowWidths {
     /// Channels before the layer, without padding.
     pub channels: usize,
-    /// Channels of a row before and behind the layer, with padding.
+    /// Channels of an input row, with padding.
     pub input: usize,
+    /// Channels of an output row, with padding.
     pub output: usize,
 }
 
@@ -37,7 +38,8 @@ pub(super) fn append_mean<E: Element>(a: &[E], rows: RowWidths, means: &mut Vec<
 }
 
 vectorised! {
-/// The gradient before [`append_mean`]: each cell's own, and its share in that of the means.
+/// The backward pass of [`append_mean`]: each cell's own gradient plus its share of the means'
+/// gradient.
 pub(super) fn append_mean_backward<E: Element>(dz: &[E], rows: RowWidths, means: &mut Vec<f32>, da: &mut [f32]) {
     let RowWidths { channels, input, output: width } = rows;
     means.clear();
@@ -55,13 +57,14 @@ pub(super) fn append_mean_backward<E: Element>(dz: &[E], rows: RowWidths, means:
 }
 }
 
-/// Cells of the board before the pooling that cell number `cell` behind it sees, in order.
+/// The input cells of output cell `cell` of a pooling, in order.
 fn window(side: usize, size: usize, cell: usize) -> impl Iterator<Item = usize> {
     let (rank, file) = (cell / (side / size) * size, cell % (side / size) * size);
     (0..size * size).map(move |index| (rank + index / size) * side + file + index % size)
 }
 
-/// The largest number of a channel over a window (the first of equals), with its cell.
+/// The cell with the largest value of a channel in a window (the first of equal ones), and that
+/// value.
 fn largest<E: Element>(
     a: &[E],
     width: usize,
@@ -74,7 +77,7 @@ fn largest<E: Element>(
     })
 }
 
-/// Pools a board of side `side`; rows before and behind are equally wide.
+/// Pools a board of side `side`; input and output rows have the same width.
 pub(super) fn pool<E: Element>(
     a: &[E],
     (side, width): (usize, usize),
@@ -95,7 +98,7 @@ pub(super) fn pool<E: Element>(
     }
 }
 
-/// The gradient before [`pool`].
+/// The backward pass of [`pool`].
 pub(super) fn pool_backward<E: Element>(
     a: &[E],
     dz: &[E],
@@ -109,12 +112,12 @@ pub(super) fn pool_backward<E: Element>(
             let dz = dz.to_f32();
             match pooling {
                 Pooling::Max => {
-                    let (seen, _) = largest(a, width, channel, window(side, size, cell));
-                    da[seen * width + channel] = dz;
+                    let (input, _) = largest(a, width, channel, window(side, size, cell));
+                    da[input * width + channel] = dz;
                 }
                 Pooling::Average => {
-                    for seen in window(side, size, cell) {
-                        da[seen * width + channel] = dz / (size * size) as f32;
+                    for input in window(side, size, cell) {
+                        da[input * width + channel] = dz / (size * size) as f32;
                     }
                 }
             }

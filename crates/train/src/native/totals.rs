@@ -1,26 +1,27 @@
-//! Sums over the rows of a slice for each channel: what batch norms and biases need.
+//! Sums over the rows of a slice for each channel, which batch norms and biases need.
 
 use super::passes::ColumnSums;
 
-/// Column sums, in single precision inside a piece and in double across them.
+/// A sum for each channel: in single precision inside a group of boards, in double precision across
+/// groups.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ChannelTotals {
-    piece: Vec<f32>,
+    group: Vec<f32>,
     pub total: Vec<f64>,
 }
 
 impl ChannelTotals {
     fn start(&mut self, width: usize) {
-        self.piece.clear();
-        self.piece.resize(width, 0.0);
+        self.group.clear();
+        self.group.resize(width, 0.0);
         self.total.clear();
         self.total.resize(width, 0.0);
     }
 
     fn flush(&mut self) {
-        for (total, piece) in self.total.iter_mut().zip(&mut self.piece) {
-            *total += f64::from(*piece);
-            *piece = 0.0;
+        for (total, group) in self.total.iter_mut().zip(&mut self.group) {
+            *total += f64::from(*group);
+            *group = 0.0;
         }
     }
 }
@@ -33,15 +34,18 @@ pub(super) struct StageTotals {
 }
 
 impl StageTotals {
+    /// Resets the sums, for `width` channels.
     pub fn start(&mut self, width: usize) {
         self.first.start(width);
         self.second.start(width);
     }
 
+    /// The sums of the current group, for the passes to add to.
     pub fn columns(&mut self) -> ColumnSums<'_> {
-        ColumnSums { first: &mut self.first.piece, second: &mut self.second.piece }
+        ColumnSums { first: &mut self.first.group, second: &mut self.second.group }
     }
 
+    /// Adds the sums of the current group to the totals.
     pub fn flush(&mut self) {
         self.first.flush();
         self.second.flush();

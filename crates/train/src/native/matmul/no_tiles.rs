@@ -1,4 +1,4 @@
-//! Stands in for the tile unit on other processors. `Tiles::configure` answers `None` there, so this
+//! Replaces the tile unit on other processors, where `Tiles::configure` returns `None` and this
 //! function is never called.
 
 use super::TileBlock;

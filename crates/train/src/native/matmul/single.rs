@@ -1,4 +1,4 @@
-//! Products in single precision, for every processor.
+//! Matrix products in single precision, for every CPU.
 
 use super::{BLOCK, Element, Taps, WeightGradient, check_product, check_weight_gradient};
 

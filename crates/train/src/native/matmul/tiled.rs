@@ -1,5 +1,4 @@
-//! Products of bf16 numbers on the tile unit; where there is none, of the same numbers in single
-//! precision.
+//! Matrix products of bf16 numbers on the tile unit, or in single precision on CPUs without one.
 
 use super::{
     BLOCK, Bf16, Element, Taps, TileBlock, WeightGradient, check_product, check_weight_gradient,
@@ -8,7 +7,7 @@ use super::{
 use eval::cpu::amx::{self, Tiles};
 
 impl Element for Bf16 {
-    /// `None` where there is no tile unit: the products still run, slower.
+    /// `None` without a tile unit: the products then run in single precision.
     type Guard = Option<Tiles>;
 
     fn guard() -> Option<Tiles> {
@@ -164,7 +163,7 @@ impl Element for Bf16 {
     }
 }
 
-/// [`Element::product`] without tiles: unpacked, then as in single precision.
+/// [`Element::product`] without tiles: unpacks the operands and multiplies in single precision.
 fn plain_product(a: &[Bf16], taps: Taps, b: &[Bf16], m: usize, n: usize, c: &mut [f32]) {
     let kernel = portable::kernel();
     let k = taps.count * taps.inner;
@@ -206,7 +205,8 @@ fn plain_product(a: &[Bf16], taps: Taps, b: &[Bf16], m: usize, n: usize, c: &mut
     }
 }
 
-/// [`Element::add_weight_gradient`] without tiles: unpacked, then as in single precision.
+/// [`Element::add_weight_gradient`] without tiles: unpacks the operands and multiplies in single
+/// precision.
 fn plain_weight_gradient(
     left: &[Bf16],
     right: &[Bf16],

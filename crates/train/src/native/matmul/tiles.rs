@@ -98,7 +98,7 @@ pub unsafe fn block(operands: &TileBlock) {
     }
 }
 
-/// 16 columns of two rows, interleaved.
+/// Interleaves 16 columns of two rows.
 ///
 /// # Safety
 /// Both rows are readable for 16 elements.
@@ -175,7 +175,7 @@ fn transpose(r: [__m512i; 16]) -> [__m512i; 16] {
         u[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
         u[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
     }
-    // u[4q + c] lane l: rows 4q..4q+4 of column 4l + c. Gather the four q of a lane.
+    // Lane l of u[4q + c] holds rows 4q..4q+4 of column 4l + c. Gathers the four q of each lane.
     let mut out = r;
     for c in 0..4 {
         let low_01 = _mm512_shuffle_i32x4::<0x44>(u[c], u[4 + c]);
