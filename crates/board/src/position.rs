@@ -180,6 +180,23 @@ impl Position {
         next
     }
 
+    /// The position after a null move: the other side is to move, en passant is over, and the
+    /// fifty-move clock starts again, because no repetition reaches across it. `None` in check.
+    #[must_use]
+    pub fn after_null_move(&self) -> Option<Self> {
+        let mut setup = self.chess.to_setup(EnPassantMode::Legal);
+        setup.swap_turn();
+        setup.halfmoves = 0;
+        setup.position::<Chess>(self.castling_mode()).ok().map(Self::from)
+    }
+
+    /// How many pieces other than king and pawns the side to move has.
+    #[must_use]
+    pub fn piece_count(&self) -> usize {
+        let board = self.chess.board();
+        (board.by_color(self.turn()) & !(board.pawns() | board.kings())).count()
+    }
+
     /// The rooks that may still castle.
     #[must_use]
     pub fn castling_rights(&self) -> shakmaty::Bitboard {

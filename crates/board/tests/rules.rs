@@ -308,3 +308,18 @@ fn moves_that_give_check_are_known_before_they_are_played() {
     walk(&chess960("2rkr3/8/8/8/8/8/8/2RK1R2 w FCec - 0 1"), 3, &mut seen);
     assert!(seen.iter().all(|&checks| checks > 0), "{seen:?}");
 }
+
+#[test]
+fn a_null_move_changes_the_side_to_move_only() {
+    let position = standard("r3k2r/8/8/3pP3/8/8/8/R3K2R w KQkq d6 7 20");
+    let after = position.after_null_move().unwrap();
+    assert_eq!(after.fen(), "r3k2r/8/8/3pP3/8/8/8/R3K2R b KQkq - 0 20");
+    assert_ne!(after.key(), position.key());
+    assert!(standard("4k3/8/8/8/8/8/4r3/4K3 w - - 0 1").after_null_move().is_none());
+    let freed = chess960("4k3/8/8/8/8/8/8/1R2K3 w Q - 0 1").after_null_move().unwrap();
+    assert_eq!(freed.castling_mode(), CastlingMode::Chess960);
+    assert_eq!(
+        [START, "4k3/8/8/8/8/8/4P3/4K3 b - - 0 1"].map(|fen| standard(fen).piece_count()),
+        [7, 0]
+    );
+}

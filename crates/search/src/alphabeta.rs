@@ -1,20 +1,19 @@
 //! Alpha-beta on the same network, as a baseline for the K-best-first search.
 //!
 //! It has iterative deepening with aspiration windows, principal variation search (Marsland 1982)
-//! with a transposition table, quiescence search ([`crate::quiet`]), and of the default search
-//! late-move reductions, late-move pruning, reverse futility pruning and razoring. It lacks
-//! enhanced transposition cutoffs, delta pruning, late-move pruning limits that depend on the
-//! static evaluation, depths of half a ply and the opponent model. One position is evaluated at a
-//! time. Where the network scores no moves, exchanges and the history heuristic (Schaeffer 1983)
-//! order them.
+//! with a transposition table, quiescence search ([`crate::quiet`]) and the rules of
+//! [`Selectivity::alphabeta`]. It lacks enhanced transposition cutoffs, depths of half a ply and the
+//! opponent model of the default search. One position is evaluated at a time. Where the network
+//! scores no moves, exchanges and the history heuristic (Schaeffer 1983) order them.
 
 mod history;
+mod pruning;
 
 use std::cmp::Reverse;
 
 use board::{Game, Move, Position};
 use eval::{EvalError, Evaluator};
-use nets::Calibration;
+use nets::{Calibration, MoveScores};
 
 use history::History;
 
@@ -25,7 +24,7 @@ use crate::{
     evaluations::{Evaluations, Stop},
     quiet::{forcing_moves, forcing_moves_and_checks},
     score::{INFINITY, MATE_BOUND, Value, from_child},
-    selectivity::{PLY, Selectivity, StaticVerdict},
+    selectivity::{PLY, Selectivity},
     time::TimeManager,
     transposition::TranspositionTable,
 };
@@ -40,6 +39,10 @@ pub struct AlphaBeta {
     selectivity: Selectivity,
     /// Orders moves where the network does not.
     history: Option<History>,
+    /// Static evaluations on the path, by distance from the root; `None` in check or not known.
+    static_values: Vec<Option<Value>>,
+    /// Does a null move lead to the position that is searched next?
+    after_null_move: bool,
 }
 
 /// How the position after a move is searched.
@@ -47,7 +50,7 @@ pub struct AlphaBeta {
 struct ChildSearch {
     /// Full depth, in parts of a ply.
     depth: i16,
-    /// Plies that the first search of the move leaves out (late-move reduction).
+    /// Late-move reduction of the move's first search, in parts of a ply.
     reduction: i16,
     /// Is it the first move? It is searched with the whole window.
     is_first: bool,
@@ -72,8 +75,10 @@ impl AlphaBeta {
         let evaluations = Evaluations::new(evaluator, calibration, bytes);
         Self {
             stack: SearchStack::new(evaluations, calibration, settings, entries),
-            selectivity: Selectivity::default(),
+            selectivity: Selectivity::alphabeta(),
             history: None,
+            static_values: Vec::new(),
+            after_null_move: false,
         }
     }
 
@@ -88,8 +93,10 @@ impl AlphaBeta {
         let evaluations = Evaluations::of_values(evaluator, bytes);
         Self {
             stack: SearchStack::new(evaluations, calibration, settings, entries),
-            selectivity: Selectivity::default(),
+            selectivity: Selectivity::alphabeta(),
             history: Some(History::default()),
+            static_values: Vec::new(),
+            after_null_move: false,
         }
     }
 
@@ -124,16 +131,15 @@ impl AlphaBeta {
         ply: usize,
         timer: &mut TimeManager<'_>,
     ) -> Result<Value, Stop> {
+        let after_null_move = std::mem::take(&mut self.after_null_move);
         self.stack.visit(ply, timer)?;
         if let Some(value) = self.stack.ruled(position) {
             return Ok(value);
         }
-        let (moves, check) = (position.legal_moves(), position.is_check());
         if depth <= 0 {
             return self.leaf(position, (alpha, beta), ply, timer);
         }
         let known = self.stack.known(position);
-        let zero_window = beta - alpha == 1;
         let is_exact = self.selectivity == Selectivity::NONE;
         if let Some(entry) = known
             && (entry.depth == depth || entry.depth > depth && !is_exact)
@@ -141,15 +147,41 @@ impl AlphaBeta {
         {
             return Ok(value);
         }
-        if zero_window
-            && self.selectivity.evaluates_first(depth, beta, check)
-            && let Some(value) = self.static_value(position, depth, (alpha, beta), ply, timer)?
+        let first = known.map_or(NO_MOVE, |entry| entry.best);
+        let static_value = self.static_value(position, (alpha, beta), ply, timer)?;
+        if beta - alpha == 1
+            && let Some(value) = static_value
         {
-            return Ok(value);
+            if let Some(value) =
+                self.settle_by_value(position, depth, value, (alpha, beta), ply, timer)?
+            {
+                return Ok(value);
+            }
+            if !after_null_move
+                && let Some(value) = self.null_move(position, depth, value, beta, ply, timer)?
+            {
+                self.stack.keep(position, depth, value, (alpha, beta), NO_MOVE);
+                return Ok(value);
+            }
         }
+        self.moves(position, depth, first, (alpha, beta), ply, timer)
+    }
+
+    /// The value of a node by its moves, within a window; `first`: index of the move to search first,
+    /// in generation order.
+    fn moves(
+        &mut self,
+        position: &Position,
+        depth: i16,
+        first: u8,
+        (alpha, beta): (Value, Value),
+        ply: usize,
+        timer: &mut TimeManager<'_>,
+    ) -> Result<Value, Stop> {
+        let (moves, check) = (position.legal_moves(), position.is_check());
+        let static_value = self.static_values.get(ply).copied().flatten();
         let mut best = -INFINITY;
         let scores = self.scores(position, timer)?;
-        let first = known.map_or(NO_MOVE, |entry| entry.best);
         let mut order: Vec<usize> = (0..moves.len()).collect();
         order.sort_by_key(|&index| (index != usize::from(first), Reverse(scores[index])));
 
@@ -159,13 +191,22 @@ impl AlphaBeta {
             let after = position.after(moves[index]);
             let late = self.selectivity.is_late(position, check, moves[index], place, false)
                 && !after.is_check();
-            if late && self.prunes_late_move(&after, scores[index], depth, raised + 1, ply) {
+            if late
+                && self.prunes_late_move(
+                    &after,
+                    scores[index],
+                    depth,
+                    raised + 1,
+                    static_value,
+                    ply,
+                )
+            {
                 best = best.max(raised);
                 continue;
             }
             let search = ChildSearch {
                 depth: depth - PLY,
-                reduction: if late { self.selectivity.reduction(depth, place) } else { 0 },
+                reduction: if late { self.reduction(depth, place, scores[index]) } else { 0 },
                 is_first: place == 0,
             };
             let value = self.child(&after, search, (raised, beta), ply, timer)?;
@@ -193,27 +234,6 @@ impl AlphaBeta {
         Ok(best)
     }
 
-    /// The value of a node that its static evaluation settles: reverse futility pruning far above
-    /// the window, razoring far below it.
-    fn static_value(
-        &mut self,
-        position: &Position,
-        depth: i16,
-        (alpha, beta): (Value, Value),
-        ply: usize,
-        timer: &mut TimeManager<'_>,
-    ) -> Result<Option<Value>, Stop> {
-        let value = self.stack.evaluations.value(position, timer)?;
-        match self.selectivity.static_verdict(depth, beta, position.is_check(), value) {
-            StaticVerdict::FailsHigh(lower) => Ok(Some(lower)),
-            StaticVerdict::FailsLow(upper) => {
-                let found = self.forcing(position, depth, (alpha, beta), ply, timer)?;
-                Ok(Some(found.max(upper.min(alpha))))
-            }
-            StaticVerdict::Open => Ok(None),
-        }
-    }
-
     /// Is a late quiet move pruned (late-move pruning by its score)? A reply to the root's move
     /// that draws by repetition is not.
     fn prunes_late_move(
@@ -222,12 +242,22 @@ impl AlphaBeta {
         score: i16,
         depth: i16,
         bound: Value,
+        value: Option<Value>,
         ply: usize,
     ) -> bool {
         let move_scores = self.stack.evaluations.move_scores();
         self.history.is_none()
-            && self.selectivity.prunes_late_move(score, depth, bound, None, move_scores)
+            && self.selectivity.prunes_late_move(score, depth, bound, value, move_scores)
             && !(ply == 1 && self.stack.is_repetition_here(after))
+    }
+
+    /// Late-move reduction of a move with this score, in parts of a ply.
+    fn reduction(&self, depth: i16, place: usize, score: i16) -> i16 {
+        let move_scores = match self.history {
+            None => self.stack.evaluations.move_scores(),
+            Some(_) => MoveScores::Centipawns,
+        };
+        self.selectivity.reduction(depth, place, score, move_scores)
     }
 
     /// The value of a move for its mover by principal variation search: a move behind the first one
@@ -248,7 +278,7 @@ impl AlphaBeta {
         if is_first {
             return search(depth, alpha, beta);
         }
-        let mut value = search(depth - PLY * reduction, alpha, alpha + 1)?;
+        let mut value = search(depth - reduction, alpha, alpha + 1)?;
         if value > alpha && reduction > 0 {
             value = search(depth, alpha, alpha + 1)?;
         }
@@ -259,12 +289,13 @@ impl AlphaBeta {
     }
 
     /// Razoring: a position far below the window is searched by captures, promotions and checks
-    /// only.
+    /// only; `upper` bounds its value without them.
     fn forcing(
         &mut self,
         position: &Position,
         depth: i16,
         (alpha, beta): (Value, Value),
+        upper: Value,
         ply: usize,
         timer: &mut TimeManager<'_>,
     ) -> Result<Value, Stop> {
@@ -272,8 +303,11 @@ impl AlphaBeta {
         let search = ChildSearch { depth: depth - PLY, reduction: 0, is_first: true };
         self.stack.step_to(position);
         for mv in forcing_moves_and_checks(position) {
-            let window = (alpha.max(best), beta);
-            best = best.max(self.child(&position.after(mv), search, window, ply, timer)?);
+            let (window, after) = ((alpha.max(best), beta), position.after(mv));
+            best = best.max(match self.delta_prunes(position, mv, &after, upper, window.0 + 1) {
+                Some(reach) => reach,
+                None => self.child(&after, search, window, ply, timer)?,
+            });
             if best >= beta {
                 break;
             }
@@ -294,17 +328,24 @@ impl AlphaBeta {
         if let Some(value) = self.stack.ended(position) {
             return Ok(value);
         }
-        let mut best = if position.is_check() {
-            -INFINITY
-        } else {
-            self.stack.evaluations.value(position, timer)?
-        };
+        let check = position.is_check();
+        let value =
+            if check { -INFINITY } else { self.stack.evaluations.value(position, timer)? };
+        let mut best = value;
         for mv in forcing_moves(position) {
             if best >= beta {
                 break;
             }
-            let window = child_window((alpha.max(best), beta));
-            best = best.max(from_child(self.leaf(&position.after(mv), window, ply + 1, timer)?));
+            let (window, after) = ((alpha.max(best), beta), position.after(mv));
+            let pruned = if check {
+                None
+            } else {
+                self.delta_prunes(position, mv, &after, value, window.0 + 1)
+            };
+            best = best.max(match pruned {
+                Some(reach) => reach,
+                None => from_child(self.leaf(&after, child_window(window), ply + 1, timer)?),
+            });
         }
         Ok(best)
     }
@@ -327,7 +368,8 @@ impl AlphaBeta {
                 && !after.is_check();
             let search = ChildSearch {
                 depth: depth - PLY,
-                reduction: if late { self.selectivity.reduction(depth, place) } else { 0 },
+                // At the root every move counts as likely.
+                reduction: if late { self.reduction(depth, place, 0) } else { 0 },
                 is_first: place == 0,
             };
             match self.child(&after, search, (raised, beta), 0, timer) {
@@ -366,6 +408,11 @@ impl DepthFirst for AlphaBeta {
         guess: Option<Value>,
         timer: &mut TimeManager<'_>,
     ) -> Result<Value, (Stop, Option<Value>)> {
+        self.static_values.clear();
+        if self.selectivity != Selectivity::NONE {
+            self.static_value(position, (-INFINITY, INFINITY), 0, timer)
+                .map_err(|stop| (stop, None))?;
+        }
         let depth = depth as i16 * PLY;
         let (mut alpha, mut beta) = match guess {
             Some(guess) if depth > 2 * PLY && guess.abs() < MATE_BOUND => {

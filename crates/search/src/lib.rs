@@ -25,6 +25,7 @@ mod selectivity;
 mod settings;
 mod time;
 mod transposition;
+mod tuning;
 mod view;
 
 pub use alphabeta::AlphaBeta;

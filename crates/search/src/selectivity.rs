@@ -1,24 +1,27 @@
 //! Reductions and pruning.
 //!
 //! * Late-move reductions: a late quiet move without check is searched to a smaller depth first,
-//!   the smaller the later it comes (logarithmically); if it reaches the bound it is searched again
-//!   to full depth.
+//!   the smaller the later it comes (logarithmically) and, in alpha-beta, the less likely the policy
+//!   finds it; if it reaches the bound it is searched again to full depth.
 //! * Late-move pruning: a late quiet move with a small chance in the policy is not searched; the
-//!   limit falls with the depth. Without a policy, at depth 1, a move whose score lies far below
-//!   the bound is not searched (futility pruning).
+//!   limit falls with the depth and rises the further the static evaluation lies below the bound.
+//!   Without a policy, at depth 1, a move whose score lies far below the bound is not searched
+//!   (futility pruning).
 //! * Delta pruning: a capture that cannot lift the static evaluation to the bound is not searched.
-//! * Reverse futility pruning: within two plies of the leaves, a static evaluation far above the
-//!   bound settles the position.
+//! * Reverse futility pruning: near the leaves, a static evaluation far above the bound settles the
+//!   position.
 //! * Razoring: within two plies of the leaves, with a static evaluation far below the bound, only
 //!   forcing moves are searched.
+//! * Null-move pruning (alpha-beta): where the static evaluation reaches the bound, the side to move
+//!   first passes its turn; if a shallower search still reaches the bound, the position is settled.
 //!
-//! Late-move pruning in the K-best-first search prunes more moves the further the static evaluation
-//! lies below the bound. The static margins are in proportion to the depth, which grows by half a
-//! ply at a time, so half a ply more resolves only positions near the bound.
+//! The static margins are in proportion to the depth, which grows by half a ply at a time in
+//! K-best-first, so half a ply more resolves only positions near the bound.
 //!
-//! Sources: delta pruning and reverse futility pruning (static null move pruning) as in Stockfish;
-//! razoring after Birmingham and Kent 1977 and Heinz 1998; late-move reductions as in Fruit and
-//! Stockfish.
+//! Sources: delta pruning, reverse futility pruning (static null move pruning) and its margin where
+//! the evaluation improves as in Stockfish; razoring after Birmingham and Kent 1977 and Heinz 1998;
+//! late-move reductions as in Fruit and Stockfish, by the policy after realization probability
+//! (Tsuruoka and others 2002); null move after Beal 1989 and Donninger 1993.
 
 use board::{Move, Position, Role};
 use nets::MoveScores;
@@ -26,6 +29,7 @@ use nets::MoveScores;
 use crate::{
     quiet::exchange,
     score::{LARGEST_VALUE, Value},
+    tuning::number,
 };
 
 /// Parts of a ply in one ply: the unit of depths, so that a search can deepen by less than a ply.
@@ -42,63 +46,133 @@ pub(crate) enum StaticVerdict {
     Open,
 }
 
+/// Null-move pruning (Beal 1989, Donninger 1993); depths in parts of a ply.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct NullMove {
+    /// Least depth.
+    pub least_depth: i16,
+    /// The search after the null move is shallower by this,
+    pub base: i16,
+    /// by the depth divided by this,
+    pub divisor: i16,
+    /// and by a ply for each of these centipawns of the static evaluation above the bound, up to
+    /// three.
+    pub step: Value,
+}
+
+impl NullMove {
+    /// Null moves from a depth in plies on; none if it is 0.
+    fn from_plies(least: i16) -> Option<Self> {
+        (least > 0).then(|| Self {
+            least_depth: least * PLY,
+            base: number("null_move_base", (3 * PLY).into()) as i16,
+            divisor: number("null_move_divisor", 4) as i16,
+            step: number("null_move_step", 150),
+        })
+    }
+}
+
+/// Late-move reductions by the policy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PolicyReduction {
+    /// Log-chance, in hundredths, of a move that is reduced by its rank alone.
+    pub likely: i16,
+    /// Sixteenths of a ply more for each unit of the log-chance below it, and less above it, times
+    /// half ln(depth).
+    pub each: i16,
+}
+
 /// The rules; `None` switches one off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Selectivity {
     /// Late-move reductions: ln(depth) x ln(rank) is divided by this, in plies.
     pub reduction_divisor: Option<f32>,
+    /// Late-move reductions grow as the policy's chance of the move falls.
+    pub reduction_by_policy: Option<PolicyReduction>,
     /// Futility pruning: at depth 1 a late quiet move is pruned when its score plus this is below
     /// the bound, in centipawns.
     pub late_pruning_margin: Option<Value>,
-    /// Late-move pruning by policy: a late quiet move is pruned when its log-chance is below the
-    /// first number at depth 1, plus the second for each further ply, in hundredths.
-    pub late_pruning_chance: Option<(Value, Value)>,
-    /// Late-move pruning by policy: the limit rises by this for each centipawn by which the static
-    /// evaluation is below the bound.
+    /// Late-move pruning by policy, in hundredths of a log-chance: a move below the first number at
+    /// depth 1, and below the second more for each further ply, is pruned.
+    pub late_pruning_chance: Option<(i32, i32)>,
+    /// The first of these numbers rises by this, in hundredths of a log-chance, for each centipawn
+    /// by which the static evaluation misses the bound.
     pub late_pruning_below: Option<Value>,
-    /// Delta pruning: a capture is searched when static evaluation, exchange and this margin
-    /// together reach the bound, in centipawns.
+    /// Delta pruning: a capture is pruned when the static evaluation, the exchange and this are
+    /// below the bound, in centipawns.
     pub delta_margin: Option<Value>,
     /// Reverse futility pruning and razoring: distance between static evaluation and bound, in
     /// centipawns for each ply of depth.
     pub static_margin: Option<Value>,
+    /// Largest depth of reverse futility pruning, in plies.
+    pub static_plies: i16,
+    /// Reverse futility pruning: the margin is smaller by this, in centipawns, where the static
+    /// evaluation is better than two plies before.
+    pub improving: Value,
+    /// Null-move pruning.
+    pub null_move: Option<NullMove>,
     /// Step of iterative deepening, in parts of a ply. At depth half a ply a position's moves are
     /// searched only if its static evaluation lies within half of [`Self::static_margin`].
     pub deepening: i16,
 }
 
-/// Moves at the front of the order that are never late; twice as many at the root.
+/// The first moves of a position are never late.
 const NEVER_LATE: usize = 3;
 
 /// Largest distance below the bound, in centipawns, for [`Selectivity::late_pruning_below`].
 const MOST_BELOW: Value = 150;
 
-/// Largest depth, in plies, of reverse futility pruning and razoring.
-const STATIC_PLIES: i16 = 2;
-
-impl Default for Selectivity {
-    fn default() -> Self {
-        Self {
-            reduction_divisor: Some(2.0),
-            late_pruning_margin: Some(150),
-            late_pruning_chance: Some((-300, -60)),
-            late_pruning_below: Some(1),
-            delta_margin: Some(100),
-            static_margin: Some(100),
-            deepening: PLY / 2,
-        }
-    }
-}
+/// Largest depth of razoring, in plies.
+const RAZOR_PLIES: i16 = 2;
 
 impl Selectivity {
+    /// The rules of K-best-first.
+    pub(crate) fn kbest() -> Self {
+        Self {
+            reduction_divisor: Some(number("reduction_divisor", 200) as f32 / 100.0),
+            reduction_by_policy: None,
+            late_pruning_margin: Some(150),
+            late_pruning_chance: Some((
+                -number("late_pruning", 300),
+                -number("late_pruning_each", 60),
+            )),
+            late_pruning_below: Some(1),
+            delta_margin: Some(number("delta_margin", 100)),
+            static_margin: Some(number("static_margin", 100)),
+            static_plies: number("static_plies", 2) as i16,
+            improving: 0,
+            null_move: None,
+            deepening: number("deepening", (PLY / 2).into()) as i16,
+        }
+    }
+
+    /// The rules of alpha-beta.
+    pub(crate) fn alphabeta() -> Self {
+        Self {
+            reduction_by_policy: Some(PolicyReduction {
+                likely: -number("reduction_likely", 200) as i16,
+                each: number("reduction_each", 8) as i16,
+            }),
+            static_margin: Some(number("static_margin", 90)),
+            static_plies: number("static_plies", 6) as i16,
+            improving: number("improving", 40),
+            null_move: NullMove::from_plies(number("null_move", 2) as i16),
+            ..Self::kbest()
+        }
+    }
+
     /// Every move is searched to full depth.
     pub(crate) const NONE: Self = Self {
         reduction_divisor: None,
+        reduction_by_policy: None,
         late_pruning_margin: None,
         late_pruning_chance: None,
         late_pruning_below: None,
         delta_margin: None,
         static_margin: None,
+        static_plies: 0,
+        improving: 0,
+        null_move: None,
         deepening: PLY,
     };
 
@@ -106,26 +180,31 @@ impl Selectivity {
     /// unless in check.
     pub(crate) fn evaluates_first(&self, depth: i16, bound: Value, check: bool) -> bool {
         let near = self.static_margin.is_some()
-            && depth <= STATIC_PLIES * PLY
+            && depth <= self.static_plies.max(RAZOR_PLIES) * PLY
             && bound.abs() <= LARGEST_VALUE;
         !check && (depth == 0 || near)
     }
 
-    /// Reverse futility pruning and razoring by a position's static evaluation `value`.
+    /// Reverse futility pruning and razoring by a position's static evaluation `value`;
+    /// `is_improving`: is it better than two plies before?
     pub(crate) fn static_verdict(
         &self,
         depth: i16,
         bound: Value,
         check: bool,
         value: Value,
+        is_improving: impl FnOnce() -> bool,
     ) -> StaticVerdict {
         if !self.evaluates_first(depth, bound, check) {
             return StaticVerdict::Open;
         }
         let margin = self.static_margin.unwrap_or(0) * Value::from(depth) / Value::from(PLY);
+        let smallest = (margin - self.improving).max(0);
         if value - margin >= bound {
             StaticVerdict::FailsHigh(value - margin)
-        } else if value + margin < bound {
+        } else if value - smallest >= bound && is_improving() {
+            StaticVerdict::FailsHigh(value - smallest)
+        } else if depth <= RAZOR_PLIES * PLY && value + margin < bound {
             StaticVerdict::FailsLow(value + margin)
         } else {
             StaticVerdict::Open
@@ -182,11 +261,35 @@ impl Selectivity {
         (bound.abs() <= LARGEST_VALUE && reach < bound).then_some(reach)
     }
 
-    /// Late-move reduction, in plies.
-    pub(crate) fn reduction(&self, depth: i16, place: usize) -> i16 {
+    /// The depth of the search after a null move, if there is to be one; `value`: the static
+    /// evaluation.
+    pub(crate) fn null_move_depth(&self, depth: i16, bound: Value, value: Value) -> Option<i16> {
+        let NullMove { least_depth, base, divisor, step } = self.null_move?;
+        if depth < least_depth || value < bound || bound.abs() > LARGEST_VALUE {
+            return None;
+        }
+        let above = (Value::from(PLY) * (value - bound) / step).min(3 * Value::from(PLY));
+        Some((depth - base - depth / divisor - above as i16).max(0))
+    }
+
+    /// Late-move reduction of a move with this score, in parts of a ply, whole plies.
+    pub(crate) fn reduction(
+        &self,
+        depth: i16,
+        place: usize,
+        score: i16,
+        scores: MoveScores,
+    ) -> i16 {
         let Some(divisor) = self.reduction_divisor.filter(|_| depth > PLY) else { return 0 };
-        let depth = f32::from(depth) / f32::from(PLY);
-        (0.5 + depth.ln() * (1.0 + place as f32).ln() / divisor) as i16
+        let plies = f32::from(depth) / f32::from(PLY);
+        let mut less = plies.ln() * (1.0 + place as f32).ln() / divisor;
+        if let Some(PolicyReduction { likely, each }) = self.reduction_by_policy
+            && scores == MoveScores::Policy
+        {
+            let below = (f32::from(likely) - f32::from(score)) / 100.0;
+            less += below * f32::from(each) / 16.0 * plies.ln() / 2.0;
+        }
+        (0.5 + less.clamp(0.0, plies)) as i16 * PLY
     }
 }
 
@@ -201,7 +304,7 @@ mod tests {
 
     #[test]
     fn more_moves_are_pruned_far_below_the_bound() {
-        let rules = Selectivity::default();
+        let rules = Selectivity::kbest();
         let prunes_late_move =
             |score, value| rules.prunes_late_move(score, PLY, 100, value, MoveScores::Policy);
         assert!(prunes_late_move(-310, None) && !prunes_late_move(-290, None));
@@ -215,8 +318,8 @@ mod tests {
 
     #[test]
     fn margins_grow_with_depth() {
-        let rules = Selectivity::default();
-        let static_verdict = |depth, value| rules.static_verdict(depth, 0, false, value);
+        let rules = Selectivity::kbest();
+        let static_verdict = |depth, value| rules.static_verdict(depth, 0, false, value, || false);
         assert_eq!(static_verdict(PLY / 2, 50), StaticVerdict::FailsHigh(0));
         assert_eq!(
             [static_verdict(PLY / 2, 49), static_verdict(PLY / 2, -50)],
@@ -236,10 +339,52 @@ mod tests {
 
     #[test]
     fn captures_that_win_too_little_are_bounded_by_what_they_win() {
-        let rules = Selectivity::default();
+        let rules = Selectivity::kbest();
         assert_eq!(rules.delta_prunes(-500, 300, 0), Some(-100));
         assert_eq!(rules.delta_prunes(-500, 400, 0), None);
         assert_eq!(rules.delta_prunes(-500, 0, -LARGEST_VALUE - 1), None);
         assert_eq!(Selectivity::NONE.delta_prunes(-500, 0, 0), None);
+    }
+
+    #[test]
+    fn the_margin_is_smaller_where_the_evaluation_improves() {
+        let rules = Selectivity::alphabeta();
+        let verdict = |value, improves| rules.static_verdict(2 * PLY, 0, false, value, || improves);
+        assert_eq!(verdict(180, false), StaticVerdict::FailsHigh(0));
+        assert_eq!(verdict(179, false), StaticVerdict::Open);
+        assert_eq!(verdict(179, true), StaticVerdict::FailsHigh(39));
+        assert_eq!(verdict(139, true), StaticVerdict::Open);
+        let far = |depth| rules.static_verdict(depth, 0, false, 2000, || false);
+        assert_eq!(
+            (far(6 * PLY), far(7 * PLY)),
+            (StaticVerdict::FailsHigh(1460), StaticVerdict::Open)
+        );
+        let low = |depth| rules.static_verdict(depth, 0, false, -2000, || false);
+        assert_eq!(
+            (low(2 * PLY), low(3 * PLY)),
+            (StaticVerdict::FailsLow(-1820), StaticVerdict::Open)
+        );
+    }
+
+    #[test]
+    fn a_null_move_needs_depth_and_an_evaluation_at_the_bound() {
+        let depth =
+            |depth, bound, value| Selectivity::alphabeta().null_move_depth(depth, bound, value);
+        assert_eq!(depth(PLY, 0, 500), None);
+        assert_eq!(depth(6 * PLY, 10, 9), None);
+        assert_eq!(depth(6 * PLY, LARGEST_VALUE + 1, LARGEST_VALUE + 1), None, "no mate is proven");
+        assert_eq!(depth(8 * PLY, 10, 10), Some(3 * PLY));
+        assert_eq!(depth(8 * PLY, 10, 160), Some(2 * PLY));
+        assert_eq!(depth(8 * PLY, 10, 3000), Some(0), "three plies more at most");
+        assert_eq!(Selectivity::NONE.null_move_depth(8 * PLY, 10, 160), None);
+    }
+
+    #[test]
+    fn the_reduction_grows_as_the_chance_falls() {
+        let rules = Selectivity::alphabeta();
+        let plies = |score, scores| rules.reduction(8 * PLY, 5, score, scores) / PLY;
+        assert_eq!([-50, -200, -500].map(|score| plies(score, MoveScores::Policy)), [1, 2, 3]);
+        assert_eq!(plies(-500, MoveScores::Centipawns), 2, "centipawns say no chance");
+        assert_eq!(rules.reduction(PLY, 5, -500, MoveScores::Policy), 0);
     }
 }

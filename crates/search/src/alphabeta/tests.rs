@@ -1,11 +1,14 @@
 //! Alpha-beta against plain negamax, and against known mates.
 
-use board::{Game, SplitMix64, testing::small_position, to_uci};
+use board::{Game, Score, SplitMix64, testing::small_position, to_uci};
 use eval::Mock;
 use nets::MoveScores;
 
 use super::*;
-use crate::{plain::Plain, score::to_score};
+use crate::{
+    plain::{Plain, mates_in},
+    score::to_score,
+};
 
 fn alphabeta(seed: u64) -> AlphaBeta {
     // Odd seeds: the move scores are a policy.
@@ -45,4 +48,39 @@ fn evaluations_are_counted_exactly_and_lines_are_several() {
     assert_eq!((outcome.nodes, outcome.lines.len()), (3000, 3));
     let firsts: Vec<Move> = outcome.lines.iter().map(|line| line.pv[0]).collect();
     assert!(firsts[0] != firsts[1] && firsts[1] != firsts[2] && firsts[0] != firsts[2]);
+}
+
+/// A value that a null move or a margin gave proves no mate: an announced mate is one.
+#[test]
+fn announced_mates_are_mates() {
+    let (mut random, mut found) = (SplitMix64::new(1989), 0);
+    while found < 60 {
+        let position = small_position(&mut random, 5);
+        let game = Game::new(position.clone());
+        let limits = Limits { depth: Some(4), ..Limits::default() };
+        let mut search = alphabeta(2 * found + 1);
+        let outcome = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
+        if let Score::Mate(moves @ 1..=3) = outcome.lines[0].score {
+            found += 1;
+            let is_mate = (1..=moves as u32).any(|moves| mates_in(&position, moves));
+            assert!(is_mate, "{} mate in {moves}", position.fen());
+        }
+    }
+}
+
+#[test]
+fn a_side_without_pieces_does_not_pass() {
+    let null_move = |fen: &str| {
+        let position = Position::from_fen(fen, board::CastlingMode::Standard).unwrap();
+        let mut search = alphabeta(1);
+        let (limits, control) = (Limits::default(), Control::default());
+        search.stack.start(&Game::new(position.clone()), &limits);
+        let mut timer = TimeManager::new(&limits, search.stack.settings.move_overhead, &control);
+        let found = search.null_move(&position, 2 * PLY, 5000, -5000, 1, &mut timer);
+        found.ok().flatten().is_some()
+    };
+    assert!(!null_move("4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"), "a pawn endgame");
+    assert!(!null_move("4k3/8/8/8/8/8/4r3/R3K2R w - - 0 1"), "in check");
+    assert!(null_move("4k3/8/8/8/8/8/r7/4K2R w - - 0 1"));
+    assert!(null_move("4k3/8/8/8/8/8/r7/R3K2R w - - 0 1"));
 }

@@ -54,8 +54,9 @@ impl Searcher {
         if node.depth == 0 && !self.rules.quiet_leaves {
             return Some((value, value));
         }
+        let rules = &self.rules.selectivity;
         let (lower, upper) =
-            match self.rules.selectivity.static_verdict(node.depth, node.bound, false, value) {
+            match rules.static_verdict(node.depth, node.bound, false, value, || false) {
                 StaticVerdict::FailsHigh(lower) => return Some((lower, INFINITY)),
                 StaticVerdict::Open => {
                     self.ask_moves(root, id, cache);

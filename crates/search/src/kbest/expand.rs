@@ -285,7 +285,7 @@ impl Searcher {
         let depth = match treatment {
             MoveTreatment::Pruned => return (pruned, false),
             MoveTreatment::Full => node.depth - PLY,
-            MoveTreatment::Reduced(plies) => node.depth - PLY * (1 + plies),
+            MoveTreatment::Reduced(less) => node.depth - PLY - less,
         };
         let ply = node.ply + 1;
         let candidate = Candidate { position, ply, depth: depth.max(0), bound, priority };
@@ -351,7 +351,7 @@ impl Searcher {
         if position.halfmove_clock() < 100
             && let Some(value) = value
             && let StaticVerdict::FailsHigh(lower) =
-                self.rules.selectivity.static_verdict(depth, bound, check, value)
+                self.rules.selectivity.static_verdict(depth, bound, check, value, || false)
         {
             return Expansion::Known(lower, INFINITY);
         }

@@ -55,7 +55,7 @@ pub(super) struct PassRules {
 impl Default for PassRules {
     fn default() -> Self {
         Self {
-            selectivity: Selectivity::default(),
+            selectivity: Selectivity::kbest(),
             opponent_errors: 0,
             deeper_answers: true,
             order: Order::Need,

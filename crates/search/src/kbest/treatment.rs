@@ -15,7 +15,8 @@ use crate::{
 pub(super) enum MoveTreatment {
     /// To full depth.
     Full,
-    /// To this many plies less, again to full depth if it reaches the bound (late-move reduction).
+    /// To a depth smaller by this, in parts of a ply; again to full depth if it reaches the bound
+    /// (late-move reduction).
     Reduced(i16),
     /// Not at all: it is taken to miss the bound (late-move pruning).
     Pruned,
@@ -38,9 +39,9 @@ fn treatment(
     if node.ply > 0 && rules.prunes_late_move(edge.score, node.depth, node.bound, value, scores) {
         return MoveTreatment::Pruned;
     }
-    match rules.reduction(node.depth, place) {
+    match rules.reduction(node.depth, place, edge.score, scores) {
         0 => MoveTreatment::Full,
-        plies => MoveTreatment::Reduced(plies),
+        less => MoveTreatment::Reduced(less),
     }
 }
 
@@ -116,7 +117,7 @@ mod tests {
                 .collect();
             node.next = from;
             let treatment =
-                classify_next_move(&Selectivity::default(), node, Some(0), MoveScores::Policy);
+                classify_next_move(&Selectivity::kbest(), node, Some(0), MoveScores::Policy);
             (treatment, node.next, node.upper, node.best_by_upper == order[from] as u8)
         };
         let unlikely = [-50, -50, -50, -900];
@@ -130,7 +131,7 @@ mod tests {
         assert_eq!(passed(2, &unlikely, 6), (MoveTreatment::Pruned, legal.len() - 1, -1, true));
         assert_eq!(
             passed(2, &[-50], 3),
-            (MoveTreatment::Reduced(1), 3, -INFINITY, false),
+            (MoveTreatment::Reduced(PLY), 3, -INFINITY, false),
             "likely moves are searched"
         );
         assert_eq!(
