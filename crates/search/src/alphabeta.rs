@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 
 use board::{Game, Move, Position};
 use eval::{EvalError, Evaluator};
-use nets::{Calibration, MoveScores};
+use nets::Calibration;
 
 use history::History;
 
@@ -179,7 +179,6 @@ impl AlphaBeta {
         timer: &mut TimeManager<'_>,
     ) -> Result<Value, Stop> {
         let (moves, check) = (position.legal_moves(), position.is_check());
-        let static_value = self.static_values.get(ply).copied().flatten();
         let mut best = -INFINITY;
         let scores = self.scores(position, timer)?;
         let mut order: Vec<usize> = (0..moves.len()).collect();
@@ -191,16 +190,7 @@ impl AlphaBeta {
             let after = position.after(moves[index]);
             let late = self.selectivity.is_late(position, check, moves[index], place, false)
                 && !after.is_check();
-            if late
-                && self.prunes_late_move(
-                    &after,
-                    scores[index],
-                    depth,
-                    raised + 1,
-                    static_value,
-                    ply,
-                )
-            {
+            if late && self.prunes_late_move(&after, scores[index], depth, raised + 1, ply) {
                 best = best.max(raised);
                 continue;
             }
@@ -232,32 +222,6 @@ impl AlphaBeta {
         self.stack.step_back();
         self.stack.keep(position, depth, best, (alpha, beta), chosen);
         Ok(best)
-    }
-
-    /// Is a late quiet move pruned (late-move pruning by its score)? A reply to the root's move
-    /// that draws by repetition is not.
-    fn prunes_late_move(
-        &self,
-        after: &Position,
-        score: i16,
-        depth: i16,
-        bound: Value,
-        value: Option<Value>,
-        ply: usize,
-    ) -> bool {
-        let move_scores = self.stack.evaluations.move_scores();
-        self.history.is_none()
-            && self.selectivity.prunes_late_move(score, depth, bound, value, move_scores)
-            && !(ply == 1 && self.stack.is_repetition_here(after))
-    }
-
-    /// Late-move reduction of a move with this score, in parts of a ply.
-    fn reduction(&self, depth: i16, place: usize, score: i16) -> i16 {
-        let move_scores = match self.history {
-            None => self.stack.evaluations.move_scores(),
-            Some(_) => MoveScores::Centipawns,
-        };
-        self.selectivity.reduction(depth, place, score, move_scores)
     }
 
     /// The value of a move for its mover by principal variation search: a move behind the first one

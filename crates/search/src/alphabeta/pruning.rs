@@ -1,5 +1,5 @@
-//! Pruning by the static evaluation and by null moves: nodes settled before their moves are searched,
-//! and captures that are not searched.
+//! Pruning and reductions: nodes that are settled before their moves are searched, and moves that are
+//! searched to a smaller depth or not at all.
 
 use board::{Move, Position};
 use nets::MoveScores;
@@ -107,6 +107,32 @@ impl AlphaBeta {
             }
         }
         Ok(Some(found))
+    }
+
+    /// Is a late quiet move pruned (late-move pruning by its score)? A reply to the root's move
+    /// that draws by repetition is not.
+    pub(super) fn prunes_late_move(
+        &self,
+        after: &Position,
+        score: i16,
+        depth: i16,
+        bound: Value,
+        ply: usize,
+    ) -> bool {
+        let value = self.static_values.get(ply).copied().flatten();
+        let move_scores = self.stack.evaluations.move_scores();
+        self.history.is_none()
+            && self.selectivity.prunes_late_move(score, depth, bound, value, move_scores)
+            && !(ply == 1 && self.stack.is_repetition_here(after))
+    }
+
+    /// Late-move reduction of a move with this score, in parts of a ply.
+    pub(super) fn reduction(&self, depth: i16, place: usize, score: i16) -> i16 {
+        let move_scores = match self.history {
+            None => self.stack.evaluations.move_scores(),
+            Some(_) => MoveScores::Centipawns,
+        };
+        self.selectivity.reduction(depth, place, score, move_scores)
     }
 
     /// Delta pruning: the upper bound on a capture or promotion in a position with the static
