@@ -12,8 +12,8 @@
 //!   position.
 //! * Razoring: within two plies of the leaves, with a static evaluation far below the bound, only
 //!   forcing moves are searched.
-//! * Null-move pruning (alpha-beta): where the static evaluation reaches the bound, the side to move
-//!   first passes its turn; if a shallower search still reaches the bound, the position is settled.
+//! * Null-move pruning: where the static evaluation reaches the bound, the side to move first passes
+//!   its turn; if a shallower search still reaches the bound, the position is settled.
 //!
 //! The static margins are in proportion to the depth, which grows by half a ply at a time in
 //! K-best-first, so half a ply more resolves only positions near the bound.
@@ -62,10 +62,10 @@ pub(crate) struct NullMove {
 
 impl NullMove {
     /// Null moves from a depth in plies on; none if it is 0.
-    fn from_plies(least: i16) -> Option<Self> {
+    fn from_plies(least: i16, base: i16) -> Option<Self> {
         (least > 0).then(|| Self {
             least_depth: least * PLY,
-            base: number("null_move_base", (3 * PLY).into()) as i16,
+            base: number("null_move_base", base.into()) as i16,
             divisor: number("null_move_divisor", 4) as i16,
             step: number("null_move_step", 150),
         })
@@ -141,7 +141,7 @@ impl Selectivity {
             static_margin: Some(number("static_margin", 100)),
             static_plies: number("static_plies", 2) as i16,
             improving: 0,
-            null_move: None,
+            null_move: NullMove::from_plies(number("null_move", 2) as i16, 2 * PLY),
             deepening: number("deepening", (PLY / 2).into()) as i16,
         }
     }
@@ -156,7 +156,7 @@ impl Selectivity {
             static_margin: Some(number("static_margin", 90)),
             static_plies: number("static_plies", 6) as i16,
             improving: number("improving", 40),
-            null_move: NullMove::from_plies(number("null_move", 2) as i16),
+            null_move: NullMove::from_plies(number("null_move", 2) as i16, 3 * PLY),
             ..Self::kbest()
         }
     }

@@ -94,6 +94,8 @@ impl Arena {
                 next: 0,
                 priority_cost: 0.0,
                 re_search: Vec::new(),
+                after_null_move: false,
+                null_move_tried: false,
                 children: Vec::new(),
                 parents: Vec::new(),
                 entry: 0,
@@ -118,6 +120,7 @@ impl Arena {
         node.penalties = ReplyPenalty::default();
         node.next = 0;
         node.priority_cost = 0.0;
+        (node.after_null_move, node.null_move_tried) = (false, false);
         node.queued_priority = u8::MAX;
         self.id(slot)
     }

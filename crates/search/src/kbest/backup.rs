@@ -5,7 +5,7 @@ use nets::MoveScores;
 
 use super::{
     keys::question_key,
-    node::{Link, NodeId},
+    node::{Link, NULL_MOVE, NodeId},
     pass::{PROVEN, Root, Searcher},
     queue::Order,
 };
@@ -42,14 +42,17 @@ impl Searcher {
             }
             let (at_least, at_most) =
                 (from_child_with_penalty(upper, penalty), from_child_with_penalty(lower, penalty));
-            if reduced && at_least >= node.bound && at_least <= MATE_BOUND {
+            if edge == NULL_MOVE {
+                node.raise_by_null_move(at_least);
+            } else if reduced && at_least >= node.bound && at_least <= MATE_BOUND {
                 // The reduced search reached the bound: it is repeated at full depth.
                 let place = node.ordered.iter().position(|ordered| ordered.index() == edge);
                 node.re_search.extend(place.and_then(|place| u8::try_from(place).ok()));
                 self.push_node(id, 0);
                 continue;
+            } else {
+                node.raise(edge, at_least, at_most);
             }
-            node.raise(edge, at_least, at_most);
             let reached = node.lower >= node.bound;
             let exhausted = !node.has_moves() && node.children.is_empty();
             if !reached && !exhausted {

@@ -8,7 +8,7 @@ use super::{
     backup::BackupEvent,
     dispatch::{Ask, Request},
     keys::{cache_key, question_key},
-    node::{Edge, FORCING, Link, NodeId, OrderedMove, State},
+    node::{Edge, FORCING, Link, NULL_MOVE, NodeId, OrderedMove, State},
     opponent::ReplyPenalty,
     pass::{PROVEN, Root, Searcher},
     priority::LAST_PRIORITY,
@@ -18,7 +18,7 @@ use super::{
 use crate::{
     cache::{Bounds, SearchCache},
     rules,
-    score::{INFINITY, MATE, Value, child_bound_with_penalty, from_winner},
+    score::{INFINITY, MATE, Value, child_bound, child_bound_with_penalty, from_winner},
     selectivity::{PLY, StaticVerdict},
 };
 
@@ -159,6 +159,9 @@ impl Searcher {
         let priority = node.queued_priority;
         node.queued_priority = u8::MAX;
         let value = cache.value(node.position.key());
+        if let Some(has_memory) = self.expand_null_move(root, id, value, priority, cache) {
+            return has_memory;
+        }
         let Some(next) = self.next_move(id, value) else { return true };
         let (expansion, reduced) = self.expand_move(root, id, &next, priority, cache);
         let Edge { index, penalty, .. } = next.edge;
@@ -174,6 +177,55 @@ impl Searcher {
             }
         }
         true
+    }
+
+    /// Null-move pruning: a child after a null move, before the first move. `None` where it does not
+    /// apply, else what [`Searcher::expand_next`] returns.
+    fn expand_null_move(
+        &mut self,
+        root: &Root<'_>,
+        id: NodeId,
+        value: Option<Value>,
+        priority: u8,
+        cache: &SearchCache,
+    ) -> Option<bool> {
+        let node = self.nodes.get_mut(id)?;
+        if std::mem::replace(&mut node.null_move_tried, true) || !node.may_pass() {
+            return None;
+        }
+        let value = value?;
+        let depth = self.rules.selectivity.null_move_depth(node.depth, node.bound, value)?;
+        let (position, ply) = (node.position.after_null_move()?, node.ply + 1);
+        let (root_edge, bound) = (node.root_edge, child_bound(node.bound));
+        let priority_cost = node.priority_cost_of_null_move(value);
+        let link = Link { node: id, edge: NULL_MOVE, reduced: false, penalty: 0, priority_cost };
+        let candidate = Candidate { position, ply, depth, bound, priority };
+        match self.enter_position(root, id, candidate, cache) {
+            Expansion::Known(lower, upper) => {
+                let link = Link { priority_cost: 0.0, ..link };
+                self.backups.push(BackupEvent { parent: link, child: None, lower, upper });
+            }
+            Expansion::Node(child) => {
+                let other = self.nodes.get_mut(child)?;
+                if other.parents.is_empty() {
+                    (other.root_edge, other.after_null_move) = (root_edge, true);
+                }
+                other.parents.push(link);
+                let node = self.nodes.get_mut(id)?;
+                node.children.insert(0, child);
+                node.priority_cost += priority_cost;
+                let extra = node.next_move_priority();
+                self.push_node(id, extra);
+            }
+            Expansion::OutOfMemory => {
+                let node = self.nodes.get_mut(id)?;
+                node.null_move_tried = false;
+                let extra = priority.saturating_sub(node.priority);
+                self.push_node(id, extra);
+                return Some(false);
+            }
+        }
+        Some(true)
     }
 
     /// Takes the next move out of a node's order: first those to search again, then by

@@ -3,10 +3,16 @@
 use board::{Move, Position};
 
 use super::opponent::ReplyPenalty;
-use crate::{cache::NO_MOVE, score::Value};
+use crate::{
+    cache::NO_MOVE,
+    score::{LARGEST_VALUE, Value},
+};
 
 /// The score of moves that are searched because they are forcing.
 pub(super) const FORCING: i16 = i16::MAX;
+
+/// In place of a move's index in a [`Link`]: a null move.
+pub(super) const NULL_MOVE: u8 = NO_MOVE - 1;
 
 /// A slot of the [`Arena`](super::arena::Arena) and the life of the node that was meant: outdated
 /// ids are recognised.
@@ -123,6 +129,10 @@ pub(super) struct Node {
     /// Places in `ordered` of moves whose reduced search reached the bound: they are searched again
     /// to full depth.
     pub re_search: Vec<u8>,
+    /// Does a null move lead here?
+    pub after_null_move: bool,
+    /// Has a null move been tried, or ruled out?
+    pub null_move_tried: bool,
     /// Open children.
     pub children: Vec<NodeId>,
     /// Open parents; repetitions are looked for along the first one.
@@ -166,6 +176,17 @@ impl Node {
         self.ordered.iter().map(|ordered| ordered.score())
     }
 
+    /// May a null move be tried? Not in check, not twice in a row, not in a pawn endgame or
+    /// with one piece left, where zugzwang is likely, and not where only forcing moves are searched.
+    pub(super) fn may_pass(&self) -> bool {
+        self.ply > 0
+            && !self.check
+            && !self.after_null_move
+            && self.next == 0
+            && self.ordered.first().is_some_and(|first| first.score() != FORCING)
+            && self.position.piece_count() > 1
+    }
+
     /// Is there a move left to expand?
     pub(super) fn has_moves(&self) -> bool {
         self.next < self.ordered.len() || !self.re_search.is_empty()
@@ -180,6 +201,15 @@ impl Node {
         if at_most > self.upper || self.best_by_upper == NO_MOVE {
             self.upper = self.upper.max(at_most);
             self.best_by_upper = edge;
+        }
+    }
+
+    /// Takes the result of a null move into the lower bound, if it reaches the bound; it is never a
+    /// mate. A null move that misses says nothing of the moves.
+    pub(super) fn raise_by_null_move(&mut self, at_least: Value) {
+        if at_least >= self.bound {
+            self.lower = self.lower.max(at_least.min(LARGEST_VALUE));
+            self.best = NO_MOVE;
         }
     }
 

@@ -68,6 +68,13 @@ impl Node {
         };
         logit.exp().ln_1p()
     }
+
+    /// What a null move adds to [`Node::priority_cost`] while it is being searched: it misses the
+    /// bound the more rarely the further the static evaluation `value` lies above it.
+    pub(super) fn priority_cost_of_null_move(&self, value: Value) -> f32 {
+        let above = ((value - self.bound) as f32 / 100.0).clamp(0.0, 5.0);
+        (0.5 + above).exp().ln_1p()
+    }
 }
 
 #[cfg(test)]
