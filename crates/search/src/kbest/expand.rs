@@ -205,18 +205,7 @@ impl Searcher {
                 let link = Link { priority_cost: 0.0, ..link };
                 self.backups.push(BackupEvent { parent: link, child: None, lower, upper });
             }
-            Expansion::Node(child) => {
-                let other = self.nodes.get_mut(child)?;
-                if other.parents.is_empty() {
-                    (other.root_edge, other.after_null_move) = (root_edge, true);
-                }
-                other.parents.push(link);
-                let node = self.nodes.get_mut(id)?;
-                node.children.insert(0, child);
-                node.priority_cost += priority_cost;
-                let extra = node.next_move_priority();
-                self.push_node(id, extra);
-            }
+            Expansion::Node(child) => self.link_child(link, child, root_edge, 0),
             Expansion::OutOfMemory => {
                 let node = self.nodes.get_mut(id)?;
                 node.null_move_tried = false;
@@ -278,15 +267,22 @@ impl Searcher {
         let reached_before = child_reached.map(|reached| !reached);
         link.priority_cost = node.priority_cost_of(next.place, value, reached_before);
         let root_edge = if node.ply > 0 { node.root_edge } else { link.edge };
+        // A move that is searched again is needed before the moves behind it.
+        let at = if next.is_re_search { 0 } else { node.children.len() };
+        self.link_child(link, child, root_edge, at);
+    }
+
+    /// Links a child, `at` this place among the children of the node `link` names, and puts that node
+    /// back into the queue.
+    fn link_child(&mut self, link: Link, child: NodeId, root_edge: u8, at: usize) {
         if let Some(other) = self.nodes.get_mut(child) {
             if other.parents.is_empty() {
                 other.root_edge = root_edge;
+                other.after_null_move = link.edge == NULL_MOVE;
             }
             other.parents.push(link);
         }
         let Some(node) = self.nodes.get_mut(link.node) else { return };
-        // A move that is searched again is needed before the moves behind it.
-        let at = if next.is_re_search { 0 } else { node.children.len() };
         node.children.insert(at, child);
         node.priority_cost += link.priority_cost;
         let extra = self.priority_step(link.node);

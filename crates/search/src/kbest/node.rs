@@ -226,7 +226,44 @@ impl Node {
 
 #[cfg(test)]
 mod tests {
+    use board::CastlingMode;
+
     use super::*;
+    use crate::{kbest::arena::Arena, selectivity::PLY};
+
+    #[test]
+    fn a_null_move_comes_first_and_needs_two_pieces() {
+        let may_pass = |fen: &str, ply: u16, change: fn(&mut Node)| {
+            let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
+            let (mut nodes, check) = (Arena::default(), position.is_check());
+            let id = nodes.add(position, check, 0, 4 * PLY, 0, ply);
+            let node = nodes.get_mut(id).unwrap();
+            node.ordered = vec![OrderedMove::new(0, -50, false)];
+            change(node);
+            node.may_pass()
+        };
+        let two_rooks = "4k3/8/8/8/8/8/r7/R3K2R w - - 0 1";
+        assert!(may_pass(two_rooks, 1, |_| {}));
+        assert!(!may_pass(two_rooks, 0, |_| {}), "at the root a move is wanted");
+        assert!(!may_pass(two_rooks, 1, |node| node.after_null_move = true));
+        assert!(!may_pass(two_rooks, 1, |node| node.next = 1));
+        let forcing = |node: &mut Node| node.ordered = vec![OrderedMove::new(0, FORCING, false)];
+        assert!(!may_pass(two_rooks, 1, forcing));
+        assert!(!may_pass("4k3/8/8/8/8/8/r7/4K2R w - - 0 1", 1, |_| {}), "one piece");
+        assert!(!may_pass("4k3/8/8/8/8/8/4r3/R3K2R w - - 0 1", 1, |_| {}), "in check");
+    }
+
+    #[test]
+    fn a_null_move_proves_no_mate_and_no_upper_bound() {
+        let mut nodes = Arena::default();
+        let id = nodes.add(Position::default(), false, 0, 4 * PLY, 30, 1);
+        let node = nodes.get_mut(id).unwrap();
+        let before = (node.lower, node.upper);
+        node.raise_by_null_move(29);
+        assert_eq!((node.lower, node.upper), before);
+        node.raise_by_null_move(crate::score::MATE);
+        assert_eq!((node.lower, node.upper, node.best), (LARGEST_VALUE, before.1, NO_MOVE));
+    }
 
     #[test]
     fn the_first_move_then_falling_scores_then_generation_order() {

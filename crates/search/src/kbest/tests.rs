@@ -184,22 +184,6 @@ fn every_mate_in_one_two_and_three_is_found() {
     }
 }
 
-/// A bound that a null move gave proves no mate: an announced mate is one.
-#[test]
-fn announced_mates_are_mates() {
-    let (mut random, mut found) = (SplitMix64::new(1989), 0);
-    while found < 60 {
-        let position = small_position(&mut random, 5);
-        let game = Game::new(position.clone());
-        let line = &lines_of(&mut as_it_plays(2 * found + 1, 8, 1), &game, 4)[0];
-        if let Score::Mate(moves @ 1..=3) = line.score {
-            found += 1;
-            let is_mate = (1..=moves as u32).any(|moves| mates_in(&position, moves));
-            assert!(is_mate, "{} mate in {moves}", position.fen());
-        }
-    }
-}
-
 #[test]
 fn an_unlikely_reply_that_draws_is_seen() {
     // After the white knight's second return, the black knight's return repeats the position for
