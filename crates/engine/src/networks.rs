@@ -26,7 +26,8 @@ const NAMED: [(&str, &[u8]); 2] = [("large", LARGE), ("fast", FAST)];
 /// A level of the ladder that a network reached at fixed evaluations a move.
 type Level = (f64, f64);
 
-/// Evaluations a move and rating (docs/experiments/2026-11-two-networks.md).
+/// Evaluations a move and rating (docs/experiments/2026-11-two-networks.md); `fast` as it was before
+/// it became 147 Elo stronger (docs/experiments/2026-11-value-head.md).
 const FAST_LEVELS: &[Level] = &[(1e3, 1573.0), (3e3, 1854.0), (1e4, 1977.0), (3e4, 2123.0)];
 const LARGE_LEVELS: &[Level] = &[(1e3, 1910.0), (1e4, 2120.0)];
 
