@@ -8,19 +8,25 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use label::{LabelProgress, LabelSettings, LabelSource, SelfPlaySettings};
+use arena::{PlayerKind, TimeControl};
+use engine::has_search;
+use label::{LabelProgress, LabelSettings, LabelSource, SelfPlaySettings, TreeSettings};
 use uci::client::EngineSpec;
 
 use crate::{
     interrupt::{self, Interrupted},
-    match_command::{players::engine_spec, program::on_path},
+    match_command::{
+        players::{engine_spec, player},
+        program::on_path,
+    },
     progress_line::{ProgressLine, ending},
 };
 
 /// Let another engine evaluate positions, into a PGN with [%eval] comments.
 ///
 /// With files (PGN, EPD or FEN, plain or compressed) every position of their games is evaluated;
-/// without files the engine plays varied games against itself. The same command resumes an
+/// without files the engine plays varied games against itself; with --trees a search of this program
+/// plays them, and positions that it evaluates on the way are labelled. The same command resumes an
 /// interrupted run.
 #[derive(Debug, clap::Args)]
 pub struct LabelArgs {
@@ -32,13 +38,26 @@ pub struct LabelArgs {
     /// The engine, as `PROGRAM [ARGUMENT...][; OPTION=VALUE]...` (default: the installed stockfish).
     #[arg(long, value_name = "ENGINE")]
     engine: Option<String>,
+    /// Label positions of search trees: of this player, as in `match --engine`, with its evaluations
+    /// a move.
+    #[arg(
+        long,
+        value_name = "PLAYER",
+        num_args = 0..=1,
+        default_missing_value = "internal; WeightsFile=fast; Threads=1; nodes=500",
+        conflicts_with = "files"
+    )]
+    trees: Option<String>,
+    /// Share of the positions evaluated by --trees that are labelled.
+    #[arg(long, default_value_t = 0.025, value_name = "SHARE", requires = "trees")]
+    share: f64,
     /// Nodes a position.
     #[arg(long, default_value_t = 5000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     nodes: u64,
     /// Engine processes (default: one a processor).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     jobs: Option<u64>,
-    /// Games of self-play.
+    /// Games of self-play or of --trees.
     #[arg(long, default_value_t = 1000, value_name = "N", conflicts_with = "files")]
     games: u64,
     /// Seed of the openings and random moves of self-play.
@@ -67,17 +86,24 @@ pub fn run(args: LabelArgs) -> anyhow::Result<()> {
         bail!("--random-moves wants a chance from 0 to 1");
     }
     let defaults = SelfPlaySettings::default();
-    let source = if args.files.is_empty() {
-        let settings = SelfPlaySettings {
-            seed: args.seed,
-            random_plies: (defaults.random_plies.0.min(args.random_plies), args.random_plies),
-            random_moves: args.random_moves,
-            max_plies: args.max_plies,
-            ..defaults
-        };
-        LabelSource::SelfPlay { settings, games: args.games }
-    } else {
-        LabelSource::Files(args.files)
+    if !(0.0..=1.0).contains(&args.share) {
+        bail!("--share wants a number from 0 to 1");
+    }
+    let self_play = SelfPlaySettings {
+        seed: args.seed,
+        random_plies: (defaults.random_plies.0.min(args.random_plies), args.random_plies),
+        random_moves: args.random_moves,
+        max_plies: args.max_plies,
+        ..defaults
+    };
+    let games = args.games;
+    let source = match &args.trees {
+        Some(text) => {
+            let settings = Box::new(trees(text, args.share, self_play)?);
+            LabelSource::Trees { settings, games }
+        }
+        None if args.files.is_empty() => LabelSource::SelfPlay { settings: self_play, games },
+        None => LabelSource::Files(args.files),
     };
     let settings = LabelSettings {
         engine: match &args.engine {
@@ -96,6 +122,20 @@ pub fn run(args: LabelArgs) -> anyhow::Result<()> {
     let interrupted = stop.load(Ordering::Relaxed);
     let written = shown.finish(&end, interrupted, &settings.output);
     Interrupted::or(interrupted, written)
+}
+
+/// The player whose trees are sampled.
+fn trees(text: &str, share: f64, games: SelfPlaySettings) -> anyhow::Result<TreeSettings> {
+    let spec = player(text, None, None, None)?;
+    match (spec.kind, spec.control) {
+        (PlayerKind::Search(player), TimeControl::Nodes(nodes)) if has_search(player.system()) => {
+            Ok(TreeSettings { player: *player, identity: spec.identity, nodes, share, games })
+        }
+        _ => bail!(
+            "`{text}` has no trees to sample: --trees wants a search of this program with a number of \
+             evaluations, as in `internal; WeightsFile=fast; nodes=500`"
+        ),
+    }
 }
 
 /// The `stockfish` of `PATH`, or of the folders where Debian installs it.

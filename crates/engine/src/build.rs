@@ -161,11 +161,23 @@ impl EngineBuilder {
     /// # Errors
     /// The network, the device or the code path cannot be used.
     pub fn build(&self) -> Result<Engine, EngineError> {
+        self.build_over(|evaluator| evaluator)
+    }
+
+    /// As [`build`](Self::build), with the evaluator in what `wrap` makes around it, which sees what
+    /// the search asks. A system without a search has no evaluator.
+    ///
+    /// # Errors
+    /// The network, the device or the code path cannot be used.
+    pub fn build_over(
+        &self,
+        wrap: impl FnOnce(Box<dyn Evaluator>) -> Box<dyn Evaluator>,
+    ) -> Result<Engine, EngineError> {
         let Self { network, options, .. } = self;
         if !has_search(self.system) {
             return without_search(network, options);
         }
-        let mut evaluator = evaluator(network, options)?;
+        let mut evaluator = wrap(evaluator(network, options)?);
         let description = evaluator.describe();
         if let Some(cache) = &self.cache {
             evaluator = Box::new(Cached::over(evaluator, cache));

@@ -11,4 +11,10 @@ pub enum LabelError {
     /// The engine cannot be used, or failed twice on the same game.
     #[error(transparent)]
     Engine(#[from] ClientError),
+    /// The search whose trees are sampled cannot be built.
+    #[error(transparent)]
+    Search(#[from] engine::EngineError),
+    /// The evaluator of that search failed.
+    #[error(transparent)]
+    Evaluator(#[from] eval::EvalError),
 }

@@ -10,25 +10,31 @@ use games::{FileEntry, ResumableOutput, Worker, process_in_order, read_files};
 use uci::client::{ClientError, EngineProcess, EngineSpec};
 
 use crate::{
-    LabelError, LabelJob, SelfPlaySettings,
-    game::{LabelledGame, label_game},
+    LabelError, SelfPlaySettings, TreeSettings,
+    game::{LabelJob, LabelledGame, label_game},
+    trees::TreeSampler,
 };
 
 /// The inputs of a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum LabelSource {
     /// PGN and EPD/FEN files, plain or compressed, one after the other.
     Files(Vec<PathBuf>),
     /// Games of the engine against itself.
     SelfPlay { settings: SelfPlaySettings, games: u64 },
+    /// Positions that a search evaluates while it plays against itself.
+    Trees { settings: Box<TreeSettings>, games: u64 },
 }
 
 impl LabelSource {
     /// The jobs of this source in order.
-    fn jobs(&self) -> Box<dyn Iterator<Item = Result<LabelJob, LabelError>> + Send + '_> {
+    fn jobs(&self) -> Box<dyn Iterator<Item = Result<LabelJob<'_>, LabelError>> + Send + '_> {
         match self {
-            Self::SelfPlay { games, .. } => {
-                Box::new((0..*games).map(|number| Ok(LabelJob::SelfPlay { number })))
+            Self::SelfPlay { settings, games } => {
+                Box::new((0..*games).map(move |number| Ok(LabelJob::SelfPlay(settings, number))))
+            }
+            Self::Trees { settings, games } => {
+                Box::new((0..*games).map(move |number| Ok(LabelJob::Trees(settings, number))))
             }
             Self::Files(files) => Box::new(read_files(files).map(|entry| {
                 Ok(match entry? {
@@ -81,20 +87,20 @@ impl LabelSettings {
                 format!("files {}", files.join(", "))
             }
             // The number of games is left out: a later run may add games.
-            LabelSource::SelfPlay { settings, .. } => {
-                format!("self-play {}", serde_json::to_string(settings).unwrap_or_default())
+            LabelSource::SelfPlay { settings, .. } => format!("self-play {}", as_json(settings)),
+            LabelSource::Trees { settings, .. } => {
+                let TreeSettings { identity, nodes, share, games, .. } = settings.as_ref();
+                let games = as_json(games);
+                format!("trees of {identity}, {nodes} evaluations a move, share {share}, {games}")
             }
         });
         run.extend(engine.options.iter().map(|(name, value)| format!("option {name} {value}")));
         run
     }
+}
 
-    fn self_play(&self) -> Option<&SelfPlaySettings> {
-        match &self.source {
-            LabelSource::SelfPlay { settings, .. } => Some(settings),
-            LabelSource::Files(_) => None,
-        }
-    }
+fn as_json(settings: &SelfPlaySettings) -> String {
+    serde_json::to_string(settings).unwrap_or_default()
 }
 
 /// Labels the games of the source until it ends or `stop` is set. `report` is called at the
@@ -110,7 +116,7 @@ pub fn label(
 ) -> Result<LabelProgress, LabelError> {
     let mut output = ResumableOutput::open(&settings.output, settings.run())?;
     let of = match &settings.source {
-        LabelSource::SelfPlay { games, .. } => Some(*games),
+        LabelSource::SelfPlay { games, .. } | LabelSource::Trees { games, .. } => Some(*games),
         LabelSource::Files(_) => None,
     };
     let first = output.games();
@@ -121,7 +127,7 @@ pub fn label(
         first,
         settings.source.jobs(),
         &|| stop.load(Ordering::Relaxed),
-        || LabelWorker { settings, stop, engine: None },
+        || LabelWorker { settings, stop, engine: None, trees: None },
         &mut |labelled: LabelledGame| {
             output.add(&labelled.pgn, labelled.positions)?;
             progress.games = output.games();
@@ -138,15 +144,16 @@ struct LabelWorker<'a> {
     settings: &'a LabelSettings,
     stop: &'a AtomicBool,
     engine: Option<EngineProcess>,
+    trees: Option<TreeSampler>,
 }
 
-impl Worker<LabelJob, LabelledGame, LabelError> for LabelWorker<'_> {
-    fn work(&mut self, number: u64, job: LabelJob) -> Result<Option<LabelledGame>, LabelError> {
-        let labelled = match label_one(&mut self.engine, self.settings, &job, number) {
+impl<'a> Worker<LabelJob<'a>, LabelledGame, LabelError> for LabelWorker<'a> {
+    fn work(&mut self, number: u64, job: LabelJob<'a>) -> Result<Option<LabelledGame>, LabelError> {
+        let labelled = match self.label(&job, number) {
             // A second try with a fresh process: the machine may have caused the crash.
-            Err(_) if !self.stop.load(Ordering::Relaxed) => {
+            Err(LabelError::Engine(_)) if !self.stop.load(Ordering::Relaxed) => {
                 self.engine = None;
-                label_one(&mut self.engine, self.settings, &job, number)
+                self.label(&job, number)
             }
             labelled => labelled,
         };
@@ -160,32 +167,27 @@ impl Worker<LabelJob, LabelledGame, LabelError> for LabelWorker<'_> {
     }
 }
 
-fn label_one(
-    engine: &mut Option<EngineProcess>,
-    settings: &LabelSettings,
-    job: &LabelJob,
-    number: u64,
-) -> Result<LabelledGame, ClientError> {
-    let engine = match engine {
-        Some(engine) => engine,
-        None => {
-            // Longest wait for the handshake of an engine.
-            const START: Duration = Duration::from_secs(20);
-            let mut fresh = EngineProcess::start(&settings.engine, START)?;
-            // With one thread and a fixed hash the same nodes give the same move. In analysis mode
-            // the score is objective, without contempt or an opponent model.
-            for (option, value) in [("Threads", "1"), ("Hash", "16"), ("UCI_AnalyseMode", "true")] {
-                let given = settings
-                    .engine
-                    .options
-                    .iter()
-                    .any(|(name, _)| name.eq_ignore_ascii_case(option));
-                if !given && fresh.has_option(option) {
-                    fresh.set_option(option, value)?;
-                }
-            }
-            engine.insert(fresh)
+impl LabelWorker<'_> {
+    fn label(&mut self, job: &LabelJob<'_>, number: u64) -> Result<LabelledGame, LabelError> {
+        let engine = match &mut self.engine {
+            Some(engine) => engine,
+            None => self.engine.insert(start(&self.settings.engine)?),
+        };
+        label_game(engine, &mut self.trees, job, number, self.settings)
+    }
+}
+
+/// Starts the engine. With one thread and a fixed hash the same nodes give the same move. In
+/// analysis mode the score is objective, without contempt or an opponent model.
+fn start(spec: &EngineSpec) -> Result<EngineProcess, ClientError> {
+    // Longest wait for the handshake of an engine.
+    const START: Duration = Duration::from_secs(20);
+    let mut engine = EngineProcess::start(spec, START)?;
+    for (option, value) in [("Threads", "1"), ("Hash", "16"), ("UCI_AnalyseMode", "true")] {
+        let given = spec.options.iter().any(|(name, _)| name.eq_ignore_ascii_case(option));
+        if !given && engine.has_option(option) {
+            engine.set_option(option, value)?;
         }
-    };
-    label_game(engine, job, number, settings.nodes, settings.self_play(), settings.timeout)
+    }
+    Ok(engine)
 }

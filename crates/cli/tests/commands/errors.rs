@@ -236,6 +236,11 @@ fn bad_label_runs_are_refused() {
             &["--out", out, "--engine", "self", "/nonexistent.pgn"],
             &["--out", out, "--engine", "self", "--random-moves", "2"],
             &["--out", out, "--engine", "self", bad_epd, "--games", "2"],
+            &["--out", out, "--engine", "self", "--trees", "--share", "1.5"],
+            &["--out", out, "--engine", "self", "--share", "0.5"],
+            &["--out", out, "--engine", "self", "--trees", "stockfish; nodes=5"],
+            &["--out", out, "--engine", "self", "--trees", "internal; movetime=1s"],
+            &["--out", out, "--engine", "self", "--trees", "internal; System=convchess; nodes=5"],
         ],
     );
 }

@@ -103,6 +103,25 @@ fn labels_do_not_depend_on_jobs_or_interruptions() {
 }
 
 #[test]
+fn positions_of_trees_are_labelled() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, three] = ["one.pgn", "three.pgn"].map(|name| folder.path().join(name));
+    let player = "internal; WeightsFile=fast; Threads=1; nodes=60";
+    let common = ["--trees", player, "--share", "0.1", "--max-plies", "14", "--games", "4"];
+    let output = label(&one, &[&common[..], &["--jobs", "1"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    label(&three, &[&common[..], &["--jobs", "3"]].concat());
+    let labelled = std::fs::read_to_string(&one).unwrap();
+    assert!(labelled == std::fs::read_to_string(&three).unwrap(), "jobs change nothing");
+    // Each position is a game of one move; few positions have no move or end the game.
+    let games = labelled.matches("[FEN ").count();
+    assert!((60..400).contains(&games), "{games}");
+    assert!(labelled.matches("[%eval ").count() > games * 3 / 2);
+    let other = label(&one, &[&common[..2], &["--share", "0.2"]].concat());
+    assert_eq!(other.status.code(), Some(2), "another share is another run");
+}
+
+#[test]
 fn files_are_labelled() {
     let folder = tempfile::tempdir().unwrap();
     let games = folder.path().join("games.pgn");
