@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The way of the data from nothing to a network that plays: games labelled by Stockfish, imported, four short runs
+# The way of the data from nothing to a network that plays: games labelled by Stockfish, imported, five short runs
 # (interrupted by nobody, long enough to be validated), joined, used. It shows that the parts fit, not that they learn.
 #
 #     cargo build --release && scripts/check_lab.sh target/release/batch-first
@@ -28,3 +28,6 @@ short=(--progress plain --set "data.directory=$lab/shards" --set 'data.sources=[
 "$program" train configs/batch-first-residual.toml "${short[@]}"
 "$program" net validate "$lab/runs/batch-first-residual/network.safetensors" --data "$lab/shards"
 "$program" analyze --net "$lab/runs/batch-first-residual/network.safetensors" --nodes 200 --json | tail -n 1
+
+"$program" train configs/first-network.toml "${short[@]}"
+"$program" net validate "$lab/runs/first-network/network.safetensors" --data "$lab/shards"

@@ -170,7 +170,8 @@ pub struct OptimizerSettings {
     pub l2: f32,
     /// Bound on the norm of the whole gradient; 0: none.
     pub clip: f32,
-    /// Decay of the running mean and variance of batch norms.
+    /// Decay of the running mean and variance of batch norms; smaller in the first steps
+    /// ([`Self::norm_keep`]).
     pub norm_momentum: f32,
     /// Dropout rate of the outputs of dense layers, except a head's last layer (Srivastava et al.,
     /// 2014, inverted: the kept outputs are scaled up).
@@ -192,6 +193,13 @@ pub(crate) struct MomentFactors {
 }
 
 impl OptimizerSettings {
+    /// The part of the running statistics that step number `step`, from 1, keeps: they are the mean
+    /// over all steps until `norm_momentum` forgets the first ones, so they hold after a few steps
+    /// too.
+    pub(crate) fn norm_keep(&self, step: u64) -> f32 {
+        self.norm_momentum.min((step - 1) as f32 / step as f32)
+    }
+
     /// The factors of step number `step`, from 1.
     pub(crate) fn moments(&self, step: u64) -> MomentFactors {
         if self.kind == OptimizerKind::Rmsprop {

@@ -101,7 +101,7 @@ impl BurnBackend {
 
     /// Updates the running statistics with a batch's.
     fn update_statistics(&mut self, statistics: BatchStatistics) -> Result<(), TrainError> {
-        let keep = self.settings.norm_momentum;
+        let keep = self.settings.norm_keep(self.steps);
         for (prefix, mean, variance) in statistics {
             for (part, values) in [("mean", mean), ("variance", variance)] {
                 let name = format!("{prefix}.norm.{part}");
@@ -313,7 +313,7 @@ impl Backend for BurnBackend {
     fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<StepResult, TrainError> {
         let result = self.gradients(batch)?;
         self.update(result.gradients, learning_rate);
-        self.update_statistics(result.statistics)?;
+        self.update_statistics(result.statistics)?; // After the update, which counts the step.
         Ok(result.step)
     }
 

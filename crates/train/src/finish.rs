@@ -28,6 +28,7 @@ pub(crate) fn finish(
     progress: &mut dyn Progress,
 ) -> Result<(PathBuf, Vec<ValidationMetrics>), TrainError> {
     let config = training_loop.config;
+    training_loop.settle_statistics()?;
     let measures =
         training_loop.validate(config.validation.final_positions, AGREEMENT_POSITIONS, true)?;
     progress.validation(training_loop.state.step, &measures);

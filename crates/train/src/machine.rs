@@ -1,7 +1,5 @@
 //! The machine and the git revision of a run, which are stored with its results.
 
-use std::process::Command;
-
 /// Processor, number of cores and operating system, in one line.
 #[must_use]
 pub fn machine() -> String {
@@ -14,19 +12,9 @@ pub fn machine() -> String {
     format!("{processor}, {cores} cores, {}", std::env::consts::OS)
 }
 
-/// The git revision of the working folder, with `-dirty` when tracked files have changed; `unknown`
-/// outside of git.
+/// The git revision that this program was built from, with `-dirty` when files of its crates were
+/// changed; `unknown` if it was not built in a checkout.
 #[must_use]
 pub fn revision() -> String {
-    let run = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let Some(revision) = run(&["rev-parse", "--short=12", "HEAD"]) else {
-        return "unknown".to_owned();
-    };
-    match run(&["status", "--porcelain", "--untracked-files=no"]) {
-        Some(changes) if changes.is_empty() => revision,
-        _ => format!("{revision}-dirty"),
-    }
+    env!("BATCH_FIRST_REVISION").to_owned()
 }

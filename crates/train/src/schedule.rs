@@ -11,8 +11,8 @@ pub enum Schedule {
     Constant,
     /// Multiplied by `factor` after each epoch (smoothly, step by step).
     Decay { factor: f32 },
-    /// Rises linearly over `warm_up` steps, then falls along half a cosine to `floor` times the
-    /// rate.
+    /// Rises linearly over `warm_up` steps, a fifth of the run at most, then falls along half a
+    /// cosine to `floor` times the rate.
     Cosine { warm_up: u64, floor: f32 },
 }
 
@@ -33,7 +33,7 @@ impl Schedule {
                 f64::from(factor).powf(step as f64 / steps_an_epoch.max(1.0)) as f32
             }
             Self::Cosine { warm_up, floor } => {
-                let warm_up = warm_up.min(steps);
+                let warm_up = warm_up.min(steps / 5);
                 if step < warm_up {
                     return (step + 1) as f32 / (warm_up + 1) as f32;
                 }
@@ -74,6 +74,8 @@ mod tests {
         assert!((at(60) - 0.55).abs() < 1e-6);
         assert!((at(110) - 0.1).abs() < 1e-6);
         assert!((at(500) - 0.1).abs() < 1e-6);
+        let short = |step| Schedule::default().factor(step, 20, 1.0);
+        assert!(short(4) > 0.99 && short(19) < 0.05, "a short run warms up for a fifth");
     }
 
     #[test]

@@ -10,9 +10,9 @@ use std::{
 use nets::{HeadKind, Network};
 
 use crate::{
-    Backend, Checkpoint, Config, Event, Examples, HeldOut, Journal, Loss, Objective, Progress,
-    RunState, Scorer, StepReport, TrainError, ValidationMetrics, WeightAverage, metrics::tau_a,
-    validate,
+    Backend, Checkpoint, Config, Event, Examples, HeldOut, Journal, Loss, Objective,
+    OptimizerState, Progress, RunState, Scorer, StepReport, TrainError, ValidationMetrics,
+    WeightAverage, metrics::tau_a, validate,
 };
 
 /// Makes a scorer for a head of a network: validation scores the averaged weights while the backend
@@ -250,6 +250,24 @@ impl TrainingLoop<'_> {
         }
     }
 
+    /// Computes the running statistics of the network that the run leaves anew: those of the run are
+    /// of weights that still moved, and of other weights than the average. A tenth of the run's
+    /// steps, 8 to 100, at learning rate 0; afterwards the run can't go on.
+    ///
+    /// # Errors
+    /// Data or device fail.
+    pub fn settle_statistics(&mut self) -> Result<(), TrainError> {
+        let network = self.network()?;
+        self.backend.restore(&network, &OptimizerState::default())?;
+        self.average = None;
+        for _ in 0..(self.steps / 10).clamp(8, 100) {
+            // Data that ends early has been seen whole.
+            let Some(batch) = self.batches.next() else { break };
+            self.backend.step(&batch?, 0.0)?;
+        }
+        Ok(())
+    }
+
     /// Validates on at most `positions` of each source (0: all) and writes the result to the
     /// journal. `agreement` is the number of positions of each source whose legal moves are all
     /// ranked; `last` marks the validation at the end of the run.
@@ -280,7 +298,7 @@ impl TrainingLoop<'_> {
         self.journal.write(&Event::Validation {
             step: self.state.step,
             samples: self.samples(),
-            averaged: self.average.is_some(),
+            averaged: self.config.training.average > 0.0,
             last,
             sources: sources.clone(),
         })?;

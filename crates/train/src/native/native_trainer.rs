@@ -410,8 +410,8 @@ impl<E: Element> NativeTrainer<E> {
             return Err(TrainError::Backend("an empty batch".to_owned()));
         }
         let step = self.gradients(batch)?;
-        self.graph
-            .update_running_statistics(self.optimizer.settings.norm_momentum, batch.squares.len());
+        let keep = self.optimizer.settings.norm_keep(self.optimizer.steps + 1);
+        self.graph.update_running_statistics(keep, batch.squares.len());
         self.optimizer.update(&mut self.graph.parameters, learning_rate);
         self.graph.pack();
         Ok(step)

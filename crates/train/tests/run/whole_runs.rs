@@ -93,6 +93,22 @@ fn an_interrupted_run_equals_an_uninterrupted_one_and_learns() {
     assert!(error.to_string().contains("training.batch"), "{error}");
 }
 
+/// Batch norm's running statistics are those of the weights that the run leaves.
+#[test]
+fn a_short_run_leaves_what_it_learned() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = prepare(folder.path(), HeadKind::Value);
+    let short = load(&config, &["training.steps=25"]);
+    let outcome = train(&short, false, &AtomicBool::new(false), &mut NoProgress).unwrap();
+    let learned = read_journal(&outcome.folder).unwrap();
+    let mut learned = learned.iter().filter_map(|event| match event {
+        Event::Train { tau, .. } => Some(*tau),
+        _ => None,
+    });
+    let (learned, judged) = (learned.next_back().unwrap(), outcome.measures[0].ranking.tau_b);
+    assert!(judged > 0.8 * learned && learned > 0.2, "{learned} in training, {judged} in play");
+}
+
 #[test]
 fn move_heads_rank_the_played_moves() {
     let folder = tempfile::tempdir().unwrap();
