@@ -7,7 +7,10 @@ use board::{Book, Tablebases, memory_without_room_for, shortened};
 use eval::{Precision, cpu::CpuPath};
 use nets::System;
 
-use crate::{Algorithm, EngineOptions, SEARCHES};
+use crate::{
+    Algorithm, EngineOptions, SEARCHES,
+    networks::{RATINGS, evaluations_at},
+};
 
 /// Value of a `WeightsFile` that is not set: the embedded network.
 const EMBEDDED: &str = "<embedded>";
@@ -16,7 +19,7 @@ const EMBEDDED: &str = "<embedded>";
 const EMPTY: &str = "<empty>";
 
 /// The options that have a name, with their values.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedOptions {
     /// Network, evaluator and search.
     pub engine: EngineOptions,
@@ -29,6 +32,26 @@ pub struct NamedOptions {
     pub analyse_mode: bool,
     pub chess960: bool,
     pub show_wdl: bool,
+    /// Play no better than `elo`.
+    pub limit_strength: bool,
+    /// A rating on the scale of docs/5-arena.md.
+    pub elo: u64,
+}
+
+impl Default for NamedOptions {
+    fn default() -> Self {
+        Self {
+            engine: EngineOptions::default(),
+            book: None,
+            own_book: false,
+            ponder: false,
+            analyse_mode: false,
+            chess960: false,
+            show_wdl: false,
+            limit_strength: false,
+            elo: *RATINGS.end(),
+        }
+    }
 }
 
 /// The kind of an option, with its range or values. The variants have the names of UCI's types.
@@ -79,6 +102,8 @@ enum OptionName {
     AnalyseMode,
     ShowWdl,
     Chess960,
+    LimitStrength,
+    Elo,
 }
 
 /// The value that leaves the choice to the engine.
@@ -95,7 +120,7 @@ const SEARCH_NAMES: [&str; SEARCHES.len() + 1] = {
     names
 };
 
-const TABLE: [(&str, OptionName, OptionKind); 23] = [
+const TABLE: [(&str, OptionName, OptionKind); 25] = [
     ("Hash", OptionName::Hash, OptionKind::Spin { least: 1, most: 65_536 }),
     ("Clear Hash", OptionName::ClearHash, OptionKind::Button),
     ("Threads", OptionName::Threads, OptionKind::Spin { least: 1, most: 256 }),
@@ -127,6 +152,12 @@ const TABLE: [(&str, OptionName, OptionKind); 23] = [
     ("UCI_AnalyseMode", OptionName::AnalyseMode, OptionKind::Check),
     ("UCI_ShowWDL", OptionName::ShowWdl, OptionKind::Check),
     ("UCI_Chess960", OptionName::Chess960, OptionKind::Check),
+    ("UCI_LimitStrength", OptionName::LimitStrength, OptionKind::Check),
+    (
+        "UCI_Elo",
+        OptionName::Elo,
+        OptionKind::Spin { least: *RATINGS.start(), most: *RATINGS.end() },
+    ),
 ];
 
 /// The consequence of a changed option.
@@ -226,6 +257,10 @@ impl NamedOptions {
             OptionName::QuietLeaves => self.engine.settings.quiet_leaves = on,
             OptionName::AnalyseMode => self.analyse_mode = on,
             OptionName::ShowWdl => self.show_wdl = on,
+            OptionName::LimitStrength => {
+                self.limit_strength = on;
+                self.set_strength();
+            }
             _ => self.chess960 = on,
         }
         Ok(OptionChange::Value)
@@ -303,8 +338,17 @@ impl NamedOptions {
             OptionName::Fill => self.engine.settings.fill = number as usize,
             OptionName::Temperature => self.engine.settings.temperature = number as u32,
             OptionName::OpponentErrors => self.engine.settings.opponent_errors = number as i32,
+            OptionName::Elo => {
+                self.elo = number;
+                self.set_strength();
+            }
             _ => self.engine.settings.move_overhead = Duration::from_millis(number),
         }
+    }
+
+    fn set_strength(&mut self) {
+        let evaluations = self.limit_strength.then(|| evaluations_at(self.elo));
+        self.engine.settings.evaluations = evaluations;
     }
 
     fn value(&self, option: OptionName) -> String {
@@ -342,6 +386,8 @@ impl NamedOptions {
             OptionName::AnalyseMode => self.analyse_mode.to_string(),
             OptionName::ShowWdl => self.show_wdl.to_string(),
             OptionName::Chess960 => self.chess960.to_string(),
+            OptionName::LimitStrength => self.limit_strength.to_string(),
+            OptionName::Elo => self.elo.to_string(),
         }
     }
 
@@ -421,6 +467,20 @@ mod tests {
         assert_eq!(options.set("SyzygyPath", Some(EMPTY)), Ok(OptionChange::Value));
         assert_eq!(options.set("BookFile", Some("")), Ok(OptionChange::Value));
         assert_eq!(options, NamedOptions { own_book: true, ..NamedOptions::default() });
+    }
+
+    #[test]
+    fn strength_is_a_number_of_evaluations() {
+        let mut options = NamedOptions::default();
+        assert_eq!(options.set("UCI_Elo", Some("1500")), Ok(OptionChange::Value));
+        assert_eq!(options.engine.settings.evaluations, None, "not limited yet");
+        assert_eq!(options.set("UCI_LimitStrength", Some("true")), Ok(OptionChange::Value));
+        let weaker = options.engine.settings.evaluations.unwrap();
+        assert_eq!(options.set("UCI_Elo", Some("1900")), Ok(OptionChange::Value));
+        assert!(options.engine.settings.evaluations.unwrap() > 2 * weaker);
+        assert!(matches!(options.set("UCI_Elo", Some("900")), Err(OptionError::Number { .. })));
+        assert_eq!(options.set("UCI_LimitStrength", Some("false")), Ok(OptionChange::Value));
+        assert_eq!(options.engine.settings.evaluations, None);
     }
 
     #[test]

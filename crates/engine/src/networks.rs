@@ -1,6 +1,6 @@
 //! The networks in the program, and which of them suits a machine.
 
-use std::{path::Path, sync::Arc};
+use std::{ops::RangeInclusive, path::Path, sync::Arc};
 
 use nets::{Network, System};
 
@@ -55,6 +55,21 @@ fn rating(levels: &[Level], evaluations: f64) -> f64 {
         return 0.0;
     };
     at_low + (at_high - at_low) * (evaluations / low).ln() / (high / low).ln()
+}
+
+/// The ratings that [`evaluations_at`] reaches.
+pub(crate) const RATINGS: RangeInclusive<u64> = 1000..=2200;
+
+/// The evaluations a move with which the network `fast` reaches a rating of [`RATINGS`].
+pub(crate) fn evaluations_at(wanted: u64) -> u64 {
+    let (mut low, mut high) = (0.0, 1e6_f64.ln());
+    while high - low > 1e-6 {
+        let middle = f64::midpoint(low, high);
+        let side =
+            if rating(FAST_LEVELS, middle.exp()) < wanted as f64 { &mut low } else { &mut high };
+        *side = middle;
+    }
+    high.exp().round() as u64
 }
 
 /// The network of a file or with a name in the program; `None`: the large one.
@@ -154,6 +169,16 @@ mod tests {
         let levels = [(1e3, 1500.0), (1e4, 1900.0), (1e5, 2100.0)];
         let ratings = [1e2, 1e3, 1e3 * 10_f64.sqrt(), 1e4, 1e5, 1e6].map(|at| rating(&levels, at));
         assert_eq!(ratings.map(f64::round), [1100.0, 1500.0, 1700.0, 1900.0, 2100.0, 2300.0]);
+    }
+
+    #[test]
+    fn a_rating_has_its_evaluations() {
+        for &(evaluations, level) in FAST_LEVELS {
+            let found = evaluations_at(level as u64);
+            assert!((found as f64 / evaluations - 1.0).abs() < 0.01, "{level}: {found}");
+        }
+        let [least, most] = [RATINGS.start(), RATINGS.end()].map(|&wanted| evaluations_at(wanted));
+        assert!(1 <= least && least < 100 && most < 40_000, "{least} to {most}");
     }
 
     #[test]

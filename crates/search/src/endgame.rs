@@ -1,5 +1,5 @@
-//! Endgame tables at the root: every search chooses among the moves that keep the tables' result,
-//! and its score is that result.
+//! What all searches share at the root: endgame tables, where a search chooses among the moves that
+//! keep the tables' result and its score is that result, and the limit of a weaker player.
 
 use std::time::Instant;
 
@@ -33,6 +33,8 @@ impl Search for Endgame {
         control: &Control,
         report: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Outcome, EvalError> {
+        let limits =
+            &self.settings.evaluations.map_or_else(|| limits.clone(), |most| limits.at_most(most));
         if limits.mate.is_some() && self.settings.tables.is_some() {
             // The moves that keep the tables' result may leave out the fastest mate.
             self.search.configure(&Settings { tables: None, ..self.settings.clone() });

@@ -57,6 +57,13 @@ impl Limits {
         is_limited && !is_analysis
     }
 
+    /// These limits with at most so many evaluations, if they are not those of an analysis.
+    pub(crate) fn at_most(&self, evaluations: u64) -> Self {
+        let is_analysis = self.analysis || self.infinite || self.mate.is_some();
+        let nodes = self.nodes.unwrap_or(u64::MAX).min(evaluations);
+        Self { nodes: if is_analysis { self.nodes } else { Some(nodes) }, ..self.clone() }
+    }
+
     /// The limits that are left after `lost` time; the same limits while pondering.
     #[must_use]
     pub fn less(&self, lost: Duration) -> Self {

@@ -299,6 +299,23 @@ mod tests {
     }
 
     #[test]
+    fn a_weaker_player_stops_early_and_analyses_as_always() {
+        let game = Game::default();
+        let weaker = Settings { evaluations: Some(40), hash_mib: 16, ..Settings::default() };
+        for algorithm in Algorithm::ALL {
+            let mock = Box::new(Mock::new(4));
+            let mut search = algorithm.over(mock, &Calibration::default(), true, &weaker);
+            let limits = Limits { nodes: Some(400), ..Limits::default() };
+            let played = go(search.as_mut(), &game, &limits).nodes;
+            assert!((1..=40).contains(&played), "{algorithm:?}: {played}");
+            let fewer = Limits { nodes: Some(20), ..Limits::default() };
+            assert!(go(search.as_mut(), &game, &fewer).nodes <= 20, "{algorithm:?}");
+            let limits = Limits { analysis: true, ..limits };
+            assert!(go(search.as_mut(), &game, &limits).nodes > 40, "{algorithm:?}");
+        }
+    }
+
+    #[test]
     fn a_search_can_be_given_other_memory() {
         for (_, mut search) in every() {
             let limits = Limits { nodes: Some(300), ..Limits::default() };

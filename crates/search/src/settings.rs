@@ -26,6 +26,9 @@ pub struct Settings {
     /// a reply counts less for each unit of the natural logarithm by which its chance is below that
     /// of the likeliest reply, 80 at most. 0: every reply is found.
     pub opponent_errors: i32,
+    /// For a weaker player: the most evaluations of a search that is no analysis. `None`: as many as
+    /// the limits allow.
+    pub evaluations: Option<u64>,
     /// Number of lines.
     pub multipv: usize,
     /// Endgame tables: positions that they decide are not evaluated.
@@ -43,6 +46,7 @@ impl Default for Settings {
             quiet_leaves: true,
             temperature: 0,
             opponent_errors: 0,
+            evaluations: None,
             multipv: 1,
             tables: None,
             move_overhead: Duration::from_millis(10),
