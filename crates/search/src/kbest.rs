@@ -23,6 +23,7 @@
 mod ahead;
 mod arena;
 mod backup;
+mod correction;
 mod deepening;
 mod dispatch;
 mod driver;
@@ -201,6 +202,7 @@ impl Search for KBest {
 
     fn clear(&mut self) {
         self.cache.clear();
+        self.searcher.corrections.clear();
         self.known_game.clear();
     }
 }

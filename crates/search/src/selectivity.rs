@@ -12,6 +12,8 @@
 //!   position.
 //! * Razoring: within two plies of the leaves, with a static evaluation far below the bound, only
 //!   forcing moves are searched.
+//! * A static evaluation is mixed with what the parent's says of the position, and corrected by what
+//!   searches found for the same pawns and pieces (correction history), in K-best-first.
 //! * Null-move pruning: where the static evaluation reaches the bound, the side to move first passes
 //!   its turn; if a shallower search still reaches the bound, the position is settled.
 //!
@@ -101,9 +103,11 @@ pub(crate) struct Selectivity {
     /// Delta pruning: a capture is pruned when the static evaluation, the exchange and this are
     /// below the bound, in centipawns.
     pub delta_margin: Option<Value>,
-    /// Reverse futility pruning and razoring: distance between static evaluation and bound, in
-    /// centipawns for each ply of depth.
+    /// Reverse futility pruning: distance of the static evaluation above the bound, in centipawns
+    /// for each ply of depth.
     pub static_margin: Option<Value>,
+    /// Razoring: the same distance below the bound.
+    pub razor_margin: Value,
     /// Largest depth of reverse futility pruning, in plies.
     pub static_plies: i16,
     /// Reverse futility pruning: the margin is smaller by this, in centipawns, where the static
@@ -114,10 +118,17 @@ pub(crate) struct Selectivity {
     /// Step of iterative deepening, in parts of a ply. At depth half a ply a position's moves are
     /// searched only if its static evaluation lies within half of [`Self::static_margin`].
     pub deepening: i16,
+    /// So many first moves of a position are never late; of the root [`ROOT_NEVER_LATE`].
+    pub never_late: usize,
+    /// The part of the parent's static evaluation in a position's, in percent: the mean of two
+    /// evaluations has a smaller error than one.
+    pub parent_part: Value,
+    /// The part of the correction history's sum that is added to a static evaluation, in percent.
+    pub correction: i32,
 }
 
-/// The first moves of a position are never late.
-const NEVER_LATE: usize = 3;
+/// So many first moves of the root are never late.
+const ROOT_NEVER_LATE: usize = 6;
 
 /// Largest distance below the bound, in centipawns, for [`Selectivity::late_pruning_below`].
 const MOST_BELOW: Value = 150;
@@ -129,7 +140,7 @@ impl Selectivity {
     /// The rules of K-best-first.
     pub(crate) fn kbest() -> Self {
         Self {
-            reduction_divisor: Some(number("reduction_divisor", 200) as f32 / 100.0),
+            reduction_divisor: Some(number("reduction_divisor", 140) as f32 / 100.0),
             reduction_by_policy: None,
             late_pruning_margin: Some(150),
             late_pruning_chance: Some((
@@ -139,10 +150,14 @@ impl Selectivity {
             late_pruning_below: Some(1),
             delta_margin: Some(number("delta_margin", 100)),
             static_margin: Some(number("static_margin", 100)),
-            static_plies: number("static_plies", 2) as i16,
+            razor_margin: number("razor_margin", 70),
+            static_plies: number("static_plies", 5) as i16,
             improving: 0,
             null_move: NullMove::from_plies(number("null_move", 2) as i16, 2 * PLY),
             deepening: number("deepening", (PLY / 2).into()) as i16,
+            never_late: number("never_late", 1) as usize,
+            parent_part: number("parent_part", 25),
+            correction: number("correction", 50),
         }
     }
 
@@ -153,7 +168,10 @@ impl Selectivity {
                 likely: -number("reduction_likely", 200) as i16,
                 each: number("reduction_each", 8) as i16,
             }),
+            reduction_divisor: Some(number("reduction_divisor", 200) as f32 / 100.0),
+            never_late: number("never_late", 3) as usize,
             static_margin: Some(number("static_margin", 90)),
+            razor_margin: number("razor_margin", 90),
             static_plies: number("static_plies", 6) as i16,
             improving: number("improving", 40),
             null_move: NullMove::from_plies(number("null_move", 2) as i16, 3 * PLY),
@@ -170,11 +188,26 @@ impl Selectivity {
         late_pruning_below: None,
         delta_margin: None,
         static_margin: None,
+        razor_margin: 0,
         static_plies: 0,
         improving: 0,
         null_move: None,
         deepening: PLY,
+        never_late: usize::MAX,
+        parent_part: 0,
+        correction: 0,
     };
+
+    /// A position's static evaluation, mixed with what its parent's says of it, both for the side
+    /// to move.
+    pub(crate) fn mixed(&self, value: Value, parent: Option<Value>) -> Value {
+        match parent {
+            Some(parent) if value.abs().max(parent.abs()) <= LARGEST_VALUE => {
+                value + (parent - value) * self.parent_part / 100
+            }
+            _ => value,
+        }
+    }
 
     /// Does a position of this depth get its static evaluation before its moves? All leaves do,
     /// unless in check.
@@ -198,14 +231,16 @@ impl Selectivity {
         if !self.evaluates_first(depth, bound, check) {
             return StaticVerdict::Open;
         }
-        let margin = self.static_margin.unwrap_or(0) * Value::from(depth) / Value::from(PLY);
+        let margin_of = |each: Value| each * Value::from(depth) / Value::from(PLY);
+        let margin = margin_of(self.static_margin.unwrap_or(0));
+        let razor_margin = margin_of(self.razor_margin);
         let smallest = (margin - self.improving).max(0);
         if value - margin >= bound {
             StaticVerdict::FailsHigh(value - margin)
         } else if value - smallest >= bound && is_improving() {
             StaticVerdict::FailsHigh(value - smallest)
-        } else if depth <= RAZOR_PLIES * PLY && value + margin < bound {
-            StaticVerdict::FailsLow(value + margin)
+        } else if depth <= RAZOR_PLIES * PLY && value + razor_margin < bound {
+            StaticVerdict::FailsLow(value + razor_margin)
         } else {
             StaticVerdict::Open
         }
@@ -221,7 +256,7 @@ impl Selectivity {
         place: usize,
         at_root: bool,
     ) -> bool {
-        let first = if at_root { 2 * NEVER_LATE } else { NEVER_LATE };
+        let first = if at_root { ROOT_NEVER_LATE } else { self.never_late };
         place >= first && !check && !is_forcing(position, mv)
     }
 
@@ -322,10 +357,10 @@ mod tests {
         let static_verdict = |depth, value| rules.static_verdict(depth, 0, false, value, || false);
         assert_eq!(static_verdict(PLY / 2, 50), StaticVerdict::FailsHigh(0));
         assert_eq!(
-            [static_verdict(PLY / 2, 49), static_verdict(PLY / 2, -50)],
+            [static_verdict(PLY / 2, 49), static_verdict(PLY / 2, -35)],
             [StaticVerdict::Open; 2]
         );
-        assert_eq!(static_verdict(PLY / 2, -51), StaticVerdict::FailsLow(-1));
+        assert_eq!(static_verdict(PLY / 2, -36), StaticVerdict::FailsLow(-1));
         assert_eq!(
             [
                 static_verdict(PLY, 99),

@@ -94,6 +94,7 @@ impl Arena {
                 next: 0,
                 priority_cost: 0.0,
                 re_search: Vec::new(),
+                parent_value: None,
                 after_null_move: false,
                 null_move_tried: false,
                 children: Vec::new(),
@@ -120,6 +121,7 @@ impl Arena {
         node.penalties = ReplyPenalty::default();
         node.next = 0;
         node.priority_cost = 0.0;
+        node.parent_value = None;
         (node.after_null_move, node.null_move_tried) = (false, false);
         node.queued_priority = u8::MAX;
         self.id(slot)

@@ -98,6 +98,13 @@ impl Searcher {
         let Some(node) = self.nodes.get_mut(id) else { return };
         let best = node.best_known(lower, upper);
         let (key, depth, bound) = (node.key, node.depth, node.bound);
+        if depth > 0
+            && !node.check
+            && self.rules.selectivity.correction > 0
+            && let Some(value) = cache.value(node.position.key())
+        {
+            self.corrections.learn(&node.position, depth, value, (lower, upper), bound);
+        }
         let parents = std::mem::take(&mut node.parents);
         let children = std::mem::take(&mut node.children);
         if store {

@@ -283,11 +283,11 @@ impl Searcher {
         let (requests, answered) = self.receive_oldest(context)?;
         let cache = &mut *context.cache;
         for (request, &value) in requests.iter().zip(&answered.scores.values) {
+            let Some(node) = self.nodes.get(request.node) else { continue };
             match request.ask {
-                _ if self.nodes.get(request.node).is_none() => {}
                 Ask::Moves => self.ask_moves(root, request.node, cache),
                 Ask::Value => {
-                    let value = from_evaluation(value);
+                    let value = self.corrected(&node.position, from_evaluation(value));
                     if let Some((lower, upper)) = self.apply_value(root, request.node, value, cache)
                     {
                         self.close(request.node, lower, upper, cache, true);
@@ -330,7 +330,7 @@ impl Searcher {
                 self.in_flight.waiting.push(request);
                 continue;
             }
-            let value = cache.value(key);
+            let value = self.known_value(&node.position, cache);
             if let Some((lower, upper)) = self.begin_node(root, request.node, value, cache) {
                 self.close(request.node, lower, upper, cache, true);
             }

@@ -72,9 +72,10 @@ impl Driver {
         }
         if found.upper < found.lower {
             // Repetitions, reduced moves and deeper knowledge can make two passes disagree: the
-            // latest answer counts.
+            // latest answer counts. Without a move yet, it refutes what was known before.
             let latest = if reached { answer.lower } else { answer.upper };
-            (found.lower, found.upper) = (latest, latest);
+            let lower = if found.best == NO_MOVE { -MATE } else { latest };
+            (found.lower, found.upper) = (lower, latest);
         }
         let step = if reached { &mut self.up } else { &mut self.down };
         *step = longer(*step);
@@ -158,6 +159,27 @@ mod tests {
             }
             let Bounds { lower, upper, best } = driver.found;
             prop_assert!((lower..=upper).contains(&value) && upper - lower <= tolerance && best == 3);
+            prop_assert!(driver.passes < 60, "{} passes", driver.passes);
+        }
+
+        /// A known lower bound that passes refute once sent the search down by a centipawn a pass.
+        #[test]
+        fn a_wrong_known_bound_costs_few_passes(
+            known in -LARGEST_VALUE..=LARGEST_VALUE,
+            value in -LARGEST_VALUE..=LARGEST_VALUE,
+            tolerance in 0..20,
+        ) {
+            let bounds = Bounds { lower: known, upper: MATE, best: 5 };
+            let mut driver = Driver::new(Some(bounds), known, tolerance);
+            while let Some(bound) = driver.bound() {
+                driver.take(if value >= bound {
+                    Bounds { lower: bound, upper: INFINITY, best: 3 }
+                } else {
+                    Bounds { lower: -INFINITY, upper: bound - 1, best: 4 }
+                });
+            }
+            let Bounds { lower, upper, best } = driver.found;
+            prop_assert!((lower..=upper).contains(&value) && best == 3);
             prop_assert!(driver.passes < 60, "{} passes", driver.passes);
         }
 

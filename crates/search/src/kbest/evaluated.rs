@@ -3,6 +3,8 @@
 //! Far above the bound the node is settled (reverse futility pruning); far below it only forcing
 //! moves are searched (razoring, and quiescence search at leaves); between them all moves are.
 
+use board::Position;
+
 use super::{
     dispatch::{Ask, Request},
     node::{FORCING, NodeId, OrderedMove},
@@ -16,6 +18,16 @@ use crate::{
 };
 
 impl Searcher {
+    /// A position's static evaluation, corrected by what searches found for its like.
+    pub(super) fn corrected(&self, position: &Position, value: Value) -> Value {
+        self.corrections.corrected(position, value, self.rules.selectivity.correction)
+    }
+
+    /// The same, if the position has been evaluated.
+    pub(super) fn known_value(&self, position: &Position, cache: &SearchCache) -> Option<Value> {
+        Some(self.corrected(position, cache.value(position.key())?))
+    }
+
     /// Takes the first step on a node; its bounds where that settles it.
     pub(super) fn begin_node(
         &mut self,
@@ -42,7 +54,8 @@ impl Searcher {
         self.apply_value(root, id, value, cache)
     }
 
-    /// Continues with a node whose static evaluation is known; its bounds where that settles it.
+    /// Continues with a node whose static evaluation, corrected, is known; its bounds where that
+    /// settles it.
     pub(super) fn apply_value(
         &mut self,
         root: &Root<'_>,
@@ -55,6 +68,7 @@ impl Searcher {
             return Some((value, value));
         }
         let rules = &self.rules.selectivity;
+        let value = rules.mixed(value, node.parent_value);
         let (lower, upper) =
             match rules.static_verdict(node.depth, node.bound, false, value, || false) {
                 StaticVerdict::FailsHigh(lower) => return Some((lower, INFINITY)),

@@ -54,6 +54,8 @@ struct Candidate {
     depth: i16,
     bound: Value,
     priority: u8,
+    /// See [`Node::parent_value`](super::node::Node::parent_value).
+    parent_value: Option<Value>,
 }
 
 impl Searcher {
@@ -156,14 +158,13 @@ impl Searcher {
         if node.entry != entry.stamp || node.state != State::Open {
             return true;
         }
-        let priority = node.queued_priority;
-        node.queued_priority = u8::MAX;
-        let value = cache.value(node.position.key());
+        let priority = std::mem::replace(&mut node.queued_priority, u8::MAX);
+        let value = self.nodes.get(id).and_then(|node| self.known_value(&node.position, cache));
         if let Some(has_memory) = self.expand_null_move(root, id, value, priority, cache) {
             return has_memory;
         }
         let Some(next) = self.next_move(id, value) else { return true };
-        let (expansion, reduced) = self.expand_move(root, id, &next, priority, cache);
+        let (expansion, reduced) = self.expand_move(root, id, &next, value, priority, cache);
         let Edge { index, penalty, .. } = next.edge;
         let link = Link { node: id, edge: index, reduced, penalty, priority_cost: 0.0 };
         match expansion {
@@ -199,7 +200,7 @@ impl Searcher {
         let (root_edge, bound) = (node.root_edge, child_bound(node.bound));
         let priority_cost = node.priority_cost_of_null_move(value);
         let link = Link { node: id, edge: NULL_MOVE, reduced: false, penalty: 0, priority_cost };
-        let candidate = Candidate { position, ply, depth, bound, priority };
+        let candidate = Candidate { position, ply, depth, bound, priority, parent_value: None };
         match self.enter_position(root, id, candidate, cache) {
             Expansion::Known(lower, upper) => {
                 let link = Link { priority_cost: 0.0, ..link };
@@ -302,12 +303,14 @@ impl Searcher {
         }
     }
 
-    /// Makes a move, unless it is pruned; whether it is searched to less than full depth.
+    /// Makes a move, unless it is pruned; whether it is searched to less than full depth. `value` is
+    /// the node's own evaluation, if known.
     fn expand_move(
         &mut self,
         root: &Root<'_>,
         parent: NodeId,
         next: &NextMove,
+        value: Option<Value>,
         priority: u8,
         cache: &SearchCache,
     ) -> (Expansion, bool) {
@@ -336,7 +339,9 @@ impl Searcher {
             MoveTreatment::Reduced(less) => node.depth - PLY - less,
         };
         let ply = node.ply + 1;
-        let candidate = Candidate { position, ply, depth: depth.max(0), bound, priority };
+        let parent_value = value.filter(|_| node.depth > 0).map(|value| -value);
+        let depth = depth.max(0);
+        let candidate = Candidate { position, ply, depth, bound, priority, parent_value };
         (self.enter_position(root, parent, candidate, cache), treatment != MoveTreatment::Full)
     }
 
@@ -372,13 +377,13 @@ impl Searcher {
         };
         let is_leaf = node.depth == 0;
         self.deepest = self.deepest.max(u32::from(candidate.ply));
-        let Candidate { ref position, depth, bound, priority, .. } = candidate;
+        let Candidate { ref position, depth, bound, priority, parent_value, .. } = candidate;
         if let Some(value) = self.value_by_rule(root, parent, is_leaf, position) {
             return Expansion::Known(value, value);
         }
         let key = cache_key(position);
         // Read before the bounds: the processor then waits for both at once.
-        let value = cache.value(position.key());
+        let value = self.known_value(position, cache);
         let decides = |known: &Bounds| known.lower >= bound || known.upper < bound;
         // Bounds of leaves hold for every root, so they must not come from a search, which saw the
         // repetitions of one game.
@@ -398,8 +403,10 @@ impl Searcher {
         let check = position.is_check();
         if position.halfmove_clock() < 100
             && let Some(value) = value
+            && let rules = &self.rules.selectivity
+            && let value = rules.mixed(value, parent_value)
             && let StaticVerdict::FailsHigh(lower) =
-                self.rules.selectivity.static_verdict(depth, bound, check, value, || false)
+                rules.static_verdict(depth, bound, check, value, || false)
         {
             return Expansion::Known(lower, INFINITY);
         }
@@ -416,7 +423,7 @@ impl Searcher {
         value: Option<Value>,
         cache: &SearchCache,
     ) -> Expansion {
-        let Candidate { position, ply, depth, bound, priority } = candidate;
+        let Candidate { position, ply, depth, bound, priority, parent_value } = candidate;
         // A position that was evaluated has legal moves, unless two positions share a key.
         let legal = if value.is_none() { position.legal_moves() } else { Default::default() };
         if value.is_none() && legal.is_empty() {
@@ -433,6 +440,7 @@ impl Searcher {
         let child = self.nodes.add(position, check, key, depth, bound, ply);
         if let Some(node) = self.nodes.get_mut(child) {
             node.set_legal_moves(&legal);
+            node.parent_value = parent_value;
             if self.rules.order == Order::Need {
                 node.priority = priority;
             }

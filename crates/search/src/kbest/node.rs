@@ -129,6 +129,9 @@ pub(super) struct Node {
     /// Places in `ordered` of moves whose reduced search reached the bound: they are searched again
     /// to full depth.
     pub re_search: Vec<u8>,
+    /// What the parent's static evaluation says of this position, for its side to move; `None` where
+    /// it is not mixed with the position's own.
+    pub parent_value: Option<Value>,
     /// Does a null move lead here?
     pub after_null_move: bool,
     /// Has a null move been tried, or ruled out?

@@ -15,6 +15,7 @@ use nets::{Calibration, MoveScores};
 use super::{
     arena::Arena,
     backup::BackupEvent,
+    correction::Corrections,
     dispatch::{InFlight, Request},
     keys::{KeyHasher, cache_key},
     node::NodeId,
@@ -109,6 +110,7 @@ impl Root<'_> {
 /// The working state of passes; its memory is used again from one pass to the next.
 pub(super) struct Searcher {
     pub(super) rules: PassRules,
+    pub(super) corrections: Corrections,
     pub(super) nodes: Arena,
     /// The roots of the pass and their priorities: first the question that is asked, then the
     /// questions ahead.
@@ -162,6 +164,7 @@ impl Searcher {
     pub(super) fn new(calibration: &Calibration, bytes: usize) -> Self {
         Self {
             rules: PassRules::default(),
+            corrections: Corrections::default(),
             nodes: Arena::default(),
             roots: Vec::new(),
             reprioritised_at: 0,
