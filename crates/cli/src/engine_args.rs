@@ -40,7 +40,7 @@ pub struct EngineArgs {
     /// Positions evaluated together (default: the evaluator's preference).
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=16_384))]
     pub batch: Option<u64>,
-    /// Memory for the search tree, in MiB.
+    /// Memory for the search, in MiB: evaluations, bounds and the tree.
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=65_536).try_map(within_memory))]
     pub hash: Option<u64>,
     /// Syzygy endgame tables: a folder, or several with `:` between them (`;` on Windows).

@@ -91,7 +91,7 @@ impl Searcher {
         for (step, away) in questions.filter(|&question| question != (0, 0)) {
             let (depth, bound) = (root.depth + step * deepening, bound + away * (TOLERANCE + 1));
             let priority = DEEPER * step as u8 + NEIGHBOUR * away.unsigned_abs() as u8;
-            let is_known = root.complete
+            let is_known = root.has_all_moves
                 && context
                     .cache
                     .bounds(root.key(), depth)
@@ -99,7 +99,7 @@ impl Searcher {
             let is_asked = depth <= root.last_depth && bound.abs() <= LARGEST_VALUE;
             if is_asked && !is_known {
                 let root_node = self.add_root(root, depth, bound, priority);
-                self.ask_moves(root, root_node, context.cache);
+                self.order_moves(root, root_node, context.cache);
             }
         }
     }
@@ -181,7 +181,7 @@ mod tests {
         let root = Root {
             position: &position,
             moves: &[],
-            complete: true,
+            has_all_moves: true,
             history: &[],
             depth,
             last_depth,
@@ -225,7 +225,7 @@ mod tests {
         let root = Root {
             position: &position,
             moves: &[],
-            complete: true,
+            has_all_moves: true,
             history: &[],
             depth,
             last_depth,

@@ -59,7 +59,7 @@ impl Arena {
     /// Is this the latest queue entry of an open node?
     pub(super) fn is_valid(&self, entry: &QueueEntry) -> bool {
         let node = self.slots.get(entry.node as usize);
-        node.is_some_and(|node| node.state == State::Open && node.entry == entry.stamp)
+        node.is_some_and(|node| node.state == State::Open && node.latest_entry == entry.stamp)
     }
 
     /// A new node that waits for evaluation.
@@ -99,7 +99,7 @@ impl Arena {
                 null_move_tried: false,
                 children: Vec::new(),
                 parents: Vec::new(),
-                entry: 0,
+                latest_entry: 0,
                 queued_priority: u8::MAX,
             });
             (self.slots.len() - 1) as u32
@@ -144,7 +144,7 @@ impl Arena {
         let node = &mut self.slots[slot as usize];
         node.state = State::Free;
         node.life = node.life.wrapping_add(1);
-        node.entry = node.entry.wrapping_add(1);
+        node.latest_entry = node.latest_entry.wrapping_add(1);
         node.legal.clear();
         node.ordered.clear();
         node.re_search.clear();

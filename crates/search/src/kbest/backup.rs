@@ -56,26 +56,26 @@ impl Searcher {
             let reached = node.lower >= node.bound;
             let exhausted = !node.has_moves() && node.children.is_empty();
             if !reached && !exhausted {
-                self.push_waiting(id);
+                self.push_again(id);
                 continue;
             }
             let (lower, upper) = (node.lower, if exhausted { node.upper } else { INFINITY });
             if id == root_node {
                 let best = if node.best == NO_MOVE { node.best_by_upper } else { node.best };
-                self.close(id, lower, upper, cache, root.complete);
+                self.close(id, lower, upper, cache, root.has_all_moves);
                 self.backups.clear();
                 return Some(Bounds { lower, upper, best });
             }
             // The bounds of a question ahead are not the position's if some root moves are left
             // out.
-            let store = root.complete || node.ply > 0;
+            let store = root.has_all_moves || node.ply > 0;
             self.close(id, lower, upper, cache, store);
         }
         None
     }
 
     /// Puts a node that waits for its children back into the queue, for its next move.
-    fn push_waiting(&mut self, id: NodeId) {
+    fn push_again(&mut self, id: NodeId) {
         let Some(node) = self.nodes.get(id) else { return };
         let extra = match (self.rules.order, self.move_scores) {
             (Order::Decisiveness, _) => self.queue.indecision(node.scores(), node.next),

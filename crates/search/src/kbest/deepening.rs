@@ -28,7 +28,8 @@ struct RootLine {
     lower: Value,
     upper: Value,
     pv: Vec<Move>,
-    /// Is the depth complete?
+    /// Is the depth complete? Then the bounds differ by the driver's tolerance at most, and their
+    /// lower one is reported as exact.
     complete: bool,
 }
 
@@ -153,7 +154,7 @@ impl KBest {
             let root = Root {
                 position,
                 moves: &moves,
-                complete: moves.len() == position.legal_moves().len(),
+                has_all_moves: moves.len() == position.legal_moves().len(),
                 history: task.game.keys(),
                 depth,
                 last_depth: task.last_depth,
@@ -211,7 +212,8 @@ impl KBest {
         timer: &mut TimeManager<'_>,
     ) -> Result<(Bounds, bool), EvalError> {
         let width = self.width();
-        let known = if root.complete { self.cache.bounds(root.key(), root.depth) } else { None };
+        let known =
+            if root.has_all_moves { self.cache.bounds(root.key(), root.depth) } else { None };
         let mut driver = Driver::new(known, guess, self.tolerance);
         while let Some(bound) = driver.bound() {
             self.searcher.line = (rank, driver.found);

@@ -24,8 +24,8 @@ use crate::{
     view::View,
 };
 
-/// Work up to this priority is certain enough to be worth an evaluation that costs as much as any
-/// other: no node on the way from the root has a priority cost above 2 %.
+/// Work up to this priority is evaluated even where no batch has a free place for it: at no node on
+/// the way from the root is the chance that it is not needed above 2 %.
 const CERTAIN_PRIORITY: usize = 0;
 
 /// Steps between two looks at the clock.
@@ -69,7 +69,7 @@ impl InFlight {
 
 /// How much work the evaluator prefers to have.
 #[derive(Clone, Copy, Debug)]
-struct Load {
+struct WantedLoad {
     /// Positions that a batch takes in any case; beyond, only certain work.
     batch: usize,
     /// Batches in flight at once.
@@ -158,10 +158,10 @@ impl Searcher {
         }
     }
 
-    fn load(&self, evaluator: &dyn Evaluator) -> Load {
+    fn load(&self, evaluator: &dyn Evaluator) -> WantedLoad {
         let Stream { batch, in_flight } = evaluator.preferred_stream();
         let fill = self.rules.fill;
-        Load { batch: if fill == 0 { batch } else { fill }, batches: in_flight }
+        WantedLoad { batch: if fill == 0 { batch } else { fill }, batches: in_flight }
     }
 
     /// Expands nodes until `width` requests are pending, the rest of the work is not certain, or
@@ -171,7 +171,7 @@ impl Searcher {
         root: &Root<'_>,
         root_node: NodeId,
         width: usize,
-        load: Load,
+        load: WantedLoad,
         context: &mut Context<'_, '_>,
     ) -> Filled {
         while self.pending.len() < width {
@@ -210,7 +210,7 @@ impl Searcher {
 
     /// Are there enough pending requests for a batch? A further batch is for a device that would
     /// wait otherwise: half of one would delay the next.
-    fn fills_enough(&self, width: usize, load: Load) -> bool {
+    fn fills_enough(&self, width: usize, load: WantedLoad) -> bool {
         let enough =
             if self.in_flight.len() == 0 { 1 } else { load.batch.min(width).div_ceil(2).max(1) };
         self.pending.len() >= enough
@@ -285,7 +285,7 @@ impl Searcher {
         for (request, &value) in requests.iter().zip(&answered.scores.values) {
             let Some(node) = self.nodes.get(request.node) else { continue };
             match request.ask {
-                Ask::Moves => self.ask_moves(root, request.node, cache),
+                Ask::Moves => self.order_moves(root, request.node, cache),
                 Ask::Value => {
                     let value = self.corrected(&node.position, from_evaluation(value));
                     if let Some((lower, upper)) = self.apply_value(root, request.node, value, cache)

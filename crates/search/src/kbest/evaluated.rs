@@ -40,11 +40,11 @@ impl Searcher {
         // Leaves without quiescence take the static evaluation, in check too.
         let check = node.check && (node.depth > 0 || self.rules.quiet_leaves);
         if node.depth == 0 && check {
-            self.expand_forcing_moves(id, (-INFINITY, -INFINITY));
+            self.order_forcing_moves(id, (-INFINITY, -INFINITY));
             return None;
         }
         if !self.rules.selectivity.evaluates_first(node.depth, node.bound, check) {
-            self.ask_moves(root, id, cache);
+            self.order_moves(root, id, cache);
             return None;
         }
         let Some(value) = value else {
@@ -69,11 +69,12 @@ impl Searcher {
         }
         let rules = &self.rules.selectivity;
         let value = rules.mixed(value, node.parent_value);
+        // The value of two plies before is not at hand: taken as not improving.
         let (lower, upper) =
             match rules.static_verdict(node.depth, node.bound, false, value, || false) {
                 StaticVerdict::FailsHigh(lower) => return Some((lower, INFINITY)),
                 StaticVerdict::Open => {
-                    self.ask_moves(root, id, cache);
+                    self.order_moves(root, id, cache);
                     return None;
                 }
                 // The side to move at a leaf may decline every capture.
@@ -81,12 +82,12 @@ impl Searcher {
                     (if node.depth == 0 { value } else { -INFINITY }, upper)
                 }
             };
-        self.expand_forcing_moves(id, (lower, upper))
+        self.order_forcing_moves(id, (lower, upper))
     }
 
-    /// Gives a node its forcing moves only (quiescence at leaves, razoring above them); `bounds`
-    /// are what declining them is worth. The node's bounds if no move is left.
-    fn expand_forcing_moves(
+    /// Queues a node with its forcing moves only (quiescence at leaves, razoring above them);
+    /// `bounds` are what declining them is worth. The node's bounds if no move is left.
+    fn order_forcing_moves(
         &mut self,
         id: NodeId,
         bounds: (Value, Value),

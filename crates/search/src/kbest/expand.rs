@@ -62,7 +62,7 @@ impl Searcher {
     /// Orders a node's moves by their scores, or requests these. The best move of an earlier pass
     /// comes first. Except at the root, a move whose position is known to decide the question comes
     /// before it: finding that costs no evaluation (enhanced transposition cutoffs, Plaat 1996).
-    pub(super) fn ask_moves(&mut self, root: &Root<'_>, id: NodeId, cache: &SearchCache) {
+    pub(super) fn order_moves(&mut self, root: &Root<'_>, id: NodeId, cache: &SearchCache) {
         let Some(node) = self.nodes.get_mut(id) else { return };
         node.generate_moves();
         let Some(scores) = cache.scores(node.position.key(), node.legal().len()) else {
@@ -79,7 +79,7 @@ impl Searcher {
                 .zip(scores)
                 .map(|(index, &score)| OrderedMove::new(index, score, index == first)),
         );
-        if is_root && !root.complete {
+        if is_root && !root.has_all_moves {
             node.ordered.retain(|ordered| {
                 root.moves.iter().any(|&(_, allowed)| allowed == ordered.index())
             });
@@ -139,9 +139,9 @@ impl Searcher {
         if node.queued_priority <= priority {
             return; // An entry of at least this priority waits already.
         }
-        node.entry = node.entry.wrapping_add(1);
+        node.latest_entry = node.latest_entry.wrapping_add(1);
         node.queued_priority = priority;
-        let entry = QueueEntry { node: id.slot, stamp: node.entry, ply: node.ply };
+        let entry = QueueEntry { node: id.slot, stamp: node.latest_entry, ply: node.ply };
         self.queue.push(entry, priority);
     }
 
@@ -155,7 +155,7 @@ impl Searcher {
     ) -> bool {
         let id = self.nodes.id(entry.node);
         let Some(node) = self.nodes.get_mut(id) else { return true };
-        if node.entry != entry.stamp || node.state != State::Open {
+        if node.latest_entry != entry.stamp || node.state != State::Open {
             return true;
         }
         let priority = std::mem::replace(&mut node.queued_priority, u8::MAX);
@@ -180,8 +180,8 @@ impl Searcher {
         true
     }
 
-    /// Null-move pruning: a child after a null move, before the first move. `None` where it does not
-    /// apply, else what [`Searcher::expand_next`] returns.
+    /// Null-move pruning: a child after a null move, before the first move. `None` where it does
+    /// not apply, else what [`Searcher::expand_next`] returns.
     fn expand_null_move(
         &mut self,
         root: &Root<'_>,
@@ -273,8 +273,8 @@ impl Searcher {
         self.link_child(link, child, root_edge, at);
     }
 
-    /// Links a child, `at` this place among the children of the node `link` names, and puts that node
-    /// back into the queue.
+    /// Links a child, `at` this place among the children of the node `link` names, and puts that
+    /// node back into the queue.
     fn link_child(&mut self, link: Link, child: NodeId, root_edge: u8, at: usize) {
         if let Some(other) = self.nodes.get_mut(child) {
             if other.parents.is_empty() {
@@ -303,8 +303,8 @@ impl Searcher {
         }
     }
 
-    /// Makes a move, unless it is pruned; whether it is searched to less than full depth. `value` is
-    /// the node's own evaluation, if known.
+    /// Makes a move, unless it is pruned; whether it is searched to less than full depth. `value`
+    /// is the node's own evaluation, if known.
     fn expand_move(
         &mut self,
         root: &Root<'_>,
@@ -319,8 +319,9 @@ impl Searcher {
         };
         let bound = child_bound_with_penalty(node.bound, next.edge.penalty.into());
         let pruned = Expansion::Known(bound, INFINITY);
-        // An unlikely reply draws all the same if it is the third repetition. Further down the tree
-        // this is seen in time.
+        // A reply that pruning would leave out may still be a third repetition, and so a draw. That
+        // is looked at for replies to root moves only: further down, a later search is closer to
+        // it.
         let may_draw = node.ply == 1;
         let mut treatment = next.treatment;
         if treatment == MoveTreatment::Pruned && !may_draw {
@@ -375,10 +376,10 @@ impl Searcher {
         let Some(node) = self.nodes.get(parent) else {
             return Expansion::Known(-INFINITY, INFINITY);
         };
-        let is_leaf = node.depth == 0;
+        let from_leaf = node.depth == 0;
         self.deepest = self.deepest.max(u32::from(candidate.ply));
         let Candidate { ref position, depth, bound, priority, parent_value, .. } = candidate;
-        if let Some(value) = self.value_by_rule(root, parent, is_leaf, position) {
+        if let Some(value) = self.value_by_rule(root, parent, from_leaf, position) {
             return Expansion::Known(value, value);
         }
         let key = cache_key(position);
@@ -387,7 +388,7 @@ impl Searcher {
         let decides = |known: &Bounds| known.lower >= bound || known.upper < bound;
         // Bounds of leaves hold for every root, so they must not come from a search, which saw the
         // repetitions of one game.
-        let deeper = self.rules.deeper_answers.then_some(if is_leaf { PROVEN } else { depth });
+        let deeper = self.rules.deeper_answers.then_some(if from_leaf { PROVEN } else { depth });
         if let Some(known) = cache.answer(key, depth, deeper, decides) {
             return Expansion::Known(known.lower, known.upper);
         }
@@ -405,6 +406,7 @@ impl Searcher {
             && let Some(value) = value
             && let rules = &self.rules.selectivity
             && let value = rules.mixed(value, parent_value)
+            // The value of two plies before is not at hand: taken as not improving.
             && let StaticVerdict::FailsHigh(lower) =
                 rules.static_verdict(depth, bound, check, value, || false)
         {

@@ -129,8 +129,8 @@ pub(super) struct Node {
     /// Places in `ordered` of moves whose reduced search reached the bound: they are searched again
     /// to full depth.
     pub re_search: Vec<u8>,
-    /// What the parent's static evaluation says of this position, for its side to move; `None` where
-    /// it is not mixed with the position's own.
+    /// What the parent's static evaluation says of this position, for its side to move; `None`
+    /// where it is not mixed with the position's own.
     pub parent_value: Option<Value>,
     /// Does a null move lead here?
     pub after_null_move: bool,
@@ -141,7 +141,7 @@ pub(super) struct Node {
     /// Open parents; repetitions are looked for along the first one.
     pub parents: Vec<Link>,
     /// Stamp of the queue entry that is valid.
-    pub entry: u32,
+    pub latest_entry: u32,
     /// Priority of that queue entry; `u8::MAX`: none is in the queue.
     pub queued_priority: u8,
 }
@@ -179,8 +179,8 @@ impl Node {
         self.ordered.iter().map(|ordered| ordered.score())
     }
 
-    /// May a null move be tried? Not in check, not twice in a row, not in a pawn endgame or
-    /// with one piece left, where zugzwang is likely, and not where only forcing moves are searched.
+    /// May a null move be tried? Not in check, not twice in a row, not in a pawn endgame or with
+    /// one piece left, where zugzwang is likely, and not where only forcing moves are searched.
     pub(super) fn may_pass(&self) -> bool {
         self.ply > 0
             && !self.check
@@ -195,7 +195,7 @@ impl Node {
         self.next < self.ordered.len() || !self.re_search.is_empty()
     }
 
-    /// Takes the result of a move into the bounds.
+    /// Takes the result of a move into both bounds: each is the largest of the moves so far.
     pub(super) fn raise(&mut self, edge: u8, at_least: Value, at_most: Value) {
         if at_least > self.lower {
             self.lower = at_least;

@@ -91,7 +91,7 @@ pub(super) struct Root<'a> {
     /// The moves to consider, with their index in generation order; a subset of the legal ones.
     pub moves: &'a [(Move, u8)],
     /// Are these all legal moves? Only then the bounds are those of the position.
-    pub complete: bool,
+    pub has_all_moves: bool,
     /// Keys of the positions before the root, oldest first.
     pub history: &'a [u64],
     /// In parts of a ply.
@@ -231,7 +231,7 @@ impl Searcher {
         self.roots.clear();
         self.steps = 0;
         let root_node = self.add_root(root, root.depth, bound, 0);
-        self.ask_moves(root, root_node, cache);
+        self.order_moves(root, root_node, cache);
         root_node
     }
 }

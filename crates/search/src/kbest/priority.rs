@@ -14,9 +14,9 @@ const PRIORITIES_PER_UNIT: f32 = 12.0;
 /// The last priority; `u8::MAX` says that there is none.
 pub(super) const LAST_PRIORITY: u8 = u8::MAX - 1;
 
-/// Priority costs below 2 % round to priority 0, and what has priority 0 is evaluated although it
-/// costs as much as any other evaluation. That wastes 1.3 % of the evaluations; twice this cost
-/// would waste 4.1 % (docs/experiments/2026-11-cost-of-batches.md).
+/// Chances below 2 % that a move is not needed round to priority 0, and what has priority 0 is
+/// evaluated even where no batch has a free place for it. That wastes 1.3 % of the evaluations;
+/// twice this cost would waste 4.1 % (docs/experiments/2026-11-cost-of-batches.md).
 const SMALLEST_COST: f32 = 0.02;
 
 /// The priority that a priority cost adds up to.

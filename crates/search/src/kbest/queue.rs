@@ -4,11 +4,11 @@
 //! Batch First (2018) ordered its bins by decisiveness: how far the next move's score stands out
 //! from the mean of its position. Measured by evaluations to a given depth, another use of the same
 //! bins is better: they grade the chance that a move is not needed. If a node's first move is
-//! expected to reach the bound, the second one is likely wasted, the more so the better it looks.
-//! If no move is expected to reach it, every move is needed. Where move scores are a policy, the
-//! priority comes from the chance that the move will be needed ([`super::priority`]). Of two nodes
-//! of one priority the one further from the root goes first, so that begun lines are
-//! finished. Figures: docs/experiments/2026-11-queue-order.md.
+//! expected to reach the bound, the next one is likely wasted, the likelier the further its own
+//! score lies above the bound. If no move is expected to reach it, every move is needed. Where move
+//! scores are a policy, the priority comes from the chance that the move will be needed
+//! ([`super::priority`]). Of two nodes of one priority the one further from the root goes first, so
+//! that begun lines are finished. Figures: docs/experiments/2026-11-queue-order.md.
 
 use nets::{Calibration, MoveScores};
 
@@ -19,7 +19,8 @@ use crate::view::{LEVELS, PLIES};
 pub(super) struct QueueEntry {
     /// The node's slot.
     pub node: u32,
-    /// Only the latest entry of a node is valid (`Node::entry`).
+    /// Number of this entry among those of its node; only the latest is valid
+    /// (`Node::latest_entry`).
     pub stamp: u32,
     pub ply: u16,
 }

@@ -170,7 +170,7 @@ fn questions_are_answered_ahead() {
         let root = Root {
             position: &position,
             moves: &moves,
-            complete: true,
+            has_all_moves: true,
             history: &[],
             depth,
             last_depth,
