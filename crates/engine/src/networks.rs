@@ -205,6 +205,6 @@ mod tests {
         let [one, other] = compare_with(&options, Some(&known)).unwrap();
         assert!(one.rating >= other.rating && one.name != other.name);
         let on_card = EngineOptions { devices: "cuda:0".parse().unwrap(), ..options };
-        assert_eq!(fitting(&on_card).unwrap().name, "batch-first-attacks");
+        assert_eq!(fitting(&on_card).unwrap().name, "batch-first");
     }
 }
