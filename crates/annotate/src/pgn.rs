@@ -4,7 +4,7 @@
 use board::{Color, Position, Score};
 use games::{PgnWriter, parse_result, white_score_text};
 
-use crate::{GameAnalysis, accuracy::player_analyses};
+use crate::{GameAnalysis, accuracy::player_analyses, old_verdicts::without_verdicts};
 
 /// A variation is cut after this many plies.
 const VARIATION_PLIES: usize = 12;
@@ -95,22 +95,6 @@ fn eval_comment(score: Score) -> String {
     format!("[%eval {}]", white(score))
 }
 
-/// A comment of the source without the verdict of an earlier analysis by this program or Lichess.
-fn without_verdict(comment: &str) -> Option<String> {
-    const END: &str = " was best.";
-    let verdict = || {
-        let arrow = comment.find(" \u{2192} ")?;
-        // The bracket around the arrow counts: the comment may hold others, and another best move.
-        let from =
-            comment[..arrow].rfind('(').filter(|&from| !comment[from..arrow].contains(')'))?;
-        let to = arrow + comment[arrow..].find(END)? + END.len();
-        Some(format!("{}{}", &comment[..from], &comment[to..]))
-    };
-    let rest = verdict().unwrap_or_else(|| comment.to_owned());
-    let rest = rest.trim();
-    (!rest.is_empty()).then(|| rest.to_owned())
-}
-
 /// The comment after `ply` plies: evaluation, verdict, and the comments of the source.
 fn comment(analysis: &GameAnalysis, ply: usize, verdict: Option<String>) -> Option<String> {
     let found = analysis.positions[ply].as_ref();
@@ -120,31 +104,7 @@ fn comment(analysis: &GameAnalysis, ply: usize, verdict: Option<String>) -> Opti
         .comments
         .iter()
         .filter(|(at, _)| *at == ply)
-        .filter_map(|(_, text)| without_verdict(text));
+        .filter_map(|(_, text)| without_verdicts(text));
     let parts: Vec<String> = eval.into_iter().chain(verdict).chain(old).collect();
     (!parts.is_empty()).then(|| parts.join(" "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_old_verdicts_are_removed() {
-        let rest = |comment: &str| without_verdict(comment);
-        assert_eq!(rest("(0.31 \u{2192} -1.20) Mistake. Nf3 was best."), None);
-        let kept = "Novelty (Carlsen 2013), strong.";
-        assert_eq!(
-            rest(&format!("{kept} (0.31 \u{2192} -1.20) Mistake. Nf3 was best.")).as_deref(),
-            Some(kept)
-        );
-        assert_eq!(
-            rest("e4 was best. (A \u{2192} B) is a plan").as_deref(),
-            Some("e4 was best. (A \u{2192} B) is a plan")
-        );
-        let two = "e4 was best. (0.31 \u{2192} -1.20) Mistake. Nf3 was best.";
-        assert_eq!(rest(two).as_deref(), Some("e4 was best."));
-        let own = "Novelty (Carlsen 2013) \u{2192} sharp. Nf3 was best.";
-        assert_eq!(rest(own).as_deref(), Some(own));
-    }
 }

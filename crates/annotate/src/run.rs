@@ -3,7 +3,9 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use games::{FileEntry, PgnGame, ResumableOutput, Worker, process_in_order, read_files};
+use games::{
+    FileEntry, PgnGame, ResumableOutput, Worker, content_identity, process_in_order, read_files,
+};
 use search::{Control, Limits, Search, Settings};
 use serde::{Deserialize, Serialize};
 
@@ -126,9 +128,10 @@ pub(crate) struct OutputFiles {
 
 impl OutputFiles {
     pub(crate) fn open(settings: &AnnotateSettings) -> Result<Self, AnnotateError> {
-        let pgn = ResumableOutput::open(&settings.output, settings.run())?;
+        let input = Some(content_identity(&settings.files)?);
+        let pgn = ResumableOutput::open(&settings.output, settings.run(), input.clone())?;
         let json = match &settings.json {
-            Some(path) => Some(ResumableOutput::open(path, settings.run())?),
+            Some(path) => Some(ResumableOutput::open(path, settings.run(), input)?),
             None => None,
         };
         let games = json.as_ref().map_or(pgn.games(), |json| json.games().min(pgn.games()));

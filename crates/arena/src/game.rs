@@ -63,7 +63,9 @@ pub fn play_game(
             Err(fault) => break lost_by(fault),
         };
         if let Some(excess) = clocks.spend(turn, reply.elapsed, rules.margin) {
-            break lost_by(Fault::TimeForfeit(excess));
+            let fault = Fault::TimeForfeit(excess);
+            let winner = game.position().winner_on_time(turn);
+            break (winner, Termination::Fault { side: turn, fault });
         }
         let Some(best) = reply.best else {
             break lost_by(Fault::IllegalMove("no move in a position with moves".to_owned()));

@@ -17,7 +17,7 @@ pub enum Fault {
     /// No move within the limit and the stall time after it.
     Stall(String),
     IllegalMove(String),
-    /// The move exceeded the limit by this time.
+    /// The move exceeded the limit by this time. A draw if the opponent could never mate.
     TimeForfeit(Duration),
 }
 
@@ -75,6 +75,6 @@ pub enum Termination {
     Tablebase,
     /// It reached the limit of plies.
     PlyLimit,
-    /// A side lost by a fault.
+    /// A fault of a side ended it.
     Fault { side: Color, fault: Fault },
 }

@@ -2,7 +2,11 @@
 
 use shakmaty::{Move, san::San, san::SanPlus, uci::UciMove};
 
-use crate::{BoardError, Position, error::quoted};
+use crate::{
+    BoardError, Position,
+    error::quoted,
+    loose_moves::{Loose, loose_move},
+};
 
 /// Reads a move in UCI notation, legal in `position`. Castling is accepted both as the king's
 /// two-square step and as king takes own rook.
@@ -15,20 +19,26 @@ pub fn parse_uci(position: &Position, text: &str) -> Result<Move, BoardError> {
         .map_err(|_| BoardError::IllegalMove { text: quoted(text), fen: position.fen() })
 }
 
-/// Reads a move in SAN, legal in `position`; check and annotation marks are ignored, and castling
-/// may be written with zeros.
+/// Reads a move in SAN, legal in `position`, or as other programs and people write it: long
+/// algebraic (`Ng1-f3`, `e2e4`), figurines, `a8Q`, `a8(Q)`, `exd6 e.p.`, castling with zeros, pieces
+/// in lower case. Check and annotation marks are ignored.
 ///
 /// # Errors
-/// The text is no move, or the move is not legal (or ambiguous).
+/// The text is no move, or the move is not legal, or several moves fit.
 pub fn parse_san(position: &Position, text: &str) -> Result<Move, BoardError> {
-    let bare = match text.trim_end_matches(['!', '?', '+', '#']) {
-        "0-0" => "O-O",
-        "0-0-0" => "O-O-O",
-        bare => bare,
-    };
-    let san: San = bare.parse().map_err(|_| BoardError::MoveSyntax { text: quoted(text) })?;
-    san.to_move(position.chess())
-        .map_err(|_| BoardError::IllegalMove { text: quoted(text), fen: position.fen() })
+    let bare = text.trim_end_matches(['!', '?', '+', '#']);
+    if let Ok(mv) = bare
+        .parse::<San>()
+        .map_err(drop)
+        .and_then(|san| san.to_move(position.chess()).map_err(drop))
+    {
+        return Ok(mv);
+    }
+    match loose_move(position, bare) {
+        Loose::Move(mv) => Ok(mv),
+        Loose::NotLegal => Err(BoardError::IllegalMove { text: quoted(text), fen: position.fen() }),
+        Loose::NoMove => Err(BoardError::MoveSyntax { text: quoted(text) }),
+    }
 }
 
 /// UCI notation in the position's castling mode (`e1g1`, or `e1h1` in Chess960).

@@ -5,8 +5,6 @@ use shakmaty::{
     fen::Fen, zobrist::Zobrist64,
 };
 
-use crate::{BoardError, error::quoted};
-
 /// A legal chess position and its 64-bit key.
 ///
 /// The key covers pieces, side to move, castling rights and the en-passant file where a capture is
@@ -41,22 +39,7 @@ impl PartialEq for Position {
 impl Eq for Position {}
 
 impl Position {
-    /// Reads a FEN of four to six fields. Castling rights may be written as `KQkq`, as rook files
-    /// (Shredder-FEN) or as X-FEN. An en-passant square that allows no capture is dropped.
-    ///
-    /// # Errors
-    /// The text is no FEN, or the position breaks a rule that search depends on (kings, pawns on
-    /// back ranks, side not to move in check, impossible castling rights, more pieces than a game
-    /// can have).
-    pub fn from_fen(text: &str, mode: CastlingMode) -> Result<Self, BoardError> {
-        let fen: Fen = text.trim().parse().map_err(|error: shakmaty::fen::ParseFenError| {
-            BoardError::FenSyntax { fen: quoted(text), reason: error.to_string() }
-        })?;
-        Self::from_setup(fen.into_setup(), mode)
-            .map_err(|reason| BoardError::FenPosition { fen: quoted(text), reason })
-    }
-
-    /// Builds a position from its parts, see [`Position::from_fen`].
+    /// Builds a position from its parts, see [`Position::read_fen`].
     ///
     /// # Errors
     /// The rule that the position breaks, in words.
@@ -142,6 +125,13 @@ impl Position {
     #[must_use]
     pub fn can_mate(&self, side: Color) -> bool {
         !self.chess.has_insufficient_material(side)
+    }
+
+    /// The winner when a side's time is up: the other one, or nobody (`None`) if that one could not
+    /// mate by any sequence of moves (FIDE 6.9).
+    #[must_use]
+    pub fn winner_on_time(&self, loser: Color) -> Option<Color> {
+        self.can_mate(!loser).then_some(!loser)
     }
 
     /// Plies since the last capture or pawn move.

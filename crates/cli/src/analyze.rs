@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::bail;
-use board::{CastlingMode, Game, Position};
+use board::{CastlingMode, FenWarning, Game, Position};
 use search::{Control, Limits, Outcome, SearchInfo};
 
 use crate::{
@@ -143,8 +143,15 @@ pub fn run(args: AnalyzeArgs) -> anyhow::Result<()> {
 fn game(args: &AnalyzeArgs) -> anyhow::Result<Game> {
     const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
     let mode = CastlingMode::from_chess960(args.chess960);
-    let position = Position::from_fen(args.fen.as_deref().unwrap_or(START), mode)?;
-    let mut game = Game::new(position);
+    let read = Position::read_fen(args.fen.as_deref().unwrap_or(START), Some(mode))?;
+    match read.warning {
+        Some(warning @ FenWarning::Chess960Rights { .. }) => {
+            tracing::warn!("{warning}; --chess960 keeps them");
+        }
+        Some(warning) => tracing::warn!("{warning}"),
+        None => {}
+    }
+    let mut game = Game::new(read.position);
     for text in args.moves.iter().flat_map(|moves| moves.split([' ', ',', '\t', '\n'])) {
         let text = text.trim();
         // Copied games have move numbers; the zeros of castling are not one.

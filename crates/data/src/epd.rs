@@ -3,10 +3,10 @@
 //! The EPD operations `ce` (centipawns for the side to move), `dm` (moves to mate) and `bm` (best
 //! move; the first of several) are used. Blank lines and lines that begin with `#` are ignored.
 
-use board::{CastlingMode, Position, parse_san, parse_uci};
+use board::{parse_san, parse_uci};
 use nets::policy_index;
 
-use crate::parsed::{ParsedChunk, after_best_move, centipawn_label, unlabelled};
+use crate::parsed::{ParsedChunk, after_best_move, centipawn_label, read_position, unlabelled};
 use crate::record::{NO_LABEL, mate_label};
 use crate::skip::SkipKind;
 
@@ -26,11 +26,10 @@ pub(crate) fn parse(text: &[u8]) -> ParsedChunk {
 }
 
 fn read_line(line: &[u8], parsed: &mut ParsedChunk) -> Result<(), SkipKind> {
-    let line = std::str::from_utf8(line).map_err(|_| SkipKind::BadPosition)?;
-    let (fen, operations) = split_fields(line);
-    let position = Position::from_fen(&fen, CastlingMode::Standard)
-        .or_else(|_| Position::from_fen(&fen, CastlingMode::Chess960))
-        .map_err(|_| SkipKind::BadPosition)?;
+    // Letters in operations may be of any encoding.
+    let line = String::from_utf8_lossy(line);
+    let (fen, operations) = split_fields(&line);
+    let position = read_position(&fen, parsed)?;
     parsed.positions += 1;
     if position.legal_moves().is_empty() {
         return Err(SkipKind::GameOver);

@@ -7,11 +7,11 @@
 
 use std::borrow::Cow;
 
-use board::{CastlingMode, Position, parse_uci};
+use board::parse_uci;
 use nets::policy_index;
 use serde::Deserialize;
 
-use crate::parsed::{ParsedChunk, WhiteValue, after_best_move, unlabelled};
+use crate::parsed::{ParsedChunk, WhiteValue, after_best_move, read_position, unlabelled};
 use crate::skip::SkipKind;
 
 #[derive(Deserialize)]
@@ -34,7 +34,8 @@ struct Evaluation<'a> {
 
 #[derive(Deserialize)]
 struct Variation<'a> {
-    cp: Option<i32>,
+    /// Some programs write `50.0`.
+    cp: Option<f64>,
     mate: Option<i32>,
     #[serde(borrow)]
     line: Option<Cow<'a, str>>,
@@ -67,10 +68,9 @@ fn read_line(
     choice: EvaluationChoice,
     parsed: &mut ParsedChunk,
 ) -> Result<(), SkipKind> {
-    let line: DatabaseLine<'_> = serde_json::from_slice(line).map_err(|_| SkipKind::BadJson)?;
-    let position = Position::from_fen(&line.fen, CastlingMode::Standard)
-        .or_else(|_| Position::from_fen(&line.fen, CastlingMode::Chess960))
-        .map_err(|_| SkipKind::BadPosition)?;
+    let line = String::from_utf8_lossy(line);
+    let line: DatabaseLine<'_> = serde_json::from_str(&line).map_err(|_| SkipKind::BadJson)?;
+    let position = read_position(&line.fen, parsed)?;
     parsed.positions += 1;
     let picked = match choice {
         // `max_by_key` returns the last of equal maxima; reversed, that is the first in the file.
@@ -81,8 +81,10 @@ fn read_line(
     };
     let best = picked.and_then(|evaluation| evaluation.pvs.first()).ok_or(SkipKind::Unlabelled)?;
     let value = match (best.cp, best.mate) {
+        // Nobody is mated while there are moves.
+        (_, Some(0)) if !position.legal_moves().is_empty() => return Err(SkipKind::BadEvaluation),
         (_, Some(moves)) => WhiteValue::Mate(moves),
-        (Some(value), None) => WhiteValue::Centipawns(value),
+        (Some(value), None) => WhiteValue::Centipawns(value.round() as i32),
         (None, None) => return Err(SkipKind::Unlabelled),
     };
     let mut record = unlabelled(&position, parsed.games - 1);

@@ -1,10 +1,10 @@
 //! The records that the readers parse from a chunk of a file.
 
-use board::Position;
+use board::{Position, Score};
 use nets::{PolicyIndex, Squares};
 
 use crate::record::{GameResult, MATE_LABEL, NO_LABEL, Record, mate_label};
-use crate::skip::Skipped;
+use crate::skip::{SkipKind, Skipped};
 
 /// The records of a chunk of a file, in order. [`Record::game`] counts from 0 within the chunk and
 /// [`Record::source`] is 0; the import sets the final numbers.
@@ -26,6 +26,15 @@ pub(crate) enum WhiteValue {
     Centipawns(i32),
     /// White mates in this many moves; negative: Black mates; 0: the side to move is mated.
     Mate(i32),
+}
+
+impl From<Score> for WhiteValue {
+    fn from(score: Score) -> Self {
+        match score {
+            Score::Centipawns(value) => Self::Centipawns(value),
+            Score::Mate(moves) => Self::Mate(moves),
+        }
+    }
 }
 
 impl WhiteValue {
@@ -53,6 +62,15 @@ pub(crate) fn centipawn_label(value: i32) -> i32 {
 pub(crate) fn after_best_move(value: i32) -> i32 {
     // `mate_label(1)` is one below the label of a mate on the board.
     if value >= MATE_LABEL && value < -mate_label(0) { value + 1 } else { value }
+}
+
+/// Reads the FEN of a line; its castling rights say whether it is of Chess960.
+pub(crate) fn read_position(fen: &str, parsed: &mut ParsedChunk) -> Result<Position, SkipKind> {
+    let read = Position::read_fen(fen, None).map_err(|_| SkipKind::BadPosition)?;
+    if read.warning.is_some() {
+        parsed.skipped.add(SkipKind::CastlingRights);
+    }
+    Ok(read.position)
 }
 
 /// A record without labels.

@@ -7,10 +7,10 @@
 //! programs write values from the side of the player who moved; the sign then changes with every
 //! move. The evaluations of such a game are dropped, see [`from_players_side`].
 
-use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use board::{CastlingMode, Position};
+use board::{Position, Score};
+use games::{castling_mode_of_variant, find_evaluation};
 use nets::policy_index;
 use pgn_reader::{KnownOutcome, Outcome, RawComment, RawTag, Reader, SanPlus, Visitor};
 
@@ -95,14 +95,18 @@ impl Visitor for GameVisitor {
 
     fn begin_movetext(&mut self, tags: Tags) -> ControlFlow<(), ()> {
         self.parsed.games += 1;
-        let Some(mode) = castling_mode(tags.variant.as_deref()) else {
+        let Some(mode) = castling_mode_of_variant(tags.variant.as_deref()) else {
             self.parsed.skipped.add(SkipKind::Variant);
             return ControlFlow::Break(());
         };
         let position = match tags.fen {
             None => Position::default(),
-            Some(fen) => match Position::from_fen(&fen, mode) {
-                Ok(position) => position,
+            Some(fen) => match Position::read_fen(&fen, mode) {
+                Ok(read) => {
+                    let dropped = u64::from(read.warning.is_some());
+                    self.parsed.skipped.add_many(SkipKind::CastlingRights, dropped);
+                    read.position
+                }
                 Err(_) => {
                     self.parsed.skipped.add(SkipKind::BadStart);
                     return ControlFlow::Break(());
@@ -136,12 +140,20 @@ impl Visitor for GameVisitor {
 
     fn comment(&mut self, (): &mut (), comment: RawComment<'_>) -> ControlFlow<()> {
         let Some(game) = &mut self.game else { return ControlFlow::Break(()) };
-        match evaluation(comment.as_bytes()) {
-            Ok(Some(value)) if game.current.value == NO_LABEL => {
+        let Some(found) = find_evaluation(comment.as_bytes()) else {
+            return ControlFlow::Continue(());
+        };
+        let value = match found.score {
+            // Nobody is mated while there are moves.
+            Some(Score::Mate(0)) if !game.position.legal_moves().is_empty() => None,
+            score => score.map(WhiteValue::from),
+        };
+        match value {
+            Some(value) if game.current.value == NO_LABEL => {
                 game.current.value = value.label(game.current.white_to_move);
             }
-            Ok(_) => {}
-            Err(UnreadableEvaluation) => self.parsed.skipped.add(SkipKind::BadEvaluation),
+            Some(_) => {}
+            None => self.parsed.skipped.add(SkipKind::BadEvaluation),
         }
         ControlFlow::Continue(())
     }
@@ -233,50 +245,4 @@ fn result_for(outcome: Option<Outcome>, white_to_move: bool) -> GameResult {
         Some(Outcome::Known(KnownOutcome::Decisive { .. })) => GameResult::Loss,
         _ => GameResult::Unknown,
     }
-}
-
-/// The castling mode of a variant, or `None` for an unsupported variant.
-fn castling_mode(variant: Option<&str>) -> Option<CastlingMode> {
-    let name: String = variant
-        .unwrap_or("")
-        .chars()
-        .filter(char::is_ascii_alphanumeric)
-        .collect::<String>()
-        .to_ascii_lowercase();
-    match name.as_str() {
-        "" | "standard" | "chess" | "normal" | "fromposition" | "wildstandard"
-        | "standardchess" => Some(CastlingMode::Standard),
-        "chess960" | "fischerandom" | "fischerrandom" | "frc" => Some(CastlingMode::Chess960),
-        _ => None,
-    }
-}
-
-/// An `[%eval …]` that is neither a number nor a mate.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct UnreadableEvaluation;
-
-/// The first `[%eval …]` of a comment: pawns, or `#n` for a mate in n; a depth after a comma is
-/// ignored.
-pub(crate) fn evaluation(comment: &[u8]) -> Result<Option<WhiteValue>, UnreadableEvaluation> {
-    const KEY: &[u8] = b"[%eval";
-    let Some(at) = comment.windows(KEY.len()).position(|window| window == KEY) else {
-        return Ok(None);
-    };
-    let rest = &comment[at + KEY.len()..];
-    let end =
-        rest.iter().position(|&byte| byte == b']' || byte == b',').ok_or(UnreadableEvaluation)?;
-    let text = String::from_utf8_lossy(&rest[..end]);
-    let text: Cow<'_, str> = text.trim().into();
-    if let Some(mate) = text.strip_prefix('#') {
-        return mate
-            .parse()
-            .map(|moves| Some(WhiteValue::Mate(moves)))
-            .map_err(|_| UnreadableEvaluation);
-    }
-    let pawns: f64 = text.parse().map_err(|_| UnreadableEvaluation)?;
-    if !pawns.is_finite() {
-        return Err(UnreadableEvaluation);
-    }
-    // A saturating cast; labels are clamped further.
-    Ok(Some(WhiteValue::Centipawns((pawns * 100.0).round().clamp(-1e9, 1e9) as i32)))
 }

@@ -30,6 +30,8 @@ pub enum SkipKind {
     BadJson,
     /// A FEN or EPD that is not a legal position.
     BadPosition,
+    /// Castling rights that the pieces do not have; the position is used without them.
+    CastlingRights,
     /// A position in which the game is over.
     GameOver,
     /// A position with neither a value nor a move with a value.
@@ -56,6 +58,7 @@ impl SkipKind {
             Self::BadEvaluation => "unreadable evaluations",
             Self::BadJson => "lines that are not the expected JSON",
             Self::BadPosition => "lines without a legal position",
+            Self::CastlingRights => "castling rights that the pieces do not have",
             Self::GameOver => "positions where the game is over",
             Self::Unlabelled => "positions without a label",
             Self::Mate => "mate labels",

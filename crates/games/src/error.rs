@@ -16,6 +16,11 @@ pub enum FileError {
         "`{path}` was begun with other settings ({difference}); choose another output or the same settings"
     )]
     OtherRun { path: PathBuf, difference: String },
+    /// The inputs are not those with which the output was begun.
+    #[error(
+        "`{path}` was begun from other games than the input has now; choose another output, or remove this one and `{path}.progress`"
+    )]
+    OtherInput { path: PathBuf },
     /// The output has no progress file, so that its complete part is unknown.
     #[error("`{path}` exists but has no progress file beside it; choose another output")]
     NotResumable { path: PathBuf },

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use board::{BoardError, CastlingMode, Game, Position};
+use board::{BoardError, Game, Position};
 
 use crate::{FileError, Format, PgnGame, plain_text};
 
@@ -50,9 +50,10 @@ fn open(path: &Path) -> Result<Entries<'_>, FileError> {
     };
     let text = DecompressedText::spawn(path.to_owned());
     Ok(match format {
-        Format::Epd => Box::new((1_u64..).zip(BufReader::new(text).lines()).filter_map(
+        // Letters in operations may be of any encoding.
+        Format::Epd => Box::new((1_u64..).zip(BufReader::new(text).split(b'\n')).filter_map(
             move |(number, line)| match line {
-                Ok(line) => position(&line, path, number),
+                Ok(line) => position(&String::from_utf8_lossy(&line), path, number),
                 Err(source) => Some(Err(error(source))),
             },
         )),
@@ -87,7 +88,8 @@ fn position(line: &str, path: &Path, number: u64) -> Option<Result<FileEntry, Fi
 }
 
 /// Parses an EPD or FEN line: four fields and, if they are present, the two counters. Operations
-/// are ignored.
+/// are ignored. Castling rights decide whether it is a position of Chess960; those that the pieces
+/// do not have are dropped with a warning.
 ///
 /// # Errors
 /// The line is not a legal position.
@@ -96,7 +98,11 @@ pub fn parse_epd(line: &str) -> Result<Position, BoardError> {
     let is_number = |field: &&&str| field.bytes().all(|byte| byte.is_ascii_digit());
     let counters = fields.iter().skip(4).take(2).take_while(is_number).count();
     let fen = fields[..fields.len().min(4 + counters)].join(" ");
-    Position::from_fen(&fen, CastlingMode::Standard)
+    let read = Position::read_fen(&fen, None)?;
+    if let Some(warning) = read.warning {
+        tracing::warn!("in `{}` {warning}", board::shortened(&fen));
+    }
+    Ok(read.position)
 }
 
 /// The plain text of a file, decompressed on its own thread: decoders are not `Send`.

@@ -17,6 +17,10 @@ use crate::FileError;
 struct OutputProgress {
     /// The settings that decide the output, one a line.
     run: Vec<String>,
+    /// The content of the inputs ([`crate::content_identity`]); `None` where a run has none, and in
+    /// files of earlier versions.
+    #[serde(default)]
+    input: Option<String>,
     /// Games in the output.
     games: u64,
     /// Positions with an evaluation.
@@ -37,12 +41,12 @@ pub struct ResumableOutput {
 }
 
 impl ResumableOutput {
-    /// Begins an output, or resumes one of the same run. Text beyond the last complete game (an
+    /// Begins an output, or resumes one of the same run on the same input. Text beyond the last complete game (an
     /// unfinished game, or games that another program added) moves to the file `.cut` beside it.
     ///
     /// # Errors
     /// The files cannot be used or belong to another run.
-    pub fn open(path: &Path, run: Vec<String>) -> Result<Self, FileError> {
+    pub fn open(path: &Path, run: Vec<String>, input: Option<String>) -> Result<Self, FileError> {
         let failed = |source| FileError::Write { path: path.to_owned(), source };
         let progress = match std::fs::read(progress_path(path)) {
             Ok(bytes) => {
@@ -51,10 +55,15 @@ impl ResumableOutput {
                     let reason = format!("`{}` is damaged: {error}", path.display());
                     failed(io::Error::other(reason))
                 })?;
+                let is_other_input =
+                    progress.input.is_some() && input.is_some() && progress.input != input;
                 match difference(&progress.run, &run) {
-                    None => progress,
                     // An output without games may be taken over by another run.
-                    Some(_) if progress.games == 0 => OutputProgress { run, ..progress },
+                    _ if progress.games == 0 => OutputProgress { run, input, ..progress },
+                    None if is_other_input => {
+                        return Err(FileError::OtherInput { path: path.to_owned() });
+                    }
+                    None => OutputProgress { input: input.or(progress.input), ..progress },
                     Some(difference) => {
                         return Err(FileError::OtherRun { path: path.to_owned(), difference });
                     }
@@ -64,7 +73,7 @@ impl ResumableOutput {
                 if std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0) {
                     return Err(FileError::NotResumable { path: path.to_owned() });
                 }
-                OutputProgress { run, games: 0, positions: 0, bytes: 0, id: fresh_id() }
+                OutputProgress { run, input, games: 0, positions: 0, bytes: 0, id: fresh_id() }
             }
             Err(error) => return Err(failed(error)),
         };
@@ -165,31 +174,53 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.pgn");
         let run = || vec!["nodes 5".to_owned()];
-        let mut output = ResumableOutput::open(&path, run()).unwrap();
+        let mut output = ResumableOutput::open(&path, run(), None).unwrap();
         output.add("one\n\n", 3).unwrap();
         drop(output);
         // A crash in the middle of a game.
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"tw").unwrap();
-        let mut output = ResumableOutput::open(&path, run()).unwrap();
+        let mut output = ResumableOutput::open(&path, run(), None).unwrap();
         assert_eq!((output.games(), output.positions()), (1, 3));
-        let error = ResumableOutput::open(&path, run()).unwrap_err();
+        let error = ResumableOutput::open(&path, run(), None).unwrap_err();
         assert!(error.to_string().contains("another run is writing it"), "{error}");
         output.add("two\n\n", 4).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\n\ntwo\n\n");
         drop(output);
-        let other = ResumableOutput::open(&path, vec!["nodes 6".to_owned()]).unwrap_err();
+        let other = ResumableOutput::open(&path, vec!["nodes 6".to_owned()], None).unwrap_err();
         assert!(other.to_string().contains("nodes 5 against nodes 6"), "{other}");
         std::fs::remove_file(progress_path(&path)).unwrap();
-        assert!(matches!(ResumableOutput::open(&path, run()), Err(FileError::NotResumable { .. })));
+        assert!(matches!(
+            ResumableOutput::open(&path, run(), None),
+            Err(FileError::NotResumable { .. })
+        ));
     }
 
     #[test]
     fn an_output_without_games_may_be_taken_over() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.pgn");
-        drop(ResumableOutput::open(&path, vec!["files gamse.pgn".to_owned()]).unwrap());
+        drop(ResumableOutput::open(&path, vec!["files gamse.pgn".to_owned()], None).unwrap());
         let run = || vec!["files games.pgn".to_owned()];
-        ResumableOutput::open(&path, run()).unwrap().add("one", 1).unwrap();
-        assert_eq!(ResumableOutput::open(&path, run()).unwrap().games(), 1);
+        ResumableOutput::open(&path, run(), None).unwrap().add("one", 1).unwrap();
+        assert_eq!(ResumableOutput::open(&path, run(), None).unwrap().games(), 1);
+    }
+
+    #[test]
+    fn another_input_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.pgn");
+        let open = |input: Option<&str>| {
+            ResumableOutput::open(&path, vec!["files a.pgn".to_owned()], input.map(str::to_owned))
+        };
+        drop(open(Some("old")).unwrap());
+        open(Some("one")).unwrap().add("one", 1).unwrap();
+        assert_eq!(open(Some("one")).unwrap().games(), 1);
+        assert!(matches!(open(Some("two")), Err(FileError::OtherInput { .. })));
+        // Files of earlier versions do not say what they were made from.
+        std::fs::remove_file(progress_path(&path)).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        open(None).unwrap().add("one", 1).unwrap();
+        assert_eq!(open(Some("two")).unwrap().games(), 1);
+        assert!(matches!(open(Some("one")), Err(FileError::OtherInput { .. })));
     }
 }

@@ -5,8 +5,13 @@ use std::{
     ops::ControlFlow,
 };
 
-use board::{CastlingMode, Color, Game, Position, Score};
+use board::{Color, Game, Position, Score};
 use pgn_reader::{Nag, Outcome, RawComment, RawTag, Reader, SanPlus, Skip, Visitor};
+
+use crate::{
+    castling_mode_of_variant,
+    evaluation::{CommentEvaluation, find_evaluation},
+};
 
 /// A game of a PGN file.
 #[derive(Clone, Debug, Default)]
@@ -62,10 +67,6 @@ pub fn read_pgn<R: Read>(input: R) -> impl Iterator<Item = io::Result<PgnGame>> 
     })
 }
 
-/// Values of the tag `Variant` that mean standard chess, with or without a start position.
-const STANDARD: [&str; 7] =
-    ["", "standard", "chess", "normal", "from position", "wild/standard", "standard chess"];
-
 struct GameVisitor;
 
 #[derive(Default)]
@@ -113,24 +114,21 @@ impl Visitor for GameVisitor {
     }
 
     fn begin_movetext(&mut self, tags: StartTags) -> ControlFlow<Self::Output, Movetext> {
-        let chess960 = match tags.variant.as_deref().map(str::to_ascii_lowercase) {
-            None => false,
-            Some(variant) if variant.contains("960") || variant.contains("fischer") => true,
-            Some(variant) if STANDARD.contains(&variant.as_str()) => false,
-            Some(variant) => {
-                let variant: String = variant.chars().take(40).collect();
-                return ControlFlow::Break(Err(format!(
-                    "the variant `{variant}` is not played here"
-                )));
-            }
+        let Some(mode) = castling_mode_of_variant(tags.variant.as_deref()) else {
+            let variant: String = tags.variant.unwrap_or_default().chars().take(40).collect();
+            return ControlFlow::Break(Err(format!("the variant `{variant}` is not played here")));
         };
         let start = match tags.fen {
-            Some(fen) => Position::from_fen(&fen, CastlingMode::from_chess960(chess960)),
-            None => Ok(Position::default()),
-        };
-        let start = match start {
-            Ok(start) => start,
-            Err(error) => return ControlFlow::Break(Err(error.to_string())),
+            Some(fen) => match Position::read_fen(&fen, mode) {
+                Ok(read) => {
+                    if let Some(warning) = read.warning {
+                        tracing::warn!("in the start position of a game {warning}");
+                    }
+                    read.position
+                }
+                Err(error) => return ControlFlow::Break(Err(error.to_string())),
+            },
+            None => Position::default(),
         };
         ControlFlow::Continue(Movetext {
             tags: tags.others,
@@ -219,22 +217,14 @@ fn text(bytes: &[u8]) -> String {
     std::str::from_utf8(bytes).map_or_else(latin, str::to_owned)
 }
 
-/// White's score in a comment with `[%eval 0.31]` or `[%eval #3]`, and the comment without it.
+/// White's score in a comment, and the comment without it; one that cannot be read stays.
 fn split_evaluation(comment: &str) -> (Option<Score>, String) {
-    let Some((before, rest)) = comment.split_once("[%eval ") else {
-        return (None, comment.to_owned());
-    };
-    let Some((inside, after)) = rest.split_once(']') else { return (None, comment.to_owned()) };
-    let number = inside.split(',').next().unwrap_or_default().trim();
-    let score = match number.strip_prefix('#') {
-        Some(moves) => moves.parse().ok().map(Score::Mate),
-        None => number
-            .parse()
-            .ok()
-            .filter(|pawns: &f64| pawns.abs() < 1e5)
-            .map(|pawns| Score::Centipawns((pawns * 100.0).round() as i32)),
-    };
-    (score, format!("{before}{after}"))
+    match find_evaluation(comment.as_bytes()) {
+        Some(CommentEvaluation { at, score: Some(score) }) => {
+            (Some(score), format!("{}{}", &comment[..at.start], &comment[at.end..]))
+        }
+        _ => (None, comment.to_owned()),
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! Text files as the readers of games and training data take them: the format of the text, and the
-//! plain text of a compressed file.
+//! plain text of a file whatever its compression, line ends and byte order mark.
 
 use std::{
     io::{self, BufRead, BufReader, Read},
@@ -51,14 +51,14 @@ impl Format {
     }
 }
 
-/// The plain text of a file that may be compressed with zstd, gzip or bzip2. The first bytes
-/// decide, not the name.
+/// The plain text of a file that may be compressed with zstd, gzip or bzip2; the first bytes
+/// decide, not the name. A byte order mark is left out, and a line may end in CR, LF or both.
 ///
 /// # Errors
-/// The file cannot be read, or its compressed stream has no valid beginning.
+/// The file cannot be read, its compressed stream has no valid beginning, or the text is UTF-16.
 pub fn plain_text<'a>(raw: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
     let mut raw = BufReader::with_capacity(1 << 18, raw);
-    Ok(match raw.fill_buf()? {
+    let bytes: Box<dyn Read + 'a> = match raw.fill_buf()? {
         // A frame, or the skippable frame that parallel compressors put first.
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
             Box::new(zstd::stream::read::Decoder::with_buffer(raw)?)
@@ -66,5 +66,127 @@ pub fn plain_text<'a>(raw: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
         [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(raw)),
         [b'B', b'Z', b'h', b'1'..=b'9', ..] => Box::new(bzip2::bufread::MultiBzDecoder::new(raw)),
         _ => Box::new(raw),
-    })
+    };
+    Ok(Box::new(UniformText {
+        bytes: BufReader::with_capacity(1 << 16, bytes),
+        begun: false,
+        held: false,
+    }))
+}
+
+/// Text without a byte order mark whose lines end in LF or CR LF.
+struct UniformText<R> {
+    bytes: BufReader<R>,
+    /// Has the beginning been looked at?
+    begun: bool,
+    /// The last byte that was read is a CR whose successor is not known yet.
+    held: bool,
+}
+
+impl<R: Read> UniformText<R> {
+    fn begin(&mut self) -> io::Result<()> {
+        // Decoders may return less than the first four bytes at once.
+        let first = self.bytes.fill_buf()?;
+        if first.starts_with(b"\xef\xbb\xbf") {
+            self.bytes.consume(3);
+        } else if first.starts_with(b"\xff\xfe")
+            || first.starts_with(b"\xfe\xff")
+            || first.len() >= 4 && (first[0] == 0) != (first[1] == 0)
+        {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the text is UTF-16; save it as UTF-8",
+            ));
+        }
+        self.begun = true;
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for UniformText<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if into.is_empty() {
+            return Ok(0);
+        }
+        if !self.begun {
+            self.begin()?;
+        }
+        let next = self.bytes.fill_buf()?;
+        if self.held {
+            self.held = false;
+            into[0] = if next.first() == Some(&b'\n') { b'\r' } else { b'\n' };
+            return Ok(1);
+        }
+        let length = next.len().min(into.len());
+        into[..length].copy_from_slice(&next[..length]);
+        // Most texts have no CR at all.
+        let mut at = 0;
+        while let Some(found) = into[at..length].iter().position(|&byte| byte == b'\r') {
+            at += found;
+            match next.get(at + 1) {
+                Some(b'\n') => {}
+                Some(_) => into[at] = b'\n',
+                None => {
+                    self.held = true;
+                    self.bytes.consume(at + 1);
+                    return if at > 0 { Ok(at) } else { self.read(into) };
+                }
+            }
+            at += 1;
+        }
+        self.bytes.consume(length);
+        Ok(length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a byte or two at a time.
+    struct Drops<'a>(&'a [u8], usize);
+
+    impl Read for Drops<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let length = self.1.min(self.0.len()).min(into.len());
+            into[..length].copy_from_slice(&self.0[..length]);
+            self.0 = &self.0[length..];
+            Ok(length)
+        }
+    }
+
+    #[test]
+    fn line_ends_and_byte_order_marks() {
+        for (bytes, expected) in [
+            (&b"a\nb\n"[..], Some(&b"a\nb\n"[..])),
+            (b"a\r\nb\r\n", Some(b"a\r\nb\r\n")),
+            (b"a\rb\r", Some(b"a\nb\n")),
+            (b"a\r\r\nb\r", Some(b"a\n\r\nb\n")),
+            (b"\r\n", Some(b"\r\n")),
+            (b"\r", Some(b"\n")),
+            (b"", Some(b"")),
+            (b"\xef\xbb\xbfab", Some(b"ab")),
+            (b"M\xfcller\n", Some(b"M\xfcller\n")),
+            (b"\xff\xfea\0b\0", None),
+            (b"\xfe\xff\0a\0b", None),
+            (b"a\0b\0", None),
+        ] {
+            for step in [1, 2, 100] {
+                let mut text = Vec::new();
+                // The beginning is decided by its first bytes, which a file returns together.
+                let read = plain_text(Drops(bytes, step.max(4)))
+                    .and_then(|mut reader| {
+                        let mut part = vec![0; step];
+                        loop {
+                            match reader.read(&mut part)? {
+                                0 => return Ok(()),
+                                length => text.extend_from_slice(&part[..length]),
+                            }
+                        }
+                    })
+                    .is_ok();
+                assert_eq!(read.then_some(&text[..]), expected, "{bytes:?} by {step}");
+            }
+        }
+    }
 }

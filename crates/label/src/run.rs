@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use games::{FileEntry, ResumableOutput, Worker, process_in_order, read_files};
+use games::{FileEntry, ResumableOutput, Worker, content_identity, process_in_order, read_files};
 use uci::client::{ClientError, EngineProcess, EngineSpec};
 
 use crate::{
@@ -114,7 +114,11 @@ pub fn label(
     stop: &AtomicBool,
     report: &mut dyn FnMut(&LabelProgress),
 ) -> Result<LabelProgress, LabelError> {
-    let mut output = ResumableOutput::open(&settings.output, settings.run())?;
+    let input = match &settings.source {
+        LabelSource::Files(files) => Some(content_identity(files)?),
+        LabelSource::SelfPlay { .. } | LabelSource::Trees { .. } => None,
+    };
+    let mut output = ResumableOutput::open(&settings.output, settings.run(), input)?;
     let of = match &settings.source {
         LabelSource::SelfPlay { games, .. } | LabelSource::Trees { games, .. } => Some(*games),
         LabelSource::Files(_) => None,

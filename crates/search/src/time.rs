@@ -171,20 +171,39 @@ impl<'a> TimeManager<'a> {
         }
     }
 
+    /// As [`Self::past`], but pondering counts: what was thought in the opponent's time need not be
+    /// thought again in ours.
+    fn past_with_pondering(&mut self, limit: Option<Duration>) -> bool {
+        !self.must_wait() && limit.is_some_and(|limit| self.started.elapsed() >= limit)
+    }
+
+    /// After a ponder hit on the clock: was the usual time thought before it, or has the longest
+    /// time been thought in all?
+    fn has_pondered_enough(&mut self) -> bool {
+        let (Some(soft), Some(origin)) = (self.budget.soft, self.origin) else { return false };
+        let pondered = origin.saturating_duration_since(self.started);
+        !pondered.is_zero()
+            && (pondered >= soft.mul_f64(self.iterations.factor())
+                || self.past_with_pondering(self.budget.hard))
+    }
+
     /// True when no further depth should be begun: this share of the scaled usual time is spent.
     pub(crate) fn is_late(&mut self, share: f64) -> bool {
         let soft = self.budget.soft.map(|soft| soft.mul_f64(share * self.iterations.factor()));
-        self.is_over() || self.past(soft)
+        self.is_over() || self.past_with_pondering(soft)
     }
 
     /// True when this move's usual time is spent.
     pub(crate) fn is_spent(&mut self) -> bool {
-        self.is_over() || self.past(self.budget.soft)
+        self.is_over() || self.past_with_pondering(self.budget.soft)
     }
 
     /// True when the search must end now.
     pub(crate) fn is_over(&mut self) -> bool {
-        self.control.is_stopped() || self.nodes >= self.nodes_limit || self.past(self.budget.hard)
+        self.control.is_stopped()
+            || self.nodes >= self.nodes_limit
+            || self.past(self.budget.hard)
+            || self.has_pondered_enough()
     }
 
     /// Evaluations that may still be made.
@@ -261,6 +280,39 @@ mod tests {
         control.ponder_hit();
         thread::sleep(time);
         assert!(timer.is_over());
+    }
+
+    #[test]
+    fn what_was_pondered_need_not_be_thought_again() {
+        let control = Control::default();
+        let clock = Clock {
+            remaining: Duration::from_millis(2_800),
+            increment: Duration::ZERO,
+            moves_to_go: None,
+        };
+        let limits = Limits { clock: Some(clock), ponder: true, ..Limits::default() };
+        let mut timer = TimeManager::new(&limits, Duration::ZERO, &control);
+        assert!(!timer.is_late(1.0) && !timer.is_spent(), "the opponent thinks");
+        thread::sleep(Duration::from_millis(110));
+        assert!(!timer.is_late(1.0) && !timer.is_spent(), "the opponent still thinks");
+        control.ponder_hit();
+        assert!(timer.is_late(1.0) && timer.is_spent(), "a hundred milliseconds are usual here");
+        assert!(timer.is_over(), "so the depth that was begun is not ended either");
+    }
+
+    #[test]
+    fn a_short_ponder_does_not_end_a_depth() {
+        let control = Control::default();
+        let clock = Clock {
+            remaining: Duration::from_secs(2_800),
+            increment: Duration::ZERO,
+            moves_to_go: None,
+        };
+        let limits = Limits { clock: Some(clock), ponder: true, ..Limits::default() };
+        let mut timer = TimeManager::new(&limits, Duration::ZERO, &control);
+        thread::sleep(Duration::from_millis(5));
+        control.ponder_hit();
+        assert!(!timer.is_over() && !timer.is_late(1.0));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Parses a line from a user interface into a typed command. Any text gives a command or an error of
-//! one sentence, never a panic.
+//! Parses a line from a user interface into a typed command. Any text gives a command or an error
+//! of one sentence, never a panic.
 
 use board::shortened;
 
@@ -70,10 +70,7 @@ impl Command {
     /// # Errors
     /// No word of the line is a command, or the command lacks what it needs.
     pub fn parse(line: &str) -> Result<Option<Self>, CommandError> {
-        let words: Vec<&str> = line
-            .split(|c: char| c.is_whitespace() || c.is_control())
-            .filter(|word| !word.is_empty())
-            .collect();
+        let words: Vec<&str> = line.split(is_blank).filter(|word| !word.is_empty()).collect();
         if words.is_empty() {
             return Ok(None);
         }
@@ -89,7 +86,7 @@ impl Command {
                 _ => return Err(CommandError::Debug),
             },
             "isready" => Self::IsReady,
-            "setoption" => set_option(rest)?,
+            "setoption" => set_option(rest, line)?,
             "register" => Self::Register,
             "ucinewgame" => Self::NewGame,
             "position" => Self::Position(position(rest)?),
@@ -103,7 +100,8 @@ impl Command {
     }
 }
 
-fn set_option(words: &[&str]) -> Result<Command, CommandError> {
+/// Reads what follows `setoption`. Blanks inside a value are part of it: paths have them.
+fn set_option(words: &[&str], line: &str) -> Result<Command, CommandError> {
     if words.first() != Some(&"name") {
         return Err(CommandError::SetOption);
     }
@@ -113,7 +111,17 @@ fn set_option(words: &[&str]) -> Result<Command, CommandError> {
     if name.is_empty() {
         return Err(CommandError::SetOption);
     }
-    Ok(Command::SetOption { name, value: value_at.map(|at| words[at + 1..].join(" ")) })
+    let value = value_at.map(|at| {
+        // The words are parts of the line, so the end of `value` is a place in it.
+        let word = words[at];
+        let end = word.as_ptr() as usize + word.len() - line.as_ptr() as usize;
+        line[end..].trim_matches(is_blank).to_owned()
+    });
+    Ok(Command::SetOption { name, value })
+}
+
+fn is_blank(letter: char) -> bool {
+    letter.is_whitespace() || letter.is_control()
 }
 
 fn position(words: &[&str]) -> Result<PositionCommand, CommandError> {
@@ -145,6 +153,21 @@ mod tests {
             parse("setoption name Move  Overhead value 20"),
             Ok(Some(Command::SetOption { name: "Move Overhead".into(), value: Some("20".into()) }))
         );
+        for (value, kept) in [
+            (" /two  blanks/b.bin", "/two  blanks/b.bin"),
+            ("  /a\tb \r", "/a\tb"),
+            ("", ""),
+            (" a value  b", "a value  b"),
+            (" \u{fc}  \u{e9}", "\u{fc}  \u{e9}"),
+        ] {
+            let line = format!("setoption  name  BookFile   value{value}");
+            let (name, value) = ("BookFile".into(), Some(kept.into()));
+            assert_eq!(
+                Command::parse(&line),
+                Ok(Some(Command::SetOption { name, value })),
+                "{line:?}"
+            );
+        }
         assert_eq!(
             parse("setoption name Clear Hash"),
             Ok(Some(Command::SetOption { name: "Clear Hash".into(), value: None }))

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use board::{CastlingMode, Game, Position, shortened};
+use board::{CastlingMode, FenWarning, Game, Position, ReadFen, shortened};
 use crossbeam_channel::{Receiver, Sender};
 use engine::{Engine, EngineOptions, NamedOptions, OptionChange};
 use search::{Control, Limits};
@@ -234,8 +234,17 @@ impl Session {
     fn set_position(&mut self, command: &PositionCommand) {
         const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
         let fen = command.fen.as_deref().unwrap_or(START);
-        match Position::from_fen(fen, self.castling_mode()) {
-            Ok(position) => self.game = Game::new(position),
+        match Position::read_fen(fen, Some(self.castling_mode())) {
+            Ok(ReadFen { position, warning }) => {
+                self.game = Game::new(position);
+                match warning {
+                    Some(warning @ FenWarning::Chess960Rights { .. }) => {
+                        self.output.note(format!("{warning}; set UCI_Chess960 to keep them"));
+                    }
+                    Some(warning) => self.output.note(warning),
+                    None => {}
+                }
+            }
             Err(error) => {
                 self.output
                     .note(format!("{}; the position stays as it was", shortened_error(&error)));

@@ -197,10 +197,12 @@ impl GameState {
     /// The result when a side's time is up: a draw if the other side could never mate.
     #[must_use]
     pub fn lost_on_time(&self, loser: Color) -> GameResult {
-        if !self.game.position().can_mate(!loser) {
-            return ("1/2-1/2".to_owned(), "time out, but nothing to mate with".to_owned());
+        match self.game.position().winner_on_time(loser) {
+            None => ("1/2-1/2".to_owned(), "time out, but nothing to mate with".to_owned()),
+            Some(winner) => {
+                (win(winner).to_owned(), format!("{} ran out of time", color_name(loser)))
+            }
         }
-        (win(!loser).to_owned(), format!("{} ran out of time", color_name(loser)))
     }
 
     /// The result when the visitor resigns.

@@ -73,7 +73,6 @@ fn bad_positions_are_refused() {
             &["nonsense"],
             &["8/8/8/8/8/8/8/8 w - - 0 1"],
             &["kk6/8/8/8/8/8/8/K7 w - - 0 1"],
-            &["4k3/8/8/8/8/8/8/4K3 w KQkq - 0 1"],
             &["4k2R/8/8/8/8/8/8/4K3 w - - 0 1"],
             &["P3k3/8/8/8/8/8/8/4K3 w - - 0 1"],
             &["rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR x KQkq - 0 1"],
@@ -81,6 +80,25 @@ fn bad_positions_are_refused() {
         ],
     );
     assert_refused(&["analyze", "--moves"], &[&["e2e5"], &["e2e4 e7e5 Ke3"], &["hello"]]);
+}
+
+#[test]
+fn castling_rights_that_the_pieces_do_not_have_are_dropped_with_a_warning() {
+    let king_moved = "r3k2r/8/8/8/8/8/8/R4K1R w KQkq - 2 3";
+    for (fen, flag, hint) in [
+        ("4k3/8/8/8/8/8/8/4K3 w KQkq - 0 1", None, Some("not where it must be")),
+        (king_moved, None, Some("--chess960")),
+        (king_moved, Some("--chess960"), None),
+    ] {
+        let arguments = ["analyze", "--nodes", "1", "--json", "--fen", fen];
+        let output = program(&arguments).args(flag).output().unwrap();
+        let message = text(&output.stderr);
+        assert!(output.status.success(), "{fen}: {message}");
+        match hint {
+            Some(hint) => assert!(message.contains(hint), "{fen}: {message}"),
+            None => assert!(!message.contains("castling"), "{fen}: {message}"),
+        }
+    }
 }
 
 #[test]
