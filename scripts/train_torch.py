@@ -29,22 +29,21 @@ from pathlib import Path
 
 import numpy
 import torch
+from bench_peers import plane_table, read_network
 from torch import nn
 from torch.nn import functional
 
 PLANES = 24  # 21 and padding, so that rows are whole vectors
 EMPTY = 256  # the state of a square outside the board
 POLICY = 64 * 73
-FILES = ("mirror", [square ^ 7 for square in range(64)])
+MIRRORED = [square ^ 7 for square in range(64)]
 
 
-def plane_table():
-    """The planes that a square in each state of `attacks-21` sets, [states + 1, PLANES]."""
+def padded_planes():
+    """The planes that a square in each state sets, [states + 1, PLANES]; the last state is outside the board."""
     table = torch.zeros(EMPTY + 1, PLANES)
-    for state in range(EMPTY):
-        for first, number in ((0, state & 15), (15, state >> 4 & 3), (18, state >> 6)):
-            if number:
-                table[state, first + number - 1] = 1
+    planes = torch.from_numpy(plane_table("attacks-21"))
+    table[:EMPTY, : planes.shape[1]] = planes
     return table
 
 
@@ -92,7 +91,7 @@ class Input(nn.Module):
         self.register_buffer("reads", reads.flatten(), persistent=False)
         for index, columns in enumerate(columns_of):
             self.register_buffer(f"columns_{index}", torch.tensor(columns), persistent=False)
-        self.register_buffer("table", plane_table(), persistent=False)
+        self.register_buffer("table", padded_planes(), persistent=False)
 
     def forward(self, states):
         number = torch.bfloat16 if states.is_cuda else torch.float32
@@ -292,7 +291,7 @@ class Batches:
         self.positions = positions
         self.index = torch.zeros(batch, dtype=torch.long, device=device)
         self.flip = torch.zeros(batch, dtype=torch.bool, device=device)
-        self.mirrored_squares = torch.tensor(FILES[1], device=device)
+        self.mirrored_squares = torch.tensor(MIRRORED, device=device)
         self.mirrored_moves = mirrored_moves().to(device)
         self.column = torch.arange(positions.most, device=device)
 
@@ -385,18 +384,6 @@ def save(net, path, name, template, provenance):
     path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(tensor.tobytes() for tensor in tensors.values()))
 
 
-def read_network(path):
-    data = Path(path).read_bytes()
-    (length,) = struct.unpack("<Q", data[:8])
-    entries = json.loads(data[8 : 8 + length])
-    header = json.loads(entries.pop("__metadata__")["batch-first"])
-    start = 8 + length
-    read = lambda entry: numpy.frombuffer(
-        data[start + entry["data_offsets"][0] : start + entry["data_offsets"][1]], numpy.float32
-    ).reshape(entry["shape"])
-    return header, {key: torch.from_numpy(read(entry).copy()) for key, entry in entries.items()}
-
-
 def train(run, positions, real, validation, names, template, device, out):
     torch.manual_seed(run.get("seed", 1))
     description = json.loads(Path(run["description"]).read_text())
@@ -407,7 +394,7 @@ def train(run, positions, real, validation, names, template, device, out):
         taken = [key for key, tensor in tensors.items() if key in own and own[key].shape == tensor.shape]
         with torch.no_grad():
             for key in taken:
-                own[key].copy_(tensors[key])
+                own[key].copy_(torch.from_numpy(tensors[key].copy()))
         print(f"{len(taken)} of {len(own)} tensors from {run['start']}", flush=True)
     batch, rate, seconds = run.get("batch", 4096), run.get("rate", 3e-3), run["seconds"]
     decay = run.get("average", 0.999)

@@ -41,8 +41,9 @@ pub struct ResumableOutput {
 }
 
 impl ResumableOutput {
-    /// Begins an output, or resumes one of the same run on the same input. Text beyond the last complete game (an
-    /// unfinished game, or games that another program added) moves to the file `.cut` beside it.
+    /// Begins an output, or resumes one of the same run on the same input. Text beyond the last
+    /// complete game (an unfinished game, or games that another program added) moves to the file
+    /// `.cut` beside it.
     ///
     /// # Errors
     /// The files cannot be used or belong to another run.

@@ -173,6 +173,11 @@ impl Visitor for GameVisitor {
         let text = text(&whole);
         let ply = movetext.game.moves().len();
         let (evaluation, rest) = split_evaluation(&text);
+        // Nobody is mated while there are moves.
+        let is_possible = |score: &Score| {
+            *score != Score::Mate(0) || movetext.game.position().legal_moves().is_empty()
+        };
+        let evaluation = evaluation.filter(is_possible);
         movetext.evaluations.extend(evaluation.map(|score| (ply, score)));
         let rest = rest.split_whitespace().collect::<Vec<_>>().join(" ");
         if !rest.is_empty() {
@@ -292,6 +297,8 @@ mod tests {
     fn evaluations_are_read() {
         let pgn =
             b"{ [%eval 0.2] } 1. e4 { [%eval -0.31,22] [%clk 1:00] } e5 { nothing } 2. Nf3 { [%eval #3] } *";
+        let impossible = read_pgn(&b"1. e4 { [%eval #0] } e5 { [%eval #-0] } *"[..]);
+        assert_eq!(impossible.last().unwrap().unwrap().evaluations, []);
         let game = read_pgn(&pgn[..]).next().unwrap().unwrap();
         let pawns = Score::Centipawns;
         assert_eq!(game.evaluations, [(0, pawns(20)), (1, pawns(-31)), (3, Score::Mate(3))]);

@@ -85,7 +85,7 @@ struct UniformText<R> {
 
 impl<R: Read> UniformText<R> {
     fn begin(&mut self) -> io::Result<()> {
-        // Decoders may return less than the first four bytes at once.
+        // A file and a decoder return the first bytes together.
         let first = self.bytes.fill_buf()?;
         if first.starts_with(b"\xef\xbb\xbf") {
             self.bytes.consume(3);
