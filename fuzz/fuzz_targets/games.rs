@@ -16,6 +16,7 @@ fuzz_target!(|data: &[u8]| {
     let path = folder.path().join(name);
     std::fs::write(&path, text).expect("written");
     let _ = read_file(&path, 1, &data::GameFilter::default(), |parsed, _| {
+        assert_eq!(parsed.whole + parsed.broken + parsed.left_out, parsed.games);
         for record in &parsed.records {
             assert_eq!(&Record::unpack(&record.pack()), record);
             assert!(usize::from(record.played) < nets::POLICY_SIZE || record.played == u16::MAX);

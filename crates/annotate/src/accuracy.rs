@@ -65,7 +65,7 @@ impl Judgment {
 
     /// The numeric annotation glyph (NAG) of PGN.
     #[must_use]
-    pub fn nag(self) -> u8 {
+    pub fn nag(self) -> u16 {
         match self {
             Self::Inaccuracy => 6,
             Self::Mistake => 2,

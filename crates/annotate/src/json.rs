@@ -41,7 +41,7 @@ pub(crate) fn json_line(analysis: &GameAnalysis, number: u64) -> String {
         })
     });
     let [white, black] = player_analyses;
-    let object = json!({
+    let mut object = json!({
         "game": number + 1,
         "tags": tags,
         "fen": source.game.start().fen(),
@@ -49,6 +49,9 @@ pub(crate) fn json_line(analysis: &GameAnalysis, number: u64) -> String {
         "black": black,
         "positions": positions,
     });
+    if let Some(unread) = &source.unread {
+        object["unread"] = unread.to_string().into();
+    }
     format!("{object}\n")
 }
 

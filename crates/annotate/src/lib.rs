@@ -10,6 +10,7 @@ mod accuracy;
 mod error;
 mod game_analysis;
 mod json;
+mod kept;
 mod old_verdicts;
 mod pgn;
 #[cfg(feature = "queue")]

@@ -14,11 +14,14 @@ const VERDICTS: [&str; 6] = [
 /// A comment without such verdicts: `(0.31 → -1.20) Mistake. Nf3 was best.`, and the same without
 /// the numbers or with `Best move was Nf3.` at its end; `None` if nothing is left. A verdict has
 /// numbers or a best move: `Blunder.` alone is a person's.
-pub(crate) fn without_verdicts(comment: &str) -> Option<String> {
+///
+/// `verdicts` receives what was removed.
+pub(crate) fn without_verdicts(comment: &str, verdicts: &mut Vec<String>) -> Option<String> {
     let mut rest = comment.to_owned();
     let mut from = 0;
     while let Some((start, end, next)) = first_verdict(&rest, from) {
         if let Some(start) = start {
+            verdicts.push(rest[start..end].to_owned());
             rest.replace_range(start..end, "");
             from = start;
         } else {
@@ -117,7 +120,11 @@ mod tests {
                 "Mine",
             ),
         ] {
-            assert_eq!(without_verdicts(comment).unwrap_or_default(), expected, "{comment}");
+            assert_eq!(
+                without_verdicts(comment, &mut Vec::new()).unwrap_or_default(),
+                expected,
+                "{comment}"
+            );
         }
     }
 }

@@ -4,7 +4,7 @@
 use board::{Color, Position, Score};
 use games::{PgnWriter, parse_result, white_score_text};
 
-use crate::{GameAnalysis, accuracy::player_analyses, old_verdicts::without_verdicts};
+use crate::{GameAnalysis, accuracy::player_analyses, kept::OWN_NAME};
 
 /// A variation is cut after this many plies.
 const VARIATION_PLIES: usize = 12;
@@ -19,8 +19,12 @@ const OWN_TAGS: [&str; 6] = [
     "BlackAverageLoss",
 ];
 
-/// The annotated game. A bad move that lost at least `threshold` percent of winning chances gets a
-/// comment and the better variations.
+/// The glyphs of a move: `!`, `?`, `!!`, `??`, `!?`, `?!`.
+const MOVE_GLYPHS: std::ops::RangeInclusive<u16> = 1..=6;
+
+/// The annotated game, with all that people wrote in it. A bad move gets a glyph, unless a person
+/// gave it one, and a verdict; if it lost at least `threshold` percent of winning chances, also the
+/// better variations.
 pub(crate) fn pgn(analysis: &GameAnalysis, annotator: &str, threshold: f64) -> String {
     let source = &analysis.source;
     let winner = source.tag("Result").and_then(parse_result);
@@ -29,31 +33,52 @@ pub(crate) fn pgn(analysis: &GameAnalysis, annotator: &str, threshold: f64) -> S
         writer.comment(&comment);
     }
     let mut position = source.game.start().clone();
+    source.nags.iter().filter(|(ply, _)| *ply == 0).for_each(|&(_, nag)| writer.nag(nag));
     for (ply, &mv) in source.game.moves().iter().enumerate() {
-        let judgment = analysis.judgment(ply);
         writer.play(mv, None);
-        if let Some(judgment) = judgment {
-            writer.nag(judgment.nag());
-        }
-        let explained =
-            judgment.filter(|_| analysis.loss(ply).is_some_and(|loss| loss >= threshold));
-        let verdict = explained.map(|judgment| verdict(analysis, ply, &position, judgment.name()));
-        if let Some(comment) = comment(analysis, ply + 1, verdict) {
-            writer.comment(&comment);
-        }
-        if let Some(found) = analysis.positions[ply].as_ref().filter(|_| explained.is_some()) {
-            for line in found.lines.iter().filter(|line| line.moves[0] != mv) {
-                let moves = &line.moves[..line.moves.len().min(VARIATION_PLIES)];
-                let score = (found.lines.len() > 1).then(|| eval_comment(line.score));
-                writer.variation(&position, moves, score.as_deref());
-            }
-        }
+        add_move(&mut writer, analysis, ply, &position, threshold);
         position.play(mv);
     }
-    if let Some(illegal) = &source.illegal {
-        writer.comment(&format!("the file goes on with {illegal}, which is not legal"));
+    if let Some(unread) = &source.unread {
+        let rest = if source.rest.is_empty() { "" } else { ": " };
+        writer.comment(&format!("the file goes on, but {unread}{rest}{}", source.rest));
     }
     writer.finish()
+}
+
+/// What is said of the move at `ply`, from `position`.
+fn add_move(
+    writer: &mut PgnWriter,
+    analysis: &GameAnalysis,
+    ply: usize,
+    position: &Position,
+    threshold: f64,
+) {
+    let source = &analysis.source;
+    let nags = || source.nags.iter().filter(|(at, _)| *at == ply + 1).map(|&(_, nag)| nag);
+    let judgment = analysis.judgment(ply);
+    if let Some(judgment) = judgment.filter(|_| !nags().any(|nag| MOVE_GLYPHS.contains(&nag))) {
+        writer.nag(judgment.nag());
+    }
+    nags().for_each(|nag| writer.nag(nag));
+    let is_explained = analysis.loss(ply).is_some_and(|loss| loss >= threshold);
+    let verdict =
+        judgment.map(|judgment| verdict(analysis, ply, position, judgment.name(), is_explained));
+    if let Some(comment) = comment(analysis, ply + 1, verdict) {
+        writer.comment(&comment);
+    }
+    for (_, variation) in source.variations.iter().filter(|(at, _)| *at == ply + 1) {
+        writer.variation(variation);
+    }
+    let Some(found) = analysis.positions[ply].as_ref().filter(|_| judgment.is_some()) else {
+        return;
+    };
+    let played = source.game.moves()[ply];
+    for line in found.lines.iter().filter(|line| is_explained && line.moves[0] != played) {
+        let moves = &line.moves[..line.moves.len().min(VARIATION_PLIES)];
+        let score = (found.lines.len() > 1).then(|| eval_comment(line.score));
+        writer.line(position, moves, Some(OWN_NAME), score.as_deref());
+    }
 }
 
 /// The tags of the source, then those of the analysis.
@@ -65,7 +90,8 @@ fn tags<'a>(analysis: &'a GameAnalysis, annotator: &str) -> Vec<(&'a str, String
         .filter(|(name, _)| !OWN_TAGS.contains(&name.as_str()))
         .map(|(name, value)| (name.as_str(), value.clone()))
         .collect();
-    tags.push(("Annotator", annotator.to_owned()));
+    let annotators = source.tag("Annotator").into_iter().chain([annotator]);
+    tags.push(("Annotator", annotators.collect::<Vec<_>>().join("; ")));
     let names = [("WhiteAccuracy", "WhiteAverageLoss"), ("BlackAccuracy", "BlackAverageLoss")];
     for ((accuracy, average_loss), player) in
         names.into_iter().zip(player_analyses(&source.game, &analysis.scores))
@@ -78,13 +104,23 @@ fn tags<'a>(analysis: &'a GameAnalysis, annotator: &str) -> Vec<(&'a str, String
     tags
 }
 
-/// The verdict on a bad move: `(0.31 → -1.20) Mistake. Nf3 was best.`
-fn verdict(analysis: &GameAnalysis, ply: usize, position: &Position, name: &str) -> String {
+/// The verdict on a bad move: `(0.31 → -1.20) Mistake. Nf3 was best.`, without the best move unless
+/// it is explained.
+fn verdict(
+    analysis: &GameAnalysis,
+    ply: usize,
+    position: &Position,
+    name: &str,
+    is_explained: bool,
+) -> String {
     let score = |ply: usize| analysis.scores[ply].map_or_else(|| "?".to_owned(), white);
     let best = analysis.positions[ply]
         .as_ref()
-        .map(|found| board::to_san(position, found.lines[0].moves[0]));
-    format!("({} → {}) {name}. {} was best.", score(ply), score(ply + 1), best.unwrap_or_default())
+        .filter(|_| is_explained)
+        .map_or_else(String::new, |found| {
+            format!(" {} was best.", board::to_san(position, found.lines[0].moves[0]))
+        });
+    format!("({} → {}) {name}.{best}", score(ply), score(ply + 1))
 }
 
 fn white(score: Score) -> String {
@@ -99,12 +135,8 @@ fn eval_comment(score: Score) -> String {
 fn comment(analysis: &GameAnalysis, ply: usize, verdict: Option<String>) -> Option<String> {
     let found = analysis.positions[ply].as_ref();
     let eval = found.map(|found| eval_comment(found.lines[0].score));
-    let old = analysis
-        .source
-        .comments
-        .iter()
-        .filter(|(at, _)| *at == ply)
-        .filter_map(|(_, text)| without_verdicts(text));
+    let old =
+        analysis.source.comments.iter().filter(|(at, _)| *at == ply).map(|(_, text)| text.clone());
     let parts: Vec<String> = eval.into_iter().chain(verdict).chain(old).collect();
     (!parts.is_empty()).then(|| parts.join(" "))
 }

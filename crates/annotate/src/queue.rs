@@ -16,7 +16,7 @@ use async_nats::jetstream::{
     stream,
 };
 use board::{CastlingMode, Game, Position};
-use games::PgnGame;
+use games::{PgnGame, Unread, Variation};
 use serde::{Deserialize, Serialize};
 
 use crate::{AnalysisSettings, AnnotateError, run::AnnotatedGame};
@@ -130,8 +130,7 @@ fn unpack<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| error.to_string())
 }
 
-/// A game as a message. Evaluations and glyphs of the source are left out, as the analysis replaces
-/// them.
+/// A game as a message. Evaluations of the source are left out, as the analysis replaces them.
 #[derive(Debug, Serialize, Deserialize)]
 struct GameMessage {
     tags: Vec<(String, String)>,
@@ -140,7 +139,10 @@ struct GameMessage {
     /// In UCI notation.
     moves: Vec<String>,
     comments: Vec<(usize, String)>,
-    illegal: Option<String>,
+    nags: Vec<(usize, u16)>,
+    variations: Vec<(usize, Variation)>,
+    unread: Option<Unread>,
+    rest: String,
 }
 
 impl GameMessage {
@@ -158,7 +160,10 @@ impl GameMessage {
             chess960,
             moves,
             comments: game.comments,
-            illegal: game.illegal,
+            nags: game.nags,
+            variations: game.variations,
+            unread: game.unread,
+            rest: game.rest,
         }
     }
 
@@ -168,8 +173,8 @@ impl GameMessage {
         for text in &self.moves {
             game.play(board::parse_uci(game.position(), text)?);
         }
-        let Self { tags, comments, illegal, .. } = self;
-        Ok(PgnGame { tags, game, comments, illegal, ..PgnGame::default() })
+        let Self { tags, comments, nags, variations, unread, rest, .. } = self;
+        Ok(PgnGame { tags, game, comments, nags, variations, unread, rest, ..PgnGame::default() })
     }
 }
 
@@ -180,14 +185,16 @@ mod tests {
     #[test]
     fn a_message_keeps_the_whole_game() {
         let pgn = "[White \"A\"]\n[Variant \"Chess960\"]\n[FEN \"4k2r/8/8/8/8/8/8/4K2R w Hh - 2 9\"]\n\n\
-                   {first} 9. O-O {[%clk 1:00] castled} Rh5 10. Qd4 *\n\n";
-        let game = games::read_pgn(pgn.as_bytes()).next().unwrap().unwrap();
+                   {first} 9. O-O!? {[%clk 1:00] castled} (9. Rh2 -- {why}) Rh5 10. Qd4 *\n\n";
+        let game = games::read_pgn(pgn.as_bytes()).next().unwrap().unwrap().into_game().unwrap();
         let bytes = pack(&GameMessage::new(game.clone())).unwrap();
         let back = unpack::<GameMessage>(&bytes).unwrap().into_game().unwrap();
         assert_eq!(back.game.moves(), game.game.moves());
         assert_eq!(back.game.position(), game.game.position());
         assert_eq!((&back.tags, &back.comments), (&game.tags, &game.comments));
-        assert_eq!(back.illegal.as_deref(), Some("Qd4"));
+        assert_eq!((&back.nags, &back.variations), (&game.nags, &game.variations));
+        assert_eq!((&back.unread, back.rest.as_str()), (&game.unread, "Qd4 *"));
+        assert!(game.unread.is_some() && game.variations.len() == 1);
         assert!(unpack::<GameMessage>(b"nonsense").is_err());
     }
 }

@@ -9,7 +9,12 @@ use games::{
 use search::{Control, Limits, Search, Settings};
 use serde::{Deserialize, Serialize};
 
-use crate::{AnnotateError, GameAnalysis, json::json_line, pgn::pgn};
+use crate::{
+    AnnotateError, GameAnalysis,
+    json::json_line,
+    kept::{remove_old_analysis, strip},
+    pgn::pgn,
+};
 
 /// The settings of a run.
 #[derive(Clone, Debug)]
@@ -45,8 +50,10 @@ pub struct AnalysisSettings {
     pub to: usize,
     /// Principal variations a position.
     pub multipv: usize,
-    /// Bad moves that lost at least this many percent of winning chances get a comment.
+    /// Bad moves that lost at least this many percent of winning chances get the better lines.
     pub threshold: f64,
+    /// Drop variations, glyphs and annotators of the input.
+    pub strip: bool,
     /// Program, network and search, for the `Annotator` tag and to tell runs apart.
     pub engine: String,
 }
@@ -58,6 +65,8 @@ pub struct AnnotateProgress {
     pub games: u64,
     /// Positions searched.
     pub positions: u64,
+    /// Games whose text was not understood to its end.
+    pub broken: u64,
 }
 
 impl AnalysisSettings {
@@ -103,19 +112,46 @@ impl AnnotateSettings {
             format!("batch {}, hash {}", analysis.batch, analysis.hash_mib),
             format!("moves {} to {}", analysis.from, analysis.to),
             format!("lines {}", analysis.multipv),
-            format!("threshold {}", analysis.threshold),
+            format!(
+                "threshold {}{}",
+                analysis.threshold,
+                if analysis.strip { ", strip" } else { "" }
+            ),
         ]
     }
 
     /// The games of the files in order; a position is a game without moves.
-    pub(crate) fn games(&self) -> impl Iterator<Item = Result<PgnGame, AnnotateError>> + Send + '_ {
-        read_files(&self.files).map(|entry| {
+    pub(crate) fn items(&self) -> impl Iterator<Item = Result<Item, AnnotateError>> + Send + '_ {
+        let prepared = |mut game: PgnGame| {
+            remove_old_analysis(&mut game);
+            if self.analysis.strip {
+                strip(&mut game);
+            }
+            Item::Game(Box::new(game))
+        };
+        read_files(&self.files).map(move |entry| {
             Ok(match entry? {
-                FileEntry::Game(game) => game,
-                FileEntry::Position(game) => PgnGame { game, ..PgnGame::default() },
+                FileEntry::Game(game) => prepared(game),
+                FileEntry::Position(game) => prepared(PgnGame { game, ..PgnGame::default() }),
+                FileEntry::LeftOutGame(game) => Item::Unchanged(AnnotatedGame {
+                    pgn: format!("{}\n\n", game.text.trim_end()),
+                    is_broken: !game.is_variant,
+                    ..AnnotatedGame::default()
+                }),
+                FileEntry::LeftOutLine => {
+                    Item::Unchanged(AnnotatedGame { is_broken: true, ..AnnotatedGame::default() })
+                }
             })
         })
     }
+}
+
+/// A game of the input.
+pub(crate) enum Item {
+    /// To be analysed; without what an earlier analysis wrote.
+    Game(Box<PgnGame>),
+    /// It cannot be analysed and passes through as it is.
+    Unchanged(AnnotatedGame),
 }
 
 /// The output files of a run; games are added in order.
@@ -145,16 +181,17 @@ impl OutputFiles {
     }
 
     pub(crate) fn progress(&self) -> AnnotateProgress {
-        AnnotateProgress { games: self.games, positions: self.pgn.positions() }
+        let Self { pgn, games, .. } = self;
+        AnnotateProgress { games: *games, positions: pgn.positions(), broken: pgn.broken() }
     }
 
     /// Adds the next game.
     pub(crate) fn add(&mut self, done: &AnnotatedGame) -> Result<(), AnnotateError> {
         if self.games >= self.pgn.games() {
-            self.pgn.add(&done.pgn, done.positions)?;
+            self.pgn.add(&done.pgn, done.positions, done.is_broken)?;
         }
         if let Some(json) = self.json.as_mut().filter(|json| self.games >= json.games()) {
-            json.add(&done.json, done.positions)?;
+            json.add(&done.json, done.positions, done.is_broken)?;
         }
         self.games += 1;
         Ok(())
@@ -181,7 +218,7 @@ pub fn annotate(
     process_in_order(
         settings.jobs,
         first,
-        settings.games(),
+        settings.items(),
         &|| control.is_stopped(),
         worker,
         &mut |done: AnnotatedGame| {
@@ -194,12 +231,14 @@ pub fn annotate(
 }
 
 /// The texts of an analysed game.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AnnotatedGame {
     pub(crate) pgn: String,
     /// Empty unless JSON is written.
     pub(crate) json: String,
     pub(crate) positions: u64,
+    /// The game's text was not understood to its end.
+    pub(crate) is_broken: bool,
 }
 
 impl AnnotatedGame {
@@ -222,6 +261,7 @@ impl AnnotatedGame {
             pgn: pgn(&analysis, &annotator, settings.threshold),
             json: if json { json_line(&analysis, number) } else { String::new() },
             positions: analysis.searched_positions(),
+            is_broken: analysis.source.unread.is_some(),
         }))
     }
 }
@@ -233,9 +273,13 @@ struct AnnotateWorker<'a> {
     control: &'a Control,
 }
 
-impl Worker<PgnGame, AnnotatedGame, AnnotateError> for AnnotateWorker<'_> {
-    fn work(&mut self, number: u64, game: PgnGame) -> Result<Option<AnnotatedGame>, AnnotateError> {
+impl Worker<Item, AnnotatedGame, AnnotateError> for AnnotateWorker<'_> {
+    fn work(&mut self, number: u64, item: Item) -> Result<Option<AnnotatedGame>, AnnotateError> {
         let Self { settings, search, control } = self;
+        let game = match item {
+            Item::Game(game) => *game,
+            Item::Unchanged(done) => return Ok(Some(done)),
+        };
         AnnotatedGame::analyse(
             game,
             number,

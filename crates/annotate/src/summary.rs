@@ -6,7 +6,10 @@ use std::{collections::BTreeMap, io};
 use board::Score;
 use games::PgnGame;
 
-use crate::accuracy::{Judgment, PlayerAnalysis, player_analyses, score_of_end, win_percent};
+use crate::{
+    accuracy::{Judgment, PlayerAnalysis, player_analyses, score_of_end, win_percent},
+    old_verdicts::without_verdicts,
+};
 
 /// One game in numbers.
 #[derive(Clone, Debug)]
@@ -53,7 +56,9 @@ impl Summary {
     pub fn read(pgn: impl io::Read) -> io::Result<Self> {
         let mut summary = Self::default();
         for game in games::read_pgn(pgn) {
-            summary.add(&game?);
+            if let Some(game) = game?.into_game() {
+                summary.add(&game);
+            }
         }
         for player in summary.players.values_mut() {
             player.accuracy /= player.games.max(1) as f64;
@@ -95,10 +100,15 @@ impl GameSummary {
             scores[plies] = Some(score_of_end(end));
         }
         let mut judgments = [[0; 3]; 2];
-        for &(ply, nag) in &found.nags {
-            // The glyph stands after its move.
+        // Verdicts, not glyphs: those may be a person's.
+        for (ply, comment) in &found.comments {
+            let mut verdicts = Vec::new();
+            without_verdicts(comment, &mut verdicts);
+            let said =
+                |judgment: &Judgment| verdicts.iter().any(|text| text.contains(judgment.name()));
+            // A comment stands after its move.
             let white = found.game.start().turn().is_white() != ply.is_multiple_of(2);
-            if let Some(kind) = Judgment::ALL.iter().position(|judgment| judgment.nag() == nag) {
+            if let Some(kind) = Judgment::ALL.iter().position(said) {
                 judgments[usize::from(!white)][kind] += 1;
             }
         }

@@ -35,7 +35,8 @@ fn settings(folder: &Path, jobs: usize, times: usize) -> AnnotateSettings {
             to: usize::MAX,
             multipv: 2,
             threshold: 10.0,
-            engine: "mock".to_owned(),
+            strip: false,
+            engine: "Batch First mock".to_owned(),
         },
     }
 }
@@ -52,6 +53,10 @@ fn run(settings: &AnnotateSettings, games: u64) -> u64 {
         }
     });
     end.unwrap().games
+}
+
+fn first_game(pgn: &str) -> games::PgnGame {
+    games::read_pgn(pgn.as_bytes()).next().unwrap().unwrap().into_game().unwrap()
 }
 
 fn texts(settings: &AnnotateSettings) -> (String, String) {
@@ -109,13 +114,11 @@ fn a_whole_file_as_it_is_written() {
     assert_eq!(games[0]["positions"][0]["lines"].as_array().unwrap().len(), 2);
     assert_eq!(games[0]["positions"][6]["san"], "Qxf7#");
     assert_eq!(games[4]["positions"][0]["move"], "e1h1", "castling is king takes rook");
-    assert!(pgn.contains("the file goes on with Qd4, which is not legal"));
+    assert!(pgn.contains("the file goes on, but move 10, `Qd4`, is not legal: Qd4 Rh4 *"));
 
     let summary = Summary::read(pgn.as_bytes()).unwrap();
     assert_eq!(summary.games.len(), 5);
-    let tag = |name: &str| {
-        games::read_pgn(pgn.as_bytes()).next().unwrap().unwrap().tag(name).unwrap().to_owned()
-    };
+    let tag = |name: &str| first_game(&pgn).tag(name).unwrap().to_owned();
     let [white, black] = summary.games[0].player_analyses.map(Option::unwrap);
     assert_eq!((white.moves, black.moves), (4, 3));
     assert_eq!(format!("{:.1}", white.accuracy), tag("WhiteAccuracy"));
@@ -134,7 +137,55 @@ fn only_the_plies_asked_for_are_analysed() {
     (settings.analysis.from, settings.analysis.to) = (3, 4);
     run(&settings, u64::MAX);
     let pgn = texts(&settings).0;
-    let first = games::read_pgn(pgn.as_bytes()).next().unwrap().unwrap();
+    let first = first_game(&pgn);
     let plies: Vec<usize> = first.evaluations.iter().map(|(ply, _)| *ply).collect();
     assert_eq!(plies, [2, 3, 4], "the positions around the third and the fourth move");
+}
+
+#[test]
+fn what_people_wrote_stays_and_a_second_run_replaces_only_ours() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings(folder.path(), 1, 1);
+    let written = "[White \"A\"]\n[Annotator \"Kasparov\"]\n[Result \"1-0\"]\n\n\
+        1. e4 $13 (1. d4 $1 {better?} d5 (1... Nf6 -- ) 2. c4) 1... e5?? ; hm\n\
+        2. Nf3 { a plan } (2. f4!?) Nc6 1-0\n\n\
+        [Variant \"Antichess\"]\n[White \"B\"]\n\n1. e3 b5 { odd [%eval 1.0] }\n2. Bxb5 *\n";
+    fs::write(&settings.files[0], written).unwrap();
+    let mut runs = Vec::new();
+    for number in 0..2 {
+        settings.output = folder.path().join(format!("{number}.pgn"));
+        settings.json = None;
+        assert_eq!(run(&settings, u64::MAX), 2);
+        runs.push(fs::read_to_string(&settings.output).unwrap());
+        settings.files = vec![settings.output.clone()];
+    }
+    assert_eq!(runs[0], runs[1]);
+    let words = runs[0].split_whitespace().collect::<Vec<_>>().join(" ");
+    for kept in [
+        "[Annotator \"Kasparov; Batch First mock, 60 evaluations a position\"]",
+        "$13",
+        "(1. d4 $1 { better? } 1... d5 (1... Nf6 2. --) 2. c4)",
+        "1... e5 $4",
+        "hm }",
+        "a plan }",
+        "(2. f4 $5)",
+        "({ Batch First } 1.",
+        "[Variant \"Antichess\"] [White \"B\"] 1. e3 b5 { odd [%eval 1.0] } 2. Bxb5 *",
+    ] {
+        assert!(words.contains(kept), "{kept} is not in {words}");
+    }
+    assert_eq!(words.matches("$4").count() + words.matches("$2").count(), verdicts(&words));
+    settings.output = folder.path().join("stripped.pgn");
+    settings.analysis.strip = true;
+    run(&settings, u64::MAX);
+    let stripped = fs::read_to_string(&settings.output).unwrap();
+    for gone in ["Kasparov", "$13", "better?", "f4"] {
+        assert!(!stripped.contains(gone), "{gone} is in {stripped}");
+    }
+    assert!(stripped.contains("a plan"));
+}
+
+/// Moves that are called mistakes or blunders.
+fn verdicts(words: &str) -> usize {
+    words.matches(" Mistake.").count() + words.matches(" Blunder.").count()
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use board::{Game, Score};
 
-use games::{PgnGame, parse_epd};
+use games::{PgnGame, ReadGame, is_epd_comment, parse_epd};
 
 /// Positions after varied first moves that Stockfish evaluates as balanced. The first line of the
 /// file has the command that made it.
@@ -47,6 +47,8 @@ pub enum OpeningError {
     Empty,
     #[error("the openings are not a readable PGN: {0}")]
     Pgn(std::io::Error),
+    #[error("the openings, the game at line {line}: {reason}")]
+    Game { line: u64, reason: String },
 }
 
 /// The built-in balanced positions, more than 500: the default openings of a match.
@@ -106,13 +108,15 @@ pub fn main_lines() -> Vec<Game> {
 pub fn from_epd(text: &str) -> Result<Vec<Game>, OpeningError> {
     let mut games = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
+        if is_epd_comment(line.as_bytes()) {
             continue;
         }
-        let position =
+        let read =
             parse_epd(line).map_err(|reason| OpeningError::Line { line: index + 1, reason })?;
-        games.push(Game::new(position));
+        if let Some(warning) = read.warning {
+            tracing::warn!("in line {} of the openings {warning}", index + 1);
+        }
+        games.push(Game::new(read.position));
     }
     if games.is_empty() { Err(OpeningError::Empty) } else { Ok(games) }
 }
@@ -120,14 +124,25 @@ pub fn from_epd(text: &str) -> Result<Vec<Game>, OpeningError> {
 /// The games of a PGN, cut after `plies` plies.
 ///
 /// # Errors
-/// The text is not a readable PGN or has no game.
+/// The text is not a readable PGN, has no game, or a game that is not understood that far.
 pub fn from_pgn(text: &[u8], plies: usize) -> Result<Vec<Game>, OpeningError> {
-    let games: Result<Vec<_>, _> = games::read_pgn(text).collect();
-    let games: Vec<Game> = games
-        .map_err(OpeningError::Pgn)?
+    let mut read = Vec::new();
+    for game in games::read_pgn(text) {
+        let (line, reason) = match game.map_err(OpeningError::Pgn)? {
+            ReadGame::Game(game) => match game.unread {
+                Some(unread) if game.game.moves().len() < plies => (game.line, unread.to_string()),
+                _ => {
+                    read.push(game.game);
+                    continue;
+                }
+            },
+            ReadGame::LeftOut(game) => (game.line, game.reason),
+        };
+        return Err(OpeningError::Game { line, reason });
+    }
+    let games: Vec<Game> = read
         .into_iter()
-        .map(|found| {
-            let game = found.game;
+        .map(|game| {
             let mut opening = Game::new(game.start().clone());
             game.moves().iter().take(plies).for_each(|&mv| opening.play(mv));
             opening
@@ -166,7 +181,7 @@ mod tests {
     fn only_balanced_positions_are_selected() {
         let pgn = "1. e4 e5 { [%eval 0.20] } *\n\n1. d4 d5 { [%eval 0.31] } *\n\n\
                    1. e4 e5 { [%eval 0.20] } *\n\n1. c4 { [%eval 0.0] } e5 *\n\n1. Nf3 d5 { [%eval -0.25] } *\n\n";
-        let games = games::read_pgn(pgn.as_bytes()).map(Result::unwrap);
+        let games = games::read_pgn(pgn.as_bytes()).filter_map(|game| game.unwrap().into_game());
         let lines = select_balanced(games, 2, 25);
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert_eq!(lines[0], "rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - ce 20;");

@@ -1,7 +1,7 @@
 //! Match games as PGN, with the evaluations of the engines in comments.
 
-use board::GameEnd;
-use games::{PgnWriter, white_score_text};
+use board::{GameEnd, Score};
+use games::PgnWriter;
 
 use crate::{PlayedGame, Termination};
 
@@ -17,7 +17,8 @@ pub struct PgnDetails<'a> {
 }
 
 /// The PGN of a match game, with tags for the players and the termination. The comment of each move
-/// has the mover's evaluation (in pawns, from White's side), depth and time: `0.31/7 0.12s`.
+/// has the mover's evaluation, depth and time in cutechess's form, from the mover's side: pawns as
+/// in `+0.31/7 0.12s`, or moves to mate as in `-M3/7 0.12s`.
 #[must_use]
 pub fn match_game(details: &PgnDetails<'_>, played: &PlayedGame) -> String {
     let mut tags = vec![
@@ -32,14 +33,12 @@ pub fn match_game(details: &PgnDetails<'_>, played: &PlayedGame) -> String {
         tags.push(("Fault", format!("{side}: {}: {}", fault.name(), fault.describe())));
     }
     let mut text = PgnWriter::new(played.game.start(), &tags, Some(played.winner));
-    let mut turn = played.game.start().turn();
     for (ply, &mv) in played.game.moves().iter().enumerate() {
         let comment = if ply < played.book_plies {
             Some("book".to_owned())
         } else {
             played.evaluations.get(ply - played.book_plies).map(|evaluation| {
-                let score =
-                    evaluation.score.map_or("?".to_owned(), |score| white_score_text(score, turn));
+                let score = evaluation.score.map_or("?".to_owned(), score_text);
                 let depth = evaluation.depth.map_or("?".to_owned(), |depth| depth.to_string());
                 if details.times {
                     format!("{score}/{depth} {:.2}s", evaluation.elapsed.as_secs_f64())
@@ -49,10 +48,19 @@ pub fn match_game(details: &PgnDetails<'_>, played: &PlayedGame) -> String {
             })
         };
         text.play(mv, comment.as_deref());
-        turn = !turn;
     }
     text.comment(&describe(&played.termination));
     text.finish()
+}
+
+fn score_text(score: Score) -> String {
+    match score {
+        Score::Centipawns(0) => "0.00".to_owned(),
+        Score::Centipawns(value) => format!("{:+.2}", f64::from(value) / 100.0),
+        Score::Mate(moves) => {
+            format!("{}M{}", if moves > 0 { '+' } else { '-' }, moves.unsigned_abs())
+        }
+    }
 }
 
 /// The PGN `Termination` tag.

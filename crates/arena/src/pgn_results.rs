@@ -14,7 +14,7 @@ use crate::{Observation, PairingResults};
 #[derive(Clone, Debug, Default)]
 pub struct PgnResults {
     pub names: Vec<String>,
-    /// Number of games without a result or without the names of the players.
+    /// Number of games without a result or without the names of the players, or that are not read.
     pub unfinished: usize,
     pairs: HashMap<(String, usize, usize), Vec<Observation>>,
 }
@@ -27,7 +27,10 @@ impl PgnResults {
     /// The file cannot be read.
     pub fn read(&mut self, file: &str, input: impl Read) -> io::Result<()> {
         for game in games::read_pgn(input) {
-            let game = game?;
+            let Some(game) = game?.into_game() else {
+                self.unfinished += 1;
+                continue;
+            };
             let (Some(white), Some(black)) = (game.tag("White"), game.tag("Black")) else {
                 self.unfinished += 1;
                 continue;

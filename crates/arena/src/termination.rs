@@ -59,7 +59,8 @@ impl From<ClientError> for Fault {
             ClientError::Flooded { .. } => Self::Flood(text),
             ClientError::Crashed { .. }
             | ClientError::Spawn { .. }
-            | ClientError::NoOption { .. } => Self::Crash(text),
+            | ClientError::NoOption { .. }
+            | ClientError::BadValue { .. } => Self::Crash(text),
         }
     }
 }

@@ -137,23 +137,27 @@ fn wanted(role: Option<Role>, rest: &str) -> Option<Wanted> {
     Some(Wanted { role, file, rank, to, promotion })
 }
 
-/// The only legal move that fits.
+/// The only legal move that fits. Castling may be written as the king's way, unless the king can go
+/// there without castling.
 fn only_match(position: &Position, wanted: &Wanted) -> Option<Move> {
-    let mut found = None;
-    for mv in position.legal_moves() {
-        let from = mv.from()?;
-        // Castling may be written as the king's step of two squares.
-        let king_goes_to = mv.castling_side().map(|side| side.king_to(position.turn()));
-        let fits = wanted.role.is_none_or(|role| role == mv.role())
+    let moves = position.legal_moves();
+    let fits = |mv: &&Move, to: Square| {
+        let Some(from) = mv.from() else { return false };
+        wanted.role.is_none_or(|role| role == mv.role())
             && wanted.file.is_none_or(|file| file == from.file())
             && wanted.rank.is_none_or(|rank| rank == from.rank())
-            && (mv.to() == wanted.to || king_goes_to == Some(wanted.to))
-            && mv.promotion() == wanted.promotion;
-        if fits && found.replace(mv).is_some() {
-            return None;
-        }
+            && to == wanted.to
+            && mv.promotion() == wanted.promotion
+    };
+    let mut usual = moves.iter().filter(|mv| fits(mv, mv.to()));
+    match (usual.next(), usual.next()) {
+        (Some(&mv), None) => return Some(mv),
+        (Some(_), Some(_)) => return None,
+        (None, _) => {}
     }
-    found
+    let way = |mv: &Move| mv.castling_side().map(|side| side.king_to(position.turn()));
+    let mut castling = moves.iter().filter(|mv| way(mv).is_some_and(|to| fits(mv, to)));
+    castling.next().copied()
 }
 
 #[cfg(test)]
@@ -215,6 +219,26 @@ mod tests {
         ] {
             assert_eq!(read(fen, text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_king_that_can_go_there_does_not_castle() {
+        let fen = "4k3/8/8/8/8/8/8/R4KR1 w AG - 0 1";
+        let position = Position::from_fen(fen, CastlingMode::Chess960).unwrap();
+        for (text, expected) in [
+            ("Kf1-e1", "Ke1"),
+            ("f1e1", "Ke1"),
+            ("Kf1-c1", "O-O-O"),
+            ("Kf1xg1", "O-O"),
+            ("Kf1-g1", "O-O"),
+        ] {
+            let mv = parse_san(&position, text).unwrap();
+            assert_eq!(to_san(&position, mv), expected, "{text}");
+        }
+        let free =
+            Position::from_fen("4k3/8/8/8/8/8/8/5K1R w H - 0 1", CastlingMode::Chess960).unwrap();
+        let mv = parse_san(&free, "Kf1-g1").unwrap();
+        assert_eq!(to_san(&free, mv), "Kg1");
     }
 
     #[test]

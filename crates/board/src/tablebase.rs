@@ -20,6 +20,7 @@ pub struct Tablebases {
     path: PathBuf,
     tables: Tablebase<shakmaty::Chess>,
     count: usize,
+    unusable: Vec<TablebaseError>,
     hits: AtomicU64,
 }
 
@@ -69,22 +70,32 @@ struct ProbedMove {
 
 impl Tablebases {
     /// Finds the tables of a folder, or of several in the notation of `PATH`: `:` between them, on
-    /// Windows `;`.
+    /// Windows `;`. A folder without tables costs only itself ([`Tablebases::unusable`]).
     ///
     /// # Errors
-    /// One cannot be read or holds none.
+    /// No folder has tables: the reason of the first.
     pub fn open(path: &Path) -> Result<Self, TablebaseError> {
         let mut tables = Tablebase::new();
         let mut count = 0;
+        let mut unusable = Vec::new();
         for folder in env::split_paths(path) {
             let shown = || folder.display().to_string();
             match tables.add_directory(&folder) {
-                Err(source) => return Err(TablebaseError::Read { folder: shown(), source }),
-                Ok(0) => return Err(TablebaseError::Empty { folder: shown() }),
+                Err(source) => unusable.push(TablebaseError::Read { folder: shown(), source }),
+                Ok(0) => unusable.push(TablebaseError::Empty { folder: shown() }),
                 Ok(more) => count += more,
             }
         }
-        Ok(Self { path: path.to_owned(), tables, count, hits: AtomicU64::new(0) })
+        if count == 0 && !unusable.is_empty() {
+            return Err(unusable.swap_remove(0));
+        }
+        Ok(Self { path: path.to_owned(), tables, count, unusable, hits: AtomicU64::new(0) })
+    }
+
+    /// The folders that gave no tables, and why.
+    #[must_use]
+    pub fn unusable(&self) -> &[TablebaseError] {
+        &self.unusable
     }
 
     /// The folders as they were given.

@@ -1,6 +1,11 @@
 //! The flags that choose an engine, shared by all commands that search.
 
-use std::{num::NonZero, path::PathBuf, sync::Arc, thread};
+use std::{
+    num::NonZero,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+};
 
 use board::{Tablebases, memory_without_room_for};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -55,7 +60,7 @@ impl EngineArgs {
     /// The folder of endgame tables holds no tables.
     pub fn options(&self, threads: usize) -> anyhow::Result<EngineOptions> {
         let defaults = EngineOptions::default().settings;
-        let tables = self.syzygy.as_deref().map(Tablebases::open).transpose()?;
+        let tables = self.syzygy.as_deref().map(open_tables).transpose()?;
         Ok(EngineOptions {
             network: self.net.clone(),
             system: self.system,
@@ -94,4 +99,16 @@ fn within_memory(mib: u64) -> Result<u64, String> {
 #[must_use]
 pub fn processors() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Opens endgame tables; folders that give none are named.
+///
+/// # Errors
+/// No folder has tables.
+pub fn open_tables(path: &Path) -> anyhow::Result<Tablebases> {
+    let tables = Tablebases::open(path)?;
+    for reason in tables.unusable() {
+        tracing::warn!("{reason}");
+    }
+    Ok(tables)
 }

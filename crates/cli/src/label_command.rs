@@ -1,7 +1,7 @@
 //! `batch-first label`: makes training data with another engine.
 
 use std::{
-    io::{self, Write},
+    io::Write,
     path::{Path, PathBuf},
     sync::atomic::Ordering,
     time::Duration,
@@ -14,6 +14,7 @@ use label::{LabelProgress, LabelSettings, LabelSource, SelfPlaySettings, TreeSet
 use uci::client::EngineSpec;
 
 use crate::{
+    analyze::files::{broken_games, summary_output},
     interrupt::{self, Interrupted},
     match_command::{
         players::{engine_spec, player},
@@ -32,7 +33,7 @@ use crate::{
 pub struct LabelArgs {
     /// Games or positions to evaluate (default: self-play).
     files: Vec<PathBuf>,
-    /// PGN to write; a file beside it keeps the progress of the run.
+    /// PGN to write (`-`: standard output); a file beside it keeps the progress of the run.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// The engine, as `PROGRAM [ARGUMENT...][; OPTION=VALUE]...` (default: the installed stockfish).
@@ -121,7 +122,8 @@ pub fn run(args: LabelArgs) -> anyhow::Result<()> {
     let end = label::label(&settings, &stop, &mut |progress| shown.show(progress))?;
     let interrupted = stop.load(Ordering::Relaxed);
     let written = shown.finish(&end, interrupted, &settings.output);
-    Interrupted::or(interrupted, written)
+    Interrupted::or(interrupted, written)?;
+    broken_games(end.broken)
 }
 
 /// The player whose trees are sampled.
@@ -173,7 +175,7 @@ impl ProgressReport {
     fn finish(&self, end: &LabelProgress, interrupted: bool, output: &Path) -> anyhow::Result<()> {
         self.line.finish();
         writeln!(
-            io::stdout(),
+            summary_output(output),
             "{}: {} games, {} evaluated positions, {}",
             output.display(),
             end.games,

@@ -17,11 +17,12 @@ use arena::{
     EloModel, Journal, Match, MatchSettings, PlayerSpec, Results, Rules, Sprt, SprtRun,
     TournamentFormat, Verdict,
 };
-use board::{Game, Tablebases};
+use board::Game;
 use nets::System;
 
 use crate::{
     CheckFailed,
+    engine_args::open_tables,
     interrupt::{self, Interrupted},
 };
 use players::{LimitArgs, SharedCaches, is_internal, player};
@@ -157,7 +158,7 @@ impl MatchArgs {
             },
             games: games as usize,
             rules,
-            tables: self.syzygy.as_deref().map(Tablebases::open).transpose()?.map(Arc::new),
+            tables: self.syzygy.as_deref().map(open_tables).transpose()?.map(Arc::new),
             openings: arena::shuffled(openings, self.seed),
             jobs: self.jobs as usize,
             start_timeout: Duration::from_secs(20),

@@ -1,7 +1,6 @@
 //! `batch-first openings`: selects balanced openings for matches from games with evaluations.
 
 use std::{
-    fs::File,
     io::{self, Write},
     path::PathBuf,
 };
@@ -37,10 +36,10 @@ pub fn run(args: OpeningsArgs) -> anyhow::Result<()> {
     let mut games = Vec::new();
     for path in &args.files {
         let failed = || format!("cannot read `{}`", path.display());
-        let text =
-            games::plain_text(File::open(path).with_context(failed)?).with_context(failed)?;
+        let text = games::plain_text(games::open_input(path).with_context(failed)?)
+            .with_context(failed)?;
         for game in games::read_pgn(text) {
-            games.push(game.with_context(failed)?);
+            games.extend(game.with_context(failed)?.into_game());
         }
     }
     let count = games.len();

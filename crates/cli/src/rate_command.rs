@@ -1,7 +1,6 @@
 //! `batch-first rate`: rates all players of PGN files.
 
 use std::{
-    fs::File,
     io::{self, Write},
     path::PathBuf,
 };
@@ -29,8 +28,8 @@ pub fn run(args: RateArgs) -> anyhow::Result<()> {
     let mut results = PgnResults::default();
     for path in &args.files {
         let failed = || format!("cannot read `{}`", path.display());
-        let text =
-            games::plain_text(File::open(path).with_context(failed)?).with_context(failed)?;
+        let text = games::plain_text(games::open_input(path).with_context(failed)?)
+            .with_context(failed)?;
         results.read(&path.display().to_string(), text).with_context(failed)?;
     }
     let names = &results.names;

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use games::is_standard;
 use rayon::prelude::*;
 
 use crate::buckets::{BucketPart, Buckets, PART_BYTES, PackedBucket};
@@ -95,6 +96,10 @@ fn check_sources(files: &[PathBuf], options: &ImportOptions) -> Result<Vec<u64>,
         )));
     }
     let size = |path: &PathBuf| {
+        // Nobody knows how much will come from standard input.
+        if is_standard(path) {
+            return Ok(0);
+        }
         std::fs::metadata(path).map(|metadata| metadata.len()).map_err(DataError::io("open", path))
     };
     files.iter().map(size).collect()

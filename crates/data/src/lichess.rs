@@ -1,17 +1,17 @@
 //! Reads Lichess's evaluation database: one JSON object on each line, with `fen` and `evals`.
 //!
-//! Of several evaluations the deepest is used (of equal depths the one with more nodes), or the
-//! first on request, and of that evaluation the first line: its value is from White's side, its
+//! Of several evaluations the deepest that has moves is used (of equal depths the one with more
+//! nodes), or the first on request, and of that evaluation the first line: its value is from White's side, its
 //! first move is the record's move. The value after this best move is the position's own, except
 //! that a mate by the mover is one move nearer.
 
 use std::borrow::Cow;
 
-use board::parse_uci;
+use board::{Position, parse_uci};
 use nets::policy_index;
 use serde::Deserialize;
 
-use crate::parsed::{ParsedChunk, WhiteValue, after_best_move, read_position, unlabelled};
+use crate::parsed::{ParsedChunk, WhiteValue, after_best_move, unlabelled};
 use crate::skip::SkipKind;
 
 #[derive(Deserialize)]
@@ -41,6 +41,17 @@ struct Variation<'a> {
     line: Option<Cow<'a, str>>,
 }
 
+impl Evaluation<'_> {
+    /// An evaluation with moves says more than one with a value only, and that more than none.
+    fn richness(&self) -> u8 {
+        match self.pvs.first() {
+            Some(best) if best.line.as_ref().is_some_and(|line| !line.trim().is_empty()) => 2,
+            Some(_) => 1,
+            None => 0,
+        }
+    }
+}
+
 /// The evaluation of a line that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EvaluationChoice {
@@ -56,8 +67,9 @@ pub(crate) fn parse(text: &[u8], choice: EvaluationChoice) -> ParsedChunk {
         text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty())
     {
         parsed.games += 1;
-        if let Err(kind) = read_line(line, choice, &mut parsed) {
-            parsed.skipped.add(kind);
+        match read_line(line, choice, &mut parsed) {
+            Ok(()) => parsed.whole += 1,
+            Err(kind) => parsed.leave_out(kind),
         }
     }
     parsed
@@ -70,15 +82,19 @@ fn read_line(
 ) -> Result<(), SkipKind> {
     let line = String::from_utf8_lossy(line);
     let line: DatabaseLine<'_> = serde_json::from_str(&line).map_err(|_| SkipKind::BadJson)?;
-    let position = read_position(&line.fen, parsed)?;
+    // Castling rights say whether it is a position of Chess960.
+    let read = Position::read_fen(&line.fen, None).map_err(|_| SkipKind::BadPosition)?;
+    parsed.skipped.add_many(SkipKind::CastlingRights, u64::from(read.warning.is_some()));
+    let position = read.position;
     parsed.positions += 1;
-    let picked = match choice {
-        // `max_by_key` returns the last of equal maxima; reversed, that is the first in the file.
-        EvaluationChoice::Deepest => {
-            line.evals.iter().rev().max_by_key(|evaluation| (evaluation.depth, evaluation.knodes))
-        }
-        EvaluationChoice::First => line.evals.first(),
-    };
+    let picked =
+        match choice {
+            // `max_by_key` returns the last of equal maxima; reversed, that is the first in the file.
+            EvaluationChoice::Deepest => line.evals.iter().rev().max_by_key(|evaluation| {
+                (evaluation.richness(), evaluation.depth, evaluation.knodes)
+            }),
+            EvaluationChoice::First => line.evals.first(),
+        };
     let best = picked.and_then(|evaluation| evaluation.pvs.first()).ok_or(SkipKind::Unlabelled)?;
     let value = match (best.cp, best.mate) {
         // Nobody is mated while there are moves.

@@ -10,14 +10,28 @@ use crate::skip::{SkipKind, Skipped};
 /// [`Record::source`] is 0; the import sets the final numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ParsedChunk {
-    /// Games (or lines) read, usable or not.
+    /// Games or lines, usable or not: those below together.
     pub games: u32,
+    /// Games or lines read to their end.
+    pub whole: u32,
+    /// Games read up to a text that was not understood.
+    pub broken: u32,
+    /// Games or lines that are not used.
+    pub left_out: u32,
     /// Positions read, labelled or not.
     pub positions: u64,
     /// True for lists of positions, whose records belong to no game.
     pub single_positions: bool,
     pub records: Vec<Record>,
     pub skipped: Skipped,
+}
+
+impl ParsedChunk {
+    /// A game or line is not used.
+    pub(crate) fn leave_out(&mut self, kind: SkipKind) {
+        self.left_out += 1;
+        self.skipped.add(kind);
+    }
 }
 
 /// An evaluation from White's side.
@@ -62,15 +76,6 @@ pub(crate) fn centipawn_label(value: i32) -> i32 {
 pub(crate) fn after_best_move(value: i32) -> i32 {
     // `mate_label(1)` is one below the label of a mate on the board.
     if value >= MATE_LABEL && value < -mate_label(0) { value + 1 } else { value }
-}
-
-/// Reads the FEN of a line; its castling rights say whether it is of Chess960.
-pub(crate) fn read_position(fen: &str, parsed: &mut ParsedChunk) -> Result<Position, SkipKind> {
-    let read = Position::read_fen(fen, None).map_err(|_| SkipKind::BadPosition)?;
-    if read.warning.is_some() {
-        parsed.skipped.add(SkipKind::CastlingRights);
-    }
-    Ok(read.position)
 }
 
 /// A record without labels.

@@ -7,50 +7,35 @@
 //! programs write values from the side of the player who moved; the sign then changes with every
 //! move. The evaluations of such a game are dropped, see [`from_players_side`].
 
-use std::ops::ControlFlow;
-
-use board::{Position, Score};
-use games::{castling_mode_of_variant, find_evaluation};
+use board::{Color, Move, Position};
+use games::{
+    GameStart, GameTexts, GameVisitor, GameWarning, LeftOut, Tags, Unread, UnreadKind,
+    find_evaluation, is_possible, parse_result, walk,
+};
 use nets::policy_index;
-use pgn_reader::{KnownOutcome, Outcome, RawComment, RawTag, Reader, SanPlus, Visitor};
 
 use crate::filter::{GameFilter, GameSummary};
 use crate::parsed::{ParsedChunk, WhiteValue, unlabelled};
 use crate::record::{GameResult, NO_LABEL, Record, mate_label};
 use crate::skip::SkipKind;
 
-/// Longer comments arrive in pieces, and an evaluation that is cut in two is lost.
-const COMMENT_BYTES: usize = 2048;
-const TAG_BYTES: usize = 1024;
-
 /// Reads the games of `text`, which begins with a game.
 pub(crate) fn parse(text: &[u8], filter: &GameFilter) -> ParsedChunk {
-    let mut games = GameVisitor { filter: *filter, ..GameVisitor::default() };
-    let mut reader = Reader::build(text)
-        .set_supported_comment_length(COMMENT_BYTES)
-        .set_supported_tag_line_length(TAG_BYTES)
-        .finish();
-    loop {
-        match reader.read_game(&mut games) {
-            Ok(None) => break,
-            Ok(Some(())) => games.finish(),
-            Err(_) => {
-                games.parsed.skipped.add(SkipKind::BadSyntax);
-                games.finish();
-            }
-        }
+    let mut games = RecordBuilder { filter: *filter, ..RecordBuilder::default() };
+    // Text in memory can always be read.
+    for game in GameTexts::new(text).map_while(Result::ok) {
+        walk(&game, &mut games);
     }
     games.parsed
 }
 
 /// Builds the records of one game at a time.
 #[derive(Default)]
-struct GameVisitor {
+struct RecordBuilder {
     filter: GameFilter,
     parsed: ParsedChunk,
-    /// The current game, from the end of its tags to its end.
+    /// The current game, from its first position to its end.
     game: Option<GameInProgress>,
-    result: Option<Outcome>,
 }
 
 struct GameInProgress {
@@ -63,127 +48,95 @@ struct GameInProgress {
     elo: [u32; 2],
 }
 
-#[derive(Default)]
-struct Tags {
-    elo: [u32; 2],
-    fen: Option<String>,
-    variant: Option<String>,
-}
+impl GameVisitor for RecordBuilder {
+    const READS_VARIATIONS: bool = false;
 
-impl Visitor for GameVisitor {
-    type Tags = Tags;
-    type Movetext = ();
-    type Output = ();
-
-    fn begin_tags(&mut self) -> ControlFlow<(), Tags> {
-        self.game = None;
-        self.result = None;
-        ControlFlow::Continue(Tags::default())
-    }
-
-    fn tag(&mut self, tags: &mut Tags, name: &[u8], value: RawTag<'_>) -> ControlFlow<()> {
-        match name {
-            b"FEN" => tags.fen = Some(value.decode_utf8_lossy().into_owned()),
-            b"Variant" => tags.variant = Some(value.decode_utf8_lossy().into_owned()),
-            b"WhiteElo" => tags.elo[0] = rating(value),
-            b"BlackElo" => tags.elo[1] = rating(value),
-            b"Result" => self.result = Outcome::from_ascii(value.as_bytes()).ok(),
-            _ => {}
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn begin_movetext(&mut self, tags: Tags) -> ControlFlow<(), ()> {
+    fn leave_out(&mut self, _: &[u8], _: u64, reason: LeftOut) {
         self.parsed.games += 1;
-        let Some(mode) = castling_mode_of_variant(tags.variant.as_deref()) else {
-            self.parsed.skipped.add(SkipKind::Variant);
-            return ControlFlow::Break(());
-        };
-        let position = match tags.fen {
-            None => Position::default(),
-            Some(fen) => match Position::read_fen(&fen, mode) {
-                Ok(read) => {
-                    let dropped = u64::from(read.warning.is_some());
-                    self.parsed.skipped.add_many(SkipKind::CastlingRights, dropped);
-                    read.position
-                }
-                Err(_) => {
-                    self.parsed.skipped.add(SkipKind::BadStart);
-                    return ControlFlow::Break(());
-                }
-            },
-        };
+        self.parsed.leave_out(match reason {
+            LeftOut::Variant(_) => SkipKind::Variant,
+            LeftOut::BadStart(_) | LeftOut::StartTag(_) => SkipKind::BadStart,
+            LeftOut::NoGame(_) => SkipKind::NoGame,
+        });
+    }
+
+    fn begin(&mut self, start: GameStart<'_>) {
+        let position = start.position.clone();
+        let current = unlabelled(&position, self.parsed.games);
+        self.parsed.games += 1;
         self.parsed.positions += 1;
-        let current = unlabelled(&position, self.parsed.games - 1);
         self.game = Some(GameInProgress {
             position,
             current,
             first: self.parsed.records.len(),
-            elo: tags.elo,
+            elo: ["WhiteElo", "BlackElo"].map(|name| rating(start.tags, name)),
         });
-        ControlFlow::Continue(())
     }
 
-    fn san(&mut self, (): &mut (), san_plus: SanPlus) -> ControlFlow<()> {
-        let Some(game) = &mut self.game else { return ControlFlow::Break(()) };
-        let Ok(mv) = san_plus.san.to_move(game.position.chess()) else {
-            self.parsed.skipped.add(SkipKind::IllegalMove);
-            return ControlFlow::Break(());
-        };
+    fn play(&mut self, mv: Move, after: &Position) {
+        let Some(game) = &mut self.game else { return };
         game.current.played = policy_index(mv, game.position.turn());
         self.parsed.records.push(game.current);
-        game.position.play(mv);
-        game.current = unlabelled(&game.position, self.parsed.games - 1);
+        game.position = after.clone();
+        game.current = unlabelled(after, self.parsed.games - 1);
         self.parsed.positions += 1;
-        ControlFlow::Continue(())
     }
 
-    fn comment(&mut self, (): &mut (), comment: RawComment<'_>) -> ControlFlow<()> {
-        let Some(game) = &mut self.game else { return ControlFlow::Break(()) };
-        let Some(found) = find_evaluation(comment.as_bytes()) else {
-            return ControlFlow::Continue(());
-        };
-        let value = match found.score {
-            // Nobody is mated while there are moves.
-            Some(Score::Mate(0)) if !game.position.legal_moves().is_empty() => None,
-            score => score.map(WhiteValue::from),
-        };
-        match value {
+    fn comment(&mut self, text: &[u8], position: &Position) {
+        let (Some(game), Some(found)) = (&mut self.game, find_evaluation(text)) else { return };
+        match found.score.filter(|&score| is_possible(score, position)).map(WhiteValue::from) {
             Some(value) if game.current.value == NO_LABEL => {
                 game.current.value = value.label(game.current.white_to_move);
             }
             Some(_) => {}
             None => self.parsed.skipped.add(SkipKind::BadEvaluation),
         }
-        ControlFlow::Continue(())
     }
 
-    fn outcome(&mut self, (): &mut (), outcome: Outcome) -> ControlFlow<()> {
-        if matches!(outcome, Outcome::Known(_)) {
-            self.result = Some(outcome);
+    fn warn(&mut self, warning: GameWarning) {
+        match warning {
+            GameWarning::Start(_) => self.parsed.skipped.add(SkipKind::CastlingRights),
+            GameWarning::TagLine(_) => self.parsed.skipped.add(SkipKind::TagLine),
+            GameWarning::Results { .. } => self.parsed.skipped.add(SkipKind::TwoResults),
+            // Variations are not read here.
+            GameWarning::Variation(_) => {}
         }
-        ControlFlow::Continue(())
     }
 
-    fn end_game(&mut self, (): ()) {}
+    fn end(&mut self, result: Option<&str>, unread: Option<(Unread, &[u8])>) {
+        if let Some((unread, _)) = &unread {
+            self.parsed.skipped.add(match unread.kind {
+                UnreadKind::IllegalMove => SkipKind::IllegalMove,
+                _ => SkipKind::BadSyntax,
+            });
+        }
+        let is_used = self.finish(result.and_then(parse_result));
+        let count = match unread {
+            _ if !is_used => &mut self.parsed.left_out,
+            Some(_) => &mut self.parsed.broken,
+            None => &mut self.parsed.whole,
+        };
+        *count += 1;
+    }
 }
 
-impl GameVisitor {
-    /// Completes the current game: sets move values and results, and adds the last position.
-    fn finish(&mut self) {
+impl RecordBuilder {
+    /// Completes the current game: sets move values and results, and adds the last position. False
+    /// if the filter rejects it. `result`: who won, `Some(None)` for a draw.
+    fn finish(&mut self, result: Option<Option<Color>>) -> bool {
         let Some(GameInProgress { position, mut current, first, elo }) = self.game.take() else {
-            return;
+            return false;
         };
         let summary = GameSummary {
             elo,
-            is_draw: matches!(self.result, Some(Outcome::Known(KnownOutcome::Draw))),
-            is_decisive: matches!(self.result, Some(Outcome::Known(KnownOutcome::Decisive { .. }))),
+            is_draw: result == Some(None),
+            is_decisive: matches!(result, Some(Some(_))),
             plies: self.parsed.records.len() - first,
         };
         if let Some(reason) = self.filter.skip_reason(&summary) {
             self.parsed.skipped.add(reason);
             self.parsed.records.truncate(first);
-            return;
+            return false;
         }
         if from_players_side(self.parsed.records[first..].iter().chain([&current])) {
             self.parsed.skipped.add(SkipKind::PlayersSide);
@@ -205,8 +158,9 @@ impl GameVisitor {
             self.parsed.records.push(current);
         }
         for record in &mut self.parsed.records[first..] {
-            record.result = result_for(self.result, record.white_to_move);
+            record.result = result_for(result, record.white_to_move);
         }
+        true
     }
 }
 
@@ -229,20 +183,16 @@ fn from_players_side<'a>(records: impl Iterator<Item = &'a Record>) -> bool {
     same + changed >= 4 && changed > 3 * same
 }
 
-/// The value of a rating tag; 0 when it is not a number.
-fn rating(value: RawTag<'_>) -> u32 {
-    value.decode_utf8_lossy().trim().parse().unwrap_or(0)
+/// The value of a rating tag; 0 when it is missing or not a number.
+fn rating(tags: &Tags<'_>, name: &str) -> u32 {
+    tags.get(name).and_then(|value| value.trim().parse().ok()).unwrap_or(0)
 }
 
-fn result_for(outcome: Option<Outcome>, white_to_move: bool) -> GameResult {
-    match outcome {
-        Some(Outcome::Known(KnownOutcome::Draw)) => GameResult::Draw,
-        Some(Outcome::Known(KnownOutcome::Decisive { winner }))
-            if winner.is_white() == white_to_move =>
-        {
-            GameResult::Win
-        }
-        Some(Outcome::Known(KnownOutcome::Decisive { .. })) => GameResult::Loss,
-        _ => GameResult::Unknown,
+fn result_for(result: Option<Option<Color>>, white_to_move: bool) -> GameResult {
+    match result {
+        Some(None) => GameResult::Draw,
+        Some(Some(winner)) if winner.is_white() == white_to_move => GameResult::Win,
+        Some(Some(_)) => GameResult::Loss,
+        None => GameResult::Unknown,
     }
 }

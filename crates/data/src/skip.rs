@@ -12,6 +12,8 @@ pub enum SkipKind {
     Variant,
     /// A game whose FEN tag cannot be used.
     BadStart,
+    /// Text that is no game.
+    NoGame,
     /// A game whose players are rated too low or not at all.
     Elo,
     /// A game with another result than asked for.
@@ -20,8 +22,12 @@ pub enum SkipKind {
     Length,
     /// A game cut off, or a line dropped, at an illegal move.
     IllegalMove,
-    /// A game cut off, or tags dropped, at text that is not PGN.
+    /// A game cut off at text that is not PGN.
     BadSyntax,
+    /// A line among the tags that is no tag.
+    TagLine,
+    /// A game whose result tag and moves disagree; the tag counts.
+    TwoResults,
     /// A game whose evaluations are from the player's side instead of White's.
     PlayersSide,
     /// An `[%eval]` comment that cannot be read.
@@ -49,11 +55,14 @@ impl SkipKind {
         match self {
             Self::Variant => "games of other variants",
             Self::BadStart => "games from an unusable FEN",
+            Self::NoGame => "texts that are no game",
             Self::Elo => "games of players rated too low or not at all",
             Self::Result => "games with another result",
             Self::Length => "games that are too short or too long",
-            Self::IllegalMove => "games or lines with an illegal move",
-            Self::BadSyntax => "games with broken text",
+            Self::IllegalMove => "games cut off, or lines left out, at an illegal move",
+            Self::BadSyntax => "games cut off at text that is not understood",
+            Self::TagLine => "lines among tags that are no tags",
+            Self::TwoResults => "games whose tag and moves give different results",
             Self::PlayersSide => "games with evaluations from the player's side",
             Self::BadEvaluation => "unreadable evaluations",
             Self::BadJson => "lines that are not the expected JSON",

@@ -107,7 +107,8 @@ fn cut_file(
     let mut format = None;
     {
         let text = plain_text(&mut raw).map_err(DataError::io("read", path))?;
-        let mut cutter = ChunkReader::new(text, Format::of_name(path));
+        let mut cutter =
+            ChunkReader::new(text, Format::of_name(path)).map_err(DataError::io("read", path))?;
         let mut number = 0;
         while permits.recv().is_ok() {
             let chunk = cutter.next_chunk().map_err(DataError::io("read", path))?;

@@ -21,6 +21,9 @@ fn read(path: &Path, threads: usize) -> Result<(ParsedChunk, Option<Format>), Da
             piece.records.iter().map(|record| Record { game: record.game + all.games, ..*record }),
         );
         all.games += piece.games;
+        all.whole += piece.whole;
+        all.broken += piece.broken;
+        all.left_out += piece.left_out;
         all.positions += piece.positions;
         all.skipped.merge(&piece.skipped);
         Ok(ControlFlow::Continue(()))
@@ -156,7 +159,7 @@ fn null_moves_bad_starts_and_other_variants_are_skipped() {
     assert_eq!(parsed.games, 3);
     assert_eq!(parsed.skipped.count(SkipKind::BadStart), 1);
     assert_eq!(parsed.skipped.count(SkipKind::Variant), 1);
-    assert_eq!(parsed.skipped.count(SkipKind::IllegalMove), 1);
+    assert_eq!(parsed.skipped.count(SkipKind::BadSyntax), 1);
     assert!(parsed.records.iter().all(|record| record.value == NO_LABEL));
 }
 
@@ -303,6 +306,101 @@ fn epd_operations_are_the_movers() {
 }
 
 /// Games that differ, with a few lines of comment each.
+/// Games and plies that analysis, labelling and openings read.
+fn read_by_others(path: &Path) -> (u32, u32, u64) {
+    let (mut read, mut left_out, mut plies) = (0, 0, 0);
+    for entry in games::read_files(&[path.to_owned()]) {
+        match entry.unwrap() {
+            games::FileEntry::Game(game) => {
+                (read, plies) = (read + 1, plies + game.game.moves().len() as u64)
+            }
+            games::FileEntry::Position(_) => read += 1,
+            games::FileEntry::LeftOutGame(_) | games::FileEntry::LeftOutLine => left_out += 1,
+        }
+    }
+    (read, left_out, plies)
+}
+
+#[test]
+fn every_command_reads_the_same() {
+    let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -";
+    let start960 = "bqnbrkrn/pppppppp/8/8/8/8/PPPPPPPP/BQNBRKRN w KQkq - 0 1";
+    for (name, text, expected) in [
+        ("a.pgn", "1. e4 e5 *".to_owned(), (1, 0, 2)),
+        ("a.pgn", "\u{feff}[Event \"a\"]\r\n\r\n1. e4 e5 *\r\n".to_owned(), (1, 0, 2)),
+        (
+            "a.pgn",
+            "[Event \"a\"]\r\r1. e4 e5 *\r\r[Event \"b\"]\r\r1. d4 *\r".to_owned(),
+            (2, 0, 3),
+        ),
+        ("a.pgn", "1. e4 e5 *\n\n1. d4 d5 2. c4 *".to_owned(), (2, 0, 5)),
+        ("a.pgn", "1. Ng1-f3 { [%eval 0.1] } e7e5 2. foo d4 *".to_owned(), (1, 0, 2)),
+        (
+            "a.pgn",
+            "[Event \"a\"]\n\n1. e4 { open\n\n[Event \"b\"]\n\n1. d4 d5 *".to_owned(),
+            (2, 0, 3),
+        ),
+        ("a.pgn", "[White \"Joe \"Iron\" Pawn\"]\n\n1. e4 e5 *".to_owned(), (1, 0, 2)),
+        (
+            "a.pgn",
+            "[Variant \"Atomic\"]\n\n1. e4 *\n\n[Event \"b\"]\n\n1. d4 *".to_owned(),
+            (1, 1, 1),
+        ),
+        ("a.pgn", format!("[FEN \"{start960}\"]\n\n1. O-O d5 *"), (1, 0, 2)),
+        (
+            "a.pgn",
+            format!("[Variant \"From Position\"]\n[FEN \"{start960}\"]\n\n1. O-O d5 *"),
+            (1, 0, 2),
+        ),
+        ("a.pgn", "[FEN \"x\"]\n\n1. e4 *".to_owned(), (0, 1, 0)),
+        ("a.epd", format!("\u{feff}{start} ce 12;\r{start960}\r\nnonsense\n# note\n"), (2, 1, 0)),
+        ("a.fen", format!("{start} hmvc 3; fmvn 9; id \"\u{e9}\";"), (1, 0, 0)),
+        ("a", format!("{start} bm e4;\n\n{start} bm d4;"), (2, 0, 0)),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(name);
+        std::fs::write(&path, &text).unwrap();
+        let (parsed, _) = read(&path, 1).unwrap();
+        // Each game has a position more than moves.
+        let plies = parsed.positions - u64::from(parsed.whole + parsed.broken);
+        assert_eq!((parsed.whole + parsed.broken, parsed.left_out, plies), expected, "{text}");
+        assert_eq!(read_by_others(&path), expected, "{text}");
+    }
+}
+
+#[test]
+fn lines_of_json_are_read_or_counted() {
+    let fen = "7k/8/5K2/6Q1/8/8/8/8 w - -";
+    for (evals, expected) in [
+        (r#"[{"pvs":[{"cp":50,"line":"g5a5"}]}]"#, Some((50, true))),
+        (r#"[{"pvs":[{"cp":50.0,"line":"g5a5 h8g8"}],"depth":3}]"#, Some((50, true))),
+        (
+            r#"[{"pvs":[{"cp":1}],"depth":9},{"pvs":[{"cp":2,"line":"g5a5"}],"depth":3}]"#,
+            Some((2, true)),
+        ),
+        (r#"[{"pvs":[],"depth":9},{"pvs":[{"cp":2}],"depth":3}]"#, Some((2, false))),
+        (
+            r#"[{"pvs":[{"cp":1}],"depth":9},{"pvs":[{"cp":2,"line":" "}],"depth":30}]"#,
+            Some((2, false)),
+        ),
+        (r#"[{"pvs":[{"mate":2,"line":"g5g7"}]}]"#, Some((mate_label(2), true))),
+        (r#"[{"pvs":[{"mate":0,"line":"g5g7"}]}]"#, None),
+        (r#"[{"pvs":[{"cp":5,"line":"g5b2"}]}]"#, None),
+        (r#"[{"pvs":[{"cp":"5"}]}]"#, None),
+        (r#"[]"#, None),
+        (r#"[{"pvs":[{"line":"g5a5"}]}]"#, None),
+        (r#"[{"pvs":[{"cp":1e999}]}]"#, None),
+    ] {
+        let parsed = read_text("a.jsonl", format!("{{\"fen\":\"{fen}\",\"evals\":{evals}}}\n"));
+        let read = parsed.records.first().map(|record| (record.value, record.played != u16::MAX));
+        assert_eq!(read, expected, "{evals}");
+        assert_eq!(
+            (parsed.whole, parsed.left_out),
+            if expected.is_some() { (1, 0) } else { (0, 1) }
+        );
+    }
+}
+
 fn many_games(count: usize) -> String {
     let openings = [
         "e4 {P} e5 {Q} Nf3 {R} Nc6 {S}",
@@ -438,7 +536,9 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(["x.pgn", "x.jsonl", "x.epd", "x"][kind]);
         std::fs::write(&path, bytes).unwrap();
-        let _ = read(&path, 1);
+        if let Ok((parsed, _)) = read(&path, 1) {
+            prop_assert_eq!(parsed.whole + parsed.broken + parsed.left_out, parsed.games);
+        }
     }
 
     #[test]
@@ -460,5 +560,6 @@ proptest! {
         std::fs::write(&path, text).unwrap();
         let (parsed, _) = read(&path, 1).unwrap();
         prop_assert!(parsed.records.len() as u64 <= parsed.positions);
+        prop_assert_eq!(parsed.whole + parsed.broken + parsed.left_out, parsed.games);
     }
 }

@@ -161,10 +161,12 @@ const TABLE: [(&str, OptionName, OptionKind); 25] = [
 ];
 
 /// The consequence of a changed option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionChange {
     /// The next search uses the value.
     Value,
+    /// The same, but a part of it cannot be used: a sentence says why.
+    Partly(String),
     /// Another network or system, which may prove unusable.
     Network,
     /// The caches of the search are to be cleared.
@@ -283,6 +285,11 @@ impl NamedOptions {
                 if path != tables.as_ref().map(|tables| tables.path()) {
                     let opened = path.map(Tablebases::open).transpose();
                     *tables = opened.map_err(|error| refuse(error.to_string()))?.map(Arc::new);
+                    let unusable = tables.iter().flat_map(|tables| tables.unusable());
+                    let reasons: Vec<String> = unusable.map(ToString::to_string).collect();
+                    if !reasons.is_empty() {
+                        return Ok(OptionChange::Partly(reasons.join("; ")));
+                    }
                 }
             }
             OptionName::BookFile => {

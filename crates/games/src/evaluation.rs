@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use board::Score;
+use board::{Position, Score};
 
 /// Evaluations of more pawns are no evaluations.
 const MOST_PAWNS: f64 = 1e5;
@@ -38,6 +38,12 @@ pub fn find_evaluation(comment: &[u8]) -> Option<CommentEvaluation> {
     let number = comment[inside..end].split(|&byte| byte == b',').next().unwrap_or_default();
     let score = length.and_then(|_| std::str::from_utf8(number).ok()).and_then(score);
     Some(CommentEvaluation { at: start..comment.len().min(end + 1), score })
+}
+
+/// Can a position have this score? Nobody is mated while there are moves.
+#[must_use]
+pub fn is_possible(score: Score, position: &Position) -> bool {
+    score != Score::Mate(0) || position.legal_moves().is_empty()
 }
 
 fn score(text: &str) -> Option<Score> {

@@ -2,14 +2,16 @@
 //! which files its games come from.
 
 use std::{
-    fs::File,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
 };
 
-use board::{BoardError, Game, Position};
+use board::Game;
 
-use crate::{FileError, Format, PgnGame, plain_text};
+use crate::{
+    FileError, Format, LeftOutGame, PgnGame, ReadGame, is_epd_comment, open_input, parse_epd,
+    plain_text,
+};
 
 /// One entry of a file of games or positions.
 #[derive(Clone, Debug)]
@@ -18,6 +20,10 @@ pub enum FileEntry {
     Game(PgnGame),
     /// The position of a line of an EPD or FEN file, as a game without moves.
     Position(Game),
+    /// A game that is not read; the reason has been logged.
+    LeftOutGame(LeftOutGame),
+    /// A line that is no position; the reason has been logged.
+    LeftOutLine,
 }
 
 /// The games and positions of PGN and EPD/FEN files, plain or compressed, one file after the other.
@@ -32,77 +38,47 @@ pub fn read_files(
 
 type Entries<'a> = Box<dyn Iterator<Item = Result<FileEntry, FileError>> + Send + 'a>;
 
-/// The entries of one file. Its format comes from its name, or else from its first 4 KiB.
+/// The entries of one file. Its format comes from its name, or else from its beginning.
 fn open(path: &Path) -> Result<Entries<'_>, FileError> {
     let error = move |source| FileError::Read { path: path.to_owned(), source };
-    let plain = || plain_text(File::open(path)?);
+    let mut text = BufReader::new(DecompressedText::spawn(path.to_owned()));
     let format = match Format::of_name(path) {
         Some(format) => format,
-        None => {
-            let mut begin = Vec::new();
-            std::io::Read::read_to_end(
-                &mut std::io::Read::take(plain().map_err(error)?, 4096),
-                &mut begin,
-            )
-            .map_err(error)?;
-            Format::of_text(&begin)
-        }
+        None => Format::of_text(text.fill_buf().map_err(error)?),
     };
-    let text = DecompressedText::spawn(path.to_owned());
     Ok(match format {
-        // Letters in operations may be of any encoding.
-        Format::Epd => Box::new((1_u64..).zip(BufReader::new(text).split(b'\n')).filter_map(
+        Format::Epd => Box::new((1_u64..).zip(text.split(b'\n')).filter_map(
             move |(number, line)| match line {
-                Ok(line) => position(&String::from_utf8_lossy(&line), path, number),
+                Ok(line) => position(&line, path, number).map(Ok),
                 Err(source) => Some(Err(error(source))),
             },
         )),
-        _ => Box::new(
-            crate::read_pgn(text)
-                .map(move |game| game.map(FileEntry::Game).map_err(error))
-                .filter(|item| !matches!(item, Ok(FileEntry::Game(game)) if is_empty(game))),
-        ),
+        _ => Box::new(crate::read_pgn(text).map(move |game| match game {
+            Ok(ReadGame::Game(game)) => Ok(FileEntry::Game(*game)),
+            Ok(ReadGame::LeftOut(game)) => Ok(FileEntry::LeftOutGame(game)),
+            Err(source) => Err(error(source)),
+        })),
     })
 }
 
-/// True for the game without tags and moves that trailing text in a PGN leaves.
-fn is_empty(game: &PgnGame) -> bool {
-    game.game.moves().is_empty()
-        && game.tags.is_empty()
-        && *game.game.start() == Position::default()
-}
-
-/// The position of a line; `None` for an empty line, a comment and a bad line, which is logged.
-fn position(line: &str, path: &Path, number: u64) -> Option<Result<FileEntry, FileError>> {
-    let line = line.trim();
-    if line.is_empty() || line.starts_with('#') {
+/// The position of a line; `None` for an empty line and a comment. A bad line is logged.
+fn position(line: &[u8], path: &Path, number: u64) -> Option<FileEntry> {
+    if is_epd_comment(line) {
         return None;
     }
-    match parse_epd(line) {
-        Ok(position) => Some(Ok(FileEntry::Position(Game::new(position)))),
-        Err(error) => {
-            tracing::warn!("line {number} of `{}` is skipped: {error}", path.display());
-            None
+    // Letters in operations may be of any encoding.
+    Some(match parse_epd(&String::from_utf8_lossy(line)) {
+        Ok(read) => {
+            if let Some(warning) = read.warning {
+                tracing::warn!("in line {number} of `{}` {warning}", path.display());
+            }
+            FileEntry::Position(Game::new(read.position))
         }
-    }
-}
-
-/// Parses an EPD or FEN line: four fields and, if they are present, the two counters. Operations
-/// are ignored. Castling rights decide whether it is a position of Chess960; those that the pieces
-/// do not have are dropped with a warning.
-///
-/// # Errors
-/// The line is not a legal position.
-pub fn parse_epd(line: &str) -> Result<Position, BoardError> {
-    let fields: Vec<&str> = line.split_whitespace().collect();
-    let is_number = |field: &&&str| field.bytes().all(|byte| byte.is_ascii_digit());
-    let counters = fields.iter().skip(4).take(2).take_while(is_number).count();
-    let fen = fields[..fields.len().min(4 + counters)].join(" ");
-    let read = Position::read_fen(&fen, None)?;
-    if let Some(warning) = read.warning {
-        tracing::warn!("in `{}` {warning}", board::shortened(&fen));
-    }
-    Ok(read.position)
+        Err(error) => {
+            tracing::warn!("line {number} of `{}` is left out: {error}", path.display());
+            FileEntry::LeftOutLine
+        }
+    })
 }
 
 /// The plain text of a file, decompressed on its own thread: decoders are not `Send`.
@@ -116,7 +92,7 @@ impl DecompressedText {
     fn spawn(path: PathBuf) -> Self {
         let (sender, pieces) = crossbeam_channel::bounded(4);
         std::thread::spawn(move || {
-            let mut text = match File::open(&path).and_then(plain_text) {
+            let mut text = match open_input(&path).and_then(plain_text) {
                 Ok(text) => text,
                 Err(error) => return drop(sender.send(Err(error))),
             };

@@ -10,7 +10,7 @@ use std::{
 use board::hex;
 use sha2::{Digest, Sha256};
 
-use crate::FileError;
+use crate::{FileError, is_stream};
 
 /// Bytes at either end of a file that are looked at.
 const END_BYTES: u64 = 1 << 16;
@@ -29,12 +29,11 @@ pub fn content_identity(files: &[PathBuf]) -> Result<String, FileError> {
 }
 
 fn add(path: &Path, hasher: &mut Sha256) -> std::io::Result<()> {
-    let metadata = std::fs::metadata(path)?;
-    if !metadata.is_file() {
+    if is_stream(path) {
         hasher.update(path.as_os_str().as_encoded_bytes());
         return Ok(());
     }
-    let length = metadata.len();
+    let length = std::fs::metadata(path)?.len();
     hasher.update(length.to_le_bytes());
     let mut file = File::open(path)?;
     for start in [0, length.saturating_sub(END_BYTES)] {
@@ -66,7 +65,19 @@ mod tests {
         };
         let original = of(&long);
         assert_eq!(of(&long), original);
-        for other in [&changed(0)[..], &changed(299_999), &changed(240_000), &long[1..], b""] {
+        let longer = [&long[..], b"x"].concat();
+        for other in [
+            &changed(0)[..],
+            &changed(1),
+            &changed(65_535),
+            &changed(234_464),
+            &changed(240_000),
+            &changed(299_999),
+            &long[1..],
+            &longer,
+            b"x",
+            b"",
+        ] {
             assert_ne!(of(other), original);
         }
         assert!(content_identity(&[folder.path().join("missing")]).is_err());

@@ -2,6 +2,7 @@
 //! long run over such files is shared by several threads, keeps the order of its input and can be
 //! resumed after an interruption.
 
+mod epd;
 mod error;
 mod evaluation;
 mod files;
@@ -9,18 +10,24 @@ pub mod html;
 mod identity;
 mod ordered;
 mod output;
-mod pgn_read;
+mod pgn;
 mod pgn_write;
+mod streams;
 mod text;
 mod variant;
 
+pub use epd::{EpdLine, is_epd_comment, parse_epd};
 pub use error::FileError;
-pub use evaluation::{CommentEvaluation, find_evaluation};
-pub use files::{FileEntry, parse_epd, read_files};
+pub use evaluation::{CommentEvaluation, find_evaluation, is_possible};
+pub use files::{FileEntry, read_files};
 pub use identity::content_identity;
 pub use ordered::{Worker, process_in_order};
 pub use output::ResumableOutput;
-pub use pgn_read::{PgnGame, parse_result, read_pgn};
+pub use pgn::{
+    GameStart, GameText, GameTexts, GameVisitor, GameWarning, LeftOut, LeftOutGame, PgnGame,
+    ReadGame, Tags, Unread, UnreadKind, Variation, VariationItem, parse_result, read_pgn, walk,
+};
 pub use pgn_write::{PgnWriter, white_score_text};
+pub use streams::{is_standard, is_stream, open_input};
 pub use text::{Format, plain_text};
 pub use variant::castling_mode_of_variant;

@@ -10,7 +10,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::FileError;
+use crate::{FileError, streams::open_stream};
 
 /// The content of the progress file, as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ struct OutputProgress {
     games: u64,
     /// Positions with an evaluation.
     positions: u64,
+    /// Games whose text was not understood to its end.
+    #[serde(default)]
+    broken: u64,
     /// Length of the output in bytes.
     bytes: u64,
     /// Distinguishes this output from an earlier one of the same name.
@@ -32,12 +35,29 @@ struct OutputProgress {
     id: u64,
 }
 
+impl OutputProgress {
+    fn begin(run: Vec<String>, input: Option<String>) -> Self {
+        Self { run, input, games: 0, positions: 0, broken: 0, bytes: 0, id: fresh_id() }
+    }
+}
+
 /// An output file that grows by whole games and can be resumed.
-#[derive(Debug)]
 pub struct ResumableOutput {
     path: PathBuf,
-    file: File,
+    sink: Sink,
     progress: OutputProgress,
+}
+
+impl std::fmt::Debug for ResumableOutput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ResumableOutput").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+enum Sink {
+    File(File),
+    /// Standard output, a pipe or a device: there is nothing to resume.
+    Stream(Box<dyn Write + Send>),
 }
 
 impl ResumableOutput {
@@ -49,6 +69,10 @@ impl ResumableOutput {
     /// The files cannot be used or belong to another run.
     pub fn open(path: &Path, run: Vec<String>, input: Option<String>) -> Result<Self, FileError> {
         let failed = |source| FileError::Write { path: path.to_owned(), source };
+        if let Some(stream) = open_stream(path).map_err(failed)? {
+            let progress = OutputProgress::begin(run, input);
+            return Ok(Self { path: path.to_owned(), sink: Sink::Stream(stream), progress });
+        }
         let progress = match std::fs::read(progress_path(path)) {
             Ok(bytes) => {
                 let progress: OutputProgress = serde_json::from_slice(&bytes).map_err(|error| {
@@ -74,12 +98,12 @@ impl ResumableOutput {
                 if std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0) {
                     return Err(FileError::NotResumable { path: path.to_owned() });
                 }
-                OutputProgress { run, input, games: 0, positions: 0, bytes: 0, id: fresh_id() }
+                OutputProgress::begin(run, input)
             }
             Err(error) => return Err(failed(error)),
         };
         let file = open_at(path, progress.bytes).map_err(failed)?;
-        let output = Self { path: path.to_owned(), file, progress };
+        let output = Self { path: path.to_owned(), sink: Sink::File(file), progress };
         output.record().map_err(failed)?;
         Ok(output)
     }
@@ -100,22 +124,44 @@ impl ResumableOutput {
         self.progress.positions
     }
 
-    /// Adds a game. It counts as written once the progress file records it.
+    /// Games so far whose text was not understood to its end.
+    #[must_use]
+    pub fn broken(&self) -> u64 {
+        self.progress.broken
+    }
+
+    /// Adds a game, whose text was not understood to its end if it `is_broken`. It counts as
+    /// written once the progress file records it.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn add(&mut self, pgn: &str, positions: u64) -> Result<(), FileError> {
+    pub fn add(&mut self, text: &str, positions: u64, is_broken: bool) -> Result<(), FileError> {
         self.progress.games += 1;
         self.progress.positions += positions;
-        self.progress.bytes += pgn.len() as u64;
-        self.file
-            .write_all(pgn.as_bytes())
-            .and_then(|()| self.file.sync_data())
+        self.progress.broken += u64::from(is_broken);
+        self.progress.bytes += text.len() as u64;
+        self.write(text)
             .and_then(|()| self.record())
             .map_err(|source| FileError::Write { path: self.path.clone(), source })
     }
 
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        match &mut self.sink {
+            Sink::File(file) => {
+                file.write_all(text.as_bytes())?;
+                file.sync_data()
+            }
+            Sink::Stream(stream) => {
+                stream.write_all(text.as_bytes())?;
+                stream.flush()
+            }
+        }
+    }
+
     fn record(&self) -> io::Result<()> {
+        if matches!(self.sink, Sink::Stream(_)) {
+            return Ok(());
+        }
         board::write_whole(&progress_path(&self.path), &serde_json::to_vec(&self.progress)?)
     }
 }
@@ -176,18 +222,20 @@ mod tests {
         let path = folder.path().join("out.pgn");
         let run = || vec!["nodes 5".to_owned()];
         let mut output = ResumableOutput::open(&path, run(), None).unwrap();
-        output.add("one\n\n", 3).unwrap();
+        output.add("one\n\n", 3, false).unwrap();
         drop(output);
         // A crash in the middle of a game.
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"tw").unwrap();
         let mut output = ResumableOutput::open(&path, run(), None).unwrap();
         assert_eq!((output.games(), output.positions()), (1, 3));
-        let error = ResumableOutput::open(&path, run(), None).unwrap_err();
+        let error = ResumableOutput::open(&path, run(), None).map(drop).unwrap_err();
         assert!(error.to_string().contains("another run is writing it"), "{error}");
-        output.add("two\n\n", 4).unwrap();
+        output.add("two\n\n", 4, true).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\n\ntwo\n\n");
+        assert_eq!(output.broken(), 1);
         drop(output);
-        let other = ResumableOutput::open(&path, vec!["nodes 6".to_owned()], None).unwrap_err();
+        let other =
+            ResumableOutput::open(&path, vec!["nodes 6".to_owned()], None).map(drop).unwrap_err();
         assert!(other.to_string().contains("nodes 5 against nodes 6"), "{other}");
         std::fs::remove_file(progress_path(&path)).unwrap();
         assert!(matches!(
@@ -202,7 +250,7 @@ mod tests {
         let path = folder.path().join("out.pgn");
         drop(ResumableOutput::open(&path, vec!["files gamse.pgn".to_owned()], None).unwrap());
         let run = || vec!["files games.pgn".to_owned()];
-        ResumableOutput::open(&path, run(), None).unwrap().add("one", 1).unwrap();
+        ResumableOutput::open(&path, run(), None).unwrap().add("one", 1, false).unwrap();
         assert_eq!(ResumableOutput::open(&path, run(), None).unwrap().games(), 1);
     }
 
@@ -214,14 +262,32 @@ mod tests {
             ResumableOutput::open(&path, vec!["files a.pgn".to_owned()], input.map(str::to_owned))
         };
         drop(open(Some("old")).unwrap());
-        open(Some("one")).unwrap().add("one", 1).unwrap();
+        open(Some("one")).unwrap().add("one", 1, false).unwrap();
         assert_eq!(open(Some("one")).unwrap().games(), 1);
         assert!(matches!(open(Some("two")), Err(FileError::OtherInput { .. })));
         // Files of earlier versions do not say what they were made from.
         std::fs::remove_file(progress_path(&path)).unwrap();
         std::fs::remove_file(&path).unwrap();
-        open(None).unwrap().add("one", 1).unwrap();
+        open(None).unwrap().add("one", 1, false).unwrap();
         assert_eq!(open(Some("two")).unwrap().games(), 1);
         assert!(matches!(open(Some("one")), Err(FileError::OtherInput { .. })));
+    }
+
+    /// What is no file is written through and never replaced.
+    #[cfg(unix)]
+    #[test]
+    fn links_devices_and_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |path: &Path| ResumableOutput::open(path, Vec::new(), None);
+        let (target, link) = (folder.path().join("target.pgn"), folder.path().join("link.pgn"));
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        open(&link).unwrap().add("one", 1, false).unwrap();
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "one");
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        open(Path::new("/dev/null")).unwrap().add("one", 1, false).unwrap();
+        assert!(!Path::new("/dev/null.progress").exists());
+        assert!(open(Path::new("/dev/full")).unwrap().add("one", 1, false).is_err());
+        let error = open(folder.path()).map(drop).unwrap_err();
+        assert!(error.to_string().contains("it is a folder"), "{error}");
     }
 }

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use board::{CastlingMode, Color, Move, Position, Score};
 
+use crate::{Variation, VariationItem};
+
 /// Writes one game: tags in order, then moves with comments, glyphs and variations.
 #[derive(Debug)]
 pub struct PgnWriter {
@@ -47,12 +49,7 @@ impl PgnWriter {
 
     /// Adds a move, which must be legal, and a comment after it.
     pub fn play(&mut self, mv: Move, comment: Option<&str>) {
-        let number = self.position.ply() / 2 + 1;
-        if self.position.turn().is_white() {
-            self.word(&format!("{number}."));
-        } else if self.number_needed {
-            self.word(&format!("{number}..."));
-        }
+        self.number(self.position.ply());
         self.word(&board::to_san(&self.position, mv));
         self.number_needed = false;
         if let Some(comment) = comment {
@@ -63,24 +60,75 @@ impl PgnWriter {
 
     /// Adds a numeric annotation glyph (NAG) to the last move: 1 to 6 are `!`, `?`, `!!`, `??`,
     /// `!?` and `?!`.
-    pub fn nag(&mut self, nag: u8) {
+    pub fn nag(&mut self, nag: u16) {
         self.word(&format!("${nag}"));
     }
 
-    /// Adds a variation: an alternative to the last move, from the position `before` it. `moves`
-    /// are not empty.
-    pub fn variation(&mut self, before: &Position, moves: &[Move], comment: Option<&str>) {
+    /// Adds an alternative to the last move, from the position `before` it, with a comment on its
+    /// first and one on its last move. `moves` are not empty.
+    pub fn line(
+        &mut self,
+        before: &Position,
+        moves: &[Move],
+        first: Option<&str>,
+        last: Option<&str>,
+    ) {
         let main_line = std::mem::replace(&mut self.position, before.clone());
-        self.opens = true;
-        self.number_needed = true;
-        moves.iter().for_each(|&mv| self.play(mv, None));
-        if let Some(comment) = comment {
+        self.open();
+        if let Some(comment) = first {
             self.comment(comment);
         }
+        moves.iter().for_each(|&mv| self.play(mv, None));
+        if let Some(comment) = last {
+            self.comment(comment);
+        }
+        self.close();
+        self.position = main_line;
+    }
+
+    /// Adds alternatives to the last move as they were read.
+    pub fn variation(&mut self, variation: &Variation) {
+        self.nested(variation, self.position.ply().saturating_sub(1));
+    }
+
+    /// A variation whose first move is at `ply`.
+    fn nested(&mut self, variation: &Variation, mut ply: u32) {
+        self.open();
+        for item in &variation.items {
+            match item {
+                VariationItem::Move(san) => {
+                    self.number(ply);
+                    self.word(san);
+                    self.number_needed = false;
+                    ply += 1;
+                }
+                VariationItem::Nag(nag) => self.nag(*nag),
+                VariationItem::Comment(comment) => self.comment(comment),
+                VariationItem::Variation(nested) => self.nested(nested, ply.saturating_sub(1)),
+            }
+        }
+        self.close();
+    }
+
+    fn open(&mut self) {
+        self.opens = true;
+        self.number_needed = true;
+    }
+
+    fn close(&mut self) {
         self.text.push(')');
         self.column += 1;
-        self.position = main_line;
         self.number_needed = true;
+    }
+
+    /// The number before a move at `ply`, where one is needed.
+    fn number(&mut self, ply: u32) {
+        let number = ply / 2 + 1;
+        if ply.is_multiple_of(2) {
+            self.word(&format!("{number}."));
+        } else if self.number_needed {
+            self.word(&format!("{number}..."));
+        }
     }
 
     /// Adds a comment.
@@ -168,8 +216,42 @@ mod tests {
         }
         let text = text.finish();
         insta::assert_snapshot!(text);
-        let game = crate::read_pgn(text.as_bytes()).next().unwrap().unwrap();
+        let game = crate::read_pgn(text.as_bytes()).next().unwrap().unwrap().into_game().unwrap();
         assert_eq!(game.game.position(), &position);
         assert_eq!(game.tag("White"), Some("a \"b\"\\"));
+    }
+
+    #[test]
+    fn variations_are_written_as_they_were_read() {
+        for (pgn, expected) in [
+            (
+                "1. e4 (1. d4 d5 2.c2-c4!? {sharp}) e5",
+                "1. e4 (1. d4 d5 2. c4 $5 { sharp }) 1... e5 *",
+            ),
+            (
+                "1. e4 e5 (1... c5 (1... e6 2. d4) 2. Nf3)",
+                "1. e4 e5 (1... c5 (1... e6 2. d4) 2. Nf3) *",
+            ),
+            ("1. e4 ({why} 1. -- e5) e5", "1. e4 ({ why } 1. -- e5) 1... e5 *"),
+            ("1. e4 () e5", "1. e4 e5 *"),
+            ("1. e4 (1. d4 ({hm}) d5)", "1. e4 (1. d4 { hm } 1... d5) *"),
+        ] {
+            let game =
+                crate::read_pgn(pgn.as_bytes()).next().unwrap().unwrap().into_game().unwrap();
+            let write = |game: &crate::PgnGame| {
+                let mut writer = PgnWriter::new(game.game.start(), &[], None);
+                for (ply, &mv) in (1..).zip(game.game.moves()) {
+                    writer.play(mv, None);
+                    let here = game.variations.iter().filter(|(at, _)| *at == ply);
+                    here.for_each(|(_, variation)| writer.variation(variation));
+                }
+                writer.finish()
+            };
+            let text = write(&game);
+            assert_eq!(text.trim_end().lines().last(), Some(expected), "{pgn}");
+            let again =
+                crate::read_pgn(text.as_bytes()).next().unwrap().unwrap().into_game().unwrap();
+            assert_eq!(write(&again), text, "{pgn}");
+        }
     }
 }

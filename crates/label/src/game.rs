@@ -16,6 +16,8 @@ use crate::{
 pub(crate) enum LabelJob<'a> {
     /// All positions of a game of a file are evaluated.
     Game(PgnGame),
+    /// A game or line that is not read.
+    LeftOut { is_broken: bool },
     /// A position and the position after the engine's best move are evaluated.
     Position(Game),
     /// The engine plays a game against itself.
@@ -30,6 +32,8 @@ pub(crate) enum LabelJob<'a> {
 pub(crate) struct LabelledGame {
     pub(crate) pgn: String,
     pub(crate) positions: u64,
+    /// The game's text was not understood to its end.
+    pub(crate) is_broken: bool,
 }
 
 /// Labels one game, after `ucinewgame`. `trees` is the search of the jobs `Trees`, made when the
@@ -50,7 +54,9 @@ pub(crate) fn label_game(
         LabelJob::Game(source) => {
             let (game, labels) = labeller.replay(&source.game)?;
             labeller.add(&game, &labels, source.tags.clone(), number);
+            labeller.labelled.is_broken = source.unread.is_some();
         }
+        LabelJob::LeftOut { is_broken } => labeller.labelled.is_broken = *is_broken,
         LabelJob::Position(start) => labeller.one_move(start, number)?,
         LabelJob::SelfPlay(how, stream) => {
             let (game, labels) =

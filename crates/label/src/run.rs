@@ -40,6 +40,10 @@ impl LabelSource {
                 Ok(match entry? {
                     FileEntry::Game(game) => LabelJob::Game(game),
                     FileEntry::Position(game) => LabelJob::Position(game),
+                    FileEntry::LeftOutGame(game) => {
+                        LabelJob::LeftOut { is_broken: !game.is_variant }
+                    }
+                    FileEntry::LeftOutLine => LabelJob::LeftOut { is_broken: true },
                 })
             })),
         }
@@ -70,6 +74,8 @@ pub struct LabelProgress {
     pub of: Option<u64>,
     /// Positions evaluated.
     pub positions: u64,
+    /// Games whose text was not understood to its end.
+    pub broken: u64,
 }
 
 impl LabelSettings {
@@ -124,7 +130,8 @@ pub fn label(
         LabelSource::Files(_) => None,
     };
     let first = output.games();
-    let mut progress = LabelProgress { games: first, of, positions: output.positions() };
+    let mut progress =
+        LabelProgress { games: first, of, positions: output.positions(), broken: output.broken() };
     report(&progress);
     let result = process_in_order(
         settings.jobs,
@@ -133,9 +140,10 @@ pub fn label(
         &|| stop.load(Ordering::Relaxed),
         || LabelWorker { settings, stop, engine: None, trees: None },
         &mut |labelled: LabelledGame| {
-            output.add(&labelled.pgn, labelled.positions)?;
+            output.add(&labelled.pgn, labelled.positions, labelled.is_broken)?;
             progress.games = output.games();
             progress.positions = output.positions();
+            progress.broken = output.broken();
             report(&progress);
             Ok(())
         },

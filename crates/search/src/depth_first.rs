@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use board::{Game, Move, Position, Score};
 use eval::EvalError;
-use nets::Calibration;
+use nets::{Calibration, MoveScores};
 
 use crate::{
     Bound, Limits, Outcome, SearchInfo, Settings,
@@ -267,6 +267,12 @@ pub(crate) trait DepthFirst {
                 break;
             }
         }
+        if lines.is_empty()
+            && let Some(line) = self.stack().likeliest(root, &moves, timer)?
+        {
+            report(&line);
+            lines.push(line);
+        }
         timer.wait();
         Ok(Outcome {
             best: lines.first().map(|line| line.pv[0]).or(moves.first().copied()),
@@ -274,6 +280,41 @@ pub(crate) trait DepthFirst {
             nodes: timer.nodes(),
             lines,
         })
+    }
+}
+
+impl SearchStack {
+    /// The likeliest of `moves` as a line of depth 0, if the network has a policy.
+    fn likeliest(
+        &mut self,
+        root: &Position,
+        moves: &[Move],
+        timer: &mut TimeManager<'_>,
+    ) -> Result<Option<SearchInfo>, EvalError> {
+        if self.evaluations.move_scores() != MoveScores::Policy || moves.is_empty() {
+            return Ok(None);
+        }
+        let scores = match self.evaluations.scores(root, timer) {
+            Ok(scores) => scores,
+            Err(Stop::Over) => return Ok(None),
+            Err(Stop::Failed(error)) => return Err(error),
+        };
+        let legal = root.legal_moves();
+        let chances = legal.iter().zip(scores).filter(|(mv, _)| moves.contains(mv));
+        let best = chances.max_by_key(|&(_, score)| score).map(|(&mv, _)| mv);
+        let value = self.evaluations.known_value(root);
+        Ok(best.zip(value).map(|(mv, value)| SearchInfo {
+            depth: 0,
+            seldepth: 0,
+            multipv: 1,
+            score: to_score(value),
+            bound: Bound::Exact,
+            wdl: wdl(&self.calibration, value),
+            nodes: timer.nodes(),
+            elapsed: timer.elapsed(),
+            hashfull: self.table.fill_per_mille(),
+            pv: vec![mv],
+        }))
     }
 }
 

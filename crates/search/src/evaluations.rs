@@ -179,7 +179,9 @@ impl Evaluations {
         if positions.is_empty() {
             return Ok(());
         }
-        if timer.is_over() || timer.evaluations_left() < positions.len() as u64 {
+        // A search that may not begin chooses its move by one evaluation.
+        let is_first = timer.nodes() == 0 && positions.len() == 1;
+        if !is_first && (timer.is_over() || timer.evaluations_left() < positions.len() as u64) {
             return Err(Stop::Over);
         }
         let mut batch = std::mem::take(&mut self.batch);

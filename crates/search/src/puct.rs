@@ -246,7 +246,8 @@ impl Search for Puct {
             let (mut idle, mut next_report) = (0, 1);
             let root = Waiting { descent: Descent::root(), position: position.clone() };
             let mut result = self.open(&mut tree, &root, &mut timer);
-            if result.is_ok() {
+            let has_root = result.is_ok();
+            if has_root {
                 tree.restrict(&allowed);
                 if limits.clock.is_some() && moves.len() == 1 && !timer.must_wait() {
                     result = Err(Stop::Over);
@@ -280,7 +281,7 @@ impl Search for Puct {
             if let Err(Stop::Failed(error)) = result {
                 return Err(error);
             }
-            if tree.playouts() > 0 {
+            if has_root {
                 lines = self.lines(&tree, game, &timer);
                 lines.iter().for_each(&mut *report);
             }

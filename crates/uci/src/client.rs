@@ -3,6 +3,7 @@
 
 mod answer;
 mod error;
+mod options;
 
 use std::{
     io::{self, BufReader, Read, Write},
@@ -21,6 +22,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 
 pub use answer::{Answer, EngineInfo};
 pub use error::ClientError;
+use options::AnnouncedOption;
 
 use crate::lines::{InputLine, next_line};
 
@@ -87,8 +89,7 @@ pub struct EngineProcess {
     /// Bytes of output read.
     written: Arc<AtomicU64>,
     name: String,
-    /// Names of the declared options, lower case.
-    options: Vec<String>,
+    options: Vec<AnnouncedOption>,
     patience: Duration,
     chess960: bool,
 }
@@ -162,8 +163,7 @@ impl EngineProcess {
                     self.name = shortened(name.trim());
                 }
             } else if let Some(option) = line.strip_prefix("option name ") {
-                let option = option.split(" type ").next().unwrap_or_default();
-                self.options.push(option.trim().to_ascii_lowercase());
+                self.options.push(AnnouncedOption::parse(option));
             } else if line.trim() == "uciok" {
                 return Ok(());
             }
@@ -183,19 +183,20 @@ impl EngineProcess {
     /// Does the engine declare this option (in any case)?
     #[must_use]
     pub fn has_option(&self, name: &str) -> bool {
-        self.options.contains(&name.to_ascii_lowercase())
+        self.options.iter().any(|option| option.is_called(name))
     }
 
     /// Sets an option.
     ///
     /// # Errors
-    /// The engine has no such option or has ended.
+    /// The engine has no such option, or not such a value for it, or has ended.
     pub fn set_option(&mut self, name: &str, value: &str) -> Result<(), ClientError> {
-        if !self.has_option(name) {
-            return Err(ClientError::NoOption {
-                engine: self.name.clone(),
-                option: name.to_owned(),
-            });
+        let engine = || self.name.clone();
+        let Some(option) = self.options.iter().find(|option| option.is_called(name)) else {
+            return Err(ClientError::NoOption { engine: engine(), option: name.to_owned() });
+        };
+        if let Some(refusal) = option.refusal(value) {
+            return Err(ClientError::BadValue { engine: engine(), refusal });
         }
         self.send(&format!("setoption name {name} value {value}"))
     }

@@ -220,6 +220,7 @@ impl Session {
     fn set_option(&mut self, name: &str, value: Option<&str>) {
         match self.options.set(name, value) {
             Ok(OptionChange::Value) => {}
+            Ok(OptionChange::Partly(reason)) => self.output.note(reason),
             Ok(OptionChange::Network) => self
                 .send(WorkerJob::Prepare { options: self.options.engine.clone(), answer: false }),
             Ok(OptionChange::ClearHash) => self.send(WorkerJob::Clear),

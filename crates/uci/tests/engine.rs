@@ -373,6 +373,8 @@ fn table_hits_are_shown_where_there_are_tables() {
     let complaints = engine.ask("setoption name SyzygyPath value missing");
     assert!(complaints.len() == 1 && complaints[0].contains("`missing`"), "{complaints:?}");
     assert_eq!(engine.ask("setoption name SyzygyPath value ../board/tests/tables").len(), 0);
+    let complaints = engine.ask("setoption name SyzygyPath value missing:../board/tests/tables");
+    assert!(complaints.len() == 1 && complaints[0].contains("`missing`"), "{complaints:?}");
     engine.send("go depth 1");
     assert!(engine.expect("bestmove").concat().contains(" tbhits 0 pv "));
 }

@@ -82,6 +82,10 @@ function sendRequest() {
 export function showPosition(message) {
   if (message.tag !== tag || !visible) return;
   position = message;
+  if (message.correction) {
+    notice(message.correction);
+    line.start = message.fens[0];
+  }
   sans.splice(0, message.sans.length, ...message.sans);
   lastValid = { line: { ...line, moves: [...line.moves] }, ply, sans: [...sans] };
   board.show({

@@ -82,6 +82,7 @@ on('closed', () => {
 on('games', play.list);
 on('position', analyse.showPosition);
 on('analysis', analyse.show);
+on('correction', message => notice(message.correction));
 on('error', message => {
   // Errors of the analysis carry a tag; all others are about games.
   if (Number.isInteger(message.tag)) return analyse.showError(message);

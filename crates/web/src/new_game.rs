@@ -1,6 +1,7 @@
 //! How a game begins: the page's request for a new game, and positions and games from its text.
 
-use board::{CastlingMode, Color, Game, Position, parse_uci};
+use board::{CastlingMode, Color, Game, Position, ReadFen, parse_uci};
+use games::ReadGame;
 use nets::System;
 use serde::Deserialize;
 
@@ -89,6 +90,12 @@ impl NewGameRequest {
         }
     }
 
+    /// What was corrected in the position to play from.
+    pub fn correction(&self) -> Option<String> {
+        let is_used = self.pgn.trim().is_empty() && !self.fen.trim().is_empty();
+        is_used.then(|| correction(self.fen.trim(), self.chess960)).flatten()
+    }
+
     /// The moves before the game begins: a PGN comes before a FEN, a FEN before a Chess960 number.
     fn game(&self, random: u64) -> Result<Game, ApiError> {
         if !self.pgn.trim().is_empty() {
@@ -112,11 +119,20 @@ impl NewGameRequest {
 /// # Errors
 /// The FEN is too long, or is not a legal position.
 pub fn parse_position(fen: &str, chess960: bool) -> Result<Position, ApiError> {
+    read_position(fen, chess960).map(|read| read.position)
+}
+
+/// What was corrected in the page's FEN, as a sentence without its full stop.
+pub fn correction(fen: &str, chess960: bool) -> Option<String> {
+    read_position(fen, chess960).ok()?.warning.map(|warning| warning.to_string())
+}
+
+fn read_position(fen: &str, chess960: bool) -> Result<ReadFen, ApiError> {
     if fen.len() > MAX_FEN {
         return Err(ApiError::new(format!("a FEN has at most {MAX_FEN} characters")));
     }
     let mode = if chess960 { CastlingMode::Chess960 } else { CastlingMode::Standard };
-    Ok(Position::from_fen(fen, mode)?)
+    Ok(Position::read_fen(fen, Some(mode))?)
 }
 
 /// A game from its start position and moves in UCI notation.
@@ -142,15 +158,20 @@ fn parse_pgn(pgn: &str) -> Result<Game, ApiError> {
         return Err(ApiError::new(format!("a PGN has at most {} KiB here", MAX_PGN / 1024)));
     }
     let first = games::read_pgn(pgn.as_bytes()).next();
-    let parsed = first
+    let read = first
         .transpose()
         .map_err(|error| ApiError::new(format!("the PGN cannot be read: {error}")))?
         .ok_or_else(|| ApiError::new("the PGN holds no game"))?;
-    let game = parsed.game;
-    if let Some(illegal) = parsed.illegal {
-        let number = game.moves().len() / 2 + 1;
-        return Err(ApiError::new(format!("the PGN's move {number}, {illegal}, is not legal")));
+    let game = match read {
+        ReadGame::Game(game) => *game,
+        ReadGame::LeftOut(game) => {
+            return Err(ApiError::new(format!("in the PGN {}", game.reason)));
+        }
+    };
+    if let Some(unread) = game.unread {
+        return Err(ApiError::new(format!("in the PGN {unread}")));
     }
+    let game = game.game;
     refuse_if_full(&game)?;
     Ok(game)
 }

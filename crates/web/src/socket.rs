@@ -240,7 +240,13 @@ impl PageConnection {
     async fn handle(&mut self, message: ClientMessage) -> Result<Option<Value>, ApiError> {
         use ClientMessage as M;
         match message {
-            M::NewGame(request) => self.start_game(request).await?,
+            M::NewGame(request) => {
+                let correction = request.correction();
+                self.start_game(request).await?;
+                return Ok(
+                    correction.map(|text| json!({ "type": "correction", "correction": text }))
+                );
+            }
             M::Open { game } => self.open_game(game).await?,
             M::Close {} => self.game = None,
             M::Move { game, ply, uci } => {

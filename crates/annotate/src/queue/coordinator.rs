@@ -17,7 +17,7 @@ use search::Control;
 use super::{AnalysisJob, GameMessage, JobResult, QueueServer, pack, runtime, unpack};
 use crate::{
     AnnotateError, AnnotateProgress, AnnotateSettings,
-    run::{AnnotatedGame, OutputFiles},
+    run::{AnnotatedGame, Item, OutputFiles},
 };
 
 /// Largest number of games in the queue beyond the written ones. It bounds the memory and keeps the
@@ -38,7 +38,7 @@ pub fn coordinate(
     let outputs = OutputFiles::open(settings)?;
     report(&outputs.progress());
     // Skipping the written games of a long file takes a while, so it comes before the connection.
-    let mut games = settings.games();
+    let mut games = settings.items();
     for _ in 0..outputs.progress().games {
         let _ = games.next().transpose()?;
     }
@@ -91,7 +91,7 @@ impl<'a> Coordinator<'a> {
 
     async fn finish(
         &mut self,
-        games: &mut dyn Iterator<Item = Result<PgnGame, AnnotateError>>,
+        games: &mut dyn Iterator<Item = Result<Item, AnnotateError>>,
         control: &Control,
         report: &mut dyn FnMut(&AnnotateProgress),
     ) -> Result<(), AnnotateError> {
@@ -100,7 +100,11 @@ impl<'a> Coordinator<'a> {
         while !control.is_stopped() {
             while !is_read && self.sent < self.outputs.progress().games + WINDOW {
                 match games.next() {
-                    Some(Ok(game)) => self.send(game).await?,
+                    Some(Ok(Item::Game(game))) => self.send(*game).await?,
+                    Some(Ok(Item::Unchanged(done))) => {
+                        self.waiting.insert(self.sent, done);
+                        self.sent += 1;
+                    }
                     // The games before the error are still analysed.
                     Some(Err(error)) => (input, is_read) = (Err(error), true),
                     None => is_read = true,

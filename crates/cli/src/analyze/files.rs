@@ -14,9 +14,11 @@ use std::{
 
 use annotate::{AnalysisSettings, AnnotateProgress, AnnotateSettings, Summary};
 use anyhow::{Context, bail, ensure};
+use games::{is_standard, is_stream};
 use search::Control;
 
 use crate::{
+    CheckFailed,
     engine_args::processors,
     interrupt::{self, Interrupted},
     progress_line::{ProgressLine, ending},
@@ -31,7 +33,7 @@ const HASH: u64 = 16;
 /// Flags of the analysis of files.
 #[derive(Debug, clap::Args)]
 pub(super) struct FileArgs {
-    /// Annotated PGN to write; a file beside it keeps the progress of the run.
+    /// Annotated PGN to write (`-`: standard output); a file beside it keeps the progress of the run.
     #[arg(long, value_name = "FILE", requires = "games", help_heading = "Files of games")]
     out: Option<PathBuf>,
     /// Also write one JSON object a game.
@@ -56,8 +58,8 @@ pub(super) struct FileArgs {
     /// Last move to judge, in plies from 1 (default: the last of the game).
     #[arg(long, value_name = "PLY", requires = "games", help_heading = "Files of games")]
     to: Option<usize>,
-    /// Comment marked moves that lose at least this many percent of winning chances. Moves that lose
-    /// 5 or more are marked.
+    /// Show the better lines where a move loses at least this many percent of winning chances. Moves
+    /// that lose 5 or more are marked.
     #[arg(
         long,
         value_name = "PERCENT",
@@ -66,6 +68,9 @@ pub(super) struct FileArgs {
         help_heading = "Files of games"
     )]
     threshold: f64,
+    /// Leave out variations, glyphs and annotators of the input.
+    #[arg(long, requires = "games", help_heading = "Files of games")]
+    strip: bool,
     /// Let `batch-first worker` processes analyse the games, through a NATS JetStream server as in
     /// nats://host:4222.
     #[arg(long, value_name = "URL", requires = "games", help_heading = "Files of games")]
@@ -109,7 +114,25 @@ pub(super) fn run(args: super::AnalyzeArgs) -> anyhow::Result<()> {
     if let Some(report) = own.report.as_ref().filter(|_| !interrupted) {
         write_report(&settings.output, report)?;
     }
-    Interrupted::or(interrupted, written)
+    Interrupted::or(interrupted, written)?;
+    broken_games(end.broken)
+}
+
+/// Fails where games were not understood to their end.
+///
+/// # Errors
+/// There are such games.
+pub(crate) fn broken_games(count: u64) -> anyhow::Result<()> {
+    match count {
+        0 => Ok(()),
+        1 => {
+            Err(CheckFailed("the text of one game was not understood to its end".to_owned()).into())
+        }
+        _ => {
+            let reason = format!("the texts of {count} games were not understood to their end");
+            Err(CheckFailed(reason).into())
+        }
+    }
 }
 
 /// Checks the flags and the input files.
@@ -118,9 +141,16 @@ fn check(args: &super::AnalyzeArgs) -> anyhow::Result<()> {
     ensure!(!args.json, "for files of games JSON goes to a file of its own: --jsonl FILE");
     for path in &args.games {
         ensure!(
-            !path.exists() || path.is_file(),
-            "`{}` is no file; games are read from files, compressed or not",
+            !path.is_dir(),
+            "`{}` is a folder; games are read from files, compressed or not",
             path.display()
+        );
+    }
+    if let (Some(report), Some(out)) = (&own.report, &own.out) {
+        ensure!(
+            !is_stream(out),
+            "`{}` is made from the annotated games, which have to be a file: --out FILE",
+            report.display()
         );
     }
     ensure!(own.from >= 1, "--from counts plies from 1");
@@ -160,6 +190,7 @@ fn settings(
             to: own.to.unwrap_or(usize::MAX),
             multipv: args.multipv as usize,
             threshold: own.threshold,
+            strip: own.strip,
             engine: engine.to_owned(),
         },
     }
@@ -178,6 +209,10 @@ fn write_report(annotated: &Path, report: &Path) -> anyhow::Result<()> {
 /// Counts the games of files on a thread of its own, for the time left; 0 until the count is done.
 fn count(files: Vec<PathBuf>) -> Arc<AtomicU64> {
     let total = Arc::new(AtomicU64::new(0));
+    // What can be read only once is left to the run.
+    if files.iter().any(|file| is_stream(file)) {
+        return total;
+    }
     let counted = Arc::clone(&total);
     thread::spawn(move || {
         // The run itself reports unreadable files and games.
@@ -240,7 +275,7 @@ impl ProgressReport {
         self.line.finish();
         let (_, positions) = self.rates(end);
         writeln!(
-            io::stdout(),
+            summary_output(output),
             "{}: {} games, {} positions, {positions:.0} positions a second, {}",
             output.display(),
             end.games,
@@ -249,6 +284,11 @@ impl ProgressReport {
         )?;
         Ok(())
     }
+}
+
+/// Where the last line of a run goes: to standard error where `output` is standard output.
+pub(crate) fn summary_output(output: &Path) -> Box<dyn Write> {
+    if is_standard(output) { Box::new(io::stderr()) } else { Box::new(io::stdout()) }
 }
 
 fn time(seconds: f64) -> String {

@@ -178,3 +178,49 @@ fn files_of_games_are_analysed() {
     assert_eq!(go("1").status.code(), Some(0));
     assert_eq!(read("out.pgn"), annotated);
 }
+
+/// A search that may not begin plays the likeliest move, and says what it thinks of it.
+#[test]
+fn without_evaluations_the_policy_chooses() {
+    for search in ["kbest", "alphabeta", "puct"] {
+        let arguments = ["uci", "--net", "fast", "--threads", "1", "--search", search];
+        // The second search is cut off by the end of the input.
+        let commands = "position startpos\ngo nodes 0\nposition startpos\ngo infinite\n";
+        let answers = text(&program(&arguments).write_stdin(commands).output().unwrap().stdout);
+        let best: Vec<&str> =
+            answers.lines().filter(|line| line.starts_with("bestmove ")).collect();
+        assert_eq!(best.len(), 2, "{search}: {answers}");
+        for (line, best) in answers.split_inclusive("bestmove ").zip(best) {
+            let mv = best.split(' ').nth(1).unwrap();
+            assert!(["e2e4", "d2d4", "g1f3", "c2c4"].contains(&mv), "{search}: {answers}");
+            assert!(
+                line.contains("info depth") && line.contains(&format!(" pv {mv}")),
+                "{search}: {answers}"
+            );
+        }
+    }
+}
+
+#[test]
+fn games_come_from_standard_input_and_go_to_standard_output() {
+    let games = "[White \"A\"]\n\n1. e4 e5 *\n\n[White \"B\"]\n\n1. d4 Ke4 2. c4 *\n";
+    let arguments = ["analyze", "-", "--out", "-", "--nodes", "1", "--net", "fast"];
+    let output = program(&arguments).write_stdin(games).output().unwrap();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(err.contains("line 5 is cut off: move 1, `Ke4`, is not legal"), "{err}");
+    assert!(
+        err.contains("-: 2 games, 5 positions") && err.contains("one game was not understood"),
+        "{err}"
+    );
+    assert!(out.starts_with("[White \"A\"]") && out.contains("Ke4 2. c4 *"), "{out}");
+    assert_eq!(out.matches("[%eval").count(), 5, "{out}");
+    let folder = tempfile::tempdir().unwrap();
+    let shards = folder.path().join("shards");
+    let arguments = ["data", "import", "-", "--unlabelled", "--out", shards.to_str().unwrap()];
+    let output = program(&arguments).write_stdin(games).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let players = "[White \"A\"]\n[Black \"B\"]\n\n1. e4 1-0\n";
+    let output = program(&["rate", "-"]).write_stdin(players).output().unwrap();
+    assert!(text(&output.stdout).contains('A') && output.status.success());
+}

@@ -298,7 +298,11 @@ fn what_is_left_out_is_said() {
     let paths = [games, out].map(|path| path.to_str().unwrap().to_owned());
     let output = run(&["analyze", &paths[0], "--out", &paths[1], "--nodes", "1"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains("game 1 is left out"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("the game at line 1 is left out"),
+        "{}",
+        text(&output.stderr)
+    );
 }
 
 #[test]

@@ -164,7 +164,7 @@ impl KBest {
             let (bounds, complete) = self.resolve(&root, rank + 1, guess, timer)?;
             if let Some(&(mv, index)) = moves.iter().find(|(_, index)| *index == bounds.best) {
                 let Bounds { lower, upper, .. } = bounds;
-                let pv = self.principal_variation(position, mv, root.depth, lower);
+                let pv = self.principal_variation(position, mv, root.depth, (lower, upper));
                 found.push(RootLine { mv, index, lower, upper, pv, complete });
             }
             if !complete {
@@ -183,7 +183,8 @@ impl KBest {
         timer: &mut TimeManager<'_>,
     ) -> Result<Option<Value>, EvalError> {
         let known = self.cache.value(root.key());
-        if known.is_some() || timer.control().is_stopped() || timer.evaluations_left() == 0 {
+        // Without this one evaluation a search that may not begin would have nothing to choose by.
+        if known.is_some() {
             return Ok(known);
         }
         let move_scores = self.calibration.move_scores;

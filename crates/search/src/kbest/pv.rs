@@ -44,14 +44,16 @@ struct Step {
 impl KBest {
     /// Follows the moves that show, by the bounds in the cache, that the root is worth at least
     /// `lower`. The best move in the cache may be that of another pass, which asked another
-    /// question.
+    /// question. Where the root may be a draw (`lower` to `upper`), a reply that draws at once
+    /// comes before others: each reply misses its bound there.
     pub(super) fn principal_variation(
         &self,
         root: &Position,
         first: Move,
         depth: i16,
-        lower: Value,
+        (lower, upper): (Value, Value),
     ) -> Vec<Move> {
+        let is_drawn = lower <= 0 && upper >= 0;
         let mut line = vec![first];
         let mut position = root.after(first);
         let mut seen = vec![root.key(), position.key()];
@@ -67,6 +69,13 @@ impl KBest {
             if declines_captures {
                 break;
             }
+            if is_drawn
+                && !claim.reaches
+                && let Some(reply) = self.drawing_reply(&position, &seen)
+            {
+                line.push(reply);
+                break;
+            }
             let Some(step) = self.next_step(&position, claim, bounds.best, line.len(), &seen)
             else {
                 break;
@@ -76,6 +85,14 @@ impl KBest {
             (position, claim, known) = (step.position, step.claim, step.bounds);
         }
         line
+    }
+
+    /// A move that repeats a position of the line, or draws by the rules or the tables.
+    fn drawing_reply(&self, position: &Position, seen: &[u64]) -> Option<Move> {
+        position.legal_moves().into_iter().find(|&mv| {
+            let after = position.after(mv);
+            seen.contains(&after.key()) || ended(&after, self.settings.tables.as_deref()) == Some(0)
+        })
     }
 
     /// The first move that shows a claim, the best move of the cache before the others; where every

@@ -30,4 +30,7 @@ pub enum ClientError {
     /// The engine declares no such option.
     #[error("the engine `{engine}` has no option `{option}`")]
     NoOption { engine: String, option: String },
+    /// The engine announced other values for the option.
+    #[error("the engine `{engine}`: option {refusal}")]
+    BadValue { engine: String, refusal: String },
 }

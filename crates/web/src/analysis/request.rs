@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     ApiError, Engines,
     game_state::{color_name, destinations, moves_and_fens},
-    new_game::{parse_game, parse_position},
+    new_game::{correction, parse_game, parse_position},
 };
 
 /// The most principal variations.
@@ -46,6 +46,8 @@ fn one() -> usize {
 #[derive(Clone, Debug)]
 pub struct AnalysisTask {
     pub tag: u32,
+    /// What was corrected in the position.
+    pub correction: Option<String>,
     pub game: Game,
     pub system: System,
     pub lines: usize,
@@ -72,7 +74,14 @@ impl AnalysisRequest {
         }
         let start = parse_position(&self.start, self.chess960)?;
         let game = parse_game(start, self.moves.iter().map(String::as_str))?;
-        Ok(AnalysisTask { tag: self.tag, game, system, lines: self.lines, batch: self.batch })
+        Ok(AnalysisTask {
+            tag: self.tag,
+            correction: correction(&self.start, self.chess960),
+            game,
+            system,
+            lines: self.lines,
+            batch: self.batch,
+        })
     }
 }
 
@@ -93,6 +102,7 @@ impl AnalysisTask {
             "check": position.is_check(),
             "destinations": destinations(position),
             "over": self.game.end().is_some(),
+            "correction": self.correction,
         })
     }
 

@@ -21,7 +21,8 @@ fn node_limits_are_exact() {
                 let outcome = search
                     .search(&Game::default(), &limits, &Control::default(), &mut |_| {})
                     .unwrap();
-                assert_eq!(outcome.nodes, nodes, "K {batch}");
+                // The move is chosen by one evaluation at least.
+                assert_eq!(outcome.nodes, nodes.max(1), "K {batch}");
                 assert!(outcome.best.is_some());
             }
         }
