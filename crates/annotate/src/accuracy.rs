@@ -83,6 +83,16 @@ impl Judgment {
         }
     }
 
+    /// The judgment as a sentence of its own, where the move has somebody else's glyph.
+    #[must_use]
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::Inaccuracy => "An inaccuracy",
+            Self::Mistake => "A mistake",
+            Self::Blunder => "A blunder",
+        }
+    }
+
     /// The English name.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -3,7 +3,7 @@
 
 use games::{PgnGame, Variation, VariationItem, find_evaluation};
 
-use crate::old_verdicts::without_verdicts;
+use crate::{Judgment, old_verdicts::without_verdicts};
 
 /// The name by which our own lines are told from other people's: a comment before their first move.
 pub(crate) const OWN_NAME: &str = "Batch First";
@@ -11,8 +11,8 @@ pub(crate) const OWN_NAME: &str = "Batch First";
 /// Annotators whose analysis is replaced.
 const REPLACED: [&str; 2] = [OWN_NAME, "lichess.org"];
 
-/// Glyphs of verdicts: `?`, `??`, `?!`.
-const GLYPHS: [u16; 3] = [2, 4, 6];
+/// What we write where a text was not understood begins like this.
+pub(crate) const GOES_ON: &str = "the file goes on, but ";
 
 /// Leaves only what people wrote in comments, glyphs, variations and the tag `Annotator`.
 pub(crate) fn remove_old_analysis(game: &mut PgnGame) {
@@ -20,23 +20,48 @@ pub(crate) fn remove_old_analysis(game: &mut PgnGame) {
     let mut verdicts: Vec<Vec<String>> = vec![Vec::new(); plies];
     game.comments = std::mem::take(&mut game.comments)
         .into_iter()
-        .filter_map(|(ply, text)| Some((ply, without_verdicts(&text, &mut verdicts[ply])?)))
+        .filter_map(|(ply, text)| match text.starts_with(GOES_ON) {
+            true => Some((ply, text)),
+            false => Some((ply, without_verdicts(&text, &mut verdicts[ply])?)),
+        })
         .collect();
-    game.nags.retain(|(ply, nag)| !GLYPHS.contains(nag) || verdicts[*ply].is_empty());
-    game.variations.retain(|(ply, variation)| !is_analysis(variation, &verdicts[*ply]));
-    if let Some(at) = game.tags.iter().position(|(name, _)| name == "Annotator") {
-        let kept: Vec<&str> =
-            game.tags[at].1.split("; ").filter(|name| !is_replaced(name)).collect();
-        let kept = kept.join("; ");
-        if kept.is_empty() {
-            game.tags.remove(at);
-        } else {
-            game.tags[at].1 = kept;
+    for (ply, verdicts) in verdicts.iter().enumerate() {
+        verdicts.iter().for_each(|verdict| remove_glyph(&mut game.nags, ply, verdict));
+    }
+    let mut is_marked = vec![false; plies];
+    for (ply, variation) in &game.variations {
+        is_marked[*ply] |= is_ours(variation);
+    }
+    game.variations.retain(|(ply, variation)| {
+        !is_ours(variation) && (is_marked[*ply] || !is_old_line(variation, &verdicts[*ply]))
+    });
+    for (name, value) in &mut game.tags {
+        if name == "Annotator" {
+            let kept: Vec<&str> = value.split("; ").filter(|name| !is_replaced(name)).collect();
+            *value = kept.join("; ");
         }
+    }
+    game.tags.retain(|(name, value)| name != "Annotator" || !value.is_empty());
+}
+
+/// Removes the glyph that belongs to a verdict; where the glyph was a person's, the verdict is
+/// worded otherwise ([`crate::Judgment::sentence`]).
+fn remove_glyph(nags: &mut Vec<(usize, u16)>, ply: usize, verdict: &str) {
+    if Judgment::ALL.iter().any(|judgment| verdict.contains(judgment.sentence())) {
+        return;
+    }
+    let own = Judgment::ALL.iter().find(|judgment| verdict.contains(judgment.name()));
+    // Other verdicts have any of the three glyphs.
+    let belongs = |nag: u16| match own {
+        Some(own) => nag == own.nag(),
+        None => Judgment::ALL.iter().any(|other| nag == other.nag()),
+    };
+    if let Some(index) = nags.iter().position(|&(at, nag)| at == ply && belongs(nag)) {
+        nags.remove(index);
     }
 }
 
-/// Leaves comments only, of which verdicts are removed.
+/// Leaves out glyphs, variations and annotators.
 pub(crate) fn strip(game: &mut PgnGame) {
     game.nags.clear();
     game.variations.clear();
@@ -48,13 +73,15 @@ fn is_replaced(annotator: &str) -> bool {
     name.is_empty() || REPLACED.iter().any(|own| name.starts_with(own))
 }
 
-/// Is this the line of an analysis? Ours has our name before its first move. Lichess's, and ours of
-/// earlier years, follows a verdict: its first move is the one that was best, or its last move has
-/// an evaluation, and nothing else is written in it.
-fn is_analysis(variation: &Variation, verdicts: &[String]) -> bool {
-    if matches!(variation.items.first(), Some(VariationItem::Comment(text)) if text == OWN_NAME) {
-        return true;
-    }
+/// Is it a line of ours, with our name before its first move?
+fn is_ours(variation: &Variation) -> bool {
+    matches!(variation.items.first(), Some(VariationItem::Comment(text)) if text == OWN_NAME)
+}
+
+/// Is it a line of Lichess's, or of ours of earlier years? Such a line follows a verdict: its first
+/// move is the one that was best, or its last move has an evaluation, and nothing else is written
+/// in it.
+fn is_old_line(variation: &Variation, verdicts: &[String]) -> bool {
     let (line, ends_in_evaluation) = match variation.items.split_last() {
         Some((VariationItem::Comment(text), line)) => (line, is_evaluation(text)),
         _ => (&variation.items[..], false),
@@ -103,6 +130,15 @@ mod tests {
                 "1:Played in haste 1:(2)",
             ),
             ("1. e4?! { (0.3 \u{2192} 0.0) Inaccuracy. d4 was best. } (1. d4! d5)", "1:(3)"),
+            (
+                "1. e4 $6 { (0.3 \u{2192} 0.0) An inaccuracy. d4 was best. } (1. d4) ({Batch First} 1. d4 d5)",
+                "1:$6 1:(1)",
+            ),
+            ("1. e4? { (0.3 \u{2192} 0.0) Inaccuracy. d4 was best. }", "1:$2"),
+            (
+                "1. e4 {the file goes on, but move 1, `x`, is not legal: (0.3 \u{2192} 0.0) Mistake.}",
+                "1:the file goes on, but move 1, `x`, is not legal: (0.3 \u{2192} 0.0) Mistake.",
+            ),
             ("1. e4?! $14 { (0.3 \u{2192} 0.0) Inaccuracy. d4 was best. }", "1:$14"),
         ] {
             let pgn = format!("{moves} *");
@@ -127,6 +163,7 @@ mod tests {
             ("lichess.org", None),
             ("https://lichess.org/@/somebody", None),
             ("A; B; Batch First 0.1.0", Some("A; B")),
+            ("A\"]\n[Annotator \"B; Batch First 0.1.0", Some("A")),
             ("", None),
         ] {
             let pgn = format!("[Annotator \"{annotator}\"]\n\n1. e4 *");

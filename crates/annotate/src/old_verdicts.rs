@@ -2,14 +2,21 @@
 //! a person wrote: the first are replaced, the second stay.
 
 /// What an analysis says of a move, without the full stop.
-const VERDICTS: [&str; 6] = [
+const VERDICTS: [&str; 9] = [
     "Inaccuracy",
     "Mistake",
     "Blunder",
+    // Where the move's glyph is a person's.
+    "An inaccuracy",
+    "A mistake",
+    "A blunder",
     "Checkmate is now unavoidable",
     "Lost forced checkmate sequence",
     "Not the best checkmate sequence",
 ];
+
+/// No analysis writes a longer comment, in bytes.
+const LONGEST: usize = 4096;
 
 /// A comment without such verdicts: `(0.31 → -1.20) Mistake. Nf3 was best.`, and the same without
 /// the numbers or with `Best move was Nf3.` at its end; `None` if nothing is left. A verdict has
@@ -18,7 +25,7 @@ const VERDICTS: [&str; 6] = [
 /// `verdicts` receives what was removed.
 pub(crate) fn without_verdicts(comment: &str, verdicts: &mut Vec<String>) -> Option<String> {
     let mut rest = comment.to_owned();
-    let mut from = 0;
+    let mut from = if rest.len() > LONGEST { rest.len() } else { 0 };
     while let Some((start, end, next)) = first_verdict(&rest, from) {
         if let Some(start) = start {
             verdicts.push(rest[start..end].to_owned());
@@ -95,6 +102,9 @@ mod tests {
             ("(? \u{2192} 0.00) Inaccuracy.  was best.", ""),
             ("(0.31 \u{2192} -1.20) Blunder.", ""),
             ("Mistake. Nf3 was best.", ""),
+            ("(0.31 \u{2192} -1.20) A mistake. Nf3 was best.", ""),
+            ("(0.31 \u{2192} 0.20) An inaccuracy.", ""),
+            ("A blunder. I was tired.", "A blunder. I was tired."),
             ("Blunder. O-O-O was best.", ""),
             ("Inaccuracy. Best move was d3.", ""),
             ("(0.08 \u{2192} -0.97) Mistake. Best move was exd8=Q+.", ""),

@@ -4,7 +4,11 @@
 use board::{Color, Position, Score};
 use games::{PgnWriter, parse_result, white_score_text};
 
-use crate::{GameAnalysis, accuracy::player_analyses, kept::OWN_NAME};
+use crate::{
+    GameAnalysis,
+    accuracy::player_analyses,
+    kept::{GOES_ON, OWN_NAME},
+};
 
 /// A variation is cut after this many plies.
 const VARIATION_PLIES: usize = 12;
@@ -29,9 +33,7 @@ pub(crate) fn pgn(analysis: &GameAnalysis, annotator: &str, threshold: f64) -> S
     let source = &analysis.source;
     let winner = source.tag("Result").and_then(parse_result);
     let mut writer = PgnWriter::new(source.game.start(), &tags(analysis, annotator), winner);
-    if let Some(comment) = comment(analysis, 0, None) {
-        writer.comment(&comment);
-    }
+    add_comments(&mut writer, analysis, 0, None);
     let mut position = source.game.start().clone();
     source.nags.iter().filter(|(ply, _)| *ply == 0).for_each(|&(_, nag)| writer.nag(nag));
     for (ply, &mv) in source.game.moves().iter().enumerate() {
@@ -40,8 +42,10 @@ pub(crate) fn pgn(analysis: &GameAnalysis, annotator: &str, threshold: f64) -> S
         position.play(mv);
     }
     if let Some(unread) = &source.unread {
-        let rest = if source.rest.is_empty() { "" } else { ": " };
-        writer.comment(&format!("the file goes on, but {unread}{rest}{}", source.rest));
+        // Without brackets, so that nobody reads an evaluation there.
+        let rest = source.rest.replace(['[', ']'], "");
+        let colon = if rest.is_empty() { "" } else { ": " };
+        writer.comment(&format!("{GOES_ON}{unread}{colon}{rest}"));
     }
     writer.finish()
 }
@@ -57,16 +61,17 @@ fn add_move(
     let source = &analysis.source;
     let nags = || source.nags.iter().filter(|(at, _)| *at == ply + 1).map(|&(_, nag)| nag);
     let judgment = analysis.judgment(ply);
-    if let Some(judgment) = judgment.filter(|_| !nags().any(|nag| MOVE_GLYPHS.contains(&nag))) {
+    let has_glyph = nags().any(|nag| MOVE_GLYPHS.contains(&nag));
+    if let Some(judgment) = judgment.filter(|_| !has_glyph) {
         writer.nag(judgment.nag());
     }
     nags().for_each(|nag| writer.nag(nag));
     let is_explained = analysis.loss(ply).is_some_and(|loss| loss >= threshold);
-    let verdict =
-        judgment.map(|judgment| verdict(analysis, ply, position, judgment.name(), is_explained));
-    if let Some(comment) = comment(analysis, ply + 1, verdict) {
-        writer.comment(&comment);
-    }
+    let verdict = judgment.map(|judgment| {
+        let words = if has_glyph { judgment.sentence() } else { judgment.name() };
+        verdict(analysis, ply, position, words, is_explained)
+    });
+    add_comments(writer, analysis, ply + 1, verdict);
     for (_, variation) in source.variations.iter().filter(|(at, _)| *at == ply + 1) {
         writer.variation(variation);
     }
@@ -90,7 +95,8 @@ fn tags<'a>(analysis: &'a GameAnalysis, annotator: &str) -> Vec<(&'a str, String
         .filter(|(name, _)| !OWN_TAGS.contains(&name.as_str()))
         .map(|(name, value)| (name.as_str(), value.clone()))
         .collect();
-    let annotators = source.tag("Annotator").into_iter().chain([annotator]);
+    let others = source.tags.iter().filter(|(name, _)| name == "Annotator");
+    let annotators = others.map(|(_, value)| value.as_str()).chain([annotator]);
     tags.push(("Annotator", annotators.collect::<Vec<_>>().join("; ")));
     let names = [("WhiteAccuracy", "WhiteAverageLoss"), ("BlackAccuracy", "BlackAverageLoss")];
     for ((accuracy, average_loss), player) in
@@ -110,7 +116,7 @@ fn verdict(
     analysis: &GameAnalysis,
     ply: usize,
     position: &Position,
-    name: &str,
+    words: &str,
     is_explained: bool,
 ) -> String {
     let score = |ply: usize| analysis.scores[ply].map_or_else(|| "?".to_owned(), white);
@@ -120,7 +126,7 @@ fn verdict(
         .map_or_else(String::new, |found| {
             format!(" {} was best.", board::to_san(position, found.lines[0].moves[0]))
         });
-    format!("({} → {}) {name}.{best}", score(ply), score(ply + 1))
+    format!("({} → {}) {words}.{best}", score(ply), score(ply + 1))
 }
 
 fn white(score: Score) -> String {
@@ -131,12 +137,20 @@ fn eval_comment(score: Score) -> String {
     format!("[%eval {}]", white(score))
 }
 
-/// The comment after `ply` plies: evaluation, verdict, and the comments of the source.
-fn comment(analysis: &GameAnalysis, ply: usize, verdict: Option<String>) -> Option<String> {
+/// Our comment after `ply` plies, evaluation and verdict, and then those of the source.
+fn add_comments(
+    writer: &mut PgnWriter,
+    analysis: &GameAnalysis,
+    ply: usize,
+    verdict: Option<String>,
+) {
     let found = analysis.positions[ply].as_ref();
     let eval = found.map(|found| eval_comment(found.lines[0].score));
-    let old =
-        analysis.source.comments.iter().filter(|(at, _)| *at == ply).map(|(_, text)| text.clone());
-    let parts: Vec<String> = eval.into_iter().chain(verdict).chain(old).collect();
-    (!parts.is_empty()).then(|| parts.join(" "))
+    let own: Vec<String> = eval.into_iter().chain(verdict).collect();
+    if !own.is_empty() {
+        writer.comment(&own.join(" "));
+    }
+    for (_, text) in analysis.source.comments.iter().filter(|(at, _)| *at == ply) {
+        writer.comment(text);
+    }
 }

@@ -104,8 +104,12 @@ impl GameSummary {
         for (ply, comment) in &found.comments {
             let mut verdicts = Vec::new();
             without_verdicts(comment, &mut verdicts);
-            let said =
-                |judgment: &Judgment| verdicts.iter().any(|text| text.contains(judgment.name()));
+            let said = |judgment: &Judgment| {
+                let is_said = |text: &String| {
+                    text.contains(judgment.name()) || text.contains(judgment.sentence())
+                };
+                verdicts.iter().any(is_said)
+            };
             // A comment stands after its move.
             let white = found.game.start().turn().is_white() != ply.is_multiple_of(2);
             if let Some(kind) = Judgment::ALL.iter().position(said) {

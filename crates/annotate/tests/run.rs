@@ -174,7 +174,9 @@ fn what_people_wrote_stays_and_a_second_run_replaces_only_ours() {
     ] {
         assert!(words.contains(kept), "{kept} is not in {words}");
     }
-    assert_eq!(words.matches("$4").count() + words.matches("$2").count(), verdicts(&words));
+    // One of them is a person's.
+    assert_eq!(words.matches("$4").count() + words.matches("$2").count(), verdicts(&words) + 1);
+    assert!(words.contains(") A blunder. ") || words.contains(") A mistake. "), "{words}");
     settings.output = folder.path().join("stripped.pgn");
     settings.analysis.strip = true;
     run(&settings, u64::MAX);

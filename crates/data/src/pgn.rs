@@ -55,8 +55,8 @@ impl GameVisitor for RecordBuilder {
         self.parsed.games += 1;
         self.parsed.leave_out(match reason {
             LeftOut::Variant(_) => SkipKind::Variant,
-            LeftOut::BadStart(_) | LeftOut::StartTag(_) => SkipKind::BadStart,
             LeftOut::NoGame(_) => SkipKind::NoGame,
+            _ => SkipKind::BadStart,
         });
     }
 

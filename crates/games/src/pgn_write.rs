@@ -135,7 +135,7 @@ impl PgnWriter {
     pub fn comment(&mut self, comment: &str) {
         self.number_needed = true;
         // A closing brace would end the comment.
-        self.word(&format!("{{ {} }}", comment.replace(['{', '}'], "")));
+        self.word(&format!("{{ {} }}", comment.replace('{', "(").replace('}', ")")));
     }
 
     /// Adds a word and wraps lines at 100 columns.

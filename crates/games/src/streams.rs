@@ -13,10 +13,18 @@ pub fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Can the input be read only once?
+/// Can it be read or written only from beginning to end?
 #[must_use]
 pub fn is_stream(path: &Path) -> bool {
-    is_standard(path) || std::fs::metadata(path).is_ok_and(|found| !found.is_file())
+    is_standard(path)
+        || is_open_already(path)
+        || std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
+/// Is it the name of a file that this program was given open? `/dev/stdout` may be a file.
+fn is_open_already(path: &Path) -> bool {
+    ["/dev/fd", "/proc/self/fd"].iter().any(|folder| path.starts_with(folder))
+        || ["/dev/stdin", "/dev/stdout", "/dev/stderr"].iter().any(|name| path == Path::new(name))
 }
 
 /// Opens an input; `-` is standard input.
@@ -44,9 +52,7 @@ pub(crate) fn open_stream(path: &Path) -> io::Result<Option<Box<dyn Write + Send
     }
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => Err(io::Error::other("it is a folder")),
-        Ok(found) if !found.is_file() => {
-            Ok(Some(Box::new(File::options().write(true).open(path)?)))
-        }
+        _ if is_stream(path) => Ok(Some(Box::new(File::options().append(true).open(path)?))),
         // What is not there yet becomes a file.
         _ => Ok(None),
     }

@@ -3,7 +3,7 @@
 
 use std::io::{self, Read};
 
-use board::{Color, Game, Move, Position, Score};
+use board::{CastlingMode, Color, Game, Move, Position, Score};
 
 use super::{
     decoded,
@@ -17,7 +17,7 @@ use crate::evaluation::{CommentEvaluation, find_evaluation, is_possible};
 /// A game of a PGN file.
 #[derive(Clone, Debug, Default)]
 pub struct PgnGame {
-    /// The tags in order, without `FEN`, `SetUp` and `Variant`.
+    /// The tags in order, without `FEN`, `SetUp`, and in Chess960 `Variant`.
     pub tags: Vec<(String, String)>,
     pub game: Game,
     /// Evaluations in comments (`[%eval 0.31]`, `[%eval #-3]`): plies played before, White's score.
@@ -120,7 +120,13 @@ impl GameVisitor for GameBuilder {
     }
 
     fn begin(&mut self, start: GameStart<'_>) {
-        let of_start = |name: &str| ["FEN", "SetUp", "Variant"].contains(&name);
+        // The position says these; of another name for standard chess it does not know.
+        let is_chess960 = start.position.castling_mode() == CastlingMode::Chess960;
+        let of_start = |name: &str| match name.to_ascii_lowercase().as_str() {
+            "fen" | "setup" => true,
+            "variant" => is_chess960,
+            _ => false,
+        };
         self.game = PgnGame {
             tags: start.tags.iter().filter(|(name, _)| !of_start(name)).collect(),
             game: Game::new(start.position.clone()),
@@ -229,7 +235,10 @@ mod tests {
 
     #[test]
     fn usual_other_notations_are_read_and_nothing_is_skipped() {
-        use UnreadKind::{BehindResult, IllegalMove, NoMove, UnendingComment, UnendingVariation};
+        use UnreadKind::{
+            BehindResult, IllegalMove, NotUnderstood, UnendingComment, UnendingVariation,
+            WrongNumber,
+        };
         for (pgn, expected, unread) in [
             ("1. e4 e5 2. Nf3 Nc6 *", "e4 e5 Nf3 Nc6", None),
             ("1.e2-e4 e7e5 2.Ng1-f3 nb8c6 *", "e4 e5 Nf3 Nc6", None),
@@ -243,17 +252,28 @@ mod tests {
             ("1. e4\n\n1... e5\n\n2. Nf3 *", "e4 e5 Nf3", None),
             ("% note\n1. e4\n% note\ne5 *", "e4 e5", None),
             ("1. e4 e5 2. Ke7 Nf6 *", "e4 e5", Some((IllegalMove, "Ke7", 2))),
-            ("1. e4 e5 2. foo Nf6 *", "e4 e5", Some((NoMove, "foo", 2))),
-            ("1. e4 -- 2. d4 *", "e4", Some((NoMove, "--", 1))),
-            ("1. e4 [%eval 0.3] e5 *", "e4", Some((NoMove, "[%eval", 1))),
-            ("1. e4 <x> e5 *", "e4", Some((NoMove, "<x>", 1))),
-            ("1. e4 ) e5 *", "e4", Some((NoMove, ")", 1))),
-            ("1. e4 } e5 *", "e4", Some((NoMove, "}", 1))),
+            ("1. e4 e5 2. foo Nf6 *", "e4 e5", Some((NotUnderstood, "foo", 2))),
+            ("1. e4 -- 2. d4 *", "e4", Some((NotUnderstood, "--", 1))),
+            ("1. e4 [%eval 0.3] e5 *", "e4", Some((NotUnderstood, "[%eval", 1))),
+            ("1. e4 <x> e5 *", "e4", Some((NotUnderstood, "<x>", 1))),
+            ("1. e4 ) e5 *", "e4", Some((NotUnderstood, ")", 1))),
+            ("1. e4 } e5 *", "e4", Some((NotUnderstood, "}", 1))),
             ("1. e4 e5 { never", "e4 e5", Some((UnendingComment, "", 2))),
             ("1. e4 (1. d4 d5 e5 *", "e4", Some((UnendingVariation, "", 1))),
-            ("1. e4 e5 1-0 2. Nf3 *", "e4 e5", Some((BehindResult, "Nf3", 2))),
-            ("1. e4 e5 Black resigns", "e4 e5", Some((NoMove, "Black", 2))),
-            ("1. e4 $99999 e5", "e4", Some((NoMove, "$99999", 1))),
+            ("1. e4 e5 1-0 2. Nf3 *", "e4 e5", Some((BehindResult, "2", 2))),
+            ("1. e4 e5 Black resigns", "e4 e5", Some((NotUnderstood, "Black", 2))),
+            ("1. e4 2. d5 *", "e4", Some((WrongNumber, "2", 1))),
+            ("1. e4 37 e5", "e4", Some((WrongNumber, "37", 1))),
+            ("1. e4 mate e5", "e4", Some((NotUnderstood, "mate", 1))),
+            ("1. e4 e5 1-0 0-1", "e4 e5", Some((BehindResult, "0-1", 2))),
+            ("1. f3 e5 2. g4 Qh4 # 0-1", "f3 e5 g4 Qh4#", None),
+            ("1. e4 e5 2. Bc4 Bc5 3. Nf3 Nf6 4. 00 d6", "e4 e5 Bc4 Bc5 Nf3 Nf6 O-O d6", None),
+            ("1. e4 1. e5 2. Nf3", "e4 e5 Nf3", None),
+            ("[Event \"a\"] [Site \"b\"] 1. e4 e5 1-0", "e4 e5", None),
+            ("[Event \"a\"]\n[Result \"1-0\"] 1. e4 e5 1-0", "e4 e5", None),
+            ("[Event \"a\"]\n{ note\nmore }\n[White \"a\"]\n\n1. e4 e5 *", "e4 e5", None),
+            ("[Event \"long\nname\"]\n[White \"a\"]\n\n1. e4 e5 *", "e4 e5", None),
+            ("1. e4 $99999 e5", "e4", Some((NotUnderstood, "$99999", 1))),
         ] {
             let game = only(pgn);
             assert_eq!(moves(&game), expected, "{pgn}");
@@ -269,6 +289,14 @@ mod tests {
             ("[FEN \"4k3/8/8/8/8/8/4P3/4K3 w - - 0 1]\n\n1. e4 *", "it decides the start position"),
             ("[Variant \"Antichess\"]\n\n1. e4 *", "the variant `Antichess` is not played here"),
             ("[Variant Antichess]\n\n1. e4 *", "it decides the start position"),
+            (
+                "[Event \"a\"] [FEN \"4k3/8/8/8/8/8/4P3/4K3 w - - 0 1]\n\n1. e4 *",
+                "it decides the start",
+            ),
+            ("[Event \"a\"] [fen 4k3/8/8 w - - 0 1]\n\n1. e4 *", "it decides the start position"),
+            ("[FEN \"a\"]\n[FEN \"b\"]\n\n1. e4 *", "the tag FEN has two values"),
+            ("[variant \"Atomic\"]\n\n1. e4 *", "the variant `Atomic` is not played here"),
+            ("[SetUp \"1\"]\n\n1. e4 *", "there is no FEN"),
             ("<html>\n<p>1. e4\n", "is no game"),
             ("{ only a comment }", "is no game"),
             ("hello", "is no game"),
@@ -291,6 +319,9 @@ mod tests {
         for (pgn, expected) in [
             ("1. e4 e5 1-0\n\n1. d4 d5 *", vec![2, 2]),
             ("1. e4 e5 1-0\n1. d4 d5 *", vec![2, 2]),
+            ("1. e4 e5 2. Nf3 Nc6\n1. d4 d5 2. c4", vec![4, 3]),
+            ("1. e4 Ke5 2. d4\n\n1. d4 d5 *", vec![1, 2]),
+            ("1. e4 e5 1-0 foo\n\n1. d4 d5 0-1\n\n1. c4 *", vec![2, 2, 1]),
             ("1. e4 e5\n\n1. d4 *", vec![2, 1]),
             ("1. e4 {a} 1-0 {b}\n\n1. d4 d5 2. c4 *\n", vec![1, 3]),
             ("[FEN \"4k3/8/8/8/8/8/8/4K2R w K - 0 1\"]\n\n1. O-O *\n\n1. e4 e5", vec![1, 2]),
@@ -311,6 +342,10 @@ mod tests {
             ("[Result \"0-1\"]\n\n1. e4 1-0", Some("0-1")),
             ("[Result \"0-1\"]\n\n1. e4 *", Some("0-1")),
             ("1. e4 \u{bd}-\u{bd}", Some("1/2-1/2")),
+            ("[Result \"1-0 forfeit\"]\n\n1. e4 1-0", Some("1-0")),
+            ("[Result \"?\"]\n\n1. e4 0-1", Some("0-1")),
+            ("[Result \"1/2\"]\n\n1. e4 *", Some("1/2-1/2")),
+            ("[Result \"1-0 \"]\n\n1. e4 *", Some("1-0")),
             ("1. e4 *", None),
         ] {
             assert_eq!(only(pgn).tag("Result"), expected, "{pgn}");
@@ -376,7 +411,7 @@ mod tests {
             ("1. e4 (1. d4) (1. c4) e5 (1... c5)", vec!["1 d4", "1 c4", "2 c5"]),
             ("1. e4 (1. d4 -- 2. e4) e5", vec!["1 d4 -- e4"]),
             ("1. e4 ({before} 1. Z0?! d5) e5", vec!["1 {before} -- $6 d5"]),
-            ("1. e4 (1. d4 d4 2. c4 (x) {y}) e5", vec!["1 d4 {d4 2. c4 (x) y}"]),
+            ("1. e4 (1. d4 d4 2. c4 (x) {y}) e5", vec!["1 d4 {d4 2. c4 (x) {y}}"]),
             ("1. e4 (1. d4 1-0) e5", vec!["1 d4 {1-0}"]),
             ("1. e4 (=) e5", vec![]),
             ("1. e4 () e5", vec![]),

@@ -19,7 +19,9 @@ pub enum UnreadKind {
     /// A move that is not legal, or that several pieces can make.
     IllegalMove,
     /// Neither a move nor anything else that PGN knows.
-    NoMove,
+    NotUnderstood,
+    /// A move number that cannot follow the moves before it.
+    WrongNumber,
     /// A brace is never closed.
     UnendingComment,
     /// A parenthesis is never closed.
@@ -41,7 +43,8 @@ impl std::fmt::Display for Unread {
         let Self { kind, text, number } = self;
         match kind {
             UnreadKind::IllegalMove => write!(f, "move {number}, `{text}`, is not legal"),
-            UnreadKind::NoMove => write!(f, "at move {number}, `{text}` is no move"),
+            UnreadKind::NotUnderstood => write!(f, "at move {number}, `{text}` is no move"),
+            UnreadKind::WrongNumber => write!(f, "at move {number}, `{text}` is another number"),
             UnreadKind::UnendingComment => write!(f, "at move {number} a comment does not end"),
             UnreadKind::UnendingVariation => write!(f, "at move {number} a variation does not end"),
             UnreadKind::BehindResult => write!(f, "`{text}` follows the result"),
@@ -85,6 +88,10 @@ pub enum LeftOut {
     BadStart(BoardError),
     #[error("`{0}` is no tag, and it decides the start position")]
     StartTag(String),
+    #[error("the tag {0} has two values")]
+    TwoStarts(&'static str),
+    #[error("the tag SetUp tells of a start position, and there is no FEN")]
+    NoStart,
     #[error("`{0}` is no game")]
     NoGame(String),
 }

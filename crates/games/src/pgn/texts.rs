@@ -3,7 +3,10 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use super::{tags::tag_line, tokens::is_result};
+use super::{
+    tags::{TagLine, ends_broken_tag, name_and_rest, tag_line},
+    tokens::is_result,
+};
 
 /// A game that is longer, in bytes, is cut off, so that memory stays bounded.
 pub(super) const LONGEST_GAME: usize = 1 << 24;
@@ -21,7 +24,7 @@ pub struct GameText {
 
 /// The texts of games, one by one. A game begins at a tag behind moves, or behind an empty line
 /// that follows a result; what a comment holds begins nothing, unless it holds an empty line and
-/// then a tag: that is a comment which somebody forgot to close.
+/// then the tag `Event`: that is a comment which somebody forgot to close.
 #[derive(Debug)]
 pub struct GameTexts<R> {
     input: BufReader<R>,
@@ -92,7 +95,8 @@ impl<R: Read> Iterator for GameTexts<R> {
 struct LineScan {
     in_comment: bool,
     after_empty_line: bool,
-    /// Moves or other text have been read.
+    after_broken_tag: bool,
+    /// Something other than tags and comments has been read.
     has_moves: bool,
     /// The last line with moves ends in a result.
     has_ended: bool,
@@ -105,48 +109,53 @@ impl LineScan {
     fn begins_game(&mut self, line: &[u8]) -> bool {
         let trimmed = line.trim_ascii();
         let after_empty_line = std::mem::replace(&mut self.after_empty_line, trimmed.is_empty());
-        if trimmed.is_empty() {
-            return false;
-        }
-        let first = trimmed[0];
+        let after_broken_tag = std::mem::take(&mut self.after_broken_tag);
+        let Some(&first) = trimmed.first() else { return false };
         let tag = if first == b'[' || first == 0xef { tag_line(line) } else { None };
-        if let Some(tag) = tag {
-            if self.is_cut_off
-                || self.in_comment && after_empty_line
-                || !self.in_comment && self.begins_with(tag.name, after_empty_line)
-            {
-                return true;
-            }
-            if !self.in_comment {
-                if self.first_tag.is_empty() {
-                    self.first_tag.extend_from_slice(tag.name);
-                }
-                return false;
-            }
+        if let Some(tag) = tag
+            && self.begins_with(tag, after_empty_line)
+        {
+            return true;
         }
         if self.in_comment {
             self.read_moves(line);
-            return false;
-        }
-        if self.has_ended && after_empty_line && !matches!(first, b'{' | b';') {
+        } else if let Some(tag) = tag {
+            if self.first_tag.is_empty() {
+                self.first_tag.extend_from_slice(tag.name);
+            }
+            self.read_behind_tag(tag.rest);
+        } else if self.has_ended && after_empty_line && !matches!(first, b'{' | b';') {
             return true;
-        }
-        // A comment line is no text, and a broken line among tags no move.
-        let is_aside = first == b';' || line[0] == b'%';
-        let is_broken_tag = first == b'[' && !self.has_moves;
-        if !is_aside && !is_broken_tag {
+        } else if first == b'[' && !self.has_moves && name_and_rest(line).is_some() {
+            self.after_broken_tag = true;
+        } else if line[0] != b'%' && !(after_broken_tag && ends_broken_tag(line)) {
             self.read_moves(line);
         }
         false
     }
 
-    /// Does a tag of this name begin another game?
-    fn begins_with(&self, name: &[u8], after_empty_line: bool) -> bool {
-        self.has_moves || after_empty_line && self.first_tag == name
+    /// Does this tag begin another game?
+    fn begins_with(&self, tag: TagLine<'_>, after_empty_line: bool) -> bool {
+        if self.is_cut_off {
+            return true;
+        }
+        if self.in_comment {
+            return after_empty_line && tag.name == b"Event" && tag.rest.trim_ascii().is_empty();
+        }
+        self.has_moves || after_empty_line && self.first_tag == tag.name
+    }
+
+    /// Reads what follows a tag on its line: other tags, or moves.
+    fn read_behind_tag(&mut self, mut rest: &[u8]) {
+        while let Some(tag) = tag_line(rest) {
+            rest = tag.rest;
+        }
+        if !rest.trim_ascii_start().starts_with(b"[") {
+            self.read_moves(rest);
+        }
     }
 
     fn read_moves(&mut self, line: &[u8]) {
-        self.has_moves = true;
         let mut rest = line;
         let mut is_to_the_end = true;
         loop {
@@ -155,7 +164,10 @@ impl LineScan {
                 self.in_comment = false;
                 rest = &rest[end + 1..];
             }
-            match rest.iter().position(|&byte| matches!(byte, b'{' | b';')) {
+            let comment = rest.iter().position(|&byte| matches!(byte, b'{' | b';'));
+            let moves = &rest[..comment.unwrap_or(rest.len())];
+            self.has_moves |= !moves.trim_ascii().is_empty();
+            match comment {
                 Some(at) if rest[at] == b'{' => {
                     self.in_comment = true;
                     rest = &rest[at + 1..];
@@ -204,6 +216,12 @@ mod tests {
             ("[Event \"a\"]\n% [Event \"b\"]\n; [Event \"c\"]\n\n1. e4 *\n", 1),
             ("[White \"a {b\"]\n\n1. e4 *\n\n[White \"c;\"]\n\n1. e4 *\n", 2),
             ("[Event \"a\"]\n[Site \"unclosed]\n[White \"b\"]\n\n1. e4 *\n", 1),
+            ("[Event \"long\nname\"]\n[White \"b\"]\n\n1. e4 *\n", 1),
+            ("[Event \"a\"]\n{ note }\n[White \"b\"]\n\n1. e4 *\n", 1),
+            ("{ head }\n[Event \"a\"]\n\n1. e4 *\n", 1),
+            ("[Event \"a\"] 1. e4 *\n[Event \"b\"] 1. d4 *\n", 2),
+            ("[Event \"a\"] [Site \"b\"] 1. e4 *\n\n[Event \"b\"]\n\n1. d4 *\n", 2),
+            ("[Event \"a\"]\n\n1. e4 { a\n\n[Diagram \"b\"]\n} e5 *\n", 1),
         ] {
             assert_eq!(games(pgn), expected, "{pgn}");
         }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use board::Position;
+
 /// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
@@ -13,10 +15,10 @@ pub(super) enum Token<'a> {
     Nag(u16),
     Open,
     Close,
-    /// A move number; is it White's, with one point at most?
+    /// A move number and how many points follow it: one for White, three for Black.
     Number {
         number: u32,
-        is_white: bool,
+        points: usize,
     },
     Result(&'static str),
     /// A move, or anything else.
@@ -30,15 +32,17 @@ pub(super) fn is_result(word: &[u8]) -> bool {
 }
 
 /// A result in its usual form.
-fn result(word: &[u8]) -> Option<&'static str> {
-    if !matches!(word.first(), Some(b'0' | b'1' | b'*' | 0xc2)) {
+pub(super) fn result(word: &[u8]) -> Option<&'static str> {
+    if !matches!(word.first(), Some(b'0' | b'1' | b'*' | 0xbd | 0xc2)) {
         return None;
     }
-    Some(match word {
-        b"1-0" | b"1:0" => "1-0",
-        b"0-1" | b"0:1" => "0-1",
-        b"1/2-1/2" | b"1/2" | b"1/2:1/2" | b"\xc2\xbd-\xc2\xbd" | b"\xc2\xbd" => "1/2-1/2",
-        b"*" => "*",
+    // En dashes, and a half in Latin-1 or UTF-8.
+    let plain = super::decoded(word).replace('\u{2013}', "-").replace('\u{bd}', "1/2");
+    Some(match plain.as_str() {
+        "1-0" | "1:0" => "1-0",
+        "0-1" | "0:1" => "0-1",
+        "1/2-1/2" | "1/2" | "1/2:1/2" => "1/2-1/2",
+        "*" => "*",
         _ => return None,
     })
 }
@@ -84,8 +88,8 @@ fn symbol(word: &str) -> Option<u16> {
     SYMBOLS.iter().find(|(text, _)| *text == word).map(|&(_, nag)| nag)
 }
 
-/// A word without the symbol at its end, and the symbol's glyph.
-pub(super) fn without_symbol(word: &str) -> Option<(&str, u16)> {
+/// A word without the last symbol at its end, and the symbol's glyph.
+fn without_symbol(word: &str) -> Option<(&str, u16)> {
     // Almost all words are moves, which end in a digit.
     if word.ends_with(|last: char| last.is_ascii_alphanumeric()) {
         return None;
@@ -97,11 +101,32 @@ pub(super) fn without_symbol(word: &str) -> Option<(&str, u16)> {
         .filter(|(rest, _)| !rest.is_empty())
 }
 
-/// Words beside moves that say nothing that the moves don't.
-pub(super) fn is_mark(word: &str) -> bool {
-    const MARKS: [&str; 11] =
-        ["e.p.", "e.p", "ep", "ep.", "+", "++", "#", "ch", "ch.", "mate", "\u{2020}"];
-    MARKS.contains(&word)
+/// A move without the symbols and marks at its end, and the glyphs of the symbols.
+pub(super) fn without_symbols(word: &str) -> (&str, Vec<u16>) {
+    let (mut bare, mut nags) = (word, Vec::new());
+    loop {
+        if let Some((rest, nag)) = without_symbol(bare) {
+            nags.insert(0, nag);
+            bare = rest;
+            continue;
+        }
+        // In `Qxf7!+` the symbol comes before the mark.
+        let unmarked = bare.trim_end_matches(['+', '#']);
+        if unmarked.len() == bare.len() || !unmarked.ends_with(['!', '?']) {
+            return (bare, nags);
+        }
+        bare = unmarked;
+    }
+}
+
+/// Does a word beside a move say what is true of the position after it: check, mate, or that a pawn
+/// was taken in passing?
+pub(super) fn is_mark(word: &str, position: &Position) -> bool {
+    match word {
+        "+" | "++" | "ch" | "ch." | "\u{2020}" => position.is_check(),
+        "#" | "mate" => position.is_check() && position.legal_moves().is_empty(),
+        _ => matches!(word, "e.p." | "e.p" | "ep" | "ep."),
+    }
 }
 
 /// The tokens of a text.
@@ -224,6 +249,10 @@ impl<'a> Tokens<'a> {
                 break;
             }
         }
+        // Castling without hyphens is no number.
+        if matches!(&rest[..length], b"00" | b"000") {
+            return None;
+        }
         let is_whole = length == word_length(rest);
         let behind = &rest[length..];
         // `0.3` is no move number; `5.0-0` is castling.
@@ -235,15 +264,15 @@ impl<'a> Tokens<'a> {
         }
         self.at += length;
         let number = std::str::from_utf8(&rest[..digits]).ok()?.parse().unwrap_or(0);
-        Some(Token::Number { number, is_white: points < 2 })
+        Some(Token::Number { number, points })
     }
 }
 
-/// The length of a blank beyond ASCII: a no-break space, a zero-width space, a byte order mark.
+/// The length of a blank beyond ASCII: spaces of many widths, zero among them, and a byte order mark.
 fn length_of_blank(text: &[u8]) -> usize {
     match text {
         [0xc2, 0xa0, ..] => 2,
-        [0xe2, 0x80, 0x8b, ..] | [0xef, 0xbb, 0xbf, ..] => 3,
+        [0xe2, 0x80, 0x80..=0x8b | 0xaf, ..] | [0xe3, 0x80, 0x80, ..] | [0xef, 0xbb, 0xbf, ..] => 3,
         _ => 0,
     }
 }
@@ -304,8 +333,8 @@ mod tests {
                     Token::Nag(nag) => format!("${nag}"),
                     Token::Open => "(".to_owned(),
                     Token::Close => ")".to_owned(),
-                    Token::Number { number, is_white: true } => format!("{number}."),
-                    Token::Number { number, is_white: false } => format!("{number}..."),
+                    Token::Number { number, points: 0 | 1 } => format!("{number}."),
+                    Token::Number { number, .. } => format!("{number}..."),
                     Token::Result(result) => result.to_owned(),
                     Token::Word(word) => format!("`{word}`"),
                     Token::EmptyLine => "empty".to_owned(),
@@ -323,7 +352,9 @@ mod tests {
             ("e4{a}e5(d5)", "`e4` {a} `e5` ( `d5` )"),
             ("a8(Q) a8=Q b8(x)", "`a8(Q)` `a8=Q` `b8` ( `x` )"),
             ("0-0 0-0-0 0-1 1:0", "`0-0` `0-0-0` 0-1 1-0"),
-            ("\u{bd}-\u{bd} 1/2 *", "1/2-1/2 1/2-1/2 *"),
+            ("\u{bd}-\u{bd} 1/2 * 1\u{2013}0", "1/2-1/2 1/2-1/2 * 1-0"),
+            ("00 000 0-0 1", "`00` `000` `0-0` 1."),
+            ("e4\u{2009}e5\u{3000}Nf3", "`e4` `e5` `Nf3`"),
             ("e4 !! e5 +- Nf3 \u{b1} N", "`e4` $3 `e5` $18 `Nf3` $16 $146"),
             ("e4\u{a0}e5\u{200b}Nf3 \u{feff}Nc6", "`e4` `e5` `Nf3` `Nc6`"),
             ("e4\n\ne5\n%note\n Nf3 %x\n\n", "`e4` empty `e5` `Nf3` `%x`"),
@@ -339,17 +370,22 @@ mod tests {
 
     #[test]
     fn symbols_end_words() {
-        for (word, expected) in [
-            ("Nf3+-", Some(("Nf3", 18))),
-            ("Rd1+/-", Some(("Rd1", 16))),
-            ("e4\u{b1}", Some(("e4", 16))),
-            ("d5=", Some(("d5", 10))),
-            ("e4!?", Some(("e4", 5))),
-            ("e4!", Some(("e4", 1))),
-            ("Nf3", None),
-            ("!", None),
+        for (word, bare, nags) in [
+            ("Nf3+-", "Nf3", vec![18]),
+            ("Rd1+/-", "Rd1", vec![16]),
+            ("e4\u{b1}", "e4", vec![16]),
+            ("d5=", "d5", vec![10]),
+            ("e4!?", "e4", vec![5]),
+            ("e4!", "e4", vec![1]),
+            ("e4!+-", "e4", vec![1, 18]),
+            ("Nf3!!!", "Nf3", vec![1, 3]),
+            ("Qxf7!+", "Qxf7", vec![1]),
+            ("Qxf7+!", "Qxf7+", vec![1]),
+            ("Qxf7+", "Qxf7+", vec![]),
+            ("Nf3", "Nf3", vec![]),
+            ("!", "!", vec![]),
         ] {
-            assert_eq!(without_symbol(word), expected, "{word}");
+            assert_eq!(without_symbols(word), (bare, nags), "{word}");
         }
     }
 }

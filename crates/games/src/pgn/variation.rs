@@ -7,7 +7,7 @@ use board::{Position, to_san};
 use super::{
     decoded,
     problem::{GameWarning, Unread, UnreadKind},
-    tokens::{Token, Tokens, without_symbol},
+    tokens::{Token, Tokens, without_symbols},
     walk::{ReadWord, read_word},
 };
 
@@ -86,21 +86,21 @@ pub(super) fn read_variation(
                     }
                     continue;
                 }
-                None => (UnreadKind::NoMove, Cow::Borrowed("(")),
+                None => (UnreadKind::NotUnderstood, Cow::Borrowed("(")),
             },
             Token::Word(word) if is_null_move(&word) => match position.after_null_move() {
                 Some(after) => {
                     items.push(VariationItem::Move("--".to_owned()));
-                    items.extend(without_symbol(&word).map(|(_, nag)| VariationItem::Nag(nag)));
+                    items.extend(without_symbols(&word).1.into_iter().map(VariationItem::Nag));
                     last = Some(std::mem::replace(&mut position, after));
                     continue;
                 }
                 None => (UnreadKind::IllegalMove, word),
             },
             Token::Word(word) => match read_word(&position, &word) {
-                ReadWord::Move(mv, nag) => {
+                ReadWord::Move(mv, nags) => {
                     items.push(VariationItem::Move(to_san(&position, mv)));
-                    items.extend(nag.map(VariationItem::Nag));
+                    items.extend(nags.into_iter().map(VariationItem::Nag));
                     let after = position.after(mv);
                     last = Some(std::mem::replace(&mut position, after));
                     continue;
@@ -111,20 +111,17 @@ pub(super) fn read_variation(
         };
         // The rest is kept as a comment.
         let (kind, word) = unread;
-        let depth = usize::from(*word == *"(");
+        let open = 1 + usize::from(*word == *"(");
         warn(GameWarning::Variation(Unread::new(kind, &word, position.ply() / 2 + 1)));
-        let length =
-            skip_variation(tokens, depth).map(|()| from.len() - tokens.rest().len() - 1)?;
+        let length = skip_variation(tokens, open).map(|()| from.len() - tokens.rest().len() - 1)?;
         let text = one_line(&decoded(&from[..length]));
-        items.push(VariationItem::Comment(text.replace(['{', '}'], "")));
+        items.push(VariationItem::Comment(text));
         return Some(Variation { items });
     }
 }
 
-/// Passes over a variation to its closing parenthesis, `depth` more than one of them open; `None`:
-/// it is never closed.
-pub(super) fn skip_variation(tokens: &mut Tokens<'_>, depth: usize) -> Option<()> {
-    let mut open = depth + 1;
+/// Passes over text until so many open parentheses are closed; `None`: they never are.
+pub(super) fn skip_variation(tokens: &mut Tokens<'_>, mut open: usize) -> Option<()> {
     while open > 0 {
         match tokens.next()? {
             Token::Open => open += 1,
@@ -138,8 +135,7 @@ pub(super) fn skip_variation(tokens: &mut Tokens<'_>, depth: usize) -> Option<()
 
 /// A null move, as ChessBase, Chess Assistant, SCID and UCI write it.
 fn is_null_move(word: &str) -> bool {
-    let bare = without_symbol(word).map_or(word, |(bare, _)| bare);
-    matches!(bare, "--" | "Z0" | "@@@@" | "0000" | "null" | "pass")
+    matches!(without_symbols(word).0, "--" | "Z0" | "@@@@" | "0000" | "null" | "pass")
 }
 
 /// A text with single blanks in place of line breaks.

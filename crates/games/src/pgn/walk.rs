@@ -1,14 +1,13 @@
 //! Walks through the games of a text, move by move: the rules of reading PGN for every command.
 
-use board::{BoardError, Color, Move, Position, ReadFen, parse_san, shortened};
+use board::{BoardError, Move, Position, ReadFen, parse_san, shortened};
 
 use super::{
     decoded,
-    game::parse_result,
     problem::{GameWarning, LeftOut, Unread, UnreadKind},
-    tags::{Tags, name_and_rest, tag_line},
+    tags::{TagSection, Tags, name_and_rest},
     texts::{GameText, LONGEST_GAME},
-    tokens::{Token, Tokens, is_mark, without_symbol},
+    tokens::{Token, Tokens, is_mark, result, without_symbols},
     variation::{Variation, read_variation, skip_variation},
 };
 use crate::castling_mode_of_variant;
@@ -51,6 +50,9 @@ pub trait GameVisitor {
     fn end(&mut self, result: Option<&str>, unread: Option<(Unread, &[u8])>);
 }
 
+/// The tags that decide the start position.
+const START_TAGS: [&str; 2] = ["FEN", "Variant"];
+
 /// Walks through the games of a text.
 pub fn walk(text: &GameText, visitor: &mut impl GameVisitor) {
     let section = TagSection::read(&text.text);
@@ -79,18 +81,27 @@ fn start(
     tokens: &Tokens<'_>,
 ) -> Result<ReadFen, LeftOut> {
     let tags = &section.tags;
+    for line in &section.broken {
+        let name = name_and_rest(line).map_or(&b""[..], |(name, _)| name);
+        if START_TAGS.iter().any(|tag| name.eq_ignore_ascii_case(tag.as_bytes())) {
+            return Err(LeftOut::StartTag(shortened(decoded(line).trim())));
+        }
+    }
+    for name in START_TAGS {
+        let mut values = tags.all(name);
+        if values.next().is_some_and(|first| values.any(|other| other != first)) {
+            return Err(LeftOut::TwoStarts(name));
+        }
+    }
     let variant = tags.get("Variant");
     let Some(mode) = castling_mode_of_variant(variant.as_deref()) else {
         return Err(LeftOut::Variant(shortened(&variant.unwrap_or_default())));
     };
-    for line in &section.broken {
-        let name = name_and_rest(line).map_or(&b""[..], |(name, _)| name);
-        if [&b"FEN"[..], b"Variant"].contains(&name) {
-            return Err(LeftOut::StartTag(shortened(decoded(line).trim())));
-        }
-    }
     if let Some(fen) = tags.get("FEN") {
         return Position::read_fen(&fen, mode).map_err(LeftOut::BadStart);
+    }
+    if tags.get("SetUp").is_some_and(|value| value.trim() == "1") {
+        return Err(LeftOut::NoStart);
     }
     let position = Position::default();
     if tags.list.is_empty() && !begins_with_move(tokens.clone(), &position) {
@@ -100,59 +111,22 @@ fn start(
     Ok(ReadFen { position, warning: None })
 }
 
-/// The tags of a text.
-#[derive(Default)]
-struct TagSection<'a> {
-    tags: Tags<'a>,
-    /// Lines that begin like a tag and are none.
-    broken: Vec<&'a [u8]>,
-    /// What stands behind semicolons.
-    comments: Vec<&'a [u8]>,
-    /// Length of the section, in bytes.
-    length: usize,
-}
-
-impl<'a> TagSection<'a> {
-    fn read(text: &'a [u8]) -> Self {
-        let mut section = Self::default();
-        for line in text.split_inclusive(|&byte| byte == b'\n') {
-            let bare = line.trim_ascii_start();
-            let mut tag = tag_line(line);
-            match (&tag, bare.first()) {
-                (Some(_), _) => {}
-                (None, None) => {}
-                (None, Some(b';')) => section.comments.push(&bare[1..]),
-                (None, Some(b'%')) if line[0] == b'%' => {}
-                (None, Some(b'[')) if name_and_rest(line).is_some() => section.broken.push(line),
-                _ => break,
-            }
-            while let Some(found) = tag {
-                section.tags.list.push((found.name, found.value));
-                tag = tag_line(found.rest);
-            }
-            section.length += line.len();
-        }
-        section
-    }
-}
-
 /// What a word among the moves is.
 pub(super) enum ReadWord {
-    /// A move, and the glyph of the symbol behind it.
-    Move(Move, Option<u16>),
+    /// A move, and the glyphs of the symbols behind it.
+    Move(Move, Vec<u16>),
     /// It adds nothing to the moves.
     Mark,
     Unread(UnreadKind),
 }
 
 pub(super) fn read_word(position: &Position, word: &str) -> ReadWord {
-    let symbol = without_symbol(word);
-    let (bare, nag) = symbol.map_or((word, None), |(bare, nag)| (bare, Some(nag)));
+    let (bare, nags) = without_symbols(word);
     match parse_san(position, bare) {
-        Ok(mv) => ReadWord::Move(mv, nag),
-        Err(_) if is_mark(word) => ReadWord::Mark,
+        Ok(mv) => ReadWord::Move(mv, nags),
+        Err(_) if is_mark(word, position) => ReadWord::Mark,
         Err(BoardError::IllegalMove { .. }) => ReadWord::Unread(UnreadKind::IllegalMove),
-        Err(_) => ReadWord::Unread(UnreadKind::NoMove),
+        Err(_) => ReadWord::Unread(UnreadKind::NotUnderstood),
     }
 }
 
@@ -168,12 +142,18 @@ struct Progress {
     /// The position before the last move, where variations are read.
     before: Option<Position>,
     plies: usize,
+    /// The first move number less that of the position: numbers may begin at 1 in a game from a
+    /// later position.
+    number_offset: Option<i64>,
     result: Option<&'static str>,
     unread: Option<Unread>,
-    after_empty_line: bool,
 }
 
 impl Progress {
+    fn new(position: Position) -> Self {
+        Self { position, before: None, plies: 0, number_offset: None, result: None, unread: None }
+    }
+
     fn number(&self) -> u32 {
         self.position.ply() / 2 + 1
     }
@@ -182,11 +162,23 @@ impl Progress {
         self.unread = Some(Unread::new(kind, text, self.number()));
     }
 
-    /// Does this move number begin another game, one without tags?
-    fn begins_another(&self, number: u32, is_white: bool) -> bool {
-        let is_expected = self.number() == 1 && self.position.turn() == Color::Black;
-        let is_behind = self.after_empty_line && self.plies > 0 && !is_expected;
-        number == 1 && is_white && (self.result.is_some() || is_behind)
+    /// Takes a move number; true if it begins another game, one without tags.
+    fn take_number(&mut self, number: u32, points: usize) -> bool {
+        // A number of points alone says nothing.
+        if number == 0 {
+            return false;
+        }
+        let offset = i64::from(number) - i64::from(self.number());
+        let is_expected = *self.number_offset.get_or_insert(offset) == offset;
+        if number == 1 && points < 2 && (self.result.is_some() || self.plies > 0 && !is_expected) {
+            return true;
+        }
+        if self.result.is_some() {
+            self.break_off(UnreadKind::BehindResult, &number.to_string());
+        } else if !is_expected {
+            self.break_off(UnreadKind::WrongNumber, &number.to_string());
+        }
+        false
     }
 }
 
@@ -202,14 +194,7 @@ impl<V: GameVisitor> Walk<'_, V> {
         self.visitor.begin(GameStart { tags, position: &start, line: self.text.line });
         warnings.into_iter().for_each(|warning| self.visitor.warn(warning));
         comments.into_iter().for_each(|text| self.visitor.comment(text, &start));
-        let mut progress = Progress {
-            position: start,
-            before: None,
-            plies: 0,
-            result: None,
-            unread: None,
-            after_empty_line: false,
-        };
+        let mut progress = Progress::new(start);
         let mut another = false;
         let mut rest = self.tokens.rest();
         while progress.unread.is_none() && !another {
@@ -220,54 +205,75 @@ impl<V: GameVisitor> Walk<'_, V> {
         if progress.unread.is_none() && !another && self.text.text.len() >= LONGEST_GAME - 1 {
             progress.break_off(UnreadKind::TooLong, "");
         }
-        let tag = tags.get("Result").filter(|result| result != "*");
-        let text = progress.result.filter(|result| *result != "*");
-        if let (Some(tag), Some(text)) = (&tag, text)
-            && parse_result(tag).is_some_and(|result| parse_result(text) != Some(result))
-        {
-            self.visitor.warn(GameWarning::Results { tag: tag.clone(), text: text.to_owned() });
+        self.end(tags, &progress, rest);
+        another || progress.unread.is_some() && self.skip_to_next_game()
+    }
+
+    /// Ends a game; `rest` begins with the text that was not understood.
+    fn end(&mut self, tags: &Tags<'_>, progress: &Progress, rest: &[u8]) {
+        let mut results: Vec<&str> = tags
+            .all("Result")
+            .filter_map(|tag| result(tag.trim().as_bytes()))
+            .chain(progress.result)
+            .filter(|result| *result != "*")
+            .collect();
+        results.dedup();
+        if let [first, second, ..] = results[..] {
+            let (tag, text) = (first.to_owned(), second.to_owned());
+            self.visitor.warn(GameWarning::Results { tag, text });
         }
-        self.visitor.end(tag.as_deref().or(text), progress.unread.map(|unread| (unread, rest)));
-        another
+        let unread = progress.unread.clone().map(|unread| (unread, rest));
+        self.visitor.end(results.first().copied(), unread);
+    }
+
+    /// Goes to the next game without tags behind one that was broken off; true if there is one.
+    fn skip_to_next_game(&mut self) -> bool {
+        let (mut open, mut may_begin) = (0_usize, false);
+        for token in self.tokens.by_ref() {
+            match token {
+                Token::Open => open += 1,
+                Token::Close => open = open.saturating_sub(1),
+                Token::EmptyLine | Token::Result(_) => may_begin = open == 0,
+                Token::Number { number: 1, points: 0 | 1 } if may_begin => return true,
+                Token::Comment(_) => {}
+                _ => may_begin = false,
+            }
+        }
+        false
     }
 
     /// Takes a token of the main line; true if it begins another game.
     fn token(&mut self, token: Token<'_>, progress: &mut Progress) -> bool {
         match token {
-            Token::EmptyLine => {
-                progress.after_empty_line = true;
-                return false;
-            }
-            Token::Number { number, is_white } => {
-                return progress.begins_another(number, is_white);
-            }
+            Token::EmptyLine => {}
+            Token::Number { number, points } => return progress.take_number(number, points),
             Token::Comment(text) => self.visitor.comment(text, &progress.position),
             Token::UnendingComment => progress.break_off(UnreadKind::UnendingComment, ""),
             Token::Nag(nag) => self.visitor.nag(nag),
-            Token::Result(result) => progress.result = progress.result.or(Some(result)),
+            Token::Result(result) if progress.result.is_some_and(|known| known != result) => {
+                progress.break_off(UnreadKind::BehindResult, result);
+            }
+            Token::Result(result) => progress.result = Some(result),
             Token::Open => self.variation(progress),
-            Token::Close => progress.break_off(UnreadKind::NoMove, ")"),
+            Token::Close => progress.break_off(UnreadKind::NotUnderstood, ")"),
             Token::Word(word) if progress.result.is_some() => {
                 progress.break_off(UnreadKind::BehindResult, &word);
             }
             Token::Word(word) => self.word(&word, progress),
         }
-        progress.after_empty_line = false;
         false
     }
 
     fn word(&mut self, word: &str, progress: &mut Progress) {
         match read_word(&progress.position, word) {
-            ReadWord::Move(mv, nag) => {
+            ReadWord::Move(mv, nags) => {
                 if V::READS_VARIATIONS {
                     progress.before = Some(progress.position.clone());
                 }
                 progress.position.play(mv);
                 progress.plies += 1;
                 self.visitor.play(mv, &progress.position);
-                if let Some(nag) = nag {
-                    self.visitor.nag(nag);
-                }
+                nags.into_iter().for_each(|nag| self.visitor.nag(nag));
             }
             ReadWord::Mark => {}
             ReadWord::Unread(kind) => progress.break_off(kind, word),
@@ -277,13 +283,13 @@ impl<V: GameVisitor> Walk<'_, V> {
     fn variation(&mut self, progress: &mut Progress) {
         let visitor = &mut *self.visitor;
         let is_read = match &progress.before {
-            _ if progress.plies == 0 => return progress.break_off(UnreadKind::NoMove, "("),
+            _ if progress.plies == 0 => return progress.break_off(UnreadKind::NotUnderstood, "("),
             Some(before) => {
                 let warn = &mut |warning| visitor.warn(warning);
                 let variation = read_variation(&mut self.tokens, before, 0, warn);
                 variation.map(|variation| self.visitor.variation(variation)).is_some()
             }
-            None => skip_variation(&mut self.tokens, 0).is_some(),
+            None => skip_variation(&mut self.tokens, 1).is_some(),
         };
         if !is_read {
             progress.break_off(UnreadKind::UnendingVariation, "");
