@@ -321,3 +321,24 @@ fn a_null_move_changes_the_side_to_move_only() {
         [7, 0]
     );
 }
+
+/// Verdicts of python-chess (`has_insufficient_material`): who wins when the other side's time is over.
+#[test]
+fn time_is_lost_only_against_a_side_that_can_mate() {
+    for (fen, winner) in [
+        ("8/8/4k3/8/8/4K3/8/8 w - - 0 1", None),
+        ("8/8/4k3/8/8/4K3/8/7Q w - - 0 1", None),
+        ("8/8/4k3/8/8/4K3/8/7q w - - 0 1", Some(Color::Black)),
+        ("8/8/4k3/8/8/4K3/7P/8 b - - 0 1", Some(Color::White)),
+        ("8/8/4k3/8/8/4K3/7N/8 b - - 0 1", None),
+        ("8/8/4k3/7p/8/4K3/7N/8 b - - 0 1", Some(Color::White)),
+        ("8/8/4k3/7q/8/4K3/7N/8 b - - 0 1", None),
+        ("8/8/4k3/7b/8/4K3/7B/8 b - - 0 1", Some(Color::White)),
+        ("5b2/8/4k3/8/8/4K3/7B/8 b - - 0 1", None),
+        ("8/8/4k3/8/8/4K3/6NN/8 b - - 0 1", Some(Color::White)),
+        ("8/8/4k3/8/8/4K3/8/R7 b - - 0 1", Some(Color::White)),
+    ] {
+        let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
+        assert_eq!(position.winner_on_time(position.turn()), winner, "{fen}");
+    }
+}

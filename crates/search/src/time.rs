@@ -301,18 +301,33 @@ mod tests {
     }
 
     #[test]
-    fn a_short_ponder_does_not_end_a_depth() {
-        let control = Control::default();
-        let clock = Clock {
-            remaining: Duration::from_secs(2_800),
-            increment: Duration::ZERO,
-            moves_to_go: None,
-        };
-        let limits = Limits { clock: Some(clock), ponder: true, ..Limits::default() };
-        let mut timer = TimeManager::new(&limits, Duration::ZERO, &control);
-        thread::sleep(Duration::from_millis(5));
-        control.ponder_hit();
-        assert!(!timer.is_over() && !timer.is_late(1.0));
+    fn a_hit_is_answered_at_once_if_the_usual_time_was_pondered() {
+        for (remaining, moves_to_go, increment, pondered, at_once) in [
+            (2_800, None, 0, 115, true),
+            (1_400, None, 0, 60, true),
+            (560, None, 0, 40, true),
+            (280, None, 0, 30, true),
+            (100, Some(1), 0, 120, true),
+            (1_000, Some(20), 0, 80, true),
+            (28_000, None, 0, 0, false),
+            (280_000, None, 0, 20, false),
+            (2_800_000, None, 0, 50, false),
+            (60_000, Some(2), 0, 50, false),
+            (28_000, None, 10_000, 50, false),
+        ] {
+            let control = Control::default();
+            let clock = Clock {
+                remaining: Duration::from_millis(remaining),
+                increment: Duration::from_millis(increment),
+                moves_to_go,
+            };
+            let limits = Limits { clock: Some(clock), ponder: true, ..Limits::default() };
+            let mut timer = TimeManager::new(&limits, Duration::ZERO, &control);
+            thread::sleep(Duration::from_millis(pondered));
+            assert!(!timer.is_over(), "the opponent thinks");
+            control.ponder_hit();
+            assert_eq!(timer.is_over(), at_once, "{remaining} ms, {pondered} ms pondered");
+        }
     }
 
     #[test]
