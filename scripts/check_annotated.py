@@ -5,13 +5,20 @@
 
 Every game of GAMES must be in ANNOTATED, in order, with the same main line and without a complaint of the parser; every
 position of the main line that has a legal move must have an evaluation that python-chess understands; every variation
-must be legal, and every mark what the evaluations around it say.
+must be legal, and every mark of ours what the evaluations around it say.
 """
 
 import math
 import sys
 
 import chess.pgn
+
+
+NAMES = {
+    chess.pgn.NAG_DUBIOUS_MOVE: "Inaccuracy",
+    chess.pgn.NAG_MISTAKE: "Mistake",
+    chess.pgn.NAG_BLUNDER: "Blunder",
+}
 
 
 def games(path):
@@ -58,6 +65,9 @@ def main():
                 counts["positions"] += 1
             counts["variations"] += sum(1 for _ in variations(node))
             for glyph in node.nags:
+                # Other glyphs are a person's.
+                if glyph not in marked or f") {NAMES[glyph]}." not in node.comment:
+                    continue
                 counts["marks"] += 1
                 lost = win_percent(before) - win_percent(score) if score else None
                 if lost is not None:

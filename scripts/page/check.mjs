@@ -432,6 +432,12 @@ try {
   assert.equal(await page.inputValue('#setup-fen'), newer);
   assert.equal(await page.locator('cg-board piece').count(), 3, 'the error of an older request removed the position');
 
+  // Castling rights that the pieces do not have are dropped, and the page says so.
+  await page.fill('#setup-fen', '4k3/8/8/8/8/8/8/4K2R w KQkq - 0 1');
+  await page.click('#setup button[type=submit]');
+  await page.waitForFunction(() => document.getElementById('toast').textContent.includes('castling rights'));
+  assert.equal(await page.inputValue('#setup-fen'), '4k3/8/8/8/8/8/8/4K2R w K - 0 1');
+
   // An analysis runs: depth and evaluations grow, the queue is drawn, the board has arrows.
   await page.fill('#setup-fen', 'r1bq1rk1/pp2bppp/2n1pn2/2pp4/3P4/2PBPN2/PP1N1PPP/R1BQ1RK1 w - - 0 8');
   await page.click('#setup button[type=submit]');
