@@ -289,12 +289,13 @@ pub fn openings(path: Option<&Path>, plies: usize) -> anyhow::Result<Vec<Game>> 
     let Some(path) = path else { return Ok(arena::balanced()) };
     let read = || -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
-        io::Read::read_to_end(&mut games::plain_text(std::fs::File::open(path)?)?, &mut text)?;
+        io::Read::read_to_end(&mut games::plain_text(games::open_input(path)?)?, &mut text)?;
         Ok(text)
     };
     let text = read().with_context(|| format!("cannot read `{}`", path.display()))?;
-    let openings = match games::Format::of_name(path) {
-        Some(games::Format::Pgn) => arena::from_pgn(&text, plies),
+    let by_name = games::Format::of_name(path);
+    let openings = match by_name.unwrap_or_else(|| games::Format::of_text(&text)) {
+        games::Format::Pgn => arena::from_pgn(&text, plies),
         _ => arena::from_epd(&String::from_utf8_lossy(&text)),
     };
     openings.with_context(|| format!("`{}` cannot be used", path.display()))

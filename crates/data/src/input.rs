@@ -49,27 +49,28 @@ pub(crate) struct ChunkReader<R> {
 
 enum Parts<R> {
     Games(Box<GameTexts<R>>),
-    Lines(BufReader<R>),
+    Lines(R),
 }
 
-impl<R: Read> ChunkReader<BufReader<R>> {
+/// Cuts a text into chunks. Without a format its beginning decides.
+pub(crate) fn cut<R: Read>(
+    text: R,
+    format: Option<Format>,
+) -> io::Result<ChunkReader<impl BufRead>> {
+    let text = BufReader::with_capacity(1 << 16, text);
+    let (by_text, text) = Format::of_stream(text)?;
+    let format = format.unwrap_or(by_text);
+    let parts = match format {
+        Format::Pgn => Parts::Games(Box::new(GameTexts::new(text))),
+        Format::LichessEvaluations | Format::Epd => Parts::Lines(text),
+    };
+    Ok(ChunkReader { format, parts })
+}
+
+impl<R: BufRead> ChunkReader<R> {
     pub(crate) const TARGET: usize = 1 << 18;
     /// A longer line is cut, so that memory stays bounded.
     const LONGEST_LINE: u64 = 1 << 22;
-
-    /// Without a format the beginning of the text decides.
-    pub(crate) fn new(text: R, format: Option<Format>) -> io::Result<Self> {
-        let mut text = BufReader::with_capacity(1 << 16, text);
-        let format = match format {
-            Some(format) => format,
-            None => Format::of_text(text.fill_buf()?),
-        };
-        let parts = match format {
-            Format::Pgn => Parts::Games(Box::new(GameTexts::new(text))),
-            Format::LichessEvaluations | Format::Epd => Parts::Lines(BufReader::new(text)),
-        };
-        Ok(Self { format, parts })
-    }
 
     /// The next chunk with its format, or `None` at the end.
     pub(crate) fn next_chunk(&mut self) -> io::Result<Option<(Format, Vec<u8>)>> {

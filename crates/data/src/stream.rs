@@ -10,7 +10,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::error::DataError;
 use crate::filter::GameFilter;
-use crate::input::{ChunkReader, Format, HashedFile, plain_text};
+use crate::input::{Format, HashedFile, cut, plain_text};
 use crate::lichess::{self, EvaluationChoice};
 use crate::parsed::ParsedChunk;
 use crate::{epd, pgn};
@@ -107,8 +107,7 @@ fn cut_file(
     let mut format = None;
     {
         let text = plain_text(&mut raw).map_err(DataError::io("read", path))?;
-        let mut cutter =
-            ChunkReader::new(text, Format::of_name(path)).map_err(DataError::io("read", path))?;
+        let mut cutter = cut(text, Format::of_name(path)).map_err(DataError::io("read", path))?;
         let mut number = 0;
         while permits.recv().is_ok() {
             let chunk = cutter.next_chunk().map_err(DataError::io("read", path))?;

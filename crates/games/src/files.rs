@@ -41,11 +41,9 @@ type Entries<'a> = Box<dyn Iterator<Item = Result<FileEntry, FileError>> + Send 
 /// The entries of one file. Its format comes from its name, or else from its beginning.
 fn open(path: &Path) -> Result<Entries<'_>, FileError> {
     let error = move |source| FileError::Read { path: path.to_owned(), source };
-    let mut text = BufReader::new(DecompressedText::spawn(path.to_owned()));
-    let format = match Format::of_name(path) {
-        Some(format) => format,
-        None => Format::of_text(text.fill_buf().map_err(error)?),
-    };
+    let text = BufReader::new(DecompressedText::spawn(path.to_owned()));
+    let (by_text, text) = Format::of_stream(text).map_err(error)?;
+    let format = Format::of_name(path).unwrap_or(by_text);
     Ok(match format {
         Format::Epd => Box::new((1_u64..).zip(text.split(b'\n')).filter_map(
             move |(number, line)| match line {
@@ -53,7 +51,11 @@ fn open(path: &Path) -> Result<Entries<'_>, FileError> {
                 Err(source) => Some(Err(error(source))),
             },
         )),
-        _ => Box::new(crate::read_pgn(text).map(move |game| match game {
+        Format::LichessEvaluations => {
+            const HINT: &str = "it holds evaluations, no games; `batch-first data import` reads it";
+            return Err(error(std::io::Error::other(HINT)));
+        }
+        Format::Pgn => Box::new(crate::read_pgn(text).map(move |game| match game {
             Ok(ReadGame::Game(game)) => Ok(FileEntry::Game(*game)),
             Ok(ReadGame::LeftOut(game)) => Ok(FileEntry::LeftOutGame(game)),
             Err(source) => Err(error(source)),

@@ -36,6 +36,22 @@ impl Format {
         }
     }
 
+    /// The format by the first line that is not empty, and the whole text again.
+    ///
+    /// # Errors
+    /// The text cannot be read.
+    pub fn of_stream<R: BufRead>(mut text: R) -> io::Result<(Self, impl BufRead)> {
+        const MOST: u64 = 4096;
+        let mut first = Vec::new();
+        while first.trim_ascii().is_empty() {
+            let most = MOST - first.len() as u64;
+            if text.by_ref().take(most).read_until(b'\n', &mut first)? == 0 {
+                break;
+            }
+        }
+        Ok((Self::of_text(&first), io::Cursor::new(first).chain(text)))
+    }
+
     /// The format by the beginning of the text.
     #[must_use]
     pub fn of_text(text: &[u8]) -> Self {
@@ -91,7 +107,7 @@ impl<R: Read> UniformText<R> {
             self.bytes.consume(3);
         } else if first.starts_with(b"\xff\xfe")
             || first.starts_with(b"\xfe\xff")
-            || first.len() >= 4 && (first[0] == 0) != (first[1] == 0)
+            || matches!(first, [0, 1..=255, 0, 1..=255, ..] | [1..=255, 0, 1..=255, 0, ..])
         {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -156,6 +172,24 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_is_told_by_its_first_line_and_stays_whole() {
+        let blank = "\n".repeat(5000);
+        for (text, expected) in [
+            ("1. e4 e5\n", Format::Pgn),
+            ("", Format::Pgn),
+            (&blank[..], Format::Pgn),
+            ("\n\n{\"fen\":\"x\"}\n", Format::LichessEvaluations),
+            ("8/8/8/4k3/8/8/8/4K2R w K -\n[", Format::Epd),
+        ] {
+            let drops = BufReader::with_capacity(1, text.as_bytes());
+            let (format, mut stream) = Format::of_stream(drops).unwrap();
+            let mut read = String::new();
+            stream.read_to_string(&mut read).unwrap();
+            assert_eq!((format, &read[..]), (expected, text));
+        }
+    }
+
+    #[test]
     fn line_ends_and_byte_order_marks() {
         for (bytes, expected) in [
             (&b"a\nb\n"[..], Some(&b"a\nb\n"[..])),
@@ -170,6 +204,8 @@ mod tests {
             (b"\xff\xfea\0b\0", None),
             (b"\xfe\xff\0a\0b", None),
             (b"a\0b\0", None),
+            (b"\0bcd", Some(b"\0bcd")),
+            (b"a\0cd", Some(b"a\0cd")),
         ] {
             for step in [1, 2, 100] {
                 let mut text = Vec::new();
