@@ -335,6 +335,13 @@ mod tests {
     }
 
     #[test]
+    fn the_rest_of_a_broken_game_ends_where_another_begins() {
+        let (games, _) = read(b"1. e4 Ke5 2. d4 { why }\n\n1. d4 foo *\n");
+        let rests: Vec<&str> = games.iter().map(|game| game.rest.as_str()).collect();
+        assert_eq!(rests, ["Ke5 2. d4 { why }", "foo *"]);
+    }
+
+    #[test]
     fn results_are_one_for_all_commands() {
         for (pgn, expected) in [
             ("1. e4 e5 1-0", Some("1-0")),

@@ -69,6 +69,9 @@ pub(super) fn ends_broken_tag(line: &[u8]) -> bool {
     line.ends_with(b"\"]") && !line.starts_with(b"[")
 }
 
+/// Of a longer line, in bytes, a part at a time is looked at.
+const LONGEST_LINE: usize = 1 << 14;
+
 /// What stands above the moves of a game: tags and comments.
 #[derive(Default)]
 pub(super) struct TagSection<'a> {
@@ -95,7 +98,8 @@ impl<'a> TagSection<'a> {
     fn read_item(&mut self, text: &'a [u8]) -> Option<usize> {
         let rest = &text[self.length..];
         let begins_line = self.length == 0 || text[self.length - 1] == b'\n';
-        let line = rest.split_inclusive(|&byte| byte == b'\n').next()?;
+        let begin = &rest[..rest.len().min(LONGEST_LINE)];
+        let line = begin.split_inclusive(|&byte| byte == b'\n').next()?;
         match rest[0] {
             b'%' if begins_line => Some(line.len()),
             b';' => {

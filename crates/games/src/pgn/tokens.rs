@@ -103,7 +103,12 @@ fn without_symbol(word: &str) -> Option<(&str, u16)> {
 
 /// A move without the symbols and marks at its end, and the glyphs of the symbols.
 pub(super) fn without_symbols(word: &str) -> (&str, Vec<u16>) {
+    /// No move is longer, in bytes.
+    const LONGEST: usize = 64;
     let (mut bare, mut nags) = (word, Vec::new());
+    if word.len() > LONGEST {
+        return (bare, nags);
+    }
     loop {
         if let Some((rest, nag)) = without_symbol(bare) {
             nags.insert(0, nag);

@@ -205,8 +205,13 @@ impl<V: GameVisitor> Walk<'_, V> {
         if progress.unread.is_none() && !another && self.text.text.len() >= LONGEST_GAME - 1 {
             progress.break_off(UnreadKind::TooLong, "");
         }
+        if progress.unread.is_some() {
+            let left = self.skip_to_next_game();
+            another = left.is_some();
+            rest = &rest[..rest.len() - left.unwrap_or(0)];
+        }
         self.end(tags, &progress, rest);
-        another || progress.unread.is_some() && self.skip_to_next_game()
+        another
     }
 
     /// Ends a game; `rest` begins with the text that was not understood.
@@ -226,20 +231,21 @@ impl<V: GameVisitor> Walk<'_, V> {
         self.visitor.end(results.first().copied(), unread);
     }
 
-    /// Goes to the next game without tags behind one that was broken off; true if there is one.
-    fn skip_to_next_game(&mut self) -> bool {
+    /// Goes to the next game without tags behind one that was broken off, if there is one: behind
+    /// its first move number. Returns the length of the text from that number on.
+    fn skip_to_next_game(&mut self) -> Option<usize> {
         let (mut open, mut may_begin) = (0_usize, false);
-        for token in self.tokens.by_ref() {
-            match token {
+        loop {
+            let left = self.tokens.rest().len();
+            match self.tokens.next()? {
                 Token::Open => open += 1,
                 Token::Close => open = open.saturating_sub(1),
                 Token::EmptyLine | Token::Result(_) => may_begin = open == 0,
-                Token::Number { number: 1, points: 0 | 1 } if may_begin => return true,
+                Token::Number { number: 1, points: 0 | 1 } if may_begin => return Some(left),
                 Token::Comment(_) => {}
                 _ => may_begin = false,
             }
         }
-        false
     }
 
     /// Takes a token of the main line; true if it begins another game.
