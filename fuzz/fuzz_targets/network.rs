@@ -12,6 +12,7 @@ static SOUND: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let layers = vec![
         Layer::Branches {
             branches: vec![Branch { kernel: [1, 1], dilation: [1, 1], channels: 1 }],
+            norm: true,
             activation: Activation::Relu,
         },
         Layer::Conv {

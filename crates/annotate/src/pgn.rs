@@ -82,7 +82,7 @@ fn add_move(
     for line in found.lines.iter().filter(|line| is_explained && line.moves[0] != played) {
         let moves = &line.moves[..line.moves.len().min(VARIATION_PLIES)];
         let score = (found.lines.len() > 1).then(|| eval_comment(line.score));
-        writer.line(position, moves, Some(OWN_NAME), score.as_deref());
+        writer.line(position, moves, OWN_NAME, score.as_deref());
     }
 }
 

@@ -1,7 +1,7 @@
 //! `batch-first analyze`: analyses one position, for people or as JSON for programs, or files of games.
 
 mod distribution;
-pub(crate) mod files;
+mod files;
 mod json;
 mod screen;
 

@@ -14,13 +14,12 @@ use label::{LabelProgress, LabelSettings, LabelSource, SelfPlaySettings, TreeSet
 use uci::client::EngineSpec;
 
 use crate::{
-    analyze::files::{broken_games, summary_output},
     interrupt::{self, Interrupted},
     match_command::{
         players::{engine_spec, player},
         program::on_path,
     },
-    progress_line::{ProgressLine, ending},
+    progress_line::{ProgressLine, broken_games, ending, summary_output},
 };
 
 /// Let another engine evaluate positions, into a PGN with [%eval] comments.

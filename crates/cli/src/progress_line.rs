@@ -1,10 +1,15 @@
 //! Progress of long work on standard error: on a terminal one line that is overwritten, elsewhere a
-//! line every ten seconds.
+//! line every ten seconds. What is said at its end.
 
 use std::{
     io::{self, IsTerminal, Write},
+    path::Path,
     time::{Duration, Instant},
 };
+
+use games::is_standard;
+
+use crate::CheckFailed;
 
 /// A line of progress, with the start of the work.
 pub struct ProgressLine {
@@ -53,4 +58,26 @@ impl ProgressLine {
 /// The end of a resumable run, in words.
 pub fn ending(interrupted: bool) -> &'static str {
     if interrupted { "interrupted (start again to go on)" } else { "complete" }
+}
+
+/// Where the last line of a run goes: to standard error where `output` is standard output.
+pub(crate) fn summary_output(output: &Path) -> Box<dyn Write> {
+    if is_standard(output) { Box::new(io::stderr()) } else { Box::new(io::stdout()) }
+}
+
+/// Fails where games were not understood to their end.
+///
+/// # Errors
+/// There are such games.
+pub(crate) fn broken_games(count: u64) -> anyhow::Result<()> {
+    match count {
+        0 => Ok(()),
+        1 => {
+            Err(CheckFailed("the text of one game was not understood to its end".to_owned()).into())
+        }
+        _ => {
+            let reason = format!("the texts of {count} games were not understood to their end");
+            Err(CheckFailed(reason).into())
+        }
+    }
 }

@@ -10,7 +10,7 @@
 use board::{Color, Move, Position};
 use games::{
     GameStart, GameTexts, GameVisitor, GameWarning, LeftOut, Tags, Unread, UnreadKind,
-    find_evaluation, is_possible, parse_result, walk,
+    find_evaluation, is_possible_score, parse_result, walk,
 };
 use nets::policy_index;
 
@@ -84,7 +84,8 @@ impl GameVisitor for RecordBuilder {
 
     fn comment(&mut self, text: &[u8], position: &Position) {
         let (Some(game), Some(found)) = (&mut self.game, find_evaluation(text)) else { return };
-        match found.score.filter(|&score| is_possible(score, position)).map(WhiteValue::from) {
+        match found.score.filter(|&score| is_possible_score(score, position)).map(WhiteValue::from)
+        {
             Some(value) if game.current.value == NO_LABEL => {
                 game.current.value = value.label(game.current.white_to_move);
             }

@@ -66,18 +66,10 @@ impl PgnWriter {
 
     /// Adds an alternative to the last move, from the position `before` it, with a comment on its
     /// first and one on its last move. `moves` are not empty.
-    pub fn line(
-        &mut self,
-        before: &Position,
-        moves: &[Move],
-        first: Option<&str>,
-        last: Option<&str>,
-    ) {
+    pub fn line(&mut self, before: &Position, moves: &[Move], first: &str, last: Option<&str>) {
         let main_line = std::mem::replace(&mut self.position, before.clone());
         self.open();
-        if let Some(comment) = first {
-            self.comment(comment);
-        }
+        self.comment(first);
         moves.iter().for_each(|&mv| self.play(mv, None));
         if let Some(comment) = last {
             self.comment(comment);

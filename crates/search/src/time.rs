@@ -326,7 +326,8 @@ mod tests {
             thread::sleep(Duration::from_millis(pondered));
             assert!(!timer.is_over(), "the opponent thinks");
             control.ponder_hit();
-            assert_eq!(timer.is_over(), at_once, "{remaining} ms, {pondered} ms pondered");
+            let (late, over) = (timer.is_late(1.0), timer.is_over());
+            assert_eq!((late, over), (at_once, at_once), "{remaining} ms, {pondered} ms pondered");
         }
     }
 

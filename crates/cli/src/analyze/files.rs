@@ -14,14 +14,13 @@ use std::{
 
 use annotate::{AnalysisSettings, AnnotateProgress, AnnotateSettings, Summary};
 use anyhow::{Context, bail, ensure};
-use games::{is_standard, is_stream};
+use games::is_stream;
 use search::Control;
 
 use crate::{
-    CheckFailed,
     engine_args::processors,
     interrupt::{self, Interrupted},
-    progress_line::{ProgressLine, ending},
+    progress_line::{ProgressLine, broken_games, ending, summary_output},
 };
 
 /// Evaluations a position without a limit.
@@ -116,23 +115,6 @@ pub(super) fn run(args: super::AnalyzeArgs) -> anyhow::Result<()> {
     }
     Interrupted::or(interrupted, written)?;
     broken_games(end.broken)
-}
-
-/// Fails where games were not understood to their end.
-///
-/// # Errors
-/// There are such games.
-pub(crate) fn broken_games(count: u64) -> anyhow::Result<()> {
-    match count {
-        0 => Ok(()),
-        1 => {
-            Err(CheckFailed("the text of one game was not understood to its end".to_owned()).into())
-        }
-        _ => {
-            let reason = format!("the texts of {count} games were not understood to their end");
-            Err(CheckFailed(reason).into())
-        }
-    }
 }
 
 /// Checks the flags and the input files.
@@ -284,11 +266,6 @@ impl ProgressReport {
         )?;
         Ok(())
     }
-}
-
-/// Where the last line of a run goes: to standard error where `output` is standard output.
-pub(crate) fn summary_output(output: &Path) -> Box<dyn Write> {
-    if is_standard(output) { Box::new(io::stderr()) } else { Box::new(io::stdout()) }
 }
 
 fn time(seconds: f64) -> String {

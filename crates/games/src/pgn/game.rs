@@ -12,7 +12,7 @@ use super::{
     variation::{Variation, VariationItem, one_line},
     walk::{GameStart, GameVisitor, walk},
 };
-use crate::evaluation::{CommentEvaluation, find_evaluation, is_possible};
+use crate::evaluation::{CommentEvaluation, find_evaluation, is_possible_score};
 
 /// A game of a PGN file.
 #[derive(Clone, Debug, Default)]
@@ -192,7 +192,9 @@ impl GameVisitor for GameBuilder {
 /// stays.
 fn split_evaluation(comment: &str, position: &Position) -> (Option<Score>, String) {
     match find_evaluation(comment.as_bytes()) {
-        Some(CommentEvaluation { at, score: Some(score) }) if is_possible(score, position) => {
+        Some(CommentEvaluation { at, score: Some(score) })
+            if is_possible_score(score, position) =>
+        {
             (Some(score), format!("{}{}", &comment[..at.start], &comment[at.end..]))
         }
         _ => (None, comment.to_owned()),

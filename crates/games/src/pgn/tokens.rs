@@ -33,18 +33,22 @@ pub(super) fn is_result(word: &[u8]) -> bool {
 
 /// A result in its usual form.
 pub(super) fn result(word: &[u8]) -> Option<&'static str> {
-    if !matches!(word.first(), Some(b'0' | b'1' | b'*' | 0xbd | 0xc2)) {
-        return None;
+    /// No spelling is longer, in bytes.
+    const LONGEST: usize = 16;
+    let plain = |word: &[u8]| {
+        Some(match word {
+            b"1-0" | b"1:0" => "1-0",
+            b"0-1" | b"0:1" => "0-1",
+            b"1/2-1/2" | b"1/2" | b"1/2:1/2" => "1/2-1/2",
+            b"*" => "*",
+            _ => return None,
+        })
+    };
+    if word.is_ascii() || word.len() > LONGEST {
+        return plain(word);
     }
     // En dashes, and a half in Latin-1 or UTF-8.
-    let plain = super::decoded(word).replace('\u{2013}', "-").replace('\u{bd}', "1/2");
-    Some(match plain.as_str() {
-        "1-0" | "1:0" => "1-0",
-        "0-1" | "0:1" => "0-1",
-        "1/2-1/2" | "1/2" | "1/2:1/2" => "1/2-1/2",
-        "*" => "*",
-        _ => return None,
-    })
+    plain(super::decoded(word).replace('\u{2013}', "-").replace('\u{bd}', "1/2").as_bytes())
 }
 
 /// Symbols for glyphs (the standard's numbers), the longest first.

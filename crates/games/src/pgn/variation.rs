@@ -55,68 +55,94 @@ pub(super) fn read_variation(
     depth: usize,
     warn: &mut dyn FnMut(GameWarning),
 ) -> Option<Variation> {
-    let mut items = Vec::new();
-    let mut position = before.clone();
-    let mut last = None;
+    let mut reader =
+        VariationReader { items: Vec::new(), position: before.clone(), last: None, depth };
     loop {
         let from = tokens.rest();
-        let unread = match tokens.next()? {
+        let (kind, word) = match tokens.next()? {
             Token::UnendingComment => return None,
-            Token::Close => return Some(Variation { items }),
-            Token::EmptyLine | Token::Number { .. } => continue,
-            Token::Nag(nag) => {
-                items.push(VariationItem::Nag(nag));
+            Token::Close => return Some(Variation { items: reader.items }),
+            Token::Open => match reader.nested(tokens, warn)? {
+                true => continue,
+                false => (UnreadKind::NotUnderstood, Cow::Borrowed("(")),
+            },
+            Token::Word(word) => match reader.word(&word) {
+                Ok(()) => continue,
+                Err(kind) => (kind, word),
+            },
+            token => {
+                reader.annotation(&token);
                 continue;
             }
-            Token::Comment(text) => {
-                items.push(VariationItem::Comment(one_line(&decoded(text))));
-                continue;
-            }
-            Token::Result(result) => {
-                items.push(VariationItem::Comment(result.to_owned()));
-                continue;
-            }
-            Token::Open => match last.as_ref().filter(|_| depth < DEEPEST) {
-                Some(before) => {
-                    let nested = read_variation(tokens, before, depth + 1, warn)?;
-                    if nested.has_moves() {
-                        items.push(VariationItem::Variation(nested));
-                    } else {
-                        items.extend(nested.items);
-                    }
-                    continue;
-                }
-                None => (UnreadKind::NotUnderstood, Cow::Borrowed("(")),
-            },
-            Token::Word(word) if is_null_move(&word) => match position.after_null_move() {
-                Some(after) => {
-                    items.push(VariationItem::Move("--".to_owned()));
-                    items.extend(without_symbols(&word).1.into_iter().map(VariationItem::Nag));
-                    last = Some(std::mem::replace(&mut position, after));
-                    continue;
-                }
-                None => (UnreadKind::IllegalMove, word),
-            },
-            Token::Word(word) => match read_word(&position, &word) {
-                ReadWord::Move(mv, nags) => {
-                    items.push(VariationItem::Move(to_san(&position, mv)));
-                    items.extend(nags.into_iter().map(VariationItem::Nag));
-                    let after = position.after(mv);
-                    last = Some(std::mem::replace(&mut position, after));
-                    continue;
-                }
-                ReadWord::Mark => continue,
-                ReadWord::Unread(kind) => (kind, word),
-            },
         };
         // The rest is kept as a comment.
-        let (kind, word) = unread;
         let open = 1 + usize::from(*word == *"(");
-        warn(GameWarning::Variation(Unread::new(kind, &word, position.ply() / 2 + 1)));
-        let length = skip_variation(tokens, open).map(|()| from.len() - tokens.rest().len() - 1)?;
-        let text = one_line(&decoded(&from[..length]));
-        items.push(VariationItem::Comment(text));
-        return Some(Variation { items });
+        warn(GameWarning::Variation(Unread::new(kind, &word, reader.position.ply() / 2 + 1)));
+        skip_variation(tokens, open)?;
+        let length = from.len() - tokens.rest().len() - 1;
+        reader.items.push(VariationItem::Comment(one_line(&decoded(&from[..length]))));
+        return Some(Variation { items: reader.items });
+    }
+}
+
+/// What has been read of a variation.
+struct VariationReader {
+    items: Vec<VariationItem>,
+    /// The position after the last move, and the one before it.
+    position: Position,
+    last: Option<Position>,
+    /// Variations around this one.
+    depth: usize,
+}
+
+impl VariationReader {
+    /// Keeps glyphs, comments, and results as comments.
+    fn annotation(&mut self, token: &Token<'_>) {
+        self.items.push(match token {
+            Token::Nag(nag) => VariationItem::Nag(*nag),
+            Token::Comment(text) => VariationItem::Comment(one_line(&decoded(text))),
+            Token::Result(result) => VariationItem::Comment((*result).to_owned()),
+            _ => return,
+        });
+    }
+
+    /// Reads alternatives to the last move; false where there is no such move, or they are nested
+    /// too deeply. `None`: they are never closed.
+    fn nested(
+        &mut self,
+        tokens: &mut Tokens<'_>,
+        warn: &mut dyn FnMut(GameWarning),
+    ) -> Option<bool> {
+        let Some(before) = self.last.as_ref().filter(|_| self.depth < DEEPEST) else {
+            return Some(false);
+        };
+        let nested = read_variation(tokens, before, self.depth + 1, warn)?;
+        if nested.has_moves() {
+            self.items.push(VariationItem::Variation(nested));
+        } else {
+            self.items.extend(nested.items);
+        }
+        Some(true)
+    }
+
+    /// Reads a move or a mark.
+    fn word(&mut self, word: &str) -> Result<(), UnreadKind> {
+        let (san, nags, after) = if is_null_move(word) {
+            let after = self.position.after_null_move().ok_or(UnreadKind::IllegalMove)?;
+            ("--".to_owned(), without_symbols(word).1, after)
+        } else {
+            match read_word(&self.position, word) {
+                ReadWord::Move(mv, nags) => {
+                    (to_san(&self.position, mv), nags, self.position.after(mv))
+                }
+                ReadWord::Mark => return Ok(()),
+                ReadWord::Unread(kind) => return Err(kind),
+            }
+        };
+        self.items.push(VariationItem::Move(san));
+        self.items.extend(nags.into_iter().map(VariationItem::Nag));
+        self.last = Some(std::mem::replace(&mut self.position, after));
+        Ok(())
     }
 }
 

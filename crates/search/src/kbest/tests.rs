@@ -204,6 +204,29 @@ fn an_unlikely_reply_that_draws_is_seen() {
     }
 }
 
+/// Only taking the pawn draws; every other reply is worth the same to a search that asks whether
+/// White wins.
+#[test]
+fn the_reply_of_a_drawn_line_draws() {
+    let position =
+        Position::from_fen("1k6/8/P7/8/8/8/8/7K w - - 0 1", CastlingMode::Standard).unwrap();
+    let advance = board::parse_uci(&position, "a6a7").unwrap();
+    let game = Game::new(position);
+    let mut drawn = 0;
+    for seed in 0..40 {
+        let limits = Limits { depth: Some(4), search_moves: vec![advance], ..Limits::default() };
+        let mut search = as_it_plays(seed, 1, 1);
+        let found = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();
+        let line = &found.lines[0];
+        if line.score == Score::Centipawns(0) {
+            drawn += 1;
+            let reply = to_uci(&game.position().after(advance), line.pv[1]);
+            assert_eq!(reply, "b8a7", "seed {seed}");
+        }
+    }
+    assert!(drawn >= 20, "{drawn} lines are drawn");
+}
+
 #[test]
 fn a_third_repetition_is_a_draw() {
     // Only a repetition saves Black; White is a queen up.
