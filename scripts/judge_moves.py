@@ -29,7 +29,7 @@ import chess
 import chess.engine
 import chess.pgn
 
-MATE = 3000
+MATE, BLUNDER = 3000, 10
 
 
 def open_text(path):
@@ -141,8 +141,10 @@ def main():
         for command in filter(None, [options.engine, options.against]):
             lost, best = losses(command, fens, nodes, judge)
             mean, error = mean_and_error(lost)
+            in_blunders = sum(loss for loss in lost if loss >= BLUNDER) / len(lost)
             print(
                 f"{nodes} nodes, {command}: loses {mean:.2f} +- {error:.2f} % a move, "
+                f"{in_blunders:.2f} % of it in moves that lose {BLUNDER} % or more, "
                 f"best move {100 * best / len(fens):.1f} % of {len(fens)}",
                 flush=True,
             )

@@ -6,11 +6,14 @@
 
 The program is built with the feature `tuning` of batch-first-search. In positions of the games the search plays eight
 times, each time with random levels of every factor; Stockfish says what its move loses, in percent of the chance to win
-(25,000 nodes a move, the logistic curve of centipawns / 180). `nodes` is a factor too, which gives the scale, and a
-factor whose name begins with a capital is a UCI option; any other is a number of `BATCH_FIRST_TUNING`, and a level may
-set further ones after a colon. The first level is the usual one. The plays lie in OUT: the same command adds more. The
-table gives what each level loses beyond the first one, with its standard error, by linear regression within positions;
-interactions are not seen. It chooses what to test: a sequential test (scripts/sprt.sh) decides.
+(25,000 nodes a move, the logistic curve of centipawns / 180). With --open only positions count in which Stockfish
+itself changes its mind between 200 nodes, 2,000 and all: each play then says more. A filter by moves of the search would
+favour every level but the usual one, because it leaves out what the usual one gets right. `nodes` is a factor too, which
+gives the scale, and a factor whose name begins with a capital is a UCI option; any other is a number of
+`BATCH_FIRST_TUNING`, and a level may set further ones after a colon. The first level is the usual one. The plays lie in
+OUT: the same command adds more. The table gives what each level loses beyond the first one, with its standard error, by
+linear regression within positions; interactions are not seen. It chooses what to test: a sequential test
+(scripts/sprt.sh) decides.
 """
 
 import argparse
@@ -25,7 +28,7 @@ import time
 import chess.pgn
 import numpy as np
 
-MATE, DECIDED, CHUNK, PLAYS, JUDGE_NODES = 3000, 600, 24, 8, 25_000
+MATE, DECIDED, CHUNK, PLAYS = 3000, 600, 24, 8
 
 
 class Engine:
@@ -90,18 +93,25 @@ def player(program, levels):
     return Engine([program, "uci"], options, environment), int(levels.get("nodes", 10_000))
 
 
-def play(program, judge, fens, factors):
+def is_open(judge, fen, best_move):
+    """Does the judge find another move with less effort?"""
+    return any(judge.go(fen, nodes)[0] != best_move for nodes in (200, 2000))
+
+
+def play(arguments, judge, fens, factors):
     """What moves lose in these positions, with random levels; decided positions are left out."""
-    best = {fen: judge.go(fen, JUDGE_NODES) for fen in fens}
+    best = {fen: judge.go(fen, arguments.judge_nodes) for fen in fens}
     best = {fen: found for fen, found in best.items() if abs(found[1]) <= DECIDED}
+    if arguments.open:
+        best = {fen: found for fen, found in best.items() if is_open(judge, fen, found[0])}
     plays, scores = {fen: [] for fen in best}, dict()
     for _ in range(PLAYS):
         levels = {name: random.choice(all_levels) for name, all_levels in factors.items()}
-        engine, nodes = player(program, levels)
+        engine, nodes = player(arguments.program, levels)
         for fen, (best_move, best_score) in best.items():
             move, _ = engine.go(fen, nodes)
             if (fen, move) not in scores:
-                scores[fen, move] = best_score if move == best_move else judge.go(fen, JUDGE_NODES, move)[1]
+                scores[fen, move] = best_score if move == best_move else judge.go(fen, arguments.judge_nodes, move)[1]
             lost = max(0, chance(best_score) - chance(scores[fen, move]))
             plays[fen].append({"levels": levels, "move": move, "lost": lost})
         engine.quit()
@@ -122,7 +132,7 @@ def screen(arguments, factors):
                 if not starts:
                     break
                 start = starts.pop()
-            rows = play(arguments.program, judge, fens[start : start + CHUNK], factors)
+            rows = play(arguments, judge, fens[start : start + CHUNK], factors)
             with lock, open(arguments.out, "a") as file:
                 file.writelines(json.dumps(row) + "\n" for row in rows)
         judge.quit()
@@ -163,6 +173,8 @@ def main():
     parser.add_argument("--program", required=True)
     parser.add_argument("--positions", required=True, help="a PGN file")
     parser.add_argument("--judge", default="stockfish")
+    parser.add_argument("--judge-nodes", type=int, default=25_000)
+    parser.add_argument("--open", action="store_true", help="only positions in which the judge changes its mind")
     parser.add_argument("--out", required=True)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=600, help="0: only the table")
