@@ -19,7 +19,7 @@ use crate::{
         players::{engine_spec, player},
         program::on_path,
     },
-    progress_line::{ProgressLine, broken_games, ending, summary_output},
+    progress_line::{ProgressLine, ending, ensure_none_broken, summary_output},
 };
 
 /// Let another engine evaluate positions, into a PGN with [%eval] comments.
@@ -122,7 +122,7 @@ pub fn run(args: LabelArgs) -> anyhow::Result<()> {
     let interrupted = stop.load(Ordering::Relaxed);
     let written = shown.finish(&end, interrupted, &settings.output);
     Interrupted::or(interrupted, written)?;
-    broken_games(end.broken)
+    ensure_none_broken(end.broken)
 }
 
 /// The player whose trees are sampled.

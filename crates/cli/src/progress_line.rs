@@ -61,7 +61,7 @@ pub fn ending(interrupted: bool) -> &'static str {
 }
 
 /// Where the last line of a run goes: to standard error where `output` is standard output.
-pub(crate) fn summary_output(output: &Path) -> Box<dyn Write> {
+pub fn summary_output(output: &Path) -> Box<dyn Write> {
     if is_standard(output) { Box::new(io::stderr()) } else { Box::new(io::stdout()) }
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn summary_output(output: &Path) -> Box<dyn Write> {
 ///
 /// # Errors
 /// There are such games.
-pub(crate) fn broken_games(count: u64) -> anyhow::Result<()> {
+pub fn ensure_none_broken(count: u64) -> anyhow::Result<()> {
     match count {
         0 => Ok(()),
         1 => {

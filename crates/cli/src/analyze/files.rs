@@ -20,7 +20,7 @@ use search::Control;
 use crate::{
     engine_args::processors,
     interrupt::{self, Interrupted},
-    progress_line::{ProgressLine, broken_games, ending, summary_output},
+    progress_line::{ProgressLine, ending, ensure_none_broken, summary_output},
 };
 
 /// Evaluations a position without a limit.
@@ -114,7 +114,7 @@ pub(super) fn run(args: super::AnalyzeArgs) -> anyhow::Result<()> {
         write_report(&settings.output, report)?;
     }
     Interrupted::or(interrupted, written)?;
-    broken_games(end.broken)
+    ensure_none_broken(end.broken)
 }
 
 /// Checks the flags and the input files.
