@@ -144,7 +144,7 @@ def main():
             in_blunders = sum(loss for loss in lost if loss >= BLUNDER) / len(lost)
             print(
                 f"{nodes} nodes, {command}: loses {mean:.2f} +- {error:.2f} % a move, "
-                f"{in_blunders:.2f} % of it in moves that lose {BLUNDER} % or more, "
+                f"{in_blunders:.2f} of these in moves that lose {BLUNDER} % or more, "
                 f"best move {100 * best / len(fens):.1f} % of {len(fens)}",
                 flush=True,
             )
