@@ -23,7 +23,7 @@ static SOUND: LazyLock<Vec<u8>> = LazyLock::new(|| {
             activation: Activation::Identity,
         },
     ];
-    let heads = vec![Head { kind: HeadKind::Value, layers }];
+    let heads = vec![Head::plain(HeadKind::Value, layers)];
     let description = Description { encoding: Encoding::BatchFirst15, trunk: Vec::new(), heads };
     Network::random(description, 1).and_then(|network| network.to_bytes()).expect("a sound network")
 });

@@ -69,6 +69,14 @@ impl Game {
         self.moves.push(mv);
     }
 
+    /// The same game with [remembering](Position::remembering) positions.
+    #[must_use]
+    pub fn remembering(&self) -> Self {
+        let mut game = Self::new(self.start.clone().remembering());
+        self.moves.iter().for_each(|&mv| game.play(mv));
+        game
+    }
+
     /// How often the current position has occurred in this game, this time included.
     #[must_use]
     pub fn occurrences(&self) -> usize {

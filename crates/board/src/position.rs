@@ -1,5 +1,7 @@
 //! One chess position with its Zobrist key, kept up to date move by move.
 
+use std::sync::Arc;
+
 use shakmaty::{
     CastlingMode, Chess, Color, EnPassantMode, Move, MoveList, Position as _, Square, attacks,
     fen::Fen, zobrist::Zobrist64,
@@ -14,6 +16,26 @@ use shakmaty::{
 pub struct Position {
     chess: Chess,
     key: u64,
+    /// See [`Position::remembering`].
+    past: Option<Past>,
+}
+
+/// What a position remembers of the way to it.
+#[derive(Clone, Debug, Default)]
+struct Past {
+    previous: Option<Arc<Position>>,
+    has_occurred: bool,
+}
+
+impl Drop for Past {
+    /// Frees a long chain without recursion.
+    fn drop(&mut self) {
+        let mut next = self.previous.take();
+        while let Some(position) = next {
+            next = Arc::into_inner(position)
+                .and_then(|mut owned| owned.past.as_mut()?.previous.take());
+        }
+    }
 }
 
 impl Default for Position {
@@ -25,7 +47,7 @@ impl Default for Position {
 impl From<Chess> for Position {
     fn from(chess: Chess) -> Self {
         let Zobrist64(key) = chess.zobrist_hash(EnPassantMode::Legal);
-        Self { chess, key }
+        Self { chess, key, past: None }
     }
 }
 
@@ -154,8 +176,41 @@ impl Position {
         self.chess.ep_square(EnPassantMode::Legal)
     }
 
+    /// This position, and every one that follows it, knows the positions before it: for networks
+    /// that see them. A move then costs an allocation.
+    #[must_use]
+    pub fn remembering(mut self) -> Self {
+        self.past.get_or_insert_default();
+        self
+    }
+
+    /// The position before this one, as far as it is [remembered](Self::remembering).
+    #[must_use]
+    pub fn previous(&self) -> Option<&Self> {
+        self.past.as_ref()?.previous.as_deref()
+    }
+
+    /// Is this position equal to one that is [remembered](Self::remembering)?
+    #[must_use]
+    pub fn has_occurred(&self) -> bool {
+        self.past.as_ref().is_some_and(|past| past.has_occurred)
+    }
+
     /// Plays a move that must be legal here.
     pub fn play(&mut self, mv: Move) {
+        if self.past.is_none() {
+            return self.play_and_forget(mv);
+        }
+        let before = Arc::new(self.clone());
+        self.play_and_forget(mv);
+        let key = self.key;
+        let plies = self.halfmove_clock() as usize;
+        let mut earlier = std::iter::successors(Some(&*before), |at| at.previous()).take(plies);
+        let has_occurred = earlier.any(|at| at.key == key);
+        self.past = Some(Past { previous: Some(before), has_occurred });
+    }
+
+    fn play_and_forget(&mut self, mv: Move) {
         let next = self.chess.update_zobrist_hash(Zobrist64(self.key), mv, EnPassantMode::Legal);
         self.chess.play_unchecked(mv);
         let Zobrist64(key) = next.unwrap_or_else(|| self.chess.zobrist_hash(EnPassantMode::Legal));
@@ -171,13 +226,15 @@ impl Position {
     }
 
     /// The position after a null move: the other side is to move, en passant is over, and the
-    /// fifty-move clock starts again, because no repetition reaches across it. `None` in check.
+    /// fifty-move clock starts again, because no repetition reaches across it; what came before is
+    /// forgotten. `None` in check.
     #[must_use]
     pub fn after_null_move(&self) -> Option<Self> {
         let mut setup = self.chess.to_setup(EnPassantMode::Legal);
         setup.swap_turn();
         setup.halfmoves = 0;
-        setup.position::<Chess>(self.castling_mode()).ok().map(Self::from)
+        let after = setup.position::<Chess>(self.castling_mode()).ok().map(Self::from)?;
+        Some(if self.past.is_some() { after.remembering() } else { after })
     }
 
     /// How many pieces other than king and pawns the side to move has.

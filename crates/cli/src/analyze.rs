@@ -98,7 +98,7 @@ pub fn run(args: AnalyzeArgs) -> anyhow::Result<()> {
     options.settings.multipv = args.multipv as usize;
     options.settings.move_overhead = Duration::ZERO;
     let mut built = engine::build(&options)?;
-    if let Some(chances) = built.search.chances(game.position()) {
+    if let Some(chances) = built.search.chances(&game) {
         let charset = if args.ascii { Charset::Ascii } else { Charset::of_locale() };
         return distribution::show(
             &mut io::stdout().lock(),

@@ -248,10 +248,17 @@ fn show_info(network: &Network) -> io::Result<()> {
     for head in &network.description.heads {
         print(&format!("head         {}: {} layers", head.kind.name(), head.layers.len()))?;
     }
-    let int8 =
-        if network.int8_ranges.is_some() { "unasked, where it is faster" } else { "on request" };
-    print(&format!("int8         {int8}"))?;
-    show_calibration(network)?;
+    if network.description.encoding.has_history() {
+        print("int8         where it is faster and costs little, which is measured once")?;
+        print(
+            "centipawns   those at which wins minus losses are the network's, by the model of chances",
+        )?;
+    } else {
+        let is_unasked = network.int8_ranges.is_some();
+        let int8 = if is_unasked { "unasked, where it is faster" } else { "on request" };
+        print(&format!("int8         {int8}"))?;
+        show_calibration(network)?;
+    }
     for (key, value) in &network.provenance {
         print(&format!("{key}: {value}"))?;
     }

@@ -6,7 +6,7 @@ use eval::{Cached, Devices, EvaluationCache, Evaluator};
 use nets::{Network, System};
 use search::{Algorithm, ConvChess, Search};
 
-use crate::{EngineError, EngineOptions, embedded, fitting, load};
+use crate::{EngineError, EngineOptions, embedded, fitting, int8, load};
 
 /// A search that is ready for some options.
 pub struct Engine {
@@ -48,10 +48,14 @@ pub(crate) fn choose_or(
             (unnamed(system)?, system)
         }
         (Some(path), wanted) => {
-            let network = load(path)?;
+            let network = int8::with_ranges(load(path)?, options, int8::file().as_deref())?;
             let mut found = System::of(&network.description);
-            // A policy can always play without a search.
-            if wanted == Some(System::ConvChess) && ConvChess::check(&network).is_ok() {
+            // A policy can always play without a search; a Maia's does unless told otherwise.
+            let plays_alone = match wanted {
+                Some(wanted) => wanted == System::ConvChess,
+                None => is_maia(&network) && options.algorithm.is_none(),
+            };
+            if plays_alone && ConvChess::check(&network).is_ok() {
                 found = System::ConvChess;
             }
             if let Some(wanted) = wanted.filter(|&wanted| wanted != found) {
@@ -67,6 +71,12 @@ pub(crate) fn choose_or(
         ConvChess::check(&network)?;
     }
     Ok((network, system))
+}
+
+/// Is this a network of Leela's kind that plays like people? Its file says nothing of that, but its
+/// name does.
+fn is_maia(network: &Network) -> bool {
+    network.description.encoding.has_history() && network.name.to_lowercase().contains("maia")
 }
 
 fn check_search(
@@ -192,8 +202,12 @@ fn without_search(network: &Arc<Network>, options: &EngineOptions) -> Result<Eng
     if options.devices != Devices::default() && !options.devices.is_cpu() {
         return Err(EngineError::NoDevice { system, devices: options.devices.clone() });
     }
-    let description =
-        format!("network {}, {system}: moves by their chances, without a search", network.name);
+    let name = &network.name;
+    let description = if is_maia(network) {
+        format!("network {name}: moves by their chances (the option Search lets it search)")
+    } else {
+        format!("network {name}, {system}: moves by their chances, without a search")
+    };
     let search = ConvChess::new(Arc::clone(network), options.cpu(), &options.settings)?;
     Ok(Engine { search: Box::new(search), description })
 }

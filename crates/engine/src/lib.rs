@@ -6,6 +6,7 @@
 
 mod build;
 mod error;
+mod int8;
 mod named_options;
 mod networks;
 mod options;

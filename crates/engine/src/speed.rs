@@ -105,19 +105,19 @@ fn game(plies: usize) -> Batch {
     batch
 }
 
-/// The speeds of a file; none, with a warning, if the file is damaged.
-fn read(path: &Path) -> Map<String, Value> {
+/// The entries of a file; none, with a warning, if the file is damaged.
+pub(crate) fn read(path: &Path) -> Map<String, Value> {
     let Ok(text) = std::fs::read_to_string(path) else { return Map::new() };
     serde_json::from_str(&text).unwrap_or_else(|error| {
-        tracing::warn!("{}: {error}; the speeds of networks are measured again", path.display());
+        tracing::warn!("{}: {error}; what it held of networks is measured again", path.display());
         Map::new()
     })
 }
 
 /// Writes the file, or warns: the next start measures again.
-fn write(path: &Path, speeds: &Map<String, Value>) {
+pub(crate) fn write(path: &Path, entries: &Map<String, Value>) {
     let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| {
-        let text = serde_json::to_string_pretty(speeds).unwrap_or_default();
+        let text = serde_json::to_string_pretty(entries).unwrap_or_default();
         write_whole(path, text.as_bytes())
     });
     if let Err(error) = written {

@@ -1,7 +1,9 @@
 //! A batch of queries and its scores, as flat arrays that need no allocation per query.
 
 use board::{Color, Move, Position};
-use nets::{PLANES, POLICY_SIZE, PolicyIndex, Squares, policy_index};
+use nets::{
+    BoardSeen, PAST_BOARDS, PLANES, POLICY_SIZE, PastBoard, PolicyIndex, Squares, policy_index,
+};
 
 use crate::EvalError;
 
@@ -14,6 +16,14 @@ pub struct Query {
     pub squares: Squares,
     /// The side to move.
     pub turn: Color,
+    /// Plies since the last capture or pawn move, at most 255; few networks see them.
+    pub halfmove_clock: u8,
+    /// Has the position occurred before, as far as it remembers?
+    pub has_occurred: bool,
+    /// Number of boards before this one in [`Batch::past`].
+    pub past_count: u8,
+    /// Index of the first of them, the newest.
+    pub first_past: u32,
     /// Is the value of the position requested?
     pub value: bool,
     /// Index of this query's first move in [`Batch::moves`].
@@ -23,6 +33,29 @@ pub struct Query {
 }
 
 impl Query {
+    /// A question about a board of which nothing else is known.
+    #[must_use]
+    pub fn of_board(key: u64, squares: Squares, turn: Color, value: bool) -> Self {
+        Self {
+            key,
+            squares,
+            turn,
+            halfmove_clock: 0,
+            has_occurred: false,
+            past_count: 0,
+            first_past: 0,
+            value,
+            first_move: 0,
+            move_count: 0,
+        }
+    }
+
+    /// The range of the boards before this one in [`Batch::past`].
+    #[must_use]
+    pub fn past_range(&self) -> std::ops::Range<usize> {
+        self.first_past as usize..self.first_past as usize + usize::from(self.past_count)
+    }
+
     /// The range of this query's moves in [`Batch::moves`] and [`Scores::moves`].
     #[must_use]
     pub fn move_range(&self) -> std::ops::Range<usize> {
@@ -36,6 +69,9 @@ pub struct Batch {
     pub queries: Vec<Query>,
     /// Policy indices of the moves to score, in the order of the queries.
     pub moves: Vec<PolicyIndex>,
+    /// Boards before those of the queries, in their order, for positions that
+    /// [remember](Position::remembering) them.
+    pub past: Vec<PastBoard>,
 }
 
 impl Batch {
@@ -55,6 +91,7 @@ impl Batch {
     pub fn clear(&mut self) {
         self.queries.clear();
         self.moves.clear();
+        self.past.clear();
     }
 
     /// Adds a query: the value of `position` if `value`, and the score of each of `moves`, which
@@ -62,28 +99,49 @@ impl Batch {
     pub fn push(&mut self, position: &Position, value: bool, moves: &[Move]) {
         let first_move = self.moves.len() as u32;
         let turn = position.turn();
+        let first_past = self.past.len();
+        self.past.extend(PastBoard::before(position));
         self.moves.extend(moves.iter().map(|&mv| policy_index(mv, turn)));
         self.queries.push(Query {
-            key: position.key(),
-            squares: Squares::of(position),
-            turn,
-            value,
+            halfmove_clock: u8::try_from(position.halfmove_clock()).unwrap_or(u8::MAX),
+            has_occurred: position.has_occurred(),
+            past_count: (self.past.len() - first_past) as u8,
+            first_past: first_past as u32,
             first_move,
             move_count: moves.len() as u32,
+            ..Query::of_board(position.key(), Squares::of(position), turn, value)
         });
+    }
+
+    /// All that a network may be told of a query's position.
+    #[must_use]
+    pub fn seen(&self, query: usize) -> BoardSeen<'_> {
+        let query = &self.queries[query];
+        BoardSeen {
+            squares: &query.squares,
+            turn: query.turn,
+            halfmove_clock: query.halfmove_clock,
+            has_occurred: query.has_occurred,
+            past: &self.past[query.past_range()],
+        }
     }
 
     /// Checks the fields, which are public: moves are in the order of the queries, squares and move
     /// indices are in range.
     pub(crate) fn check(&self) -> Result<(), EvalError> {
         let malformed = |what: &str| Err(EvalError::Device(format!("a malformed batch: {what}")));
-        let mut next_move = 0;
+        let (mut next_move, unknown) =
+            (0, |squares: &Squares| squares.0.iter().any(|&class| usize::from(class) > PLANES));
         for query in &self.queries {
             if query.first_move as usize != next_move {
                 return malformed("moves are not in the order of the queries");
             }
             next_move += query.move_count as usize;
-            if query.squares.0.iter().any(|&class| usize::from(class) > PLANES) {
+            let past = self.past.get(query.past_range());
+            let Some(past) = past.filter(|past| past.len() <= PAST_BOARDS) else {
+                return malformed("the boards before a query are not those of the batch");
+            };
+            if unknown(&query.squares) || past.iter().any(|board| unknown(&board.squares)) {
                 return malformed("a square has an unknown class");
             }
         }
@@ -96,11 +154,13 @@ impl Batch {
         Ok(())
     }
 
-    /// Adds a copy of `query`, whose moves are `moves`.
-    pub fn push_query(&mut self, query: &Query, moves: &[PolicyIndex]) {
-        let first_move = self.moves.len() as u32;
+    /// Adds a copy of `query`, whose moves are `moves`, with the boards before it.
+    pub fn push_query(&mut self, query: &Query, moves: &[PolicyIndex], past: &[PastBoard]) {
+        let (first_move, first_past) = (self.moves.len() as u32, self.past.len() as u32);
         self.moves.extend_from_slice(moves);
-        self.queries.push(Query { first_move, move_count: moves.len() as u32, ..*query });
+        self.past.extend_from_slice(past);
+        let (move_count, past_count) = (moves.len() as u32, past.len() as u8);
+        self.queries.push(Query { first_move, move_count, first_past, past_count, ..*query });
     }
 }
 

@@ -173,6 +173,7 @@ impl<E: Evaluator> Cached<E> {
             inner.push_query(
                 &Query { value: false, ..*asked },
                 if needs_moves { moves } else { &[] },
+                &batch.past[asked.past_range()],
             );
             inner.len() - 1
         });
@@ -207,10 +208,13 @@ impl<E: Evaluator> Cached<E> {
     }
 }
 
-/// Hash of all that a score depends on: the position's key and its squares.
+/// Hash of all that a score depends on: the position's key and its squares. A network that sees the
+/// way to a position answers for the first way that is asked, as in Leela Chess Zero; only a
+/// repeated position is another one.
 fn hash(query: &Query) -> u64 {
     let words = query.squares.0.chunks_exact(8);
-    let mixed = words.fold(query.key ^ 0x9e37_79b9_7f4a_7c15, |hash, chunk| {
+    let key = query.key ^ u64::from(query.has_occurred);
+    let mixed = words.fold(key ^ 0x9e37_79b9_7f4a_7c15, |hash, chunk| {
         let word = chunk.iter().fold(0_u64, |word, &class| word << 8 | u64::from(class));
         (hash ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29)
     });

@@ -23,10 +23,12 @@ mod path;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod plain_integers;
 mod plan;
+mod planes;
 mod portable;
 mod ranges;
 mod rounding;
 mod runner;
+mod squeeze;
 #[cfg(target_arch = "x86_64")]
 mod vectors;
 #[cfg(target_arch = "x86_64")]
@@ -38,14 +40,14 @@ use std::{collections::VecDeque, sync::Arc};
 use board::Color;
 use kernels::Kernels;
 use memory::Bf16;
-use nets::{HeadKind, Network, PLANES, Squares};
+use nets::{HeadKind, Network, Squares};
 pub use path::{Choice, CpuPath, PATH_VARIABLE, choose, features, is_permitted};
 use plan::Plan;
 use portable::Portable;
 use runner::{PlanRunner, Run};
 use workers::Workers;
 
-use crate::{Answered, Batch, EvalError, Evaluator, Precision, Stream};
+use crate::{Answered, Batch, EvalError, Evaluator, Precision, Query, Stream};
 
 /// How a [`CpuEvaluator`] runs.
 #[derive(Clone, Copy, Debug)]
@@ -171,19 +173,27 @@ impl CpuLogits {
         boards: &[(Squares, Color)],
         kind: HeadKind,
     ) -> Result<Vec<f32>, EvalError> {
+        let mut batch = Batch::default();
+        for &(squares, turn) in boards {
+            batch.push_query(&Query::of_board(0, squares, turn, true), &[], &[]);
+        }
+        self.logits_of(&batch, kind)
+    }
+
+    /// As [`CpuLogits::logits`], for the queries of a batch and what they say of the way to a board,
+    /// whatever they ask. The outputs of a head may have [another form](nets::Head::outputs).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn logits_of(&mut self, batch: &Batch, kind: HeadKind) -> Result<Vec<f32>, EvalError> {
         if self.network.description.head(kind).is_none() {
             return Err(EvalError::NoHead {
                 network: self.network.name.clone(),
                 head: kind.name(),
             });
         }
-        if boards
-            .iter()
-            .any(|(squares, _)| squares.0.iter().any(|&class| usize::from(class) > PLANES))
-        {
-            return Err(EvalError::Device("a square has an unknown class".to_owned()));
-        }
-        self.runner.logits(boards, kind)
+        batch.check()?;
+        self.runner.logits(batch, kind)
     }
 }
 

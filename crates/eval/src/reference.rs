@@ -18,7 +18,10 @@ use std::{
 };
 
 use board::Color;
-use nets::{Activation, HeadKind, Layer, Network, Padding, Pooling, Squares};
+use nets::{
+    Activation, BoardSeen, HeadKind, HeadOutput, LEELA_PLANES, Layer, LeelaPlanes, Network,
+    Padding, Pooling, Squares, expectation_of,
+};
 
 use crate::{Answered, Batch, EvalError, Evaluator, Scores, folded::tensor};
 
@@ -51,7 +54,7 @@ impl Cells {
 /// The description cannot be run or a tensor is missing.
 pub fn run(network: &Network, squares: &Squares, turn: Color) -> Result<Logits, EvalError> {
     let kinds: Vec<HeadKind> = network.description.heads.iter().map(|head| head.kind).collect();
-    run_heads(network, squares, turn, &kinds)
+    run_heads(network, &BoardSeen::alone(squares, turn), &kinds)
 }
 
 /// Runs the heads named in `kinds` that `network` has.
@@ -60,8 +63,7 @@ pub fn run(network: &Network, squares: &Squares, turn: Color) -> Result<Logits, 
 /// As [`run`].
 pub fn run_heads(
     network: &Network,
-    squares: &Squares,
-    turn: Color,
+    seen: &BoardSeen<'_>,
     kinds: &[HeadKind],
 ) -> Result<Logits, EvalError> {
     let unsupported =
@@ -69,9 +71,18 @@ pub fn run_heads(
     let description = &network.description;
     description.check().map_err(unsupported)?;
     let mut input = Cells::compute(64, description.encoding.planes(), |_, _| 0.0);
-    for (square, state) in description.encoding.states_of(squares, turn).into_iter().enumerate() {
-        for (plane, value) in description.encoding.planes_of(usize::from(state)) {
-            input.data[square * input.channels + plane] = f64::from(value);
+    if description.encoding.has_history() {
+        let planes = LeelaPlanes::of(seen);
+        input = Cells::compute(64, LEELA_PLANES, |square, plane| {
+            let is_set = planes.mask(plane) >> square & 1 == 1;
+            if is_set { f64::from(planes.value(plane)) } else { 0.0 }
+        });
+    } else {
+        let states = description.encoding.states_of(seen.squares, seen.turn);
+        for (square, state) in states.into_iter().enumerate() {
+            for (plane, value) in description.encoding.planes_of(usize::from(state)) {
+                input.data[square * input.channels + plane] = f64::from(value);
+            }
         }
     }
     let trunk = layers(network, "trunk", &description.trunk, input)?;
@@ -120,6 +131,9 @@ fn layer(network: &Network, name: &str, layer: &Layer, input: &Cells) -> Result<
             return Ok(Cells::compute(input.cells, input.channels, sum));
         }
         &Layer::Pool { pooling, size } => return Ok(pool(input, pooling, size)),
+        &Layer::SqueezeExcite { activation, .. } => {
+            return squeeze_excite(network, name, activation, input);
+        }
         Layer::AppendMean => return Ok(append_mean(input)),
     };
     let output =
@@ -161,6 +175,8 @@ pub fn activated(activation: Activation, x: f64) -> f64 {
         Activation::Gelu => x * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2) / 2.0,
         Activation::Silu => x * logistic(x),
         Activation::Tanh => hyperbolic_tangent(x),
+        // ln(1 + e^x), without overflow.
+        Activation::Mish => x * hyperbolic_tangent(x.max(0.0) + (-x.abs()).exp().ln_1p()),
     }
 }
 
@@ -270,6 +286,34 @@ fn append_mean(input: &Cells) -> Cells {
     })
 }
 
+fn squeeze_excite(
+    network: &Network,
+    name: &str,
+    activation: Activation,
+    input: &Cells,
+) -> Result<Cells, EvalError> {
+    let layer = |part: &str, inputs: &[f64]| {
+        let weight = tensor(network, &format!("{name}.{part}.weight"))?;
+        let bias = tensor(network, &format!("{name}.{part}.bias"))?;
+        let row = |(row, &bias): (&[f32], &f32)| {
+            let products = row.iter().zip(inputs).map(|(&weight, input)| f64::from(weight) * input);
+            f64::from(bias) + products.sum::<f64>()
+        };
+        Ok::<Vec<f64>, EvalError>(weight.chunks(inputs.len()).zip(bias).map(row).collect())
+    };
+    let mean = |channel| {
+        (0..input.cells).map(|cell| input.at(cell, channel)).sum::<f64>() / input.cells as f64
+    };
+    let means: Vec<f64> = (0..input.channels).map(mean).collect();
+    let hidden: Vec<f64> =
+        layer("squeeze", &means)?.into_iter().map(|x| activated(activation, x)).collect();
+    let excited = layer("excite", &hidden)?;
+    let (factors, summands) = excited.split_at(input.channels);
+    Ok(Cells::compute(input.cells, input.channels, |cell, channel| {
+        input.at(cell, channel) * logistic(factors[channel]) + summands[channel]
+    }))
+}
+
 /// An [`Evaluator`] over [`run_heads`], for tests of other evaluators.
 #[derive(Clone, Debug)]
 pub struct Reference {
@@ -296,21 +340,29 @@ impl Evaluator for Reference {
         let batch = self.waiting.pop_front().ok_or(EvalError::NothingInFlight)?;
         let calibration = &self.network.calibration;
         let mut scores = Scores { values: Vec::new(), moves: vec![0.0; batch.moves.len()] };
-        for query in &batch.queries {
+        let output_of = |kind| {
+            self.network.description.head(kind).map_or(HeadOutput::Plain, |head| head.output)
+        };
+        for (index, query) in batch.queries.iter().enumerate() {
             let mut kinds = Vec::new();
             kinds.extend(query.value.then_some(HeadKind::Value));
             kinds.extend((query.move_count > 0).then_some(HeadKind::Moves));
-            let logits = run_heads(&self.network, &query.squares, query.turn, &kinds)?;
-            let value = logits
-                .get(&HeadKind::Value)
-                .map_or(0.0, |logits| calibration.value.apply(logits[0]));
+            let logits = run_heads(&self.network, &batch.seen(index), &kinds)?;
+            let value = logits.get(&HeadKind::Value).map_or(0.0, |logits| {
+                let number = match output_of(HeadKind::Value) {
+                    HeadOutput::Plain => logits[0],
+                    output => expectation_of(output, logits),
+                };
+                calibration.value.apply(number)
+            });
             let turned =
                 self.network.description.encoding.is_whites_view() && query.turn.is_black();
             scores.values.push(if turned { -value } else { value });
             if let Some(moves) = logits.get(&HeadKind::Moves) {
                 for place in query.move_range() {
-                    scores.moves[place] =
-                        calibration.moves.apply(moves[usize::from(batch.moves[place])]);
+                    let output = output_of(HeadKind::Moves);
+                    let at = output.place_of(batch.moves[place], &query.squares);
+                    scores.moves[place] = calibration.moves.apply(moves[at]);
                 }
             }
         }
@@ -360,7 +412,7 @@ mod tests {
                 activation: Activation::Identity,
             },
         ];
-        let heads = vec![Head { kind: HeadKind::Value, layers }];
+        let heads = vec![Head::plain(HeadKind::Value, layers)];
         let description =
             Description { encoding: Encoding::BatchFirst15, trunk: Vec::new(), heads };
         let mut network = Network::random(description, 0).unwrap();

@@ -231,7 +231,8 @@ fn evaluate(evaluator: &mut dyn Evaluator, mut requests: Vec<Request>) -> Vec<An
     let mut together = Batch::default();
     for batch in requests.iter().map(|request| &request.batch) {
         for query in &batch.queries {
-            together.push_query(query, &batch.moves[query.move_range()]);
+            let past = &batch.past[query.past_range()];
+            together.push_query(query, &batch.moves[query.move_range()], past);
         }
     }
     let (mut first_query, mut first_move) = (0, 0);

@@ -20,14 +20,23 @@ pub enum Activation {
     /// `x / (1 + exp(-x))`
     Silu,
     Tanh,
+    /// `x * tanh(ln(1 + exp(x)))` (Misra, 2019).
+    Mish,
 }
 
 impl Activation {
     /// Every activation.
-    pub const ALL: [Self; 6] =
-        [Self::Identity, Self::Relu, Self::LeakyRelu, Self::Gelu, Self::Silu, Self::Tanh];
+    pub const ALL: [Self; 7] = [
+        Self::Identity,
+        Self::Relu,
+        Self::LeakyRelu,
+        Self::Gelu,
+        Self::Silu,
+        Self::Tanh,
+        Self::Mish,
+    ];
 
-    /// Applies the activation to one number. GELU, SiLU and tanh are computed in double precision
+    /// Applies the activation to one number. GELU, SiLU, tanh and Mish are computed in double precision
     /// and rounded once.
     #[must_use]
     pub fn apply(self, value: f32) -> f32 {
@@ -39,6 +48,7 @@ impl Activation {
             Self::Gelu => (0.5 * x * (1.0 + libm::erf(x / std::f64::consts::SQRT_2))) as f32,
             Self::Silu => (x / (1.0 + (-x).exp())) as f32,
             Self::Tanh => x.tanh() as f32,
+            Self::Mish => (x * x.exp().ln_1p().tanh()) as f32,
         }
     }
 }

@@ -65,10 +65,7 @@ impl Description {
     /// Batch First.
     #[must_use]
     pub fn value_and_moves(trunk: Vec<Layer>, value: Vec<Layer>, moves: Vec<Layer>) -> Self {
-        let heads = vec![
-            Head { kind: HeadKind::Value, layers: value },
-            Head { kind: HeadKind::Moves, layers: moves },
-        ];
+        let heads = vec![Head::plain(HeadKind::Value, value), Head::plain(HeadKind::Moves, moves)];
         Self { encoding: Encoding::BatchFirst15, trunk, heads }
     }
 
@@ -123,7 +120,7 @@ impl Description {
                     norm: false,
                     activation: Activation::Identity,
                 });
-                Head { kind, layers }
+                Head::plain(kind, layers)
             })
             .collect();
         Self { encoding: Encoding::BatchFirst15, trunk: Vec::new(), heads }
@@ -208,7 +205,7 @@ impl Description {
         }
         let dense = |channels, activation| Layer::Dense { channels, norm: false, activation };
         layers.extend([dense(256, activation), dense(128, activation), dense(1, Activation::Tanh)]);
-        let heads = vec![Head { kind: HeadKind::Value, layers }];
+        let heads = vec![Head::plain(HeadKind::Value, layers)];
         Self { encoding: Encoding::Cockfish13, trunk: Vec::new(), heads }
     }
 
@@ -233,7 +230,7 @@ impl Description {
         }
         body.push(Layer::Dense { channels: dense, norm: false, activation: relu });
         body.push(Layer::Dense { channels: 64, norm: false, activation: Activation::Identity });
-        let heads = kinds.iter().map(|&kind| Head { kind, layers: body.clone() }).collect();
+        let heads = kinds.iter().map(|&kind| Head::plain(kind, body.clone())).collect();
         Self { encoding: Encoding::ConvChess6, trunk: Vec::new(), heads }
     }
 }

@@ -98,10 +98,20 @@ impl Default for WdlModel {
 }
 
 impl WdlModel {
+    /// Wins minus losses, from -1 to 1, at a score in centipawns.
+    #[must_use]
+    pub fn expectation(&self, centipawns: f32) -> f32 {
+        self.win(centipawns) - self.win(-centipawns)
+    }
+
+    fn win(&self, centipawns: f32) -> f32 {
+        1.0 / (1.0 + ((self.offset - centipawns) / self.scale).exp())
+    }
+
     /// Chances at a score in centipawns; both are for the side to move.
     #[must_use]
     pub fn at(&self, centipawns: f32) -> Wdl {
-        let chance = |score: f32| 1000.0 / (1.0 + ((self.offset - score) / self.scale).exp());
+        let chance = |score: f32| 1000.0 * self.win(score);
         let win = chance(centipawns).round().clamp(0.0, 1000.0) as u16;
         let loss = (chance(-centipawns).round() as u16).min(1000 - win);
         Wdl { win, draw: 1000 - win - loss, loss }

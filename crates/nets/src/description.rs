@@ -4,7 +4,11 @@
 use board::Role;
 use serde::{Deserialize, Serialize};
 
-use crate::{Encoding, Layer, size::MAX_PARAMETERS};
+use crate::{
+    Encoding, LEELA_MOVE_PLANES, LEELA_MOVES, Layer, PolicyIndex, Squares,
+    leela::{place_among_moves, place_among_planes},
+    size::MAX_PARAMETERS,
+};
 
 /// The meaning of a head's outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -24,6 +28,8 @@ pub enum HeadKind {
     RookTo,
     QueenTo,
     KingTo,
+    /// One number: plies until the game ends, as Leela's networks guess.
+    MovesLeft,
 }
 
 impl HeadKind {
@@ -40,6 +46,7 @@ impl HeadKind {
             Self::RookTo => "rook-to",
             Self::QueenTo => "queen-to",
             Self::KingTo => "king-to",
+            Self::MovesLeft => "moves-left",
         }
     }
 
@@ -56,13 +63,50 @@ impl HeadKind {
         }
     }
 
-    /// Outputs per position: cells times channels of the last layer.
+    /// Outputs per position in the [plain](HeadOutput::Plain) form: cells times channels of the last
+    /// layer.
     #[must_use]
     pub fn outputs(self) -> usize {
         match self {
-            Self::Value => 1,
+            Self::Value | Self::MovesLeft => 1,
             Self::Moves => crate::POLICY_SIZE,
             _ => 64,
+        }
+    }
+}
+
+/// The form of a head's outputs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeadOutput {
+    /// That of the [`HeadKind`].
+    #[default]
+    Plain,
+    /// A value: logits of win, draw and loss.
+    WinDrawLoss,
+    /// A value: a number whose hyperbolic tangent is wins minus losses.
+    Expectation,
+    /// Moves: [`LEELA_MOVE_PLANES`](crate::LEELA_MOVE_PLANES) planes.
+    LeelaPlanes,
+    /// Moves: Leela's list of [`LEELA_MOVES`](crate::LEELA_MOVES).
+    LeelaMoves,
+}
+
+impl HeadOutput {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_plain(&self) -> bool {
+        *self == Self::Plain
+    }
+
+    /// In words, for users.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "as a head of ours",
+            Self::WinDrawLoss => "value as win, draw and loss",
+            Self::Expectation => "value as one number",
+            Self::LeelaPlanes => "policy over planes of moves",
+            Self::LeelaMoves => "policy over a list of moves",
         }
     }
 }
@@ -71,7 +115,48 @@ impl HeadKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     pub kind: HeadKind,
+    #[serde(default, skip_serializing_if = "HeadOutput::is_plain")]
+    pub output: HeadOutput,
     pub layers: Vec<Layer>,
+}
+
+impl Head {
+    /// A head whose outputs have the form of its kind.
+    #[must_use]
+    pub fn plain(kind: HeadKind, layers: Vec<Layer>) -> Self {
+        Self { kind, output: HeadOutput::Plain, layers }
+    }
+
+    /// Outputs per position; `None` for a kind of head that has no such form.
+    #[must_use]
+    pub fn outputs(&self) -> Option<usize> {
+        match (self.kind, self.output) {
+            (kind, HeadOutput::Plain) => Some(kind.outputs()),
+            (HeadKind::Value, HeadOutput::WinDrawLoss) => Some(3),
+            (HeadKind::Value, HeadOutput::Expectation) => Some(1),
+            (HeadKind::Moves, HeadOutput::LeelaPlanes) => Some(64 * LEELA_MOVE_PLANES),
+            (HeadKind::Moves, HeadOutput::LeelaMoves) => Some(LEELA_MOVES),
+            _ => None,
+        }
+    }
+
+    /// The place among the outputs of a move with this index, for a head of moves.
+    #[must_use]
+    pub fn place_of(&self, index: PolicyIndex, squares: &Squares) -> usize {
+        self.output.place_of(index, squares)
+    }
+}
+
+impl HeadOutput {
+    /// As [`Head::place_of`].
+    #[must_use]
+    pub fn place_of(self, index: PolicyIndex, squares: &Squares) -> usize {
+        match self {
+            Self::LeelaPlanes => place_among_planes(index, squares),
+            Self::LeelaMoves => place_among_moves(index, squares),
+            _ => usize::from(index),
+        }
+    }
 }
 
 /// A whole network: a trunk (may be empty) and its heads. Tensors of the trunk are named
@@ -148,7 +233,7 @@ impl Description {
         let mut parameters = 0_u64;
         let mut follow = |list: &str, layers: &[Layer], mut shape: Shape, at_input: bool| {
             for (index, layer) in layers.iter().enumerate() {
-                let first = index == 0 && at_input;
+                let first = index == 0 && at_input && !self.encoding.has_history();
                 if first != matches!(layer, Layer::Branches { .. }) {
                     return Err(format!(
                         "{list} layer {index}: an input layer must come first and only there"
@@ -170,13 +255,14 @@ impl Description {
                 return Err(format!("there are two {} heads", head.kind.name()));
             }
             let end = follow(head.kind.name(), &head.layers, trunk, self.trunk.is_empty())?;
-            if end.cells * end.channels != head.kind.outputs() {
+            let name = head.kind.name();
+            let outputs = head
+                .outputs()
+                .ok_or_else(|| format!("the {name} head has outputs of another head's form"))?;
+            if end.cells * end.channels != outputs {
                 return Err(format!(
-                    "the {} head ends in {} x {} outputs instead of {}",
-                    head.kind.name(),
-                    end.cells,
-                    end.channels,
-                    head.kind.outputs()
+                    "the {name} head ends in {} x {} outputs instead of {outputs}",
+                    end.cells, end.channels,
                 ));
             }
         }

@@ -22,6 +22,9 @@ pub enum NetError {
         "`{name}` is damaged: its checksum does not fit its content (download or copy it again)"
     )]
     Damaged { name: String },
+    /// A file of Leela's that cannot be read or run.
+    #[error("`{name}` cannot be used as a Leela network: {reason}")]
+    Leela { name: String, reason: String },
     /// A description that no executor can run.
     #[error("the network description of `{name}` cannot be run: {reason}")]
     Description { name: String, reason: String },

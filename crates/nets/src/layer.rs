@@ -80,6 +80,12 @@ pub enum Layer {
     /// Appends each channel's average over the board to every cell; the output has twice the
     /// channels.
     AppendMean,
+    /// Squeeze and excitation (Hu and others, 2018): each channel's average over the board goes
+    /// through a dense layer of `channels` outputs and the activation, then through a second one
+    /// with two outputs a channel: the channel is multiplied by the logistic function of the first
+    /// and the second is added. Tensors `{n}.squeeze.{weight,bias}` `[channels, inputs]` and
+    /// `{n}.excite.{weight,bias}` `[2 * inputs, channels]`, factors before summands.
+    SqueezeExcite { channels: usize, activation: Activation },
 }
 
 fn yes() -> bool {
@@ -126,6 +132,12 @@ impl Layer {
                 }
                 Ok(Shape { cells: input.cells, channels })
             }
+            &Self::SqueezeExcite { channels, .. } => {
+                if channels == 0 || channels.max(input.channels) > MAX_CHANNELS {
+                    return Err(format!("squeeze and excitation of {channels} channels"));
+                }
+                Ok(input)
+            }
         }
     }
 
@@ -142,7 +154,10 @@ impl Layer {
             &Self::Conv { channels, norm, .. } | &Self::Dense { channels, norm, .. } => {
                 Some((channels, norm))
             }
-            Self::Residual { .. } | Self::Pool { .. } | Self::AppendMean => None,
+            Self::Residual { .. }
+            | Self::Pool { .. }
+            | Self::AppendMean
+            | Self::SqueezeExcite { .. } => None,
         }
     }
 
@@ -173,6 +188,20 @@ impl Layer {
                     if let Ok(next) = layer.output_shape(input) {
                         input = next;
                     }
+                }
+                return;
+            }
+            &Self::SqueezeExcite { channels, .. } => {
+                let width = input.channels;
+                for (part, inputs, outputs) in
+                    [("squeeze", width, channels), ("excite", channels, 2 * width)]
+                {
+                    add(
+                        format!("{prefix}.{part}.weight"),
+                        vec![outputs, inputs],
+                        TensorKind::Weight,
+                    );
+                    add(format!("{prefix}.{part}.bias"), vec![outputs], TensorKind::Bias);
                 }
                 return;
             }

@@ -9,6 +9,7 @@ mod description;
 mod encoding;
 mod error;
 mod layer;
+mod leela;
 mod moves;
 mod network;
 mod selectors;
@@ -19,10 +20,16 @@ mod system;
 pub use activation::{Activation, LEAKY_SLOPE};
 pub use architectures::{BatchFirstResidual, Cockfish, ConvChess};
 pub use calibration::{Calibration, MonotoneMap, MoveScores, Wdl, WdlModel};
-pub use description::{Description, Head, HeadKind, NORM_EPSILON, Shape, TensorKind, TensorSpec};
+pub use description::{
+    Description, Head, HeadKind, HeadOutput, NORM_EPSILON, Shape, TensorKind, TensorSpec,
+};
 pub use encoding::Encoding;
 pub use error::NetError;
 pub use layer::{Branch, Layer, Padding, Pooling, kernel_start};
+pub use leela::{
+    BoardSeen, LEELA_MOVE_PLANES, LEELA_MOVES, LEELA_PLANES, LeelaPlanes, PAST_BOARDS, PastBoard,
+    expectation_of, is_leela, leela_file,
+};
 pub use moves::{MOVE_PLANES, POLICY_SIZE, PolicyIndex, mirror_index, move_of_index, policy_index};
 pub use network::{Network, Provenance, Tensor};
 pub use selectors::move_squares;

@@ -20,7 +20,7 @@ const DIRECTIONS: [(i32, i32); 8] =
 const KNIGHT_STEPS: [(i32, i32); 8] =
     [(1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2)];
 const FIRST_KNIGHT: usize = 56;
-const FIRST_UNDERPROMOTION: usize = 64;
+pub(crate) const FIRST_UNDERPROMOTION: usize = 64;
 
 /// The output index of `mv` for the mover `turn`.
 ///

@@ -11,7 +11,7 @@ use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{Calibration, Description, NetError, TensorKind, description::TensorSpec};
+use crate::{Calibration, Description, NetError, TensorKind, description::TensorSpec, leela};
 
 /// Version of the metadata layout.
 const FORMAT: u32 = 1;
@@ -108,7 +108,7 @@ impl Network {
         })
     }
 
-    /// Reads a network file.
+    /// Reads a network file, one of ours or of Leela's (`.pb.gz` or `.pb`).
     ///
     /// # Errors
     /// The file cannot be read, is not a safetensors file, or its tensors do not match its
@@ -119,11 +119,14 @@ impl Network {
         Self::from_bytes(&bytes, &path.display().to_string())
     }
 
-    /// Reads a network from memory; `name` is used in messages.
+    /// Reads a network from memory, one of ours or of Leela's; `name` is the file's, for messages.
     ///
     /// # Errors
     /// As [`Network::load`].
     pub fn from_bytes(bytes: &[u8], name: &str) -> Result<Self, NetError> {
+        if leela::is_leela(bytes) {
+            return leela::read(bytes, name);
+        }
         let not_safetensors = |error: safetensors::SafeTensorError| NetError::NotSafetensors {
             name: name.to_owned(),
             reason: error.to_string(),

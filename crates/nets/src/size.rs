@@ -11,11 +11,16 @@ impl Layer {
     /// and the scale and shift of each norm channel. Running statistics are not counted.
     #[must_use]
     pub fn parameters(&self, input: Shape) -> u64 {
-        let own = self.weighted().map_or(0, |(channels, norm)| {
-            (channels as u64)
-                .saturating_mul(if norm { 2 } else { 1 })
-                .saturating_add(self.weights(input))
-        });
+        let own = match self {
+            Self::SqueezeExcite { channels, .. } => {
+                self.weights(input).saturating_add((channels + 2 * input.channels) as u64)
+            }
+            _ => self.weighted().map_or(0, |(channels, norm)| {
+                (channels as u64)
+                    .saturating_mul(if norm { 2 } else { 1 })
+                    .saturating_add(self.weights(input))
+            }),
+        };
         own.saturating_add(self.inner(input, Self::parameters))
     }
 
@@ -24,7 +29,11 @@ impl Layer {
     /// needs far fewer.)
     #[must_use]
     pub fn multiply_adds(&self, input: Shape) -> u64 {
-        let cells = self.output_shape(input).map_or(0, |shape| shape.cells as u64);
+        let cells = match self {
+            // Its dense layers run once for a board.
+            Self::SqueezeExcite { .. } => 1,
+            _ => self.output_shape(input).map_or(0, |shape| shape.cells as u64),
+        };
         self.weights(input)
             .saturating_mul(cells)
             .saturating_add(self.inner(input, Self::multiply_adds))
@@ -44,6 +53,7 @@ impl Layer {
                 product(&[*channels, input.channels, *kernel, *kernel])
             }
             Self::Dense { channels, .. } => product(&[*channels, input.channels, input.cells]),
+            &Self::SqueezeExcite { channels, .. } => product(&[3, channels, input.channels]),
             Self::Residual { .. } | Self::Pool { .. } | Self::AppendMean => 0,
         }
     }

@@ -23,10 +23,10 @@ impl Default for Squares {
     }
 }
 
-const OWN_PAWN: u8 = 2;
-const OWN_CASTLING_ROOK: u8 = 8;
+pub(crate) const OWN_PAWN: u8 = 2;
+pub(crate) const OWN_CASTLING_ROOK: u8 = 8;
 /// Class of an opponent's piece minus the class of the mover's same piece.
-const OPPONENT_OFFSET: u8 = 7;
+pub(crate) const OPPONENT_OFFSET: u8 = 7;
 const ROLES: [Role; 6] =
     [Role::Pawn, Role::Knight, Role::Bishop, Role::Rook, Role::Queen, Role::King];
 

@@ -64,7 +64,7 @@ fn branch(channels: usize) -> Branch {
 }
 
 fn value_head(layers: Vec<Layer>) -> Description {
-    Description { heads: vec![Head { kind: HeadKind::Value, layers }], ..both() }
+    Description { heads: vec![Head::plain(HeadKind::Value, layers)], ..both() }
 }
 
 #[test]

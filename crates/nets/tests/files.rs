@@ -25,7 +25,7 @@ fn small() -> Network {
     let description = Description {
         encoding: Encoding::BatchFirst15,
         trunk: Vec::new(),
-        heads: vec![Head { kind: HeadKind::Value, layers }],
+        heads: vec![Head::plain(HeadKind::Value, layers)],
     };
     let mut network = Network::random(description, 7).expect("can run");
     network.calibration = Calibration { bins: vec![10.0, 40.0], ..Calibration::default() };

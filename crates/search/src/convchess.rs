@@ -6,16 +6,20 @@ use std::{
     collections::hash_map::RandomState,
     hash::{BuildHasher, Hasher},
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use board::{Game, Move, Position, Role, SplitMix64};
 use eval::{
-    EvalError,
+    Batch, EvalError,
     cpu::{CpuLogits, CpuOptions},
 };
-use nets::{HeadKind, MoveScores, Network, Squares, policy_index};
+use nets::{HeadKind, HeadOutput, MoveScores, Network, Squares, expectation_of, policy_index};
 
-use crate::{Control, Limits, Outcome, Search, SearchInfo, Settings};
+use crate::{
+    Bound, Control, Limits, Outcome, Search, SearchInfo, Settings,
+    score::{from_evaluation, to_score, wdl},
+};
 
 /// Chooses moves by chance: with the seven networks of ConvChess, or with one policy over all
 /// moves.
@@ -23,6 +27,7 @@ use crate::{Control, Limits, Outcome, Search, SearchInfo, Settings};
 pub struct ConvChess {
     network: Arc<Network>,
     logits: CpuLogits,
+    batch: Batch,
     /// 0: always the likeliest move; 1: each move with its chance.
     temperature: f64,
     random: SplitMix64,
@@ -43,6 +48,7 @@ impl ConvChess {
         let mut chooser = Self {
             network,
             logits,
+            batch: Batch::default(),
             temperature: 0.0,
             random: SplitMix64::new(RandomState::new().build_hasher().finish()),
         };
@@ -77,7 +83,8 @@ impl ConvChess {
     }
 
     /// Every legal move with its chance at temperature 1, the likeliest first; chances add up to 1.
-    /// Underpromotions have chance 0.
+    /// The seven networks say nothing of the piece that a pawn becomes: there underpromotions have
+    /// chance 0.
     ///
     /// # Errors
     /// The device failed.
@@ -86,15 +93,10 @@ impl ConvChess {
         if moves.is_empty() {
             return Ok(Vec::new());
         }
-        let mut chances = match self.network.description.head(HeadKind::Moves) {
+        let chances = match self.network.description.head(HeadKind::Moves) {
             Some(_) => self.policy(position, &moves)?,
             None => self.composed(position, &moves)?,
         };
-        for (chance, mv) in chances.iter_mut().zip(&moves) {
-            if matches!(mv.promotion(), Some(Role::Knight | Role::Bishop | Role::Rook)) {
-                *chance = 0.0;
-            }
-        }
         let sum: f64 = chances.iter().sum();
         // All legal moves may have chance 0: then they are equally likely.
         let share = |chance: f64| if sum > 0.0 { chance / sum } else { 1.0 / moves.len() as f64 };
@@ -105,14 +107,26 @@ impl ConvChess {
     }
 
     fn ask(&mut self, position: &Position, head: HeadKind) -> Result<Vec<f32>, EvalError> {
-        self.logits.logits(&[(Squares::of(position), position.turn())], head)
+        self.batch.clear();
+        self.batch.push(position, true, &[]);
+        self.logits.logits_of(&self.batch, head)
     }
 
     /// Softmax over the legal moves' logits.
     fn policy(&mut self, position: &Position, moves: &[Move]) -> Result<Vec<f64>, EvalError> {
         let logits = self.ask(position, HeadKind::Moves)?;
-        let map = &self.network.calibration.moves;
-        let of = |mv: &Move| map.apply(logits[usize::from(policy_index(*mv, position.turn()))]);
+        let output = self
+            .network
+            .description
+            .head(HeadKind::Moves)
+            .map_or(HeadOutput::Plain, |head| head.output);
+        let (map, squares) = (&self.network.calibration.moves, Squares::of(position));
+        let of = |mv: &Move| {
+            let index = policy_index(*mv, position.turn());
+            let logit = logits[output.place_of(index, &squares)];
+            // The chances of Leela's policies are those of its logits; a search softens them.
+            if output == HeadOutput::Plain { map.apply(logit) } else { logit }
+        };
         Ok(softmax(&moves.iter().map(of).collect::<Vec<_>>()))
     }
 
@@ -132,7 +146,9 @@ impl ConvChess {
             };
             let from = HeadKind::From.target(&squares, index).map(usize::from);
             let to = head.target(&squares, index).map(usize::from);
-            chances.push(from.zip(to).map_or(0.0, |(from, to)| origins[from] * known[to]));
+            let is_under = matches!(mv.promotion(), Some(Role::Knight | Role::Bishop | Role::Rook));
+            let chance = from.zip(to).filter(|_| !is_under);
+            chances.push(chance.map_or(0.0, |(from, to)| origins[from] * known[to]));
         }
         Ok(chances)
     }
@@ -171,6 +187,46 @@ fn softmax(logits: &[f32]) -> Vec<f64> {
     chances
 }
 
+impl ConvChess {
+    /// The game's position, which remembers those before it if the network sees them.
+    fn position(&self, game: &Game) -> Position {
+        if self.network.description.encoding.has_history() {
+            game.remembering().position().clone()
+        } else {
+            game.position().clone()
+        }
+    }
+
+    /// What the network says of the position itself, if it has a value head, as the score of the
+    /// chosen move.
+    fn line(&mut self, position: &Position, best: Move) -> Result<Option<SearchInfo>, EvalError> {
+        let Some(head) = self.network.description.head(HeadKind::Value) else { return Ok(None) };
+        let output = head.output;
+        let logits = self.ask(position, HeadKind::Value)?;
+        let number = match output {
+            HeadOutput::Plain => logits[0],
+            output => expectation_of(output, &logits),
+        };
+        let calibration = &self.network.calibration;
+        let turned =
+            self.network.description.encoding.is_whites_view() && position.turn().is_black();
+        let value = calibration.value.apply(number);
+        let value = from_evaluation(if turned { -value } else { value });
+        Ok(Some(SearchInfo {
+            depth: 1,
+            seldepth: 1,
+            multipv: 1,
+            score: to_score(value),
+            bound: Bound::Exact,
+            wdl: wdl(calibration, value),
+            nodes: 1,
+            elapsed: Duration::ZERO,
+            hashfull: 0,
+            pv: vec![best],
+        }))
+    }
+}
+
 impl Search for ConvChess {
     /// Evaluates the position once; of the limits only `search_moves` counts.
     fn search(
@@ -178,14 +234,19 @@ impl Search for ConvChess {
         game: &Game,
         limits: &Limits,
         _control: &Control,
-        _report: &mut dyn FnMut(&SearchInfo),
+        report: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Outcome, EvalError> {
-        let all = self.distribution(game.position())?;
-        Ok(Outcome {
-            best: self.choose(&all, limits),
-            nodes: u64::from(limits.nodes != Some(0)),
-            ..Outcome::default()
-        })
+        let started = Instant::now();
+        let position = self.position(game);
+        let all = self.distribution(&position)?;
+        let best = self.choose(&all, limits);
+        let line = best.map_or(Ok(None), |best| self.line(&position, best))?;
+        let lines: Vec<SearchInfo> = line
+            .into_iter()
+            .map(|line| SearchInfo { elapsed: started.elapsed(), ..line })
+            .collect();
+        lines.iter().for_each(report);
+        Ok(Outcome { best, nodes: u64::from(limits.nodes != Some(0)), lines, ponder: None })
     }
 
     fn configure(&mut self, settings: &Settings) {
@@ -194,8 +255,9 @@ impl Search for ConvChess {
 
     fn clear(&mut self) {}
 
-    fn chances(&mut self, position: &Position) -> Option<Result<Vec<(Move, f32)>, EvalError>> {
-        Some(self.distribution(position))
+    fn chances(&mut self, game: &Game) -> Option<Result<Vec<(Move, f32)>, EvalError>> {
+        let position = self.position(game);
+        Some(self.distribution(&position))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use board::{Color, Game, Move, Position, Score};
+use board::{Color, Game, Move, Score};
 use eval::EvalError;
 use nets::Wdl;
 
@@ -71,8 +71,8 @@ impl Search for Endgame {
         self.search.clear();
     }
 
-    fn chances(&mut self, position: &Position) -> Option<Result<Vec<(Move, f32)>, EvalError>> {
-        self.search.chances(position)
+    fn chances(&mut self, game: &Game) -> Option<Result<Vec<(Move, f32)>, EvalError>> {
+        self.search.chances(game)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use board::{Game, Move, Position};
+use board::{Game, Move};
 use eval::Evaluator;
 use nets::{Calibration, HeadKind, Network};
 
@@ -107,7 +107,12 @@ impl Algorithm {
         network: &Network,
         settings: &Settings,
     ) -> Box<dyn Search> {
-        self.over(evaluator, &network.calibration, has_move_scores(network), settings)
+        let search = self.over(evaluator, &network.calibration, has_move_scores(network), settings);
+        if network.description.encoding.has_history() {
+            Box::new(Remembering(search))
+        } else {
+            search
+        }
     }
 
     /// As [`build`](Self::build), without a network: `calibration` is what it would have,
@@ -136,6 +141,29 @@ impl Algorithm {
             Self::Minimax => Box::new(CockfishSearch::new(evaluator, calibration, settings)),
         };
         Box::new(Endgame::new(search, settings))
+    }
+}
+
+/// A search over a network that sees earlier positions: every position remembers those before it.
+struct Remembering(Box<dyn Search>);
+
+impl Search for Remembering {
+    fn search(
+        &mut self,
+        game: &Game,
+        limits: &Limits,
+        control: &Control,
+        report: &mut dyn FnMut(&SearchInfo),
+    ) -> Result<Outcome, eval::EvalError> {
+        self.0.search(&game.remembering(), limits, control, report)
+    }
+
+    fn configure(&mut self, settings: &Settings) {
+        self.0.configure(settings);
+    }
+
+    fn clear(&mut self) {
+        self.0.clear();
     }
 }
 
@@ -174,11 +202,9 @@ pub trait Search: Send {
     /// Clears evaluations and bounds (`ucinewgame`, a changed network).
     fn clear(&mut self);
 
-    /// For a search that chooses by chance: every legal move with its chance, the likeliest first.
-    fn chances(
-        &mut self,
-        _position: &Position,
-    ) -> Option<Result<Vec<(Move, f32)>, eval::EvalError>> {
+    /// For a search that chooses by chance: every legal move of the game's position with its chance,
+    /// the likeliest first.
+    fn chances(&mut self, _game: &Game) -> Option<Result<Vec<(Move, f32)>, eval::EvalError>> {
         None
     }
 }
@@ -190,7 +216,7 @@ mod tests {
         time::{Duration, Instant},
     };
 
-    use board::CastlingMode;
+    use board::{CastlingMode, Position};
     use eval::Mock;
     use nets::MoveScores;
 

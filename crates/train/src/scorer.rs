@@ -155,15 +155,8 @@ impl EvaluatorScorer {
         while positions.peek().is_some() {
             let mut batch = Batch::default();
             for (key, (squares, turn, moves)) in positions.by_ref().take(most).enumerate() {
-                let query = Query {
-                    key: key as u64,
-                    squares: *squares,
-                    turn,
-                    value: moves.is_empty(),
-                    first_move: 0,
-                    move_count: 0,
-                };
-                batch.push_query(&query, moves);
+                let query = Query::of_board(key as u64, *squares, turn, moves.is_empty());
+                batch.push_query(&query, moves, &[]);
             }
             let answered = self.evaluator.evaluate(batch).map_err(device)?;
             for (index, query) in answered.batch.queries.iter().enumerate() {

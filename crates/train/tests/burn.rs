@@ -379,7 +379,7 @@ fn devices_that_share_a_batch_learn_what_one_learns() {
         },
         Layer::Dense { channels: 1, norm: false, activation: Activation::Identity },
     ];
-    let heads = vec![nets::Head { kind: HeadKind::Value, layers }];
+    let heads = vec![nets::Head::plain(HeadKind::Value, layers)];
     let description = Description { encoding: Encoding::BatchFirst15, trunk: Vec::new(), heads };
     let start = Network::random(description, 3).unwrap();
     let objective =

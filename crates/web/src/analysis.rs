@@ -195,7 +195,7 @@ impl Run {
     /// Reports the move probabilities of a system without a search.
     fn report_move_chances(&self, mut search: Box<dyn Search>) -> Result<(), ApiError> {
         // This takes half a millisecond and needs no thread of its own.
-        let chances = search.chances(&self.report.position);
+        let chances = search.chances(&self.task.game);
         self.keep_search(search);
         if let Some(chances) = chances {
             let chances = chances.map_err(|error| ApiError::new(error.to_string()))?;

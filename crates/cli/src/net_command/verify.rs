@@ -116,9 +116,7 @@ impl Samples {
                 let (squares, turn) = self.squares[index];
                 let moves = self.moves.get(index..=index).unwrap_or_default();
                 let value = moves.is_empty();
-                let query =
-                    Query { key: index as u64, squares, turn, value, first_move: 0, move_count: 0 };
-                batch.push_query(&query, moves);
+                batch.push_query(&Query::of_board(index as u64, squares, turn, value), moves, &[]);
             }
             let scores = evaluator.evaluate(batch)?.scores;
             logits.extend(if self.moves.is_empty() { scores.values } else { scores.moves });

@@ -19,6 +19,7 @@ pub(crate) fn activate(activation: Activation, values: &mut [f32; BLOCK]) {
         Activation::Gelu => values.iter_mut().for_each(|value| *value = gelu(*value)),
         Activation::Silu => values.iter_mut().for_each(|value| *value /= 1.0 + exp(-*value)),
         Activation::Tanh => values.iter_mut().for_each(|value| *value = tanh(*value)),
+        Activation::Mish => values.iter_mut().for_each(|value| *value = mish(*value)),
     }
 }
 
@@ -47,6 +48,16 @@ pub fn exp(x: f32) -> f32 {
 #[must_use]
 pub fn tanh(x: f32) -> f32 {
     1.0 - 2.0 / (1.0 + exp(2.0 * x))
+}
+
+/// `x tanh(ln(1 + e^x))`, where the tangent is `(e^2x + 2 e^x) / (e^2x + 2 e^x + 2)`.
+#[inline(always)]
+#[must_use]
+pub fn mish(x: f32) -> f32 {
+    // Above 20 the tangent is 1.
+    let power = exp(x.min(20.0));
+    let part = power * (power + 2.0);
+    x * part / (part + 2.0)
 }
 
 /// `erfc(|x| / sqrt 2)`: the probability that a standard normal number is further from 0 than `x`.

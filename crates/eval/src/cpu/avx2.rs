@@ -7,8 +7,10 @@ use super::{
     input::{Job, PADDED_RANK, padded_square, squares_at_once},
     kernels::{Destination, Kernels, Operands, by_rows, compiled_for},
     layout::{BLOCK, Store},
+    planes::PlaneWriter,
     vectors::{self, Format},
 };
+use nets::LeelaPlanes;
 
 /// AVX2 and FMA in `f32`.
 #[derive(Debug)]

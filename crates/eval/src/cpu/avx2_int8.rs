@@ -14,8 +14,10 @@ use super::{
     kernels::{Destination, Kernels, Operands, by_rows, compiled_for},
     layout::{BLOCK, Store},
     memory::SmallByte,
+    planes::PlaneWriter,
     vectors::{self, Format},
 };
+use nets::LeelaPlanes;
 
 /// AVX2 in int8.
 #[derive(Debug)]

@@ -8,8 +8,10 @@ use super::{
     input::Job,
     kernels::{Destination, Kernels, Operands, by_rows, compiled_for},
     layout::{BLOCK, Store},
+    planes::PlaneWriter,
     vectors::{self, Format},
 };
+use nets::LeelaPlanes;
 
 /// AVX-512 in `f32`.
 #[derive(Debug)]

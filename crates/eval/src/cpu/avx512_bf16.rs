@@ -10,8 +10,10 @@ use super::{
     kernels::{Destination, Kernels, Operands, by_rows, compiled_for},
     layout::Store,
     memory::Bf16,
+    planes::PlaneWriter,
     vectors::{self, Format},
 };
+use nets::LeelaPlanes;
 
 /// AVX-512 in bf16.
 #[derive(Debug)]

@@ -12,6 +12,8 @@ use super::{
     memory::Element,
     moments::{self, Moments},
     plan::{HeadPlan, OutputReader, Plan, Step, Steps},
+    planes::PlaneWriter,
+    squeeze::{Quantities, SqueezeExcite, Tensors},
 };
 use product::{Convolution, ResidualUse};
 
@@ -30,6 +32,8 @@ struct Activations {
     positions: Vec<usize>,
     /// The value of one stored unit; 1 unless quantised.
     unit: f32,
+    /// The stored number that means 0; 0 but for numbers that only squeeze and excitation reads.
+    zero: f32,
     /// One for each channel, where batch norms determine them.
     moments: Option<Vec<Moments>>,
 }
@@ -62,8 +66,18 @@ impl<E: Element> Plan<E> {
             Compiler { network, buffers: Vec::new(), pinned: Vec::new(), ranges, compiled: 0 };
         let heads_reach =
             description.heads.iter().map(|head| reach(&head.layers)).max().unwrap_or(0);
-        let (trunk, trunk_place) =
-            compiler.steps("trunk", &description.trunk, None, heads_reach)?;
+        let mut planes = Vec::new();
+        let input = description.encoding.has_history().then(|| {
+            let first = reach(&description.trunk);
+            compiler
+                .planes(if description.trunk.is_empty() { heads_reach } else { first }, &mut planes)
+        });
+        compiler.pinned.extend(
+            input.iter().filter(|_| description.trunk.is_empty()).map(|place| place.buffer),
+        );
+        let (mut trunk, trunk_place) =
+            compiler.steps("trunk", &description.trunk, input, heads_reach)?;
+        trunk.splice(0..0, planes);
         let trunk = Steps::cut(trunk, false);
         compiler.pinned.extend(trunk_place.as_ref().map(|place| place.buffer));
         let mut heads = Vec::new();
@@ -99,7 +113,8 @@ impl<E: Element> Plan<E> {
             if !description.trunk.is_empty() {
                 compiler.pinned.extend(steps.tail.iter().flat_map(Step::buffers));
             }
-            heads.push(HeadPlan { kind: head.kind, steps, last });
+            let outputs = head.outputs().unwrap_or(0);
+            heads.push(HeadPlan { kind: head.kind, output: head.output, outputs, steps, last });
         }
         if E::QUANTISED && compiler.compiled != ranges.len() {
             return Err(compiler.wrong_ranges(&format!("{} are needed", compiler.compiled)));
@@ -141,11 +156,24 @@ impl Compiler<'_> {
                 self.unsupported(format!("layer {name} may be negative, which int8 does not hold"))
             );
         }
-        let largest = *self
-            .ranges
-            .get(self.compiled - 1)
-            .ok_or_else(|| self.wrong_ranges(&format!("there is none for layer {name}")))?;
+        let largest = self.largest(name)?;
         Ok(if largest > 0.0 { largest / E::LARGEST } else { 1.0 })
+    }
+
+    /// As [`Compiler::unit`], and the stored number that means 0, for an output of either sign.
+    fn signed_unit<E: Element>(&mut self, name: &str) -> Result<(f32, f32), EvalError> {
+        self.compiled += 1;
+        if !E::QUANTISED {
+            return Ok((1.0, 0.0));
+        }
+        let (largest, zero) = (self.largest(name)?, (E::LARGEST / 2.0).ceil());
+        Ok((if largest > 0.0 { largest / (E::LARGEST - zero) } else { 1.0 }, zero))
+    }
+
+    /// The largest magnitude of the outputs of the step that is being compiled.
+    fn largest(&self, name: &str) -> Result<f32, EvalError> {
+        let range = self.ranges.get(self.compiled - 1).copied();
+        range.ok_or_else(|| self.wrong_ranges(&format!("there is none for layer {name}")))
     }
 
     /// Moments of the output of a layer's batch norm, if it has one.
@@ -214,6 +242,9 @@ impl Compiler<'_> {
                 let place = self.same_unit(Operation::Pool { pooling, size }, input, layout, steps);
                 Ok(Activations { moments, ..place })
             }
+            &Layer::SqueezeExcite { activation, .. } => {
+                self.squeeze_excite(name, activation, input, None, reach, steps)
+            }
             _ => {
                 let blocks = input.layout.blocks;
                 let layout = Layout::new(input.layout.side, 2 * blocks * BLOCK, reach);
@@ -248,6 +279,74 @@ impl Compiler<'_> {
         Activations { buffer: output, layout, ..input }
     }
 
+    /// Adds the step that writes the input planes.
+    fn planes<E>(&mut self, reach: usize, steps: &mut Vec<Step<E>>) -> Activations {
+        self.compiled += 1;
+        let channels = self.network.description.encoding.planes();
+        let layout = Layout::new(8, channels, reach);
+        let output = self.buffer(&layout, None);
+        steps.push(Step::Planes(PlaneWriter::new(output, &layout)));
+        let positions = (0..channels).collect();
+        Activations { buffer: output, layout, positions, unit: 1.0, zero: 0.0, moments: None }
+    }
+
+    /// Compiles squeeze and excitation, and the sum of a residual layer that it ends, with the
+    /// activation.
+    fn squeeze_excite<E: Element>(
+        &mut self,
+        name: &str,
+        activation: Activation,
+        place: Activations,
+        sum: Option<(&Activations, Activation)>,
+        reach: usize,
+        steps: &mut Vec<Step<E>>,
+    ) -> Result<Activations, EvalError> {
+        let output_unit =
+            self.unit::<E>(name, sum.map_or(Activation::Identity, |(_, activation)| activation))?;
+        let part = |part: &str| tensor(self.network, &format!("{name}.{part}"));
+        let tensors = Tensors {
+            squeeze: [part("squeeze.weight")?, part("squeeze.bias")?],
+            excite: [part("excite.weight")?, part("excite.bias")?],
+        };
+        let (width, cells) = (place.layout.blocks * BLOCK, place.layout.cells());
+        let quantities = Quantities {
+            unit: place.unit,
+            zero: place.zero,
+            other_unit: sum.map_or(1.0, |(other, _)| other.unit),
+            output_unit,
+        };
+        let own = SqueezeExcite::new(
+            &tensors,
+            &place.positions,
+            (width, cells),
+            activation,
+            quantities,
+            sum.map(|(_, activation)| activation),
+        );
+        let other = sum.map_or(&place, |(other, _)| other);
+        if other.positions != place.positions {
+            return Err(self.unsupported(format!("layer {name} adds channels in different orders")));
+        }
+        let layout = Layout::new(place.layout.side, width, reach);
+        let output = self.buffer(&layout, Some(place.buffer));
+        steps.push(Step::Elementwise(Elementwise {
+            operation: Operation::SqueezeExcite(own),
+            inputs: [place.buffer, other.buffer],
+            output,
+            from: [place.layout.clone(), other.layout.clone()],
+            store: layout.store(),
+            to: layout.clone(),
+        }));
+        Ok(Activations {
+            buffer: output,
+            layout,
+            unit: output_unit,
+            zero: 0.0,
+            moments: None,
+            ..place
+        })
+    }
+
     fn input<E: Element>(
         &mut self,
         name: &str,
@@ -274,7 +373,7 @@ impl Compiler<'_> {
         let output = self.buffer(&layout, None);
         steps.push(Step::Input { table, output, store: layout.store() });
         let moments = self.moments_of_norm(name, *norm, channels)?.map(moments::after_relu);
-        let place = Activations { buffer: output, layout, positions, unit, moments };
+        let place = Activations { buffer: output, layout, positions, unit, zero: 0.0, moments };
         if matches!(activation, Activation::Identity | Activation::Relu) {
             return Ok(place);
         }
@@ -308,6 +407,13 @@ impl Compiler<'_> {
         let last_reach = reach(std::slice::from_ref(last));
         let last_name = format!("{prefix}.{}", body.len());
         self.pinned.push(input.buffer);
+        if let &Layer::SqueezeExcite { activation: own, .. } = last {
+            let place = self.ordered(&prefix, body, input, steps)?;
+            let sum = Some((input, activation));
+            let place = self.squeeze_excite(&last_name, own, place, sum, reach_after, steps)?;
+            self.pinned.pop();
+            return Ok(place);
+        }
         let (inner, place) = self.steps(&prefix, body, Some(input.clone()), last_reach)?;
         steps.extend(inner);
         let place = place.unwrap_or_else(|| input.clone());
@@ -348,7 +454,38 @@ impl Compiler<'_> {
         }));
         let moments =
             moments::sum(place.moments, input.moments.as_deref()).map(moments::after_relu);
-        Ok(Activations { buffer: output, layout, positions: place.positions, unit, moments })
+        Ok(Activations {
+            buffer: output,
+            layout,
+            positions: place.positions,
+            unit,
+            zero: 0.0,
+            moments,
+        })
+    }
+
+    /// Compiles the layers of a residual layer before one without weights of its channels; the last
+    /// convolution keeps the order of the channels of `input`.
+    fn ordered<E: Element>(
+        &mut self,
+        prefix: &str,
+        layers: &[Layer],
+        input: &Activations,
+        steps: &mut Vec<Step<E>>,
+    ) -> Result<Activations, EvalError> {
+        let Some((last, body)) = layers.split_last() else { return Ok(input.clone()) };
+        let last_reach = reach(std::slice::from_ref(last));
+        let (inner, place) = self.steps(prefix, body, Some(input.clone()), last_reach)?;
+        steps.extend(inner);
+        let place = place.unwrap_or_else(|| input.clone());
+        let name = format!("{prefix}.{}", body.len());
+        let Some(convolution) = Convolution::of(last, &place.layout) else {
+            return self.layer(&name, last, Some(place), 0, steps);
+        };
+        let order = ResidualUse::Excited(input);
+        let (step, place) = self.product(&name, &convolution, &place, order, 0)?;
+        steps.push(step);
+        Ok(place)
     }
 
     /// A buffer of this layout that is neither the step's input nor read by a later step.

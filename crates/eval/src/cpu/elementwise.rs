@@ -7,10 +7,11 @@ use super::{
     activation::activate,
     layout::{BLOCK, Layout, Store},
     memory::Element,
+    squeeze::SqueezeExcite,
 };
 
 /// The operation of a step.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) enum Operation {
     /// The activation of the sum of both inputs, each times its factor: the ratio of its unit to
     /// the unit of the output.
@@ -26,6 +27,7 @@ pub(crate) enum Operation {
     },
     /// The input followed by the mean of each channel, in blocks of their own.
     AppendMean,
+    SqueezeExcite(SqueezeExcite),
 }
 
 /// A step without weights.
@@ -56,25 +58,26 @@ impl Elementwise {
             let row = |which: usize, cell: usize, block: usize| {
                 load(inputs[which].add(self.from[which].element(cell, block * BLOCK)))
             };
-            match self.operation {
+            match &self.operation {
+                Operation::SqueezeExcite(own) => own.run(self, inputs, out),
                 Operation::Add { factors, activation } => {
                     for (block, cell) in self.places(&self.to) {
                         let (mut sum, second) = (row(0, cell, block), row(1, cell, block));
                         for (sum, second) in sum.iter_mut().zip(second) {
                             *sum = *sum * factors[0] + second * factors[1];
                         }
-                        activate(activation, &mut sum);
+                        activate(*activation, &mut sum);
                         self.write(out, cell, block, &sum);
                     }
                 }
                 Operation::Activate(activation) => {
                     for (block, cell) in self.places(&self.to) {
                         let mut values = row(0, cell, block);
-                        activate(activation, &mut values);
+                        activate(*activation, &mut values);
                         self.write(out, cell, block, &values);
                     }
                 }
-                Operation::Pool { pooling, size } => {
+                &Operation::Pool { pooling, size } => {
                     let (side, new_side) = (self.from[0].side, self.to.side);
                     for (block, cell) in self.places(&self.to) {
                         let first = cell / new_side * size * side + cell % new_side * size;
@@ -121,23 +124,41 @@ impl Elementwise {
         (0..layout.blocks).flat_map(move |block| (0..cells).map(move |cell| (block, cell)))
     }
 
+    /// Writes a row of 32 activations of a cell.
+    ///
+    /// # Safety
+    /// The output has this cell and block.
     #[inline(always)]
-    unsafe fn write<E: Element>(
+    pub unsafe fn write<E: Element>(
         &self,
         out: *mut E,
         cell: usize,
         block: usize,
         values: &[f32; BLOCK],
     ) {
-        let values: [E; BLOCK] = std::array::from_fn(|index| E::stored(values[index]));
-        for &target in &self.store.targets[cell * self.store.copies..(cell + 1) * self.store.copies]
-        {
-            // SAFETY: targets and blocks are within the output's layout.
-            unsafe {
-                out.add(block * self.store.block_stride + target as usize)
-                    .cast::<[E; BLOCK]>()
-                    .write(values);
-            }
+        // SAFETY: the caller's promise.
+        unsafe { write_row(&self.store, out, cell, block, values) }
+    }
+}
+
+/// Writes a row of 32 activations of a cell.
+///
+/// # Safety
+/// `out` is a board of the store's layout, which has this cell and block.
+#[inline(always)]
+pub(crate) unsafe fn write_row<E: Element>(
+    store: &Store,
+    out: *mut E,
+    cell: usize,
+    block: usize,
+    values: &[f32; BLOCK],
+) {
+    let mut row = [E::default(); BLOCK];
+    row.iter_mut().zip(values).for_each(|(stored, &value)| *stored = E::stored(value));
+    for &target in &store.targets[cell * store.copies..(cell + 1) * store.copies] {
+        // SAFETY: targets and blocks are within the layout.
+        unsafe {
+            out.add(block * store.block_stride + target as usize).cast::<[E; BLOCK]>().write(row);
         }
     }
 }
@@ -149,8 +170,10 @@ impl Elementwise {
 #[inline(always)]
 pub(crate) unsafe fn load<E: Element>(row: *const E) -> [f32; BLOCK] {
     // SAFETY: the caller's promise.
-    let values = unsafe { row.cast::<[E; BLOCK]>().read() };
-    std::array::from_fn(|index| values[index].to_f32())
+    let stored = unsafe { row.cast::<[E; BLOCK]>().read() };
+    let mut values = [0.0; BLOCK];
+    values.iter_mut().zip(stored).for_each(|(value, stored)| *value = stored.to_f32());
+    values
 }
 
 /// Adds a residual to the sums of a product and applies activations other than ReLU, before the sums

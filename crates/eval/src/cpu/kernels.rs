@@ -5,7 +5,9 @@ use super::{
     input::Job,
     layout::{BLOCK, Store},
     memory::Element,
+    planes::PlaneWriter,
 };
+use nets::LeelaPlanes;
 
 /// The operands of a product C = A x B.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +98,12 @@ pub(crate) unsafe trait Kernels {
         out: *mut Self::Element,
     );
 
+    /// Writes the input planes of a board: [`PlaneWriter::run`].
+    ///
+    /// # Safety
+    /// As there, and the machine has the path's instructions.
+    unsafe fn planes(step: &PlaneWriter, planes: &LeelaPlanes, out: *mut Self::Element);
+
     /// Stores `rows` rows of sums as activations: scale (of quantised formats), bias, ReLU, copies.
     ///
     /// # Safety
@@ -155,6 +163,16 @@ macro_rules! compiled_for {
             }
             // SAFETY: the caller's promise.
             unsafe { run(step, inputs, out) }
+        }
+
+        unsafe fn planes(step: &PlaneWriter, planes: &LeelaPlanes, out: *mut $element) {
+            #[target_feature(enable = $features)]
+            unsafe fn run(step: &PlaneWriter, planes: &LeelaPlanes, out: *mut $element) {
+                // SAFETY: the caller's promise.
+                unsafe { step.run(planes, out) }
+            }
+            // SAFETY: the caller's promise.
+            unsafe { run(step, planes, out) }
         }
 
         unsafe fn finish(c: *const f32, rows: usize, to: &Destination<$element>) {

@@ -1,13 +1,14 @@
 //! A network compiled for one path: batch norm is folded, weights are packed in panels, and all
 //! addresses are computed in advance.
 
-use nets::{Activation, Encoding, HeadKind};
+use nets::{Activation, Encoding, HeadKind, HeadOutput};
 
 use super::{
     elementwise::Elementwise,
     input::InputTable,
     layout::{CHUNK, GROUP, Store},
     memory::CacheLines,
+    planes::PlaneWriter,
 };
 
 /// A convolution or dense layer as a matrix product of activations (A) and packed weights (B).
@@ -62,7 +63,13 @@ pub(crate) struct Residual {
 /// One step of a plan.
 #[derive(Debug)]
 pub(crate) enum Step<E> {
-    Input { table: InputTable, output: usize, store: Store },
+    Input {
+        table: InputTable,
+        output: usize,
+        store: Store,
+    },
+    /// Writes input planes as activations, for encodings with history.
+    Planes(PlaneWriter),
     Product(Product<E>),
     Elementwise(Elementwise),
 }
@@ -72,6 +79,7 @@ impl<E> Step<E> {
     pub fn output(&self) -> usize {
         match self {
             Self::Input { output, .. } => *output,
+            Self::Planes(step) => step.output,
             Self::Product(product) => product.output,
             Self::Elementwise(step) => step.output,
         }
@@ -81,6 +89,7 @@ impl<E> Step<E> {
     pub fn buffers(&self) -> Vec<usize> {
         match self {
             Self::Input { output, .. } => vec![*output],
+            Self::Planes(step) => vec![step.output],
             Self::Product(product) => {
                 let residual = product.residual.map(|residual| residual.buffer);
                 [product.input, product.output].into_iter().chain(residual).collect()
@@ -158,6 +167,9 @@ pub(crate) struct Sampled {
 #[derive(Debug)]
 pub(crate) struct HeadPlan<E> {
     pub kind: HeadKind,
+    pub output: HeadOutput,
+    /// Outputs per position.
+    pub outputs: usize,
     pub steps: Steps<E>,
     pub last: OutputReader,
 }

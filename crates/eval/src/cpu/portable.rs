@@ -2,12 +2,15 @@
 
 use std::marker::PhantomData;
 
+use nets::LeelaPlanes;
+
 use super::{
     elementwise::{Adjust, Elementwise},
     input::Job,
     kernels::{Destination, Kernels, Operands},
     layout::{BLOCK, Store},
     memory::Element,
+    planes::PlaneWriter,
 };
 
 /// Plain Rust for formats that are not quantised. Sums are `f32` and are rounded once, when a layer's
@@ -81,6 +84,11 @@ unsafe impl<E: Element> Kernels for Portable<E> {
     unsafe fn elementwise(step: &Elementwise, inputs: [*const E; 2], out: *mut E) {
         // SAFETY: the caller's promise.
         unsafe { step.run(inputs, out) }
+    }
+
+    unsafe fn planes(step: &PlaneWriter, planes: &LeelaPlanes, out: *mut E) {
+        // SAFETY: the caller's promise.
+        unsafe { step.run(planes, out) }
     }
 
     unsafe fn input(job: &Job, relu: bool, states: &[u8; 64], out: *mut E, store: &Store) {

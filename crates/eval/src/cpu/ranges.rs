@@ -1,11 +1,11 @@
 //! The ranges of int8 activations: the largest output of each layer over sample positions, computed
 //! in `f32`, gives the scale of the layer.
 
-use board::{Color, Position};
-use nets::{Network, Squares};
+use board::Position;
+use nets::Network;
 
 use super::{kernels::Kernels, memory::Element, plan::Plan, runner::PlanRunner};
-use crate::EvalError;
+use crate::{Batch, EvalError};
 
 /// Number of sample positions.
 const POSITIONS: usize = 256;
@@ -21,21 +21,21 @@ where
 }
 
 /// Positions of random games of a fixed seed.
-fn games() -> Vec<(Squares, Color)> {
+fn games() -> Batch {
     let mut state = 1_u64;
-    let mut position = Position::default();
-    let mut list = Vec::with_capacity(POSITIONS);
-    while list.len() < POSITIONS {
+    let mut position = Position::default().remembering();
+    let mut batch = Batch::default();
+    while batch.len() < POSITIONS {
         let moves = position.legal_moves();
         if moves.is_empty() || position.ply() > 120 {
-            position = Position::default();
+            position = Position::default().remembering();
             continue;
         }
         // Knuth's MMIX generator, of which the high bits are the random ones.
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         position.play(moves[(state >> 33) as usize % moves.len()]);
-        list.push((Squares::of(&position), position.turn()));
+        batch.push(&position, true, &[]);
     }
-    list
+    batch
 }

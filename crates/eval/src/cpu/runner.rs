@@ -3,8 +3,7 @@
 
 use std::{marker::PhantomData, ops::Range, sync::Arc};
 
-use board::Color;
-use nets::{Activation, Calibration, HeadKind, Squares};
+use nets::{Activation, BoardSeen, Calibration, HeadKind, HeadOutput, LeelaPlanes, expectation_of};
 
 use super::{
     elementwise::Adjust,
@@ -29,13 +28,9 @@ pub(crate) trait Run: Send {
     /// Scores the queries `range` of `batch`. The caller has checked squares, heads and moves.
     fn run(&mut self, batch: &Batch, range: Range<usize>) -> Result<PartialScores, EvalError>;
 
-    /// All outputs of a head for each board in turn, before calibration. The network must have the
-    /// head.
-    fn logits(
-        &mut self,
-        boards: &[(Squares, Color)],
-        kind: HeadKind,
-    ) -> Result<Vec<f32>, EvalError>;
+    /// All outputs of a head for each query in turn, before calibration. The network must have the
+    /// head; the caller has checked the squares.
+    fn logits(&mut self, batch: &Batch, kind: HeadKind) -> Result<Vec<f32>, EvalError>;
 }
 
 /// [`Run`] for one code path.
@@ -53,6 +48,8 @@ pub(crate) struct PlanRunner<K: Kernels> {
     asked: Vec<usize>,
     /// The states of the squares of each board of the current chunk.
     states: Vec<[u8; 64]>,
+    /// Instead of states, for encodings with history.
+    planes: Vec<LeelaPlanes>,
     path: PhantomData<fn() -> K>,
 }
 
@@ -88,34 +85,46 @@ impl<K: Kernels> PlanRunner<K> {
             no_bias: CacheLines::zeroed(BLOCK),
             asked: Vec::new(),
             states: Vec::new(),
+            planes: Vec::new(),
             path: PhantomData,
         }
     }
 
-    /// The largest output of each step over these positions, in the order of [`Plan::steps`].
+    /// The largest magnitude of the outputs of each step over these positions, in the order of [`Plan::steps`].
     ///
     /// # Errors
     /// The tile unit is no longer available.
-    pub fn observe(&mut self, positions: &[(Squares, Color)]) -> Result<Vec<f32>, EvalError> {
+    pub fn observe(&mut self, positions: &Batch) -> Result<Vec<f32>, EvalError> {
         let guard = guard::<K>()?;
         let plan = Arc::clone(&self.plan);
         let mut largest = Vec::new();
-        for group in positions.chunks(GROUP) {
-            self.states.clear();
-            self.states.extend(
-                group.iter().map(|(squares, turn)| plan.encoding.states_of(squares, *turn)),
-            );
+        for first in (0..positions.len()).step_by(GROUP) {
+            let group = first..(first + GROUP).min(positions.len());
+            self.set_boards(group.clone().map(|query| positions.seen(query)));
             for (index, step) in plan.steps().enumerate() {
                 self.steps(&guard, std::slice::from_ref(step), BoardRange::all(0, group.len()));
                 let output = step.output();
                 let stored =
                     &self.buffers[output].as_slice()[..plan.buffers[output].stride * group.len()];
-                let most = stored.iter().fold(0.0_f32, |most, value| most.max(value.to_f32()));
+                let most =
+                    stored.iter().fold(0.0_f32, |most, value| most.max(value.to_f32().abs()));
                 largest.resize(largest.len().max(index + 1), 0.0);
                 largest[index] = most.max(largest[index]);
             }
         }
         Ok(largest)
+    }
+
+    /// Makes these boards the current chunk.
+    fn set_boards<'a>(&mut self, boards: impl Iterator<Item = BoardSeen<'a>>) {
+        let encoding = self.plan.encoding;
+        self.states.clear();
+        self.planes.clear();
+        if encoding.has_history() {
+            self.planes.extend(boards.map(|board| LeelaPlanes::of(&board)));
+        } else {
+            self.states.extend(boards.map(|board| encoding.states_of(board.squares, board.turn)));
+        }
     }
 
     /// Element offset of a board in a buffer. A buffer for a group holds the current group only.
@@ -142,6 +151,18 @@ impl<K: Kernels> PlanRunner<K> {
                                 let out = self.buffers[*output].as_mut_ptr().add(place);
                                 K::input(job, table.relu, states, out, store);
                             }
+                        }
+                    }
+                }
+                Step::Planes(step) => {
+                    for board in 0..boards.count {
+                        let place = self.board_offset(step.output, boards, board);
+                        let planes = &self.planes[boards.first + board];
+                        // SAFETY: the buffer holds the board in the step's layout; `choose` has
+                        // checked the instructions.
+                        unsafe {
+                            let out = self.buffers[step.output].as_mut_ptr().add(place);
+                            K::planes(step, planes, out);
                         }
                     }
                 }
@@ -343,26 +364,37 @@ impl<K: Kernels> BoardOutputs<'_, K> {
     fn output(&self, index: usize) -> f32 {
         self.runner.output(&self.head.last, self.boards, self.board, index)
     }
+
+    /// The number that the calibration of values takes: the only output, or what the outputs expect.
+    fn value(&self) -> f32 {
+        match self.head.output {
+            HeadOutput::Plain => self.output(0),
+            output => {
+                let logits: [f32; 3] = std::array::from_fn(|index| {
+                    if index < self.head.outputs { self.output(index) } else { 0.0 }
+                });
+                expectation_of(output, &logits[..self.head.outputs.min(3)])
+            }
+        }
+    }
 }
 
 impl<K: Kernels> PlanRunner<K> {
-    /// Runs the trunk and `heads` on `count` boards. `states` returns the states of a board's
-    /// squares, `asks` says whether the board needs a head, and `read` is called for each board and
+    /// Runs the trunk and `heads` on `count` boards. `seen` returns what is known of a board, `asks` says whether the board needs a head, and `read` is called for each board and
     /// head that does.
-    fn run_heads(
+    fn run_heads<'a>(
         &mut self,
         guard: &K::Guard,
         heads: &[HeadPlan<K::Element>],
         count: usize,
-        states: impl Fn(usize) -> [u8; 64],
+        seen: impl Fn(usize) -> BoardSeen<'a>,
         asks: impl Fn(HeadKind, usize) -> bool,
         mut read: impl FnMut(usize, &BoardOutputs<K>),
     ) {
         let plan = Arc::clone(&self.plan);
         for start in (0..count).step_by(CHUNK) {
             let chunk = BoardRange::all(0, CHUNK.min(count - start));
-            self.states.clear();
-            self.states.extend((start..start + chunk.count).map(&states));
+            self.set_boards((start..start + chunk.count).map(&seen));
             let wanted = |head: &HeadPlan<K::Element>| {
                 (0..chunk.count)
                     .filter(|&board| asks(head.kind, start + board))
@@ -428,15 +460,12 @@ impl<K: Kernels> Run for PlanRunner<K> {
             asked.extend(
                 range.clone().filter(|&query| heads.iter().any(|head| asks(head.kind, query))),
             );
-            let states = |index: usize| {
-                let query = &batch.queries[asked[index]];
-                plan.encoding.states_of(&query.squares, query.turn)
-            };
+            let seen = |index: usize| batch.seen(asked[index]);
             let wants = |kind, index: usize| asks(kind, asked[index]);
-            self.run_heads(&guard, heads, asked.len(), states, wants, |index, outputs| {
+            self.run_heads(&guard, heads, asked.len(), seen, wants, |index, outputs| {
                 let query = &batch.queries[asked[index]];
                 if outputs.head.kind == HeadKind::Value {
-                    let value = calibration.value.apply(outputs.output(0));
+                    let value = calibration.value.apply(outputs.value());
                     let turned = plan.encoding.is_whites_view() && query.turn.is_black();
                     part.values[asked[index] - range.start] = if turned { -value } else { value };
                 } else {
@@ -444,7 +473,8 @@ impl<K: Kernels> Run for PlanRunner<K> {
                     let scores =
                         &mut part.moves[query.move_range().start - moves.start..][..indices.len()];
                     for (score, &index) in scores.iter_mut().zip(indices) {
-                        *score = outputs.output(usize::from(index));
+                        let place = outputs.head.output.place_of(index, &query.squares);
+                        *score = outputs.output(place);
                     }
                     calibration.moves.apply_all(scores);
                 }
@@ -454,25 +484,20 @@ impl<K: Kernels> Run for PlanRunner<K> {
         Ok(part)
     }
 
-    fn logits(
-        &mut self,
-        boards: &[(Squares, Color)],
-        kind: HeadKind,
-    ) -> Result<Vec<f32>, EvalError> {
+    fn logits(&mut self, batch: &Batch, kind: HeadKind) -> Result<Vec<f32>, EvalError> {
         let guard = guard::<K>()?;
         let plan = Arc::clone(&self.plan);
-        let mut logits = Vec::with_capacity(boards.len() * kind.outputs());
-        let heads = plan.heads.iter().position(|head| head.kind == kind);
-        let heads = heads.map_or(&plan.heads[..0], |index| &plan.heads[index..=index]);
-        let states = |index: usize| plan.encoding.states_of(&boards[index].0, boards[index].1);
+        let head = plan.heads.iter().position(|head| head.kind == kind);
+        let heads = head.map_or(&plan.heads[..0], |index| &plan.heads[index..=index]);
+        let mut logits = Vec::new();
         self.run_heads(
             &guard,
             heads,
-            boards.len(),
-            states,
+            batch.len(),
+            |query| batch.seen(query),
             |_, _| true,
             |_, outputs| {
-                logits.extend((0..kind.outputs()).map(|index| outputs.output(index)));
+                logits.extend((0..outputs.head.outputs).map(|index| outputs.output(index)));
             },
         );
         Ok(logits)

@@ -10,8 +10,10 @@ use super::{
     kernels::{Destination, Kernels, Operands, by_rows, compiled_for},
     layout::Store,
     memory::Byte,
+    planes::PlaneWriter,
     vectors::{self, Format},
 };
+use nets::LeelaPlanes;
 
 /// AVX-512 with VNNI in int8.
 #[derive(Debug)]

@@ -313,8 +313,8 @@ impl Drop for Workers {
 mod tests {
     use std::time::Duration;
 
-    use board::{Color, Position};
-    use nets::{HeadKind, Squares};
+    use board::Position;
+    use nets::HeadKind;
 
     use super::*;
 
@@ -341,7 +341,7 @@ mod tests {
             })
         }
 
-        fn logits(&mut self, _: &[(Squares, Color)], _: HeadKind) -> Result<Vec<f32>, EvalError> {
+        fn logits(&mut self, _: &Batch, _: HeadKind) -> Result<Vec<f32>, EvalError> {
             Ok(Vec::new())
         }
     }

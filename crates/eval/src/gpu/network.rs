@@ -46,6 +46,7 @@ enum Step {
     Residual(Vec<Step>, Activation),
     Pool(Pooling, usize),
     AppendMean,
+    SqueezeExcite(Box<[(Array<2>, Array<2>); 2]>, Activation),
 }
 
 /// The input of a step.
@@ -63,6 +64,11 @@ impl DeviceNetwork {
     /// # Errors
     /// A layer cannot be run, or a tensor is missing.
     pub fn new(network: &Network, device: &Device, dtype: DType) -> Result<Self, EvalError> {
+        if network.description.encoding.has_history() {
+            let reason = "it sees earlier positions, which only processors give to networks yet";
+            let network = network.name.clone();
+            return Err(EvalError::Unsupported { network, reason: reason.to_owned() });
+        }
         let maker = Maker { network, device, dtype, widest: Cell::new(0) };
         let description = &network.description;
         let mut shape = description.input_shape();
@@ -170,6 +176,20 @@ fn apply(step: &Step, boards: Array<4>) -> Result<Array<4>, EvalError> {
             let mean = mean.reshape([count, 1, 1, channels]).expand([count, side, side, channels]);
             Array::cat(vec![boards, mean], 3)
         }
+        Step::SqueezeExcite(dense, activation) => {
+            let [(squeeze, squeeze_bias), (excite, excite_bias)] = &**dense;
+            let mean = boards.clone().reshape([count, side * side, channels]).mean_dim(1);
+            let mean = mean.reshape([count, channels]).cast(squeeze.dtype());
+            let hidden =
+                activated(mean.matmul(squeeze.clone()) + squeeze_bias.clone(), *activation);
+            let excited = hidden.cast(excite.dtype()).matmul(excite.clone()) + excite_bias.clone();
+            let part = |index: usize, part: Array<2>| {
+                let part = part.narrow(1, index * channels, channels).cast(boards.dtype());
+                part.reshape([count, 1, 1, channels]).expand([count, side, side, channels])
+            };
+            let factors = part(0, activation::sigmoid(excited.clone()));
+            boards.clone() * factors + part(1, excited)
+        }
     })
 }
 
@@ -271,6 +291,13 @@ impl Maker<'_> {
             }
             &Layer::Pool { pooling, size } => Step::Pool(pooling, size),
             Layer::AppendMean => Step::AppendMean,
+            &Layer::SqueezeExcite { channels, activation } => {
+                let dense = |part: &str, outputs| {
+                    self.product(&format!("{name}.{part}"), outputs, 1, false, EXACT_BOARD)
+                };
+                let both = [dense("squeeze", channels)?, dense("excite", 2 * input.channels)?];
+                Step::SqueezeExcite(Box::new(both), activation)
+            }
         })
     }
 

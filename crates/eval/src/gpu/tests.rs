@@ -127,7 +127,7 @@ fn every_other_layer_agrees_with_plain_arithmetic() {
         Layer::Dense { channels: 16, norm: true, activation: Activation::Tanh },
         Layer::Dense { channels: 1, norm: false, activation: Activation::Identity },
     ];
-    let heads = vec![Head { kind: HeadKind::Value, layers }];
+    let heads = vec![Head::plain(HeadKind::Value, layers)];
     let description = Description { encoding: Encoding::BatchFirst15, trunk: Vec::new(), heads };
     agrees(Network::random(description, 4).unwrap(), 1e-4);
 }

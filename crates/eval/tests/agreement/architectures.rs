@@ -47,8 +47,8 @@ fn long_tails_of_heads_leave_the_bodies_of_others_alone() {
     // The pool of the second head's body has the size of the outputs of the first head's tail.
     let pool = Layer::Pool { pooling: Pooling::Average, size: 8 };
     let heads = vec![
-        Head { kind: HeadKind::Value, layers: vec![dense(32), dense(32), out(1)] },
-        Head { kind: HeadKind::Moves, layers: vec![pool, dense(32), out(64 * 73)] },
+        Head::plain(HeadKind::Value, vec![dense(32), dense(32), out(1)]),
+        Head::plain(HeadKind::Moves, vec![pool, dense(32), out(64 * 73)]),
     ];
     let description = Description { encoding: Encoding::BatchFirst15, trunk: vec![stem], heads };
     check(&network(description, 4), 40, 4);
@@ -65,7 +65,7 @@ fn what_a_block_adds_is_kept_however_small_its_weights() {
         activation: Activation::Relu,
     };
     let layers = std::iter::once(stem).chain(value).collect();
-    let heads = vec![Head { kind: HeadKind::Value, layers }];
+    let heads = vec![Head::plain(HeadKind::Value, layers)];
     let mut network = Arc::unwrap_or_clone(network(
         Description { encoding: Encoding::BatchFirst15, trunk: vec![], heads },
         6,
@@ -198,12 +198,10 @@ fn every_kernel_and_dilation_agrees() {
             dilation: [dilation, kernel % dilation + 1],
             channels: 2,
         };
-        let activation = Activation::ALL[dilation % 6];
+        let activation = Activation::ALL[dilation % 7];
         let stem = Layer::Branches { branches: vec![branch], norm: true, activation };
-        let heads = vec![Head {
-            kind: HeadKind::Value,
-            layers: vec![stem, whole(3), conv(1, 1, false, false)],
-        }];
+        let layers = vec![stem, whole(3), conv(1, 1, false, false)];
+        let heads = vec![Head::plain(HeadKind::Value, layers)];
         let description = Description { encoding: Encoding::BatchFirst15, trunk: vec![], heads };
         let network = network(description, (kernel * 8 + dilation) as u64);
         let asked = batch(&network, &positions(2, 7), 1);

@@ -24,7 +24,8 @@ fn scores_depend_neither_on_the_batch_nor_on_the_threads() {
                 let first = (size * 7) % (positions.len() - size + 1);
                 let mut part = Batch::default();
                 for query in &all.batch.queries[first..first + size] {
-                    part.push_query(query, &all.batch.moves[query.move_range()]);
+                    let past = &all.batch.past[query.past_range()];
+                    part.push_query(query, &all.batch.moves[query.move_range()], past);
                 }
                 let moves = all.batch.queries[first].first_move as usize..;
                 let found = evaluator.evaluate(part).unwrap();

@@ -30,9 +30,10 @@ fn any_activation(dice: &mut Dice) -> Activation {
         Activation::Gelu,
         Activation::Silu,
         Activation::Tanh,
+        Activation::Mish,
         Activation::Identity,
     ];
-    *all.get(dice.below(10)).unwrap_or(&Activation::Relu)
+    *all.get(dice.below(12)).unwrap_or(&Activation::Relu)
 }
 
 fn any_layer_after(dice: &mut Dice, shape: Shape, keep_board: bool, depth: usize) -> Layer {
@@ -49,8 +50,11 @@ fn any_layer_after(dice: &mut Dice, shape: Shape, keep_board: bool, depth: usize
                 layers.push(layer);
             }
             let last = [Activation::Identity, activation][dice.below(2)];
-            let (padding, channels) = (Padding::Same, shape.channels);
+            let (padding, squeezed, channels) = (Padding::Same, channels, shape.channels);
             layers.push(Layer::Conv { kernel, channels, padding, norm, activation: last });
+            if dice.below(3) == 0 {
+                layers.push(Layer::SqueezeExcite { channels: squeezed, activation });
+            }
             Layer::Residual { layers, activation }
         }
         2 if !keep_board && side > 1 => {
@@ -58,6 +62,7 @@ fn any_layer_after(dice: &mut Dice, shape: Shape, keep_board: bool, depth: usize
             Layer::Pool { pooling, size: if side == 8 && dice.below(3) == 0 { 4 } else { 2 } }
         }
         3 if shape.channels <= 80 => Layer::AppendMean,
+        6 if dice.below(3) == 0 => Layer::SqueezeExcite { channels, activation },
         4 if !keep_board => Layer::Dense { channels, norm, activation },
         5 if !keep_board && side > 1 => {
             Layer::Conv { kernel: side, channels, padding: Padding::Valid, norm, activation }
@@ -70,9 +75,13 @@ fn any_layer_after(dice: &mut Dice, shape: Shape, keep_board: bool, depth: usize
 /// squares or moves.
 pub(super) fn any_architecture(seed: u64) -> Description {
     let mut dice = Dice::new(seed);
-    let encoding =
-        [Encoding::BatchFirst15, Encoding::Cockfish13, Encoding::ConvChess6, Encoding::Attacks21]
-            [dice.below(4)];
+    let encoding = [
+        Encoding::BatchFirst15,
+        Encoding::Cockfish13,
+        Encoding::ConvChess6,
+        Encoding::Attacks21,
+        Encoding::Leela112,
+    ][dice.below(5)];
     let branches = (0..1 + dice.below(3))
         .map(|_| Branch {
             kernel: [1 + dice.below(4), 1 + dice.below(4)],
@@ -81,7 +90,12 @@ pub(super) fn any_architecture(seed: u64) -> Description {
         })
         .collect();
     let (norm, activation) = (dice.below(2) == 0, any_activation(&mut dice));
-    let stem = Layer::Branches { branches, norm, activation };
+    let stem = if encoding.has_history() {
+        let (kernel, channels) = ([1, 3, 5][dice.below(3)], 1 + dice.below(70));
+        Layer::Conv { kernel, channels, padding: Padding::Same, norm, activation }
+    } else {
+        Layer::Branches { branches, norm, activation }
+    };
     let input = Shape { cells: 64, channels: encoding.planes() };
     let shape = stem.output_shape(input).unwrap();
     let count = dice.below(4);
@@ -103,7 +117,7 @@ pub(super) fn any_architecture(seed: u64) -> Description {
                 HeadKind::Moves => conv([1, 3][dice.below(2)], 73, false, false),
                 _ => Layer::Dense { channels: kind.outputs(), norm: false, activation },
             });
-            Head { kind, layers }
+            Head::plain(kind, layers)
         })
         .collect();
     if dice.below(2) == 0 {

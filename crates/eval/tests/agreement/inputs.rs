@@ -51,15 +51,15 @@ impl Dice {
     }
 }
 
-/// Positions of random games.
+/// Positions of random games, which remember the way to them.
 pub fn positions(count: usize, seed: u64) -> Vec<Position> {
     let mut dice = Dice::new(seed);
     let mut list = Vec::with_capacity(count);
-    let mut position = Position::default();
+    let mut position = Position::default().remembering();
     while list.len() < count {
         let moves = position.legal_moves();
         if moves.is_empty() || position.ply() > 120 {
-            position = Position::default();
+            position = Position::default().remembering();
             continue;
         }
         position.play(moves[dice.below(moves.len())]);

@@ -3,11 +3,11 @@
 use std::{fmt::Display, sync::Arc};
 
 use eval::{
-    EvalError, Evaluator, Precision,
+    Batch, EvalError, Evaluator, Precision,
     cpu::{CpuEvaluator, CpuLogits, CpuOptions, CpuPath},
     reference::{self, Reference},
 };
-use nets::{Activation, Description, HeadKind, Layer, Network, Squares};
+use nets::{Activation, Description, HeadKind, Layer, Network};
 
 use crate::inputs::{batch, paths, positions};
 
@@ -129,16 +129,16 @@ pub fn check(network: &Arc<Network>, count: usize, seed: u64) {
 
 /// Compares the raw outputs of every head, including heads that no search uses.
 pub fn check_logits(network: &Arc<Network>, count: usize, seed: u64) {
-    let boards: Vec<_> =
-        positions(count, seed).iter().map(|at| (Squares::of(at), at.turn())).collect();
+    let mut boards = Batch::default();
+    positions(count, seed).iter().for_each(|position| boards.push(position, true, &[]));
     for kind in network.description.heads.iter().map(|head| head.kind) {
-        let logits = |(squares, turn): &(Squares, _)| {
-            reference::run(network, squares, *turn).unwrap()[&kind].clone()
+        let logits = |query| {
+            reference::run_heads(network, &boards.seen(query), &[kind]).unwrap()[&kind].clone()
         };
-        let expected: Vec<f32> = boards.iter().flat_map(logits).collect();
+        let expected: Vec<f32> = (0..count).flat_map(logits).collect();
         let outputs = |path, precision| {
             let options = CpuOptions { threads: 1, path: Some(path), precision: Some(precision) };
-            CpuLogits::new(Arc::clone(network), options)?.logits(&boards, kind)
+            CpuLogits::new(Arc::clone(network), options)?.logits_of(&boards, kind)
         };
         compare(network, [Difference::Bf16, Difference::Int8], &expected, outputs, kind.name());
     }
@@ -153,7 +153,14 @@ pub fn int8_holds(description: &Description) -> bool {
             | Layer::Conv { activation, .. }
             | Layer::Dense { activation, .. } => *activation == Activation::Relu,
             Layer::Residual { layers, activation } => {
-                let (last, body) = layers.split_last().unwrap();
+                let (mut last, mut body) = layers.split_last().unwrap();
+                if matches!(last, Layer::SqueezeExcite { .. }) {
+                    // It reads outputs of either sign.
+                    let Some(before) = body.split_last() else {
+                        return *activation == Activation::Relu;
+                    };
+                    (last, body) = before;
+                }
                 let sum = matches!(
                     last,
                     Layer::Conv { activation: Activation::Identity, .. }
@@ -162,6 +169,7 @@ pub fn int8_holds(description: &Description) -> bool {
                 *activation == Activation::Relu && body.iter().all(holds) && (sum || holds(last))
             }
             Layer::Pool { .. } | Layer::AppendMean => true,
+            Layer::SqueezeExcite { .. } => false,
         }
     }
     description.trunk.iter().all(holds)

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use board::{CastlingMode, GameEnd, SplitMix64, Tablebases, to_uci};
+use board::{CastlingMode, GameEnd, Position, SplitMix64, Tablebases, to_uci};
 use eval::Mock;
 use nets::{Calibration, MoveScores};
 

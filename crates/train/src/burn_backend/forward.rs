@@ -185,6 +185,22 @@ impl Graph<'_> {
                     boards.clone().mean_dim(2).mean_dim(3).expand([count, inputs, side, side]);
                 return Ok(Array::cat(vec![boards, mean], 1));
             }
+            &Layer::SqueezeExcite { channels, activation } => {
+                let dense = |part: &str, boards: Array<4>, inputs, outputs| {
+                    let weight =
+                        weight(format!("{prefix}.{part}.weight"), [outputs, inputs, 1, 1])?;
+                    let options = ConvOptions::new([1, 1], [0, 0], [1, 1], 1);
+                    let bias = weight(format!("{prefix}.{part}.bias"), [1, outputs, 1, 1])?;
+                    Ok::<_, TrainError>(self.product(boards, weight, options) + bias)
+                };
+                let mean = boards.clone().mean_dim(2).mean_dim(3);
+                let hidden = activated(dense("squeeze", mean, inputs, channels)?, activation);
+                let excited = dense("excite", hidden, channels, 2 * inputs)?;
+                let part = |first: usize| {
+                    excited.clone().narrow(1, first, inputs).expand([count, inputs, side, side])
+                };
+                return Ok(boards * activation::sigmoid(part(0)) + part(inputs));
+            }
         };
         let [_, channels, ..] = outputs.dims();
         let outputs = if has_norm {

@@ -1,7 +1,7 @@
 //! Computes activations and their slopes over a few channels at a time, from the values before the
 //! activation.
 
-use eval::cpu::activation::{exp, gelu, normal_tails, tanh};
+use eval::cpu::activation::{exp, gelu, mish, normal_tails, tanh};
 use nets::{Activation, LEAKY_SLOPE};
 
 /// The slope below zero of a piecewise linear activation, whose slope above zero is 1; `None` for a
@@ -12,7 +12,7 @@ pub(super) fn low_slope(activation: Activation) -> Option<f32> {
         Activation::Identity => Some(1.0),
         Activation::Relu => Some(0.0),
         Activation::LeakyRelu => Some(LEAKY_SLOPE),
-        Activation::Gelu | Activation::Silu | Activation::Tanh => None,
+        Activation::Gelu | Activation::Silu | Activation::Tanh | Activation::Mish => None,
     }
 }
 
@@ -24,6 +24,7 @@ pub(super) fn curve(activation: Activation, values: &mut [f32]) {
         Activation::Gelu => values.iter_mut().for_each(|value| *value = gelu(*value)),
         Activation::Silu => values.iter_mut().for_each(|value| *value /= 1.0 + exp(-*value)),
         Activation::Tanh => values.iter_mut().for_each(|value| *value = tanh(*value)),
+        Activation::Mish => values.iter_mut().for_each(|value| *value = mish(*value)),
         Activation::Identity | Activation::Relu | Activation::LeakyRelu => {}
     }
 }
@@ -40,6 +41,12 @@ pub(super) fn curve_slope(activation: Activation, values: &mut [f32]) {
         Activation::Tanh => values.iter_mut().for_each(|value| {
             let tanh = tanh(*value);
             *value = 1.0 - tanh * tanh;
+        }),
+        Activation::Mish => values.iter_mut().for_each(|value| {
+            let power = exp(value.min(20.0));
+            let part = power * (power + 2.0);
+            let (tanh, chance) = (part / (part + 2.0), power / (1.0 + power));
+            *value = tanh + *value * (1.0 - tanh * tanh) * chance;
         }),
         Activation::Identity | Activation::Relu | Activation::LeakyRelu => {}
     }

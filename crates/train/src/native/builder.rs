@@ -190,6 +190,11 @@ impl<E: Element> Builder<'_, E> {
             }
             &Layer::Pool { pooling, size } => (Operation::Pool(pooling, size), 0),
             Layer::AppendMean => (Operation::AppendMean, 0),
+            Layer::SqueezeExcite { .. } => {
+                return Err(TrainError::Config(format!(
+                    "layer {prefix} is squeeze and excitation, which only the backend `burn` trains"
+                )));
+            }
         };
         let (norm, activation) = match layer {
             &Layer::Branches { norm, activation, .. }
@@ -198,7 +203,9 @@ impl<E: Element> Builder<'_, E> {
                 (self.norm(prefix, norm, shape.channels)?, activation)
             }
             &Layer::Residual { activation, .. } => (Norm::Nothing, activation),
-            Layer::Pool { .. } | Layer::AppendMean => (Norm::Nothing, Activation::Identity),
+            Layer::Pool { .. } | Layer::AppendMean | Layer::SqueezeExcite { .. } => {
+                (Norm::Nothing, Activation::Identity)
+            }
         };
         let stage = Stage::new(operation, norm, activation, shape, gradient_size);
         let output = self.push(Stage { inputs, ..stage });

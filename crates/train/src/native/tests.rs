@@ -172,7 +172,9 @@ fn assert_reference(
     let mut exact = Vec::new();
     for (position, squares) in batch.squares.iter().enumerate() {
         let turn = batch.turn(position);
-        let all = eval::reference::run_heads(&network, squares, turn, &[kind]).unwrap();
+        let all =
+            eval::reference::run_heads(&network, &nets::BoardSeen::alone(squares, turn), &[kind])
+                .unwrap();
         let turned = network.description.encoding.is_whites_view() && turn.is_black();
         exact.push(match kind {
             HeadKind::Value if turned => -all[&kind][0],

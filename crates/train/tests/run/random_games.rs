@@ -98,7 +98,7 @@ pub(crate) fn description(kind: HeadKind) -> Description {
     Description {
         encoding: Encoding::BatchFirst15,
         trunk: Vec::new(),
-        heads: vec![Head { kind, layers }],
+        heads: vec![Head::plain(kind, layers)],
     }
 }
 

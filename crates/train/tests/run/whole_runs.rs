@@ -139,7 +139,7 @@ fn two_heads_learn_over_one_trunk() {
     let trunk = value.heads[0].layers[..2].to_vec();
     let heads = [value, moves].map(|one| {
         let head = &one.heads[0];
-        Head { kind: head.kind, layers: head.layers[2..].to_vec() }
+        Head::plain(head.kind, head.layers[2..].to_vec())
     });
     let shared = Description { encoding: Encoding::BatchFirst15, trunk, heads: heads.to_vec() };
     std::fs::write(&model, serde_json::to_string(&shared).unwrap()).unwrap();

@@ -230,7 +230,7 @@ impl Worker {
     fn show_chances(&mut self, job: &SearchJob) {
         let Some(ready) = &mut self.ready else { return };
         let position = job.game.position();
-        let Some(Ok(chances)) = ready.engine.search.chances(position) else { return };
+        let Some(Ok(chances)) = ready.engine.search.chances(&job.game) else { return };
         for (mv, chance) in chances.iter().take(job.options.engine.settings.multipv) {
             self.output.note(format!("{} {:.1} %", board::to_uci(position, *mv), 100.0 * chance));
         }

@@ -33,6 +33,8 @@ pub(super) enum ResidualUse<'a> {
     Nothing,
     /// A later step adds it, so the product stores its channels in the same order.
     Order(&'a Activations),
+    /// As before, and the next step is squeeze and excitation, so that outputs may have either sign.
+    Excited(&'a Activations),
     /// The product adds it before its activation.
     Sum(&'a Activations),
 }
@@ -82,6 +84,8 @@ struct Weights<'a> {
     bias: &'a [f32],
     /// The value of one stored unit of the output.
     unit: f32,
+    /// The stored number that means 0.
+    zero: f32,
     /// The smallest unit of quantised weights.
     smallest: f32,
     /// Does the layer run as a tall product?
@@ -93,14 +97,14 @@ impl ResidualUse<'_> {
     fn positions(&self, channels: usize) -> Vec<usize> {
         match self {
             Self::Nothing => (0..channels).collect(),
-            Self::Order(other) | Self::Sum(other) => other.positions.clone(),
+            Self::Order(other) | Self::Excited(other) | Self::Sum(other) => other.positions.clone(),
         }
     }
 
     fn added(&self) -> Option<&Activations> {
         match self {
             Self::Sum(other) => Some(other),
-            Self::Nothing | Self::Order(_) => None,
+            Self::Nothing | Self::Order(_) | Self::Excited(_) => None,
         }
     }
 }
@@ -123,7 +127,12 @@ impl Compiler<'_> {
         let output = self.buffer(&layout, Some(input.buffer));
         let (factors, bias) = fold(self.network, name, norm, channels)?;
         let weight = tensor(self.network, &format!("{name}.weight"))?;
-        let unit = self.unit::<E>(name, activation)?;
+        let is_excited = matches!(residual_use, ResidualUse::Excited(_));
+        let (unit, zero) = if is_excited && activation == Activation::Identity {
+            self.signed_unit::<E>(name)?
+        } else {
+            (self.unit::<E>(name, activation)?, 0.0)
+        };
         let taps = taps(kernel, padding);
         let added = residual_use.added();
         // The residual is added to 32-bit sums in their unit. Where all weights are close to zero
@@ -135,6 +144,7 @@ impl Compiler<'_> {
             factors: &factors,
             bias: &bias,
             unit,
+            zero,
             smallest,
             tall: layout.cells() < BLOCK,
         };
@@ -167,7 +177,7 @@ impl Compiler<'_> {
         };
         Ok((
             Step::Product(product),
-            Activations { buffer: output, layout, positions, unit, moments },
+            Activations { buffer: output, layout, positions, unit, zero, moments },
         ))
     }
 
@@ -294,7 +304,7 @@ impl Weights<'_> {
                 lost = 0.0;
             }
             packed.scale.as_mut_slice()[place] = step * input.unit / self.unit;
-            packed.bias.as_mut_slice()[place] = (self.bias[channel] + lost) / self.unit;
+            packed.bias.as_mut_slice()[place] = (self.bias[channel] + lost) / self.unit + self.zero;
             let weights = packed.weights.as_mut_slice();
             for (k, &weight) in packable.iter().enumerate() {
                 weights[place / BLOCK * panel + E::panel_index(k, place % BLOCK)] =

@@ -153,7 +153,7 @@ fn selectors_learn_squares() {
     // The squares may also be cells of the board.
     let mut cells = dense.clone();
     let layers = vec![input(true, Activation::Relu), conv(3, 7), plain(1, 1, Padding::Same)];
-    cells.heads = vec![Head { kind: HeadKind::From, layers }];
+    cells.heads = vec![Head::plain(HeadKind::From, layers)];
     for description in [dense.clone(), cells] {
         assert_gradients("selector", description.clone(), &select, &batch);
         let mut backend = start(description, &select, 2, Precision::Single);
@@ -169,8 +169,12 @@ fn selectors_learn_squares() {
         }
         assert!((f64::from(step.loss) - sum / 24.0).abs() < 1e-4, "{} {}", step.loss, sum / 24.0);
         let squares = &batch.squares[7];
-        let exact =
-            eval::reference::run_heads(&network, squares, Color::White, &[HeadKind::From]).unwrap();
+        let exact = eval::reference::run_heads(
+            &network,
+            &nets::BoardSeen::alone(squares, Color::White),
+            &[HeadKind::From],
+        )
+        .unwrap();
         for (ours, exact) in logits[7 * 64..].iter().zip(&exact[&HeadKind::From]) {
             assert!((ours - exact).abs() < 1e-3, "{ours} {exact}");
         }

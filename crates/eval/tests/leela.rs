@@ -1,0 +1,124 @@
+//! Networks of Leela's give the answers of Leela Chess Zero's own code.
+//!
+//! The folder `BATCH_FIRST_LEELA` holds network files and `golden.json`: for each file positions
+//! (`fen` or the starting position, then `moves`), and for each position `q` (wins minus losses),
+//! `d` (draws), the `legal` moves with their `index` and `logit`, and perhaps all `planes` that are
+//! set, as `[plane, mask, value]`. Without it the test is skipped.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::{path::PathBuf, sync::Arc};
+
+use board::{CastlingMode, Game, Position, parse_uci, testing::skip};
+use eval::{
+    Batch, Precision,
+    cpu::{CpuLogits, CpuOptions, CpuPath},
+    reference,
+};
+use nets::{
+    HeadKind, HeadOutput, LEELA_PLANES, LeelaPlanes, Network, expectation_of, policy_index,
+};
+use serde_json::Value;
+
+fn position(of: &Value) -> Position {
+    let start = of["fen"].as_str().map_or_else(Position::default, |fen| {
+        Position::from_fen(fen, CastlingMode::Standard).unwrap()
+    });
+    let mut game = Game::new(start.remembering());
+    for text in of["moves"].as_array().unwrap() {
+        game.play(parse_uci(game.position(), text.as_str().unwrap()).unwrap());
+    }
+    game.position().clone()
+}
+
+fn check_planes(batch: &Batch, expected: &Value, name: &str) {
+    let Some(expected) = expected.as_array() else { return };
+    let planes = LeelaPlanes::of(&batch.seen(0));
+    let mut found = Vec::new();
+    for plane in (0..LEELA_PLANES).filter(|&plane| planes.mask(plane) != 0) {
+        found.push((plane as u64, planes.mask(plane), f64::from(planes.value(plane))));
+    }
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|one| {
+            let mask = one[1].as_str().unwrap().trim_start_matches("0x");
+            let mask = u64::from_str_radix(mask, 16).unwrap();
+            (one[0].as_u64().unwrap(), mask, one[2].as_f64().unwrap())
+        })
+        .collect();
+    assert_eq!(found, expected, "{name}");
+}
+
+/// The difference of a head's outputs from the expected ones: of `q`, `d`, and the largest of the
+/// policy's.
+fn check(network: &Network, of: &Value, heads: [&[f32]; 2], name: &str, most: [f64; 2]) {
+    let [value, moves] = heads;
+    let output = |kind| network.description.head(kind).unwrap().output;
+    let q = f64::from(expectation_of(output(HeadKind::Value), value));
+    assert!((q - of["q"].as_f64().unwrap()).abs() < most[0], "{name}: q {q}");
+    if output(HeadKind::Value) == HeadOutput::WinDrawLoss {
+        let sum: f64 = value.iter().map(|&logit| f64::from(logit).exp()).sum();
+        let d = f64::from(value[1]).exp() / sum;
+        assert!((d - of["d"].as_f64().unwrap()).abs() < most[0], "{name}: d {d}");
+    }
+    let position = position(of);
+    let squares = nets::Squares::of(&position);
+    for (text, expected) in
+        of["legal"].as_array().unwrap().iter().zip(of["logit"].as_array().unwrap())
+    {
+        let text = text.as_str().unwrap();
+        let index = policy_index(parse_uci(&position, text).unwrap(), position.turn());
+        let found = f64::from(moves[output(HeadKind::Moves).place_of(index, &squares)]);
+        let expected = expected.as_f64().unwrap();
+        assert!((found - expected).abs() < most[1], "{name}, {text}: {found}, not {expected}");
+    }
+    for (text, index) in of["legal"].as_array().unwrap().iter().zip(of["index"].as_array().unwrap())
+    {
+        let mv = parse_uci(&position, text.as_str().unwrap()).unwrap();
+        let place = HeadOutput::LeelaMoves.place_of(policy_index(mv, position.turn()), &squares);
+        assert_eq!(place as u64, index.as_u64().unwrap(), "{name}, {text}");
+    }
+}
+
+#[test]
+fn networks_answer_as_leelas_own_code_does() {
+    let Some(folder) = std::env::var_os("BATCH_FIRST_LEELA").map(PathBuf::from) else {
+        return skip("leela", "BATCH_FIRST_LEELA names no folder");
+    };
+    let golden: Value =
+        serde_json::from_slice(&std::fs::read(folder.join("golden.json")).unwrap()).unwrap();
+    let mut checked = 0;
+    for (file, positions) in golden.as_object().unwrap() {
+        let network = match Network::load(&folder.join(file)) {
+            Ok(network) => Arc::new(network),
+            Err(error) if error.to_string().contains("attention") => continue,
+            Err(error) => panic!("{error}"),
+        };
+        for (number, of) in positions.as_array().unwrap().iter().enumerate() {
+            let name = format!("{file}, position {number}");
+            let mut batch = Batch::default();
+            batch.push(&position(of), true, &[]);
+            check_planes(&batch, &of["planes"], &name);
+            let kinds = [HeadKind::Value, HeadKind::Moves];
+            let plain = reference::run_heads(&network, &batch.seen(0), &kinds).unwrap();
+            let heads = kinds.map(|kind| plain[&kind].as_slice());
+            check(&network, of, heads, &format!("{name}, reference"), [2e-4, 2e-3]);
+            for path in CpuPath::ALL {
+                for precision in [Precision::F32, Precision::Bf16] {
+                    if path.obstacle(precision).is_some() {
+                        continue;
+                    }
+                    let options =
+                        CpuOptions { threads: 1, path: Some(path), precision: Some(precision) };
+                    let mut logits = CpuLogits::new(Arc::clone(&network), options).unwrap();
+                    let own = kinds.map(|kind| logits.logits_of(&batch, kind).unwrap());
+                    let most = if precision == Precision::F32 { [2e-4, 2e-3] } else { [0.03, 0.3] };
+                    let name = format!("{name}, {path} in {precision}");
+                    check(&network, of, [&own[0], &own[1]], &name, most);
+                }
+            }
+            checked += 1;
+        }
+    }
+    assert!(checked >= 24, "{checked} positions");
+}

@@ -1,0 +1,35 @@
+//! Networks of Leela Chess Zero and Maia: their files (`.pb.gz`), their input planes, their order of
+//! moves, and what their outputs mean.
+//!
+//! A file becomes a [`Network`](crate::Network) with layers of our own, so that everything that runs
+//! a network runs these. What a file holds that no layer of ours computes is refused by name.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`file`] | recognises and decompresses a file, reads its messages |
+//! | [`messages`] | the messages of a file, as protobuf |
+//! | [`weights`] | number formats of weights |
+//! | [`layers`] | messages become a description and tensors |
+//! | [`planes`] | positions become 112 input planes |
+//! | [`moves`] | moves become places in the two forms of a policy |
+//! | [`scores`] | win, draw and loss become centipawns |
+//! | [`write`](leela_file) | a network becomes a file |
+//!
+//! Source: the file format and the encoder of [Leela Chess Zero](https://lczero.org).
+
+mod file;
+mod layers;
+mod messages;
+mod moves;
+pub(crate) mod planes;
+pub(crate) mod scores;
+mod weights;
+mod write;
+
+pub use file::is_leela;
+pub(crate) use file::read;
+pub use moves::{LEELA_MOVE_PLANES, LEELA_MOVES};
+pub(crate) use moves::{place_among_moves, place_among_planes};
+pub use planes::{BoardSeen, LEELA_PLANES, LeelaPlanes, PAST_BOARDS, PastBoard};
+pub use scores::expectation_of;
+pub use write::leela_file;

@@ -1,0 +1,159 @@
+//! The places of moves in a policy of Leela's, from their index in ours.
+//!
+//! Leela's policies differ from ours in promotions: the plain move is the one to a knight, and
+//! queen, bishop and rook have outputs of their own. A castling move is the king taking its own rook
+//! in both.
+
+use std::sync::LazyLock;
+
+use crate::{
+    PolicyIndex, Squares,
+    moves::{FIRST_UNDERPROMOTION, MOVE_PLANES, step_of_plane},
+    squares::OWN_PAWN,
+};
+
+/// Outputs of a policy that is a list of moves.
+pub const LEELA_MOVES: usize = 1858;
+
+/// Outputs a square of a policy of move planes; the last seven are not used.
+pub const LEELA_MOVE_PLANES: usize = 80;
+
+/// The piece that a move promotes a pawn to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Promotion {
+    /// No promotion, or one to a knight.
+    Plain,
+    Queen,
+    Rook,
+    Bishop,
+}
+
+/// From-square, step to the to-square as (file, rank), and promotion, of an index of ours.
+fn parts(index: PolicyIndex, squares: &Squares) -> (usize, (i32, i32), Promotion) {
+    let (from, plane) = (usize::from(index) / MOVE_PLANES, usize::from(index) % MOVE_PLANES);
+    let step = step_of_plane(plane);
+    let promotion = match plane.checked_sub(FIRST_UNDERPROMOTION) {
+        Some(0..3) => Promotion::Plain,
+        Some(3..6) => Promotion::Bishop,
+        Some(_) => Promotion::Rook,
+        None if from / 8 == 6 && step.1 == 1 && squares.0[from] == OWN_PAWN => Promotion::Queen,
+        None => Promotion::Plain,
+    };
+    (from, step, promotion)
+}
+
+/// The square a step away, for steps of legal moves.
+fn target(from: usize, (file, rank): (i32, i32)) -> usize {
+    (from as i32 + 8 * rank + file).clamp(0, 63) as usize
+}
+
+/// The place of a move among [`LEELA_MOVES`].
+pub(crate) fn place_among_moves(index: PolicyIndex, squares: &Squares) -> usize {
+    let (from, step, promotion) = parts(index, squares);
+    let column = match promotion {
+        Promotion::Plain => return usize::from(PLACES[from * 64 + target(from, step)]),
+        Promotion::Queen => 0,
+        Promotion::Rook => 1,
+        Promotion::Bishop => 2,
+    };
+    // Behind the plain moves: files from a to h, each to the left, straight and to the right (file a
+    // has no left, file h no right), and three pieces.
+    let file = from % 8;
+    let ways = (3 * file).saturating_sub(1);
+    let way = (step.0 + i32::from(file > 0)) as usize;
+    PLAIN_MOVES + 3 * (ways + way) + column
+}
+
+/// Moves to a square that some piece could reach on an empty board.
+const PLAIN_MOVES: usize = 1792;
+
+/// The place of each plain move, at `64 * from + to`.
+static PLACES: LazyLock<Vec<u16>> = LazyLock::new(|| {
+    let mut places = vec![0; 64 * 64];
+    let mut next = 0;
+    for (at, place) in places.iter_mut().enumerate() {
+        let (from, to) = (at as i32 / 64, at as i32 % 64);
+        let (file, rank) = ((to % 8 - from % 8).abs(), (to / 8 - from / 8).abs());
+        let is_queens = from != to && (file == 0 || rank == 0 || file == rank);
+        if is_queens || file.min(rank) == 1 && file.max(rank) == 2 {
+            *place = next;
+            next += 1;
+        }
+    }
+    debug_assert_eq!(usize::from(next), PLAIN_MOVES);
+    places
+});
+
+/// The place of a move among the outputs of [`LEELA_MOVE_PLANES`] planes, all planes of a square
+/// together.
+pub(crate) fn place_among_planes(index: PolicyIndex, squares: &Squares) -> usize {
+    let (from, step, promotion) = parts(index, squares);
+    let plane = usize::from(index) % MOVE_PLANES;
+    let way = (step.0 + 1) as usize;
+    let plane = match promotion {
+        // A promotion to a knight has the plane of a step to the north-west, north or north-east.
+        Promotion::Plain if plane >= FIRST_UNDERPROMOTION => [49, 0, 7][way],
+        Promotion::Plain => plane,
+        Promotion::Rook => 64 + 3 * way,
+        Promotion::Bishop => 65 + 3 * way,
+        Promotion::Queen => 66 + 3 * way,
+    };
+    from * LEELA_MOVE_PLANES + plane
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use board::{CastlingMode, Position, parse_uci};
+
+    use super::*;
+    use crate::policy_index;
+
+    fn places(fen: &str, moves: &[&str]) -> Vec<usize> {
+        let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
+        let squares = Squares::of(&position);
+        let place = |text: &&str| {
+            let mv = parse_uci(&position, text).unwrap();
+            place_among_moves(policy_index(mv, position.turn()), &squares)
+        };
+        moves.iter().map(place).collect()
+    }
+
+    #[test]
+    fn places_are_those_of_the_format() {
+        let castling = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1";
+        assert_eq!(places(castling, &["e1g1", "e1c1"]), [103, 97]);
+        let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
+        assert_eq!(places(start, &["b1a3", "b1c3"]), [34, 36]);
+        // The first and the last promotion.
+        assert_eq!(places("8/P3k3/8/8/8/8/8/4K3 w - - 0 1", &["a7a8q", "a7a8b"]), [1792, 1794]);
+        assert_eq!(places("8/4k2P/8/8/8/8/8/4K3 w - - 0 1", &["h7h8q", "h7h8b"]), [1855, 1857]);
+        // Black's promotions are seen from its side.
+        assert_eq!(places("4k3/8/8/8/8/8/p3K3/8 b - - 0 1", &["a2a1q"]), [1792]);
+    }
+
+    #[test]
+    fn different_moves_have_different_places() {
+        for fen in [
+            "r3k2r/P1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/1PPBBPPP/R3K2R w KQkq - 0 1",
+            "1r1r4/P1P1k3/8/8/8/8/6p1/R3K2R w KQ - 0 1",
+            "1r1r4/P1P1k3/8/8/8/8/p5p1/1R2K2R b K - 0 1",
+        ] {
+            let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
+            let squares = Squares::of(&position);
+            let indices: Vec<PolicyIndex> = position
+                .legal_moves()
+                .iter()
+                .map(|&mv| policy_index(mv, position.turn()))
+                .collect();
+            let all = |place: fn(PolicyIndex, &Squares) -> usize, most: usize| {
+                let set: BTreeSet<usize> =
+                    indices.iter().map(|&index| place(index, &squares)).collect();
+                assert!(set.len() == indices.len() && set.iter().all(|&at| at < most), "{fen}");
+            };
+            all(place_among_moves, LEELA_MOVES);
+            all(place_among_planes, 64 * LEELA_MOVE_PLANES);
+        }
+    }
+}
