@@ -32,14 +32,24 @@ pub fn has_search(system: System) -> bool {
 /// # Errors
 /// The file is no network or one of another system, or the chosen search cannot use it.
 pub fn choose(options: &EngineOptions) -> Result<(Network, System), EngineError> {
-    choose_or(options, |system| {
+    choose_or(options, Use::Play, |system| {
         if system == System::BatchFirst { fitting(options) } else { embedded(system) }
     })
+}
+
+/// What an engine is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// A move is wanted.
+    Play,
+    /// Evaluations are wanted, so that a Maia searches too.
+    Evaluate,
 }
 
 /// As [`choose`], with the system's network from `unnamed` where the options name none.
 pub(crate) fn choose_or(
     options: &EngineOptions,
+    purpose: Use,
     unnamed: impl Fn(System) -> Result<Network, EngineError>,
 ) -> Result<(Network, System), EngineError> {
     let (network, system) = match (&options.network, options.system) {
@@ -53,7 +63,7 @@ pub(crate) fn choose_or(
             // A policy can always play without a search; a Maia's does unless told otherwise.
             let plays_alone = match wanted {
                 Some(wanted) => wanted == System::ConvChess,
-                None => is_maia(&network) && options.algorithm.is_none(),
+                None => purpose == Use::Play && is_maia(&network) && options.algorithm.is_none(),
             };
             if plays_alone && ConvChess::check(&network).is_ok() {
                 found = System::ConvChess;
@@ -210,4 +220,79 @@ fn without_search(network: &Arc<Network>, options: &EngineOptions) -> Result<Eng
     };
     let search = ConvChess::new(Arc::clone(network), options.cpu(), &options.settings)?;
     Ok(Engine { search: Box::new(search), description })
+}
+
+#[cfg(test)]
+mod tests {
+    use nets::{Description, Encoding, Head, HeadKind, HeadOutput, Layer, Padding, leela_file};
+    use search::Algorithm;
+
+    use super::*;
+
+    /// A file of Leela's kind with next to nothing in it.
+    fn file(folder: &std::path::Path, name: &str) -> EngineOptions {
+        let conv = |kernel, channels, norm, activation| Layer::Conv {
+            kernel,
+            channels,
+            padding: Padding::Same,
+            norm,
+            activation,
+        };
+        let (relu, identity) = (nets::Activation::Relu, nets::Activation::Identity);
+        let dense = |channels, activation| Layer::Dense { channels, norm: false, activation };
+        let planes = conv(3, nets::LEELA_MOVE_PLANES, false, identity);
+        let heads = vec![
+            Head {
+                kind: HeadKind::Moves,
+                output: HeadOutput::LeelaPlanes,
+                layers: vec![conv(3, 4, true, relu), planes],
+            },
+            Head {
+                kind: HeadKind::Value,
+                output: HeadOutput::WinDrawLoss,
+                layers: vec![conv(1, 2, true, relu), dense(4, relu), dense(3, identity)],
+            },
+        ];
+        let trunk = vec![conv(3, 4, true, relu)];
+        let description = Description { encoding: Encoding::Leela112, trunk, heads };
+        let path = folder.join(name);
+        let network = Network::random(description, 1).unwrap();
+        std::fs::write(&path, leela_file(&network).unwrap()).unwrap();
+        EngineOptions { network: Some(path), devices: Devices::cpu(), ..EngineOptions::default() }
+    }
+
+    #[test]
+    fn a_maia_plays_alone_unless_a_search_or_an_evaluation_is_wanted() {
+        let folder = tempfile::tempdir().unwrap();
+        let system =
+            |options: &EngineOptions, purpose| choose_or(options, purpose, embedded).unwrap().1;
+        let maia = file(folder.path(), "Maia-1500.pb.gz");
+        assert_eq!(system(&maia, Use::Play), System::ConvChess);
+        assert_eq!(system(&maia, Use::Evaluate), System::BatchFirst);
+        let searching = EngineOptions { algorithm: Some(Algorithm::Puct), ..maia };
+        assert_eq!(system(&searching, Use::Play), System::BatchFirst);
+        let leela = file(folder.path(), "leela.pb.gz");
+        assert_eq!(system(&leela, Use::Play), System::BatchFirst);
+    }
+
+    #[test]
+    fn leelas_networks_play_in_every_search_and_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let alone = file(folder.path(), "maia.pb.gz");
+        let mut players = vec![alone.clone()];
+        players.extend(
+            Algorithm::ALL
+                .map(|algorithm| EngineOptions { algorithm: Some(algorithm), ..alone.clone() }),
+        );
+        for options in players {
+            let mut engine = build(&options).unwrap();
+            let mut game = board::Game::default();
+            for _ in 0..6 {
+                let limits = search::Limits { nodes: Some(40), ..search::Limits::default() };
+                let control = search::Control::default();
+                let found = engine.search.search(&game, &limits, &control, &mut |_| {}).unwrap();
+                game.play(found.best.unwrap());
+            }
+        }
+    }
 }

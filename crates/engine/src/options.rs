@@ -6,10 +6,6 @@ use eval::{Devices, Precision, cpu::CpuOptions, cpu::CpuPath};
 use nets::System;
 use search::{Algorithm, Settings};
 
-/// Centipawns of [`Settings::opponent_errors`] unless set. They won games against a search that
-/// expects every reply to be found.
-const OPPONENT_ERRORS: i32 = 15;
-
 /// The choice of network, evaluator and search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineOptions {
@@ -41,7 +37,7 @@ impl Default for EngineOptions {
             devices: Devices::default(),
             path: None,
             precision: None,
-            settings: Settings { opponent_errors: OPPONENT_ERRORS, ..Settings::default() },
+            settings: Settings::default(),
         }
     }
 }

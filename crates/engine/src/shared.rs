@@ -9,7 +9,7 @@ use search::{Algorithm, Search, Settings};
 
 use crate::{
     EngineError, EngineOptions,
-    build::{algorithm, choose_or, evaluator, has_search},
+    build::{Use, algorithm, choose_or, evaluator, has_search},
     embedded,
 };
 
@@ -34,7 +34,7 @@ impl SharedEngine {
     /// # Errors
     /// The network cannot be used, or its system has no search.
     pub fn for_files(options: &EngineOptions) -> Result<Self, EngineError> {
-        let (network, system) = choose_or(options, embedded)?;
+        let (network, system) = choose_or(options, Use::Evaluate, embedded)?;
         if !has_search(system) {
             return Err(EngineError::NoValues { system });
         }

@@ -6,7 +6,6 @@
 //! opponent model of the default search. One position is evaluated at a time. Where the network
 //! scores no moves, exchanges and the history heuristic (Schaeffer 1983) order them.
 
-mod history;
 mod pruning;
 
 use std::cmp::Reverse;
@@ -15,13 +14,12 @@ use board::{Game, Move, Position};
 use eval::{EvalError, Evaluator};
 use nets::Calibration;
 
-use history::History;
-
 use crate::{
     Control, Limits, Outcome, Search, SearchInfo, Settings,
     cache::NO_MOVE,
     depth_first::{DepthFirst, SearchStack, child_window, if_any, root_moves},
     evaluations::{Evaluations, Stop},
+    history::History,
     quiet::{forcing_moves, forcing_moves_and_checks},
     score::{INFINITY, MATE_BOUND, Value, from_child},
     selectivity::{PLY, Selectivity},

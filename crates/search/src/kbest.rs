@@ -203,6 +203,7 @@ impl Search for KBest {
     fn clear(&mut self) {
         self.cache.clear();
         self.searcher.corrections.clear();
+        self.searcher.history.clear();
         self.known_game.clear();
     }
 }

@@ -9,6 +9,7 @@ mod convchess;
 mod depth_first;
 mod endgame;
 mod evaluations;
+mod history;
 mod info;
 mod kbest;
 mod limits;

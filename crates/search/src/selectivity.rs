@@ -12,6 +12,9 @@
 //!   position.
 //! * Razoring: within two plies of the leaves, with a static evaluation far below the bound, only
 //!   forcing moves are searched.
+//! * Checks that lose nothing by exchange are searched half a ply deeper, in K-best-first.
+//! * A quiet move that caused cutoffs elsewhere in the tree counts as likelier (history heuristic),
+//!   in K-best-first.
 //! * A static evaluation is mixed with what the parent's says of the position, and corrected by what
 //!   searches found for the same pawns and pieces (correction history), in K-best-first.
 //! * Null-move pruning: where the static evaluation reaches the bound, the side to move first passes
@@ -125,6 +128,10 @@ pub(crate) struct Selectivity {
     pub parent_part: Value,
     /// The part of the correction history's sum that is added to a static evaluation, in percent.
     pub correction: i32,
+    /// The largest history of a quiet move adds this to its log-chance, in hundredths.
+    pub history: i32,
+    /// A check that loses nothing by exchange is searched deeper by this, in parts of a ply.
+    pub check_extension: i16,
 }
 
 /// So many first moves of the root are never late.
@@ -158,6 +165,8 @@ impl Selectivity {
             never_late: number("never_late", 1) as usize,
             parent_part: number("parent_part", 25),
             correction: number("correction", 50),
+            history: number("history", 120),
+            check_extension: number("check_extension", (PLY / 2).into()) as i16,
         }
     }
 
@@ -196,6 +205,8 @@ impl Selectivity {
         never_late: usize::MAX,
         parent_part: 0,
         correction: 0,
+        history: 0,
+        check_extension: 0,
     };
 
     /// A position's static evaluation, mixed with what its parent's says of it, both for the side
@@ -286,6 +297,22 @@ impl Selectivity {
                     })
                 }
             }
+    }
+
+    /// What a move at this depth, from a position to the one `after` it, is searched deeper, in parts
+    /// of a ply.
+    pub(crate) fn extension(
+        &self,
+        depth: i16,
+        position: &Position,
+        mv: Move,
+        after: &Position,
+    ) -> i16 {
+        let is_extended = self.check_extension > 0
+            && depth >= PLY
+            && after.is_check()
+            && exchange(position, mv) >= 0;
+        if is_extended { self.check_extension } else { 0 }
     }
 
     /// Delta pruning: the upper bound on a capture that wins `gain` by exchange in a position with
@@ -379,6 +406,22 @@ mod tests {
         assert_eq!(rules.delta_prunes(-500, 400, 0), None);
         assert_eq!(rules.delta_prunes(-500, 0, -LARGEST_VALUE - 1), None);
         assert_eq!(Selectivity::NONE.delta_prunes(-500, 0, 0), None);
+    }
+
+    #[test]
+    fn checks_that_lose_nothing_are_searched_deeper() {
+        let fen = "4k3/3p4/8/8/8/8/8/R2QK3 w - - 0 1";
+        let position = Position::from_fen(fen, board::CastlingMode::Standard).unwrap();
+        let extension = |rules: Selectivity, depth, text: &str| {
+            let mv = board::parse_uci(&position, text).unwrap();
+            rules.extension(depth, &position, mv, &position.after(mv))
+        };
+        let rules = Selectivity::kbest();
+        assert_eq!(extension(rules, PLY, "a1a8"), PLY / 2);
+        assert_eq!(extension(rules, PLY, "d1d7"), 0, "the king takes the queen");
+        assert_eq!(extension(rules, PLY, "a1a7"), 0, "no check");
+        assert_eq!(extension(rules, PLY / 2, "a1a8"), 0, "near the leaves");
+        assert_eq!(extension(Selectivity::NONE, PLY, "a1a8"), 0);
     }
 
     #[test]

@@ -14,10 +14,12 @@ pub(crate) const fn number(_name: &str, default: i32) -> i32 {
 
 /// The names of all numbers.
 #[cfg(feature = "tuning")]
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 20] = [
+    "check_extension",
     "correction",
     "deepening",
     "delta_margin",
+    "history",
     "improving",
     "late_pruning",
     "late_pruning_each",

@@ -11,7 +11,9 @@ use super::{
 };
 use crate::{
     cache::{Bounds, NO_MOVE, SearchCache},
+    history::History,
     score::{INFINITY, MATE_BOUND, Value, from_child_with_penalty},
+    selectivity::PLY,
 };
 
 /// The bounds of a child on their way to a parent.
@@ -105,6 +107,10 @@ impl Searcher {
         {
             self.corrections.learn(&node.position, depth, value, (lower, upper), bound);
         }
+        if lower >= bound {
+            self.remember_cutoff(id);
+        }
+        let Some(node) = self.nodes.get_mut(id) else { return };
         let parents = std::mem::take(&mut node.parents);
         let children = std::mem::take(&mut node.children);
         if store {
@@ -126,6 +132,20 @@ impl Searcher {
             node.children = children;
         }
         self.drop_node(id);
+    }
+
+    /// Takes the quiet move that made a node reach its bound into the history, and against it the
+    /// moves that were tried as well.
+    fn remember_cutoff(&mut self, id: NodeId) {
+        let Some(node) = self.nodes.get(id) else { return };
+        let Some(&cut) = node.legal().get(usize::from(node.best)) else { return };
+        if self.rules.selectivity.history == 0 || node.depth == 0 || !History::is_quiet(cut) {
+            return;
+        }
+        let tried = node.ordered.iter().take(node.next).map(|ordered| ordered.index());
+        let others = tried.filter(|&index| index != node.best);
+        let others = others.filter_map(|index| node.legal().get(usize::from(index)).copied());
+        self.history.add(&node.position, cut, node.depth + PLY, others);
     }
 
     /// Frees a node and then every descendant that no open node needs any more.

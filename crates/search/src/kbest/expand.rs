@@ -8,7 +8,7 @@ use super::{
     backup::BackupEvent,
     dispatch::{Ask, Request},
     keys::{cache_key, question_key},
-    node::{Edge, FORCING, Link, NULL_MOVE, NodeId, OrderedMove, State},
+    node::{Edge, FORCING, Link, NULL_MOVE, Node, NodeId, OrderedMove, State},
     opponent::ReplyPenalty,
     pass::{PROVEN, Root, Searcher},
     priority::LAST_PRIORITY,
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     cache::{Bounds, SearchCache},
-    rules,
+    history, rules,
     score::{INFINITY, MATE, Value, child_bound, child_bound_with_penalty, from_winner},
     selectivity::{PLY, StaticVerdict},
 };
@@ -25,6 +25,14 @@ use crate::{
 /// Moves whose positions are looked up in the cache before the first one is expanded. Making a move
 /// costs a hundredth of an evaluation, and a position has some thirty.
 const PROBED_MOVES: usize = 6;
+
+/// The log-chance of a move with its history, in hundredths: at most nearly certain.
+fn with_history(score: i16, more: i32) -> i16 {
+    /// A chance of 95 %.
+    const MOST: i16 = -5;
+    let score_with = (i32::from(score) + more).min(score.max(MOST).into());
+    score_with.max(i16::MIN.into()) as i16
+}
 
 /// What expanding a move came to.
 enum Expansion {
@@ -73,12 +81,18 @@ impl Searcher {
         let first = cache.best_move(node.key);
         node.penalties =
             ReplyPenalty::at(node.ply.into(), node.depth == 0, self.rules.opponent_errors, scores);
-        node.ordered.clear();
-        node.ordered.extend(
-            (0_u8..)
-                .zip(scores)
-                .map(|(index, &score)| OrderedMove::new(index, score, index == first)),
-        );
+        let most = if self.move_scores == MoveScores::Policy && node.depth > 0 {
+            self.rules.selectivity.history
+        } else {
+            0
+        };
+        let Node { ordered, legal, position, .. } = node;
+        ordered.clear();
+        ordered.extend((0_u8..).zip(scores).zip(&*legal).map(|((index, &score), &mv)| {
+            let more =
+                if most == 0 { 0 } else { self.history.of(position, mv) * most / history::MOST };
+            OrderedMove::new(index, with_history(score, more), index == first)
+        }));
         if is_root && !root.has_all_moves {
             node.ordered.retain(|ordered| {
                 root.moves.iter().any(|&(_, allowed)| allowed == ordered.index())
@@ -336,7 +350,11 @@ impl Searcher {
         }
         let depth = match treatment {
             MoveTreatment::Pruned => return (pruned, false),
-            MoveTreatment::Full => node.depth - PLY,
+            MoveTreatment::Full => {
+                let rules = &self.rules.selectivity;
+                node.depth - PLY
+                    + rules.extension(node.depth, &node.position, next.edge.mv, &position)
+            }
             MoveTreatment::Reduced(less) => node.depth - PLY - less,
         };
         let ply = node.ply + 1;
@@ -464,5 +482,19 @@ impl Searcher {
             Some(node.position.key())
         });
         rules::is_repetition(position, way, root.history)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn history_makes_no_move_certain() {
+        assert_eq!(with_history(-300, 120), -180);
+        assert_eq!(with_history(-300, -120), -420);
+        assert_eq!(with_history(-50, 120), -5);
+        assert_eq!(with_history(-2, 120), -2, "it was likelier");
+        assert_eq!(with_history(i16::MIN, -120), i16::MIN);
     }
 }

@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     cache::{Bounds, NO_MOVE, SearchCache},
+    history::History,
     score::Value,
     selectivity::Selectivity,
     time::TimeManager,
@@ -111,6 +112,7 @@ impl Root<'_> {
 pub(super) struct Searcher {
     pub(super) rules: PassRules,
     pub(super) corrections: Corrections,
+    pub(super) history: History,
     pub(super) nodes: Arena,
     /// The roots of the pass and their priorities: first the question that is asked, then the
     /// questions ahead.
@@ -165,6 +167,7 @@ impl Searcher {
         Self {
             rules: PassRules::default(),
             corrections: Corrections::default(),
+            history: History::default(),
             nodes: Arena::default(),
             roots: Vec::new(),
             reprioritised_at: 0,

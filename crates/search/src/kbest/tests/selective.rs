@@ -119,3 +119,20 @@ fn there_is_a_line_however_few_the_evaluations() {
         }
     }
 }
+
+#[test]
+fn quiet_cutoffs_are_remembered_until_a_new_game() {
+    let game = Game::default();
+    let remembered = |search: &KBest| {
+        let position = game.position();
+        position.legal_moves().iter().any(|&mv| search.searcher.history.of(position, mv) != 0)
+    };
+    let mut search = as_it_plays(1, 1, 1);
+    lines_of(&mut search, &game, 4);
+    assert!(remembered(&search));
+    search.clear();
+    assert!(!remembered(&search));
+    let mut exact = kbest(1, 1, 1);
+    lines_of(&mut exact, &game, 3);
+    assert!(!remembered(&exact), "no rule uses it");
+}

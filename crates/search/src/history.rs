@@ -1,19 +1,22 @@
 //! The history heuristic (Schaeffer 1983): quiet moves that caused cutoffs elsewhere in the tree
-//! come earlier. It orders moves for networks without move scores.
+//! come earlier.
+//!
+//! In alpha-beta it orders moves for networks without move scores. In K-best-first it is added to a
+//! policy's scores: a policy does not learn what refutes one move after another in this tree.
 
 use board::{Move, Position};
 
 use crate::{quiet::exchange, selectivity::PLY};
 
 /// History stays within ±this: winning captures come before it and losing ones behind it.
-const MOST: i32 = 2_000;
+pub(crate) const MOST: i32 = 2_000;
 
 /// Score of an even capture, above every history.
 const CAPTURES: i32 = 10_000;
 
 /// Cutoffs of each quiet move by side, from-square and to-square.
 #[derive(Clone, Debug)]
-pub(super) struct History {
+pub(crate) struct History {
     table: Vec<i16>,
 }
 
@@ -29,12 +32,17 @@ impl History {
         (usize::from(position.turn().is_white()) * 64 + from) * 64 + usize::from(mv.to())
     }
 
-    fn is_quiet(mv: Move) -> bool {
+    pub(crate) fn is_quiet(mv: Move) -> bool {
         !mv.is_capture() && !mv.is_promotion()
     }
 
+    /// The history of a move, within ±[`MOST`]; 0 unless it is quiet.
+    pub(crate) fn of(&self, position: &Position, mv: Move) -> i32 {
+        if Self::is_quiet(mv) { self.table[Self::place(position, mv)].into() } else { 0 }
+    }
+
     /// A move's score for the order, highest first.
-    pub(super) fn score(&self, position: &Position, mv: Move) -> i16 {
+    pub(crate) fn score(&self, position: &Position, mv: Move) -> i16 {
         let exchange = exchange(position, mv).clamp(-CAPTURES, CAPTURES);
         let score = match (Self::is_quiet(mv), exchange) {
             (true, exchange) => i32::from(self.table[Self::place(position, mv)]) + exchange.min(0),
@@ -46,7 +54,7 @@ impl History {
 
     /// Raises the move that caused a cutoff at a depth in parts of a ply, and lowers those tried
     /// before it.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         position: &Position,
         cut: Move,
@@ -67,8 +75,12 @@ impl History {
         change(cut, bonus);
     }
 
+    pub(crate) fn clear(&mut self) {
+        self.table.fill(0);
+    }
+
     /// Ages the history at the start of a search.
-    pub(super) fn fade(&mut self) {
+    pub(crate) fn fade(&mut self) {
         self.table.iter_mut().for_each(|entry| *entry /= 4);
     }
 }
@@ -98,7 +110,11 @@ mod tests {
                 "{cut} {other} {tried} {losing}"
             );
         }
+        assert_eq!(history.of(&position, mv("d3d6")), 0, "a capture has no history");
+        assert!((MOST / 2..=MOST).contains(&history.of(&position, quiet[1])));
         history.fade();
         assert!(history.score(&position, quiet[1]) <= (MOST / 4) as i16);
+        history.clear();
+        assert_eq!(history.of(&position, quiet[1]), 0);
     }
 }
