@@ -1,5 +1,6 @@
 //! `batch-first analyze`: analyses one position, for people or as JSON for programs, or files of games.
 
+mod chances;
 mod distribution;
 mod files;
 mod json;

@@ -35,6 +35,11 @@ pub(super) struct FileArgs {
     /// Annotated PGN to write (`-`: standard output); a file beside it keeps the progress of the run.
     #[arg(long, value_name = "FILE", requires = "games", help_heading = "Files of games")]
     out: Option<PathBuf>,
+    /// Write, instead of annotated games, one JSON object for each position: the chance that the
+    /// network's policy gives the played move, its rank, and the three likeliest moves.
+    #[arg(long, requires = "games", conflicts_with_all = ["jsonl", "report", "queue", "strip"],
+          help_heading = "Files of games")]
+    chances: bool,
     /// Also write one JSON object a game.
     #[arg(long, value_name = "FILE", requires = "games", help_heading = "Files of games")]
     jsonl: Option<PathBuf>,
@@ -87,6 +92,9 @@ pub(super) struct FileArgs {
 pub(super) fn run(args: super::AnalyzeArgs) -> anyhow::Result<()> {
     let output = args.files.out.clone().context("--out FILE says where the annotated games go")?;
     check(&args)?;
+    if args.files.chances {
+        return super::chances::run(&args, &output);
+    }
     let options = args.engine.options(processors())?;
     let engine = engine::SharedEngine::for_files(&options)?;
     let settings = settings(&args, output, options.threads, engine.name());
