@@ -21,10 +21,17 @@ pub struct Position {
 }
 
 /// What a position remembers of the way to it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 struct Past {
     previous: Option<Arc<Position>>,
     has_occurred: bool,
+}
+
+impl std::fmt::Debug for Past {
+    /// Without the positions before, which may be thousands.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Past").field("has_occurred", &self.has_occurred).finish_non_exhaustive()
+    }
 }
 
 impl Drop for Past {

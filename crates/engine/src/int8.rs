@@ -59,14 +59,17 @@ pub(crate) fn with_ranges(
 ) -> Result<Network, EngineError> {
     let is_candidate = network.description.encoding.has_history()
         && network.int8_ranges.is_none()
-        && options.devices.found().is_cpu()
+        && options.devices.fitting(&network).is_cpu()
         && options.precision.is_none_or(|precision| precision == Precision::Int8);
-    let in_int8 =
-        || cpu::choose(options.path, options.precision, true).map(|choice| choice.precision);
-    if !is_candidate || in_int8()? != Precision::Int8 {
+    if !is_candidate {
         return Ok(network);
     }
-    let key = format!("{}, program {}", network.fingerprint(), env!("CARGO_PKG_VERSION"));
+    let choice = cpu::choose(options.path, options.precision, true)?;
+    if choice.precision != Precision::Int8 {
+        return Ok(network);
+    }
+    let program = env!("CARGO_PKG_VERSION");
+    let key = format!("{}, program {program}, {}", network.fingerprint(), choice.path);
     let mut answers = known.map(speed::read).unwrap_or_default();
     let ranges = match answers.get(&key) {
         Some(answer) => ranges_of(answer),

@@ -209,8 +209,8 @@ impl<E: Evaluator> Cached<E> {
 }
 
 /// Hash of all that a score depends on: the position's key and its squares. A network that sees the
-/// way to a position answers for the first way that is asked, as in Leela Chess Zero; only a
-/// repeated position is another one.
+/// way to a position answers for the first way that is asked; only a repeated position is another
+/// one.
 fn hash(query: &Query) -> u64 {
     let words = query.squares.0.chunks_exact(8);
     let key = query.key ^ u64::from(query.has_occurred);

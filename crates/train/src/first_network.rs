@@ -121,9 +121,19 @@ fn from_file(model: &ModelSection, seed: u64) -> Result<Network, TrainError> {
         let description: Description = serde_json::from_str(&text).map_err(|error| {
             TrainError::Config(format!("`{file}` is no network description: {error}"))
         })?;
+        if description.encoding.has_history() {
+            return Err(TrainError::Config(format!(
+                "`{file}` describes a network that sees earlier positions; shards hold none"
+            )));
+        }
         return random(description, heads, seed);
     }
     let network = Network { int8_ranges: None, ..Network::load(path)? };
+    if network.description.encoding.has_history() {
+        return Err(TrainError::Config(format!(
+            "`{file}` is a network of Leela's, which sees earlier positions; shards hold none, so it cannot be trained on"
+        )));
+    }
     if missing_head(&network, heads).is_none() {
         return Ok(network);
     }

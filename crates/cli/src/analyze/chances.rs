@@ -76,7 +76,8 @@ pub(super) fn run(args: &super::AnalyzeArgs, output: &std::path::Path) -> anyhow
 /// A network's policy.
 struct Policy {
     evaluator: Box<dyn Evaluator>,
-    /// Program, network and its fingerprint: all that decides a chance.
+    /// Program, network with its fingerprint, and code path and number format unless they are the
+    /// default: all that decides a chance.
     name: String,
     has_history: bool,
 }
@@ -98,7 +99,11 @@ impl Policy {
             // The chances of Leela's policies are those of their logits; a search softens them.
             network.calibration.moves = MonotoneMap::default();
         }
-        let name = name(&network);
+        let given = [
+            options.path.map(|path| format!(", {path}")),
+            options.precision.map(|precision| format!(", {precision}")),
+        ];
+        let name = name(&network) + &given.into_iter().flatten().collect::<String>();
         Ok(Self { evaluator: engine::evaluator(&Arc::new(network), &options)?, name, has_history })
     }
 
@@ -112,10 +117,8 @@ impl Policy {
             positions.push((position, Some(mv)));
             position = next;
         }
-        if positions.is_empty() {
-            // A line of an EPD file: nothing was played.
-            positions.push((position, None));
-        }
+        // After the last move nothing was played.
+        positions.push((position, None));
         let (mut text, mut count) = (String::new(), 0);
         let mut ply = 0;
         for part in positions.chunks(TOGETHER.min(self.evaluator.largest_batch())) {

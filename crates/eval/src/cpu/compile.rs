@@ -110,7 +110,7 @@ impl<E: Element> Plan<E> {
             };
             // With a common trunk the bodies of all heads run before the tails. So the buffers of a
             // tail must differ from those of the bodies of later heads.
-            if !description.trunk.is_empty() {
+            if !(trunk.body.is_empty() && trunk.tail.is_empty()) {
                 compiler.pinned.extend(steps.tail.iter().flat_map(Step::buffers));
             }
             let outputs = head.outputs().unwrap_or(0);

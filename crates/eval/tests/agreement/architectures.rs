@@ -54,6 +54,17 @@ fn long_tails_of_heads_leave_the_bodies_of_others_alone() {
     check(&network(description, 4), 40, 4);
 }
 
+/// The planes are a trunk of their own, so heads run side by side.
+#[test]
+fn heads_on_input_planes_leave_each_other_alone() {
+    let dense = |channels, activation| Layer::Dense { channels, norm: false, activation };
+    let value =
+        vec![conv(1, 32, true, true), dense(40, Activation::Relu), dense(1, Activation::Identity)];
+    let moves = vec![conv(1, 32, true, true), conv(1, 73, false, false)];
+    let heads = vec![Head::plain(HeadKind::Value, value), Head::plain(HeadKind::Moves, moves)];
+    check(&network(Description { encoding: Encoding::Leela112, trunk: vec![], heads }, 8), 40, 8);
+}
+
 #[test]
 fn what_a_block_adds_is_kept_however_small_its_weights() {
     let relu = |layers| Layer::Residual { layers, activation: Activation::Relu };

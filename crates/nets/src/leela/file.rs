@@ -3,7 +3,11 @@
 use std::io::Read;
 
 use flate2::read::MultiGzDecoder;
-use prost::{Message, bytes::Bytes};
+use prost::{
+    DecodeError, Message,
+    bytes::{Buf, Bytes},
+    encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field},
+};
 
 use super::{
     layers,
@@ -16,6 +20,9 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Largest file in memory: four bytes for every parameter that a network may have, and the rest.
 const MOST_BYTES: u64 = 5 * crate::size::MAX_PARAMETERS;
+
+/// Most residual blocks. A message of two bytes is one, and takes a kilobyte of memory.
+const MOST_BLOCKS: usize = 512;
 
 /// Does a file with these first bytes hold a network of Leela's, as far as can be said? A gzip file
 /// is taken for one: no other network file is compressed.
@@ -36,9 +43,36 @@ pub(crate) fn read(bytes: &[u8], name: &str) -> Result<Network, NetError> {
     if !bytes.starts_with(&MAGIC) {
         return Err(refuse("it does not begin as one".to_owned()));
     }
-    let net = Net::decode(bytes)
-        .map_err(|error| refuse(format!("{error} (is it a complete download?)")))?;
+    let incomplete = |error| refuse(format!("{error} (is it a complete download?)"));
+    let blocks = count_blocks(bytes.clone()).map_err(incomplete)?;
+    if blocks > MOST_BLOCKS {
+        return Err(refuse(format!("it has {blocks} blocks, more than {MOST_BLOCKS}")));
+    }
+    let net = Net::decode(bytes).map_err(incomplete)?;
     layers::network(&net, name).map_err(refuse)
+}
+
+/// The number of residual blocks, without reading them.
+fn count_blocks(mut net: Bytes) -> Result<usize, DecodeError> {
+    const WEIGHTS: u32 = 10;
+    const RESIDUAL: u32 = 2;
+    let mut blocks = 0;
+    while net.has_remaining() {
+        let (field, kind) = decode_key(&mut net)?;
+        if (field, kind) != (WEIGHTS, WireType::LengthDelimited) {
+            skip_field(kind, field, &mut net, DecodeContext::default())?;
+            continue;
+        }
+        let length = decode_varint(&mut net)?;
+        let length = usize::try_from(length).unwrap_or(usize::MAX).min(net.remaining());
+        let mut weights = net.split_to(length);
+        while weights.has_remaining() {
+            let (field, kind) = decode_key(&mut weights)?;
+            blocks += usize::from(field == RESIDUAL);
+            skip_field(kind, field, &mut weights, DecodeContext::default())?;
+        }
+    }
+    Ok(blocks)
 }
 
 /// The plain bytes of a gzip file, at most `most` and only if they begin as a network.
@@ -71,6 +105,16 @@ mod tests {
         encoder.write_all(start).unwrap();
         encoder.write_all(&vec![0; zeros]).unwrap();
         encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn a_file_of_empty_blocks_is_refused() {
+        let mut file = MAGIC.to_vec();
+        let blocks = [0x12, 0].repeat(MOST_BLOCKS + 1);
+        file.extend([10 << 3 | 2, 0x82, 0x08]);
+        file.extend(blocks);
+        let error = read(&file, "many.pb").unwrap_err().to_string();
+        assert!(error.ends_with("it has 513 blocks, more than 512"), "{error}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Messages of a file become a description and its tensors.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{cell::Cell, collections::BTreeMap, path::Path};
 
 use super::{
     messages::{Array, ConvBlock, Format, Net, NetworkFormat, SqueezeExcite, Weights},
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Activation, Description, Encoding, Head, HeadKind, HeadOutput, Layer, Network, Padding,
-    Provenance, Tensor,
+    Provenance, Tensor, size::MAX_PARAMETERS,
 };
 
 /// The network of a file; errors are the end of a sentence that begins with its name.
@@ -21,6 +21,7 @@ pub(super) fn network(net: &Net, file: &str) -> Result<Network, String> {
         default: format.weights_encoding.unwrap_or(1),
         activation: formats.activation,
         tensors: BTreeMap::new(),
+        numbers: Cell::new(0),
     };
     let (trunk, channels) = builder.trunk(weights)?;
     let mut heads = vec![
@@ -129,6 +130,8 @@ struct Builder {
     default: u32,
     activation: Activation,
     tensors: BTreeMap<String, Tensor>,
+    /// Numbers read so far: a file with too many is refused before all of them are in memory.
+    numbers: Cell<u64>,
 }
 
 impl Builder {
@@ -216,7 +219,14 @@ impl Builder {
 
     /// The numbers of an array; none where it is missing.
     fn array(&self, array: &Option<Array>) -> Result<Vec<f32>, String> {
-        array.as_ref().map_or(Ok(Vec::new()), |array| numbers(array, self.default))
+        let Some(array) = array else { return Ok(Vec::new()) };
+        let found = numbers(array, self.default)?;
+        self.numbers.set(self.numbers.get() + found.len() as u64);
+        // Some arrays are no parameters, so this is no tighter than the description's own limit.
+        if self.numbers.get() > MAX_PARAMETERS + MAX_PARAMETERS / 8 {
+            return Err(format!("it has more than {MAX_PARAMETERS} parameters"));
+        }
+        Ok(found)
     }
 
     fn insert(&mut self, name: String, shape: Vec<usize>, data: Vec<f32>) -> Result<(), String> {

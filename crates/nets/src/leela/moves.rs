@@ -60,8 +60,9 @@ pub(crate) fn place_among_moves(index: PolicyIndex, squares: &Squares) -> usize 
     // has no left, file h no right), and three pieces.
     let file = from % 8;
     let ways = (3 * file).saturating_sub(1);
-    let way = (step.0 + i32::from(file > 0)) as usize;
-    PLAIN_MOVES + 3 * (ways + way) + column
+    // A step off the board is no legal move; it gets some place.
+    let way = (step.0 + i32::from(file > 0)).clamp(0, 2) as usize;
+    (PLAIN_MOVES + 3 * (ways + way) + column).min(LEELA_MOVES - 1)
 }
 
 /// Moves to a square that some piece could reach on an empty board.

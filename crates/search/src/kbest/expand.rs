@@ -81,7 +81,9 @@ impl Searcher {
         let first = cache.best_move(node.key);
         node.penalties =
             ReplyPenalty::at(node.ply.into(), node.depth == 0, self.rules.opponent_errors, scores);
-        let most = if self.move_scores == MoveScores::Policy && node.depth > 0 {
+        // An opponent that may miss replies misses those that the policy finds unlikely.
+        let may_err = self.rules.opponent_errors > 0 && node.ply % 2 == 1;
+        let most = if self.move_scores == MoveScores::Policy && node.depth > 0 && !may_err {
             self.rules.selectivity.history
         } else {
             0

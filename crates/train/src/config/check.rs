@@ -170,7 +170,10 @@ impl ModelSection {
                 "model.input belongs to model.start = \"batch-first\", \"batch-first-shared\" and \"{RESIDUAL}\""
             ));
         }
-        if matches!(self.input, Some(Encoding::Cockfish13 | Encoding::ConvChess6)) {
+        if matches!(
+            self.input,
+            Some(Encoding::Cockfish13 | Encoding::ConvChess6 | Encoding::Leela112)
+        ) {
             return Err("model.input must be `batch-first-15` or `attacks-21`".to_owned());
         }
         if (self.activation.is_some() || self.pooling.is_some()) && self.start != COCKFISH {
@@ -178,7 +181,10 @@ impl ModelSection {
                 "model.activation and model.pooling belong to model.start = \"{COCKFISH}\""
             ));
         }
-        if matches!(self.activation, Some(Activation::Identity | Activation::Tanh)) {
+        if matches!(
+            self.activation,
+            Some(Activation::Identity | Activation::Tanh | Activation::Mish)
+        ) {
             return Err(
                 "model.activation must be `relu`, `leaky-relu`, `gelu` or `silu`".to_owned()
             );
