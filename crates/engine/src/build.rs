@@ -224,37 +224,15 @@ fn without_search(network: &Arc<Network>, options: &EngineOptions) -> Result<Eng
 
 #[cfg(test)]
 mod tests {
-    use nets::{Description, Encoding, Head, HeadKind, HeadOutput, Layer, Padding, leela_file};
+    use nets::{Description, Leela, leela_file};
     use search::Algorithm;
 
     use super::*;
 
     /// A file of Leela's kind with next to nothing in it.
     fn file(folder: &std::path::Path, name: &str) -> EngineOptions {
-        let conv = |kernel, channels, norm, activation| Layer::Conv {
-            kernel,
-            channels,
-            padding: Padding::Same,
-            norm,
-            activation,
-        };
-        let (relu, identity) = (nets::Activation::Relu, nets::Activation::Identity);
-        let dense = |channels, activation| Layer::Dense { channels, norm: false, activation };
-        let planes = conv(3, nets::LEELA_MOVE_PLANES, false, identity);
-        let heads = vec![
-            Head {
-                kind: HeadKind::Moves,
-                output: HeadOutput::LeelaPlanes,
-                layers: vec![conv(3, 4, true, relu), planes],
-            },
-            Head {
-                kind: HeadKind::Value,
-                output: HeadOutput::WinDrawLoss,
-                layers: vec![conv(1, 2, true, relu), dense(4, relu), dense(3, identity)],
-            },
-        ];
-        let trunk = vec![conv(3, 4, true, relu)];
-        let description = Description { encoding: Encoding::Leela112, trunk, heads };
+        let choice = Leela { channels: 4, blocks: 1, squeezed: 2, is_older: false };
+        let description = Description::leela(&choice);
         let path = folder.join(name);
         let network = Network::random(description, 1).unwrap();
         std::fs::write(&path, leela_file(&network).unwrap()).unwrap();

@@ -1,8 +1,8 @@
 //! Whether a network of Leela's may be evaluated in int8 on this machine's processor.
 //!
 //! Its file holds no ranges of activations, so they are observed here, and the cost of int8 is
-//! measured over games of the network against itself. That takes seconds; the answer is kept beside
-//! the speeds in the user's cache folder.
+//! measured over games of the network against itself. That takes seconds; the answer is kept
+//! ([`measured`]).
 
 use std::{
     path::{Path, PathBuf},
@@ -17,7 +17,7 @@ use eval::{
 use nets::{Calibration, Network};
 use serde_json::{Value, json};
 
-use crate::{EngineError, EngineOptions, speed};
+use crate::{EngineError, EngineOptions, measured};
 
 /// Games, played side by side, and their plies.
 const GAMES: usize = 40;
@@ -59,7 +59,7 @@ pub(crate) fn with_ranges(
 ) -> Result<Network, EngineError> {
     let is_candidate = network.description.encoding.has_history()
         && network.int8_ranges.is_none()
-        && options.devices.fitting(&network).is_cpu()
+        && options.devices.for_network(&network).is_cpu()
         && options.precision.is_none_or(|precision| precision == Precision::Int8);
     if !is_candidate {
         return Ok(network);
@@ -70,7 +70,7 @@ pub(crate) fn with_ranges(
     }
     let program = env!("CARGO_PKG_VERSION");
     let key = format!("{}, program {program}, {}", network.fingerprint(), choice.path);
-    let mut answers = known.map(speed::read).unwrap_or_default();
+    let mut answers = known.map(measured::read).unwrap_or_default();
     let ranges = match answers.get(&key) {
         Some(answer) => ranges_of(answer),
         None => {
@@ -78,7 +78,7 @@ pub(crate) fn with_ranges(
             let ranges = measure(&network, options)?;
             if let Some(path) = known {
                 answers.insert(key, json!(ranges));
-                speed::write(path, &answers);
+                measured::write(path, &answers);
             }
             ranges
         }
@@ -163,7 +163,7 @@ fn drawn(count: usize, logits: Option<&[f32]>, random: &mut SplitMix64) -> usize
     found.unwrap_or(0)
 }
 
-/// The file of the answers, beside that of the speeds.
+/// The file of the answers.
 pub(crate) fn file() -> Option<PathBuf> {
-    Some(speed::file()?.with_file_name("int8.json"))
+    measured::file("int8.json")
 }

@@ -7,6 +7,7 @@
 mod build;
 mod error;
 mod int8;
+mod measured;
 mod named_options;
 mod networks;
 mod options;

@@ -7,16 +7,15 @@ use std::{
     time::Instant,
 };
 
-use board::{Position, write_whole};
-use etcetera::BaseStrategy;
+use board::Position;
 use eval::{
     Batch, Evaluator,
     cpu::{self, CpuEvaluator},
 };
 use nets::Network;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::{EngineError, EngineOptions};
+use crate::{EngineError, EngineOptions, measured};
 
 /// Seconds that the search itself takes for an evaluation, on one thread
 /// (docs/experiments/2026-11-search-speed.md).
@@ -39,23 +38,21 @@ pub(crate) fn evaluations_a_second(
     known: Option<&Path>,
 ) -> Result<f64, EngineError> {
     let key = key(network, options)?;
-    let mut speeds = known.map(read).unwrap_or_default();
+    let mut speeds = known.map(measured::read).unwrap_or_default();
     if let Some(speed) = speeds.get(&key).and_then(Value::as_f64) {
         return Ok(speed);
     }
     let speed = 1.0 / (TREE_SECONDS + seconds_of_position(network, options)?);
     if let Some(path) = known {
         speeds.insert(key, speed.round().into());
-        write(path, &speeds);
+        measured::write(path, &speeds);
     }
     Ok(speed)
 }
 
-/// The file of the speeds that were measured on this machine; `None` if the user has no folder
-/// for caches.
+/// The file of the speeds that were measured on this machine.
 pub(crate) fn file() -> Option<PathBuf> {
-    let folders = etcetera::choose_base_strategy().ok()?;
-    Some(folders.cache_dir().join("batch-first").join("speeds.json"))
+    measured::file("speeds.json")
 }
 
 /// Everything that decides a speed: network, program, processor, code path, number format, threads.
@@ -105,26 +102,6 @@ fn game(plies: usize) -> Batch {
     batch
 }
 
-/// The entries of a file; none, with a warning, if the file is damaged.
-pub(crate) fn read(path: &Path) -> Map<String, Value> {
-    let Ok(text) = std::fs::read_to_string(path) else { return Map::new() };
-    serde_json::from_str(&text).unwrap_or_else(|error| {
-        tracing::warn!("{}: {error}; what it held of networks is measured again", path.display());
-        Map::new()
-    })
-}
-
-/// Writes the file, or warns: the next start measures again.
-pub(crate) fn write(path: &Path, entries: &Map<String, Value>) {
-    let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| {
-        let text = serde_json::to_string_pretty(entries).unwrap_or_default();
-        write_whole(path, text.as_bytes())
-    });
-    if let Err(error) = written {
-        tracing::debug!("{}: {error}; each start measures networks again", path.display());
-    }
-}
-
 /// The processor's name if the system reports it, else the architecture.
 fn processor() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -150,10 +127,10 @@ mod tests {
         assert_eq!(of(&options), measured.round());
         // Two threads are another entry; a damaged file is measured again.
         of(&EngineOptions { threads: 2, ..options.clone() });
-        assert_eq!(read(&path).len(), 2);
+        assert_eq!(measured::read(&path).len(), 2);
         std::fs::write(&path, "{").unwrap();
         of(&options);
-        assert_eq!(read(&path).len(), 1);
+        assert_eq!(measured::read(&path).len(), 1);
     }
 
     #[test]

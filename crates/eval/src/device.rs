@@ -108,7 +108,7 @@ impl Devices {
 
     /// The devices for this network: `auto` is the CPU for one that GPUs cannot run yet.
     #[must_use]
-    pub fn fitting(&self, network: &Network) -> Self {
+    pub fn for_network(&self, network: &Network) -> Self {
         let is_for_cpu = network.description.encoding.has_history();
         if is_for_cpu && self.0 == [DeviceName::Auto] { Self::cpu() } else { self.clone() }
     }
@@ -129,7 +129,7 @@ impl Devices {
         network: &Arc<Network>,
         cpu: CpuOptions,
     ) -> Result<Box<dyn Evaluator>, EvalError> {
-        let cards = self.fitting(network).cards();
+        let cards = self.for_network(network).cards();
         if cards.is_empty() {
             return Ok(Box::new(CpuEvaluator::new(Arc::clone(network), cpu)?));
         }

@@ -20,7 +20,7 @@ use std::{
 use board::Color;
 use nets::{
     Activation, BoardSeen, HeadKind, HeadOutput, LEELA_PLANES, Layer, LeelaPlanes, Network,
-    Padding, Pooling, Squares, expectation_of,
+    Padding, Pooling, Squares,
 };
 
 use crate::{Answered, Batch, EvalError, Evaluator, Scores, folded::tensor};
@@ -349,11 +349,7 @@ impl Evaluator for Reference {
             kinds.extend((query.move_count > 0).then_some(HeadKind::Moves));
             let logits = run_heads(&self.network, &batch.seen(index), &kinds)?;
             let value = logits.get(&HeadKind::Value).map_or(0.0, |logits| {
-                let number = match output_of(HeadKind::Value) {
-                    HeadOutput::Plain => logits[0],
-                    output => expectation_of(output, logits),
-                };
-                calibration.value.apply(number)
+                calibration.value.apply(output_of(HeadKind::Value).value_of(logits))
             });
             let turned =
                 self.network.description.encoding.is_whites_view() && query.turn.is_black();

@@ -15,9 +15,7 @@ use eval::{
     cpu::{CpuLogits, CpuOptions, CpuPath},
     reference,
 };
-use nets::{
-    HeadKind, HeadOutput, LEELA_PLANES, LeelaPlanes, Network, expectation_of, policy_index,
-};
+use nets::{HeadKind, HeadOutput, LEELA_PLANES, LeelaPlanes, Network, policy_index};
 use serde_json::Value;
 
 fn position(of: &Value) -> Position {
@@ -54,7 +52,7 @@ fn check_planes(batch: &Batch, expected: &Value, name: &str) {
 fn check(network: &Network, of: &Value, heads: [&[f32]; 2], name: &str, most: [f64; 2]) {
     let [value, moves] = heads;
     let output = |kind| network.description.head(kind).unwrap().output;
-    let q = f64::from(expectation_of(output(HeadKind::Value), value));
+    let q = f64::from(output(HeadKind::Value).value_of(value));
     assert!((q - of["q"].as_f64().unwrap()).abs() < most[0], "{name}: q {q}");
     if output(HeadKind::Value) == HeadOutput::WinDrawLoss {
         let sum: f64 = value.iter().map(|&logit| f64::from(logit).exp()).sum();

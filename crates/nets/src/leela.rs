@@ -31,5 +31,4 @@ pub(crate) use file::read;
 pub use moves::{LEELA_MOVE_PLANES, LEELA_MOVES};
 pub(crate) use moves::{place_among_moves, place_among_planes};
 pub use planes::{BoardSeen, LEELA_PLANES, LeelaPlanes, PAST_BOARDS, PastBoard};
-pub use scores::expectation_of;
 pub use write::leela_file;

@@ -18,7 +18,7 @@ mod squares;
 mod system;
 
 pub use activation::{Activation, LEAKY_SLOPE};
-pub use architectures::{BatchFirstResidual, Cockfish, ConvChess};
+pub use architectures::{BatchFirstResidual, Cockfish, ConvChess, Leela};
 pub use calibration::{Calibration, MonotoneMap, MoveScores, Wdl, WdlModel};
 pub use description::{
     Description, Head, HeadKind, HeadOutput, NORM_EPSILON, Shape, TensorKind, TensorSpec,
@@ -28,7 +28,7 @@ pub use error::NetError;
 pub use layer::{Branch, Layer, Padding, Pooling, kernel_start};
 pub use leela::{
     BoardSeen, LEELA_MOVE_PLANES, LEELA_MOVES, LEELA_PLANES, LeelaPlanes, PAST_BOARDS, PastBoard,
-    expectation_of, is_leela, leela_file,
+    is_leela, leela_file,
 };
 pub use moves::{MOVE_PLANES, POLICY_SIZE, PolicyIndex, mirror_index, move_of_index, policy_index};
 pub use network::{Network, Provenance, Tensor};

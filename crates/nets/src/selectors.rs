@@ -38,7 +38,7 @@ impl HeadKind {
     /// True when the outputs are logits of a softmax over the 64 squares.
     #[must_use]
     pub fn is_selector(self) -> bool {
-        !matches!(self, Self::Value | Self::Moves)
+        Self::SELECTORS.contains(&self)
     }
 
     /// The piece of a move selector; `None` for other heads.

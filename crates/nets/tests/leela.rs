@@ -2,41 +2,27 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use nets::{
-    Activation, Description, Encoding, Head, HeadKind, HeadOutput, Layer, Network, Padding,
-    leela_file,
-};
+use nets::{Activation, Description, Head, HeadKind, Layer, Leela, Network, Padding, leela_file};
 use proptest::prelude::*;
 
-fn conv(kernel: usize, channels: usize, norm: bool, activation: Activation) -> Layer {
-    Layer::Conv { kernel, channels, padding: Padding::Same, norm, activation }
-}
-
-fn dense(channels: usize, activation: Activation) -> Layer {
-    Layer::Dense { channels, norm: false, activation }
-}
-
 /// A small network with all layers that a convolutional file holds.
-fn network(policy: HeadOutput, value: HeadOutput, excited: bool) -> Network {
-    let (relu, identity) = (Activation::Relu, Activation::Identity);
-    let mut block = vec![conv(3, 6, true, relu), conv(3, 6, true, identity)];
-    if excited {
-        block.push(Layer::SqueezeExcite { channels: 2, activation: relu });
-    }
-    let trunk = vec![conv(3, 6, true, relu), Layer::Residual { layers: block, activation: relu }];
-    let moves = match policy {
-        HeadOutput::LeelaPlanes => vec![conv(3, 6, true, relu), conv(3, 80, false, identity)],
-        _ => vec![conv(1, 2, true, relu), dense(nets::LEELA_MOVES, identity)],
+fn network(is_older: bool) -> Network {
+    let squeezed = if is_older { 0 } else { 2 };
+    let mut description = Description::leela(&Leela { channels: 6, blocks: 1, squeezed, is_older });
+    let (relu, dense) = (Activation::Relu, |channels| Layer::Dense {
+        channels,
+        norm: false,
+        activation: Activation::Relu,
+    });
+    let conv = Layer::Conv {
+        kernel: 1,
+        channels: 4,
+        padding: Padding::Same,
+        norm: true,
+        activation: relu,
     };
-    let outputs = if value == HeadOutput::WinDrawLoss { 3 } else { 1 };
-    let values = vec![conv(1, 4, true, relu), dense(8, relu), dense(outputs, identity)];
-    let left = vec![conv(1, 4, true, relu), dense(8, relu), dense(1, relu)];
-    let heads = vec![
-        Head { kind: HeadKind::Moves, output: policy, layers: moves },
-        Head { kind: HeadKind::Value, output: value, layers: values },
-        Head::plain(HeadKind::MovesLeft, left),
-    ];
-    let description = Description { encoding: Encoding::Leela112, trunk, heads };
+    let left = vec![conv, dense(8), dense(1)];
+    description.heads.push(Head::plain(HeadKind::MovesLeft, left));
     Network::random(description, 7).unwrap()
 }
 
@@ -46,11 +32,8 @@ fn read(bytes: &[u8]) -> Result<Network, String> {
 
 #[test]
 fn what_is_written_is_read() {
-    for (policy, value, excited) in [
-        (HeadOutput::LeelaPlanes, HeadOutput::WinDrawLoss, true),
-        (HeadOutput::LeelaMoves, HeadOutput::Expectation, false),
-    ] {
-        let network = network(policy, value, excited);
+    for is_older in [false, true] {
+        let network = network(is_older);
         let back = read(&leela_file(&network).unwrap()).unwrap();
         assert_eq!(back.name, "some");
         assert_eq!(back.description, network.description);
@@ -70,7 +53,7 @@ fn what_is_written_is_read() {
 
 #[test]
 fn a_plain_file_is_read_too() {
-    let network = network(HeadOutput::LeelaPlanes, HeadOutput::WinDrawLoss, true);
+    let network = network(false);
     let compressed = leela_file(&network).unwrap();
     let mut plain = Vec::new();
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*compressed), &mut plain)
@@ -80,8 +63,7 @@ fn a_plain_file_is_read_too() {
 
 #[test]
 fn a_file_cut_anywhere_is_refused_in_a_sentence() {
-    let bytes =
-        leela_file(&network(HeadOutput::LeelaMoves, HeadOutput::Expectation, false)).unwrap();
+    let bytes = leela_file(&network(false)).unwrap();
     for end in (2..bytes.len()).step_by(97) {
         let error = read(&bytes[..end]).unwrap_err();
         assert!(
@@ -104,7 +86,7 @@ proptest! {
     #[test]
     fn changed_bytes_never_panic(places in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
         static PLAIN: std::sync::LazyLock<Vec<u8>> = std::sync::LazyLock::new(|| {
-            let network = network(HeadOutput::LeelaPlanes, HeadOutput::WinDrawLoss, true);
+            let network = network(false);
             let mut plain = Vec::new();
             let bytes = leela_file(&network).unwrap();
             std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*bytes), &mut plain).unwrap();

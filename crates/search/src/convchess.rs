@@ -14,7 +14,7 @@ use eval::{
     Batch, EvalError,
     cpu::{CpuLogits, CpuOptions},
 };
-use nets::{HeadKind, HeadOutput, MoveScores, Network, Squares, expectation_of, policy_index};
+use nets::{HeadKind, HeadOutput, MoveScores, Network, Squares, policy_index};
 
 use crate::{
     Bound, Control, Limits, Outcome, Search, SearchInfo, Settings,
@@ -203,14 +203,10 @@ impl ConvChess {
         let Some(head) = self.network.description.head(HeadKind::Value) else { return Ok(None) };
         let output = head.output;
         let logits = self.ask(position, HeadKind::Value)?;
-        let number = match output {
-            HeadOutput::Plain => logits[0],
-            output => expectation_of(output, &logits),
-        };
         let calibration = &self.network.calibration;
         let turned =
             self.network.description.encoding.is_whites_view() && position.turn().is_black();
-        let value = calibration.value.apply(number);
+        let value = calibration.value.apply(output.value_of(&logits));
         let value = from_evaluation(if turned { -value } else { value });
         Ok(Some(SearchInfo {
             depth: 1,

@@ -2,6 +2,8 @@
 
 use std::arch::x86_64::*;
 
+use nets::LeelaPlanes;
+
 use super::{
     elementwise::{Adjust, Elementwise},
     input::{Job, PADDED_RANK, padded_square, squares_at_once},
@@ -10,7 +12,6 @@ use super::{
     planes::PlaneWriter,
     vectors::{self, Format},
 };
-use nets::LeelaPlanes;
 
 /// AVX2 and FMA in `f32`.
 #[derive(Debug)]

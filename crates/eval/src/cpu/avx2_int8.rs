@@ -7,6 +7,8 @@
 
 use std::arch::x86_64::*;
 
+use nets::LeelaPlanes;
+
 use super::{
     avx2::input,
     elementwise::{Adjust, Elementwise},
@@ -17,7 +19,6 @@ use super::{
     planes::PlaneWriter,
     vectors::{self, Format},
 };
-use nets::LeelaPlanes;
 
 /// AVX2 in int8.
 #[derive(Debug)]

@@ -3,6 +3,8 @@
 
 use std::arch::x86_64::*;
 
+use nets::LeelaPlanes;
+
 use super::{
     elementwise::{Adjust, Elementwise},
     input::Job,
@@ -11,7 +13,6 @@ use super::{
     planes::PlaneWriter,
     vectors::{self, Format},
 };
-use nets::LeelaPlanes;
 
 /// AVX-512 in `f32`.
 #[derive(Debug)]

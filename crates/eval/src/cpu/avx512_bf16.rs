@@ -2,6 +2,8 @@
 
 use std::{arch::x86_64::*, mem::transmute};
 
+use nets::LeelaPlanes;
+
 use super::{
     amx::Tiles,
     avx512::{GroupedFormat, HalfFormat, grouped_product, input},
@@ -13,7 +15,6 @@ use super::{
     planes::PlaneWriter,
     vectors::{self, Format},
 };
-use nets::LeelaPlanes;
 
 /// AVX-512 in bf16.
 #[derive(Debug)]

@@ -1,5 +1,7 @@
 //! The operations that each code path implements.
 
+use nets::LeelaPlanes;
+
 use super::{
     elementwise::{Adjust, Elementwise},
     input::Job,
@@ -7,7 +9,6 @@ use super::{
     memory::Element,
     planes::PlaneWriter,
 };
-use nets::LeelaPlanes;
 
 /// The operands of a product C = A x B.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 
 use std::{marker::PhantomData, ops::Range, sync::Arc};
 
-use nets::{Activation, BoardSeen, Calibration, HeadKind, HeadOutput, LeelaPlanes, expectation_of};
+use nets::{Activation, BoardSeen, Calibration, HeadKind, LeelaPlanes};
 
 use super::{
     elementwise::Adjust,
@@ -365,17 +365,14 @@ impl<K: Kernels> BoardOutputs<'_, K> {
         self.runner.output(&self.head.last, self.boards, self.board, index)
     }
 
-    /// The number that the calibration of values takes: the only output, or what the outputs expect.
+    /// The number that the calibration of values takes.
     fn value(&self) -> f32 {
-        match self.head.output {
-            HeadOutput::Plain => self.output(0),
-            output => {
-                let logits: [f32; 3] = std::array::from_fn(|index| {
-                    if index < self.head.outputs { self.output(index) } else { 0.0 }
-                });
-                expectation_of(output, &logits[..self.head.outputs.min(3)])
-            }
+        let count = self.head.outputs.min(3);
+        let mut logits = [0.0; 3];
+        for (index, logit) in logits[..count].iter_mut().enumerate() {
+            *logit = self.output(index);
         }
+        self.head.output.value_of(&logits[..count])
     }
 }
 

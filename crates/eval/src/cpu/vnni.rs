@@ -3,6 +3,8 @@
 
 use std::arch::x86_64::*;
 
+use nets::LeelaPlanes;
+
 use super::{
     avx512::{GroupedFormat, HalfFormat, grouped_product, input},
     elementwise::{Adjust, Elementwise},
@@ -13,7 +15,6 @@ use super::{
     planes::PlaneWriter,
     vectors::{self, Format},
 };
-use nets::LeelaPlanes;
 
 /// AVX-512 with VNNI in int8.
 #[derive(Debug)]

@@ -10,17 +10,21 @@ use crate::{Calibration, HeadOutput, MonotoneMap, MoveScores, WdlModel};
 /// The temperature of a policy in a search, as in Leela Chess Zero; without a search it is 1.
 const SEARCH_TEMPERATURE: f32 = 1.359;
 
-/// Wins minus losses of a value head's outputs, from -1 to 1.
-#[must_use]
-pub fn expectation_of(output: HeadOutput, logits: &[f32]) -> f32 {
-    match (output, logits) {
-        (HeadOutput::WinDrawLoss, &[win, draw, loss]) => {
-            let highest = win.max(draw).max(loss);
-            let [win, draw, loss] = [win, draw, loss].map(|logit| (logit - highest).exp());
-            (win - loss) / (win + draw + loss)
+impl HeadOutput {
+    /// The number that the calibration of values takes, from a value head's outputs: the only output
+    /// of a plain head, else wins minus losses, from -1 to 1.
+    #[must_use]
+    pub fn value_of(self, logits: &[f32]) -> f32 {
+        match (self, logits) {
+            (Self::Plain, &[logit]) => logit,
+            (Self::Expectation, &[logit]) => logit.tanh(),
+            (Self::WinDrawLoss, &[win, draw, loss]) => {
+                let highest = win.max(draw).max(loss);
+                let [win, draw, loss] = [win, draw, loss].map(|logit| (logit - highest).exp());
+                (win - loss) / (win + draw + loss)
+            }
+            _ => 0.0,
         }
-        (HeadOutput::Expectation, &[logit]) => logit.tanh(),
-        _ => 0.0,
     }
 }
 
@@ -72,11 +76,12 @@ mod tests {
     }
 
     #[test]
-    fn values_have_two_forms() {
-        let drawn = expectation_of(HeadOutput::WinDrawLoss, &[1.0, 90.0, 1.0]);
+    fn values_have_three_forms() {
+        let drawn = HeadOutput::WinDrawLoss.value_of(&[1.0, 90.0, 1.0]);
         assert_eq!(drawn, 0.0);
-        let won = expectation_of(HeadOutput::WinDrawLoss, &[2.0_f32.ln(), 0.0, 0.0]);
+        assert_eq!(HeadOutput::Plain.value_of(&[7.5]), 7.5);
+        let won = HeadOutput::WinDrawLoss.value_of(&[2.0_f32.ln(), 0.0, 0.0]);
         assert!((won - 0.25).abs() < 1e-6, "{won}");
-        assert!((expectation_of(HeadOutput::Expectation, &[0.5]) - 0.5_f32.tanh()).abs() < 1e-7);
+        assert!((HeadOutput::Expectation.value_of(&[0.5]) - 0.5_f32.tanh()).abs() < 1e-7);
     }
 }
