@@ -209,6 +209,7 @@ fn activated<const D: usize>(values: Array<D>, activation: Activation) -> Array<
         Activation::Gelu => activation::gelu(values),
         Activation::Silu => activation::silu(values),
         Activation::Tanh => values.tanh(),
+        Activation::Mish => activation::mish(values),
     }
 }
 

@@ -187,11 +187,11 @@ impl Graph<'_> {
             }
             &Layer::SqueezeExcite { channels, activation } => {
                 let dense = |part: &str, boards: Array<4>, inputs, outputs| {
-                    let weight =
+                    let matrix =
                         weight(format!("{prefix}.{part}.weight"), [outputs, inputs, 1, 1])?;
-                    let options = ConvOptions::new([1, 1], [0, 0], [1, 1], 1);
                     let bias = weight(format!("{prefix}.{part}.bias"), [1, outputs, 1, 1])?;
-                    Ok::<_, TrainError>(self.product(boards, weight, options) + bias)
+                    let options = ConvOptions::new([1, 1], [0, 0], [1, 1], 1);
+                    Ok::<_, TrainError>(self.product(boards, matrix, options) + bias)
                 };
                 let mean = boards.clone().mean_dim(2).mean_dim(3);
                 let hidden = activated(dense("squeeze", mean, inputs, channels)?, activation);
@@ -274,6 +274,7 @@ fn activated(boards: Array<4>, activation: Activation) -> Array<4> {
         Activation::Gelu => activation::gelu(boards),
         Activation::Silu => activation::silu(boards),
         Activation::Tanh => boards.tanh(),
+        Activation::Mish => activation::mish(boards),
     }
 }
 
