@@ -107,8 +107,13 @@ fn distance(ours: &[f32], theirs: &[f32]) -> f32 {
 
 #[test]
 fn outputs_equal_the_reference() {
-    for (head, seed) in [(HeadKind::Value, 1), (HeadKind::Moves, 2)] {
-        let network = network(Description::batch_first(&[head]), seed);
+    let (value, moves) = (HeadKind::Value, HeadKind::Moves);
+    for (head, description, seed) in [
+        (value, Description::batch_first(&[value]), 1),
+        (moves, Description::batch_first(&[moves]), 2),
+        (value, squeezed(), 3),
+    ] {
+        let network = network(description, seed);
         let batch = examples(6, seed);
         let mut backend = BurnBackend::new(
             network.clone(),
@@ -123,7 +128,7 @@ fn outputs_equal_the_reference() {
             .iter()
             .enumerate()
             .map(|(index, squares)| {
-                let logits = eval::reference::run(&network, squares, Color::White).unwrap();
+                let logits = eval::reference::run(&network, squares, batch.turn(index)).unwrap();
                 match head {
                     HeadKind::Value => logits[&head][0],
                     _ => logits[&head][usize::from(batch.moves[index])],
@@ -143,6 +148,20 @@ fn outputs_equal_the_reference() {
 fn cockfish(activation: Activation) -> Description {
     let choice = Cockfish { filters: 16, blocks: 2, activation, ..Cockfish::default() };
     Description::cockfish(&choice)
+}
+
+/// A residual network with squeeze and excitation in each block.
+fn squeezed() -> Description {
+    let choice = BatchFirstResidual { filters: 16, blocks: 2 };
+    let mut description = Description::batch_first_residual(&choice);
+    let layers = description.trunk.iter_mut().chain(&mut description.heads[0].layers);
+    for layer in layers {
+        if let Layer::Residual { layers, .. } = layer {
+            layers.push(Layer::SqueezeExcite { channels: 4, activation: Activation::Mish });
+        }
+    }
+    assert!(description.tensors().unwrap().iter().any(|spec| spec.name.contains("squeeze")));
+    description
 }
 
 /// A value head on ConvChess's convolutions and poolings, one of which takes averages.
@@ -181,6 +200,7 @@ fn steps_equal_our_own_backend() {
         (vec![tanh], cockfish(Activation::Gelu), examples(24, 10)),
         (vec![tanh], cockfish(Activation::Silu), examples(24, 11)),
         (vec![tanh], cockfish(Activation::LeakyRelu), examples(24, 12)),
+        (vec![tanh], cockfish(Activation::Mish), examples(24, 15)),
         (vec![value], pooled(), examples(24, 13)),
         (
             vec![Objective { head: HeadKind::KingTo, loss: Loss::CrossEntropy, weight: 1.0 }],

@@ -124,6 +124,7 @@ fn every_other_layer_agrees_with_plain_arithmetic() {
         conv(3, 8, Activation::LeakyRelu),
         Layer::Pool { pooling: Pooling::Average, size: 2 },
         conv(1, 8, Activation::Silu),
+        Layer::SqueezeExcite { channels: 4, activation: Activation::Mish },
         Layer::Dense { channels: 16, norm: true, activation: Activation::Tanh },
         Layer::Dense { channels: 1, norm: false, activation: Activation::Identity },
     ];
