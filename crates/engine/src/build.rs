@@ -224,14 +224,15 @@ fn without_search(network: &Arc<Network>, options: &EngineOptions) -> Result<Eng
 
 #[cfg(test)]
 mod tests {
-    use nets::{Description, Leela, leela_file};
+    use nets::{Description, Leela, LeelaInput, leela_file};
     use search::Algorithm;
 
     use super::*;
 
     /// A file of Leela's kind with next to nothing in it.
     fn file(folder: &std::path::Path, name: &str) -> EngineOptions {
-        let choice = Leela { channels: 4, blocks: 1, squeezed: 2, is_older: false };
+        let input = LeelaInput::Classical;
+        let choice = Leela { input, channels: 4, blocks: 1, squeezed: 2, is_older: false };
         let description = Description::leela(&choice);
         let path = folder.join(name);
         let network = Network::random(description, 1).unwrap();

@@ -3,6 +3,7 @@
 
 pub mod activation;
 pub mod amx;
+mod attention;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -19,6 +20,7 @@ mod layout;
 pub mod measure;
 mod memory;
 mod moments;
+mod norm;
 mod path;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod plain_integers;

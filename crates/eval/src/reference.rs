@@ -12,6 +12,8 @@
 //! * the kernel of a `valid` convolution is as large as the board, so the output is one cell;
 //! * batch norm uses the running statistics: `(x - mean) / sqrt(variance + 1e-5) * scale + shift`.
 
+mod attention;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
@@ -19,8 +21,8 @@ use std::{
 
 use board::Color;
 use nets::{
-    Activation, BoardSeen, HeadKind, HeadOutput, LEELA_PLANES, Layer, LeelaPlanes, Network,
-    Padding, Pooling, Squares,
+    Activation, BoardSeen, Encoding, HeadKind, HeadOutput, LEELA_PLANES, Layer, LeelaPlanes,
+    Network, Padding, Pooling, SELU, Squares,
 };
 
 use crate::{Answered, Batch, EvalError, Evaluator, Scores, folded::tensor};
@@ -71,8 +73,8 @@ pub fn run_heads(
     let description = &network.description;
     description.check().map_err(unsupported)?;
     let mut input = Cells::compute(64, description.encoding.planes(), |_, _| 0.0);
-    if description.encoding.has_history() {
-        let planes = LeelaPlanes::of(seen);
+    if let Encoding::Leela(form) = description.encoding {
+        let planes = LeelaPlanes::of(seen, form);
         input = Cells::compute(64, LEELA_PLANES, |square, plane| {
             let is_set = planes.mask(plane) >> square & 1 == 1;
             if is_set { f64::from(planes.value(plane)) } else { 0.0 }
@@ -135,6 +137,17 @@ fn layer(network: &Network, name: &str, layer: &Layer, input: &Cells) -> Result<
             return squeeze_excite(network, name, activation, input);
         }
         Layer::AppendMean => return Ok(append_mean(input)),
+        &Layer::Gate { activation } => return attention::gate(network, name, activation, input),
+        &Layer::LayerNorm { millionths } => {
+            return attention::layer_norm(network, name, millionths, input);
+        }
+        Layer::Attention(own) => return attention::attention(network, name, own, input),
+        &Layer::BoardEmbedding { planes, channels } => {
+            return attention::board_embedding(network, name, planes, channels, input);
+        }
+        &Layer::MoveAttention { width } => {
+            return attention::move_attention(network, name, width, input);
+        }
     };
     let output =
         if norm { normalised(network, name, &output)? } else { biased(network, name, &output)? };
@@ -177,6 +190,10 @@ pub fn activated(activation: Activation, x: f64) -> f64 {
         Activation::Tanh => hyperbolic_tangent(x),
         // ln(1 + e^x), without overflow.
         Activation::Mish => x * hyperbolic_tangent(x.max(0.0) + (-x.abs()).exp().ln_1p()),
+        Activation::SquaredRelu if x > 0.0 => x * x,
+        Activation::SquaredRelu => 0.0,
+        Activation::Selu if x > 0.0 => f64::from(SELU[1]) * x,
+        Activation::Selu => f64::from(SELU[0]) * f64::from(SELU[1]) * x.exp_m1(),
     }
 }
 
@@ -338,7 +355,8 @@ impl Evaluator for Reference {
 
     fn wait(&mut self) -> Result<Answered, EvalError> {
         let batch = self.waiting.pop_front().ok_or(EvalError::NothingInFlight)?;
-        let calibration = &self.network.calibration;
+        let (calibration, encoding) =
+            (&self.network.calibration, self.network.description.encoding);
         let mut scores = Scores { values: Vec::new(), moves: vec![0.0; batch.moves.len()] };
         let output_of = |kind| {
             self.network.description.head(kind).map_or(HeadOutput::Plain, |head| head.output)
@@ -351,13 +369,12 @@ impl Evaluator for Reference {
             let value = logits.get(&HeadKind::Value).map_or(0.0, |logits| {
                 calibration.value.apply(output_of(HeadKind::Value).value_of(logits))
             });
-            let turned =
-                self.network.description.encoding.is_whites_view() && query.turn.is_black();
+            let turned = encoding.is_whites_view() && query.turn.is_black();
             scores.values.push(if turned { -value } else { value });
             if let Some(moves) = logits.get(&HeadKind::Moves) {
                 for place in query.move_range() {
                     let output = output_of(HeadKind::Moves);
-                    let at = output.place_of(batch.moves[place], &query.squares);
+                    let at = output.place_of(encoding, batch.moves[place], &query.squares);
                     scores.moves[place] = calibration.moves.apply(moves[at]);
                 }
             }

@@ -1,26 +1,46 @@
 //! Writes a network of Leela's kind with random weights: for outside judges and measurements.
 //!
-//!     cargo run --release -p batch-first-nets --example leela_file -- OUT.pb.gz CHANNELS BLOCKS SQUEEZED [list]
+//!     cargo run --release -p batch-first-nets --example leela_file -- OUT.pb.gz conv CHANNELS BLOCKS SQUEEZED [list] [INPUT]
+//!     cargo run --release -p batch-first-nets --example leela_file -- OUT.pb.gz attention CHANNELS LAYERS HEADS GENERATED [INPUT]
 //!
 //! SQUEEZED is the number of channels between squeeze and excitation, 0 for blocks without them.
 //! With `list` the policy is a list of moves and the value one number, as in older networks.
+//! GENERATED is the number of outputs a head that make the scores of the board, 0 for none. INPUT is
+//! the number of the input format; the first is left out.
 
-use nets::{Description, Leela, Network, leela_file};
+use nets::{Activation, Description, Leela, LeelaAttention, LeelaInput, Network, leela_file};
 
-const USAGE: &str = "leela_file OUT.pb.gz CHANNELS BLOCKS SQUEEZED [list]";
+const USAGE: &str = "leela_file OUT.pb.gz conv|attention CHANNELS BLOCKS|LAYERS SQUEEZED|HEADS [list|GENERATED] [INPUT]";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [path, channels, blocks, squeezed, rest @ ..] = arguments.as_slice() else {
+    let [path, kind, channels, depth, third, rest @ ..] = arguments.as_slice() else {
         return Err(USAGE.into());
     };
-    let choice = Leela {
-        channels: channels.parse()?,
-        blocks: blocks.parse()?,
-        squeezed: squeezed.parse()?,
-        is_older: rest.first().is_some_and(|word| word == "list"),
+    let (channels, depth, third) = (channels.parse()?, depth.parse()?, third.parse()?);
+    let input = |word: Option<&String>| match word {
+        Some(word) => LeelaInput::of_number(word.parse()?).ok_or_else(|| USAGE.into()),
+        None => Ok::<_, Box<dyn std::error::Error>>(LeelaInput::Classical),
     };
-    let mut network = Network::random(Description::leela(&choice), 1)?;
+    let description = if kind == "attention" {
+        let [generated, rest @ ..] = rest else { return Err(USAGE.into()) };
+        Description::leela_attention(&LeelaAttention {
+            input: input(rest.first())?,
+            channels,
+            layers: depth,
+            heads: third,
+            hidden: 2 * channels,
+            embedded: channels / 2,
+            generated: generated.parse()?,
+            activation: Activation::Mish,
+        })
+    } else {
+        let is_older = rest.first().is_some_and(|word| word == "list");
+        let input = input(rest.get(usize::from(is_older)))?;
+        let choice = Leela { input, channels, blocks: depth, squeezed: third, is_older };
+        Description::leela(&choice)
+    };
+    let mut network = Network::random(description, 1)?;
     for (name, tensor) in &mut network.tensors {
         // Otherwise activations would grow from block to block.
         if name.ends_with(".layers.1.norm.scale") {

@@ -22,11 +22,18 @@ pub enum Activation {
     Tanh,
     /// `x * tanh(ln(1 + exp(x)))` (Misra, 2019).
     Mish,
+    /// `max(x, 0)^2`
+    SquaredRelu,
+    /// `x` above zero, `1.6733 (exp(x) - 1)` below, all times `1.0507` (Klambauer and others, 2017).
+    Selu,
 }
+
+/// The two numbers of [`Activation::Selu`]: that of negative inputs, and that of all.
+pub const SELU: [f32; 2] = [1.673_263_2, 1.050_701];
 
 impl Activation {
     /// Every activation.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Identity,
         Self::Relu,
         Self::LeakyRelu,
@@ -34,9 +41,11 @@ impl Activation {
         Self::Silu,
         Self::Tanh,
         Self::Mish,
+        Self::SquaredRelu,
+        Self::Selu,
     ];
 
-    /// Applies the activation to one number. GELU, SiLU, tanh and Mish are computed in double precision
+    /// Applies the activation to one number. GELU, SiLU, tanh, Mish and SELU are computed in double precision
     /// and rounded once.
     #[must_use]
     pub fn apply(self, value: f32) -> f32 {
@@ -49,6 +58,11 @@ impl Activation {
             Self::Silu => (x / (1.0 + (-x).exp())) as f32,
             Self::Tanh => x.tanh() as f32,
             Self::Mish => (x * x.exp().ln_1p().tanh()) as f32,
+            Self::SquaredRelu => value.max(0.0).powi(2),
+            Self::Selu => {
+                let [below, all] = SELU.map(f64::from);
+                (all * (x.max(0.0) + below * x.min(0.0).exp_m1())) as f32
+            }
         }
     }
 }

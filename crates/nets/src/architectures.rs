@@ -1,8 +1,7 @@
 //! The published architectures, written down as descriptions.
 
 use crate::{
-    Activation, Branch, Description, Encoding, Head, HeadKind, HeadOutput, LEELA_MOVE_PLANES,
-    LEELA_MOVES, Layer, MOVE_PLANES, Padding, Pooling,
+    Activation, Branch, Description, Encoding, Head, HeadKind, Layer, MOVE_PLANES, Padding, Pooling,
 };
 
 /// The settings of our own residual network.
@@ -234,51 +233,4 @@ impl Description {
         let heads = kinds.iter().map(|&kind| Head::plain(kind, body.clone())).collect();
         Self { encoding: Encoding::ConvChess6, trunk: Vec::new(), heads }
     }
-
-    /// A convolutional network of Leela's, as the Maias are.
-    #[must_use]
-    pub fn leela(choice: &Leela) -> Self {
-        let &Leela { channels, blocks, squeezed, is_older } = choice;
-        let (relu, identity) = (Activation::Relu, Activation::Identity);
-        let conv = |kernel, channels, norm, activation| Layer::Conv {
-            kernel,
-            channels,
-            padding: Padding::Same,
-            norm,
-            activation,
-        };
-        let dense = |channels, activation| Layer::Dense { channels, norm: false, activation };
-        let mut layers = vec![conv(3, channels, true, relu), conv(3, channels, true, identity)];
-        if squeezed > 0 {
-            layers.push(Layer::SqueezeExcite { channels: squeezed, activation: relu });
-        }
-        let mut trunk = vec![conv(3, channels, true, relu)];
-        trunk.resize(blocks + 1, Layer::Residual { layers, activation: relu });
-        let (moves, policy, value, outputs) = if is_older {
-            let moves = vec![conv(1, 32, true, relu), dense(LEELA_MOVES, identity)];
-            (moves, HeadOutput::LeelaMoves, HeadOutput::Expectation, 1)
-        } else {
-            let last = conv(3, LEELA_MOVE_PLANES, false, identity);
-            let moves = vec![conv(3, channels, true, relu), last];
-            (moves, HeadOutput::LeelaPlanes, HeadOutput::WinDrawLoss, 3)
-        };
-        let values = vec![conv(1, 32, true, relu), dense(128, relu), dense(outputs, identity)];
-        let heads = vec![
-            Head { kind: HeadKind::Moves, output: policy, layers: moves },
-            Head { kind: HeadKind::Value, output: value, layers: values },
-        ];
-        Self { encoding: Encoding::Leela112, trunk, heads }
-    }
-}
-
-/// The size and the form of a network of Leela's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Leela {
-    pub channels: usize,
-    /// Residual blocks.
-    pub blocks: usize,
-    /// Channels between squeeze and excitation; 0: the blocks have none.
-    pub squeezed: usize,
-    /// The policy is a list of moves and the value one number.
-    pub is_older: bool,
 }

@@ -5,8 +5,7 @@ use board::Role;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Encoding, LEELA_MOVE_PLANES, LEELA_MOVES, Layer, PolicyIndex, Squares,
-    leela::{place_among_moves, place_among_planes},
+    Encoding, LEELA_MOVE_PAIRS, LEELA_MOVE_PLANES, LEELA_MOVES, Layer, PolicyIndex, Squares, leela,
     size::MAX_PARAMETERS,
 };
 
@@ -90,6 +89,8 @@ pub enum HeadOutput {
     LeelaPlanes,
     /// Moves: Leela's list of [`LEELA_MOVES`](crate::LEELA_MOVES).
     LeelaMoves,
+    /// Moves: Leela's [`LEELA_MOVE_PAIRS`](crate::LEELA_MOVE_PAIRS) of squares.
+    LeelaPairs,
 }
 
 impl HeadOutput {
@@ -107,6 +108,7 @@ impl HeadOutput {
             Self::Expectation => "value as one number",
             Self::LeelaPlanes => "policy over planes of moves",
             Self::LeelaMoves => "policy over a list of moves",
+            Self::LeelaPairs => "policy over pairs of squares",
         }
     }
 }
@@ -136,24 +138,19 @@ impl Head {
             (HeadKind::Value, HeadOutput::Expectation) => Some(1),
             (HeadKind::Moves, HeadOutput::LeelaPlanes) => Some(64 * LEELA_MOVE_PLANES),
             (HeadKind::Moves, HeadOutput::LeelaMoves) => Some(LEELA_MOVES),
+            (HeadKind::Moves, HeadOutput::LeelaPairs) => Some(LEELA_MOVE_PAIRS),
             _ => None,
         }
-    }
-
-    /// The place among the outputs of a move with this index, for a head of moves.
-    #[must_use]
-    pub fn place_of(&self, index: PolicyIndex, squares: &Squares) -> usize {
-        self.output.place_of(index, squares)
     }
 }
 
 impl HeadOutput {
-    /// As [`Head::place_of`].
+    /// The place among the outputs of a move with this index, for a head of moves of a network with
+    /// this encoding.
     #[must_use]
-    pub fn place_of(self, index: PolicyIndex, squares: &Squares) -> usize {
-        match self {
-            Self::LeelaPlanes => place_among_planes(index, squares),
-            Self::LeelaMoves => place_among_moves(index, squares),
+    pub fn place_of(self, encoding: Encoding, index: PolicyIndex, squares: &Squares) -> usize {
+        match encoding {
+            Encoding::Leela(input) => leela::place_of(self, input, index, squares),
             _ => usize::from(index),
         }
     }
@@ -231,6 +228,7 @@ impl Description {
     pub fn check(&self) -> Result<(), String> {
         let input = self.input_shape();
         let mut parameters = 0_u64;
+        let mut shared = Vec::new();
         let mut follow = |list: &str, layers: &[Layer], mut shape: Shape, at_input: bool| {
             for (index, layer) in layers.iter().enumerate() {
                 let first = index == 0 && at_input && !self.encoding.has_history();
@@ -239,10 +237,19 @@ impl Description {
                         "{list} layer {index}: an input layer must come first and only there"
                     ));
                 }
-                parameters = parameters.saturating_add(layer.parameters(shape));
-                shape = layer
+                if matches!(layer, Layer::BoardEmbedding { .. })
+                    && !(index == 0 && list == "trunk" && self.encoding.has_history())
+                {
+                    return Err(format!(
+                        "{list} layer {index}: an embedding of the board must come first, over Leela's planes"
+                    ));
+                }
+                let after = layer
                     .output_shape(shape)
                     .map_err(|reason| format!("{list} layer {index}: {reason}"))?;
+                parameters = parameters.saturating_add(layer.parameters(shape));
+                shared_scores(layer, shape, &mut shared);
+                shape = after;
             }
             Ok(shape)
         };
@@ -266,6 +273,10 @@ impl Description {
                 ));
             }
         }
+        if shared.iter().any(|scores| *scores != shared[0]) {
+            return Err("attention layers share one matrix of scores but differ in its size".into());
+        }
+        let parameters = parameters.saturating_add(shared_parameters(&shared));
         if parameters > MAX_PARAMETERS {
             return Err(format!(
                 "{parameters} parameters, more than the largest supported {MAX_PARAMETERS}"
@@ -294,4 +305,21 @@ impl Description {
         }
         Ok(specs)
     }
+}
+
+/// Cells and generated outputs of the attention layers in a layer that share a matrix of scores.
+fn shared_scores(layer: &Layer, input: Shape, found: &mut Vec<(usize, usize)>) {
+    if let Layer::Attention(attention) = layer {
+        found.extend(attention.board.as_ref().map(|board| (input.cells, board.generated)));
+    }
+    for (_, inner, input) in layer.inner(input) {
+        shared_scores(&inner, input, found);
+    }
+}
+
+/// Weights of the matrix of scores that these layers share.
+fn shared_parameters(shared: &[(usize, usize)]) -> u64 {
+    shared
+        .first()
+        .map_or(0, |&(cells, generated)| ((cells * cells) as u64).saturating_mul(generated as u64))
 }

@@ -5,7 +5,7 @@
 use board::Color;
 use serde::{Deserialize, Serialize};
 
-use crate::{LEELA_PLANES, PLANES, Squares, attacks, squares::class_piece};
+use crate::{LEELA_PLANES, LeelaInput, PLANES, Squares, attacks, squares::class_piece};
 
 /// The rule by which a position becomes input planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,8 +27,8 @@ pub enum Encoding {
     #[serde(rename = "attacks-21")]
     Attacks21,
     /// [`LeelaPlanes`](crate::LeelaPlanes): planes of eight boards, which are no states of squares.
-    #[serde(rename = "leela-112")]
-    Leela112,
+    #[serde(untagged)]
+    Leela(LeelaInput),
 }
 
 /// Number of classes of a square in [`Squares`].
@@ -43,7 +43,7 @@ impl Encoding {
             Self::Cockfish13 => "cockfish-13",
             Self::ConvChess6 => "convchess-6",
             Self::Attacks21 => "attacks-21",
-            Self::Leela112 => "leela-112",
+            Self::Leela(input) => input.name(),
         }
     }
 
@@ -55,7 +55,7 @@ impl Encoding {
             Self::Cockfish13 => 13,
             Self::ConvChess6 => 6,
             Self::Attacks21 => PLANES + 6,
-            Self::Leela112 => LEELA_PLANES,
+            Self::Leela(_) => LEELA_PLANES,
         }
     }
 
@@ -63,7 +63,7 @@ impl Encoding {
     /// states of squares.
     #[must_use]
     pub fn has_history(self) -> bool {
-        self == Self::Leela112
+        matches!(self, Self::Leela(_))
     }
 
     /// Number of states of a square, at most 256; [`Encoding::states_of`] returns numbers below it.
@@ -74,7 +74,7 @@ impl Encoding {
             Self::Cockfish13 => 2 * usize::from(CLASSES),
             Self::BatchFirst15 | Self::ConvChess6 => usize::from(CLASSES),
             Self::Attacks21 => 16 * usize::from(CLASSES),
-            Self::Leela112 => 0,
+            Self::Leela(_) => 0,
         }
     }
 
@@ -83,7 +83,7 @@ impl Encoding {
     #[must_use]
     pub fn states_of(self, squares: &Squares, turn: Color) -> [u8; 64] {
         match self {
-            Self::BatchFirst15 | Self::ConvChess6 | Self::Leela112 => squares.0,
+            Self::BatchFirst15 | Self::ConvChess6 | Self::Leela(_) => squares.0,
             // States 16 to 31 mean that White moves; Black's view is mirrored back to White's.
             Self::Cockfish13 if turn.is_white() => squares.0.map(|class| class + CLASSES),
             Self::Cockfish13 => std::array::from_fn(|square| squares.0[square ^ 56]),
@@ -108,7 +108,7 @@ impl Encoding {
                 let other = (state >> 6).checked_sub(1).map(|attacker| PLANES + 3 + attacker);
                 [plane, own, other].into_iter().flatten().map(|plane| (plane, 1.0)).collect()
             }
-            Self::Leela112 => Vec::new(),
+            Self::Leela(_) => Vec::new(),
             Self::ConvChess6 => class_piece(class)
                 .map(|(role, own)| (role, if own { 1.0 } else { -1.0 }))
                 .into_iter()

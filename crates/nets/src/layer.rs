@@ -6,7 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Activation, Shape,
+    Activation, Attention, LEELA_MOVE_PAIRS, Shape,
+    attention::{PROJECTIONS, SHARED_SCORES, projection},
     description::{TensorKind, TensorSpec},
 };
 
@@ -86,6 +87,25 @@ pub enum Layer {
     /// and the second is added. Tensors `{n}.squeeze.{weight,bias}` `[channels, inputs]` and
     /// `{n}.excite.{weight,bias}` `[2 * inputs, channels]`, factors before summands.
     SqueezeExcite { channels: usize, activation: Activation },
+    /// Multiplies each channel of each cell by a number of its own, adds another, then activation.
+    /// Tensors `{n}.{scale,shift}` `[cells, channels]`.
+    Gate { activation: Activation },
+    /// Layer normalisation (Ba and others, 2016): the channels of each cell get mean 0 and variance 1
+    /// and then a scale and a shift each. So many millionths are added to the variance. Tensors
+    /// `{n}.{scale,shift}` `[channels]`.
+    LayerNorm { millionths: u32 },
+    /// See [`Attention`].
+    Attention(Attention),
+    /// Appends channels to each cell that a dense layer computes from the first planes of the whole
+    /// board; only as the first layer, over input planes. Tensors `{n}.weight` `[cells * channels,
+    /// cells * planes]` and `{n}.bias`, channels and planes of a cell in sequence.
+    BoardEmbedding { planes: usize, channels: usize },
+    /// Leela's policy of attention: the query of each cell times the key of each cell, divided by
+    /// the root of the width, then promotions. The logit of a promotion from one file to another is
+    /// that of the pair on ranks 7 and 8, plus the key of the target times a row of
+    /// `{n}.promotion.weight` `[4, width]` (queen, rook, bishop), plus the key times the last row.
+    /// Other tensors `{n}.{query,key}.{weight,bias}` `[width, inputs]`.
+    MoveAttention { width: usize },
 }
 
 fn yes() -> bool {
@@ -98,7 +118,7 @@ fn is_yes(value: &bool) -> bool {
 }
 
 /// Largest number of channels of a layer.
-const MAX_CHANNELS: usize = 8192;
+pub(crate) const MAX_CHANNELS: usize = 8192;
 
 impl Layer {
     /// Output shape of this layer for inputs of shape `input`.
@@ -138,6 +158,55 @@ impl Layer {
                 }
                 Ok(input)
             }
+            Self::Gate { .. } | Self::LayerNorm { .. } => Ok(input),
+            Self::Attention(attention) => attention.output_shape(input),
+            &Self::BoardEmbedding { planes, channels } => {
+                let all = channels.saturating_add(input.channels);
+                if channels == 0 || all > MAX_CHANNELS || planes == 0 || planes > input.channels {
+                    return Err(format!("{channels} channels from {planes} planes of the board"));
+                }
+                Ok(Shape { cells: input.cells, channels: all })
+            }
+            &Self::MoveAttention { width } => {
+                if width == 0 || width > MAX_CHANNELS || input.cells != 64 {
+                    let cells = input.cells;
+                    return Err(format!(
+                        "a policy of attention of width {width} over {cells} cells"
+                    ));
+                }
+                Ok(Shape { cells: 1, channels: LEELA_MOVE_PAIRS })
+            }
+        }
+    }
+
+    /// The layers inside this one, with their names after its own and the shapes of their inputs. The
+    /// layer must accept inputs of shape `input`.
+    pub(crate) fn inner(&self, input: Shape) -> Vec<(String, Self, Shape)> {
+        let chain = |layers: Vec<(String, Self)>| {
+            let mut shape = input;
+            let with_shape = |(name, layer): (String, Self)| {
+                let own = shape;
+                shape = layer.output_shape(shape).unwrap_or(shape);
+                (name, layer, own)
+            };
+            layers.into_iter().map(with_shape).collect::<Vec<_>>()
+        };
+        let projections = |names: &[&str], width| {
+            names.iter().map(|name| ((*name).to_owned(), projection(width), input)).collect()
+        };
+        match self {
+            Self::Residual { layers, .. } => {
+                let named = layers.iter().enumerate();
+                chain(named.map(|(at, layer)| (format!("layers.{at}"), layer.clone())).collect())
+            }
+            Self::Attention(attention) => {
+                let mut inner: Vec<_> = projections(&PROJECTIONS, attention.width);
+                let board = attention.board_layers().into_iter();
+                inner.extend(chain(board.map(|(name, layer)| (name.to_owned(), layer)).collect()));
+                inner
+            }
+            &Self::MoveAttention { width } => projections(&PROJECTIONS[..2], width),
+            _ => Vec::new(),
         }
     }
 
@@ -154,15 +223,15 @@ impl Layer {
             &Self::Conv { channels, norm, .. } | &Self::Dense { channels, norm, .. } => {
                 Some((channels, norm))
             }
-            Self::Residual { .. }
-            | Self::Pool { .. }
-            | Self::AppendMean
-            | Self::SqueezeExcite { .. } => None,
+            _ => None,
         }
     }
 
     /// Appends the tensors of this layer to `specs`. The layer must accept inputs of shape `input`.
-    pub(crate) fn tensors(&self, prefix: &str, mut input: Shape, specs: &mut Vec<TensorSpec>) {
+    pub(crate) fn tensors(&self, prefix: &str, input: Shape, specs: &mut Vec<TensorSpec>) {
+        for (name, layer, input) in self.inner(input) {
+            layer.tensors(&format!("{prefix}.{name}"), input, specs);
+        }
         let mut add =
             |name: String, shape: Vec<usize>, kind| specs.push(TensorSpec { name, shape, kind });
         let weight = format!("{prefix}.weight");
@@ -182,15 +251,6 @@ impl Layer {
             &Self::Dense { channels, .. } => {
                 add(weight, vec![channels, input.channels * input.cells], TensorKind::Weight);
             }
-            Self::Residual { layers, .. } => {
-                for (index, layer) in layers.iter().enumerate() {
-                    layer.tensors(&format!("{prefix}.layers.{index}"), input, specs);
-                    if let Ok(next) = layer.output_shape(input) {
-                        input = next;
-                    }
-                }
-                return;
-            }
             &Self::SqueezeExcite { channels, .. } => {
                 let width = input.channels;
                 for (part, inputs, outputs) in
@@ -205,7 +265,38 @@ impl Layer {
                 }
                 return;
             }
-            Self::Pool { .. } | Self::AppendMean => return,
+            Self::Gate { .. } | Self::LayerNorm { .. } => {
+                let shape = match self {
+                    Self::Gate { .. } => vec![input.cells, input.channels],
+                    _ => vec![input.channels],
+                };
+                add(format!("{prefix}.scale"), shape.clone(), TensorKind::NormScale);
+                add(format!("{prefix}.shift"), shape, TensorKind::NormShift);
+                return;
+            }
+            Self::Attention(attention) => {
+                if let Some(board) = &attention.board
+                    && !specs.iter().any(|spec| spec.name == SHARED_SCORES)
+                {
+                    specs.push(TensorSpec {
+                        name: SHARED_SCORES.to_owned(),
+                        shape: vec![input.cells * input.cells, board.generated],
+                        kind: TensorKind::Weight,
+                    });
+                }
+                return;
+            }
+            &Self::BoardEmbedding { planes, channels } => {
+                let (inputs, outputs) = (input.cells * planes, input.cells * channels);
+                add(weight, vec![outputs, inputs], TensorKind::Weight);
+                add(format!("{prefix}.bias"), vec![outputs], TensorKind::Bias);
+                return;
+            }
+            &Self::MoveAttention { width } => {
+                add(format!("{prefix}.promotion.weight"), vec![4, width], TensorKind::Weight);
+                return;
+            }
+            Self::Residual { .. } | Self::Pool { .. } | Self::AppendMean => return,
         }
         let Some((channels, norm)) = self.weighted() else { return };
         if norm {

@@ -6,29 +6,63 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`architecture`] | the shapes of these networks |
 //! | [`file`] | recognises and decompresses a file, reads its messages |
 //! | [`messages`] | the messages of a file, as protobuf |
 //! | [`weights`] | number formats of weights |
 //! | [`layers`] | messages become a description and tensors |
+//! | [`attention`] | the same for attention bodies and policies |
+//! | [`formats`] | what a file's network reads and answers |
+//! | [`input`] | the forms of the input |
 //! | [`planes`] | positions become 112 input planes |
-//! | [`moves`] | moves become places in the two forms of a policy |
+//! | [`symmetry`] | the orientation in which newer networks see a position |
+//! | [`moves`] | moves become places in the three forms of a policy |
 //! | [`scores`] | win, draw and loss become centipawns |
 //! | [`write`](leela_file) | a network becomes a file |
 //!
 //! Source: the file format and the encoder of [Leela Chess Zero](https://lczero.org).
 
+mod architecture;
+mod attention;
 mod file;
+mod formats;
+mod input;
 mod layers;
 mod messages;
 mod moves;
 pub(crate) mod planes;
 pub(crate) mod scores;
+mod symmetry;
 mod weights;
 mod write;
 
+pub use architecture::{Leela, LeelaAttention};
 pub use file::is_leela;
 pub(crate) use file::read;
-pub use moves::{LEELA_MOVE_PLANES, LEELA_MOVES};
-pub(crate) use moves::{place_among_moves, place_among_planes};
+pub use input::LeelaInput;
+pub use moves::{LEELA_MOVE_PAIRS, LEELA_MOVE_PLANES, LEELA_MOVES};
 pub use planes::{BoardSeen, LEELA_PLANES, LeelaPlanes, PAST_BOARDS, PastBoard};
 pub use write::leela_file;
+
+use crate::{HeadOutput, PolicyIndex, Squares};
+
+/// The place of a move of a position among the outputs of a policy.
+pub(crate) fn place_of(
+    output: HeadOutput,
+    input: LeelaInput,
+    index: PolicyIndex,
+    squares: &Squares,
+) -> usize {
+    let place = match output {
+        HeadOutput::LeelaPlanes => moves::place_among_planes,
+        HeadOutput::LeelaMoves => moves::place_among_moves,
+        HeadOutput::LeelaPairs => moves::place_among_pairs,
+        _ => return usize::from(index),
+    };
+    let symmetry = if input.is_canonical() {
+        symmetry::Symmetry::of(squares)
+    } else {
+        symmetry::Symmetry::default()
+    };
+    place(index, squares, symmetry)
+}

@@ -4,6 +4,7 @@
 mod activation;
 mod architectures;
 mod attacks;
+mod attention;
 mod calibration;
 mod description;
 mod encoding;
@@ -17,8 +18,9 @@ mod size;
 mod squares;
 mod system;
 
-pub use activation::{Activation, LEAKY_SLOPE};
-pub use architectures::{BatchFirstResidual, Cockfish, ConvChess, Leela};
+pub use activation::{Activation, LEAKY_SLOPE, SELU};
+pub use architectures::{BatchFirstResidual, Cockfish, ConvChess};
+pub use attention::{Attention, BoardScores, SHARED_SCORES};
 pub use calibration::{Calibration, MonotoneMap, MoveScores, Wdl, WdlModel};
 pub use description::{
     Description, Head, HeadKind, HeadOutput, NORM_EPSILON, Shape, TensorKind, TensorSpec,
@@ -27,8 +29,8 @@ pub use encoding::Encoding;
 pub use error::NetError;
 pub use layer::{Branch, Layer, Padding, Pooling, kernel_start};
 pub use leela::{
-    BoardSeen, LEELA_MOVE_PLANES, LEELA_MOVES, LEELA_PLANES, LeelaPlanes, PAST_BOARDS, PastBoard,
-    is_leela, leela_file,
+    BoardSeen, LEELA_MOVE_PAIRS, LEELA_MOVE_PLANES, LEELA_MOVES, LEELA_PLANES, Leela,
+    LeelaAttention, LeelaInput, LeelaPlanes, PAST_BOARDS, PastBoard, is_leela, leela_file,
 };
 pub use moves::{MOVE_PLANES, POLICY_SIZE, PolicyIndex, mirror_index, move_of_index, policy_index};
 pub use network::{Network, Provenance, Tensor};

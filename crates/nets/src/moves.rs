@@ -62,6 +62,11 @@ pub(crate) fn step_of_plane(plane: usize) -> (i32, i32) {
     }
 }
 
+/// The move plane of two squares that a move connects, promotions apart.
+pub(crate) fn plane_of_squares(from: usize, to: usize) -> usize {
+    usize::from(PLANE_OF_MOVE[from << 6 | to])
+}
+
 /// Move plane by `64 * from + to`; 0 for pairs of squares that no move connects.
 static PLANE_OF_MOVE: [u8; 64 * 64] = plane_of_move();
 

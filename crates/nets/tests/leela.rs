@@ -2,13 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use nets::{Activation, Description, Head, HeadKind, Layer, Leela, Network, Padding, leela_file};
+use nets::{
+    Activation, Description, Head, HeadKind, Layer, Leela, LeelaInput, Network, Padding, leela_file,
+};
 use proptest::prelude::*;
 
 /// A small network with all layers that a convolutional file holds.
 fn network(is_older: bool) -> Network {
     let squeezed = if is_older { 0 } else { 2 };
-    let mut description = Description::leela(&Leela { channels: 6, blocks: 1, squeezed, is_older });
+    let input = LeelaInput::Classical;
+    let choice = Leela { input, channels: 6, blocks: 1, squeezed, is_older };
+    let mut description = Description::leela(&choice);
     let (relu, dense) = (Activation::Relu, |channels| Layer::Dense {
         channels,
         norm: false,

@@ -121,9 +121,10 @@ impl ConvChess {
             .head(HeadKind::Moves)
             .map_or(HeadOutput::Plain, |head| head.output);
         let (map, squares) = (&self.network.calibration.moves, Squares::of(position));
+        let encoding = self.network.description.encoding;
         let of = |mv: &Move| {
             let index = policy_index(*mv, position.turn());
-            let logit = logits[output.place_of(index, &squares)];
+            let logit = logits[output.place_of(encoding, index, &squares)];
             // The chances of Leela's policies are those of its logits; a search softens them.
             if output == HeadOutput::Plain { map.apply(logit) } else { logit }
         };

@@ -286,6 +286,13 @@ pub enum TrainError {
     Backend(String),
 }
 
+impl TrainError {
+    /// The refusal of a layer that neither backend trains.
+    pub(crate) fn untrained(layer: &str) -> Self {
+        Self::Config(format!("layer {layer} belongs to attention, which is not trained yet"))
+    }
+}
+
 /// Forward pass, backward pass and update of one or several heads of a network.
 pub trait Backend {
     /// One step of the optimizer at this learning rate.

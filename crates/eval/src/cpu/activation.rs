@@ -1,7 +1,7 @@
 //! Activation functions as polynomials without branches, so that the compiler can vectorise them for
 //! each path. Their errors are below 1e-6.
 
-use nets::{Activation, LEAKY_SLOPE};
+use nets::{Activation, LEAKY_SLOPE, SELU};
 
 use super::layout::BLOCK;
 
@@ -20,6 +20,10 @@ pub(crate) fn activate(activation: Activation, values: &mut [f32; BLOCK]) {
         Activation::Silu => values.iter_mut().for_each(|value| *value /= 1.0 + exp(-*value)),
         Activation::Tanh => values.iter_mut().for_each(|value| *value = tanh(*value)),
         Activation::Mish => values.iter_mut().for_each(|value| *value = mish(*value)),
+        Activation::SquaredRelu => {
+            values.iter_mut().for_each(|value| *value = value.max(0.0) * value.max(0.0));
+        }
+        Activation::Selu => values.iter_mut().for_each(|value| *value = selu(*value)),
     }
 }
 
@@ -58,6 +62,13 @@ pub fn mish(x: f32) -> f32 {
     let power = exp(x.min(20.0));
     let part = power * (power + 2.0);
     x * part / (part + 2.0)
+}
+
+/// `1.0507 x` above zero, `1.0507 * 1.6733 (e^x - 1)` below.
+#[inline(always)]
+#[must_use]
+pub fn selu(x: f32) -> f32 {
+    SELU[1] * (x.max(0.0) + SELU[0] * (exp(x.min(0.0)) - 1.0))
 }
 
 /// `erfc(|x| / sqrt 2)`: the probability that a standard normal number is further from 0 than `x`.

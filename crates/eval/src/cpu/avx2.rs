@@ -5,6 +5,7 @@ use std::arch::x86_64::*;
 use nets::LeelaPlanes;
 
 use super::{
+    attention::Attend,
     elementwise::{Adjust, Elementwise},
     input::{Job, PADDED_RANK, padded_square, squares_at_once},
     kernels::{Destination, Kernels, Operands, by_rows, compiled_for},

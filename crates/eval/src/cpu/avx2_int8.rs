@@ -10,6 +10,7 @@ use std::arch::x86_64::*;
 use nets::LeelaPlanes;
 
 use super::{
+    attention::Attend,
     avx2::input,
     elementwise::{Adjust, Elementwise},
     input::Job,

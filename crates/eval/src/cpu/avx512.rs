@@ -6,6 +6,7 @@ use std::arch::x86_64::*;
 use nets::LeelaPlanes;
 
 use super::{
+    attention::Attend,
     elementwise::{Adjust, Elementwise},
     input::Job,
     kernels::{Destination, Kernels, Operands, by_rows, compiled_for},

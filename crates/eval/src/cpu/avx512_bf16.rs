@@ -6,6 +6,7 @@ use nets::LeelaPlanes;
 
 use super::{
     amx::Tiles,
+    attention::Attend,
     avx512::{GroupedFormat, HalfFormat, grouped_product, input},
     elementwise::{Adjust, Elementwise},
     input::Job,

@@ -1,7 +1,10 @@
 //! Compiles a description and its tensors to a [`Plan`]: chooses buffers and layouts and lists the
 //! steps.
 
+mod attention;
 mod product;
+
+use std::{any::Any, sync::Arc};
 
 use nets::{Activation, Layer, Network, Padding, Pooling};
 
@@ -11,8 +14,9 @@ use super::{
     layout::{BLOCK, Layout},
     memory::Element,
     moments::{self, Moments},
+    norm::{Gate, LayerNorm},
     plan::{HeadPlan, OutputReader, Plan, Step, Steps},
-    planes::PlaneWriter,
+    planes::{Embedding, PlaneWriter},
     squeeze::{Quantities, SqueezeExcite, Tensors},
 };
 use product::{Convolution, ResidualUse};
@@ -48,6 +52,8 @@ struct Compiler<'a> {
     ranges: &'a [f32],
     /// Steps compiled so far.
     compiled: usize,
+    /// The packed matrix that layers of attention share, of the format's own type.
+    shared_scores: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl<E: Element> Plan<E> {
@@ -62,16 +68,28 @@ impl<E: Element> Plan<E> {
             |reason: String| EvalError::Unsupported { network: network.name.clone(), reason };
         let description = &network.description;
         description.check().map_err(unsupported)?;
-        let mut compiler =
-            Compiler { network, buffers: Vec::new(), pinned: Vec::new(), ranges, compiled: 0 };
+        let mut compiler = Compiler {
+            network,
+            buffers: Vec::new(),
+            pinned: Vec::new(),
+            ranges,
+            compiled: 0,
+            shared_scores: None,
+        };
         let heads_reach =
             description.heads.iter().map(|head| reach(&head.layers)).max().unwrap_or(0);
         let mut planes = Vec::new();
-        let input = description.encoding.has_history().then(|| {
-            let first = reach(&description.trunk);
-            compiler
-                .planes(if description.trunk.is_empty() { heads_reach } else { first }, &mut planes)
-        });
+        let input = if description.encoding.has_history() {
+            let first = match description.trunk.first() {
+                None => heads_reach,
+                Some(Layer::BoardEmbedding { .. }) if description.trunk.len() == 1 => heads_reach,
+                Some(Layer::BoardEmbedding { .. }) => reach(&description.trunk[1..]),
+                Some(_) => reach(&description.trunk),
+            };
+            Some(compiler.planes(&description.trunk, first, &mut planes)?)
+        } else {
+            None
+        };
         compiler.pinned.extend(
             input.iter().filter(|_| description.trunk.is_empty()).map(|place| place.buffer),
         );
@@ -83,16 +101,22 @@ impl<E: Element> Plan<E> {
         let mut heads = Vec::new();
         for head in &description.heads {
             let sampled = match head.layers.last() {
-                Some(Layer::Conv { .. } | Layer::Dense { .. }) => 1,
+                Some(Layer::Conv { .. } | Layer::Dense { .. } | Layer::MoveAttention { .. }) => 1,
                 _ => 0,
             };
             let (body, end) = head.layers.split_at(head.layers.len() - sampled);
             let name = head.kind.name();
-            let (steps, place) = compiler.steps(name, body, trunk_place.clone(), reach(end))?;
-            let steps = Steps::cut(steps, !trunk.tail.is_empty());
+            let (mut steps, place) = compiler.steps(name, body, trunk_place.clone(), reach(end))?;
             let place =
                 place.ok_or_else(|| unsupported(format!("the {name} head has no input layer")))?;
             let last = match end.first() {
+                Some(&Layer::MoveAttention { width }) => {
+                    let name = format!("{name}.{}", body.len());
+                    let mut own = Vec::new();
+                    let last = compiler.move_attention(&name, width, &place, &mut own)?;
+                    steps.extend(own);
+                    last
+                }
                 Some(layer) => {
                     compiler.sampled(&format!("{name}.{}", body.len()), layer, &place)?
                 }
@@ -108,6 +132,7 @@ impl<E: Element> Plan<E> {
                     OutputReader::Stored { input: place.buffer, places }
                 }
             };
+            let steps = Steps::cut(steps, !trunk.tail.is_empty());
             // With a common trunk the bodies of all heads run before the tails. So the buffers of a
             // tail must differ from those of the bodies of later heads.
             if !(trunk.body.is_empty() && trunk.tail.is_empty()) {
@@ -245,6 +270,24 @@ impl Compiler<'_> {
             &Layer::SqueezeExcite { activation, .. } => {
                 self.squeeze_excite(name, activation, input, None, reach, steps)
             }
+            &Layer::Gate { activation } => {
+                let width = input.layout.blocks * BLOCK;
+                let own = Gate::new(self.norm(name)?, &input.positions, width, activation);
+                self.in_f32::<E>(name)?;
+                let layout = Layout::new(input.layout.side, width, reach);
+                Ok(self.same_unit(Operation::Gate(own), input, layout, steps))
+            }
+            &Layer::LayerNorm { millionths } => {
+                let width = input.layout.blocks * BLOCK;
+                let layout = Layout::new(input.layout.side, width, reach);
+                self.layer_norm(name, millionths, input, layout, steps)
+            }
+            Layer::Attention(own) => self.attention(name, own, &input, reach, steps),
+            // The step that writes the planes computes it.
+            Layer::BoardEmbedding { .. } => Ok(input),
+            Layer::MoveAttention { .. } | Layer::Branches { .. } => {
+                Err(self.unsupported(format!("layer {name} must be the last")))
+            }
             _ => {
                 let blocks = input.layout.blocks;
                 let layout = Layout::new(input.layout.side, 2 * blocks * BLOCK, reach);
@@ -279,15 +322,60 @@ impl Compiler<'_> {
         Activations { buffer: output, layout, ..input }
     }
 
-    /// Adds the step that writes the input planes.
-    fn planes<E>(&mut self, reach: usize, steps: &mut Vec<Step<E>>) -> Activations {
+    /// Layers that no quantised format holds.
+    fn in_f32<E: Element>(&self, name: &str) -> Result<(), EvalError> {
+        if E::QUANTISED {
+            return Err(self.unsupported(format!("layer {name} is none that int8 holds")));
+        }
+        Ok(())
+    }
+
+    /// Scale and shift of a norm or gate.
+    fn norm(&self, name: &str) -> Result<[&[f32]; 2], EvalError> {
+        let part = |part: &str| tensor(self.network, &format!("{name}.{part}"));
+        Ok([part("scale")?, part("shift")?])
+    }
+
+    /// Compiles a layer norm whose output has this layout.
+    fn layer_norm<E: Element>(
+        &mut self,
+        name: &str,
+        millionths: u32,
+        input: Activations,
+        layout: Layout,
+        steps: &mut Vec<Step<E>>,
+    ) -> Result<Activations, EvalError> {
+        self.in_f32::<E>(name)?;
+        let width = input.layout.blocks * BLOCK;
+        let own = LayerNorm::new(self.norm(name)?, &input.positions, width, millionths);
+        let place = self.same_unit(Operation::LayerNorm(own), input, layout, steps);
+        Ok(Activations { moments: None, ..place })
+    }
+
+    /// Adds the step that writes the input planes, and the embedding that `trunk` begins with.
+    fn planes<E: Element>(
+        &mut self,
+        trunk: &[Layer],
+        reach: usize,
+        steps: &mut Vec<Step<E>>,
+    ) -> Result<Activations, EvalError> {
         self.compiled += 1;
-        let channels = self.network.description.encoding.planes();
-        let layout = Layout::new(8, channels, reach);
+        let mut width = self.network.description.encoding.planes();
+        let mut positions: Vec<usize> = (0..width).collect();
+        let mut embedding = None;
+        if let Some(&Layer::BoardEmbedding { planes, channels }) = trunk.first() {
+            self.in_f32::<E>("trunk.0")?;
+            let [weight, bias] =
+                ["weight", "bias"].map(|part| tensor(self.network, &format!("trunk.0.{part}")));
+            let own = Embedding::new(weight?, bias?, planes);
+            positions.extend(own.positions(channels));
+            width = own.width();
+            embedding = Some(own);
+        }
+        let layout = Layout::new(8, width, reach);
         let output = self.buffer(&layout, None);
-        steps.push(Step::Planes(PlaneWriter::new(output, &layout)));
-        let positions = (0..channels).collect();
-        Activations { buffer: output, layout, positions, unit: 1.0, zero: 0.0, moments: None }
+        steps.push(Step::Planes(PlaneWriter::new(output, &layout, embedding)));
+        Ok(Activations { buffer: output, layout, positions, unit: 1.0, zero: 0.0, moments: None })
     }
 
     /// Compiles squeeze and excitation, and the sum of a residual layer that it ends, with the

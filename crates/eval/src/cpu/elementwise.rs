@@ -7,6 +7,7 @@ use super::{
     activation::activate,
     layout::{BLOCK, Layout, Store},
     memory::Element,
+    norm::{Gate, LayerNorm},
     squeeze::SqueezeExcite,
 };
 
@@ -28,6 +29,8 @@ pub(crate) enum Operation {
     /// The input followed by the mean of each channel, in blocks of their own.
     AppendMean,
     SqueezeExcite(SqueezeExcite),
+    Gate(Gate),
+    LayerNorm(LayerNorm),
 }
 
 /// A step without weights.
@@ -60,6 +63,8 @@ impl Elementwise {
             };
             match &self.operation {
                 Operation::SqueezeExcite(own) => own.run(self, inputs, out),
+                Operation::Gate(own) => own.run(self, inputs[0], out),
+                Operation::LayerNorm(own) => own.run(self, inputs[0], out),
                 Operation::Add { factors, activation } => {
                     for (block, cell) in self.places(&self.to) {
                         let (mut sum, second) = (row(0, cell, block), row(1, cell, block));

@@ -3,6 +3,7 @@
 use nets::LeelaPlanes;
 
 use super::{
+    attention::Attend,
     elementwise::{Adjust, Elementwise},
     input::Job,
     layout::{BLOCK, Store},
@@ -99,6 +100,17 @@ pub(crate) unsafe trait Kernels {
         out: *mut Self::Element,
     );
 
+    /// Runs the core of attention for one board: [`Attend::run`].
+    ///
+    /// # Safety
+    /// As there, and the machine has the path's instructions.
+    unsafe fn attend(
+        step: &Attend,
+        inputs: [*const Self::Element; 3],
+        board: *const Self::Element,
+        out: *mut Self::Element,
+    );
+
     /// Writes the input planes of a board: [`PlaneWriter::run`].
     ///
     /// # Safety
@@ -164,6 +176,26 @@ macro_rules! compiled_for {
             }
             // SAFETY: the caller's promise.
             unsafe { run(step, inputs, out) }
+        }
+
+        unsafe fn attend(
+            step: &Attend,
+            inputs: [*const $element; 3],
+            board: *const $element,
+            out: *mut $element,
+        ) {
+            #[target_feature(enable = $features)]
+            unsafe fn run(
+                step: &Attend,
+                inputs: [*const $element; 3],
+                board: *const $element,
+                out: *mut $element,
+            ) {
+                // SAFETY: the caller's promise; all these paths have fused multiply-adds.
+                unsafe { step.run::<$element, true>(inputs, board, out) }
+            }
+            // SAFETY: the caller's promise.
+            unsafe { run(step, inputs, board, out) }
         }
 
         unsafe fn planes(step: &PlaneWriter, planes: &LeelaPlanes, out: *mut $element) {

@@ -3,10 +3,13 @@
 
 use nets::{Activation, Encoding, HeadKind, HeadOutput};
 
+use std::sync::Arc;
+
 use super::{
+    attention::Attend,
     elementwise::Elementwise,
     input::InputTable,
-    layout::{CHUNK, GROUP, Store},
+    layout::{CHUNK, GROUP, Layout, Store},
     memory::CacheLines,
     planes::PlaneWriter,
 };
@@ -22,7 +25,7 @@ pub(crate) struct Product<E> {
     /// Byte offset of the rows of A for each step of 32 inner elements.
     pub offsets: Vec<u32>,
     /// `[panels][offsets.len()][32 x 32]`, each step in the order of the element format.
-    pub weights: CacheLines<E>,
+    pub weights: Arc<CacheLines<E>>,
     /// 32 for each panel: the ratio of a quantised sum's unit to the output's unit. Other formats do
     /// not use it.
     pub scale: CacheLines<f32>,
@@ -45,6 +48,8 @@ pub(crate) enum RowKind {
     Cells(usize),
     /// Boards whose output is a single cell.
     Boards,
+    /// So many parts of the single cell of a board, each so many elements behind the one before.
+    Parts(usize, usize),
 }
 
 /// Activations that a product adds to its sums.
@@ -72,6 +77,7 @@ pub(crate) enum Step<E> {
     Planes(PlaneWriter),
     Product(Product<E>),
     Elementwise(Elementwise),
+    Attend(Attend),
 }
 
 impl<E> Step<E> {
@@ -82,6 +88,7 @@ impl<E> Step<E> {
             Self::Planes(step) => step.output,
             Self::Product(product) => product.output,
             Self::Elementwise(step) => step.output,
+            Self::Attend(step) => step.output,
         }
     }
 
@@ -95,6 +102,9 @@ impl<E> Step<E> {
                 [product.input, product.output].into_iter().chain(residual).collect()
             }
             Self::Elementwise(step) => vec![step.inputs[0], step.inputs[1], step.output],
+            Self::Attend(step) => {
+                step.inputs.into_iter().chain(step.board).chain([step.output]).collect()
+            }
         }
     }
 
@@ -129,16 +139,34 @@ pub(crate) enum OutputReader {
     Sampled(Sampled),
     /// The last step has stored all outputs; `places` are their element offsets in the board.
     Stored { input: usize, places: Vec<u32> },
+    /// Pairs of squares of a policy of attention.
+    Pairs(Pairs),
 }
 
 impl OutputReader {
-    /// Index of the buffer that is read.
-    pub fn input(&self) -> usize {
+    /// Indices of the buffers that are read.
+    pub fn inputs(&self) -> Vec<usize> {
         match self {
-            Self::Sampled(sampled) => sampled.input,
-            Self::Stored { input, .. } => *input,
+            Self::Sampled(sampled) => vec![sampled.input],
+            Self::Stored { input, .. } => vec![*input],
+            Self::Pairs(pairs) => vec![pairs.query, pairs.key],
         }
     }
+}
+
+/// The logits of a policy of attention, computed one by one.
+#[derive(Debug)]
+pub(crate) struct Pairs {
+    /// Indices of the buffers of queries and keys.
+    pub query: usize,
+    pub key: usize,
+    /// Of both.
+    pub layout: Layout,
+    /// Factor of a query times a key.
+    pub scale: f32,
+    /// For a promotion to a queen, a rook, a bishop the `[padded channels]` that a key is multiplied
+    /// by.
+    pub promotions: [CacheLines<f32>; 3],
 }
 
 /// A convolution whose outputs are computed one by one, with `f32` weights.
@@ -208,8 +236,11 @@ impl<E> Plan<E> {
         let tails = std::iter::once(&self.trunk).chain(self.heads.iter().map(|head| &head.steps));
         let in_tails = tails.flat_map(|steps| &steps.tail).flat_map(Step::buffers);
         // These buffers are read after the tail of the trunk.
-        let after_trunk =
-            self.heads.iter().filter(|_| !self.trunk.tail.is_empty()).map(|head| head.last.input());
+        let after_trunk = self
+            .heads
+            .iter()
+            .filter(|_| !self.trunk.tail.is_empty())
+            .flat_map(|head| head.last.inputs());
         in_tails.chain(after_trunk).for_each(|buffer| buffers[buffer].boards = CHUNK);
         self.buffers = buffers;
         self

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use nets::LeelaPlanes;
 
 use super::{
+    attention::Attend,
     elementwise::{Adjust, Elementwise},
     input::Job,
     kernels::{Destination, Kernels, Operands},
@@ -84,6 +85,11 @@ unsafe impl<E: Element> Kernels for Portable<E> {
     unsafe fn elementwise(step: &Elementwise, inputs: [*const E; 2], out: *mut E) {
         // SAFETY: the caller's promise.
         unsafe { step.run(inputs, out) }
+    }
+
+    unsafe fn attend(step: &Attend, inputs: [*const E; 3], board: *const E, out: *mut E) {
+        // SAFETY: the caller's promise.
+        unsafe { step.run::<E, false>(inputs, board, out) }
     }
 
     unsafe fn planes(step: &PlaneWriter, planes: &LeelaPlanes, out: *mut E) {

@@ -3,14 +3,15 @@
 
 use std::{marker::PhantomData, ops::Range, sync::Arc};
 
-use nets::{Activation, BoardSeen, Calibration, HeadKind, LeelaPlanes};
+use nets::{Activation, BoardSeen, Calibration, Encoding, HeadKind, LeelaPlanes};
 
 use super::{
+    attention::Attend,
     elementwise::Adjust,
     kernels::{Destination, Kernels, Operands},
     layout::{BLOCK, CHUNK, GROUP},
     memory::{CacheLines, Element},
-    plan::{HeadPlan, OutputReader, Plan, Product, RowKind, Sampled, Step},
+    plan::{HeadPlan, OutputReader, Pairs, Plan, Product, RowKind, Sampled, Step},
 };
 use crate::{Batch, EvalError};
 
@@ -120,8 +121,8 @@ impl<K: Kernels> PlanRunner<K> {
         let encoding = self.plan.encoding;
         self.states.clear();
         self.planes.clear();
-        if encoding.has_history() {
-            self.planes.extend(boards.map(|board| LeelaPlanes::of(&board)));
+        if let Encoding::Leela(input) = encoding {
+            self.planes.extend(boards.map(|board| LeelaPlanes::of(&board, input)));
         } else {
             self.states.extend(boards.map(|board| encoding.states_of(board.squares, board.turn)));
         }
@@ -169,7 +170,11 @@ impl<K: Kernels> PlanRunner<K> {
                 Step::Product(product) => match product.rows {
                     RowKind::Cells(cells) => self.product_by_board(guard, product, cells, boards),
                     RowKind::Boards => self.product_by_chunk(guard, product, boards.count),
+                    RowKind::Parts(count, size) => {
+                        self.product_by_part(guard, product, (count, size), boards);
+                    }
                 },
+                Step::Attend(step) => self.attend(step, boards),
                 Step::Elementwise(step) => {
                     for board in (0..boards.count).filter(|board| boards.active >> board & 1 == 1) {
                         let [first, second, output] = [step.inputs[0], step.inputs[1], step.output]
@@ -253,6 +258,53 @@ impl<K: Kernels> PlanRunner<K> {
         }
     }
 
+    /// Runs a layer over the parts of a single cell, for each active board.
+    fn product_by_part(
+        &mut self,
+        guard: &K::Guard,
+        product: &Product<K::Element>,
+        (count, size): (usize, usize),
+        boards: BoardRange,
+    ) {
+        for panel in 0..product.panels {
+            for board in (0..boards.count).filter(|board| boards.active >> board & 1 == 1) {
+                let [input, output] = [product.input, product.output]
+                    .map(|buffer| self.board_offset(buffer, boards, board));
+                for first in (0..count).step_by(BLOCK) {
+                    let rows = (count - first).min(BLOCK);
+                    // SAFETY: as in `product_by_board`; a board of the input has 16 or a multiple of
+                    // 32 parts.
+                    unsafe {
+                        let a = self.buffers[product.input].as_ptr().add(input + first * size);
+                        let operands = self.operands(product, panel, a, size);
+                        K::tall_product(guard, &operands, rows, false);
+                        self.finish(product, panel, rows, (0, 0), (output, first));
+                    }
+                }
+            }
+        }
+    }
+
+    fn attend(&mut self, step: &Attend, boards: BoardRange) {
+        for board in (0..boards.count).filter(|board| boards.active >> board & 1 == 1) {
+            let place = |buffer: usize| self.board_offset(buffer, boards, board);
+            let inputs = step.inputs.map(place);
+            let (of_board, output) = (step.board.map(place), place(step.output));
+            // SAFETY: the buffers hold the board in the step's layouts; `choose` has checked the
+            // instructions.
+            unsafe {
+                let inputs = std::array::from_fn(|index| {
+                    self.buffers[step.inputs[index]].as_ptr().add(inputs[index])
+                });
+                let scores =
+                    step.board.zip(of_board).map_or(std::ptr::null(), |(buffer, place)| {
+                        self.buffers[buffer].as_ptr().add(place)
+                    });
+                K::attend(step, inputs, scores, self.buffers[step.output].as_mut_ptr().add(output));
+            }
+        }
+    }
+
     /// The operands of one panel of a product, whose rows begin at `a` and are `stride` elements
     /// apart.
     fn operands<'a>(
@@ -319,13 +371,39 @@ impl<K: Kernels> PlanRunner<K> {
 
     /// One output of a head for a board.
     fn output(&self, last: &OutputReader, boards: BoardRange, board: usize, index: usize) -> f32 {
-        let place = self.board_offset(last.input(), boards, board);
+        let place = |buffer| self.board_offset(buffer, boards, board);
         match last {
-            OutputReader::Sampled(sampled) => self.sample(sampled, place, index),
+            OutputReader::Sampled(sampled) => self.sample(sampled, place(sampled.input), index),
             OutputReader::Stored { input, places } => {
-                self.buffers[*input].as_slice()[place + places[index] as usize].to_f32()
+                self.buffers[*input].as_slice()[place(*input) + places[index] as usize].to_f32()
+            }
+            OutputReader::Pairs(pairs) => {
+                self.pair(pairs, [place(pairs.query), place(pairs.key)], index)
             }
         }
+    }
+
+    /// A logit of a policy of attention; `places` are the board's in the buffers of queries and keys.
+    fn pair(&self, pairs: &Pairs, places: [usize; 2], index: usize) -> f32 {
+        let (from, to, promotion) = match index.checked_sub(64 * 64) {
+            None => (index / 64, index % 64, None),
+            Some(at) => (48 + at / 24, 56 + at % 24 / 3, Some(at % 3)),
+        };
+        let layout = &pairs.layout;
+        let queries = &self.buffers[pairs.query].as_slice()[places[0]..];
+        let query: Vec<f32> = (0..layout.blocks)
+            .flat_map(|block| &queries[layout.element(from, block * BLOCK)..][..BLOCK])
+            .map(|number| number.to_f32())
+            .collect();
+        let key_with = |weights: *const f32| {
+            // SAFETY: a key has so many blocks, as have queries and rows of promotions.
+            unsafe {
+                let key = self.buffers[pairs.key].as_ptr().add(places[1] + layout.element(to, 0));
+                K::dot(key, layout.block_stride(), layout.blocks, weights)
+            }
+        };
+        let plain = key_with(query.as_ptr()) * pairs.scale;
+        plain + promotion.map_or(0.0, |piece| key_with(pairs.promotions[piece].as_ptr()))
     }
 
     fn sample(&self, last: &Sampled, place: usize, index: usize) -> f32 {
@@ -470,7 +548,8 @@ impl<K: Kernels> Run for PlanRunner<K> {
                     let scores =
                         &mut part.moves[query.move_range().start - moves.start..][..indices.len()];
                     for (score, &index) in scores.iter_mut().zip(indices) {
-                        let place = outputs.head.output.place_of(index, &query.squares);
+                        let place =
+                            outputs.head.output.place_of(plan.encoding, index, &query.squares);
                         *score = outputs.output(place);
                     }
                     calibration.moves.apply_all(scores);

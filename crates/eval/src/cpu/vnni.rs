@@ -6,6 +6,7 @@ use std::arch::x86_64::*;
 use nets::LeelaPlanes;
 
 use super::{
+    attention::Attend,
     avx512::{GroupedFormat, HalfFormat, grouped_product, input},
     elementwise::{Adjust, Elementwise},
     input::Job,

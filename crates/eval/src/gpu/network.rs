@@ -8,7 +8,7 @@ use burn::tensor::{
     module::{avg_pool2d, max_pool2d},
     ops::{AvgPoolOptions, MaxPoolOptions},
 };
-use nets::{Activation, HeadKind, LEAKY_SLOPE, Layer, Network, Padding, Pooling, Shape};
+use nets::{Activation, HeadKind, LEAKY_SLOPE, Layer, Network, Padding, Pooling, SELU, Shape};
 
 use super::{input_layer::InputLayer, neighbours::neighbours};
 use crate::{
@@ -210,6 +210,11 @@ fn activated<const D: usize>(values: Array<D>, activation: Activation) -> Array<
         Activation::Silu => activation::silu(values),
         Activation::Tanh => values.tanh(),
         Activation::Mish => activation::mish(values),
+        Activation::SquaredRelu => activation::relu(values).powi_scalar(2),
+        Activation::Selu => {
+            let below = values.clone().clamp_max(0.0).exp().sub_scalar(1.0).mul_scalar(SELU[0]);
+            (activation::relu(values) + below).mul_scalar(SELU[1])
+        }
     }
 }
 
@@ -298,6 +303,15 @@ impl Maker<'_> {
                 };
                 let both = [dense("squeeze", channels)?, dense("excite", 2 * input.channels)?];
                 Step::SqueezeExcite(Box::new(both), activation)
+            }
+            Layer::Gate { .. }
+            | Layer::LayerNorm { .. }
+            | Layer::Attention(_)
+            | Layer::BoardEmbedding { .. }
+            | Layer::MoveAttention { .. } => {
+                let reason = format!("layer {name} is one that only processors compute yet");
+                let network = self.network.name.clone();
+                return Err(EvalError::Unsupported { network, reason });
             }
         })
     }

@@ -8,8 +8,8 @@ use eval::{
     reference::{self, Reference},
 };
 use nets::{
-    Activation, Branch, Cockfish, ConvChess, Description, Encoding, Head, HeadKind, Layer, Pooling,
-    Squares,
+    Activation, Branch, Cockfish, ConvChess, Description, Encoding, Head, HeadKind, Layer,
+    LeelaInput, Pooling, Squares,
 };
 use proptest::prelude::*;
 
@@ -62,7 +62,14 @@ fn heads_on_input_planes_leave_each_other_alone() {
         vec![conv(1, 32, true, true), dense(40, Activation::Relu), dense(1, Activation::Identity)];
     let moves = vec![conv(1, 32, true, true), conv(1, 73, false, false)];
     let heads = vec![Head::plain(HeadKind::Value, value), Head::plain(HeadKind::Moves, moves)];
-    check(&network(Description { encoding: Encoding::Leela112, trunk: vec![], heads }, 8), 40, 8);
+    check(
+        &network(
+            Description { encoding: Encoding::Leela(LeelaInput::Classical), trunk: vec![], heads },
+            8,
+        ),
+        40,
+        8,
+    );
 }
 
 #[test]

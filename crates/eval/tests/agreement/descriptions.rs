@@ -1,7 +1,8 @@
 //! Networks of random architecture, with every kind of layer and odd widths.
 
 use nets::{
-    Activation, Branch, Description, Encoding, Head, HeadKind, Layer, Padding, Pooling, Shape,
+    Activation, Attention, BoardScores, Branch, Description, Encoding, Head, HeadKind, HeadOutput,
+    Layer, LeelaInput, Padding, Pooling, Shape,
 };
 use proptest::prelude::*;
 
@@ -31,9 +32,11 @@ fn any_activation(dice: &mut Dice) -> Activation {
         Activation::Silu,
         Activation::Tanh,
         Activation::Mish,
+        Activation::SquaredRelu,
+        Activation::Selu,
         Activation::Identity,
     ];
-    *all.get(dice.below(12)).unwrap_or(&Activation::Relu)
+    *all.get(dice.below(16)).unwrap_or(&Activation::Relu)
 }
 
 fn any_layer_after(dice: &mut Dice, shape: Shape, keep_board: bool, depth: usize) -> Layer {
@@ -63,12 +66,30 @@ fn any_layer_after(dice: &mut Dice, shape: Shape, keep_board: bool, depth: usize
         }
         3 if shape.channels <= 80 => Layer::AppendMean,
         6 if dice.below(3) == 0 => Layer::SqueezeExcite { channels, activation },
+        7 => match dice.below(6) {
+            0 => Layer::Gate { activation },
+            1 => Layer::LayerNorm { millionths: [1, 1000][dice.below(2)] },
+            2 if side == 8 => Layer::Attention(any_attention(dice)),
+            _ => Layer::Conv { kernel, channels, padding: Padding::Same, norm, activation },
+        },
         4 if !keep_board => Layer::Dense { channels, norm, activation },
         5 if !keep_board && side > 1 => {
             Layer::Conv { kernel: side, channels, padding: Padding::Valid, norm, activation }
         }
         _ => Layer::Conv { kernel, channels, padding: Padding::Same, norm, activation },
     }
+}
+
+/// Attention of odd widths; all of a network share a matrix of scores of one size.
+fn any_attention(dice: &mut Dice) -> Attention {
+    let heads = [1, 2, 3, 5, 17, 33][dice.below(6)];
+    let board = (dice.below(2) == 0).then(|| BoardScores {
+        compressed: 1 + dice.below(5),
+        hidden: 1 + dice.below(40),
+        generated: 7,
+        activation: any_activation(dice),
+    });
+    Attention { heads, width: heads * (1 + dice.below(18)), board }
 }
 
 /// A random architecture: any kind of layer in trunk and heads, a value head and perhaps heads of
@@ -80,7 +101,7 @@ pub(super) fn any_architecture(seed: u64) -> Description {
         Encoding::Cockfish13,
         Encoding::ConvChess6,
         Encoding::Attacks21,
-        Encoding::Leela112,
+        Encoding::Leela(LeelaInput::ALL[dice.below(LeelaInput::ALL.len())]),
     ][dice.below(5)];
     let branches = (0..1 + dice.below(3))
         .map(|_| Branch {
@@ -96,7 +117,14 @@ pub(super) fn any_architecture(seed: u64) -> Description {
     } else {
         Layer::Branches { branches, norm, activation }
     };
-    let input = Shape { cells: 64, channels: encoding.planes() };
+    let mut input = Shape { cells: 64, channels: encoding.planes() };
+    let embedding = (encoding.has_history() && dice.below(2) == 0).then(|| {
+        let (planes, channels) = (1 + dice.below(14), 1 + dice.below(40));
+        Layer::BoardEmbedding { planes, channels }
+    });
+    if let Some(embedding) = &embedding {
+        input = embedding.output_shape(input).unwrap();
+    }
     let shape = stem.output_shape(input).unwrap();
     let count = dice.below(4);
     // Move heads need a whole board; value and square heads do not.
@@ -113,6 +141,10 @@ pub(super) fn any_architecture(seed: u64) -> Description {
             let count = dice.below(3);
             let (mut layers, _) = any_layers(&mut dice, shape, count, kind == HeadKind::Moves);
             let activation = any_activation(&mut dice);
+            if kind == HeadKind::Moves && encoding.has_history() && dice.below(2) == 0 {
+                layers.push(Layer::MoveAttention { width: 1 + dice.below(50) });
+                return Head { kind, output: HeadOutput::LeelaPairs, layers };
+            }
             layers.push(match kind {
                 HeadKind::Moves => conv([1, 3][dice.below(2)], 73, false, false),
                 _ => Layer::Dense { channels: kind.outputs(), norm: false, activation },
@@ -120,7 +152,8 @@ pub(super) fn any_architecture(seed: u64) -> Description {
             Head::plain(kind, layers)
         })
         .collect();
-    if dice.below(2) == 0 {
+    trunk.splice(0..0, embedding.clone());
+    if embedding.is_none() && dice.below(2) == 0 {
         for head in &mut heads {
             head.layers.splice(0..0, trunk.iter().cloned());
         }

@@ -169,7 +169,12 @@ pub fn int8_holds(description: &Description) -> bool {
                 *activation == Activation::Relu && body.iter().all(holds) && (sum || holds(last))
             }
             Layer::Pool { .. } | Layer::AppendMean => true,
-            Layer::SqueezeExcite { .. } => false,
+            Layer::SqueezeExcite { .. }
+            | Layer::Gate { .. }
+            | Layer::LayerNorm { .. }
+            | Layer::Attention(_)
+            | Layer::BoardEmbedding { .. }
+            | Layer::MoveAttention { .. } => false,
         }
     }
     description.trunk.iter().all(holds)

@@ -21,7 +21,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Largest file in memory: four bytes for every parameter that a network may have, and the rest.
 const MOST_BYTES: u64 = 5 * crate::size::MAX_PARAMETERS;
 
-/// Most residual blocks. A message of two bytes is one, and takes a kilobyte of memory.
+/// Most residual blocks and layers of attention. A message of two bytes is one, and takes a kilobyte of memory.
 const MOST_BLOCKS: usize = 512;
 
 /// Does a file with these first bytes hold a network of Leela's, as far as can be said? A gzip file
@@ -52,27 +52,50 @@ pub(crate) fn read(bytes: &[u8], name: &str) -> Result<Network, NetError> {
     layers::network(&net, name).map_err(refuse)
 }
 
-/// The number of residual blocks, without reading them.
-fn count_blocks(mut net: Bytes) -> Result<usize, DecodeError> {
+/// The number of blocks and layers of attention, without reading them.
+fn count_blocks(net: Bytes) -> Result<usize, DecodeError> {
     const WEIGHTS: u32 = 10;
-    const RESIDUAL: u32 = 2;
+    /// Residual blocks, layers of a policy, layers of a body.
+    const IN_WEIGHTS: [u32; 3] = [2, 21, 27];
+    /// From the weights to the list of the plain one of several policies.
+    const POLICY: [u32; 3] = [45, 3, 8];
     let mut blocks = 0;
-    while net.has_remaining() {
-        let (field, kind) = decode_key(&mut net)?;
-        if (field, kind) != (WEIGHTS, WireType::LengthDelimited) {
-            skip_field(kind, field, &mut net, DecodeContext::default())?;
+    each_field(net, WEIGHTS, &mut |weights| {
+        for field in IN_WEIGHTS {
+            each_field(weights.clone(), field, &mut |_| {
+                blocks += 1;
+                Ok(())
+            })?;
+        }
+        each_field(weights, POLICY[0], &mut |heads| {
+            each_field(heads, POLICY[1], &mut |head| {
+                each_field(head, POLICY[2], &mut |_| {
+                    blocks += 1;
+                    Ok(())
+                })
+            })
+        })
+    })?;
+    Ok(blocks)
+}
+
+/// Calls `read` with the bytes of each field of this number that has a length.
+fn each_field(
+    mut message: Bytes,
+    number: u32,
+    read: &mut dyn FnMut(Bytes) -> Result<(), DecodeError>,
+) -> Result<(), DecodeError> {
+    while message.has_remaining() {
+        let (field, kind) = decode_key(&mut message)?;
+        if (field, kind) != (number, WireType::LengthDelimited) {
+            skip_field(kind, field, &mut message, DecodeContext::default())?;
             continue;
         }
-        let length = decode_varint(&mut net)?;
-        let length = usize::try_from(length).unwrap_or(usize::MAX).min(net.remaining());
-        let mut weights = net.split_to(length);
-        while weights.has_remaining() {
-            let (field, kind) = decode_key(&mut weights)?;
-            blocks += usize::from(field == RESIDUAL);
-            skip_field(kind, field, &mut weights, DecodeContext::default())?;
-        }
+        let length = decode_varint(&mut message)?;
+        let length = usize::try_from(length).unwrap_or(usize::MAX).min(message.remaining());
+        read(message.split_to(length))?;
     }
-    Ok(blocks)
+    Ok(())
 }
 
 /// The plain bytes of a gzip file, at most `most` and only if they begin as a network.

@@ -3,13 +3,14 @@
 use std::{cell::Cell, collections::BTreeMap, path::Path};
 
 use super::{
-    messages::{Array, ConvBlock, Format, Net, NetworkFormat, SqueezeExcite, Weights},
+    formats::Formats,
+    messages::{Array, ConvBlock, Net, SqueezeExcite, Weights},
     scores,
     weights::numbers,
 };
 use crate::{
-    Activation, Description, Encoding, Head, HeadKind, HeadOutput, Layer, Network, Padding,
-    Provenance, Tensor, size::MAX_PARAMETERS,
+    Activation, Description, Encoding, Head, HeadKind, HeadOutput, LEELA_PLANES, Layer, Network,
+    Padding, Provenance, Tensor, size::MAX_PARAMETERS,
 };
 
 /// The network of a file; errors are the end of a sentence that begins with its name.
@@ -19,23 +20,23 @@ pub(super) fn network(net: &Net, file: &str) -> Result<Network, String> {
     let formats = Formats::of(&format, weights)?;
     let mut builder = Builder {
         default: format.weights_encoding.unwrap_or(1),
-        activation: formats.activation,
         tensors: BTreeMap::new(),
         numbers: Cell::new(0),
+        formats: &formats,
     };
-    let (trunk, channels) = builder.trunk(weights)?;
-    let mut heads = vec![
-        builder.policy(weights, channels, formats.policy)?,
-        builder.value(weights, channels, formats.value)?,
-    ];
+    let (trunk, channels) = match formats.embedding {
+        Some(embedding) => builder.attention_trunk(weights, embedding)?,
+        None => builder.trunk(weights)?,
+    };
+    let mut heads = vec![builder.policy(weights, channels)?, builder.value(weights, channels)?];
     if formats.has_moves_left {
         heads.push(builder.moves_left(weights, channels)?);
     }
     let name = Path::new(file).file_name().map_or(file.into(), |name| name.to_string_lossy());
     let network = Network {
         name: name.trim_end_matches(".gz").trim_end_matches(".pb").to_owned(),
-        description: Description { encoding: Encoding::Leela112, trunk, heads },
         tensors: builder.tensors,
+        description: Description { encoding: Encoding::Leela(formats.input), trunk, heads },
         calibration: scores::calibration(),
         int8_ranges: None,
         provenance: provenance(net, weights, channels, &formats),
@@ -44,73 +45,25 @@ pub(super) fn network(net: &Net, file: &str) -> Result<Network, String> {
     Ok(network)
 }
 
-/// What a network reads and answers, of all that a file can say.
-struct Formats {
-    activation: Activation,
-    policy: HeadOutput,
-    value: HeadOutput,
-    has_moves_left: bool,
-}
-
-impl Formats {
-    /// Takes the formats from a file, or as Leela Chess Zero does from what an older file holds.
-    fn of(format: &Format, weights: &Weights) -> Result<Self, String> {
-        let given = format.network_format.clone().unwrap_or_default();
-        let NetworkFormat { input, output, network, policy, value, moves_left, default_activation } =
-            given;
-        match input.unwrap_or(0) {
-            0 | 1 => {}
-            other => {
-                return Err(format!(
-                    "it reads input format {other}; only the classical 112 planes (1) can be given to it"
-                ));
-            }
-        }
-        if network == Some(5) {
-            return Err(
-                "it is an ONNX model in Leela's file; only its own layers can be run".into()
-            );
-        }
-        if !weights.encoder.is_empty() || matches!(network, Some(6 | 7 | 134)) {
-            return Err("it has an attention body; only convolutional ones can be run yet".into());
-        }
-        // Without formats for heads there is one output form of each.
-        let has_conv_policy = policy.unwrap_or(0) == 2 || weights.policy1.is_some();
-        let policy = match policy.unwrap_or(0) {
-            0 | 1 if !has_conv_policy => HeadOutput::LeelaMoves,
-            0 | 2 => HeadOutput::LeelaPlanes,
-            3 => return Err("it has an attention policy, which cannot be run yet".into()),
-            other => return Err(format!("it has policy format {other}, which is not known")),
-        };
-        let value = match (value.unwrap_or(0), output.unwrap_or(0)) {
-            (2, _) | (0, 2) => HeadOutput::WinDrawLoss,
-            (0 | 1, 0 | 1) => HeadOutput::Expectation,
-            (value, _) => return Err(format!("it has value format {value}, which cannot be run")),
-        };
-        Ok(Self {
-            activation: match default_activation.unwrap_or(0) {
-                0 => Activation::Relu,
-                1 => Activation::Mish,
-                other => return Err(format!("it has activation {other}, which is not known")),
-            },
-            policy,
-            value,
-            has_moves_left: moves_left.unwrap_or(0) == 1 && weights.moves_left.is_some(),
-        })
-    }
-}
-
 fn provenance(net: &Net, weights: &Weights, channels: usize, formats: &Formats) -> Provenance {
     let mut lines = Provenance::new();
-    lines.insert("format".into(), "Leela Chess Zero, classical 112 planes".into());
-    let excited = weights.residual.iter().filter(|block| block.se.is_some()).count();
-    lines.insert(
-        "layers".into(),
+    lines.insert("format".into(), format!("Leela Chess Zero, {}", formats.input.name()));
+    let layers = if formats.embedding.is_some() {
+        let scores = weights.encoder.iter().filter_map(|encoder| encoder.mha.as_ref());
+        let scores = scores.filter(|attention| attention.smolgen.is_some()).count();
+        format!(
+            "{} layers of attention of {} heads and {channels} channels, {scores} of them with scores of the board",
+            weights.encoder.len(),
+            weights.headcount.unwrap_or_default()
+        )
+    } else {
+        let excited = weights.residual.iter().filter(|block| block.se.is_some()).count();
         format!(
             "{} residual blocks of {channels} channels, {excited} of them with squeeze and excitation",
             weights.residual.len()
-        ),
-    );
+        )
+    };
+    lines.insert("layers".into(), layers);
     lines.insert("outputs".into(), format!("{}, {}", formats.policy.name(), formats.value.name()));
     let training = net.training_params.clone().unwrap_or_default();
     if let Some(steps) = training.training_steps {
@@ -125,79 +78,85 @@ fn provenance(net: &Net, weights: &Weights, channels: usize, formats: &Formats) 
     lines
 }
 
-struct Builder {
+pub(super) struct Builder<'a> {
     /// Number format of arrays that name none.
     default: u32,
-    activation: Activation,
+    pub(super) formats: &'a Formats,
     tensors: BTreeMap<String, Tensor>,
     /// Numbers read so far: a file with too many is refused before all of them are in memory.
     numbers: Cell<u64>,
 }
 
-impl Builder {
+impl Builder<'_> {
     /// Input layer and residual blocks, and the channels that they end in.
     fn trunk(&mut self, weights: &Weights) -> Result<(Vec<Layer>, usize), String> {
+        let activation = self.formats.activation;
         let input = weights.input.as_ref().ok_or("it has no input layer")?;
-        let planes = Encoding::Leela112.planes();
-        let (layer, channels) = self.conv("trunk.0", input, planes, self.activation)?;
+        let (layer, channels) = self.conv("trunk.0", input, LEELA_PLANES, activation)?;
         let mut trunk = vec![layer];
         for (index, block) in weights.residual.iter().enumerate() {
             let name = format!("trunk.{}.layers", index + 1);
             let missing = || format!("residual block {index} lacks a convolution");
             let [first, second] =
                 [&block.conv1, &block.conv2].map(|conv| conv.as_ref().ok_or_else(missing));
-            let (first, inner) =
-                self.conv(&format!("{name}.0"), first?, channels, self.activation)?;
+            let (first, inner) = self.conv(&format!("{name}.0"), first?, channels, activation)?;
             let (second, outer) =
                 self.conv(&format!("{name}.1"), second?, inner, Activation::Identity)?;
             let mut layers = vec![first, second];
             if let Some(se) = &block.se {
                 layers.push(self.squeeze_excite(&format!("{name}.2"), se, outer)?);
             }
-            trunk.push(Layer::Residual { layers, activation: self.activation });
+            trunk.push(Layer::Residual { layers, activation });
         }
         Ok((trunk, channels))
     }
 
-    fn policy(
-        &mut self,
-        weights: &Weights,
-        channels: usize,
-        output: HeadOutput,
-    ) -> Result<Head, String> {
-        let conv = weights.policy.as_ref().ok_or("it has no policy")?;
-        let layers = if output == HeadOutput::LeelaPlanes {
-            let first = weights.policy1.as_ref().ok_or("its policy lacks a convolution")?;
-            let (first, inner) = self.conv("moves.0", first, channels, self.activation)?;
-            let (last, _) = self.conv("moves.1", conv, inner, Activation::Identity)?;
-            vec![first, last]
-        } else {
-            let (first, inner) = self.conv("moves.0", conv, channels, self.activation)?;
-            let arrays = [&weights.ip_pol_w, &weights.ip_pol_b];
-            let last = self.dense("moves.1", arrays, 64 * inner, Activation::Identity)?;
-            vec![first, last.0]
+    fn policy(&mut self, weights: &Weights, channels: usize) -> Result<Head, String> {
+        let (output, activation) = (self.formats.policy, self.formats.activation);
+        let conv = || weights.policy.as_ref().ok_or("it has no policy");
+        let layers = match output {
+            HeadOutput::LeelaPairs => self.attention_policy(weights, channels)?,
+            HeadOutput::LeelaPlanes => {
+                let first = weights.policy1.as_ref().ok_or("its policy lacks a convolution")?;
+                let (first, inner) = self.conv("moves.0", first, channels, activation)?;
+                let (last, _) = self.conv("moves.1", conv()?, inner, Activation::Identity)?;
+                vec![first, last]
+            }
+            _ => {
+                let (first, inner) = self.conv("moves.0", conv()?, channels, activation)?;
+                let arrays = [&weights.ip_pol_w, &weights.ip_pol_b];
+                let last = self.dense("moves.1", arrays, 64 * inner, Activation::Identity)?;
+                vec![first, last.0]
+            }
         };
         Ok(Head { kind: HeadKind::Moves, output, layers })
     }
 
-    fn value(
-        &mut self,
-        weights: &Weights,
-        channels: usize,
-        output: HeadOutput,
-    ) -> Result<Head, String> {
-        let conv = weights.value.as_ref().ok_or("it has no value head")?;
-        let dense =
-            [[&weights.ip1_val_w, &weights.ip1_val_b], [&weights.ip2_val_w, &weights.ip2_val_b]];
-        let layers = self.dense_head("value", conv, channels, dense, Activation::Identity)?;
+    fn value(&mut self, weights: &Weights, channels: usize) -> Result<Head, String> {
+        let output = self.formats.value;
+        let layers = if self.formats.embedding.is_some() {
+            self.attention_value(weights, channels)?
+        } else {
+            let conv = weights.value.as_ref().ok_or("it has no value head")?;
+            let dense = [
+                [&weights.ip1_val_w, &weights.ip1_val_b],
+                [&weights.ip2_val_w, &weights.ip2_val_b],
+            ];
+            self.dense_head("value", conv, channels, dense, Activation::Identity)?
+        };
         Ok(Head { kind: HeadKind::Value, output, layers })
     }
 
     fn moves_left(&mut self, weights: &Weights, channels: usize) -> Result<Head, String> {
-        let conv = weights.moves_left.as_ref().ok_or("it has no moves-left head")?;
         let dense =
             [[&weights.ip1_mov_w, &weights.ip1_mov_b], [&weights.ip2_mov_w, &weights.ip2_mov_b]];
-        let layers = self.dense_head("moves-left", conv, channels, dense, self.activation)?;
+        let layers = if self.formats.embedding.is_some() {
+            let each = [&weights.ip_mov_w, &weights.ip_mov_b];
+            self.attention_dense_head("moves-left", each, channels, dense, Activation::Relu)?
+        } else {
+            let conv = weights.moves_left.as_ref().ok_or("it has no moves-left head")?;
+            self.dense_head("moves-left", conv, channels, dense, Activation::Relu)?
+        };
         Ok(Head { kind: HeadKind::MovesLeft, output: HeadOutput::Plain, layers })
     }
 
@@ -210,15 +169,15 @@ impl Builder {
         [first, second]: [[&Option<Array>; 2]; 2],
         last: Activation,
     ) -> Result<Vec<Layer>, String> {
-        let (conv, inner) = self.conv(&format!("{head}.0"), conv, channels, self.activation)?;
-        let (first, width) =
-            self.dense(&format!("{head}.1"), first, 64 * inner, self.activation)?;
+        let activation = self.formats.activation;
+        let (conv, inner) = self.conv(&format!("{head}.0"), conv, channels, activation)?;
+        let (first, width) = self.dense(&format!("{head}.1"), first, 64 * inner, activation)?;
         let (second, _) = self.dense(&format!("{head}.2"), second, width, last)?;
         Ok(vec![conv, first, second])
     }
 
     /// The numbers of an array; none where it is missing.
-    fn array(&self, array: &Option<Array>) -> Result<Vec<f32>, String> {
+    pub(super) fn array(&self, array: &Option<Array>) -> Result<Vec<f32>, String> {
         let Some(array) = array else { return Ok(Vec::new()) };
         let found = numbers(array, self.default)?;
         self.numbers.set(self.numbers.get() + found.len() as u64);
@@ -229,7 +188,12 @@ impl Builder {
         Ok(found)
     }
 
-    fn insert(&mut self, name: String, shape: Vec<usize>, data: Vec<f32>) -> Result<(), String> {
+    pub(super) fn insert(
+        &mut self,
+        name: String,
+        shape: Vec<usize>,
+        data: Vec<f32>,
+    ) -> Result<(), String> {
         if data.len() != shape.iter().product::<usize>() {
             return Err(format!("{name} has {} numbers instead of {shape:?}", data.len()));
         }
@@ -253,7 +217,7 @@ impl Builder {
         let (means, variances, mut gammas, mut betas) = (means?, variances?, gammas?, betas?);
         let norm = !means.is_empty();
         let channels = if norm { means.len() } else { bias.len() };
-        let each = inputs * channels.max(1);
+        let each = inputs.max(1) * channels.max(1);
         let kernel = match weights.len() / each {
             1 => 1,
             9 => 3,
@@ -286,7 +250,7 @@ impl Builder {
     }
 
     /// A dense layer, and its outputs.
-    fn dense(
+    pub(super) fn dense(
         &mut self,
         name: &str,
         [weights, biases]: [&Option<Array>; 2],
@@ -313,6 +277,6 @@ impl Builder {
         self.insert(format!("{name}.squeeze.bias"), vec![channels], b1)?;
         self.insert(format!("{name}.excite.weight"), vec![2 * width, channels], w2)?;
         self.insert(format!("{name}.excite.bias"), vec![2 * width], b2)?;
-        Ok(Layer::SqueezeExcite { channels, activation: self.activation })
+        Ok(Layer::SqueezeExcite { channels, activation: self.formats.activation })
     }
 }

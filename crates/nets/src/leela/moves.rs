@@ -6,9 +6,10 @@
 
 use std::sync::LazyLock;
 
+use super::symmetry::Symmetry;
 use crate::{
     PolicyIndex, Squares,
-    moves::{FIRST_UNDERPROMOTION, MOVE_PLANES, step_of_plane},
+    moves::{FIRST_UNDERPROMOTION, MOVE_PLANES, plane_of_squares, step_of_plane},
     squares::OWN_PAWN,
 };
 
@@ -28,18 +29,27 @@ enum Promotion {
     Bishop,
 }
 
-/// From-square, step to the to-square as (file, rank), and promotion, of an index of ours.
-fn parts(index: PolicyIndex, squares: &Squares) -> (usize, (i32, i32), Promotion) {
-    let (from, plane) = (usize::from(index) / MOVE_PLANES, usize::from(index) % MOVE_PLANES);
-    let step = step_of_plane(plane);
-    let promotion = match plane.checked_sub(FIRST_UNDERPROMOTION) {
-        Some(0..3) => Promotion::Plain,
-        Some(3..6) => Promotion::Bishop,
-        Some(_) => Promotion::Rook,
-        None if from / 8 == 6 && step.1 == 1 && squares.0[from] == OWN_PAWN => Promotion::Queen,
-        None => Promotion::Plain,
-    };
-    (from, step, promotion)
+/// From-square, to-square and promotion of an index of ours, in the network's orientation.
+struct Parts {
+    from: usize,
+    to: usize,
+    promotion: Promotion,
+}
+
+impl Parts {
+    fn of(index: PolicyIndex, squares: &Squares, symmetry: Symmetry) -> Self {
+        let (from, plane) = (usize::from(index) / MOVE_PLANES, usize::from(index) % MOVE_PLANES);
+        let step = step_of_plane(plane);
+        let promotion = match plane.checked_sub(FIRST_UNDERPROMOTION) {
+            Some(0..3) => Promotion::Plain,
+            Some(3..6) => Promotion::Bishop,
+            Some(_) => Promotion::Rook,
+            None if from / 8 == 6 && step.1 == 1 && squares.0[from] == OWN_PAWN => Promotion::Queen,
+            None => Promotion::Plain,
+        };
+        let from = symmetry.square(from);
+        Self { from, to: target(from, symmetry.step(step)), promotion }
+    }
 }
 
 /// The square a step away, for steps of legal moves.
@@ -48,10 +58,14 @@ fn target(from: usize, (file, rank): (i32, i32)) -> usize {
 }
 
 /// The place of a move among [`LEELA_MOVES`].
-pub(crate) fn place_among_moves(index: PolicyIndex, squares: &Squares) -> usize {
-    let (from, step, promotion) = parts(index, squares);
+pub(super) fn place_among_moves(
+    index: PolicyIndex,
+    squares: &Squares,
+    symmetry: Symmetry,
+) -> usize {
+    let Parts { from, to, promotion } = Parts::of(index, squares, symmetry);
     let column = match promotion {
-        Promotion::Plain => return usize::from(PLACES[from * 64 + target(from, step)]),
+        Promotion::Plain => return usize::from(PLACES[from * 64 + to]),
         Promotion::Queen => 0,
         Promotion::Rook => 1,
         Promotion::Bishop => 2,
@@ -61,7 +75,7 @@ pub(crate) fn place_among_moves(index: PolicyIndex, squares: &Squares) -> usize 
     let file = from % 8;
     let ways = (3 * file).saturating_sub(1);
     // A step off the board is no legal move; it gets some place.
-    let way = (step.0 + i32::from(file > 0)).clamp(0, 2) as usize;
+    let way = (to % 8 + usize::from(file > 0)).saturating_sub(file).min(2);
     (PLAIN_MOVES + 3 * (ways + way) + column).min(LEELA_MOVES - 1)
 }
 
@@ -87,19 +101,40 @@ static PLACES: LazyLock<Vec<u16>> = LazyLock::new(|| {
 
 /// The place of a move among the outputs of [`LEELA_MOVE_PLANES`] planes, all planes of a square
 /// together.
-pub(crate) fn place_among_planes(index: PolicyIndex, squares: &Squares) -> usize {
-    let (from, step, promotion) = parts(index, squares);
-    let plane = usize::from(index) % MOVE_PLANES;
-    let way = (step.0 + 1) as usize;
+pub(super) fn place_among_planes(
+    index: PolicyIndex,
+    squares: &Squares,
+    symmetry: Symmetry,
+) -> usize {
+    let Parts { from, to, promotion } = Parts::of(index, squares, symmetry);
+    let way = (to % 8 + 1).saturating_sub(from % 8).min(2);
     let plane = match promotion {
-        // A promotion to a knight has the plane of a step to the north-west, north or north-east.
-        Promotion::Plain if plane >= FIRST_UNDERPROMOTION => [49, 0, 7][way],
-        Promotion::Plain => plane,
+        Promotion::Plain => plane_of_squares(from, to),
         Promotion::Rook => 64 + 3 * way,
         Promotion::Bishop => 65 + 3 * way,
         Promotion::Queen => 66 + 3 * way,
     };
     from * LEELA_MOVE_PLANES + plane
+}
+
+/// Outputs of a policy of attention: each from-square with each to-square, then the promotions of
+/// each file to each, to queen, rook and bishop.
+pub const LEELA_MOVE_PAIRS: usize = 64 * 64 + 8 * 8 * 3;
+
+/// The place of a move among [`LEELA_MOVE_PAIRS`].
+pub(super) fn place_among_pairs(
+    index: PolicyIndex,
+    squares: &Squares,
+    symmetry: Symmetry,
+) -> usize {
+    let Parts { from, to, promotion } = Parts::of(index, squares, symmetry);
+    let column = match promotion {
+        Promotion::Plain => return from * 64 + to,
+        Promotion::Queen => 0,
+        Promotion::Rook => 1,
+        Promotion::Bishop => 2,
+    };
+    64 * 64 + from % 8 * 24 + to % 8 * 3 + column
 }
 
 #[cfg(test)]
@@ -116,7 +151,8 @@ mod tests {
         let squares = Squares::of(&position);
         let place = |text: &&str| {
             let mv = parse_uci(&position, text).unwrap();
-            place_among_moves(policy_index(mv, position.turn()), &squares)
+            let index = policy_index(mv, position.turn());
+            place_among_moves(index, &squares, Symmetry::default())
         };
         moves.iter().map(place).collect()
     }
@@ -140,6 +176,8 @@ mod tests {
             "r3k2r/P1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/1PPBBPPP/R3K2R w KQkq - 0 1",
             "1r1r4/P1P1k3/8/8/8/8/6p1/R3K2R w KQ - 0 1",
             "1r1r4/P1P1k3/8/8/8/8/p5p1/1R2K2R b K - 0 1",
+            "1r1r4/P1P1k3/8/8/8/8/p5p1/1RK4R w - - 0 1",
+            "8/1Q6/3K4/8/6n1/8/7k/2B5 w - - 0 1",
         ] {
             let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
             let squares = Squares::of(&position);
@@ -148,13 +186,16 @@ mod tests {
                 .iter()
                 .map(|&mv| policy_index(mv, position.turn()))
                 .collect();
-            let all = |place: fn(PolicyIndex, &Squares) -> usize, most: usize| {
-                let set: BTreeSet<usize> =
-                    indices.iter().map(|&index| place(index, &squares)).collect();
-                assert!(set.len() == indices.len() && set.iter().all(|&at| at < most), "{fen}");
+            let all = |place: fn(PolicyIndex, &Squares, Symmetry) -> usize, most: usize| {
+                for symmetry in [Symmetry::default(), Symmetry::of(&squares)] {
+                    let places = indices.iter().map(|&index| place(index, &squares, symmetry));
+                    let set: BTreeSet<usize> = places.collect();
+                    assert!(set.len() == indices.len() && set.iter().all(|&at| at < most), "{fen}");
+                }
             };
             all(place_among_moves, LEELA_MOVES);
             all(place_among_planes, 64 * LEELA_MOVE_PLANES);
+            all(place_among_pairs, LEELA_MOVE_PAIRS);
         }
     }
 }

@@ -1,16 +1,21 @@
-//! The 112 input planes of a network of Leela's, in its first format: the last eight boards with
-//! thirteen planes each, and eight planes of whole boards.
+//! The 112 input planes of a network of Leela's: eight boards with thirteen planes each, and eight
+//! planes of whole boards.
 //!
 //! A board has the mover's pawns, knights, bishops, rooks, queens, king, the opponent's, and a plane
-//! of ones if the position has occurred before; all from the side to move now. Then come the mover's
-//! right to castle to the queen's and to the king's side, the opponent's, ones if Black is to move,
-//! plies since the last capture or pawn move, zeros, and ones. Boards before the standard starting
-//! position stay empty; before any other first position it is repeated.
+//! of ones if the position has occurred before; all from the side to move now. The first format then
+//! has the mover's right to castle to the queen's and to the king's side, the opponent's, ones if
+//! Black is to move, plies since the last capture or pawn move, zeros, and ones. Boards before the
+//! standard starting position stay empty; before any other first position it is repeated.
+//! [`LeelaInput`] says how the other formats differ.
+//!
+//! One difference from Leela's own encoder is left: it takes an en-passant capture that a pin forbids
+//! for possible.
 
 use std::sync::LazyLock;
 
 use board::{Color, Position};
 
+use super::{input::LeelaInput, symmetry::Symmetry};
 use crate::{
     Squares,
     squares::{OPPONENT_OFFSET, OWN_CASTLING_ROOK, class_piece},
@@ -19,13 +24,16 @@ use crate::{
 /// Number of planes.
 pub const LEELA_PLANES: usize = 112;
 
-/// Boards before the current one that a network sees.
-pub const PAST_BOARDS: usize = BOARDS - 1;
+/// The most boards before the current one that matter: as many as a network sees, and as many again
+/// of older ones, for the formats that show only boards that had occurred.
+pub const PAST_BOARDS: usize = 2 * (BOARDS - 1);
 
 const BOARDS: usize = 8;
 const PLANES_A_BOARD: usize = 13;
 /// First of the planes of whole boards.
 const WHOLE: usize = BOARDS * PLANES_A_BOARD;
+/// Whose turn it is, or in canonical formats where an en-passant capture is possible.
+const TURN: usize = WHOLE + 4;
 const FIFTY_MOVES: usize = WHOLE + 5;
 
 /// Class in [`Squares`] of an en-passant target.
@@ -38,15 +46,26 @@ pub struct PastBoard {
     pub squares: Squares,
     /// Had it occurred before?
     pub has_occurred: bool,
+    /// Plies from it to the current one.
+    pub age: u8,
 }
 
 impl PastBoard {
-    /// The boards before a position, as far as it [remembers](Position::remembering) them and a
-    /// network sees them, the newest first.
+    /// The boards before a position, as far as it [remembers](Position::remembering) them and some
+    /// network sees them, the newest first: the last seven, and older ones that had occurred and can
+    /// occur again.
     pub fn before(position: &Position) -> impl Iterator<Item = Self> + '_ {
+        let reversible = position.halfmove_clock().min(u8::MAX.into()) as usize;
         std::iter::successors(position.previous(), |at| at.previous())
+            .zip(1..)
+            .take_while(move |&(_, age)| age < BOARDS || age <= reversible)
+            .filter(|&(at, age)| age < BOARDS || at.has_occurred())
             .take(PAST_BOARDS)
-            .map(|at| Self { squares: Squares::of(at), has_occurred: at.has_occurred() })
+            .map(|(at, age)| Self {
+                squares: Squares::of(at),
+                has_occurred: at.has_occurred(),
+                age: age as u8,
+            })
     }
 }
 
@@ -77,44 +96,50 @@ impl<'a> BoardSeen<'a> {
 pub struct LeelaPlanes {
     masks: [u64; LEELA_PLANES],
     halfmove_clock: u8,
+    is_in_hectoplies: bool,
 }
 
 /// The standard starting position.
 static START: LazyLock<Squares> = LazyLock::new(|| Squares::of(&Position::default()));
 
 impl LeelaPlanes {
-    /// The planes of a position.
+    /// The planes of a position in one of the formats.
     #[must_use]
-    pub fn of(seen: &BoardSeen<'_>) -> Self {
-        let current = PastBoard { squares: *seen.squares, has_occurred: seen.has_occurred };
-        let known = std::iter::once(&current).chain(&seen.past[..seen.past.len().min(PAST_BOARDS)]);
-        let mut planes = Self { masks: [0; LEELA_PLANES], halfmove_clock: seen.halfmove_clock };
-        let mut oldest = (0, current);
-        for (age, board) in known.enumerate() {
-            planes.set_board(age, board, age % 2 == 1);
-            oldest = (age, *board);
+    pub fn of(seen: &BoardSeen<'_>, input: LeelaInput) -> Self {
+        let mut planes = Self {
+            masks: [0; LEELA_PLANES],
+            halfmove_clock: seen.halfmove_clock,
+            is_in_hectoplies: input.is_in_hectoplies(),
+        };
+        for (place, board) in boards(seen, input).iter().take(BOARDS).enumerate() {
+            planes.set_board(place, board);
         }
-        let (age, board) = oldest;
-        // Black to move is never the starting position.
-        let is_start = board.squares == *START && seen.turn.is_white() == (age % 2 == 0);
-        if !is_start {
-            let board = before_double_push(board);
-            for missing in age + 1..BOARDS {
-                planes.set_board(missing, &board, age % 2 == 1);
-            }
+        if input.has_castling_rooks() {
+            planes.set_castling_rooks(seen.squares);
+        } else {
+            planes.set_castling(seen.squares);
         }
-        planes.set_castling(seen.squares);
-        if seen.turn.is_black() {
-            planes.masks[WHOLE + 4] = u64::MAX;
+        let black = if seen.turn.is_black() { u64::MAX } else { 0 };
+        if input.is_canonical() {
+            // On the last rank of the side that pushed the pawn.
+            planes.masks[TURN] =
+                en_passant(seen.squares).map_or(0, |target| 1 << (56 + target % 8));
+        } else {
+            planes.masks[TURN] = black;
         }
         planes.masks[FIFTY_MOVES] = u64::MAX;
+        planes.masks[WHOLE + 6] = if input.is_armageddon() { black } else { 0 };
         planes.masks[WHOLE + 7] = u64::MAX;
+        if input.is_canonical() {
+            let symmetry = Symmetry::of(seen.squares);
+            planes.masks[..=TURN].iter_mut().for_each(|mask| *mask = symmetry.set(*mask));
+        }
         planes
     }
 
-    /// Sets the planes of the board of this age; `is_opponents`: is it seen from the other side?
-    fn set_board(&mut self, age: usize, board: &PastBoard, is_opponents: bool) {
-        let first = age * PLANES_A_BOARD;
+    /// Sets the planes of a board, which is seen from the other side at an odd age.
+    fn set_board(&mut self, place: usize, board: &PastBoard) {
+        let (first, is_opponents) = (place * PLANES_A_BOARD, board.age % 2 == 1);
         let flip = if is_opponents { 56 } else { 0 };
         for (square, role, own) in board.squares.pieces() {
             let plane = role + if own == is_opponents { 6 } else { 0 };
@@ -137,6 +162,18 @@ impl LeelaPlanes {
         }
     }
 
+    fn set_castling_rooks(&mut self, squares: &Squares) {
+        for (own, class) in
+            [(true, OWN_CASTLING_ROOK), (false, OWN_CASTLING_ROOK + OPPONENT_OFFSET)]
+        {
+            let king = squares.pieces().find(|&(_, role, is_own)| role == 5 && is_own == own);
+            let Some((king, ..)) = king else { continue };
+            for rook in (0..64).filter(|&square| squares.0[square] == class) {
+                self.masks[WHOLE + usize::from(rook > king)] |= 1 << rook;
+            }
+        }
+    }
+
     /// Where a plane is set.
     #[must_use]
     pub fn mask(&self, plane: usize) -> u64 {
@@ -146,16 +183,78 @@ impl LeelaPlanes {
     /// The number on the squares where a plane is set.
     #[must_use]
     pub fn value(&self, plane: usize) -> f32 {
-        if plane == FIFTY_MOVES { f32::from(self.halfmove_clock) } else { 1.0 }
+        match (plane == FIFTY_MOVES, self.is_in_hectoplies) {
+            (true, true) => f32::from(self.halfmove_clock) / 100.0,
+            (true, false) => f32::from(self.halfmove_clock),
+            _ => 1.0,
+        }
     }
+}
+
+/// The boards that a network is shown, the current one first.
+fn boards(seen: &BoardSeen<'_>, input: LeelaInput) -> Vec<PastBoard> {
+    let current = PastBoard { squares: *seen.squares, has_occurred: seen.has_occurred, age: 0 };
+    let mut shown = vec![current];
+    let past = seen.past.iter();
+    if !input.is_canonical() {
+        shown.extend(past.take_while(|board| usize::from(board.age) < BOARDS));
+        let oldest = shown[shown.len() - 1];
+        // Black to move is never the starting position.
+        let is_start = oldest.squares == *START && seen.turn.is_white() == (oldest.age % 2 == 0);
+        if !is_start {
+            repeat(&mut shown, before_double_push(oldest));
+        }
+        return shown;
+    }
+    let rights = castling_rooks(seen.squares, false);
+    let can_return = |board: &&PastBoard| {
+        board.age <= seen.halfmove_clock
+            && castling_rooks(&board.squares, board.age % 2 == 1) == rights
+            && en_passant(&board.squares).is_none()
+    };
+    let past = past.take_while(can_return);
+    if input.has_repeats_only() {
+        shown.extend(past.filter(|board| board.has_occurred));
+        return shown;
+    }
+    shown.extend(past.take_while(|board| usize::from(board.age) < BOARDS));
+    let oldest = shown[shown.len() - 1];
+    // The first position is repeated if moves were made before it that can be taken back.
+    let is_first = shown.len() > seen.past.len();
+    if is_first && oldest.age < seen.halfmove_clock && en_passant(&oldest.squares).is_none() {
+        repeat(&mut shown, oldest);
+    }
+    shown
+}
+
+/// Fills the places of boards that are not known.
+fn repeat(shown: &mut Vec<PastBoard>, oldest: PastBoard) {
+    shown.resize(BOARDS.max(shown.len()), oldest);
+}
+
+/// The square behind a pawn that may be captured there.
+fn en_passant(squares: &Squares) -> Option<usize> {
+    squares.0.iter().position(|&class| class == EN_PASSANT)
+}
+
+/// The squares of rooks that may castle, of the mover and of the opponent, seen from the other side
+/// if `is_opponents`.
+fn castling_rooks(squares: &Squares, is_opponents: bool) -> [u64; 2] {
+    let flip = if is_opponents { 56 } else { 0 };
+    let set = |class: u8| {
+        let rooks = (0..64).filter(|&square| squares.0[square] == class);
+        rooks.fold(0_u64, |set, square| set | 1 << (square ^ flip))
+    };
+    let [own, other] = [set(OWN_CASTLING_ROOK), set(OWN_CASTLING_ROOK + OPPONENT_OFFSET)];
+    if is_opponents { [other, own] } else { [own, other] }
 }
 
 /// A first position whose last move was a double push has that taken back where it is repeated.
 fn before_double_push(mut board: PastBoard) -> PastBoard {
-    let squares = &mut board.squares.0;
-    if let Some(target) = squares.iter().position(|&class| class == EN_PASSANT)
+    if let Some(target) = en_passant(&board.squares)
         && (16..56).contains(&target)
     {
+        let squares = &mut board.squares.0;
         let (from, to) = (target + 8, target - 8);
         debug_assert_eq!(class_piece(squares[to]), Some((0, false)));
         squares.swap(from, to);
@@ -170,6 +269,10 @@ mod tests {
     use super::*;
 
     fn planes(fen: Option<&str>, moves: &[&str]) -> LeelaPlanes {
+        planes_in(LeelaInput::Classical, fen, moves)
+    }
+
+    fn planes_in(input: LeelaInput, fen: Option<&str>, moves: &[&str]) -> LeelaPlanes {
         let start = fen.map_or_else(Position::default, |fen| {
             Position::from_fen(fen, CastlingMode::Standard).unwrap()
         });
@@ -179,13 +282,14 @@ mod tests {
         }
         let position = game.position();
         let past: Vec<PastBoard> = PastBoard::before(position).collect();
-        LeelaPlanes::of(&BoardSeen {
+        let seen = BoardSeen {
             squares: &Squares::of(position),
             turn: position.turn(),
             halfmove_clock: position.halfmove_clock() as u8,
             has_occurred: position.has_occurred(),
             past: &past,
-        })
+        };
+        LeelaPlanes::of(&seen, input)
     }
 
     const OWN_PAWNS: usize = 0;

@@ -1,5 +1,7 @@
 //! A network as a file of Leela's: for tests of the reader and for outside judges.
 
+mod attention;
+
 use std::io::Write;
 
 use flate2::{Compression, write::GzEncoder};
@@ -23,10 +25,13 @@ pub fn leela_file(network: &Network) -> Result<Vec<u8>, String> {
 
 fn message(network: &Network) -> Result<Net, String> {
     let description = &network.description;
-    if description.encoding != Encoding::Leela112 {
+    let Encoding::Leela(input) = description.encoding else {
         return Err(format!("its input is {}", description.encoding.name()));
-    }
+    };
     let writer = Writer { network };
+    if let Some(Layer::BoardEmbedding { .. }) = description.trunk.first() {
+        return attention::message(&writer, input);
+    }
     let (policy, value) =
         (head(description, HeadKind::Moves)?, head(description, HeadKind::Value)?);
     let mut weights = Weights { input: Some(writer.conv("trunk.0")?), ..Weights::default() };
@@ -53,21 +58,28 @@ fn message(network: &Network) -> Result<Net, String> {
     let is_wdl = value.output == HeadOutput::WinDrawLoss;
     let has_excitation = weights.residual.iter().any(|block| block.se.is_some());
     let format = NetworkFormat {
-        input: Some(1),
+        input: Some(input.number()),
         output: number(is_wdl),
         network: Some(if has_excitation { 4 } else { 3 }),
         policy: number(policy.output == HeadOutput::LeelaPlanes),
         value: number(is_wdl),
         moves_left: Some(has_moves_left.into()),
         default_activation: Some(0),
+        ..NetworkFormat::default()
     };
-    Ok(Net {
+    Ok(file_of(format, weights, [0, 25]))
+}
+
+/// The whole file, for Leela Chess Zero from this version on.
+fn file_of(format: NetworkFormat, weights: Weights, [major, minor]: [u32; 2]) -> Net {
+    let (major, minor, patch) = (Some(major), Some(minor), Some(0));
+    Net {
         magic: Some(0x1c0),
-        min_version: Some(EngineVersion { major: Some(0), minor: Some(25), patch: Some(0) }),
+        min_version: Some(EngineVersion { major, minor, patch }),
         format: Some(Format { weights_encoding: Some(1), network_format: Some(format) }),
         weights: Some(weights),
         ..Net::default()
-    })
+    }
 }
 
 fn head(description: &Description, kind: HeadKind) -> Result<&Head, String> {

@@ -9,7 +9,7 @@ use burn::tensor::{
 };
 use nets::{
     Activation, Branch, Encoding, HeadKind, LEAKY_SLOPE, Layer, NORM_EPSILON, Network, Padding,
-    Pooling,
+    Pooling, SELU,
 };
 
 use super::failed;
@@ -201,6 +201,11 @@ impl Graph<'_> {
                 };
                 return Ok(boards * activation::sigmoid(part(0)) + part(inputs));
             }
+            Layer::Gate { .. }
+            | Layer::LayerNorm { .. }
+            | Layer::Attention(_)
+            | Layer::BoardEmbedding { .. }
+            | Layer::MoveAttention { .. } => return Err(TrainError::untrained(prefix)),
         };
         let [_, channels, ..] = outputs.dims();
         let outputs = if has_norm {
@@ -275,6 +280,11 @@ fn activated(boards: Array<4>, activation: Activation) -> Array<4> {
         Activation::Silu => activation::silu(boards),
         Activation::Tanh => boards.tanh(),
         Activation::Mish => activation::mish(boards),
+        Activation::SquaredRelu => activation::relu(boards).powi_scalar(2),
+        Activation::Selu => {
+            let below = boards.clone().clamp_max(0.0).exp().sub_scalar(1.0).mul_scalar(SELU[0]);
+            (activation::relu(boards) + below).mul_scalar(SELU[1])
+        }
     }
 }
 

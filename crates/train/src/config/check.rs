@@ -172,7 +172,7 @@ impl ModelSection {
         }
         if matches!(
             self.input,
-            Some(Encoding::Cockfish13 | Encoding::ConvChess6 | Encoding::Leela112)
+            Some(Encoding::Cockfish13 | Encoding::ConvChess6 | Encoding::Leela(_))
         ) {
             return Err("model.input must be `batch-first-15` or `attacks-21`".to_owned());
         }
@@ -181,10 +181,11 @@ impl ModelSection {
                 "model.activation and model.pooling belong to model.start = \"{COCKFISH}\""
             ));
         }
-        if matches!(
-            self.activation,
-            Some(Activation::Identity | Activation::Tanh | Activation::Mish)
-        ) {
+        let is_known = |activation: &Activation| {
+            use Activation::{Gelu, LeakyRelu, Relu, Silu};
+            matches!(activation, Relu | LeakyRelu | Gelu | Silu)
+        };
+        if !self.activation.as_ref().is_none_or(is_known) {
             return Err(
                 "model.activation must be `relu`, `leaky-relu`, `gelu` or `silu`".to_owned()
             );

@@ -1,8 +1,8 @@
 //! Computes activations and their slopes over a few channels at a time, from the values before the
 //! activation.
 
-use eval::cpu::activation::{exp, gelu, mish, normal_tails, tanh};
-use nets::{Activation, LEAKY_SLOPE};
+use eval::cpu::activation::{exp, gelu, mish, normal_tails, selu, tanh};
+use nets::{Activation, LEAKY_SLOPE, SELU};
 
 /// The slope below zero of a piecewise linear activation, whose slope above zero is 1; `None` for a
 /// curved one.
@@ -12,7 +12,12 @@ pub(super) fn low_slope(activation: Activation) -> Option<f32> {
         Activation::Identity => Some(1.0),
         Activation::Relu => Some(0.0),
         Activation::LeakyRelu => Some(LEAKY_SLOPE),
-        Activation::Gelu | Activation::Silu | Activation::Tanh | Activation::Mish => None,
+        Activation::Gelu
+        | Activation::Silu
+        | Activation::Tanh
+        | Activation::Mish
+        | Activation::SquaredRelu
+        | Activation::Selu => None,
     }
 }
 
@@ -25,6 +30,10 @@ pub(super) fn curve(activation: Activation, values: &mut [f32]) {
         Activation::Silu => values.iter_mut().for_each(|value| *value /= 1.0 + exp(-*value)),
         Activation::Tanh => values.iter_mut().for_each(|value| *value = tanh(*value)),
         Activation::Mish => values.iter_mut().for_each(|value| *value = mish(*value)),
+        Activation::SquaredRelu => {
+            values.iter_mut().for_each(|value| *value = value.max(0.0) * value.max(0.0));
+        }
+        Activation::Selu => values.iter_mut().for_each(|value| *value = selu(*value)),
         Activation::Identity | Activation::Relu | Activation::LeakyRelu => {}
     }
 }
@@ -47,6 +56,13 @@ pub(super) fn curve_slope(activation: Activation, values: &mut [f32]) {
             let part = power * (power + 2.0);
             let (tanh, chance) = (part / (part + 2.0), power / (1.0 + power));
             *value = tanh + *value * (1.0 - tanh * tanh) * chance;
+        }),
+        Activation::SquaredRelu => {
+            values.iter_mut().for_each(|value| *value = 2.0 * value.max(0.0));
+        }
+        Activation::Selu => values.iter_mut().for_each(|value| {
+            let slope = if *value > 0.0 { 1.0 } else { SELU[0] * exp(*value) };
+            *value = SELU[1] * slope;
         }),
         Activation::Identity | Activation::Relu | Activation::LeakyRelu => {}
     }

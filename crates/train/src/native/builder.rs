@@ -195,6 +195,11 @@ impl<E: Element> Builder<'_, E> {
                     "layer {prefix} is squeeze and excitation, which only the backend `burn` trains"
                 )));
             }
+            Layer::Gate { .. }
+            | Layer::LayerNorm { .. }
+            | Layer::Attention(_)
+            | Layer::BoardEmbedding { .. }
+            | Layer::MoveAttention { .. } => return Err(TrainError::untrained(prefix)),
         };
         let (norm, activation) = match layer {
             &Layer::Branches { norm, activation, .. }
@@ -203,9 +208,7 @@ impl<E: Element> Builder<'_, E> {
                 (self.norm(prefix, norm, shape.channels)?, activation)
             }
             &Layer::Residual { activation, .. } => (Norm::Nothing, activation),
-            Layer::Pool { .. } | Layer::AppendMean | Layer::SqueezeExcite { .. } => {
-                (Norm::Nothing, Activation::Identity)
-            }
+            _ => (Norm::Nothing, Activation::Identity),
         };
         let stage = Stage::new(operation, norm, activation, shape, gradient_size);
         let output = self.push(Stage { inputs, ..stage });

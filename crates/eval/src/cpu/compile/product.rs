@@ -1,6 +1,8 @@
 //! Compiles convolutions and dense layers to matrix products: input offsets, packed weights, scales
 //! and biases.
 
+use std::sync::Arc;
+
 use nets::{Activation, Layer, Padding, kernel_start};
 
 use super::{Activations, Compiler};
@@ -37,6 +39,8 @@ pub(super) enum ResidualUse<'a> {
     Excited(&'a Activations),
     /// The product adds it before its activation.
     Sum(&'a Activations),
+    /// There is none, and the channels have these positions.
+    At(&'a [usize]),
 }
 
 impl Convolution {
@@ -97,6 +101,7 @@ impl ResidualUse<'_> {
     fn positions(&self, channels: usize) -> Vec<usize> {
         match self {
             Self::Nothing => (0..channels).collect(),
+            Self::At(positions) => positions.to_vec(),
             Self::Order(other) | Self::Excited(other) | Self::Sum(other) => other.positions.clone(),
         }
     }
@@ -104,7 +109,7 @@ impl ResidualUse<'_> {
     fn added(&self) -> Option<&Activations> {
         match self {
             Self::Sum(other) => Some(other),
-            Self::Nothing | Self::Order(_) | Self::Excited(_) => None,
+            Self::Nothing | Self::Order(_) | Self::Excited(_) | Self::At(_) => None,
         }
     }
 }
@@ -161,7 +166,7 @@ impl Compiler<'_> {
             output,
             rows: if side == 1 { RowKind::Boards } else { RowKind::Cells(layout.cells()) },
             offsets: offsets::<E>(&taps, &input.layout),
-            weights: packed.weights,
+            weights: Arc::new(packed.weights),
             scale: packed.scale,
             bias: packed.bias,
             activation,
