@@ -293,7 +293,15 @@ fn measure_network(
         kinds.into_iter().filter(wanted).map(|kind| vec![kind]).collect()
     };
     for target in targets(args)? {
-        let mut evaluator = target.evaluator(network, args.threads as usize)?;
+        let mut evaluator = match target.evaluator(network, args.threads as usize) {
+            Ok(evaluator) => evaluator,
+            // A format that not all layers have is left out unless it was asked for.
+            Err(error) if args.precision.is_none() => {
+                tracing::warn!("{}: {error:#}", target.names().0);
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         let (path, precision) = target.names();
         let peak = match target {
             EvalTarget::Path(path, precision) => measure::peak_flops(path, precision),

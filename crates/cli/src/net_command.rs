@@ -1,4 +1,5 @@
-//! `batch-first net`: shows, joins, validates, calibrates, quantises and verifies network files.
+//! `batch-first net`: shows, joins, exports, validates, calibrates, quantises and verifies network
+//! files.
 
 mod quantise;
 mod verify;
@@ -8,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use nets::{HeadKind, MoveScores, Network, System};
 use train::{
     Dataset, EvaluatorScorer, GamePhase, HeldOut, Loss, Scorer, SelectorScorer, ValidationMetrics,
@@ -20,7 +21,7 @@ use crate::{CheckFailed, engine_args};
 /// Positions of each source whose legal moves are ranked.
 const AGREEMENT_POSITIONS: usize = 2_000;
 
-/// Network files: show, join, validate, calibrate, quantise, verify.
+/// Network files: show, join, export, validate, calibrate, quantise, verify.
 #[derive(Debug, clap::Args)]
 pub struct NetArgs {
     #[command(subcommand)]
@@ -49,6 +50,17 @@ enum Command {
         /// Name of the new network; the file stem unless given.
         #[arg(long)]
         name: Option<String>,
+    },
+    /// Write a network as a file of another program.
+    Export {
+        /// Network file.
+        file: PathBuf,
+        /// As a file of Leela Chess Zero (.pb.gz), for networks with her input, layers and outputs.
+        #[arg(long, required = true)]
+        leela: bool,
+        /// File to write.
+        #[arg(long)]
+        out: PathBuf,
     },
     /// Validate a network on the held-out positions of imported data.
     Validate {
@@ -180,6 +192,7 @@ pub fn run(args: NetArgs) -> anyhow::Result<()> {
             }
             save(&network, &out)
         }
+        Command::Export { file, leela: _, out } => export(&file, &out),
         Command::Quantise { file, data, out } => {
             let mut network = Network::load(&file)?;
             let allowed = quantise::run(&mut network, &data)?;
@@ -207,6 +220,16 @@ fn print(text: &str) -> io::Result<()> {
 fn save(network: &Network, path: &Path) -> anyhow::Result<()> {
     network.save(path)?;
     print(&format!("{}: network {}", path.display(), network.fingerprint()))?;
+    Ok(())
+}
+
+fn export(file: &Path, out: &Path) -> anyhow::Result<()> {
+    let network = Network::load(file)?;
+    let bytes = nets::leela_file(&network).map_err(|reason| {
+        anyhow!("`{}` cannot be written as a Leela network: {reason}", file.display())
+    })?;
+    board::write_whole(out, &bytes).with_context(|| format!("cannot write `{}`", out.display()))?;
+    print(&format!("{}: network {}", out.display(), network.name))?;
     Ok(())
 }
 
@@ -249,7 +272,9 @@ fn show_info(network: &Network) -> io::Result<()> {
         print(&format!("head         {}: {} layers", head.kind.name(), head.layers.len()))?;
     }
     if network.description.encoding.has_history() {
-        print("int8         where it is faster and costs little, which is measured once")?;
+        print(
+            "int8         where its layers allow it and it costs little, which is measured once",
+        )?;
         print(
             "centipawns   those at which wins minus losses are the network's, by the model of chances",
         )?;

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use nets::{
-    Activation, Description, Head, HeadKind, Layer, Leela, LeelaInput, Network, Padding, leela_file,
+    Activation, Description, Encoding, Head, HeadKind, Layer, Leela, LeelaAttention, LeelaInput,
+    Network, Padding, leela_file,
 };
 use proptest::prelude::*;
 
@@ -30,14 +31,42 @@ fn network(is_older: bool) -> Network {
     Network::random(description, 7).unwrap()
 }
 
+/// A small network with an attention body.
+fn attention(generated: usize, activation: Activation) -> Network {
+    let description = Description::leela_attention(&LeelaAttention {
+        input: LeelaInput::Repeats,
+        channels: 6,
+        layers: 2,
+        heads: 3,
+        hidden: 10,
+        embedded: 2,
+        generated,
+        activation,
+    });
+    let mut network = Network::random(description, 7).unwrap();
+    // Otherwise a norm or gate in the wrong place would not be seen.
+    for (number, (name, tensor)) in network.tensors.iter_mut().enumerate() {
+        if name.ends_with(".scale") || name.ends_with(".shift") {
+            let places = tensor.data.iter_mut().enumerate();
+            places.for_each(|(at, value)| *value += ((at * 7 + number) % 13) as f32 * 0.05);
+        }
+    }
+    network
+}
+
 fn read(bytes: &[u8]) -> Result<Network, String> {
     Network::from_bytes(bytes, "folder/some.pb.gz").map_err(|error| error.to_string())
 }
 
 #[test]
 fn what_is_written_is_read() {
-    for is_older in [false, true] {
-        let network = network(is_older);
+    let networks = [
+        network(false),
+        network(true),
+        attention(0, Activation::Relu),
+        attention(4, Activation::Mish),
+    ];
+    for network in networks {
         let back = read(&leela_file(&network).unwrap()).unwrap();
         assert_eq!(back.name, "some");
         assert_eq!(back.description, network.description);
@@ -84,23 +113,49 @@ fn a_network_of_ours_is_no_file_of_leelas() {
     assert_eq!(leela_file(&network).unwrap_err(), "its input is batch-first-15");
 }
 
+#[test]
+fn what_a_file_has_no_place_for_is_refused() {
+    let mut description = network(true).description;
+    let Layer::Conv { activation, .. } = &mut description.trunk[0] else { panic!() };
+    *activation = Activation::Mish;
+    let refused = leela_file(&Network::random(description, 1).unwrap()).unwrap_err();
+    assert!(refused.starts_with("it has layers"), "{refused}");
+}
+
+#[test]
+fn formats_are_kept_and_unknown_ones_refused() {
+    for input in LeelaInput::ALL {
+        let mut network = network(false);
+        network.description.encoding = Encoding::Leela(input);
+        let back = read(&leela_file(&network).unwrap()).unwrap();
+        assert_eq!(back.description.encoding, network.description.encoding);
+        let own = Network::from_bytes(&back.to_bytes().unwrap(), "own").unwrap();
+        assert_eq!(own.description, back.description);
+    }
+    assert_eq!(LeelaInput::of_number(6), None);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn changed_bytes_never_panic(places in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
-        static PLAIN: std::sync::LazyLock<Vec<u8>> = std::sync::LazyLock::new(|| {
-            let network = network(false);
-            let mut plain = Vec::new();
-            let bytes = leela_file(&network).unwrap();
-            std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*bytes), &mut plain).unwrap();
-            plain
+        static PLAIN: std::sync::LazyLock<[Vec<u8>; 2]> = std::sync::LazyLock::new(|| {
+            [network(false), attention(4, Activation::Mish)].map(|network| {
+                let mut plain = Vec::new();
+                let bytes = leela_file(&network).unwrap();
+                std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*bytes), &mut plain)
+                    .unwrap();
+                plain
+            })
         });
-        let mut bytes = PLAIN.clone();
-        for (place, value) in places {
-            let at = place.index(bytes.len());
-            bytes[at] = value;
+        for plain in &*PLAIN {
+            let mut bytes = plain.clone();
+            for (place, value) in &places {
+                let at = place.index(bytes.len());
+                bytes[at] = *value;
+            }
+            let _ = read(&bytes);
         }
-        let _ = read(&bytes);
     }
 }

@@ -14,9 +14,6 @@ use super::{
 /// Squares of a board.
 const SQUARES: usize = 64;
 
-/// Numbers that are added up side by side: as many as a path's registers hold.
-const LANES: usize = 16;
-
 /// Rows that share the loads of a step.
 const ROWS: usize = 4;
 
@@ -45,13 +42,14 @@ fn multiply_add<const FUSED: bool>(a: f32, b: f32, c: f32) -> f32 {
 
 impl Attend {
     /// Runs the step for one board. With `FUSED` the machine must have fused multiply-adds, or it
-    /// takes long.
+    /// takes long. `LANES` numbers of a row, a divisor of 64, are added up side by side: two
+    /// registers full.
     ///
     /// # Safety
     /// The pointers are to boards of the layout `from`, to the board's scores if the step has some,
     /// and to a board of the store's layout that no other thread uses.
     #[inline(always)]
-    pub unsafe fn run<E: Element, const FUSED: bool>(
+    pub unsafe fn run<E: Element, const FUSED: bool, const LANES: usize>(
         &self,
         inputs: [*const E; 3],
         board: *const E,
@@ -85,13 +83,13 @@ impl Attend {
                     *scores = unsafe { load(board.add(at)) };
                 }
             }
-            products::<FUSED>(&query[first..], width, depth, &keys, SQUARES, &mut scores);
+            products::<FUSED, LANES>(&query[first..], width, depth, &keys, SQUARES, &mut scores);
             let mut shares = [0.0_f32; SQUARES];
             for (row, share) in scores.chunks_exact_mut(SQUARES).zip(&mut shares) {
                 *share = 1.0 / exponentials(row);
             }
             let mut sums = vec![0.0_f32; SQUARES * padded];
-            products::<FUSED>(&scores, SQUARES, SQUARES, &values, padded, &mut sums);
+            products::<FUSED, LANES>(&scores, SQUARES, SQUARES, &values, padded, &mut sums);
             for (square, share) in shares.iter().enumerate() {
                 let to = &mut context[square * width + first..][..depth];
                 let from = &sums[square * padded..][..depth];
@@ -118,9 +116,9 @@ impl Attend {
 }
 
 /// Adds to `sums` (64 rows of `columns`) the product of 64 rows of `a`, `stride` numbers apart, with
-/// `depth` rows of `b`. `columns` is a multiple of [`LANES`].
+/// `depth` rows of `b`. `columns` is a multiple of `LANES`.
 #[inline(always)]
-fn products<const FUSED: bool>(
+fn products<const FUSED: bool, const LANES: usize>(
     a: &[f32],
     stride: usize,
     depth: usize,
@@ -136,12 +134,12 @@ fn products<const FUSED: bool>(
             for (row, lanes) in lanes.iter_mut().enumerate() {
                 lanes.copy_from_slice(&sums[row * columns + first..][..LANES]);
             }
-            for k in 0..depth {
-                let mut other = [0.0_f32; LANES];
-                other.copy_from_slice(&b[k * columns + first..][..LANES]);
+            for (k, other) in b.chunks_exact(columns).enumerate().take(depth) {
+                let mut columns = [0.0_f32; LANES];
+                columns.copy_from_slice(&other[first..first + LANES]);
                 for (row, lanes) in rows.iter().zip(&mut lanes) {
                     let own = row[k];
-                    for (lane, other) in lanes.iter_mut().zip(other) {
+                    for (lane, other) in lanes.iter_mut().zip(columns) {
                         *lane = multiply_add::<FUSED>(own, other, *lane);
                     }
                 }
@@ -156,6 +154,8 @@ fn products<const FUSED: bool>(
 /// Replaces scores by the exponentials of their differences from the largest, and returns the sum.
 #[inline(always)]
 fn exponentials(row: &mut [f32]) -> f32 {
+    /// As many as the widest registers hold.
+    const LANES: usize = 16;
     let (lanes, _) = row.as_chunks_mut::<LANES>();
     let mut most = [f32::NEG_INFINITY; LANES];
     for lanes in &*lanes {

@@ -192,7 +192,7 @@ macro_rules! compiled_for {
                 out: *mut $element,
             ) {
                 // SAFETY: the caller's promise; all these paths have fused multiply-adds.
-                unsafe { step.run::<$element, true>(inputs, board, out) }
+                unsafe { step.run::<$element, true, { 64 / $parts }>(inputs, board, out) }
             }
             // SAFETY: the caller's promise.
             unsafe { run(step, inputs, board, out) }

@@ -48,7 +48,8 @@ pub(crate) enum RowKind {
     Cells(usize),
     /// Boards whose output is a single cell.
     Boards,
-    /// So many parts of the single cell of a board, each so many elements behind the one before.
+    /// So many parts of the single cell of each board, each so many elements behind the one before;
+    /// those of all boards in sequence.
     Parts(usize, usize),
 }
 
@@ -109,7 +110,7 @@ impl<E> Step<E> {
     }
 
     fn works_on_boards(&self) -> bool {
-        matches!(self, Self::Product(Product { rows: RowKind::Boards, .. }))
+        matches!(self, Self::Product(Product { rows: RowKind::Boards | RowKind::Parts(..), .. }))
     }
 }
 

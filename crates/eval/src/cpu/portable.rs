@@ -89,7 +89,7 @@ unsafe impl<E: Element> Kernels for Portable<E> {
 
     unsafe fn attend(step: &Attend, inputs: [*const E; 3], board: *const E, out: *mut E) {
         // SAFETY: the caller's promise.
-        unsafe { step.run::<E, false>(inputs, board, out) }
+        unsafe { step.run::<E, false, 16>(inputs, board, out) }
     }
 
     unsafe fn planes(step: &PlaneWriter, planes: &LeelaPlanes, out: *mut E) {

@@ -171,7 +171,7 @@ impl<K: Kernels> PlanRunner<K> {
                     RowKind::Cells(cells) => self.product_by_board(guard, product, cells, boards),
                     RowKind::Boards => self.product_by_chunk(guard, product, boards.count),
                     RowKind::Parts(count, size) => {
-                        self.product_by_part(guard, product, (count, size), boards);
+                        self.product_by_part(guard, product, (count, size), boards.count);
                     }
                 },
                 Step::Attend(step) => self.attend(step, boards),
@@ -258,28 +258,25 @@ impl<K: Kernels> PlanRunner<K> {
         }
     }
 
-    /// Runs a layer over the parts of a single cell, for each active board.
+    /// Runs a layer over the parts of the single cells of the boards of a chunk.
     fn product_by_part(
         &mut self,
         guard: &K::Guard,
         product: &Product<K::Element>,
         (count, size): (usize, usize),
-        boards: BoardRange,
+        boards: usize,
     ) {
+        let all = boards * count;
+        let stride = self.plan.buffers[product.output].stride / count;
         for panel in 0..product.panels {
-            for board in (0..boards.count).filter(|board| boards.active >> board & 1 == 1) {
-                let [input, output] = [product.input, product.output]
-                    .map(|buffer| self.board_offset(buffer, boards, board));
-                for first in (0..count).step_by(BLOCK) {
-                    let rows = (count - first).min(BLOCK);
-                    // SAFETY: as in `product_by_board`; a board of the input has 16 or a multiple of
-                    // 32 parts.
-                    unsafe {
-                        let a = self.buffers[product.input].as_ptr().add(input + first * size);
-                        let operands = self.operands(product, panel, a, size);
-                        K::tall_product(guard, &operands, rows, false);
-                        self.finish(product, panel, rows, (0, 0), (output, first));
-                    }
+            for first in (0..all).step_by(BLOCK) {
+                let rows = (all - first).min(BLOCK);
+                // SAFETY: as in `product_by_chunk`; a chunk has a multiple of 32 parts.
+                unsafe {
+                    let a = self.buffers[product.input].as_ptr().add(first * size);
+                    let operands = self.operands(product, panel, a, size);
+                    K::tall_product(guard, &operands, rows, false);
+                    self.finish(product, panel, rows, (0, 0), (first * stride, 0));
                 }
             }
         }

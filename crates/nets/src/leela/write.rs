@@ -7,8 +7,12 @@ use std::io::Write;
 use flate2::{Compression, write::GzEncoder};
 use prost::Message;
 
-use super::messages::{
-    Array, ConvBlock, EngineVersion, Format, Net, NetworkFormat, Residual, SqueezeExcite, Weights,
+use super::{
+    layers,
+    messages::{
+        Array, ConvBlock, EngineVersion, Format, Net, NetworkFormat, Residual, SqueezeExcite,
+        Weights,
+    },
 };
 use crate::{Description, Encoding, Head, HeadKind, HeadOutput, Layer, Network};
 
@@ -18,6 +22,11 @@ use crate::{Description, Encoding, Head, HeadKind, HeadOutput, Layer, Network};
 /// The end of a sentence: what in the network no such file holds.
 pub fn leela_file(network: &Network) -> Result<Vec<u8>, String> {
     let net = message(network)?;
+    // A layer that the file has no place for would be lost in silence.
+    let back = layers::network(&net, &network.name)?;
+    if back.description != network.description {
+        return Err("it has layers, or an order of them, that no network of Leela's has".into());
+    }
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(&net.encode_to_vec()).map_err(|error| error.to_string())?;
     encoder.finish().map_err(|error| error.to_string())

@@ -107,9 +107,7 @@ impl Compiler<'_> {
         let (step, place) =
             self.product(&format!("{name}.{generate}"), &convolution, &place, at, 0)?;
         steps.push(step);
-        // As many rows are read as tiles have.
-        let rows = if heads <= 16 { 16 } else { heads.next_multiple_of(BLOCK) };
-        let layout = Layout::new(1, rows * size, 0);
+        let layout = Layout::new(1, heads * size, 0);
         let place = self.layer_norm(&format!("{name}.{norm}"), 1000, place, layout, steps)?;
         let layout = Layout::new(1, heads * SCORES, 0);
         let output = self.buffer(&layout, Some(place.buffer));
@@ -132,7 +130,7 @@ impl Compiler<'_> {
             store: Store {
                 copies: 1,
                 block_stride: BLOCK,
-                targets: (0..heads.max(CHUNK)).map(|head| (head * SCORES) as u32).collect(),
+                targets: (0..CHUNK).map(|row| (row * SCORES) as u32).collect(),
             },
         }));
         Ok(output)
