@@ -95,6 +95,7 @@ enum OptionName {
     Search,
     QuietLeaves,
     Temperature,
+    TopP,
     OpponentErrors,
     Device,
     Cpu,
@@ -120,7 +121,7 @@ const SEARCH_NAMES: [&str; SEARCHES.len() + 1] = {
     names
 };
 
-const TABLE: [(&str, OptionName, OptionKind); 25] = [
+const TABLE: [(&str, OptionName, OptionKind); 26] = [
     ("Hash", OptionName::Hash, OptionKind::Spin { least: 1, most: 65_536 }),
     ("Clear Hash", OptionName::ClearHash, OptionKind::Button),
     ("Threads", OptionName::Threads, OptionKind::Spin { least: 1, most: 256 }),
@@ -141,6 +142,7 @@ const TABLE: [(&str, OptionName, OptionKind); 25] = [
     ("Search", OptionName::Search, OptionKind::Combo(&SEARCH_NAMES)),
     ("Quiet Leaves", OptionName::QuietLeaves, OptionKind::Check),
     ("Temperature", OptionName::Temperature, OptionKind::Spin { least: 0, most: 1000 }),
+    ("Top P", OptionName::TopP, OptionKind::Spin { least: 1, most: 100 }),
     ("Opponent Errors", OptionName::OpponentErrors, OptionKind::Spin { least: 0, most: 100 }),
     ("Device", OptionName::Device, OptionKind::Text),
     ("CPU", OptionName::Cpu, OptionKind::Combo(&[AUTOMATIC, "amx", "avx512", "avx2", "portable"])),
@@ -344,6 +346,7 @@ impl NamedOptions {
             OptionName::Batch => self.engine.settings.batch = number as usize,
             OptionName::Fill => self.engine.settings.fill = number as usize,
             OptionName::Temperature => self.engine.settings.temperature = number as u32,
+            OptionName::TopP => self.engine.settings.top_p = number as u32,
             OptionName::OpponentErrors => self.engine.settings.opponent_errors = number as i32,
             OptionName::Elo => {
                 self.elo = number;
@@ -384,6 +387,7 @@ impl NamedOptions {
             }
             OptionName::QuietLeaves => self.engine.settings.quiet_leaves.to_string(),
             OptionName::Temperature => self.engine.settings.temperature.to_string(),
+            OptionName::TopP => self.engine.settings.top_p.to_string(),
             OptionName::OpponentErrors => self.engine.settings.opponent_errors.to_string(),
             OptionName::Device => self.engine.devices.to_string(),
             OptionName::Cpu => self.engine.path.map_or(AUTOMATIC, CpuPath::name).to_owned(),

@@ -30,6 +30,8 @@ pub struct ConvChess {
     batch: Batch,
     /// 0: always the likeliest move; 1: each move with its chance.
     temperature: f64,
+    /// Share of the chances, the likeliest moves first, from which a move is drawn.
+    top_p: f64,
     random: SplitMix64,
 }
 
@@ -50,6 +52,7 @@ impl ConvChess {
             logits,
             batch: Batch::default(),
             temperature: 0.0,
+            top_p: 1.0,
             random: SplitMix64::new(RandomState::new().build_hasher().finish()),
         };
         chooser.configure(settings);
@@ -165,8 +168,14 @@ impl ConvChess {
         // Chances relative to the likeliest keep their precision at small temperatures.
         let (temperature, random) = (self.temperature, self.random_unit());
         let weight = |chance: f32| f64::from(chance / highest).powf(1.0 / temperature);
-        let mut left = random * allowed.iter().map(|&(_, chance)| weight(chance)).sum::<f64>();
-        let chosen = allowed.iter().find(|&&(_, chance)| {
+        let most = self.top_p * allowed.iter().map(|&(_, chance)| weight(chance)).sum::<f64>();
+        let (mut sum, mut count) = (0.0, 0);
+        while sum < most && count < allowed.len() {
+            sum += weight(allowed[count].1);
+            count += 1;
+        }
+        let mut left = random * sum;
+        let chosen = allowed[..count].iter().find(|&&(_, chance)| {
             left -= weight(chance);
             left < 0.0
         });
@@ -248,6 +257,7 @@ impl Search for ConvChess {
 
     fn configure(&mut self, settings: &Settings) {
         self.temperature = f64::from(settings.temperature) / 100.0;
+        self.top_p = f64::from(settings.top_p) / 100.0;
     }
 
     fn clear(&mut self) {}
@@ -392,6 +402,13 @@ mod tests {
             all.iter().position(|(other, _)| *other == mv)
                 < all.iter().position(|(other, _)| *other == second.0)
         }));
+        // Of the likeliest moves, as many as first make this share of the chances: two.
+        assert!(all.len() > 2);
+        (chooser.temperature, chooser.top_p) = (1.0, f64::from(all[0].1 + all[1].1 / 2.0));
+        let drawn: Vec<Move> =
+            (0..2000).map(|_| chooser.choose(&all, &Limits::default()).unwrap()).collect();
+        assert!(drawn.iter().all(|&mv| mv == all[0].0 || mv == all[1].0));
+        assert!(drawn.contains(&all[0].0) && drawn.contains(&all[1].0));
         let mated = self::position("7k/6Q1/6K1/8/8/8/8/8 b - - 0 1");
         assert!(chooser.distribution(&mated).unwrap().is_empty());
         assert_eq!(chooser.choose(&[], &Limits::default()), None);

@@ -21,6 +21,9 @@ pub struct Settings {
     /// For systems that choose by chance, in hundredths: 0 plays the likeliest move always, 100
     /// plays each move with its chance.
     pub temperature: u32,
+    /// For the same, in percent: only the likeliest moves are drawn whose chances first add up to
+    /// this share.
+    pub top_p: u32,
     /// Opponent model of the K-best-first search, for a move that is to be
     /// played ([`crate::Limits::is_move_to_play`]) on a network with a policy: centipawns by which
     /// a reply counts less for each unit of the natural logarithm by which its chance is below that
@@ -45,6 +48,7 @@ impl Default for Settings {
             hash_mib: 256,
             quiet_leaves: true,
             temperature: 0,
+            top_p: 100,
             opponent_errors: 0,
             evaluations: None,
             multipv: 1,
