@@ -2,7 +2,9 @@
 //! steps.
 
 mod attention;
+mod input;
 mod product;
+mod residual;
 
 use std::{any::Any, sync::Arc};
 
@@ -10,21 +12,15 @@ use nets::{Activation, Layer, Network, Padding, Pooling};
 
 use super::{
     elementwise::{Elementwise, Operation},
-    input::InputTable,
     layout::{BLOCK, Layout},
     memory::Element,
-    moments::{self, Moments},
+    moments::Moments,
     norm::{Gate, LayerNorm},
     plan::{HeadPlan, OutputReader, Plan, Step, Steps},
-    planes::{Embedding, PlaneWriter},
-    squeeze::{Quantities, SqueezeExcite, Tensors},
 };
 use product::{Convolution, ResidualUse};
 
-use crate::{
-    EvalError,
-    folded::{fold, tensor},
-};
+use crate::{EvalError, folded::tensor};
 
 /// A tensor of activations during compilation.
 #[derive(Clone, Debug)]
@@ -350,230 +346,6 @@ impl Compiler<'_> {
         let own = LayerNorm::new(self.norm(name)?, &input.positions, width, millionths);
         let place = self.same_unit(Operation::LayerNorm(own), input, layout, steps);
         Ok(Activations { moments: None, ..place })
-    }
-
-    /// Adds the step that writes the input planes, and the embedding that `trunk` begins with.
-    fn planes<E: Element>(
-        &mut self,
-        trunk: &[Layer],
-        reach: usize,
-        steps: &mut Vec<Step<E>>,
-    ) -> Result<Activations, EvalError> {
-        self.compiled += 1;
-        let mut width = self.network.description.encoding.planes();
-        let mut positions: Vec<usize> = (0..width).collect();
-        let mut embedding = None;
-        if let Some(&Layer::BoardEmbedding { planes, channels }) = trunk.first() {
-            self.in_f32::<E>("trunk.0")?;
-            let [weight, bias] =
-                ["weight", "bias"].map(|part| tensor(self.network, &format!("trunk.0.{part}")));
-            let own = Embedding::new(weight?, bias?, planes);
-            positions.extend(own.positions(channels));
-            width = own.width();
-            embedding = Some(own);
-        }
-        let layout = Layout::new(8, width, reach);
-        let output = self.buffer(&layout, None);
-        steps.push(Step::Planes(PlaneWriter::new(output, &layout, embedding)));
-        Ok(Activations { buffer: output, layout, positions, unit: 1.0, zero: 0.0, moments: None })
-    }
-
-    /// Compiles squeeze and excitation, and the sum of a residual layer that it ends, with the
-    /// activation.
-    fn squeeze_excite<E: Element>(
-        &mut self,
-        name: &str,
-        activation: Activation,
-        place: Activations,
-        sum: Option<(&Activations, Activation)>,
-        reach: usize,
-        steps: &mut Vec<Step<E>>,
-    ) -> Result<Activations, EvalError> {
-        let output_unit =
-            self.unit::<E>(name, sum.map_or(Activation::Identity, |(_, activation)| activation))?;
-        let part = |part: &str| tensor(self.network, &format!("{name}.{part}"));
-        let tensors = Tensors {
-            squeeze: [part("squeeze.weight")?, part("squeeze.bias")?],
-            excite: [part("excite.weight")?, part("excite.bias")?],
-        };
-        let (width, cells) = (place.layout.blocks * BLOCK, place.layout.cells());
-        let quantities = Quantities {
-            unit: place.unit,
-            zero: place.zero,
-            other_unit: sum.map_or(1.0, |(other, _)| other.unit),
-            output_unit,
-        };
-        let own = SqueezeExcite::new(
-            &tensors,
-            &place.positions,
-            (width, cells),
-            activation,
-            quantities,
-            sum.map(|(_, activation)| activation),
-        );
-        let other = sum.map_or(&place, |(other, _)| other);
-        if other.positions != place.positions {
-            return Err(self.unsupported(format!("layer {name} adds channels in different orders")));
-        }
-        let layout = Layout::new(place.layout.side, width, reach);
-        let output = self.buffer(&layout, Some(place.buffer));
-        steps.push(Step::Elementwise(Elementwise {
-            operation: Operation::SqueezeExcite(own),
-            inputs: [place.buffer, other.buffer],
-            output,
-            from: [place.layout.clone(), other.layout.clone()],
-            store: layout.store(),
-            to: layout.clone(),
-        }));
-        Ok(Activations {
-            buffer: output,
-            layout,
-            unit: output_unit,
-            zero: 0.0,
-            moments: None,
-            ..place
-        })
-    }
-
-    fn input<E: Element>(
-        &mut self,
-        name: &str,
-        layer: &Layer,
-        reach: usize,
-        steps: &mut Vec<Step<E>>,
-    ) -> Result<Activations, EvalError> {
-        let Layer::Branches { branches, norm, activation } = layer else {
-            return Err(self.unsupported(format!("layer {name} is no input layer")));
-        };
-        let channels = branches.iter().map(|branch| branch.channels).sum();
-        let (factors, bias) = fold(self.network, name, *norm, channels)?;
-        let weights: Vec<&[f32]> = (0..branches.len())
-            .map(|index| tensor(self.network, &format!("{name}.branches.{index}.weight")))
-            .collect::<Result<_, _>>()?;
-        let unit = self.unit::<E>(name, *activation)?;
-        let [factors, bias] = [factors, bias]
-            .map(|list: Vec<f32>| list.iter().map(|value| value / unit).collect::<Vec<f32>>());
-        let encoding = self.network.description.encoding;
-        let relu = *activation == Activation::Relu;
-        let (table, positions) =
-            InputTable::new(encoding, branches, &weights, &factors, &bias, relu);
-        let layout = Layout::new(8, table.width(), reach);
-        let output = self.buffer(&layout, None);
-        steps.push(Step::Input { table, output, store: layout.store() });
-        let moments = self.moments_of_norm(name, *norm, channels)?.map(moments::after_relu);
-        let place = Activations { buffer: output, layout, positions, unit, zero: 0.0, moments };
-        if matches!(activation, Activation::Identity | Activation::Relu) {
-            return Ok(place);
-        }
-        self.compiled += 1;
-        steps.push(Step::Elementwise(Elementwise {
-            operation: Operation::Activate(*activation),
-            inputs: [output; 2],
-            output,
-            from: [place.layout.clone(), place.layout.clone()],
-            store: place.layout.store(),
-            to: place.layout.clone(),
-        }));
-        Ok(place)
-    }
-
-    /// Compiles a residual layer. If the last inner layer is a convolution without activation, its
-    /// product also computes the sum.
-    fn residual<E: Element>(
-        &mut self,
-        name: &str,
-        layers: &[Layer],
-        activation: Activation,
-        input: &Activations,
-        reach_after: usize,
-        steps: &mut Vec<Step<E>>,
-    ) -> Result<Activations, EvalError> {
-        let prefix = format!("{name}.layers");
-        let Some((last, body)) = layers.split_last() else {
-            return Err(self.unsupported(format!("layer {name} is empty")));
-        };
-        let last_reach = reach(std::slice::from_ref(last));
-        let last_name = format!("{prefix}.{}", body.len());
-        self.pinned.push(input.buffer);
-        if let &Layer::SqueezeExcite { activation: own, .. } = last {
-            let place = self.ordered(&prefix, body, input, steps)?;
-            let sum = Some((input, activation));
-            let place = self.squeeze_excite(&last_name, own, place, sum, reach_after, steps)?;
-            self.pinned.pop();
-            return Ok(place);
-        }
-        let (inner, place) = self.steps(&prefix, body, Some(input.clone()), last_reach)?;
-        steps.extend(inner);
-        let place = place.unwrap_or_else(|| input.clone());
-        let convolution = Convolution::of(last, &place.layout);
-        if let Some(last) = convolution.filter(|last| last.activation == Activation::Identity) {
-            // The output may overwrite the input: each row of it is read before it is written.
-            self.pinned.pop();
-            let last = Convolution { activation, ..last };
-            let (step, place) =
-                self.product(&last_name, &last, &place, ResidualUse::Sum(input), reach_after)?;
-            steps.push(step);
-            return Ok(place);
-        }
-        let place = match convolution {
-            Some(convolution) => {
-                let (step, place) =
-                    self.product(&last_name, &convolution, &place, ResidualUse::Order(input), 0)?;
-                steps.push(step);
-                place
-            }
-            None => self.layer(&last_name, last, Some(place), 0, steps)?,
-        };
-        self.pinned.pop();
-        if input.positions != place.positions {
-            return Err(self.unsupported(format!("layer {name} adds channels in different orders")));
-        }
-        let unit = self.unit::<E>(name, activation)?;
-        let layout = Layout::new(place.layout.side, place.layout.blocks * BLOCK, reach_after);
-        let output = self.buffer(&layout, None);
-        let factors = [input.unit / unit, place.unit / unit];
-        steps.push(Step::Elementwise(Elementwise {
-            operation: Operation::Add { factors, activation },
-            inputs: [input.buffer, place.buffer],
-            output,
-            from: [input.layout.clone(), place.layout],
-            store: layout.store(),
-            to: layout.clone(),
-        }));
-        let moments =
-            moments::sum(place.moments, input.moments.as_deref()).map(moments::after_relu);
-        Ok(Activations {
-            buffer: output,
-            layout,
-            positions: place.positions,
-            unit,
-            zero: 0.0,
-            moments,
-        })
-    }
-
-    /// Compiles the layers of a residual layer before one without weights of its channels; the last
-    /// convolution keeps the order of the channels of `input`.
-    fn ordered<E: Element>(
-        &mut self,
-        prefix: &str,
-        layers: &[Layer],
-        input: &Activations,
-        steps: &mut Vec<Step<E>>,
-    ) -> Result<Activations, EvalError> {
-        let Some((last, body)) = layers.split_last() else { return Ok(input.clone()) };
-        let last_reach = reach(std::slice::from_ref(last));
-        let (inner, place) = self.steps(prefix, body, Some(input.clone()), last_reach)?;
-        steps.extend(inner);
-        let place = place.unwrap_or_else(|| input.clone());
-        let name = format!("{prefix}.{}", body.len());
-        let Some(convolution) = Convolution::of(last, &place.layout) else {
-            return self.layer(&name, last, Some(place), 0, steps);
-        };
-        let order = ResidualUse::Excited(input);
-        let (step, place) = self.product(&name, &convolution, &place, order, 0)?;
-        steps.push(step);
-        Ok(place)
     }
 
     /// A buffer of this layout that is neither the step's input nor read by a later step.

@@ -9,7 +9,7 @@ use eval::{
 };
 use nets::{
     Activation, Branch, Cockfish, ConvChess, Description, Encoding, Head, HeadKind, Layer,
-    LeelaInput, Pooling, Squares,
+    LeelaAttention, LeelaInput, Pooling, Squares,
 };
 use proptest::prelude::*;
 
@@ -52,6 +52,26 @@ fn long_tails_of_heads_leave_the_bodies_of_others_alone() {
     ];
     let description = Description { encoding: Encoding::BatchFirst15, trunk: vec![stem], heads };
     check(&network(description, 4), 40, 4);
+}
+
+#[test]
+fn leelas_attention_agrees() {
+    let small = LeelaAttention {
+        input: LeelaInput::Hectoplies,
+        channels: 40,
+        layers: 2,
+        heads: 5,
+        hidden: 70,
+        embedded: 9,
+        generated: 0,
+        activation: Activation::Relu,
+    };
+    let activation = Activation::Mish;
+    // More heads than a product has rows.
+    let large = LeelaAttention { channels: 80, heads: 40, generated: 33, activation, ..small };
+    for (choice, seed) in [(small, 3), (large, 4)] {
+        check(&network(Description::leela_attention(&choice), seed), 35, seed);
+    }
 }
 
 /// The planes are a trunk of their own, so heads run side by side.

@@ -5,6 +5,8 @@
 //! The number goes into the weights of the last dense layer. The fixed numbers that a square has in
 //! the embedding go through the embedding's weights once, here, and become a shift of the square.
 
+mod heads;
+
 use super::{
     formats::Embedding,
     layers::Builder,
@@ -269,106 +271,6 @@ impl Builder<'_> {
         list.layers
             .push(Layer::Residual { layers: inner.layers, activation: Activation::Identity });
         self.layer_norm(list, norm, channels, depth.millionths)
-    }
-
-    /// The layers of a policy of attention on any body.
-    pub(super) fn attention_policy(
-        &mut self,
-        weights: &Weights,
-        channels: usize,
-    ) -> Result<Vec<Layer>, String> {
-        let is_attention = self.formats.embedding.is_some();
-        let heads = weights.policy_heads.as_ref();
-        let own = heads.and_then(|heads| heads.vanilla.as_ref());
-        let shared = heads.map(|heads| [&heads.ip_pol_w, &heads.ip_pol_b]);
-        let embedding = match (own, shared) {
-            (Some(own), _) if own.ip_pol_w.is_some() => [&own.ip_pol_w, &own.ip_pol_b],
-            (_, Some(shared)) => shared,
-            _ => [&weights.ip_pol_w, &weights.ip_pol_b],
-        };
-        let (encoders, headcount) = own
-            .map_or((&weights.policy_encoder, weights.policy_headcount), |own| {
-                (&own.encoder, own.headcount)
-            });
-        let depth = Depth {
-            heads: headcount.unwrap_or(0) as usize,
-            factor: 1.0,
-            millionths: 1,
-            ffn_activation: if is_attention {
-                self.formats.ffn_activation
-            } else {
-                Activation::Selu
-            },
-            scores_activation: self.formats.scores_activation,
-        };
-        let mut list = List { name: "moves", layers: Vec::new() };
-        let activation = if is_attention { self.formats.activation } else { Activation::Selu };
-        let channels = self.square_dense(&mut list, embedding, channels, activation, 1.0)?;
-        for encoder in encoders {
-            if encoder.mha.as_ref().is_some_and(|mha| mha.smolgen.is_some()) {
-                return Err("its policy has attention with scores of the board".into());
-            }
-            self.encoder(&mut list, encoder, channels, depth)?;
-        }
-        let (query, key, promotion) = own.map_or(
-            (
-                [&weights.ip2_pol_w, &weights.ip2_pol_b],
-                [&weights.ip3_pol_w, &weights.ip3_pol_b],
-                &weights.ip4_pol_w,
-            ),
-            |own| {
-                let query = [&own.ip2_pol_w, &own.ip2_pol_b];
-                (query, [&own.ip3_pol_w, &own.ip3_pol_b], &own.ip4_pol_w)
-            },
-        );
-        let name = list.next_name();
-        self.square_tensors(&format!("{name}.query"), query, channels, 1.0)?;
-        let width = self.square_tensors(&format!("{name}.key"), key, channels, 1.0)?;
-        let promotion = self.array(promotion)?;
-        self.insert(format!("{name}.promotion.weight"), vec![4, width], promotion)?;
-        list.layers.push(Layer::MoveAttention { width });
-        Ok(list.layers)
-    }
-
-    pub(super) fn attention_value(
-        &mut self,
-        weights: &Weights,
-        channels: usize,
-    ) -> Result<Vec<Layer>, String> {
-        let own = weights.value_heads.as_ref().and_then(|heads| heads.winner.as_ref());
-        let (each, dense) = own.map_or(
-            (
-                [&weights.ip_val_w, &weights.ip_val_b],
-                [
-                    [&weights.ip1_val_w, &weights.ip1_val_b],
-                    [&weights.ip2_val_w, &weights.ip2_val_b],
-                ],
-            ),
-            |own| {
-                let dense = [[&own.ip1_val_w, &own.ip1_val_b], [&own.ip2_val_w, &own.ip2_val_b]];
-                ([&own.ip_val_w, &own.ip_val_b], dense)
-            },
-        );
-        self.attention_dense_head("value", each, channels, dense, Activation::Identity)
-    }
-
-    /// A dense layer of each square and two of the board, the last with an activation of its own.
-    pub(super) fn attention_dense_head(
-        &mut self,
-        head: &str,
-        each: Arrays<'_>,
-        channels: usize,
-        [first, second]: [Arrays<'_>; 2],
-        last: Activation,
-    ) -> Result<Vec<Layer>, String> {
-        let activation = self.formats.activation;
-        let mut list = List { name: head, layers: Vec::new() };
-        let inner = self.square_dense(&mut list, each, channels, activation, 1.0)?;
-        let width = self.board_tensors(&list.next_name(), first, inner)?;
-        list.layers.push(Layer::Dense { channels: width, norm: false, activation });
-        let (second, _) = self.dense(&list.next_name(), second, width, last)?;
-        list.layers.push(second);
-        Ok(list.layers)
     }
 
     /// A dense layer of each square, times a factor, and its outputs.
