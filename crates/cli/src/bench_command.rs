@@ -15,7 +15,7 @@ use std::{
 use anyhow::{Context, bail};
 use board::Position;
 use eval::{
-    Batch, Devices, Evaluator, Precision,
+    Batch, Devices, EvalError, Evaluator, Precision,
     cpu::{CpuEvaluator, CpuOptions, CpuPath, measure},
 };
 use nets::{BatchFirstResidual, Cockfish, Description, HeadKind, Network, Squares};
@@ -296,8 +296,10 @@ fn measure_network(
         let mut evaluator = match target.evaluator(network, args.threads as usize) {
             Ok(evaluator) => evaluator,
             // A format that not all layers have is left out unless it was asked for.
-            Err(error) if args.precision.is_none() => {
-                tracing::warn!("{}: {error:#}", target.names().0);
+            Err(error @ EvalError::Unsupported { .. })
+                if args.precision.is_none() && target.is_int8() =>
+            {
+                tracing::warn!("{}: {error}", target.names().0);
                 continue;
             }
             Err(error) => return Err(error.into()),

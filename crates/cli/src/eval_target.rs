@@ -17,6 +17,10 @@ pub enum EvalTarget {
 }
 
 impl EvalTarget {
+    pub fn is_int8(&self) -> bool {
+        matches!(self, Self::Path(_, Precision::Int8))
+    }
+
     /// An evaluator on this target; `threads` applies to the processor.
     ///
     /// # Errors

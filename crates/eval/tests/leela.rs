@@ -3,7 +3,8 @@
 //! The folder `BATCH_FIRST_LEELA` holds network files and `golden.json`: for each file positions
 //! (`fen` or the starting position, then `moves`), and for each position `q` (wins minus losses),
 //! `d` (draws), the `legal` moves with their `index` in the first format, their `logit` or the
-//! whole `policy`, and perhaps all `planes` that are set, as `[plane, mask, value]`. Without it the test is skipped.
+//! whole `policy`, and perhaps all `planes` that are set, as `[plane, mask, value]`. Without it the
+//! test is skipped.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -115,6 +116,7 @@ fn networks_answer_as_leelas_own_code_does() {
             checked += 1;
         }
     }
+    assert!(checked >= 24, "{checked} positions");
     let all = golden.as_object().unwrap().values();
     assert_eq!(checked, all.map(|positions| positions.as_array().unwrap().len()).sum::<usize>());
 }

@@ -1,7 +1,9 @@
 //! Writes a network of Leela's kind with random weights: for outside judges and measurements.
 //!
-//!     cargo run --release -p batch-first-nets --example leela_file -- OUT.pb.gz conv CHANNELS BLOCKS SQUEEZED [list] [INPUT]
-//!     cargo run --release -p batch-first-nets --example leela_file -- OUT.pb.gz attention CHANNELS LAYERS HEADS GENERATED [INPUT]
+//!     cargo run --release -p batch-first-nets --example leela_file -- OUT.pb.gz KIND NUMBER...
+//!
+//! KIND and its numbers: `conv CHANNELS BLOCKS SQUEEZED [list] [INPUT]` or
+//! `attention CHANNELS LAYERS HEADS GENERATED [INPUT]`.
 //!
 //! SQUEEZED is the number of channels between squeeze and excitation, 0 for blocks without them.
 //! With `list` the policy is a list of moves and the value one number, as in older networks.
@@ -10,7 +12,8 @@
 
 use nets::{Activation, Description, Leela, LeelaAttention, LeelaInput, Network, leela_file};
 
-const USAGE: &str = "leela_file OUT.pb.gz conv|attention CHANNELS BLOCKS|LAYERS SQUEEZED|HEADS [list|GENERATED] [INPUT]";
+const USAGE: &str = "leela_file OUT.pb.gz conv CHANNELS BLOCKS SQUEEZED [list] [INPUT], or
+leela_file OUT.pb.gz attention CHANNELS LAYERS HEADS GENERATED [INPUT]";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

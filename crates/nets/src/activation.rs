@@ -45,8 +45,8 @@ impl Activation {
         Self::Selu,
     ];
 
-    /// Applies the activation to one number. GELU, SiLU, tanh, Mish and SELU are computed in double precision
-    /// and rounded once.
+    /// Applies the activation to one number. GELU, SiLU, tanh, Mish and SELU are computed in double
+    /// precision and rounded once.
     #[must_use]
     pub fn apply(self, value: f32) -> f32 {
         let x = f64::from(value);

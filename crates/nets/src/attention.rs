@@ -9,6 +9,9 @@ use crate::{Activation, Layer, Padding, Shape, layer::MAX_CHANNELS};
 /// the scores of a query cell with each key cell in sequence.
 pub const SHARED_SCORES: &str = "board-scores.weight";
 
+/// Most heads of a layer: the scores of each take 16 KiB a board. Leela's largest networks have 32.
+const MAX_HEADS: usize = 128;
+
 /// The projections of an attention layer.
 pub(crate) const PROJECTIONS: [&str; 3] = ["query", "key", "value"];
 
@@ -76,6 +79,12 @@ impl Attention {
     /// As [`Layer::output_shape`].
     pub(crate) fn output_shape(&self, input: Shape) -> Result<Shape, String> {
         let &Self { heads, width, .. } = self;
+        if input.cells != 64 {
+            return Err(format!("attention over {} cells instead of 64", input.cells));
+        }
+        if heads > MAX_HEADS {
+            return Err(format!("attention of {heads} heads, more than {MAX_HEADS}"));
+        }
         if heads == 0 || width == 0 || width > MAX_CHANNELS || !width.is_multiple_of(heads) {
             return Err(format!("attention of {heads} heads over {width} channels"));
         }

@@ -241,7 +241,7 @@ impl Description {
                     && !(index == 0 && list == "trunk" && self.encoding.has_history())
                 {
                     return Err(format!(
-                        "{list} layer {index}: an embedding of the board must come first, over Leela's planes"
+                        "{list} layer {index}: an embedding of the board comes first, over planes"
                     ));
                 }
                 let after = layer
@@ -266,6 +266,13 @@ impl Description {
             let outputs = head
                 .outputs()
                 .ok_or_else(|| format!("the {name} head has outputs of another head's form"))?;
+            if matches!(
+                head.output,
+                HeadOutput::LeelaPlanes | HeadOutput::LeelaMoves | HeadOutput::LeelaPairs
+            ) && !self.encoding.has_history()
+            {
+                return Err(format!("the {name} head needs Leela's planes as input"));
+            }
             if end.cells * end.channels != outputs {
                 return Err(format!(
                     "the {name} head ends in {} x {} outputs instead of {outputs}",

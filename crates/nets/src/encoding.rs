@@ -3,38 +3,56 @@
 //! multiplying by planes.
 
 use board::Color;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 use crate::{LEELA_PLANES, LeelaInput, PLANES, Squares, attacks, squares::class_piece};
 
 /// The rule by which a position becomes input planes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// [`Squares`]: 15 one-hot planes from the mover's side.
-    #[serde(rename = "batch-first-15")]
     BatchFirst15,
     /// Cockfish's planes: White's pawn, knight, bishop, rook, queen, king, then Black's, each
     /// one-hot and seen from White's side, and a plane of ones when White moves. Outputs are from
     /// White's side.
-    #[serde(rename = "cockfish-13")]
     Cockfish13,
     /// ConvChess's planes: one for each piece type from the mover's side, 1 for the mover's and -1
     /// for the opponent's pieces.
-    #[serde(rename = "convchess-6")]
     ConvChess6,
     /// [`Squares`], then three planes for the mover and three for the opponent: the square's
     /// cheapest attacker is a pawn; a knight or bishop; a rook, queen or king.
-    #[serde(rename = "attacks-21")]
     Attacks21,
     /// [`LeelaPlanes`](crate::LeelaPlanes): planes of eight boards, which are no states of squares.
-    #[serde(untagged)]
     Leela(LeelaInput),
+}
+
+impl Serialize for Encoding {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Encoding {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Self::all().find(|encoding| encoding.name() == name).ok_or_else(|| {
+            let known: Vec<&str> = Self::all().map(Self::name).collect();
+            D::Error::custom(format!("unknown input `{name}`; known are {}", known.join(", ")))
+        })
+    }
 }
 
 /// Number of classes of a square in [`Squares`].
 const CLASSES: u8 = PLANES as u8 + 1;
 
 impl Encoding {
+    /// Every encoding.
+    fn all() -> impl Iterator<Item = Self> {
+        [Self::BatchFirst15, Self::Cockfish13, Self::ConvChess6, Self::Attacks21]
+            .into_iter()
+            .chain(LeelaInput::ALL.map(Self::Leela))
+    }
+
     /// The name in network files.
     #[must_use]
     pub fn name(self) -> &'static str {

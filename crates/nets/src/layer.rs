@@ -3,12 +3,13 @@
 //! Boards are channels-last: `[batch, cells, channels]`. A board of side `s` has `s * s` cells,
 //! cell `rank * s + file`, rank 0 the mover's first (White's in an encoding of White's view).
 
+mod tensors;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
     Activation, Attention, LEELA_MOVE_PAIRS, Shape,
-    attention::{PROJECTIONS, SHARED_SCORES, projection},
-    description::{TensorKind, TensorSpec},
+    attention::{PROJECTIONS, projection},
 };
 
 /// The padding of a convolution at the edge of the board.
@@ -158,6 +159,7 @@ impl Layer {
                 }
                 Ok(input)
             }
+            Self::LayerNorm { millionths: 0 } => Err("a norm that may divide by zero".to_owned()),
             Self::Gate { .. } | Self::LayerNorm { .. } => Ok(input),
             Self::Attention(attention) => attention.output_shape(input),
             &Self::BoardEmbedding { planes, channels } => {
@@ -209,109 +211,6 @@ impl Layer {
             _ => Vec::new(),
         }
     }
-
-    /// Output channels, and whether a batch norm follows; `None` for a layer without weights of its
-    /// own.
-    pub(crate) fn weighted(&self) -> Option<(usize, bool)> {
-        match self {
-            Self::Branches { branches, norm, .. } => {
-                let channels = branches
-                    .iter()
-                    .fold(0_usize, |sum, branch| sum.saturating_add(branch.channels));
-                Some((channels, *norm))
-            }
-            &Self::Conv { channels, norm, .. } | &Self::Dense { channels, norm, .. } => {
-                Some((channels, norm))
-            }
-            _ => None,
-        }
-    }
-
-    /// Appends the tensors of this layer to `specs`. The layer must accept inputs of shape `input`.
-    pub(crate) fn tensors(&self, prefix: &str, input: Shape, specs: &mut Vec<TensorSpec>) {
-        for (name, layer, input) in self.inner(input) {
-            layer.tensors(&format!("{prefix}.{name}"), input, specs);
-        }
-        let mut add =
-            |name: String, shape: Vec<usize>, kind| specs.push(TensorSpec { name, shape, kind });
-        let weight = format!("{prefix}.weight");
-        match self {
-            Self::Branches { branches, .. } => {
-                for (index, branch) in branches.iter().enumerate() {
-                    add(
-                        format!("{prefix}.branches.{index}.weight"),
-                        vec![branch.channels, input.channels, branch.kernel[0], branch.kernel[1]],
-                        TensorKind::Weight,
-                    );
-                }
-            }
-            &Self::Conv { kernel, channels, .. } => {
-                add(weight, vec![channels, input.channels, kernel, kernel], TensorKind::Weight);
-            }
-            &Self::Dense { channels, .. } => {
-                add(weight, vec![channels, input.channels * input.cells], TensorKind::Weight);
-            }
-            &Self::SqueezeExcite { channels, .. } => {
-                let width = input.channels;
-                for (part, inputs, outputs) in
-                    [("squeeze", width, channels), ("excite", channels, 2 * width)]
-                {
-                    add(
-                        format!("{prefix}.{part}.weight"),
-                        vec![outputs, inputs],
-                        TensorKind::Weight,
-                    );
-                    add(format!("{prefix}.{part}.bias"), vec![outputs], TensorKind::Bias);
-                }
-                return;
-            }
-            Self::Gate { .. } | Self::LayerNorm { .. } => {
-                let shape = match self {
-                    Self::Gate { .. } => vec![input.cells, input.channels],
-                    _ => vec![input.channels],
-                };
-                add(format!("{prefix}.scale"), shape.clone(), TensorKind::NormScale);
-                add(format!("{prefix}.shift"), shape, TensorKind::NormShift);
-                return;
-            }
-            Self::Attention(attention) => {
-                if let Some(board) = &attention.board
-                    && !specs.iter().any(|spec| spec.name == SHARED_SCORES)
-                {
-                    specs.push(TensorSpec {
-                        name: SHARED_SCORES.to_owned(),
-                        shape: vec![input.cells * input.cells, board.generated],
-                        kind: TensorKind::Weight,
-                    });
-                }
-                return;
-            }
-            &Self::BoardEmbedding { planes, channels } => {
-                let (inputs, outputs) = (input.cells * planes, input.cells * channels);
-                add(weight, vec![outputs, inputs], TensorKind::Weight);
-                add(format!("{prefix}.bias"), vec![outputs], TensorKind::Bias);
-                return;
-            }
-            &Self::MoveAttention { width } => {
-                add(format!("{prefix}.promotion.weight"), vec![4, width], TensorKind::Weight);
-                return;
-            }
-            Self::Residual { .. } | Self::Pool { .. } | Self::AppendMean => return,
-        }
-        let Some((channels, norm)) = self.weighted() else { return };
-        if norm {
-            for (part, kind) in [
-                ("scale", TensorKind::NormScale),
-                ("shift", TensorKind::NormShift),
-                ("mean", TensorKind::NormMean),
-                ("variance", TensorKind::NormVariance),
-            ] {
-                add(format!("{prefix}.norm.{part}"), vec![channels], kind);
-            }
-        } else {
-            add(format!("{prefix}.bias"), vec![channels], TensorKind::Bias);
-        }
-    }
 }
 
 /// Output shape of an input layer over a board of this side.
@@ -356,7 +255,7 @@ fn conv_shape(
 fn residual_shape(layers: &[Layer], input: Shape) -> Result<Shape, String> {
     let mut shape = input;
     for (index, layer) in layers.iter().enumerate() {
-        if matches!(layer, Layer::Branches { .. }) {
+        if matches!(layer, Layer::Branches { .. } | Layer::BoardEmbedding { .. }) {
             return Err(format!("residual layer {index}: an input layer must come first"));
         }
         shape = layer

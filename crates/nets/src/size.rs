@@ -3,7 +3,8 @@
 use crate::{Description, HeadKind, Layer, Shape, TensorKind, TensorSpec};
 
 /// Descriptions with more parameters are refused, so that a damaged file cannot make the program
-/// allocate more than a gigabyte. Leela's largest networks have 190 million.
+/// allocate tens of gigabytes: this many take one in memory, and the file's own bytes and packed
+/// weights about as much each. Leela's largest networks have 190 million.
 pub(crate) const MAX_PARAMETERS: u64 = 1 << 28;
 
 impl Layer {
@@ -15,6 +16,7 @@ impl Layer {
             Self::SqueezeExcite { channels, .. } => {
                 self.weights(input).saturating_add((channels + 2 * input.channels) as u64)
             }
+            Self::MoveAttention { .. } => self.weights(input),
             Self::Gate { .. } => 2 * (input.cells * input.channels) as u64,
             Self::LayerNorm { .. } => 2 * input.channels as u64,
             Self::BoardEmbedding { channels, .. } => {

@@ -123,6 +123,55 @@ fn what_a_file_has_no_place_for_is_refused() {
 }
 
 #[test]
+fn a_lost_bias_is_refused() {
+    let mut network = attention(4, Activation::Mish);
+    let bias = "trunk.6.layers.0.board.compress.bias";
+    network.tensors.get_mut(bias).unwrap().data[0] = 3.0;
+    assert_eq!(
+        leela_file(&network).unwrap_err(),
+        format!("a file of Leela's has no place for {bias}")
+    );
+}
+
+#[test]
+fn descriptions_that_nothing_runs_are_refused() {
+    let whole = attention(4, Activation::Relu).description;
+    let refusal = |change: &dyn Fn(&mut Description)| {
+        let mut description = whole.clone();
+        change(&mut description);
+        description.check().unwrap_err()
+    };
+    let pool = Layer::Pool { pooling: nets::Pooling::Max, size: 2 };
+    let after_pool = refusal(&|description| description.trunk.insert(6, pool.clone()));
+    assert!(after_pool.contains("attention over 16 cells"), "{after_pool}");
+    let heads = refusal(&|description| {
+        let Layer::Residual { layers, .. } = &mut description.trunk[6] else { panic!() };
+        let Layer::Attention(attention) = &mut layers[0] else { panic!() };
+        (attention.heads, attention.width) = (129, 129);
+    });
+    assert!(heads.contains("129 heads"), "{heads}");
+    let embedding = refusal(&|description| {
+        let embedding = description.trunk[0].clone();
+        let Layer::Residual { layers, .. } = &mut description.trunk[6] else { panic!() };
+        layers.insert(0, embedding);
+    });
+    assert!(embedding.contains("must come first"), "{embedding}");
+    let moved = refusal(&|description| description.trunk.swap(0, 1));
+    assert!(moved.contains("comes first"), "{moved}");
+    let divided = refusal(&|description| description.trunk[2] = Layer::LayerNorm { millionths: 0 });
+    assert!(divided.contains("divide by zero"), "{divided}");
+    let input = refusal(&|description| {
+        description.encoding = Encoding::BatchFirst15;
+        description.trunk[0] = Layer::Branches {
+            branches: vec![nets::Branch { kernel: [3, 3], dilation: [1, 1], channels: 6 }],
+            norm: true,
+            activation: Activation::Relu,
+        };
+    });
+    assert!(input.contains("needs Leela's planes"), "{input}");
+}
+
+#[test]
 fn formats_are_kept_and_unknown_ones_refused() {
     for input in LeelaInput::ALL {
         let mut network = network(false);
@@ -155,7 +204,10 @@ proptest! {
                 let at = place.index(bytes.len());
                 bytes[at] = *value;
             }
-            let _ = read(&bytes);
+            if let Ok(network) = read(&bytes) {
+                // All tensors are there and have the shapes of the layers.
+                network.to_bytes().unwrap();
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ mod residual;
 
 use std::{any::Any, sync::Arc};
 
-use nets::{Activation, Layer, Network, Padding, Pooling};
+use nets::{Activation, Head, Layer, Network, Padding, Pooling};
 
 use super::{
     elementwise::{Elementwise, Operation},
@@ -95,47 +95,15 @@ impl<E: Element> Plan<E> {
         let trunk = Steps::cut(trunk, false);
         compiler.pinned.extend(trunk_place.as_ref().map(|place| place.buffer));
         let mut heads = Vec::new();
+        let has_tail = !trunk.tail.is_empty();
         for head in &description.heads {
-            let sampled = match head.layers.last() {
-                Some(Layer::Conv { .. } | Layer::Dense { .. } | Layer::MoveAttention { .. }) => 1,
-                _ => 0,
-            };
-            let (body, end) = head.layers.split_at(head.layers.len() - sampled);
-            let name = head.kind.name();
-            let (mut steps, place) = compiler.steps(name, body, trunk_place.clone(), reach(end))?;
-            let place =
-                place.ok_or_else(|| unsupported(format!("the {name} head has no input layer")))?;
-            let last = match end.first() {
-                Some(&Layer::MoveAttention { width }) => {
-                    let name = format!("{name}.{}", body.len());
-                    let mut own = Vec::new();
-                    let last = compiler.move_attention(&name, width, &place, &mut own)?;
-                    steps.extend(own);
-                    last
-                }
-                Some(layer) => {
-                    compiler.sampled(&format!("{name}.{}", body.len()), layer, &place)?
-                }
-                None if E::QUANTISED => {
-                    return Err(unsupported(format!("int8 would round the {name} head's outputs")));
-                }
-                None => {
-                    let cells = 0..place.layout.cells();
-                    let places =
-                        cells.flat_map(|cell| place.positions.iter().map(move |&at| (cell, at)));
-                    let places =
-                        places.map(|(cell, at)| place.layout.element(cell, at) as u32).collect();
-                    OutputReader::Stored { input: place.buffer, places }
-                }
-            };
-            let steps = Steps::cut(steps, !trunk.tail.is_empty());
+            let head = compiler.head(head, trunk_place.clone(), has_tail)?;
             // With a common trunk the bodies of all heads run before the tails. So the buffers of a
             // tail must differ from those of the bodies of later heads.
-            if !(trunk.body.is_empty() && trunk.tail.is_empty()) {
-                compiler.pinned.extend(steps.tail.iter().flat_map(Step::buffers));
+            if !trunk.body.is_empty() || has_tail {
+                compiler.pinned.extend(head.steps.tail.iter().flat_map(Step::buffers));
             }
-            let outputs = head.outputs().unwrap_or(0);
-            heads.push(HeadPlan { kind: head.kind, output: head.output, outputs, steps, last });
+            heads.push(head);
         }
         if E::QUANTISED && compiler.compiled != ranges.len() {
             return Err(compiler.wrong_ranges(&format!("{} are needed", compiler.compiled)));
@@ -157,6 +125,45 @@ fn reach(layers: &[Layer]) -> usize {
 impl Compiler<'_> {
     fn unsupported(&self, reason: String) -> EvalError {
         EvalError::Unsupported { network: self.network.name.clone(), reason }
+    }
+
+    /// Compiles a head; `after_tail` says that the trunk has a tail.
+    fn head<E: Element>(
+        &mut self,
+        head: &Head,
+        trunk: Option<Activations>,
+        after_tail: bool,
+    ) -> Result<HeadPlan<E>, EvalError> {
+        let sampled = match head.layers.last() {
+            Some(Layer::Conv { .. } | Layer::Dense { .. } | Layer::MoveAttention { .. }) => 1,
+            _ => 0,
+        };
+        let (body, end) = head.layers.split_at(head.layers.len() - sampled);
+        let name = head.kind.name();
+        let (mut steps, place) = self.steps(name, body, trunk, reach(end))?;
+        let place =
+            place.ok_or_else(|| self.unsupported(format!("the {name} head has no input layer")))?;
+        let last_name = format!("{name}.{}", body.len());
+        let last = match end.first() {
+            Some(&Layer::MoveAttention { width }) => {
+                self.move_attention(&last_name, width, &place, &mut steps)?
+            }
+            Some(layer) => self.sampled(&last_name, layer, &place)?,
+            None if E::QUANTISED => {
+                return Err(self.unsupported(format!("int8 would round the {name} head's outputs")));
+            }
+            None => {
+                let cells = 0..place.layout.cells();
+                let places =
+                    cells.flat_map(|cell| place.positions.iter().map(move |&at| (cell, at)));
+                let places =
+                    places.map(|(cell, at)| place.layout.element(cell, at) as u32).collect();
+                OutputReader::Stored { input: place.buffer, places }
+            }
+        };
+        let steps = Steps::cut(steps, after_tail);
+        let outputs = head.outputs().unwrap_or(0);
+        Ok(HeadPlan { kind: head.kind, output: head.output, outputs, steps, last })
     }
 
     fn wrong_ranges(&self, why: &str) -> EvalError {
@@ -280,7 +287,10 @@ impl Compiler<'_> {
             }
             Layer::Attention(own) => self.attention(name, own, &input, reach, steps),
             // The step that writes the planes computes it.
-            Layer::BoardEmbedding { .. } => Ok(input),
+            Layer::BoardEmbedding { .. } if name == "trunk.0" => Ok(input),
+            Layer::BoardEmbedding { .. } => {
+                Err(self.unsupported(format!("layer {name} must be the first")))
+            }
             Layer::MoveAttention { .. } | Layer::Branches { .. } => {
                 Err(self.unsupported(format!("layer {name} must be the last")))
             }

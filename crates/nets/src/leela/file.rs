@@ -21,7 +21,8 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Largest file in memory: four bytes for every parameter that a network may have, and the rest.
 const MOST_BYTES: u64 = 5 * crate::size::MAX_PARAMETERS;
 
-/// Most residual blocks and layers of attention. A message of two bytes is one, and takes a kilobyte of memory.
+/// Most residual blocks and layers of attention. A message of two bytes is one, and takes a kilobyte
+/// of memory.
 const MOST_BLOCKS: usize = 512;
 
 /// Does a file with these first bytes hold a network of Leela's, as far as can be said? A gzip file

@@ -56,6 +56,9 @@ impl Formats {
                 "it is an ONNX model in Leela's file; only its own layers can be run".into()
             );
         }
+        if !(network <= ATTENTION_BODY || SEVERAL_HEADS.contains(&network)) {
+            return Err(format!("it has network format {network}, which is not known"));
+        }
         let is_first_attention = network == SQUEEZE_EXCITE && !weights.encoder.is_empty();
         let has_several_heads = SEVERAL_HEADS.contains(&network)
             || network == ATTENTION_BODY
@@ -90,7 +93,12 @@ impl Formats {
         let value = match (given.value.unwrap_or(0), given.output.unwrap_or(0)) {
             (2, _) | (0, 2) => HeadOutput::WinDrawLoss,
             (0 | 1, 0 | 1) => HeadOutput::Expectation,
-            (value, _) => return Err(format!("it has value format {value}, which cannot be run")),
+            (1, _) => HeadOutput::Expectation,
+            (value, output) => {
+                return Err(format!(
+                    "it has value format {value} and output format {output}, which cannot be run"
+                ));
+            }
         };
         let is_moves_left = given.moves_left.unwrap_or(0) == 1;
         Ok(Self {

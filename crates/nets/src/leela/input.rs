@@ -1,32 +1,23 @@
 //! The forms in which networks of Leela's take their 112 planes.
 
-use serde::{Deserialize, Serialize};
-
 /// The rule by which a position becomes the 112 planes, in the order in which the formats came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeelaInput {
     /// Planes of ones for the four rights to castle.
-    #[serde(rename = "leela-112")]
     Classical,
     /// Two planes with the rooks that may castle, as Chess960 needs.
-    #[serde(rename = "leela-112-castling")]
     CastlingRooks,
     /// And symmetrical positions are [turned](super::symmetry::Symmetry) to one of them, the
     /// en-passant file is given instead of the mover's colour, and boards stop at the last move that
     /// cannot be taken back.
-    #[serde(rename = "leela-112-canonical")]
     Canonical,
     /// And the fifty-move counter is given in hundreds of plies.
-    #[serde(rename = "leela-112-hectoplies")]
     Hectoplies,
     /// As before, with a plane of ones where Black moves, for Armageddon games.
-    #[serde(rename = "leela-112-hectoplies-armageddon")]
     HectopliesArmageddon,
     /// Of the boards before, only those that had occurred earlier are given.
-    #[serde(rename = "leela-112-repeats")]
     Repeats,
     /// As before, with a plane of ones where Black moves, for Armageddon games.
-    #[serde(rename = "leela-112-repeats-armageddon")]
     RepeatsArmageddon,
 }
 

@@ -6,7 +6,7 @@ use super::{
     formats::Formats,
     messages::{Array, ConvBlock, Net, SqueezeExcite, Weights},
     scores,
-    weights::numbers,
+    weights::{count, numbers},
 };
 use crate::{
     Activation, Description, Encoding, Head, HeadKind, HeadOutput, LEELA_PLANES, Layer, Network,
@@ -41,8 +41,26 @@ pub(super) fn network(net: &Net, file: &str) -> Result<Network, String> {
         int8_ranges: None,
         provenance: provenance(net, weights, channels, &formats),
     };
-    network.description.check()?;
+    check_tensors(&network)?;
     Ok(network)
+}
+
+/// Checks that the tensors are those of the description: arrays that do not fit each other give
+/// layers that no array fits.
+fn check_tensors(network: &Network) -> Result<(), String> {
+    let specs = network.description.tensors()?;
+    for spec in &specs {
+        let tensor = network.tensor(&spec.name).ok_or_else(|| format!("it lacks {}", spec.name))?;
+        if tensor.shape != spec.shape {
+            let (name, shape) = (&spec.name, &spec.shape);
+            return Err(format!("{name} is {:?} instead of {shape:?}", tensor.shape));
+        }
+    }
+    let is_known = |name: &String| specs.iter().any(|spec| spec.name == *name);
+    match network.tensors.keys().find(|name| !is_known(name)) {
+        Some(name) => Err(format!("{name} belongs to none of its layers")),
+        None => Ok(()),
+    }
 }
 
 fn provenance(net: &Net, weights: &Weights, channels: usize, formats: &Formats) -> Provenance {
@@ -52,7 +70,7 @@ fn provenance(net: &Net, weights: &Weights, channels: usize, formats: &Formats) 
         let scores = weights.encoder.iter().filter_map(|encoder| encoder.mha.as_ref());
         let scores = scores.filter(|attention| attention.smolgen.is_some()).count();
         format!(
-            "{} layers of attention of {} heads and {channels} channels, {scores} of them with scores of the board",
+            "{} layers of attention of {} heads and {channels} channels, {scores} with board scores",
             weights.encoder.len(),
             weights.headcount.unwrap_or_default()
         )
@@ -83,7 +101,7 @@ pub(super) struct Builder<'a> {
     default: u32,
     pub(super) formats: &'a Formats,
     tensors: BTreeMap<String, Tensor>,
-    /// Numbers read so far: a file with too many is refused before all of them are in memory.
+    /// Numbers so far: a file with too many is refused before they are read.
     numbers: Cell<u64>,
 }
 
@@ -179,13 +197,12 @@ impl Builder<'_> {
     /// The numbers of an array; none where it is missing.
     pub(super) fn array(&self, array: &Option<Array>) -> Result<Vec<f32>, String> {
         let Some(array) = array else { return Ok(Vec::new()) };
-        let found = numbers(array, self.default)?;
-        self.numbers.set(self.numbers.get() + found.len() as u64);
+        self.numbers.set(self.numbers.get() + count(array, self.default));
         // Some arrays are no parameters, so this is no tighter than the description's own limit.
         if self.numbers.get() > MAX_PARAMETERS + MAX_PARAMETERS / 8 {
             return Err(format!("it has more than {MAX_PARAMETERS} parameters"));
         }
-        Ok(found)
+        numbers(array, self.default)
     }
 
     pub(super) fn insert(

@@ -12,6 +12,12 @@ fn chunks<const N: usize>(bytes: &[u8]) -> Result<impl Iterator<Item = [u8; N]>,
     }
 }
 
+/// How many numbers an array holds, by its bytes.
+pub(super) fn count(array: &Array, default: u32) -> u64 {
+    let bytes = array.params.as_ref().map_or(0, |bytes| bytes.len()) as u64;
+    bytes / if array.encoding.unwrap_or(0).max(default) == 4 { 4 } else { 2 }
+}
+
 /// The numbers of an array, which must be finite; `default` is the format of arrays that name none.
 pub(super) fn numbers(array: &Array, default: u32) -> Result<Vec<f32>, String> {
     let bytes = array.params.as_deref().unwrap_or_default();

@@ -22,14 +22,28 @@ use crate::{Description, Encoding, Head, HeadKind, HeadOutput, Layer, Network};
 /// The end of a sentence: what in the network no such file holds.
 pub fn leela_file(network: &Network) -> Result<Vec<u8>, String> {
     let net = message(network)?;
-    // A layer that the file has no place for would be lost in silence.
-    let back = layers::network(&net, &network.name)?;
-    if back.description != network.description {
-        return Err("it has layers, or an order of them, that no network of Leela's has".into());
-    }
+    check(&layers::network(&net, &network.name)?, network)?;
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(&net.encode_to_vec()).map_err(|error| error.to_string())?;
     encoder.finish().map_err(|error| error.to_string())
+}
+
+/// Checks that a network is read as it was: what the file has no place for would be lost in silence.
+fn check(back: &Network, network: &Network) -> Result<(), String> {
+    if back.description != network.description {
+        return Err("it has layers, or an order of them, that no network of Leela's has".into());
+    }
+    for (name, tensor) in &back.tensors {
+        let own = network.tensor(name).ok_or_else(|| format!("it has no {name}"))?;
+        let [least, most] = [f32::min, f32::max].map(|one| own.data.iter().copied().fold(0.0, one));
+        // Rounded to 16 bits, and once more by a factor.
+        let step = (most - least) / 65535.0;
+        let differs = |(one, other): (&f32, &f32)| (one - other).abs() > step;
+        if own.shape != tensor.shape || own.data.iter().zip(&tensor.data).any(differs) {
+            return Err(format!("a file of Leela's has no place for {name}"));
+        }
+    }
+    Ok(())
 }
 
 fn message(network: &Network) -> Result<Net, String> {

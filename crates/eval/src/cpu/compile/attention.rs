@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use nets::{Activation, Attention, BoardScores, SHARED_SCORES};
+use nets::{Activation, Attention, BoardScores, Layer, SHARED_SCORES};
 
 use super::{
     Activations, Compiler,
@@ -89,7 +89,9 @@ impl Compiler<'_> {
     ) -> Result<usize, EvalError> {
         let heads = attention.heads;
         let layers = attention.board_layers();
-        let [first @ .., (generate, dense), (norm, _)] = layers.as_slice() else {
+        let [first @ .., (generate, dense), (norm, Layer::LayerNorm { millionths })] =
+            layers.as_slice()
+        else {
             return Err(self.unsupported(format!("layer {name} generates no scores")));
         };
         let mut place = input.clone();
@@ -108,7 +110,8 @@ impl Compiler<'_> {
             self.product(&format!("{name}.{generate}"), &convolution, &place, at, 0)?;
         steps.push(step);
         let layout = Layout::new(1, heads * size, 0);
-        let place = self.layer_norm(&format!("{name}.{norm}"), 1000, place, layout, steps)?;
+        let name = format!("{name}.{norm}");
+        let place = self.layer_norm(&name, *millionths, place, layout, steps)?;
         let layout = Layout::new(1, heads * SCORES, 0);
         let output = self.buffer(&layout, Some(place.buffer));
         let zeros = || CacheLines::<f32>::zeroed(SCORES);
@@ -141,7 +144,7 @@ impl Compiler<'_> {
         &mut self,
         generated: usize,
     ) -> Result<Arc<CacheLines<E>>, EvalError> {
-        let known = self.shared_scores.clone().map(std::sync::Arc::downcast);
+        let known = self.shared_scores.clone().map(Arc::downcast);
         if let Some(Ok(known)) = known {
             return Ok(known);
         }

@@ -1,5 +1,5 @@
-//! Compiles residual layers: the sum is a part of the last product or of squeeze and excitation, or a
-//! step of its own.
+//! Compiles residual layers: the sum is a part of the last product or of squeeze and excitation, or
+//! a step of its own.
 
 use nets::{Activation, Layer};
 

@@ -47,7 +47,8 @@ impl<K: Kernels> PlanRunner<K> {
         }
     }
 
-    /// A logit of a policy of attention; `places` are the board's in the buffers of queries and keys.
+    /// A logit of a policy of attention; `places` are the board's in the buffers of queries and of
+    /// keys.
     fn pair(&self, pairs: &Pairs, places: [usize; 2], index: usize) -> f32 {
         let (from, to, promotion) = match index.checked_sub(64 * 64) {
             None => (index / 64, index % 64, None),

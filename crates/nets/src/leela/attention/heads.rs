@@ -31,7 +31,12 @@ impl<'a> Policy<'a> {
                 promotion: &weights.ip4_pol_w,
             };
         };
-        let shared = [&heads.ip_pol_w, &heads.ip_pol_b];
+        let is_shared = heads.ip_pol_w.is_some();
+        let shared = if is_shared {
+            [&heads.ip_pol_w, &heads.ip_pol_b]
+        } else {
+            [&weights.ip_pol_w, &weights.ip_pol_b]
+        };
         let Some(own) = &heads.vanilla else {
             let nothing = [&None, &None];
             let (query, key) = (nothing, nothing);

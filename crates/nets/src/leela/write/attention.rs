@@ -49,19 +49,7 @@ pub(super) fn message(writer: &Writer<'_>, input: LeelaInput) -> Result<Net, Str
     [weights.ip_mult_gate, weights.ip_add_gate] = writer.gate("trunk.3")?;
     weights.ip_emb_ffn = Some(writer.feed_forward("trunk.4", factor)?);
     [weights.ip_emb_ffn_ln_gammas, weights.ip_emb_ffn_ln_betas] = writer.norm("trunk.5")?;
-    let mut scores = Activation::Identity;
-    for layer in 0..depth {
-        let first = EMBEDDING + layer * EACH;
-        let Some(Layer::Residual { layers, .. }) = trunk.get(first) else {
-            return Err(format!("trunk layer {first} is no layer of attention"));
-        };
-        let Some(Layer::Attention(attention)) = layers.first() else {
-            return Err(format!("trunk layer {first} has no attention"));
-        };
-        weights.headcount = Some(attention.heads as u32);
-        scores = attention.board.as_ref().map_or(scores, |board| board.activation);
-        weights.encoder.push(writer.encoder(first, factor, attention.board.is_some())?);
-    }
+    let scores = writer.encoders(depth, factor, &mut weights)?;
     if writer.network.tensor(SHARED_SCORES).is_some() {
         weights.smolgen_w = writer.array(SHARED_SCORES)?;
     }
@@ -148,6 +136,29 @@ impl Writer<'_> {
         let [dense1_w, dense1_b] = self.dense(&format!("{name}.layers.0"))?;
         let [dense2_w, dense2_b] = self.divided(&format!("{name}.layers.1"), factor)?;
         Ok(FeedForward { dense1_w, dense1_b, dense2_w, dense2_b })
+    }
+
+    /// Adds the layers of attention; returns the activation of the board's scores.
+    fn encoders(
+        &self,
+        depth: usize,
+        factor: f32,
+        weights: &mut Weights,
+    ) -> Result<Activation, String> {
+        let mut scores = Activation::Identity;
+        for first in (0..depth).map(|layer| EMBEDDING + layer * EACH) {
+            let attention = match self.network.description.trunk.get(first) {
+                Some(Layer::Residual { layers, .. }) => layers.first(),
+                _ => None,
+            };
+            let Some(Layer::Attention(attention)) = attention else {
+                return Err(format!("trunk layer {first} has no attention"));
+            };
+            weights.headcount = Some(attention.heads as u32);
+            scores = attention.board.as_ref().map_or(scores, |board| board.activation);
+            weights.encoder.push(self.encoder(first, factor, attention.board.is_some())?);
+        }
+        Ok(scores)
     }
 
     /// The layer of attention whose layers in the trunk begin with this one.
