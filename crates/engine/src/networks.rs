@@ -27,16 +27,10 @@ const NAMED: [(&str, &[u8]); 2] = [("large", LARGE), ("fast", FAST)];
 type Level = (f64, f64);
 
 /// Evaluations a move and rating (docs/experiments/2026-11-ladder.md).
-const FAST_LEVELS: &[Level] = &[
-    (30.0, 942.0),
-    (1e2, 1337.0),
-    (3e2, 1504.0),
-    (1e3, 1789.0),
-    (3e3, 1964.0),
-    (1e4, 2157.0),
-    (3e4, 2262.0),
-];
-const LARGE_LEVELS: &[Level] = &[(1e3, 1910.0), (1e4, 2120.0)];
+const FAST_LEVELS: &[Level] =
+    &[(30.0, 1012.0), (1e2, 1315.0), (3e2, 1633.0), (1e3, 1880.0), (3e3, 2042.0), (1e4, 2251.0)];
+const LARGE_LEVELS: &[Level] =
+    &[(30.0, 1106.0), (1e2, 1435.0), (3e2, 1764.0), (1e3, 2078.0), (3e3, 2141.0)];
 
 /// The time for a move, in seconds, at which the networks are compared.
 const SECONDS: f64 = 1.0;

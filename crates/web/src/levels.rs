@@ -83,50 +83,42 @@ fn as_name<S: serde::Serializer>(system: &System, serializer: S) -> Result<S::Ok
     serializer.serialize_str(system.name())
 }
 
-/// The rated levels, the weakest of each system first. Levels in evaluations do not depend on the
-/// machine. The level in seconds was measured with one thread of a processor with AVX2.
-pub const RATED_LEVELS: [RatedLevel; 7] = [
+/// The rated levels, the weakest of each system first. They do not depend on the machine.
+pub const RATED_LEVELS: [RatedLevel; 6] = [
     RatedLevel {
         system: System::BatchFirst,
         level: EngineLevel::Nodes(30),
-        elo: 999,
-        interval: 69,
+        elo: 1106,
+        interval: 75,
         games: 100,
     },
     RatedLevel {
         system: System::BatchFirst,
         level: EngineLevel::Nodes(100),
-        elo: 1339,
-        interval: 49,
-        games: 100,
-    },
-    RatedLevel {
-        system: System::BatchFirst,
-        level: EngineLevel::Nodes(300),
-        elo: 1615,
-        interval: 79,
-        games: 100,
-    },
-    RatedLevel {
-        system: System::BatchFirst,
-        level: EngineLevel::Nodes(1_000),
-        elo: 1910,
+        elo: 1435,
         interval: 72,
         games: 100,
     },
     RatedLevel {
         system: System::BatchFirst,
-        level: EngineLevel::Time(1_000),
-        elo: 2039,
-        interval: 84,
-        games: 65,
+        level: EngineLevel::Nodes(300),
+        elo: 1764,
+        interval: 73,
+        games: 100,
+    },
+    RatedLevel {
+        system: System::BatchFirst,
+        level: EngineLevel::Nodes(1_000),
+        elo: 2078,
+        interval: 68,
+        games: 100,
     },
     RatedLevel {
         system: System::BatchFirst,
         level: EngineLevel::Nodes(3_000),
-        elo: 2060,
-        interval: 69,
-        games: 78,
+        elo: 2141,
+        interval: 80,
+        games: 74,
     },
     RatedLevel {
         system: System::Cockfish,
