@@ -29,6 +29,18 @@ enum Promotion {
     Bishop,
 }
 
+impl Promotion {
+    /// The order of promotions in lists of moves, where a plain move has a place of its own.
+    fn column(self) -> Option<usize> {
+        match self {
+            Self::Plain => None,
+            Self::Queen => Some(0),
+            Self::Rook => Some(1),
+            Self::Bishop => Some(2),
+        }
+    }
+}
+
 /// From-square, to-square and promotion of an index of ours, in the network's orientation.
 struct Parts {
     from: usize,
@@ -64,12 +76,7 @@ pub(super) fn place_among_moves(
     symmetry: Symmetry,
 ) -> usize {
     let Parts { from, to, promotion } = Parts::of(index, squares, symmetry);
-    let column = match promotion {
-        Promotion::Plain => return usize::from(PLACES[from * 64 + to]),
-        Promotion::Queen => 0,
-        Promotion::Rook => 1,
-        Promotion::Bishop => 2,
-    };
+    let Some(column) = promotion.column() else { return usize::from(PLACES[from * 64 + to]) };
     // Behind the plain moves: files from a to h, each to the left, straight and to the right (file a
     // has no left, file h no right), and three pieces.
     let file = from % 8;
@@ -128,12 +135,7 @@ pub(super) fn place_among_pairs(
     symmetry: Symmetry,
 ) -> usize {
     let Parts { from, to, promotion } = Parts::of(index, squares, symmetry);
-    let column = match promotion {
-        Promotion::Plain => return from * 64 + to,
-        Promotion::Queen => 0,
-        Promotion::Rook => 1,
-        Promotion::Bishop => 2,
-    };
+    let Some(column) = promotion.column() else { return from * 64 + to };
     64 * 64 + from % 8 * 24 + to % 8 * 3 + column
 }
 
