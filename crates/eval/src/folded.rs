@@ -28,6 +28,14 @@ pub(crate) fn fold(
     Ok((factors, bias))
 }
 
+/// Scale and shift of a layer norm or gate.
+pub(crate) fn scale_and_shift<'a>(
+    network: &'a Network,
+    name: &str,
+) -> Result<[&'a [f32]; 2], EvalError> {
+    Ok([tensor(network, &format!("{name}.scale"))?, tensor(network, &format!("{name}.shift"))?])
+}
+
 /// The values of a tensor of the network, row-major.
 pub(crate) fn tensor<'a>(network: &'a Network, name: &str) -> Result<&'a [f32], EvalError> {
     network.tensor(name).map(|tensor| tensor.data.as_slice()).ok_or_else(|| {

@@ -22,7 +22,7 @@ use std::{
 use board::Color;
 use nets::{
     Activation, BoardSeen, Encoding, HeadKind, HeadOutput, LEELA_PLANES, Layer, LeelaPlanes,
-    Network, Padding, Pooling, SELU, Squares,
+    MovePlaces, Network, Padding, Pooling, SELU, Squares,
 };
 
 use crate::{Answered, Batch, EvalError, Evaluator, Scores, folded::tensor};
@@ -372,10 +372,11 @@ impl Evaluator for Reference {
             let turned = encoding.is_whites_view() && query.turn.is_black();
             scores.values.push(if turned { -value } else { value });
             if let Some(moves) = logits.get(&HeadKind::Moves) {
-                for place in query.move_range() {
-                    let output = output_of(HeadKind::Moves);
-                    let at = output.place_of(encoding, batch.moves[place], &query.squares);
-                    scores.moves[place] = calibration.moves.apply(moves[at]);
+                let output = output_of(HeadKind::Moves);
+                let places = MovePlaces::new(output, encoding, &query.squares);
+                for number in query.move_range() {
+                    let logit = moves[places.of(batch.moves[number])];
+                    scores.moves[number] = calibration.moves.apply(logit);
                 }
             }
         }

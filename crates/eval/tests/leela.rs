@@ -17,7 +17,8 @@ use eval::{
     reference,
 };
 use nets::{
-    Encoding, HeadKind, HeadOutput, LEELA_PLANES, LeelaInput, LeelaPlanes, Network, policy_index,
+    Encoding, HeadKind, HeadOutput, LEELA_PLANES, LeelaInput, LeelaPlanes, MovePlaces, Network,
+    policy_index,
 };
 use serde_json::Value;
 
@@ -67,8 +68,10 @@ fn check(network: &Network, of: &Value, heads: [&[f32]; 2], name: &str, most: [f
     let legal = of["legal"].as_array().unwrap();
     for (number, text) in legal.iter().map(|text| text.as_str().unwrap()).enumerate() {
         let index = policy_index(parse_uci(&position, text).unwrap(), position.turn());
-        let found = f64::from(moves[output(HeadKind::Moves).place_of(encoding, index, &squares)]);
-        let place_in = |encoding| HeadOutput::LeelaMoves.place_of(encoding, index, &squares);
+        let places = MovePlaces::new(output(HeadKind::Moves), encoding, &squares);
+        let found = f64::from(moves[places.of(index)]);
+        let place_in =
+            |encoding| MovePlaces::new(HeadOutput::LeelaMoves, encoding, &squares).of(index);
         let expected = match of["policy"].as_array() {
             Some(policy) => &policy[place_in(encoding)],
             None => &of["logit"][number],

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Activation, Layer, Padding, Shape, layer::MAX_CHANNELS};
+use crate::{Activation, Layer, Shape, layer::MAX_CHANNELS};
 
 /// The tensor that all layers with [`BoardScores`] of a network share: `[cells * cells, generated]`,
 /// the scores of a query cell with each key cell in sequence.
@@ -47,19 +47,7 @@ pub struct BoardScores {
     pub activation: Activation,
 }
 
-/// A projection of each cell.
-pub(crate) fn projection(channels: usize) -> Layer {
-    let (padding, activation) = (Padding::Same, Activation::Identity);
-    Layer::Conv { kernel: 1, channels, padding, norm: false, activation }
-}
-
 impl Attention {
-    /// The layer of each of the projections.
-    #[must_use]
-    pub fn projection(&self) -> Layer {
-        projection(self.width)
-    }
-
     /// The layers by which the board's scores are generated, one after the other, with their names
     /// after the layer's own; none without [`BoardScores`].
     #[must_use]
@@ -68,7 +56,7 @@ impl Attention {
         let dense = |channels| Layer::Dense { channels, norm: false, activation: board.activation };
         let norm = Layer::LayerNorm { millionths: 1000 };
         vec![
-            ("board.compress", projection(board.compressed)),
+            ("board.compress", Layer::each_cell(board.compressed, Activation::Identity)),
             ("board.hidden", dense(board.hidden)),
             ("board.hidden-norm", norm.clone()),
             ("board.generate", dense(self.heads.saturating_mul(board.generated))),

@@ -5,8 +5,7 @@ use board::Role;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Encoding, LEELA_MOVE_PAIRS, LEELA_MOVE_PLANES, LEELA_MOVES, Layer, PolicyIndex, Squares, leela,
-    size::MAX_PARAMETERS,
+    Encoding, LEELA_MOVE_PAIRS, LEELA_MOVE_PLANES, LEELA_MOVES, Layer, size::MAX_PARAMETERS,
 };
 
 /// The meaning of a head's outputs.
@@ -140,18 +139,6 @@ impl Head {
             (HeadKind::Moves, HeadOutput::LeelaMoves) => Some(LEELA_MOVES),
             (HeadKind::Moves, HeadOutput::LeelaPairs) => Some(LEELA_MOVE_PAIRS),
             _ => None,
-        }
-    }
-}
-
-impl HeadOutput {
-    /// The place among the outputs of a move with this index, for a head of moves of a network with
-    /// this encoding.
-    #[must_use]
-    pub fn place_of(self, encoding: Encoding, index: PolicyIndex, squares: &Squares) -> usize {
-        match encoding {
-            Encoding::Leela(input) => leela::place_of(self, input, index, squares),
-            _ => usize::from(index),
         }
     }
 }

@@ -7,10 +7,7 @@ mod tensors;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Activation, Attention, LEELA_MOVE_PAIRS, Shape,
-    attention::{PROJECTIONS, projection},
-};
+use crate::{Activation, Attention, LEELA_MOVE_PAIRS, Shape, attention::PROJECTIONS};
 
 /// The padding of a convolution at the edge of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,6 +119,12 @@ fn is_yes(value: &bool) -> bool {
 pub(crate) const MAX_CHANNELS: usize = 8192;
 
 impl Layer {
+    /// A dense layer of each cell by itself: a 1x1 convolution with a bias.
+    #[must_use]
+    pub fn each_cell(channels: usize, activation: Activation) -> Self {
+        Self::Conv { kernel: 1, channels, padding: Padding::Same, norm: false, activation }
+    }
+
     /// Output shape of this layer for inputs of shape `input`.
     ///
     /// # Errors
@@ -194,7 +197,8 @@ impl Layer {
             layers.into_iter().map(with_shape).collect::<Vec<_>>()
         };
         let projections = |names: &[&str], width| {
-            names.iter().map(|name| ((*name).to_owned(), projection(width), input)).collect()
+            let layer = Self::each_cell(width, Activation::Identity);
+            names.iter().map(|name| ((*name).to_owned(), layer.clone(), input)).collect()
         };
         match self {
             Self::Residual { layers, .. } => {

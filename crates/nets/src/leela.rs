@@ -40,29 +40,6 @@ pub use architecture::{Leela, LeelaAttention};
 pub use file::is_leela;
 pub(crate) use file::read;
 pub use input::LeelaInput;
-pub use moves::{LEELA_MOVE_PAIRS, LEELA_MOVE_PLANES, LEELA_MOVES};
+pub use moves::{LEELA_MOVE_PAIRS, LEELA_MOVE_PLANES, LEELA_MOVES, MovePlaces};
 pub use planes::{BoardSeen, LEELA_PLANES, LeelaPlanes, PAST_BOARDS, PastBoard};
 pub use write::leela_file;
-
-use crate::{HeadOutput, PolicyIndex, Squares};
-
-/// The place of a move of a position among the outputs of a policy.
-pub(crate) fn place_of(
-    output: HeadOutput,
-    input: LeelaInput,
-    index: PolicyIndex,
-    squares: &Squares,
-) -> usize {
-    let place = match output {
-        HeadOutput::LeelaPlanes => moves::place_among_planes,
-        HeadOutput::LeelaMoves => moves::place_among_moves,
-        HeadOutput::LeelaPairs => moves::place_among_pairs,
-        _ => return usize::from(index),
-    };
-    let symmetry = if input.is_canonical() {
-        symmetry::Symmetry::of(squares)
-    } else {
-        symmetry::Symmetry::default()
-    };
-    place(index, squares, symmetry)
-}

@@ -30,7 +30,8 @@ pub use error::NetError;
 pub use layer::{Branch, Layer, Padding, Pooling, kernel_start};
 pub use leela::{
     BoardSeen, LEELA_MOVE_PAIRS, LEELA_MOVE_PLANES, LEELA_MOVES, LEELA_PLANES, Leela,
-    LeelaAttention, LeelaInput, LeelaPlanes, PAST_BOARDS, PastBoard, is_leela, leela_file,
+    LeelaAttention, LeelaInput, LeelaPlanes, MovePlaces, PAST_BOARDS, PastBoard, is_leela,
+    leela_file,
 };
 pub use moves::{MOVE_PLANES, POLICY_SIZE, PolicyIndex, mirror_index, move_of_index, policy_index};
 pub use network::{Network, Provenance, Tensor};

@@ -14,7 +14,7 @@ use eval::{
     Batch, EvalError,
     cpu::{CpuLogits, CpuOptions},
 };
-use nets::{HeadKind, HeadOutput, MoveScores, Network, Squares, policy_index};
+use nets::{HeadKind, HeadOutput, MovePlaces, MoveScores, Network, Squares, policy_index};
 
 use crate::{
     Bound, Control, Limits, Outcome, Search, SearchInfo, Settings,
@@ -124,10 +124,9 @@ impl ConvChess {
             .head(HeadKind::Moves)
             .map_or(HeadOutput::Plain, |head| head.output);
         let (map, squares) = (&self.network.calibration.moves, Squares::of(position));
-        let encoding = self.network.description.encoding;
+        let places = MovePlaces::new(output, self.network.description.encoding, &squares);
         let of = |mv: &Move| {
-            let index = policy_index(*mv, position.turn());
-            let logit = logits[output.place_of(encoding, index, &squares)];
+            let logit = logits[places.of(policy_index(*mv, position.turn()))];
             // The chances of Leela's policies are those of its logits; a search softens them.
             if output == HeadOutput::Plain { map.apply(logit) } else { logit }
         };

@@ -64,6 +64,7 @@ impl Attend {
         let mut keys = vec![0.0_f32; depth * SQUARES];
         let mut values = vec![0.0_f32; SQUARES * padded];
         let mut scores = vec![0.0_f32; SQUARES * SQUARES];
+        let mut sums = vec![0.0_f32; SQUARES * padded];
         let scale = 1.0 / (depth as f32).sqrt();
         for head in 0..self.heads {
             let first = head * depth;
@@ -88,7 +89,7 @@ impl Attend {
             for (row, share) in scores.chunks_exact_mut(SQUARES).zip(&mut shares) {
                 *share = 1.0 / exponentials(row);
             }
-            let mut sums = vec![0.0_f32; SQUARES * padded];
+            sums.fill(0.0);
             products::<FUSED, LANES>(&scores, SQUARES, SQUARES, &values, padded, &mut sums);
             for (square, share) in shares.iter().enumerate() {
                 let to = &mut context[square * width + first..][..depth];

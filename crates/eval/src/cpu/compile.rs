@@ -20,7 +20,10 @@ use super::{
 };
 use product::{Convolution, ResidualUse};
 
-use crate::{EvalError, folded::tensor};
+use crate::{
+    EvalError,
+    folded::{scale_and_shift, tensor},
+};
 
 /// A tensor of activations during compilation.
 #[derive(Clone, Debug)]
@@ -275,7 +278,12 @@ impl Compiler<'_> {
             }
             &Layer::Gate { activation } => {
                 let width = input.layout.blocks * BLOCK;
-                let own = Gate::new(self.norm(name)?, &input.positions, width, activation);
+                let own = Gate::new(
+                    scale_and_shift(self.network, name)?,
+                    &input.positions,
+                    width,
+                    activation,
+                );
                 self.in_f32::<E>(name)?;
                 let layout = Layout::new(input.layout.side, width, reach);
                 Ok(self.same_unit(Operation::Gate(own), input, layout, steps))
@@ -336,12 +344,6 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Scale and shift of a norm or gate.
-    fn norm(&self, name: &str) -> Result<[&[f32]; 2], EvalError> {
-        let part = |part: &str| tensor(self.network, &format!("{name}.{part}"));
-        Ok([part("scale")?, part("shift")?])
-    }
-
     /// Compiles a layer norm whose output has this layout.
     fn layer_norm<E: Element>(
         &mut self,
@@ -353,7 +355,12 @@ impl Compiler<'_> {
     ) -> Result<Activations, EvalError> {
         self.in_f32::<E>(name)?;
         let width = input.layout.blocks * BLOCK;
-        let own = LayerNorm::new(self.norm(name)?, &input.positions, width, millionths);
+        let own = LayerNorm::new(
+            scale_and_shift(self.network, name)?,
+            &input.positions,
+            width,
+            millionths,
+        );
         let place = self.same_unit(Operation::LayerNorm(own), input, layout, steps);
         Ok(Activations { moments: None, ..place })
     }

@@ -6,7 +6,7 @@ mod products;
 
 use std::{marker::PhantomData, ops::Range, sync::Arc};
 
-use nets::{BoardSeen, Calibration, Encoding, HeadKind, LeelaPlanes};
+use nets::{BoardSeen, Calibration, Encoding, HeadKind, LeelaPlanes, MovePlaces};
 
 use super::{
     kernels::Kernels,
@@ -297,10 +297,10 @@ impl<K: Kernels> Run for PlanRunner<K> {
                     let indices = &batch.moves[query.move_range()];
                     let scores =
                         &mut part.moves[query.move_range().start - moves.start..][..indices.len()];
+                    let output = outputs.head.output;
+                    let places = MovePlaces::new(output, plan.encoding, &query.squares);
                     for (score, &index) in scores.iter_mut().zip(indices) {
-                        let place =
-                            outputs.head.output.place_of(plan.encoding, index, &query.squares);
-                        *score = outputs.output(place);
+                        *score = outputs.output(places.of(index));
                     }
                     calibration.moves.apply_all(scores);
                 }

@@ -1,9 +1,12 @@
 //! Attention and the layers that come with it, from their definitions.
 
-use nets::{Activation, Attention, Network, SHARED_SCORES};
+use nets::{Activation, Attention, Layer, Network, SHARED_SCORES};
 
 use super::{Cells, activated, layer};
-use crate::{EvalError, folded::tensor};
+use crate::{
+    EvalError,
+    folded::{scale_and_shift, tensor},
+};
 
 pub(super) fn gate(
     network: &Network,
@@ -11,8 +14,7 @@ pub(super) fn gate(
     activation: Activation,
     input: &Cells,
 ) -> Result<Cells, EvalError> {
-    let part = |part: &str| tensor(network, &format!("{name}.{part}"));
-    let (scale, shift) = (part("scale")?, part("shift")?);
+    let [scale, shift] = scale_and_shift(network, name)?;
     Ok(Cells::compute(input.cells, input.channels, |cell, channel| {
         let at = cell * input.channels + channel;
         activated(activation, input.at(cell, channel) * f64::from(scale[at]) + f64::from(shift[at]))
@@ -25,8 +27,7 @@ pub(super) fn layer_norm(
     millionths: u32,
     input: &Cells,
 ) -> Result<Cells, EvalError> {
-    let part = |part: &str| tensor(network, &format!("{name}.{part}"));
-    let (scale, shift) = (part("scale")?, part("shift")?);
+    let [scale, shift] = scale_and_shift(network, name)?;
     let count = input.channels as f64;
     let moments = |cell: usize| {
         let row = (0..input.channels).map(|channel| input.at(cell, channel));
@@ -48,8 +49,8 @@ pub(super) fn attention(
     attention: &Attention,
     input: &Cells,
 ) -> Result<Cells, EvalError> {
-    let projected =
-        |part: &str| layer(network, &format!("{name}.{part}"), &attention.projection(), input);
+    let projection = Layer::each_cell(attention.width, Activation::Identity);
+    let projected = |part: &str| layer(network, &format!("{name}.{part}"), &projection, input);
     let (query, key, value) = (projected("query")?, projected("key")?, projected("value")?);
     let depth = attention.width / attention.heads;
     let mut scores = Vec::new();
@@ -136,7 +137,7 @@ pub(super) fn move_attention(
     width: usize,
     input: &Cells,
 ) -> Result<Cells, EvalError> {
-    let projection = Attention { heads: 1, width, board: None }.projection();
+    let projection = Layer::each_cell(width, Activation::Identity);
     let projected = |part: &str| layer(network, &format!("{name}.{part}"), &projection, input);
     let (query, key) = (projected("query")?, projected("key")?);
     let rows = tensor(network, &format!("{name}.promotion.weight"))?;

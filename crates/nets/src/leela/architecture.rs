@@ -80,13 +80,7 @@ impl Description {
     pub fn leela_attention(choice: &LeelaAttention) -> Self {
         let &LeelaAttention { channels, heads, generated, activation, .. } = choice;
         let identity = Activation::Identity;
-        let each = |channels, activation| Layer::Conv {
-            kernel: 1,
-            channels,
-            padding: Padding::Same,
-            norm: false,
-            activation,
-        };
+        let each = Layer::each_cell;
         let dense = |channels, activation| Layer::Dense { channels, norm: false, activation };
         let sum = |layers| Layer::Residual { layers, activation: identity };
         let norm = Layer::LayerNorm { millionths: 1000 };

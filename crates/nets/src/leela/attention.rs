@@ -12,7 +12,7 @@ use super::{
     layers::Builder,
     messages::{Array, Encoder, FeedForward, Mha, Weights},
 };
-use crate::{Activation, Attention, BoardScores, LEELA_PLANES, Layer, Padding, SHARED_SCORES};
+use crate::{Activation, Attention, BoardScores, LEELA_PLANES, Layer, SHARED_SCORES};
 
 /// Planes of the current board that the dense embedding reads.
 const EMBEDDED_PLANES: usize = 12;
@@ -21,7 +21,7 @@ const SQUARES: usize = 64;
 
 /// What layers of attention differ in.
 #[derive(Clone, Copy)]
-struct Depth {
+struct EncoderForm {
     heads: usize,
     /// Factor of what is added to the input.
     factor: f32,
@@ -44,7 +44,7 @@ impl Builder<'_> {
         if !weights.residual.is_empty() {
             return Err("it has an attention body behind residual blocks".into());
         }
-        let depth = Depth {
+        let form = EncoderForm {
             heads: weights.headcount.unwrap_or(0) as usize,
             factor: (2.0 * weights.encoder.len().max(1) as f32).powf(-0.25),
             millionths: if embedding == Embedding::Dense { 1000 } else { 1 },
@@ -54,10 +54,10 @@ impl Builder<'_> {
         let mut list = List { name: "trunk", layers: Vec::new() };
         let channels = match embedding {
             Embedding::Map => self.map_embedding(weights, &mut list)?,
-            Embedding::Dense => self.dense_embedding(weights, depth, &mut list)?,
+            Embedding::Dense => self.dense_embedding(weights, form, &mut list)?,
         };
         for encoder in &weights.encoder {
-            self.encoder(&mut list, encoder, channels, depth)?;
+            self.encoder(&mut list, encoder, channels, form)?;
         }
         self.shared_scores(weights)?;
         Ok((list.layers, channels))
@@ -89,7 +89,7 @@ impl Builder<'_> {
         let of_planes = rows.clone().flat_map(|row| &row[..LEELA_PLANES]).copied().collect();
         self.insert(format!("{name}.weight"), vec![channels, LEELA_PLANES, 1, 1], of_planes)?;
         self.insert(format!("{name}.bias"), vec![channels], bias)?;
-        list.layers.push(each_square(channels, Activation::Identity));
+        list.layers.push(Layer::each_cell(channels, Activation::Identity));
         let shift = |square: usize| {
             rows.clone().map(move |row| {
                 let own = row[LEELA_PLANES..].iter().enumerate();
@@ -106,7 +106,7 @@ impl Builder<'_> {
     fn dense_embedding(
         &mut self,
         weights: &Weights,
-        depth: Depth,
+        form: EncoderForm,
         list: &mut List,
     ) -> Result<usize, String> {
         let bias = self.array(&weights.ip_emb_preproc_b)?;
@@ -121,11 +121,11 @@ impl Builder<'_> {
         let inputs = LEELA_PLANES + appended;
         let channels = self.square_dense(list, arrays, inputs, self.formats.activation, 1.0)?;
         let norm = [&weights.ip_emb_ln_gammas, &weights.ip_emb_ln_betas];
-        self.layer_norm(list, norm, channels, depth.millionths)?;
+        self.layer_norm(list, norm, channels, form.millionths)?;
         self.input_gate(weights, list, channels)?;
         let ffn = weights.ip_emb_ffn.as_ref().ok_or("its embedding lacks dense layers")?;
         let norm = [&weights.ip_emb_ffn_ln_gammas, &weights.ip_emb_ffn_ln_betas];
-        self.feed_forward(list, ffn, norm, channels, depth)?;
+        self.feed_forward(list, ffn, norm, channels, form)?;
         Ok(channels)
     }
 
@@ -194,21 +194,21 @@ impl Builder<'_> {
         list: &mut List,
         encoder: &Encoder,
         channels: usize,
-        depth: Depth,
+        form: EncoderForm,
     ) -> Result<(), String> {
         let missing = || format!("layer {} of its {} is incomplete", list.layers.len(), list.name);
         let mha = encoder.mha.as_ref().ok_or_else(missing)?;
         let ffn = encoder.ffn.as_ref().ok_or_else(missing)?;
         let mut inner = List { name: &format!("{}.layers", list.next_name()), layers: Vec::new() };
-        let width = self.attention(&mut inner, mha, channels, depth)?;
+        let width = self.attention(&mut inner, mha, channels, form)?;
         let arrays = [&mha.dense_w, &mha.dense_b];
-        self.square_dense(&mut inner, arrays, width, Activation::Identity, depth.factor)?;
+        self.square_dense(&mut inner, arrays, width, Activation::Identity, form.factor)?;
         list.layers
             .push(Layer::Residual { layers: inner.layers, activation: Activation::Identity });
         let norm = [&encoder.ln1_gammas, &encoder.ln1_betas];
-        self.layer_norm(list, norm, channels, depth.millionths)?;
+        self.layer_norm(list, norm, channels, form.millionths)?;
         let norm = [&encoder.ln2_gammas, &encoder.ln2_betas];
-        self.feed_forward(list, ffn, norm, channels, depth)
+        self.feed_forward(list, ffn, norm, channels, form)
     }
 
     /// Attention itself, and the channels of its output.
@@ -217,7 +217,7 @@ impl Builder<'_> {
         list: &mut List,
         mha: &Mha,
         channels: usize,
-        depth: Depth,
+        form: EncoderForm,
     ) -> Result<usize, String> {
         if mha.rpe_q.is_some() || mha.rpe_k.is_some() || mha.rpe_v.is_some() {
             return Err("its attention has encodings of relative positions".into());
@@ -242,15 +242,15 @@ impl Builder<'_> {
                 let norm = [&own.ln1_gammas, &own.ln1_betas];
                 self.norm_tensors(&of("hidden-norm"), norm, hidden)?;
                 let arrays = [&own.dense2_w, &own.dense2_b];
-                let activation = depth.scores_activation;
+                let activation = form.scores_activation;
                 let all = self.dense(&of("generate"), arrays, hidden, activation)?.1;
                 let norm = [&own.ln2_gammas, &own.ln2_betas];
                 self.norm_tensors(&of("generate-norm"), norm, all)?;
-                let generated = all / depth.heads.max(1);
+                let generated = all / form.heads.max(1);
                 Some(BoardScores { compressed, hidden, generated, activation })
             }
         };
-        list.layers.push(Layer::Attention(Attention { heads: depth.heads, width, board }));
+        list.layers.push(Layer::Attention(Attention { heads: form.heads, width, board }));
         Ok(width)
     }
 
@@ -261,16 +261,16 @@ impl Builder<'_> {
         ffn: &FeedForward,
         norm: Arrays<'_>,
         channels: usize,
-        depth: Depth,
+        form: EncoderForm,
     ) -> Result<(), String> {
         let mut inner = List { name: &format!("{}.layers", list.next_name()), layers: Vec::new() };
         let first = [&ffn.dense1_w, &ffn.dense1_b];
-        let hidden = self.square_dense(&mut inner, first, channels, depth.ffn_activation, 1.0)?;
+        let hidden = self.square_dense(&mut inner, first, channels, form.ffn_activation, 1.0)?;
         let second = [&ffn.dense2_w, &ffn.dense2_b];
-        self.square_dense(&mut inner, second, hidden, Activation::Identity, depth.factor)?;
+        self.square_dense(&mut inner, second, hidden, Activation::Identity, form.factor)?;
         list.layers
             .push(Layer::Residual { layers: inner.layers, activation: Activation::Identity });
-        self.layer_norm(list, norm, channels, depth.millionths)
+        self.layer_norm(list, norm, channels, form.millionths)
     }
 
     /// A dense layer of each square, times a factor, and its outputs.
@@ -283,7 +283,7 @@ impl Builder<'_> {
         factor: f32,
     ) -> Result<usize, String> {
         let channels = self.square_tensors(&list.next_name(), arrays, inputs, factor)?;
-        list.layers.push(each_square(channels, activation));
+        list.layers.push(Layer::each_cell(channels, activation));
         Ok(channels)
     }
 
@@ -342,10 +342,6 @@ impl List<'_> {
     fn next_name(&self) -> String {
         format!("{}.{}", self.name, self.layers.len())
     }
-}
-
-fn each_square(channels: usize, activation: Activation) -> Layer {
-    Layer::Conv { kernel: 1, channels, padding: Padding::Same, norm: false, activation }
 }
 
 /// The fixed number of a square for another one: -1 for itself, 1 for one that a queen or a knight

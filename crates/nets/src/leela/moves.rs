@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use super::symmetry::Symmetry;
 use crate::{
-    PolicyIndex, Squares,
+    Encoding, HeadOutput, PolicyIndex, Squares,
     moves::{FIRST_UNDERPROMOTION, MOVE_PLANES, plane_of_squares, step_of_plane},
     squares::OWN_PAWN,
 };
@@ -18,6 +18,41 @@ pub const LEELA_MOVES: usize = 1858;
 
 /// Outputs a square of a policy of move planes; the last seven are not used.
 pub const LEELA_MOVE_PLANES: usize = 80;
+
+/// The places of a position's moves among the outputs of a head of moves.
+#[derive(Clone, Copy, Debug)]
+pub struct MovePlaces<'a> {
+    output: HeadOutput,
+    squares: &'a Squares,
+    symmetry: Symmetry,
+}
+
+impl<'a> MovePlaces<'a> {
+    /// For a head with these outputs of a network with this encoding, and a board from its mover's
+    /// side.
+    #[must_use]
+    pub fn new(output: HeadOutput, encoding: Encoding, squares: &'a Squares) -> Self {
+        let symmetry = match encoding {
+            Encoding::Leela(input) if input.is_canonical() => Symmetry::of(squares),
+            _ => Symmetry::default(),
+        };
+        Self { output, squares, symmetry }
+    }
+
+    /// The place of the move with this index.
+    #[must_use]
+    pub fn of(&self, index: PolicyIndex) -> usize {
+        let parts = || Parts::of(index, self.squares, self.symmetry);
+        match self.output {
+            HeadOutput::LeelaPlanes => place_among_planes(&parts()),
+            HeadOutput::LeelaMoves => place_among_moves(&parts()),
+            HeadOutput::LeelaPairs => place_among_pairs(&parts()),
+            HeadOutput::Plain | HeadOutput::WinDrawLoss | HeadOutput::Expectation => {
+                usize::from(index)
+            }
+        }
+    }
+}
 
 /// The piece that a move promotes a pawn to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,12 +105,7 @@ fn target(from: usize, (file, rank): (i32, i32)) -> usize {
 }
 
 /// The place of a move among [`LEELA_MOVES`].
-pub(super) fn place_among_moves(
-    index: PolicyIndex,
-    squares: &Squares,
-    symmetry: Symmetry,
-) -> usize {
-    let Parts { from, to, promotion } = Parts::of(index, squares, symmetry);
+fn place_among_moves(&Parts { from, to, promotion }: &Parts) -> usize {
     let Some(column) = promotion.column() else { return usize::from(PLACES[from * 64 + to]) };
     // Behind the plain moves: files from a to h, each to the left, straight and to the right (file a
     // has no left, file h no right), and three pieces.
@@ -108,12 +138,7 @@ static PLACES: LazyLock<Vec<u16>> = LazyLock::new(|| {
 
 /// The place of a move among the outputs of [`LEELA_MOVE_PLANES`] planes, all planes of a square
 /// together.
-pub(super) fn place_among_planes(
-    index: PolicyIndex,
-    squares: &Squares,
-    symmetry: Symmetry,
-) -> usize {
-    let Parts { from, to, promotion } = Parts::of(index, squares, symmetry);
+fn place_among_planes(&Parts { from, to, promotion }: &Parts) -> usize {
     let way = (to % 8 + 1).saturating_sub(from % 8).min(2);
     let plane = match promotion {
         Promotion::Plain => plane_of_squares(from, to),
@@ -129,12 +154,7 @@ pub(super) fn place_among_planes(
 pub const LEELA_MOVE_PAIRS: usize = 64 * 64 + 8 * 8 * 3;
 
 /// The place of a move among [`LEELA_MOVE_PAIRS`].
-pub(super) fn place_among_pairs(
-    index: PolicyIndex,
-    squares: &Squares,
-    symmetry: Symmetry,
-) -> usize {
-    let Parts { from, to, promotion } = Parts::of(index, squares, symmetry);
+fn place_among_pairs(&Parts { from, to, promotion }: &Parts) -> usize {
     let Some(column) = promotion.column() else { return from * 64 + to };
     64 * 64 + from % 8 * 24 + to % 8 * 3 + column
 }
@@ -146,7 +166,9 @@ mod tests {
     use board::{CastlingMode, Position, parse_uci};
 
     use super::*;
-    use crate::policy_index;
+    use crate::{LeelaInput, policy_index};
+
+    const CLASSICAL: Encoding = Encoding::Leela(LeelaInput::Classical);
 
     fn places(fen: &str, moves: &[&str]) -> Vec<usize> {
         let position = Position::from_fen(fen, CastlingMode::Standard).unwrap();
@@ -154,7 +176,7 @@ mod tests {
         let place = |text: &&str| {
             let mv = parse_uci(&position, text).unwrap();
             let index = policy_index(mv, position.turn());
-            place_among_moves(index, &squares, Symmetry::default())
+            MovePlaces::new(HeadOutput::LeelaMoves, CLASSICAL, &squares).of(index)
         };
         moves.iter().map(place).collect()
     }
@@ -188,16 +210,17 @@ mod tests {
                 .iter()
                 .map(|&mv| policy_index(mv, position.turn()))
                 .collect();
-            let all = |place: fn(PolicyIndex, &Squares, Symmetry) -> usize, most: usize| {
-                for symmetry in [Symmetry::default(), Symmetry::of(&squares)] {
-                    let places = indices.iter().map(|&index| place(index, &squares, symmetry));
-                    let set: BTreeSet<usize> = places.collect();
+            let all = |output: HeadOutput, most: usize| {
+                for encoding in [CLASSICAL, Encoding::Leela(LeelaInput::Canonical)] {
+                    let places = MovePlaces::new(output, encoding, &squares);
+                    let set: BTreeSet<usize> =
+                        indices.iter().map(|&index| places.of(index)).collect();
                     assert!(set.len() == indices.len() && set.iter().all(|&at| at < most), "{fen}");
                 }
             };
-            all(place_among_moves, LEELA_MOVES);
-            all(place_among_planes, 64 * LEELA_MOVE_PLANES);
-            all(place_among_pairs, LEELA_MOVE_PAIRS);
+            all(HeadOutput::LeelaMoves, LEELA_MOVES);
+            all(HeadOutput::LeelaPlanes, 64 * LEELA_MOVE_PLANES);
+            all(HeadOutput::LeelaPairs, LEELA_MOVE_PAIRS);
         }
     }
 }

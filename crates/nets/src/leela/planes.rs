@@ -114,10 +114,13 @@ impl LeelaPlanes {
         for (place, board) in boards(seen, input).iter().take(BOARDS).enumerate() {
             planes.set_board(place, board);
         }
-        if input.has_castling_rooks() {
-            planes.set_castling_rooks(seen.squares);
-        } else {
-            planes.set_castling(seen.squares);
+        for right in castling_rights(seen.squares) {
+            if input.has_castling_rooks() {
+                planes.masks[WHOLE + usize::from(right.is_kings_side)] |= 1 << right.rook;
+            } else {
+                let side = if right.is_own { 0 } else { 2 };
+                planes.masks[WHOLE + usize::from(right.is_kings_side) + side] = u64::MAX;
+            }
         }
         let black = if seen.turn.is_black() { u64::MAX } else { 0 };
         if input.is_canonical() {
@@ -146,32 +149,6 @@ impl LeelaPlanes {
             self.masks[first + plane] |= 1 << (square ^ flip);
         }
         self.masks[first + 12] = if board.has_occurred { u64::MAX } else { 0 };
-    }
-
-    fn set_castling(&mut self, squares: &Squares) {
-        let king = |mine: bool| squares.pieces().find(|&(_, role, own)| role == 5 && own == mine);
-        for (side, class) in
-            [(true, OWN_CASTLING_ROOK), (false, OWN_CASTLING_ROOK + OPPONENT_OFFSET)]
-        {
-            let Some((king, ..)) = king(side) else { continue };
-            let rooks = (0..64).filter(|&square| squares.0[square] == class);
-            for rook in rooks {
-                let plane = WHOLE + usize::from(rook > king) + if side { 0 } else { 2 };
-                self.masks[plane] = u64::MAX;
-            }
-        }
-    }
-
-    fn set_castling_rooks(&mut self, squares: &Squares) {
-        for (own, class) in
-            [(true, OWN_CASTLING_ROOK), (false, OWN_CASTLING_ROOK + OPPONENT_OFFSET)]
-        {
-            let king = squares.pieces().find(|&(_, role, is_own)| role == 5 && is_own == own);
-            let Some((king, ..)) = king else { continue };
-            for rook in (0..64).filter(|&square| squares.0[square] == class) {
-                self.masks[WHOLE + usize::from(rook > king)] |= 1 << rook;
-            }
-        }
     }
 
     /// Where a plane is set.
@@ -235,6 +212,26 @@ fn repeat(shown: &mut Vec<PastBoard>, oldest: PastBoard) {
 /// The square behind a pawn that may be captured there.
 fn en_passant(squares: &Squares) -> Option<usize> {
     squares.0.iter().position(|&class| class == EN_PASSANT)
+}
+
+/// A right to castle.
+struct CastlingRight {
+    is_own: bool,
+    is_kings_side: bool,
+    /// The rook's square.
+    rook: usize,
+}
+
+fn castling_rights(squares: &Squares) -> impl Iterator<Item = CastlingRight> + '_ {
+    let sides = [(true, OWN_CASTLING_ROOK), (false, OWN_CASTLING_ROOK + OPPONENT_OFFSET)];
+    sides.into_iter().flat_map(move |(is_own, class)| {
+        let rooks = (0..64).filter(move |&square| squares.0[square] == class);
+        let king = squares.pieces().find(|&(_, role, own)| role == 5 && own == is_own);
+        let king = king.map(|(square, ..)| square);
+        rooks.filter_map(move |rook| {
+            Some(CastlingRight { is_own, is_kings_side: rook > king?, rook })
+        })
+    })
 }
 
 /// The squares of rooks that may castle, of the mover and of the opponent, seen from the other side

@@ -42,7 +42,8 @@ impl Compiler<'_> {
         };
         self.pinned.extend(board);
         let mut projected = |part: &str| {
-            let place = self.projection(&format!("{name}.{part}"), attention, input, steps)?;
+            let place =
+                self.projection(&format!("{name}.{part}"), attention.width, input, steps)?;
             self.pinned.push(place.buffer);
             Ok::<_, EvalError>(place)
         };
@@ -66,11 +67,11 @@ impl Compiler<'_> {
     fn projection<E: Element>(
         &mut self,
         name: &str,
-        attention: &Attention,
+        width: usize,
         input: &Activations,
         steps: &mut Vec<Step<E>>,
     ) -> Result<Activations, EvalError> {
-        let layer = attention.projection();
+        let layer = Layer::each_cell(width, Activation::Identity);
         let convolution = Convolution::of(&layer, &input.layout)
             .ok_or_else(|| self.unsupported(format!("layer {name} is no projection")))?;
         let (step, place) = self.product(name, &convolution, input, ResidualUse::Nothing, 0)?;
@@ -171,12 +172,11 @@ impl Compiler<'_> {
         steps: &mut Vec<Step<E>>,
     ) -> Result<OutputReader, EvalError> {
         self.in_f32::<E>(name)?;
-        let attention = Attention { heads: 1, width, board: None };
         let pinned = self.pinned.len();
         self.pinned.push(input.buffer);
-        let query = self.projection(&format!("{name}.query"), &attention, input, steps)?;
+        let query = self.projection(&format!("{name}.query"), width, input, steps)?;
         self.pinned.push(query.buffer);
-        let key = self.projection(&format!("{name}.key"), &attention, input, steps)?;
+        let key = self.projection(&format!("{name}.key"), width, input, steps)?;
         self.pinned.truncate(pinned);
         let rows = tensor(self.network, &format!("{name}.promotion.weight"))?;
         let promotions = [0, 1, 2].map(|piece| {

@@ -1,6 +1,6 @@
 //! Policy and value on an attention body, and the policy of attention on any body.
 
-use super::{Arrays, Depth, List};
+use super::{Arrays, EncoderForm, List};
 use crate::{
     Activation, Layer,
     leela::{
@@ -71,7 +71,7 @@ impl Builder<'_> {
         let policy = Policy::of(weights);
         let is_attention = self.formats.embedding.is_some();
         let on_body = |own| if is_attention { own } else { Activation::Selu };
-        let depth = Depth {
+        let form = EncoderForm {
             heads: policy.headcount as usize,
             factor: 1.0,
             millionths: 1,
@@ -85,7 +85,7 @@ impl Builder<'_> {
             if encoder.mha.as_ref().is_some_and(|mha| mha.smolgen.is_some()) {
                 return Err("its policy has attention with scores of the board".into());
             }
-            self.encoder(&mut list, encoder, channels, depth)?;
+            self.encoder(&mut list, encoder, channels, form)?;
         }
         let name = list.next_name();
         self.square_tensors(&format!("{name}.query"), policy.query, channels, 1.0)?;
