@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use board::{Game, GameEnd};
+use nets::Wdl;
 use search::{Bound, Outcome, SearchInfo};
 
 use super::AnalysisView;
@@ -68,15 +69,12 @@ impl AnalysisView for Screen {
         if let Some(info) = outcome.lines.first() {
             let turn = position.turn();
             let chances = white_chances(info.wdl, turn);
-            let percent = |per_mille: u16| f64::from(per_mille) / 10.0;
+            let [wins, draws, losses] = percents(chances);
             writeln!(
                 out,
-                "White {}   {}  wins {:.0} %, draws {:.0} %, loses {:.0} %",
+                "White {}   {}  wins {wins} %, draws {draws} %, loses {losses} %",
                 white_score(info.score, turn),
                 chances_bar(chances, self.charset, 30),
-                percent(chances.win),
-                percent(chances.draw),
-                percent(chances.loss)
             )?;
             for info in &outcome.lines {
                 let line = san_line(position, &info.pv, SUMMARY_PLIES);
@@ -91,6 +89,14 @@ impl AnalysisView for Screen {
     }
 }
 
+/// Chances of a win, a draw and a loss in whole percents, which add up to 100.
+fn percents(chances: Wdl) -> [u16; 3] {
+    let rounded = |per_mille: u16| (per_mille + 5) / 10;
+    let wins = rounded(chances.win);
+    let not_lost = rounded(chances.win + chances.draw);
+    [wins, not_lost - wins, 100 - not_lost]
+}
+
 /// The end of a game in one sentence.
 pub(super) fn describe_end(end: &GameEnd) -> String {
     match end {
@@ -101,5 +107,18 @@ pub(super) fn describe_end(end: &GameEnd) -> String {
         GameEnd::InsufficientMaterial => "Neither side can mate: a draw.".to_owned(),
         GameEnd::Repetition => "Threefold repetition: a draw.".to_owned(),
         GameEnd::FiftyMoves => "Fifty moves without a capture or pawn move: a draw.".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percents_add_up() {
+        let of = |win, draw, loss| percents(Wdl { win, draw, loss });
+        assert_eq!(of(276, 467, 257), [28, 46, 26]);
+        assert_eq!(of(995, 0, 5), [100, 0, 0]);
+        assert_eq!(of(0, 0, 1000), [0, 0, 100]);
     }
 }
