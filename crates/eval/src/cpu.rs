@@ -29,8 +29,13 @@ mod planes;
 mod portable;
 mod ranges;
 mod rounding;
+mod row;
 mod runner;
 mod squeeze;
+#[cfg(target_arch = "x86_64")]
+mod tiled_attention;
+#[cfg(target_arch = "x86_64")]
+mod vector_activation;
 #[cfg(target_arch = "x86_64")]
 mod vectors;
 #[cfg(target_arch = "x86_64")]

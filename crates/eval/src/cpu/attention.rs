@@ -1,18 +1,19 @@
-//! The core of attention for one board, in `f32` on every path: scores of pairs of squares, softmax,
-//! and the weighted sum of values. The projections before and after it are products.
+//! The core of attention for one board, in `f32` on every path but tiles
+//! ([`tiled_attention`](super::tiled_attention)): scores of pairs of squares, softmax, and the weighted
+//! sum of values. The projections before and after it are products.
 //!
 //! All paths inline the same plain code, which the compiler vectorises for the instructions of the
 //! path.
 
 use super::{
     activation::exp,
-    elementwise::{load, write_row},
     layout::{BLOCK, Layout, Store},
     memory::Element,
+    row::{self, Row},
 };
 
 /// Squares of a board.
-const SQUARES: usize = 64;
+pub(super) const SQUARES: usize = 64;
 
 /// Rows that share the loads of a step.
 const ROWS: usize = 4;
@@ -49,7 +50,7 @@ impl Attend {
     /// The pointers are to boards of the layout `from`, to the board's scores if the step has some,
     /// and to a board of the store's layout that no other thread uses.
     #[inline(always)]
-    pub unsafe fn run<E: Element, const FUSED: bool, const LANES: usize>(
+    pub unsafe fn run<E: Element, R: Row<E>, const FUSED: bool, const LANES: usize>(
         &self,
         inputs: [*const E; 3],
         board: *const E,
@@ -57,7 +58,7 @@ impl Attend {
     ) {
         let (blocks, depth) = (self.from.blocks, self.depth);
         // SAFETY: the caller's promise.
-        let [query, key, value] = inputs.map(|input| unsafe { self.unpacked(input) });
+        let [query, key, value] = inputs.map(|input| unsafe { self.unpacked::<E, R>(input) });
         let width = blocks * BLOCK;
         let mut context = vec![0.0_f32; SQUARES * width];
         let padded = depth.next_multiple_of(LANES);
@@ -81,7 +82,7 @@ impl Attend {
                 for (row, scores) in rows.iter_mut().enumerate() {
                     let at = head * SQUARES * SQUARES + row * BLOCK;
                     // SAFETY: each head has so many scores.
-                    *scores = unsafe { load(board.add(at)) };
+                    unsafe { R::read(board.add(at)).store(scores.as_mut_ptr()) };
                 }
             }
             products::<FUSED, LANES>(&query[first..], width, depth, &keys, SQUARES, &mut scores);
@@ -99,18 +100,24 @@ impl Attend {
         }
         for (at, row) in context.as_chunks::<BLOCK>().0.iter().enumerate() {
             // SAFETY: all squares and blocks of the output.
-            unsafe { write_row(&self.store, out, at / blocks, at % blocks, row) };
+            unsafe {
+                let place = (at / blocks, at % blocks);
+                row::write(&self.store, out, place, R::load(row.as_ptr()));
+            }
         }
     }
 
     /// The channels of each square in sequence.
     #[inline(always)]
-    unsafe fn unpacked<E: Element>(&self, input: *const E) -> Vec<f32> {
+    unsafe fn unpacked<E: Element, R: Row<E>>(&self, input: *const E) -> Vec<f32> {
         let blocks = self.from.blocks;
         let mut numbers = vec![0.0_f32; SQUARES * blocks * BLOCK];
         for (at, row) in numbers.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
             // SAFETY: squares and blocks are within the layout.
-            *row = unsafe { load(input.add(self.from.element(at / blocks, at % blocks * BLOCK))) };
+            unsafe {
+                let place = self.from.element(at / blocks, at % blocks * BLOCK);
+                R::read(input.add(place)).store(row.as_mut_ptr());
+            }
         }
         numbers
     }

@@ -6,12 +6,12 @@ use nets::LeelaPlanes;
 
 use super::{
     attention::Attend,
-    elementwise::{Adjust, Elementwise},
+    elementwise::Elementwise,
     input::{Job, PADDED_RANK, padded_square, squares_at_once},
-    kernels::{Destination, Kernels, Operands, by_rows, compiled_for},
+    kernels::{Destination, Kernels, Operands, attention_in_vectors, by_rows, compiled_for},
     layout::{BLOCK, Store},
     planes::PlaneWriter,
-    vectors::{self, Format},
+    vectors::{self, Format, Wide},
 };
 
 /// AVX2 and FMA in `f32`.
@@ -137,4 +137,5 @@ unsafe impl Kernels for Avx2 {
     }
 
     compiled_for!("avx2,fma", f32, __m256, 4, input);
+    attention_in_vectors!("avx2,fma", f32, __m256, 4);
 }

@@ -12,13 +12,13 @@ use nets::LeelaPlanes;
 use super::{
     attention::Attend,
     avx2::input,
-    elementwise::{Adjust, Elementwise},
+    elementwise::Elementwise,
     input::Job,
-    kernels::{Destination, Kernels, Operands, by_rows, compiled_for},
+    kernels::{Destination, Kernels, Operands, attention_in_vectors, by_rows, compiled_for},
     layout::{BLOCK, Store},
     memory::SmallByte,
     planes::PlaneWriter,
-    vectors::{self, Format},
+    vectors::{self, Format, Wide},
 };
 
 /// AVX2 in int8.
@@ -149,10 +149,13 @@ unsafe impl Kernels for Avx2Int8 {
     }
 
     compiled_for!("avx2,fma", SmallByte, __m256, 4, input);
+    attention_in_vectors!("avx2,fma", SmallByte, __m256, 4);
 }
 
 #[cfg(test)]
 mod tests {
+    use nets::Activation;
+
     use super::*;
     use crate::cpu::{
         memory::CacheLines,
@@ -194,17 +197,31 @@ mod tests {
         // Two copies of each row; the second copies are in reverse order.
         let targets: Vec<u32> = (0..32_u32).flat_map(|row| [row * 32, (63 - row) * 32]).collect();
         let mut out = CacheLines::<SmallByte>::zeroed(64 * BLOCK);
+        let mut residual = CacheLines::<SmallByte>::zeroed(BLOCK * BLOCK);
+        residual.as_mut_slice().iter_mut().for_each(|number| *number = SmallByte(dice()));
+        let ratio = 0.3;
         // SAFETY: the machine has the instructions; 32 rows, scales and biases, and targets within
         // `out`.
         unsafe {
-            let (scale, bias, out) = (scale.as_ptr(), bias.as_ptr(), out.as_mut_ptr());
-            let to = Destination { scale, bias, relu: true, out, targets: &targets, copies: 2 };
+            let to = Destination {
+                scale: scale.as_ptr(),
+                bias: bias.as_ptr(),
+                residual: residual.as_ptr(),
+                residual_stride: BLOCK,
+                ratio,
+                activation: Activation::Relu,
+                out: out.as_mut_ptr(),
+                targets: &targets,
+                copies: 2,
+            };
             Avx2Int8::finish(c.as_ptr(), BLOCK, &to);
         }
         for row in 0..BLOCK {
             for column in 0..BLOCK {
                 let sum = c.as_slice()[row * BLOCK + column].to_bits().cast_signed() as f32;
                 let value = sum.mul_add(scale.as_slice()[column], bias.as_slice()[column]);
+                let added = f32::from(residual.as_slice()[row * BLOCK + column].0);
+                let value = added.mul_add(ratio, value);
                 let expected = value.round_ties_even().clamp(0.0, 255.0) as u8;
                 for place in [row, 63 - row] {
                     assert_eq!(

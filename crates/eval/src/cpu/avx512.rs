@@ -7,12 +7,12 @@ use nets::LeelaPlanes;
 
 use super::{
     attention::Attend,
-    elementwise::{Adjust, Elementwise},
+    elementwise::Elementwise,
     input::Job,
-    kernels::{Destination, Kernels, Operands, by_rows, compiled_for},
+    kernels::{Destination, Kernels, Operands, attention_in_vectors, by_rows, compiled_for},
     layout::{BLOCK, Store},
     planes::PlaneWriter,
-    vectors::{self, Format},
+    vectors::{self, Format, Wide},
 };
 
 /// AVX-512 in `f32`.
@@ -189,4 +189,5 @@ unsafe impl Kernels for Avx512 {
     }
 
     compiled_for!("avx512f,avx512bw,avx512vl", f32, __m512, 2, input);
+    attention_in_vectors!("avx512f,avx512bw,avx512vl", f32, __m512, 2);
 }

@@ -8,13 +8,14 @@ use super::{
     amx::Tiles,
     attention::Attend,
     avx512::{GroupedFormat, HalfFormat, grouped_product, input},
-    elementwise::{Adjust, Elementwise},
+    elementwise::Elementwise,
     input::Job,
-    kernels::{Destination, Kernels, Operands, by_rows, compiled_for},
+    kernels::{Destination, Kernels, Operands, attention_in_vectors, by_rows, compiled_for},
     layout::Store,
     memory::Bf16,
     planes::PlaneWriter,
-    vectors::{self, Format},
+    tiled_attention,
+    vectors::{self, Format, Wide},
 };
 
 /// AVX-512 in bf16.
@@ -110,6 +111,7 @@ unsafe impl Kernels for Avx512Bf16 {
     }
 
     compiled_for!("avx512f,avx512bw,avx512vl,avx512bf16", Bf16, __m512, 2, input);
+    attention_in_vectors!("avx512f,avx512bw,avx512vl,avx512bf16", Bf16, __m512, 2);
 }
 
 // SAFETY: `choose` lets only machines with bf16 tiles and AVX-512 F, BW, VL and BF16 get here.
@@ -131,6 +133,23 @@ unsafe impl Kernels for Tiled {
         let &Operands { a, stride, offsets, b, c } = operands;
         // SAFETY: the caller's promise; 32 rows are readable if there are more than 16.
         unsafe { tiles.tall_product(a.cast(), rows, 2 * stride, offsets, b.cast(), narrow, c) }
+    }
+
+    unsafe fn attend(
+        tiles: &Tiles,
+        step: &Attend,
+        inputs: [*const Bf16; 3],
+        board: *const Bf16,
+        out: *mut Bf16,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if tiled_attention::fits(step) {
+                tiled_attention::attend(step, tiles, inputs, board, out);
+            } else {
+                Avx512Bf16::attend(&(), step, inputs, board, out);
+            }
+        }
     }
 
     compiled_for!("avx512f,avx512bw,avx512vl,avx512bf16", Bf16, __m512, 2, input);

@@ -1,14 +1,15 @@
 //! The operations that each code path implements.
 
-use nets::LeelaPlanes;
+use nets::{Activation, LeelaPlanes};
 
 use super::{
     attention::Attend,
-    elementwise::{Adjust, Elementwise},
+    elementwise::Elementwise,
     input::Job,
     layout::{BLOCK, Store},
     memory::Element,
     planes::PlaneWriter,
+    row::Row,
 };
 
 /// The operands of a product C = A x B.
@@ -42,11 +43,60 @@ pub(crate) struct Destination<'a, E> {
     pub scale: *const f32,
     /// 32 biases.
     pub bias: *const f32,
-    pub relu: bool,
+    /// Rows of 32 activations to add, one for each row of sums; null for none.
+    pub residual: *const E,
+    /// Elements from one row of the residual to the next.
+    pub residual_stride: usize,
+    /// Ratio of the residual's unit to the output's unit.
+    pub ratio: f32,
+    pub activation: Activation,
     pub out: *mut E,
     /// Element offsets from `out`, `copies` for each row.
     pub targets: &'a [u32],
     pub copies: usize,
+}
+
+impl<E: Element> Destination<'_, E> {
+    /// [`Kernels::finish`].
+    ///
+    /// # Safety
+    /// As there, and as [`Row`].
+    #[inline(always)]
+    pub unsafe fn finish<R: Row<E>>(&self, c: *const f32, rows: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            // The usual numbers of copies as constants make faster loops.
+            match self.copies {
+                1 => self.finish_copies::<R>(c, rows, 1),
+                3 => self.finish_copies::<R>(c, rows, 3),
+                copies => self.finish_copies::<R>(c, rows, copies),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn finish_copies<R: Row<E>>(&self, c: *const f32, rows: usize, copies: usize) {
+        // SAFETY: 32 scales and biases, `rows` rows of C and of the residual, and target rows, as the
+        // caller promises.
+        unsafe {
+            let (scale, bias) = (R::load(self.scale), R::load(self.bias));
+            let ratio = R::splat(self.ratio);
+            for (row, targets) in self.targets.chunks_exact(copies).take(rows).enumerate() {
+                let mut values = R::finished(c.add(row * BLOCK), scale, bias);
+                if !self.residual.is_null() {
+                    let residual = R::read(self.residual.add(row * self.residual_stride));
+                    values = residual.mul_add(ratio, values);
+                }
+                // Quantised activations are unsigned, so that writing them clips at zero.
+                if !E::QUANTISED {
+                    values = values.activated(self.activation);
+                }
+                for &target in targets {
+                    values.write(self.out.add(target as usize));
+                }
+            }
+        }
+    }
 }
 
 /// The inner loops of one code path.
@@ -84,12 +134,6 @@ pub(crate) unsafe trait Kernels {
         narrow: bool,
     );
 
-    /// Adds a residual, the bias and an activation to sums, in place: [`Adjust::run`].
-    ///
-    /// # Safety
-    /// As there, and the machine has the path's instructions.
-    unsafe fn adjust(adjust: &Adjust<Self::Element>, c: *mut f32, rows: usize);
-
     /// Runs a step without weights for one board: [`Elementwise::run`].
     ///
     /// # Safety
@@ -105,6 +149,7 @@ pub(crate) unsafe trait Kernels {
     /// # Safety
     /// As there, and the machine has the path's instructions.
     unsafe fn attend(
+        guard: &Self::Guard,
         step: &Attend,
         inputs: [*const Self::Element; 3],
         board: *const Self::Element,
@@ -117,7 +162,8 @@ pub(crate) unsafe trait Kernels {
     /// As there, and the machine has the path's instructions.
     unsafe fn planes(step: &PlaneWriter, planes: &LeelaPlanes, out: *mut Self::Element);
 
-    /// Stores `rows` rows of sums as activations: scale (of quantised formats), bias, ReLU, copies.
+    /// Stores `rows` rows of sums as activations: scale (of quantised formats), bias, residual,
+    /// activation, copies.
     ///
     /// # Safety
     /// As [`Kernels::product`], and no other thread uses the target rows.
@@ -154,16 +200,6 @@ pub(crate) unsafe trait Kernels {
 #[cfg(target_arch = "x86_64")]
 macro_rules! compiled_for {
     ($features:literal, $element:ty, $vector:ty, $parts:literal, $input:path) => {
-        unsafe fn adjust(adjust: &Adjust<$element>, c: *mut f32, rows: usize) {
-            #[target_feature(enable = $features)]
-            unsafe fn run(adjust: &Adjust<$element>, c: *mut f32, rows: usize) {
-                // SAFETY: the caller's promise.
-                unsafe { adjust.run(c, rows) }
-            }
-            // SAFETY: the caller's promise.
-            unsafe { run(adjust, c, rows) }
-        }
-
         unsafe fn elementwise(
             step: &Elementwise,
             inputs: [*const $element; 2],
@@ -172,37 +208,17 @@ macro_rules! compiled_for {
             #[target_feature(enable = $features)]
             unsafe fn run(step: &Elementwise, inputs: [*const $element; 2], out: *mut $element) {
                 // SAFETY: the caller's promise.
-                unsafe { step.run(inputs, out) }
+                unsafe { step.run::<$element, Wide<$vector, $parts>>(inputs, out) }
             }
             // SAFETY: the caller's promise.
             unsafe { run(step, inputs, out) }
-        }
-
-        unsafe fn attend(
-            step: &Attend,
-            inputs: [*const $element; 3],
-            board: *const $element,
-            out: *mut $element,
-        ) {
-            #[target_feature(enable = $features)]
-            unsafe fn run(
-                step: &Attend,
-                inputs: [*const $element; 3],
-                board: *const $element,
-                out: *mut $element,
-            ) {
-                // SAFETY: the caller's promise; all these paths have fused multiply-adds.
-                unsafe { step.run::<$element, true, { 64 / $parts }>(inputs, board, out) }
-            }
-            // SAFETY: the caller's promise.
-            unsafe { run(step, inputs, board, out) }
         }
 
         unsafe fn planes(step: &PlaneWriter, planes: &LeelaPlanes, out: *mut $element) {
             #[target_feature(enable = $features)]
             unsafe fn run(step: &PlaneWriter, planes: &LeelaPlanes, out: *mut $element) {
                 // SAFETY: the caller's promise.
-                unsafe { step.run(planes, out) }
+                unsafe { step.run::<$element, Wide<$vector, $parts>>(planes, out) }
             }
             // SAFETY: the caller's promise.
             unsafe { run(step, planes, out) }
@@ -212,7 +228,7 @@ macro_rules! compiled_for {
             #[target_feature(enable = $features)]
             unsafe fn run(c: *const f32, rows: usize, to: &Destination<$element>) {
                 // SAFETY: the caller's promise.
-                unsafe { vectors::finish::<$vector, $element, $parts>(c, rows, to) }
+                unsafe { to.finish::<Wide<$vector, $parts>>(c, rows) }
             }
             // SAFETY: the caller's promise.
             unsafe { run(c, rows, to) }
@@ -262,6 +278,37 @@ macro_rules! compiled_for {
     };
 }
 
+/// [`Kernels::attend`] in vectors, compiled for the instructions of a path.
+#[cfg(target_arch = "x86_64")]
+macro_rules! attention_in_vectors {
+    ($features:literal, $element:ty, $vector:ty, $parts:literal) => {
+        unsafe fn attend(
+            _: &Self::Guard,
+            step: &Attend,
+            inputs: [*const $element; 3],
+            board: *const $element,
+            out: *mut $element,
+        ) {
+            #[target_feature(enable = $features)]
+            unsafe fn run(
+                step: &Attend,
+                inputs: [*const $element; 3],
+                board: *const $element,
+                out: *mut $element,
+            ) {
+                // SAFETY: the caller's promise; all these paths have fused multiply-adds.
+                unsafe {
+                    step.run::<$element, Wide<$vector, $parts>, true, { 64 / $parts }>(
+                        inputs, board, out,
+                    )
+                }
+            }
+            // SAFETY: the caller's promise.
+            unsafe { run(step, inputs, board, out) }
+        }
+    };
+}
+
 /// Runs `$call` on the operands of all rows, with as many rows at a time as the list allows: a list
 /// from 11 on splits 32 rows into 11, 11 and 10. The arithmetic of a row is the same for each
 /// `$count`.
@@ -283,4 +330,4 @@ macro_rules! by_rows {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use {by_rows, compiled_for};
+pub(crate) use {attention_in_vectors, by_rows, compiled_for};

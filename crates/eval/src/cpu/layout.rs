@@ -51,7 +51,11 @@ impl Layout {
 
     /// Elements from one block of channels to the next.
     pub fn block_stride(&self) -> usize {
-        self.copies() * (self.side + 2 * self.reach) * self.side * BLOCK
+        let rows = self.copies() * (self.side + 2 * self.reach) * self.side;
+        // The blocks of a cell would all compete for the same places of the first cache if they were
+        // a power of two apart.
+        let padding = if rows == 64 { 8 } else { 0 };
+        (rows + padding) * BLOCK
     }
 
     /// Elements from one board to the next.
@@ -67,9 +71,11 @@ impl Layout {
         ((copy * (self.side + 2 * self.reach) + rank) * self.side + cell % self.side) * BLOCK
     }
 
-    /// Element offset of channel `position` of a cell.
+    /// Element offset of channel `position` of a cell. The cells of the middle copy are consecutive.
+    #[inline(always)]
     pub fn element(&self, cell: usize, position: usize) -> usize {
-        self.tap(cell, 0, 0) + position / BLOCK * self.block_stride() + position % BLOCK
+        let first = self.reach * (self.side + 2 * self.reach + 1) * self.side;
+        (first + cell) * BLOCK + position / BLOCK * self.block_stride() + position % BLOCK
     }
 
     /// The targets of a layer whose rows are the cells of a board.
@@ -128,6 +134,7 @@ mod tests {
                 for (rank_step, file_step) in
                     (-reach..=reach).flat_map(|r| (-reach..=reach).map(move |f| (r, f)))
                 {
+                    assert_eq!(layout.element(cell, 7), layout.tap(cell, 0, 0) + 7);
                     let rank = (cell / side) as isize + rank_step;
                     let file = (cell % side) as isize + file_step;
                     let inside =

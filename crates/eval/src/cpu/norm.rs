@@ -2,12 +2,7 @@
 
 use nets::Activation;
 
-use super::{
-    activation::activate,
-    elementwise::{Elementwise, load},
-    layout::BLOCK,
-    memory::Element,
-};
+use super::{elementwise::Elementwise, layout::BLOCK, memory::Element, row::Row};
 
 /// A factor and a summand for each channel of each cell, then an activation.
 #[derive(Debug)]
@@ -59,19 +54,22 @@ impl Gate {
     /// # Safety
     /// As [`Elementwise::run`].
     #[inline(always)]
-    pub unsafe fn run<E: Element>(&self, step: &Elementwise, input: *const E, out: *mut E) {
+    pub unsafe fn run<E: Element, R: Row<E>>(
+        &self,
+        step: &Elementwise,
+        input: *const E,
+        out: *mut E,
+    ) {
         let blocks = step.from[0].blocks;
         let rows = self.scale.as_chunks::<BLOCK>().0.iter().zip(self.shift.as_chunks::<BLOCK>().0);
         for (at, (scale, shift)) in rows.enumerate() {
             let (cell, block) = (at / blocks, at % blocks);
             // SAFETY: cells and blocks are within the layouts.
             unsafe {
-                let mut values = load(input.add(step.from[0].element(cell, block * BLOCK)));
-                for ((value, scale), shift) in values.iter_mut().zip(scale).zip(shift) {
-                    *value = *value * scale + shift;
-                }
-                activate(self.activation, &mut values);
-                step.write(out, cell, block, &values);
+                let [scale, shift] = [R::load(scale.as_ptr()), R::load(shift.as_ptr())];
+                let row: R = step.row(0, [input; 2], cell, block);
+                let row = row.mul_add(scale, shift).activated(self.activation);
+                step.write(out, cell, block, row);
             }
         }
     }
@@ -96,37 +94,39 @@ impl LayerNorm {
     /// # Safety
     /// As [`Elementwise::run`].
     #[inline(always)]
-    pub unsafe fn run<E: Element>(&self, step: &Elementwise, input: *const E, out: *mut E) {
+    pub unsafe fn run<E: Element, R: Row<E>>(
+        &self,
+        step: &Elementwise,
+        input: *const E,
+        out: *mut E,
+    ) {
         let share = 1.0 / self.channels as f32;
-        let [mask, scale, shift] =
-            [&self.mask, &self.scale, &self.shift].map(|list| list.as_chunks::<BLOCK>().0);
-        let mut rows = vec![[0.0_f32; BLOCK]; step.from[0].blocks];
+        let blocks = step.from[0].blocks;
+        let number = |list: &[f32], block: usize| list[block * BLOCK..][..BLOCK].as_ptr();
+        let mut centred = vec![0.0_f32; self.mask.len()];
         for cell in 0..step.from[0].cells() {
-            let mut sums = [0.0_f32; BLOCK];
-            for (block, row) in rows.iter_mut().enumerate() {
-                // SAFETY: cells and blocks are within the layout.
-                *row = unsafe { load(input.add(step.from[0].element(cell, block * BLOCK))) };
-                for ((sum, value), mask) in sums.iter_mut().zip(row).zip(&mask[block]) {
-                    *sum += *value * mask;
+            // SAFETY: cells and blocks are within the layouts, lists have 32 numbers a block.
+            unsafe {
+                let mut sums = R::splat(0.0);
+                for block in 0..blocks {
+                    let row: R = step.row(0, [input; 2], cell, block);
+                    sums = row.mul_add(R::load(number(&self.mask, block)), sums);
                 }
-            }
-            let mean = sums.iter().sum::<f32>() * share;
-            let mut squares = [0.0_f32; BLOCK];
-            for (row, mask) in rows.iter_mut().zip(mask) {
-                for ((sum, value), mask) in squares.iter_mut().zip(row).zip(mask) {
-                    *value = (*value - mean) * mask;
-                    *sum += *value * *value;
+                let mean = R::splat(-sums.sum() * share);
+                let mut squares = R::splat(0.0);
+                for (block, own) in centred.chunks_exact_mut(BLOCK).enumerate() {
+                    let row: R = step.row(0, [input; 2], cell, block);
+                    let row = row.add(mean).mul(R::load(number(&self.mask, block)));
+                    squares = row.mul_add(row, squares);
+                    row.store(own.as_mut_ptr());
                 }
-            }
-            let variance = squares.iter().sum::<f32>() * share;
-            let factor = 1.0 / (variance + self.epsilon).sqrt();
-            for (block, row) in rows.iter_mut().enumerate() {
-                for ((value, scale), shift) in row.iter_mut().zip(&scale[block]).zip(&shift[block])
-                {
-                    *value = *value * factor * scale + shift;
+                let variance = squares.sum() * share;
+                let factor = R::splat(1.0 / (variance + self.epsilon).sqrt());
+                for block in 0..blocks {
+                    let row = R::load(number(&centred, block)).mul(factor);
+                    let [scale, shift] = [number(&self.scale, block), number(&self.shift, block)];
+                    step.write(out, cell, block, row.mul_add(R::load(scale), R::load(shift)));
                 }
-                // SAFETY: the output has these cells and at least these blocks.
-                unsafe { step.write(out, cell, block, row) };
             }
         }
     }

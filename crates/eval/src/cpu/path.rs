@@ -121,7 +121,7 @@ fn is_intel() -> bool {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn has_feature(name: &str) -> bool {
+pub(super) fn has_feature(name: &str) -> bool {
     match name {
         "avx2" => is_x86_feature_detected!("avx2"),
         "fma" => is_x86_feature_detected!("fma"),
@@ -135,7 +135,7 @@ fn has_feature(name: &str) -> bool {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn has_feature(_: &str) -> bool {
+pub(super) fn has_feature(_: &str) -> bool {
     false
 }
 

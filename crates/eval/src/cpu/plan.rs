@@ -93,6 +93,11 @@ impl<E> Step<E> {
         }
     }
 
+    /// Does the step work on one board after the other? Others need all boards of a chunk.
+    pub fn is_by_board(&self) -> bool {
+        !matches!(self, Self::Product(Product { rows: RowKind::Boards | RowKind::Parts(..), .. }))
+    }
+
     /// Indices of all buffers that this step reads or writes.
     pub fn buffers(&self) -> Vec<usize> {
         match self {

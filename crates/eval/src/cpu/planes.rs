@@ -3,9 +3,9 @@
 use nets::{LEELA_PLANES, LeelaPlanes};
 
 use super::{
-    elementwise::write_row,
     layout::{BLOCK, Layout, Store},
     memory::{CacheLines, Element},
+    row::{self, Row},
 };
 
 /// Blocks of 32 planes.
@@ -91,7 +91,7 @@ impl PlaneWriter {
     /// # Safety
     /// `out` is a board of the layout, which no other thread uses.
     #[inline(always)]
-    pub unsafe fn run<E: Element>(&self, planes: &LeelaPlanes, out: *mut E) {
+    pub unsafe fn run<E: Element, R: Row<E>>(&self, planes: &LeelaPlanes, out: *mut E) {
         let sets = sets_of_planes(planes);
         for (block, cells) in sets.iter().enumerate() {
             let mut numbers = [0.0_f32; BLOCK];
@@ -105,7 +105,7 @@ impl PlaneWriter {
                     *value = if set & 1 << lane == 0 { 0.0 } else { *number };
                 }
                 // SAFETY: the caller's promise.
-                unsafe { write_row(&self.store, out, cell, block, &row) };
+                unsafe { row::write(&self.store, out, (cell, block), R::load(row.as_ptr())) };
             }
         }
         let Some(embedding) = &self.embedding else { return };
@@ -113,7 +113,7 @@ impl PlaneWriter {
         for (at, row) in sums.as_chunks::<BLOCK>().0.iter().enumerate() {
             let (cell, block) = (at / embedding.blocks, BLOCKS + at % embedding.blocks);
             // SAFETY: the caller's promise.
-            unsafe { write_row(&self.store, out, cell, block, row) };
+            unsafe { row::write(&self.store, out, (cell, block), R::load(row.as_ptr())) };
         }
     }
 }

@@ -6,12 +6,13 @@ use nets::LeelaPlanes;
 
 use super::{
     attention::Attend,
-    elementwise::{Adjust, Elementwise},
+    elementwise::Elementwise,
     input::Job,
     kernels::{Destination, Kernels, Operands},
     layout::{BLOCK, Store},
     memory::Element,
     planes::PlaneWriter,
+    row::Numbers,
 };
 
 /// Plain Rust for formats that are not quantised. Sums are `f32` and are rounded once, when a layer's
@@ -61,40 +62,23 @@ unsafe impl<E: Element> Kernels for Portable<E> {
     }
 
     unsafe fn finish(c: *const f32, rows: usize, to: &Destination<E>) {
-        // SAFETY: 32 biases, as the caller promises.
-        let bias = unsafe { to.bias.cast::<[f32; BLOCK]>().read() };
-        for (row, targets) in to.targets.chunks_exact(to.copies).take(rows).enumerate() {
-            // SAFETY: `c` has `rows` rows of 32.
-            let sums = unsafe { c.add(row * BLOCK).cast::<[f32; BLOCK]>().read() };
-            let values: [E; BLOCK] = std::array::from_fn(|column| {
-                let sum = sums[column] + bias[column];
-                E::stored(if to.relu { sum.max(0.0) } else { sum })
-            });
-            for &target in targets {
-                // SAFETY: the caller owns the target rows.
-                unsafe { to.out.add(target as usize).cast::<[E; BLOCK]>().write(values) };
-            }
-        }
-    }
-
-    unsafe fn adjust(adjust: &Adjust<E>, c: *mut f32, rows: usize) {
         // SAFETY: the caller's promise.
-        unsafe { adjust.run(c, rows) }
+        unsafe { to.finish::<Numbers>(c, rows) }
     }
 
     unsafe fn elementwise(step: &Elementwise, inputs: [*const E; 2], out: *mut E) {
         // SAFETY: the caller's promise.
-        unsafe { step.run(inputs, out) }
+        unsafe { step.run::<E, Numbers>(inputs, out) }
     }
 
-    unsafe fn attend(step: &Attend, inputs: [*const E; 3], board: *const E, out: *mut E) {
+    unsafe fn attend(_: &(), step: &Attend, inputs: [*const E; 3], board: *const E, out: *mut E) {
         // SAFETY: the caller's promise.
-        unsafe { step.run::<E, false, 16>(inputs, board, out) }
+        unsafe { step.run::<E, Numbers, false, 16>(inputs, board, out) }
     }
 
     unsafe fn planes(step: &PlaneWriter, planes: &LeelaPlanes, out: *mut E) {
         // SAFETY: the caller's promise.
-        unsafe { step.run(planes, out) }
+        unsafe { step.run::<E, Numbers>(planes, out) }
     }
 
     unsafe fn input(job: &Job, relu: bool, states: &[u8; 64], out: *mut E, store: &Store) {

@@ -45,8 +45,6 @@ pub(crate) struct PlanRunner<K: Kernels> {
     buffers: Vec<CacheLines<K::Element>>,
     /// 32 rows of 32 sums of the current product.
     sums: CacheLines<f32>,
-    /// 32 zeros.
-    no_bias: CacheLines<f32>,
     /// Indices of the queries that need one of the current heads.
     asked: Vec<usize>,
     /// The states of the squares of each board of the current chunk.
@@ -70,6 +68,15 @@ impl BoardRange {
     fn all(first: usize, count: usize) -> Self {
         Self { first, count, active: ((1_u64 << count) - 1) as u32 }
     }
+
+    /// The same boards in groups.
+    fn groups(self) -> impl Iterator<Item = Self> {
+        (0..self.count).step_by(GROUP).map(move |first| {
+            let count = GROUP.min(self.count - first);
+            let all = Self::all(self.first + first, count);
+            Self { active: self.active >> first & all.active, ..all }
+        })
+    }
 }
 
 impl<K: Kernels> PlanRunner<K> {
@@ -85,7 +92,6 @@ impl<K: Kernels> PlanRunner<K> {
             calibration,
             buffers,
             sums: CacheLines::zeroed(BLOCK * BLOCK),
-            no_bias: CacheLines::zeroed(BLOCK),
             asked: Vec::new(),
             states: Vec::new(),
             planes: Vec::new(),
@@ -140,7 +146,19 @@ impl<K: Kernels> PlanRunner<K> {
         }
     }
 
+    /// Runs steps in order. Those that work board by board run for a group of boards, one after the
+    /// other, before the next group: so what one stores is still in the cache when the next reads it.
     fn steps(&mut self, guard: &K::Guard, steps: &[Step<K::Element>], boards: BoardRange) {
+        for run in steps.chunk_by(|one, next| one.is_by_board() && next.is_by_board()) {
+            if run[0].is_by_board() {
+                boards.groups().for_each(|group| self.run_of_steps(guard, run, group));
+            } else {
+                self.run_of_steps(guard, run, boards);
+            }
+        }
+    }
+
+    fn run_of_steps(&mut self, guard: &K::Guard, steps: &[Step<K::Element>], boards: BoardRange) {
         for step in steps {
             match step {
                 Step::Input { table, output, store } => {
@@ -176,7 +194,7 @@ impl<K: Kernels> PlanRunner<K> {
                         self.product_by_part(guard, product, (count, size), boards.count);
                     }
                 },
-                Step::Attend(step) => self.attend(step, boards),
+                Step::Attend(step) => self.attend(guard, step, boards),
                 Step::Elementwise(step) => {
                     for board in (0..boards.count).filter(|board| boards.active >> board & 1 == 1) {
                         let [first, second, output] = [step.inputs[0], step.inputs[1], step.output]

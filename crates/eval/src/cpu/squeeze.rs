@@ -3,12 +3,7 @@
 
 use nets::Activation;
 
-use super::{
-    activation::{activate, exp},
-    elementwise::{Elementwise, load},
-    layout::BLOCK,
-    memory::Element,
-};
+use super::{elementwise::Elementwise, layout::BLOCK, memory::Element, row::Row};
 
 /// The two dense layers, and what follows them.
 #[derive(Debug)]
@@ -85,71 +80,75 @@ impl SqueezeExcite {
     /// # Safety
     /// As [`Elementwise::run`].
     #[inline(always)]
-    pub unsafe fn run<E: Element>(&self, step: &Elementwise, inputs: [*const E; 2], out: *mut E) {
-        let blocks = self.width / BLOCK;
-        // SAFETY: cells and blocks are within the layouts.
-        let row = |which: usize, cell: usize, block: usize| unsafe {
-            load(inputs[which].add(step.from[which].element(cell, block * BLOCK)))
-        };
-        let cells = step.to.cells();
-        let mut sums = vec![[0.0_f32; BLOCK]; blocks];
-        for (block, sums) in sums.iter_mut().enumerate() {
-            for cell in 0..cells {
-                let values = row(0, cell, block);
-                sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+    pub unsafe fn run<E: Element, R: Row<E>>(
+        &self,
+        step: &Elementwise,
+        inputs: [*const E; 2],
+        out: *mut E,
+    ) {
+        let (blocks, cells) = (self.width / BLOCK, step.to.cells());
+        let mut sums = vec![0.0_f32; self.width];
+        // SAFETY: cells and blocks are within the layouts, and lists have 32 numbers a block.
+        unsafe {
+            for (block, sums) in sums.chunks_exact_mut(BLOCK).enumerate() {
+                let mut sum = R::splat(0.0);
+                for cell in 0..cells {
+                    sum = sum.add(step.row(0, inputs, cell, block));
+                }
+                sum.store(sums.as_mut_ptr());
             }
-        }
-        let scales = self.excited(sums.as_flattened());
-        let (factors, summands) = scales.split_at(self.width);
-        let other_factor = self.quantities.other_unit / self.quantities.output_unit;
-        for block in 0..blocks {
-            let range = block * BLOCK..(block + 1) * BLOCK;
-            let (factors, summands) = (&factors[range.clone()], &summands[range]);
-            for cell in 0..cells {
-                let mut values = row(0, cell, block);
-                for ((value, factor), summand) in values.iter_mut().zip(factors).zip(summands) {
-                    *value = *value * factor + summand;
-                }
-                if let Some(activation) = self.sum {
-                    let others = row(1, cell, block);
-                    for (value, other) in values.iter_mut().zip(others) {
-                        *value += other * other_factor;
+            let scales = self.excited::<E, R>(&sums);
+            let ratio = R::splat(self.quantities.other_unit / self.quantities.output_unit);
+            for block in 0..blocks {
+                let factor = R::load(scales[block * BLOCK..].as_ptr());
+                let summand = R::load(scales[self.width + block * BLOCK..].as_ptr());
+                for cell in 0..cells {
+                    let row: R = step.row(0, inputs, cell, block);
+                    let mut row = row.mul_add(factor, summand);
+                    if let Some(activation) = self.sum {
+                        let other: R = step.row(1, inputs, cell, block);
+                        row = other.mul_add(ratio, row).activated(activation);
                     }
-                    activate(activation, &mut values);
+                    step.write(out, cell, block, row);
                 }
-                // SAFETY: as above.
-                unsafe { step.write(out, cell, block, &values) };
             }
         }
     }
 
     /// Factors and summands of all channels in the units of inputs and output, from the sums over
     /// the cells.
+    ///
+    /// # Safety
+    /// As [`Row`]; there are `width` sums.
     #[inline(always)]
-    fn excited(&self, sums: &[f32]) -> Vec<f32> {
+    unsafe fn excited<E: Element, R: Row<E>>(&self, sums: &[f32]) -> Vec<f32> {
         let mut scales = self.excite_bias.clone();
         let rows = self.squeeze.chunks_exact(self.width).zip(&self.squeeze_bias);
-        for ((row, bias), excite) in rows.zip(self.excite.chunks_exact(2 * self.width)) {
-            // Sums of 32 lanes, which the compiler keeps in vectors.
-            let mut lanes = [0.0_f32; BLOCK];
-            for (weights, sums) in
-                row.as_chunks::<BLOCK>().0.iter().zip(sums.as_chunks::<BLOCK>().0)
-            {
-                for ((lane, weight), sum) in lanes.iter_mut().zip(weights).zip(sums) {
-                    *lane += weight * sum;
+        // SAFETY: lists have 32 numbers a block.
+        unsafe {
+            for ((row, bias), excite) in rows.zip(self.excite.chunks_exact(2 * self.width)) {
+                let mut lanes = R::splat(0.0);
+                for (weights, sums) in row.chunks_exact(BLOCK).zip(sums.chunks_exact(BLOCK)) {
+                    lanes = R::load(weights.as_ptr()).mul_add(R::load(sums.as_ptr()), lanes);
+                }
+                let hidden = R::splat(bias + lanes.sum()).activated(self.activation);
+                for (scales, weights) in
+                    scales.chunks_exact_mut(BLOCK).zip(excite.chunks_exact(BLOCK))
+                {
+                    let sum = R::load(weights.as_ptr()).mul_add(hidden, R::load(scales.as_ptr()));
+                    sum.store(scales.as_mut_ptr());
                 }
             }
-            let mut hidden = [0.0; BLOCK];
-            hidden[0] = bias + lanes.iter().sum::<f32>();
-            activate(self.activation, &mut hidden);
-            let hidden = hidden[0];
-            scales.iter_mut().zip(excite).for_each(|(scale, weight)| *scale += weight * hidden);
-        }
-        let Quantities { unit, zero, output_unit, .. } = self.quantities;
-        let (factors, summands) = scales.split_at_mut(self.width);
-        for (factor, summand) in factors.iter_mut().zip(summands) {
-            *factor = unit / output_unit / (1.0 + exp(-*factor));
-            *summand = *summand / output_unit - zero * *factor;
+            let Quantities { unit, zero, output_unit, .. } = self.quantities;
+            let (factors, summands) = scales.split_at_mut(self.width);
+            for (factors, summands) in
+                factors.chunks_exact_mut(BLOCK).zip(summands.chunks_exact_mut(BLOCK))
+            {
+                let factor = R::load(factors.as_ptr()).sigmoid().mul(R::splat(unit / output_unit));
+                let summand = R::load(summands.as_ptr()).mul(R::splat(1.0 / output_unit));
+                factor.store(factors.as_mut_ptr());
+                factor.mul_add(R::splat(-zero), summand).store(summands.as_mut_ptr());
+            }
         }
         scales
     }

@@ -5,10 +5,14 @@
 
 use std::arch::x86_64::*;
 
+use nets::Activation;
+
 use super::{
-    kernels::{Destination, Operands},
+    kernels::Operands,
     layout::BLOCK,
     memory::Element,
+    row::Row,
+    vector_activation::{activate, sigmoid},
 };
 
 /// A vector of `f32`.
@@ -23,7 +27,15 @@ pub(super) trait Vector: Copy {
     unsafe fn load(from: *const f32) -> Self;
     unsafe fn store(self, to: *mut f32);
     unsafe fn add(self, other: Self) -> Self;
+    unsafe fn mul(self, other: Self) -> Self;
     unsafe fn max(self, other: Self) -> Self;
+    unsafe fn min(self, other: Self) -> Self;
+    /// The nearest whole numbers.
+    unsafe fn rounded(self) -> Self;
+    /// Two to the power of whole numbers from -126 to 127.
+    unsafe fn power_of_two(self) -> Self;
+    /// About `1 / self` for numbers from 1 to 1e37, with a relative error of at most 2^-11.
+    unsafe fn rough_reciprocal(self) -> Self;
     /// `self * factor + sum`, rounded once.
     unsafe fn mul_add(self, factor: Self, sum: Self) -> Self;
     /// Sum of the lanes.
@@ -32,8 +44,9 @@ pub(super) trait Vector: Copy {
 
 /// Implements [`Vector`] by the intrinsics of a width.
 macro_rules! vector {
-    ($vector:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $add:ident, $max:ident,
-     $mul_add:ident, $sum:ident) => {
+    ($vector:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $add:ident, $mul:ident,
+     $max:ident, $min:ident, $mul_add:ident, $rounded:ident, $power:ident, $reciprocal:ident,
+     $sum:ident) => {
         impl Vector for $vector {
             const LANES: usize = $lanes;
             #[inline(always)]
@@ -57,9 +70,34 @@ macro_rules! vector {
                 unsafe { $add(self, other) }
             }
             #[inline(always)]
+            unsafe fn mul(self, other: Self) -> Self {
+                // SAFETY: the caller's promise.
+                unsafe { $mul(self, other) }
+            }
+            #[inline(always)]
             unsafe fn max(self, other: Self) -> Self {
                 // SAFETY: the caller's promise.
                 unsafe { $max(self, other) }
+            }
+            #[inline(always)]
+            unsafe fn min(self, other: Self) -> Self {
+                // SAFETY: the caller's promise.
+                unsafe { $min(self, other) }
+            }
+            #[inline(always)]
+            unsafe fn rounded(self) -> Self {
+                // SAFETY: the caller's promise.
+                unsafe { $rounded(self) }
+            }
+            #[inline(always)]
+            unsafe fn power_of_two(self) -> Self {
+                // SAFETY: the caller's promise.
+                unsafe { $power(self) }
+            }
+            #[inline(always)]
+            unsafe fn rough_reciprocal(self) -> Self {
+                // SAFETY: the caller's promise.
+                unsafe { $reciprocal(self) }
             }
             #[inline(always)]
             unsafe fn mul_add(self, factor: Self, sum: Self) -> Self {
@@ -82,8 +120,13 @@ vector!(
     _mm256_loadu_ps,
     _mm256_storeu_ps,
     _mm256_add_ps,
+    _mm256_mul_ps,
     _mm256_max_ps,
+    _mm256_min_ps,
     _mm256_fmadd_ps,
+    rounded_8,
+    powers_of_8,
+    _mm256_rcp_ps,
     sum_of_8
 );
 
@@ -94,10 +137,42 @@ vector!(
     _mm512_loadu_ps,
     _mm512_storeu_ps,
     _mm512_add_ps,
+    _mm512_mul_ps,
     _mm512_max_ps,
+    _mm512_min_ps,
     _mm512_fmadd_ps,
+    rounded_16,
+    powers_of_16,
+    _mm512_rcp14_ps,
     _mm512_reduce_add_ps
 );
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn rounded_8(values: __m256) -> __m256 {
+    _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(values)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn rounded_16(values: __m512) -> __m512 {
+    _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(values)
+}
+
+/// Puts the exponents into place.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn powers_of_8(exponents: __m256) -> __m256 {
+    let biased = _mm256_add_epi32(_mm256_cvtps_epi32(exponents), _mm256_set1_epi32(127));
+    _mm256_castsi256_ps(_mm256_slli_epi32::<23>(biased))
+}
+
+/// As [`powers_of_8`].
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn powers_of_16(exponents: __m512) -> __m512 {
+    _mm512_scalef_ps(_mm512_set1_ps(1.0), exponents)
+}
 
 /// Sum of the lanes.
 #[inline]
@@ -185,64 +260,106 @@ pub(super) unsafe fn product<V: Vector, const ROWS: usize>(operands: &Operands<f
     }
 }
 
-/// [`Kernels::finish`](super::kernels::Kernels::finish).
-///
-/// # Safety
-/// As there.
-#[inline(always)]
-pub(super) unsafe fn finish<V, E, const PARTS: usize>(
-    c: *const f32,
-    rows: usize,
-    to: &Destination<E>,
-) where
-    V: Vector,
-    E: Format<V, PARTS>,
-{
-    // SAFETY: the caller's promise.
-    unsafe {
-        // The usual numbers of copies as constants make faster loops.
-        match to.copies {
-            1 => finish_copies::<V, E, PARTS>(c, rows, to, 1),
-            3 => finish_copies::<V, E, PARTS>(c, rows, to, 3),
-            copies => finish_copies::<V, E, PARTS>(c, rows, to, copies),
+/// A row as vectors.
+#[derive(Clone, Copy)]
+pub(super) struct Wide<V, const PARTS: usize>([V; PARTS]);
+
+/// Applies an operation to the parts of rows.
+macro_rules! each_part {
+    ($row:ident, |$part:ident| $value:expr) => {{
+        let mut result = $row;
+        for $part in 0..PARTS {
+            // SAFETY: the caller's promise.
+            result.0[$part] = unsafe { $value };
         }
-    }
+        result
+    }};
 }
 
-/// [`finish`] for so many copies of each row.
-///
-/// # Safety
-/// As [`finish`].
-#[inline(always)]
-unsafe fn finish_copies<V, E, const PARTS: usize>(
-    c: *const f32,
-    rows: usize,
-    to: &Destination<E>,
-    copies: usize,
-) where
-    V: Vector,
-    E: Format<V, PARTS>,
-{
-    // SAFETY: 32 scales and biases, `rows` rows of C, and target rows, as the caller promises.
-    unsafe {
-        let floor = V::splat(if to.relu { 0.0 } else { f32::NEG_INFINITY });
-        let (mut scale, mut bias) = ([floor; PARTS], [floor; PARTS]);
-        for part in 0..PARTS {
-            scale[part] = V::load(to.scale.add(part * V::LANES));
-            bias[part] = V::load(to.bias.add(part * V::LANES));
+impl<V: Vector, E: Format<V, PARTS>, const PARTS: usize> Row<E> for Wide<V, PARTS> {
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> Self {
+        // SAFETY: the caller's promise.
+        Self([unsafe { V::splat(value) }; PARTS])
+    }
+
+    #[inline(always)]
+    unsafe fn read(from: *const E) -> Self {
+        // SAFETY: the caller's promise.
+        let row = unsafe { <Self as Row<E>>::splat(0.0) };
+        each_part!(row, |part| E::read(from.add(part * V::LANES)))
+    }
+
+    #[inline(always)]
+    unsafe fn write(self, to: *mut E) {
+        // SAFETY: the caller's promise.
+        unsafe { E::write_row(self.0, to) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: the caller's promise.
+        let row = unsafe { <Self as Row<E>>::splat(0.0) };
+        each_part!(row, |part| V::load(from.add(part * V::LANES)))
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        for (part, values) in self.0.into_iter().enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe { values.store(to.add(part * V::LANES)) };
         }
-        for (row, targets) in to.targets.chunks_exact(copies).take(rows).enumerate() {
-            let mut values = [floor; PARTS];
-            for part in 0..PARTS {
-                let sums = c.add(row * BLOCK + part * V::LANES);
-                let value = E::finished(sums, scale[part], bias[part]);
-                // Quantised activations are unsigned, so that writing them clips at zero.
-                values[part] = if E::QUANTISED { value } else { value.max(floor) };
+    }
+
+    #[inline(always)]
+    unsafe fn finished(sums: *const f32, scale: Self, bias: Self) -> Self {
+        each_part!(bias, |part| {
+            E::finished(sums.add(part * V::LANES), scale.0[part], bias.0[part])
+        })
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        each_part!(self, |part| self.0[part].add(other.0[part]))
+    }
+
+    #[inline(always)]
+    unsafe fn mul(self, other: Self) -> Self {
+        each_part!(self, |part| self.0[part].mul(other.0[part]))
+    }
+
+    #[inline(always)]
+    unsafe fn max(self, other: Self) -> Self {
+        each_part!(self, |part| self.0[part].max(other.0[part]))
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(self, factor: Self, summand: Self) -> Self {
+        each_part!(self, |part| self.0[part].mul_add(factor.0[part], summand.0[part]))
+    }
+
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut sum = self.0[0];
+            for other in &self.0[1..] {
+                sum = sum.add(*other);
             }
-            for &target in targets {
-                E::write_row(values, to.out.add(target as usize));
-            }
+            sum.sum()
         }
+    }
+
+    #[inline(always)]
+    unsafe fn activated(mut self, activation: Activation) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { activate(activation, &mut self.0) };
+        self
+    }
+
+    #[inline(always)]
+    unsafe fn sigmoid(self) -> Self {
+        each_part!(self, |part| sigmoid(self.0[part]))
     }
 }
 

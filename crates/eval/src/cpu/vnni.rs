@@ -8,13 +8,13 @@ use nets::LeelaPlanes;
 use super::{
     attention::Attend,
     avx512::{GroupedFormat, HalfFormat, grouped_product, input},
-    elementwise::{Adjust, Elementwise},
+    elementwise::Elementwise,
     input::Job,
-    kernels::{Destination, Kernels, Operands, by_rows, compiled_for},
+    kernels::{Destination, Kernels, Operands, attention_in_vectors, by_rows, compiled_for},
     layout::Store,
     memory::Byte,
     planes::PlaneWriter,
-    vectors::{self, Format},
+    vectors::{self, Format, Wide},
 };
 
 /// AVX-512 with VNNI in int8.
@@ -104,6 +104,7 @@ unsafe impl Kernels for Avx512Int8 {
     }
 
     compiled_for!("avx512f,avx512bw,avx512vl", Byte, __m512, 2, input);
+    attention_in_vectors!("avx512f,avx512bw,avx512vl", Byte, __m512, 2);
 }
 
 #[cfg(test)]

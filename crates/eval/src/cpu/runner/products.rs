@@ -1,19 +1,21 @@
 //! Runs products and attention for the boards of a chunk, and stores their sums.
 
-use nets::Activation;
+use std::ops::Range;
 
 use super::{BoardRange, PlanRunner};
 use crate::cpu::{
     attention::Attend,
-    elementwise::Adjust,
     kernels::{Destination, Kernels, Operands},
     layout::BLOCK,
-    memory::Element,
     plan::Product,
 };
 
+/// Bytes of weights that stay in the second cache of a core, beside activations.
+const CACHED_WEIGHTS: usize = 256 << 10;
+
 impl<K: Kernels> PlanRunner<K> {
-    /// Runs a layer whose output is a board, in blocks of up to 32 cells, for each active board.
+    /// Runs a layer whose output is a board, in blocks of up to 32 cells, for each active board. As
+    /// many panels run together as stay in the second cache, while their rows stay in the first.
     pub(super) fn product_by_board(
         &mut self,
         guard: &K::Guard,
@@ -21,38 +23,44 @@ impl<K: Kernels> PlanRunner<K> {
         cells: usize,
         boards: BoardRange,
     ) {
+        let size = product.offsets.len() * BLOCK * BLOCK * size_of::<K::Element>();
+        let together = (CACHED_WEIGHTS / size.max(1)).max(1);
+        for first in (0..product.panels).step_by(together) {
+            let panels = first..(first + together).min(product.panels);
+            for board in (0..boards.count).filter(|board| boards.active >> board & 1 == 1) {
+                self.panels_of_board(guard, product, cells, panels.clone(), (boards, board));
+            }
+        }
+    }
+
+    fn panels_of_board(
+        &mut self,
+        guard: &K::Guard,
+        product: &Product<K::Element>,
+        cells: usize,
+        panels: Range<usize>,
+        (boards, board): (BoardRange, usize),
+    ) {
+        let [input, output] =
+            [product.input, product.output].map(|buffer| self.board_offset(buffer, boards, board));
+        let residual =
+            product.residual.map_or(0, |from| self.board_offset(from.buffer, boards, board));
         let rows = cells.min(BLOCK);
-        for panel in 0..product.panels {
-            let mut active = boards.active;
-            while active != 0 {
-                let board = active.trailing_zeros() as usize;
-                active &= active - 1;
-                let [input, output] = [product.input, product.output]
-                    .map(|buffer| self.board_offset(buffer, boards, board));
-                let residual = product
-                    .residual
-                    .map_or(0, |from| self.board_offset(from.buffer, boards, board));
-                for part in 0..cells / rows {
-                    let first = part * rows;
-                    // SAFETY: offsets and targets were made for the layouts of these buffers;
-                    // input and output are different buffers; a panel has the weights of all
-                    // offsets, and there are 32 rows of sums.
-                    unsafe {
-                        let a = self.buffers[product.input].as_ptr().add(input + first * BLOCK);
-                        let operands = self.operands(product, panel, a, BLOCK);
-                        if rows == BLOCK {
-                            K::product(guard, &operands);
-                        } else {
-                            K::tall_product(guard, &operands, rows, false);
-                        }
-                        self.finish(
-                            product,
-                            panel,
-                            rows,
-                            (residual + first * BLOCK, BLOCK),
-                            (output, first),
-                        );
+        for first in (0..cells).step_by(rows) {
+            for panel in panels.clone() {
+                // SAFETY: offsets and targets were made for the layouts of these buffers; input and
+                // output are different buffers; a panel has the weights of all offsets, and there
+                // are 32 rows of sums.
+                unsafe {
+                    let a = self.buffers[product.input].as_ptr().add(input + first * BLOCK);
+                    let operands = self.operands(product, panel, a, BLOCK);
+                    if rows == BLOCK {
+                        K::product(guard, &operands);
+                    } else {
+                        K::tall_product(guard, &operands, rows, false);
                     }
+                    let residual = (residual + first * BLOCK, BLOCK);
+                    self.finish(product, panel, rows, residual, (output, first));
                 }
             }
         }
@@ -103,7 +111,7 @@ impl<K: Kernels> PlanRunner<K> {
         }
     }
 
-    pub(super) fn attend(&mut self, step: &Attend, boards: BoardRange) {
+    pub(super) fn attend(&mut self, guard: &K::Guard, step: &Attend, boards: BoardRange) {
         for board in (0..boards.count).filter(|board| boards.active >> board & 1 == 1) {
             let place = |buffer: usize| self.board_offset(buffer, boards, board);
             let inputs = step.inputs.map(place);
@@ -118,7 +126,13 @@ impl<K: Kernels> PlanRunner<K> {
                     step.board.zip(of_board).map_or(std::ptr::null(), |(buffer, place)| {
                         self.buffers[buffer].as_ptr().add(place)
                     });
-                K::attend(step, inputs, scores, self.buffers[step.output].as_mut_ptr().add(output));
+                K::attend(
+                    guard,
+                    step,
+                    inputs,
+                    scores,
+                    self.buffers[step.output].as_mut_ptr().add(output),
+                );
             }
         }
     }
@@ -156,34 +170,26 @@ impl<K: Kernels> PlanRunner<K> {
         let c = self.sums.as_mut_ptr();
         // SAFETY: scale and bias have 32 numbers for each panel; the caller vouches for the rest.
         unsafe {
-            let scale = product.scale.as_ptr().add(panel * BLOCK);
-            let mut bias = product.bias.as_ptr().add(panel * BLOCK);
-            let simple = matches!(product.activation, Activation::Identity | Activation::Relu);
-            if product.residual.is_some() || !simple {
-                let from = product.residual.map(|from| {
-                    let place = residual.0 + from.first + panel * from.block_stride;
-                    (self.buffers[from.buffer].as_ptr().add(place), from.ratio)
-                });
-                let (row, ratio) = from.unwrap_or((std::ptr::null(), 1.0));
-                let adjust = Adjust {
-                    scale,
-                    bias,
-                    residual: row,
-                    stride: residual.1,
-                    ratio,
-                    activation: if simple { Activation::Identity } else { product.activation },
-                };
-                K::adjust(&adjust, c, rows);
-                if !K::Element::QUANTISED {
-                    bias = self.no_bias.as_ptr();
-                }
-            }
-            let relu = product.activation == Activation::Relu;
+            let from = product.residual.map(|from| {
+                let place = residual.0 + from.first + panel * from.block_stride;
+                (self.buffers[from.buffer].as_ptr().add(place), from.ratio)
+            });
+            let (row, ratio) = from.unwrap_or((std::ptr::null(), 1.0));
             let out = self.buffers[product.output]
                 .as_mut_ptr()
                 .add(output.0 + panel * store.block_stride);
-            let copies = store.copies;
-            K::finish(c, rows, &Destination { scale, bias, relu, out, targets, copies });
+            let to = Destination {
+                scale: product.scale.as_ptr().add(panel * BLOCK),
+                bias: product.bias.as_ptr().add(panel * BLOCK),
+                residual: row,
+                residual_stride: residual.1,
+                ratio,
+                activation: product.activation,
+                out,
+                targets,
+                copies: store.copies,
+            };
+            K::finish(c, rows, &to);
         }
     }
 }
