@@ -300,7 +300,7 @@ mod tests {
             let mut numbers = |count: usize| {
                 let mut list = CacheLines::<Bf16>::zeroed(count);
                 for number in list.as_mut_slice() {
-                    *number = Bf16::from_f32(4.0 * random.unit() as f32 - 2.0);
+                    *number = Bf16::from_f32(4.0 * random.unit() - 2.0);
                 }
                 list
             };
