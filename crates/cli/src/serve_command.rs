@@ -4,14 +4,14 @@ use std::{
     env,
     io::{self, Write},
     net::SocketAddr,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use anyhow::{Context, ensure};
 use engine::{EngineOptions, embedded, load};
 use eval::{Devices, Precision, cpu::CpuPath};
 use nets::{Network, System};
-use web::{LabFolders, Options, Server, TimeSource, random_secret};
+use web::{LabFolders, Opponent, Options, Server, TimeSource, load_maias, random_secret};
 
 use crate::{engine_args::processors, interrupt};
 
@@ -37,6 +37,9 @@ pub struct ServeArgs {
     /// A network that replaces the embedded one of its system, a file or `fast`; may be repeated.
     #[arg(long, value_name = "FILE")]
     net: Vec<PathBuf>,
+    /// Folder of Maia networks, files such as `maia-1500.pb.gz`: human-like opponents, one a rating.
+    #[arg(long, value_name = "FOLDER")]
+    maia: Option<PathBuf>,
     /// Folder of training runs to show (default: `runs`, if it exists).
     #[arg(long, value_name = "FOLDER")]
     runs: Option<PathBuf>,
@@ -73,7 +76,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
         ensure!(folder.is_dir(), "`{}` is no folder", folder.display());
     }
     let runs = args.runs.or_else(|| Some(PathBuf::from("runs")).filter(|runs| runs.is_dir()));
-    let networks = networks(&args.net)?;
+    let networks = networks(&args.net, args.maia.as_deref())?;
     if let Some(folder) = games.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make `{}`", folder.display()))?;
@@ -135,18 +138,25 @@ fn access_token(args: &ServeArgs) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Every system with its network: the embedded one, or the given file.
-fn networks(files: &[PathBuf]) -> anyhow::Result<Vec<(System, Network)>> {
+/// Every system with its network: the embedded one, or the given file. Then the Maias of a folder.
+fn networks(files: &[PathBuf], maia: Option<&Path>) -> anyhow::Result<Vec<(Opponent, Network)>> {
     let mut all = Vec::new();
     for system in System::ALL {
-        all.push((system, embedded(system)?));
+        all.push((Opponent::System(system), embedded(system)?));
     }
     for path in files {
         let network = load(path)?;
-        let system = System::of(&network.description);
+        let system = Opponent::System(System::of(&network.description));
         all.iter_mut()
             .filter(|(other, _)| *other == system)
             .for_each(|(_, known)| *known = network.clone());
+    }
+    if let Some(folder) = maia {
+        let maias = load_maias(folder)?;
+        if maias.is_empty() {
+            tracing::warn!("`{}` holds no file such as maia-1500.pb.gz", folder.display());
+        }
+        all.extend(maias);
     }
     Ok(all)
 }

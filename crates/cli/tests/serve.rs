@@ -91,6 +91,7 @@ fn bad_arguments_are_a_sentence_and_exit_code_2() {
         (["--listen", "somewhere"], "--listen"),
         (["--runs", "/no/such/folder"], "is no folder"),
         (["--net", "/no/such/file"], "/no/such/file"),
+        (["--maia", "/no/such/folder"], "/no/such/folder"),
         (["--searches", "0"], "--searches"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_batch-first"))

@@ -22,7 +22,7 @@ use self::{
     report::{Report, failure_json, move_chances_json},
     request::SearchKey,
 };
-use crate::{ApiError, Engines, TimeSource, search_slots::run_search};
+use crate::{ApiError, Engines, Opponent, TimeSource, search_slots::run_search};
 
 /// Time between two reports.
 const REPORT_PERIOD: Duration = Duration::from_millis(100);
@@ -209,10 +209,11 @@ impl Run {
         let idle = self.idle_search.lock().unwrap_or_else(PoisonError::into_inner).take();
         match idle {
             Some((key, search)) if key == self.task.key() => Ok(search),
-            _ => self
-                .engines
-                .build(self.task.system, self.task.lines, self.task.batch)
-                .map_err(|error| ApiError::new(format!("the engine cannot think: {error}"))),
+            _ => self.engines.build(
+                Opponent::System(self.task.system),
+                self.task.lines,
+                self.task.batch,
+            ),
         }
     }
 

@@ -17,6 +17,12 @@ pub enum WebError {
     Serve(std::io::Error),
     #[error(transparent)]
     Engine(#[from] engine::EngineError),
+    #[error(
+        "cannot read the folder of Maia networks `{path}`: {source} (choose another with --maia)"
+    )]
+    MaiaFolder { path: PathBuf, source: std::io::Error },
+    #[error("{0}; replace this file, or take it out of the folder of --maia")]
+    MaiaFile(engine::EngineError),
     #[error("the system gave no random numbers: {0}")]
     Random(String),
 }

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use board::{CastlingMode, Color, File, Game, GameEnd, Move, Position, Square, to_san, to_uci};
 use games::PgnWriter;
-use nets::System;
 use search::{Clock, Limits};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    ApiError, EngineLevel, StoredGame, StoredMove,
+    ApiError, EngineLevel, Opponent, StoredGame, StoredMove,
     new_game::{parse_game, parse_position},
 };
 
@@ -23,7 +22,7 @@ pub type GameResult = (String, String);
 /// A game in progress, or a finished one.
 #[derive(Clone, Debug)]
 pub struct GameState {
-    pub system: System,
+    pub opponent: Opponent,
     pub network_name: String,
     pub level: EngineLevel,
     pub engine_side: Color,
@@ -43,7 +42,7 @@ impl GameState {
     /// A new game; the moves that `game` has already cost no time.
     #[must_use]
     pub fn new(
-        system: System,
+        opponent: Opponent,
         network_name: String,
         level: EngineLevel,
         engine_side: Color,
@@ -52,7 +51,7 @@ impl GameState {
     ) -> Self {
         let clocks = vec![time_control.map(|(initial, _)| (initial, initial)); game.moves().len()];
         Self {
-            system,
+            opponent,
             network_name,
             level,
             engine_side,
@@ -74,7 +73,7 @@ impl GameState {
         let start = parse_position(&stored.start, stored.chess960)?;
         let game = parse_game(start, stored.moves.iter().map(|mv| mv.uci.as_str()))?;
         Ok(Self {
-            system: stored.system.parse().map_err(damaged)?,
+            opponent: stored.system.parse().map_err(damaged)?,
             network_name: stored.engine.clone(),
             level: serde_json::from_str(&stored.level)
                 .map_err(|error| damaged(error.to_string()))?,
@@ -99,7 +98,7 @@ impl GameState {
         });
         let moves = moves.collect();
         StoredGame {
-            system: self.system.name().to_owned(),
+            system: self.opponent.name(),
             engine: self.network_name.clone(),
             // A level is a name and a number: its serialisation cannot fail.
             level: serde_json::to_string(&self.level).unwrap_or_default(),
@@ -233,7 +232,7 @@ impl GameState {
             "type": "game",
             "id": id,
             "begun": self.begun,
-            "system": self.system.name(),
+            "system": self.opponent.name(),
             "engine": self.network_name,
             "level": self.level,
             "level_text": self.level.describe(),
@@ -291,12 +290,13 @@ impl GameState {
     }
 
     fn pgn_tags(&self) -> Vec<(&'static str, String)> {
-        let engine = format!(
-            "Batch First ({}, {}, {})",
-            self.system,
-            self.network_name,
-            self.level.describe()
-        );
+        let engine = match self.opponent {
+            Opponent::Maia(_) => self.opponent.to_string(),
+            Opponent::System(system) => {
+                let level = self.level.describe();
+                format!("Batch First ({system}, {}, {level})", self.network_name)
+            }
+        };
         let visitor = "Visitor".to_owned();
         let (white, black) =
             if self.engine_side.is_white() { (engine, visitor) } else { (visitor, engine) };

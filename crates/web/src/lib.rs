@@ -14,7 +14,9 @@ mod error;
 mod game_state;
 mod lab;
 mod levels;
+mod maia;
 mod new_game;
+mod opponent;
 mod page_limit;
 mod registry;
 mod search_slots;
@@ -27,6 +29,8 @@ mod time_source;
 pub use access::random_secret;
 pub use error::WebError;
 pub use lab::LabFolders;
+pub use maia::load_maias;
+pub use opponent::Opponent;
 pub use server::{Options, Server};
 pub use time_source::{ManualTime, TimeSource};
 

@@ -2,10 +2,9 @@
 
 use board::{CastlingMode, Color, Game, Position, ReadFen, parse_uci};
 use games::ReadGame;
-use nets::System;
 use serde::Deserialize;
 
-use crate::{ApiError, EngineLevel, GameState, game_state::MAX_PLIES};
+use crate::{ApiError, EngineLevel, GameState, Opponent, game_state::MAX_PLIES};
 
 /// Longest initial time: three hours, in milliseconds.
 const MAX_INITIAL: u64 = 3 * 3_600_000;
@@ -20,6 +19,7 @@ const MAX_PGN: usize = 48 * 1024;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewGameRequest {
+    /// Name of the opponent, a system or a Maia.
     pub system: String,
     /// The visitor's side: `white`, `black` or `random`.
     pub side: String,
@@ -43,26 +43,25 @@ pub struct NewGameRequest {
 impl NewGameRequest {
     /// The requested game.
     ///
-    /// `random` decides a random side and start position. `network_name` gives the name of a
-    /// system's network, or `None` for a system that is not available.
+    /// `random` decides a random side and start position. `network_name` gives the name of an
+    /// opponent's network.
     ///
     /// # Errors
-    /// A system, side, level, clock or position is not allowed.
+    /// The opponent is not available, or a side, level, clock or position is not allowed.
     pub fn into_game(
         self,
         random: u64,
-        network_name: impl Fn(System) -> Option<String>,
+        network_name: impl Fn(Opponent) -> Result<String, ApiError>,
     ) -> Result<GameState, ApiError> {
-        let system: System = self.system.parse().map_err(ApiError)?;
-        let network_name = network_name(system)
-            .ok_or_else(|| ApiError::new(format!("{system} is not available here")))?;
+        let opponent: Opponent = self.system.parse().map_err(ApiError)?;
+        let network_name = network_name(opponent)?;
         self.check_limits()?;
         let engine_side = self.engine_side(random)?;
         let game = self.game(random)?;
         if game.end().is_some() {
             return Err(ApiError::new("the game is over in that position"));
         }
-        Ok(GameState::new(system, network_name, self.level, engine_side, self.clock, game))
+        Ok(GameState::new(opponent, network_name, self.level, engine_side, self.clock, game))
     }
 
     fn check_limits(&self) -> Result<(), ApiError> {

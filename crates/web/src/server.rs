@@ -12,14 +12,14 @@ use axum::{
     routing::get,
 };
 use engine::EngineOptions;
-use nets::{Network, System};
+use nets::Network;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::{net::TcpListener, sync::Semaphore, task, time};
 
 use crate::{
-    AccessPolicy, ApiError, Engines, GameRegistry, GameState, GameStore, LabFolders, TimeSource,
-    WebError,
+    AccessPolicy, ApiError, Engines, GameRegistry, GameState, GameStore, LabFolders, Opponent,
+    TimeSource, WebError,
     access::{REPORT_CONTENT_POLICY, VisitorId, enforce, plain_text},
     assets, connections,
     page_limit::PageLimiter,
@@ -42,8 +42,8 @@ pub struct Options {
     pub names: Vec<String>,
     /// The file of games; `None` keeps them in memory only.
     pub games: Option<PathBuf>,
-    /// The systems that play with their networks, the default first.
-    pub networks: Vec<(System, Network)>,
+    /// The opponents with their networks, the default first.
+    pub networks: Vec<(Opponent, Network)>,
     /// Devices, threads and number format of the evaluators.
     pub engine: EngineOptions,
     /// The most searches at once.

@@ -8,7 +8,6 @@ use std::{
 };
 
 use board::{Color, parse_san, parse_uci};
-use nets::System;
 use search::{Control, Outcome, Search};
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -63,12 +62,6 @@ impl GameHandle {
     }
 }
 
-/// Positions in one batch of a game's search. Batch First evaluates them one by one, as the ratings
-/// of its levels were measured.
-fn batch_size(system: System) -> usize {
-    usize::from(system == System::BatchFirst)
-}
-
 /// The engine's search for a move; dropping it stops the search.
 struct RunningSearch {
     task: JoinHandle<Result<SearchResult, ApiError>>,
@@ -101,6 +94,8 @@ pub struct GameSession {
     /// The engine's search between two moves.
     idle_search: Option<Box<dyn Search>>,
     running: Option<RunningSearch>,
+    /// Why this server cannot play the opponent; the clocks stand still then.
+    unavailable: Option<ApiError>,
     /// Error of the engine, shown to the visitor.
     notice: Option<String>,
     requests: mpsc::Receiver<CommandRequest>,
@@ -122,6 +117,7 @@ impl GameSession {
         let now = time.now();
         // The visitor's clock continues from the time used before.
         let turn_began = now.checked_sub(Duration::from_millis(state.spent)).unwrap_or(now);
+        let unavailable = registry.engines.network(state.opponent).err();
         let session = Self {
             id,
             registry,
@@ -130,6 +126,7 @@ impl GameSession {
             turn_began,
             idle_search: None,
             running: None,
+            unavailable,
             notice: None,
             requests,
             states: Arc::clone(&states),
@@ -187,8 +184,9 @@ impl GameSession {
             Some(running) if running.began.borrow().is_none() => "waiting",
             Some(_) => "yes",
         };
-        let shown = self.state.to_json(self.id, self.used(), thinking, self.notice.as_deref());
-        let shown = shown.to_string();
+        let unavailable = self.unavailable.as_ref().filter(|_| self.state.result.is_none());
+        let notice = self.notice.as_deref().or(unavailable.map(|ApiError(text)| text.as_str()));
+        let shown = self.state.to_json(self.id, self.used(), thinking, notice).to_string();
         self.states.send_if_modified(|state| {
             let is_new = **state != *shown;
             if is_new {
@@ -201,7 +199,7 @@ impl GameSession {
     /// Milliseconds that the side to move has used; `None` while its clock does not run.
     fn used(&self) -> Option<u64> {
         self.state.time_control?;
-        if self.state.result.is_some() {
+        if self.state.result.is_some() || self.unavailable.is_some() {
             return None;
         }
         let began = match &self.running {
@@ -275,6 +273,9 @@ impl GameSession {
 
     async fn play_visitor_move(&mut self, ply: usize, uci: &str) -> Result<(), ApiError> {
         self.refuse_if_over()?;
+        if let Some(error) = &self.unavailable {
+            return Err(error.clone());
+        }
         let position = self.state.game().position();
         if position.turn() == self.state.engine_side || ply != self.state.game().moves().len() {
             return Err(ApiError::new("it is not your turn"));
@@ -315,7 +316,7 @@ impl GameSession {
 
     fn start_search(&mut self) {
         let limits = self.state.limits();
-        let (game, system) = (self.state.game().clone(), self.state.system);
+        let (game, opponent) = (self.state.game().clone(), self.state.opponent);
         let engines = Arc::clone(&self.registry.engines);
         let idle_search = self.idle_search.take();
         let time = self.time.clone();
@@ -326,9 +327,7 @@ impl GameSession {
             start.send_replace(Some(started));
             let search = match idle_search {
                 Some(search) => search,
-                None => engines
-                    .build(system, 1, batch_size(system))
-                    .map_err(|error| ApiError::new(format!("the engine cannot play: {error}")))?,
+                None => engines.build_for_game(opponent)?,
             };
             let (search, outcome) =
                 run_search(search, game, limits, Control::default(), |_| {}).await?;

@@ -23,7 +23,7 @@ use tokio::{
 };
 
 use crate::{
-    Analysis, AnalysisRequest, ApiError, GameCommand, GameHandle, NewGameRequest,
+    Analysis, AnalysisRequest, ApiError, GameCommand, GameHandle, NewGameRequest, Opponent,
     access::{VisitorId, plain_text},
     levels::RATED_LEVELS,
     page_limit::{PagePermit, RateLimiter},
@@ -188,16 +188,20 @@ impl PageConnection {
     }
 
     fn hello(&self) -> Value {
-        let systems: Vec<Value> = self
-            .app
-            .engines
-            .systems()
-            .map(|(system, network)| json!({ "name": system.name(), "network": network.name }))
-            .collect();
+        let (mut systems, mut maia_ratings) = (Vec::new(), Vec::new());
+        for (opponent, network) in self.app.engines.opponents() {
+            match opponent {
+                Opponent::Maia(rating) => maia_ratings.push(rating),
+                Opponent::System(system) => {
+                    systems.push(json!({ "name": system.name(), "network": network.name }));
+                }
+            }
+        }
         json!({
             "type": "hello",
             "version": env!("CARGO_PKG_VERSION"),
             "systems": systems,
+            "maia_ratings": maia_ratings,
             "levels": RATED_LEVELS,
             "runs": self.app.lab.has_runs(),
             "matches": self.app.lab.has_matches(),
@@ -277,12 +281,7 @@ impl PageConnection {
 
     async fn start_game(&mut self, request: NewGameRequest) -> Result<(), ApiError> {
         let engines = &self.app.engines;
-        let network_name = |system| {
-            engines
-                .systems()
-                .find(|(other, _)| *other == system)
-                .map(|(_, network)| network.name.clone())
-        };
+        let network_name = |opponent| engines.network(opponent).map(|network| network.name.clone());
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes).map_err(|error| ApiError(error.to_string()))?;
         let game = request.into_game(u64::from_le_bytes(bytes), network_name)?;

@@ -59,7 +59,7 @@ pub struct GameStore {
 /// A game as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredGame {
-    /// Name of the system that plays.
+    /// Name of the opponent, a system or a Maia.
     pub system: String,
     /// Name of its network.
     pub engine: String,

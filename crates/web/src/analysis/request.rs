@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    ApiError, Engines,
+    ApiError, Engines, Opponent,
     game_state::{color_name, destinations, moves_and_fens},
     new_game::{correction, parse_game, parse_position},
 };
@@ -64,9 +64,7 @@ impl AnalysisRequest {
     /// The position, a move, the system or a number is not allowed.
     pub fn check(self, engines: &Engines) -> Result<AnalysisTask, ApiError> {
         let system: System = self.system.parse().map_err(ApiError)?;
-        if !engines.has(system) {
-            return Err(ApiError::new(format!("{system} is not available here")));
-        }
+        engines.network(Opponent::System(system))?;
         if !(1..=MAX_LINES).contains(&self.lines) || self.batch > MAX_BATCH {
             return Err(ApiError::new(format!(
                 "there are 1 to {MAX_LINES} lines, and batches of at most {MAX_BATCH}"

@@ -5,4 +5,5 @@ mod access;
 mod analysis;
 mod games;
 mod lab;
+mod maia;
 mod test_server;

@@ -27,7 +27,7 @@ use tokio_tungstenite::{
         http::{HeaderValue, StatusCode},
     },
 };
-use web::{LabFolders, ManualTime, Options, Server, TimeSource};
+use web::{LabFolders, ManualTime, Opponent, Options, Server, TimeSource, load_maias};
 
 /// The longest real time that a test waits for a message or a response.
 pub const TIMEOUT: Duration = Duration::from_secs(120);
@@ -40,6 +40,7 @@ pub struct TestOptions {
     pub games: Option<PathBuf>,
     pub search_slots: Option<usize>,
     pub lab: LabFolders,
+    pub maia: Option<PathBuf>,
 }
 
 impl TestOptions {
@@ -73,15 +74,17 @@ fn network(name: &str) -> Network {
 
 pub async fn serve(options: TestOptions) -> TestServer {
     let time = ManualTime::default();
+    let mut networks = vec![
+        (Opponent::System(System::BatchFirst), network("batch-first.safetensors")),
+        (Opponent::System(System::ConvChess), network("convchess.safetensors")),
+    ];
+    networks.extend(options.maia.into_iter().flat_map(|folder| load_maias(&folder).unwrap()));
     let options = Options {
         listen: "127.0.0.1:0".parse().unwrap(),
         token: options.token.map(str::to_owned),
         names: options.names,
         games: options.games,
-        networks: vec![
-            (System::BatchFirst, network("batch-first.safetensors")),
-            (System::ConvChess, network("convchess.safetensors")),
-        ],
+        networks,
         engine: engine::EngineOptions::default(),
         search_slots: options.search_slots.unwrap_or(4),
         lab: options.lab,
