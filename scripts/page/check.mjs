@@ -1,9 +1,10 @@
 // Tests the page in Chromium: a whole game, an analysis, a reload in mid-game, a killed server, a phone, the lab.
 //
-//   node check.mjs PROGRAM PICTURES
+//   node check.mjs PROGRAM PICTURES MAIA
 //
-// starts `PROGRAM serve` with a new file of games, and headless Chromium. Screenshots go to the folder PICTURES. Needs
-// playwright-core beside this file (npm ci) and Chromium (CHROMIUM=path, or /usr/bin/chromium).
+// starts `PROGRAM serve` with a new file of games, and headless Chromium. Screenshots go to the folder PICTURES. The folder
+// MAIA holds maia-1500.pb.gz. Needs playwright-core beside this file (npm ci) and Chromium (CHROMIUM=path, or
+// /usr/bin/chromium).
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -12,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 
-const [program, pictures] = process.argv.slice(2);
+const [program, pictures, maia] = process.argv.slice(2);
 const TIMEOUT = 120_000;
 mkdirSync(pictures, { recursive: true });
 const folder = mkdtempSync(join(tmpdir(), 'batch-first-page-'));
@@ -38,7 +39,7 @@ writeFileSync(join(matches, 'example', 'games.jsonl'), [2, 2, 1, 0, 2, 1].map((p
 
 let server = null;
 async function start(port = 0) {
-  server = spawn(program, ['serve', '--listen', `127.0.0.1:${port}`, '--games', games, '--runs', runs, '--matches', matches],
+  server = spawn(program, ['serve', '--listen', `127.0.0.1:${port}`, '--games', games, '--runs', runs, '--matches', matches, '--maia', maia],
     { stdio: ['ignore', 'pipe', 'inherit'] });
   const address = await new Promise((resolve, reject) => {
     let text = '';
@@ -194,7 +195,8 @@ try {
     const by = id => document.getElementById(id);
     const play = await import('/page/play.js');
     const hello = count => play.hello({
-      systems: [...by('system').options].map(({ value }) => ({ name: value, network: '' })),
+      systems: [...by('system').options].filter(({ value }) => value !== 'maia').map(({ value }) => ({ name: value, network: '' })),
+      maia_ratings: [1500],
       levels: Array.from({ length: count }, (_, index) => ({ system: 'batch-first', level: { kind: 'nodes', value: index + 1 }, elo: 100 + index, interval: 9, games: 9 })),
     });
     by('clock').value = '300,3';
@@ -351,6 +353,18 @@ try {
   assert.match(await verdict(page), /You win 1–0: checkmate/);
   print(`a promotion: ${await verdict(page)}`);
 
+  // A Maia has a rating and no other strength.
+  await startGame(page, async () => {
+    await page.selectOption('#system', 'maia');
+    await page.locator('#level-field').waitFor({ state: 'hidden' });
+    await page.selectOption('#maia-rating', '1500');
+    await screenshot(page, 'new-game-maia');
+  });
+  await drag(page, 'e2', 'e4');
+  await played(page, 2);
+  assert.match(await page.locator('#top .who').textContent(), /^Maia 1500/);
+  print(`a Maia answers: ${(await moves(page)).join(' ')}`);
+
   // A whole game between two engines: the visitor's moves come from the analysis on another page.
   await startGame(page, async () => {
     await page.selectOption('#system', 'convchess');
@@ -493,6 +507,7 @@ try {
   // The list of games, and the lab while a run grows.
   await page.goto(`${address}#games`);
   await page.locator('#game-list li').nth(3).waitFor();
+  await page.getByText('White against Maia 1500').waitFor();
   await screenshot(page, 'games');
   await page.goto(`${address}#lab`);
   await page.getByText('step 200 of 400').waitFor();

@@ -16,4 +16,7 @@ if [ "${#packages[@]}" -gt 0 ]; then
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y "${packages[@]}"
 fi
 [ -d node_modules/playwright-core ] || PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm ci --no-audit --no-fund --silent
-node check.mjs "$program" "$pictures"
+maia="$(mktemp -d)"
+trap 'rm -r "$maia"' EXIT
+cargo run --quiet --release -p batch-first-nets --example leela_file -- "$maia/maia-1500.pb.gz" conv 16 1 4
+node check.mjs "$program" "$pictures" "$maia"

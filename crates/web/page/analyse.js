@@ -2,7 +2,7 @@
 
 import * as board from './board.js';
 import { send } from './connection.js';
-import { NAMES, by, moveList, make, notice, redraw, score, setOptions, short } from './page.js';
+import { by, moveList, make, notice, opponentName, redraw, score, setOptions, short } from './page.js';
 import * as inside from './inside.js';
 
 const START = 'rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1';
@@ -24,7 +24,7 @@ let typing = false;     // the visitor is typing a FEN
 
 export function hello(message) {
   setOptions(by('analysis-system'), message.systems.map(({ name }) =>
-    make('option', { value: name, textContent: NAMES[name] ?? name })));
+    make('option', { value: name, textContent: opponentName(name) })));
 }
 
 export function load(game) {

@@ -93,7 +93,12 @@ export function short(number) {
   return Math.round(number).toLocaleString('en');
 }
 
-export const NAMES = { 'batch-first': 'Batch First', cockfish: 'Cockfish', convchess: 'ConvChess' };
+const NAMES = { 'batch-first': 'Batch First', cockfish: 'Cockfish', convchess: 'ConvChess' };
+
+/* The name of an opponent for people: of a system, or of a Maia as in `maia-1500` */
+export const opponentName = name => NAMES[name] ?? name.replace('maia-', 'Maia ');
+/* Does this opponent choose moves without a search? */
+export const hasNoSearch = name => name === 'convchess' || name.startsWith('maia');
 
 export function level({ kind, value }) {
   switch (kind) {

@@ -2,7 +2,7 @@
 
 import * as board from './board.js';
 import { command, send } from './connection.js';
-import { NAMES, by, confirmed, level, make, moveList, notice, redraw, setOptions } from './page.js';
+import { by, confirmed, hasNoSearch, level, make, moveList, notice, opponentName, redraw, setOptions } from './page.js';
 
 let game = null;        // the latest state from the server
 let ply = 0;            // of the shown position
@@ -20,6 +20,7 @@ const HINTS = {
   'batch-first': 'Best-first search in batches over a trained network: the strongest of the three.',
   cockfish: 'Plain alpha-beta over a small residual network.',
   convchess: 'No search at all: seven networks guess what a human would play.',
+  maia: 'Plays as people of a rating do, mistakes included: a Maia network chooses each move without a search.',
 };
 const KINDS = {
   strength: 'rating', nodes: 'evaluations a move', time: 'seconds a move', depth: 'depth in plies', clock: 'what its clock allows',
@@ -29,8 +30,11 @@ const AMOUNTS = { nodes: [1000, 'evaluations a move'], time: [1, 'seconds a move
 export function hello(message) {
   const known = JSON.stringify(ratedLevels);
   ratedLevels = message.levels;
-  const isNew = setOptions(by('system'), message.systems.map(({ name, network }) =>
-    make('option', { value: name, textContent: NAMES[name] ?? name, title: network })));
+  const systems = message.systems.map(({ name, network }) =>
+    make('option', { value: name, textContent: opponentName(name), title: network }));
+  if (message.maia_ratings.length > 0) systems.push(make('option', { value: 'maia', textContent: 'Human-like (Maia)' }));
+  setOptions(by('maia-rating'), message.maia_ratings.map(rating => make('option', { value: rating, textContent: rating })));
+  const isNew = setOptions(by('system'), systems);
   if (isNew) systemChosen();
   else if (JSON.stringify(ratedLevels) !== known) levelsChanged();
 }
@@ -40,7 +44,8 @@ const ofSystem = () => ratedLevels.filter(({ system }) => system === by('system'
 function systemChosen() {
   const system = by('system').value;
   by('system-hint').textContent = HINTS[system] ?? '';
-  by('level-field').hidden = system === 'convchess';
+  by('maia-field').hidden = system !== 'maia';
+  by('level-field').hidden = hasNoSearch(system);
   by('level-kind').replaceChildren();
   offerLevels();
   if (system === 'cockfish') by('level-kind').value = 'depth';
@@ -95,7 +100,7 @@ function fromChosen() {
 function chosenLevel() {
   const kind = by('level-kind').value;
   const amount = Number(by('amount').value);
-  if (by('system').value === 'convchess') return { kind: 'nodes', value: 1 };
+  if (hasNoSearch(by('system').value)) return { kind: 'nodes', value: 1 };
   if (kind === 'strength') return ofSystem()[by('strength').value].level;
   if (kind === 'clock') return { kind };
   return { kind, value: Math.round(kind === 'time' ? 1000 * amount : amount) };
@@ -112,7 +117,7 @@ by('new-game').onsubmit = event => {
   const number = by('chess960-number').value;
   const sent = command({
     type: 'new_game',
-    system: by('system').value,
+    system: by('system').value === 'maia' ? `maia-${by('maia-rating').value}` : by('system').value,
     side: by('new-game').elements.side.value,
     level: chosenLevel(),
     clock: clock ? clock.split(',').map(seconds => 1000 * Number(seconds)) : null,
@@ -164,7 +169,7 @@ export function state(message) {
 // Tells screen readers the engine's move.
 function announceMove() {
   const last = game.moves.at(-1);
-  const text = last && game.turn === game.side ? `${NAMES[game.system]} plays ${last.san}` : '';
+  const text = last && game.turn === game.side ? `${opponentName(game.system)} plays ${last.san}` : '';
   if (by('spoken').textContent !== text) by('spoken').textContent = text;
 }
 
@@ -209,7 +214,7 @@ function verdict() {
     return `${outcome} ${result.replace('1/2-1/2', '½–½').replace('-', '–')}: ${ending}`;
   }
   if (game.thinking === 'waiting') return 'Waiting for a free search slot…';
-  if (game.turn !== game.side) return `${NAMES[game.system]} is thinking…`;
+  if (game.turn !== game.side) return `${opponentName(game.system)} is thinking…`;
   return game.check ? 'Check! Your move' : 'Your move';
 }
 
@@ -221,8 +226,8 @@ function drawPlayers() {
     const who = by(id).querySelector('.who');
     who.replaceChildren();
     if (game) {
-      who.append(isEngine ? NAMES[game.system] : 'You');
-      if (isEngine) who.append(make('small', { textContent: game.system === 'convchess' ? 'no search' : game.level_text }));
+      who.append(isEngine ? opponentName(game.system) : 'You');
+      if (isEngine) who.append(make('small', { textContent: hasNoSearch(game.system) ? 'no search' : game.level_text }));
       if (isEngine && game.thinking === 'yes') who.append(make('small', { className: 'dots', textContent: '● thinking' }));
     }
     const clock = by(id).querySelector('.clock');
@@ -317,8 +322,8 @@ function row({ id, begun, system, level: how, engine_white, plies, result, endin
   const side = engine_white ? 'Black' : 'White';
   const open = make('a', { className: 'open', href: `#game/${id}` },
     make('span', { textContent: new Date(begun).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' }) }),
-    make('span', { textContent: `${side} against ${NAMES[system] ?? system} ` },
-      make('small', { textContent: system === 'convchess' ? '' : level(how) })),
+    make('span', { textContent: `${side} against ${opponentName(system)} ` },
+      make('small', { textContent: hasNoSearch(system) ? '' : level(how) })),
     make('span', {}, result ? `${result.replace('1/2-1/2', '½–½')} ` : 'in progress ',
       make('small', { textContent: ending ?? `${Math.ceil(plies / 2)} moves` })));
   const pgn = make('a', { className: 'button', href: `/games/${id}.pgn`, textContent: 'PGN' });
