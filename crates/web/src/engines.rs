@@ -12,9 +12,10 @@ use crate::{ApiError, Opponent, search_slots::SearchSlots};
 /// Memory of one search, in MiB.
 const HASH_MIB: usize = 32;
 
-/// Temperature of a Maia's choice: each move is played as often as people play it.
+/// Temperature of a Maia's choice: moves are played as often as people play them
+/// (docs/11-leela-and-maia.md).
 const MAIA_TEMPERATURE: u32 = 100;
-/// Share of the chances that a Maia chooses from: blunders that few people make are left out.
+/// Percent of the chances that a Maia chooses from: blunders that few people make are left out.
 const MAIA_TOP_P: u32 = 90;
 
 /// The engines of all opponents, and the slots for searches on them.
