@@ -24,7 +24,7 @@ impl Opponent {
         }
     }
 
-    /// The name in messages, in the file of games and of a Maia's file: `cockfish`, `maia-1500`.
+    /// The name in messages and in the file of games: `cockfish`, `maia-1500`.
     #[must_use]
     pub fn name(self) -> String {
         match self {
@@ -33,16 +33,15 @@ impl Opponent {
         }
     }
 
-    /// Why an opponent that the server was not given cannot play, and what to do.
+    /// The error where the server does not have the opponent.
     pub(crate) fn unavailable(self) -> ApiError {
-        let hint = match self {
-            Self::System(_) => String::new(),
-            Self::Maia(_) => format!(
-                "; start the server with {}.pb.gz in the folder of its option --maia",
-                self.name()
+        ApiError(match self {
+            Self::System(system) => format!("{system} is not available here"),
+            Self::Maia(rating) => format!(
+                "Maia {rating} is not available here; start the server with maia-{rating}.pb.gz in \
+                 the folder of its option --maia"
             ),
-        };
-        ApiError(format!("{self} is not available here{hint}"))
+        })
     }
 }
 

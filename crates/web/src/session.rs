@@ -94,7 +94,7 @@ pub struct GameSession {
     /// The engine's search between two moves.
     idle_search: Option<Box<dyn Search>>,
     running: Option<RunningSearch>,
-    /// Why this server cannot play the opponent; the clocks stand still then.
+    /// Why this server does not have the opponent; the clocks stand still then.
     unavailable: Option<ApiError>,
     /// Error of the engine, shown to the visitor.
     notice: Option<String>,
