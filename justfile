@@ -48,6 +48,10 @@ bench-eval *ARGS:
 bench-peers *ARGS:
     cargo build --release && scripts/bench_peers.py {{ARGS}}
 
+# A network of Leela's: ours, Leela Chess Zero, ONNX Runtime and OpenVINO in one run
+bench-leela NETWORK *ARGS:
+    cargo build --release && scripts/bench_leela.py {{NETWORK}} {{ARGS}}
+
 # Networks on a GPU, or on Mesa's software Vulkan (mesa-vulkan-drivers): every kind of layer, training, real positions
 gpu DEVICE='vulkan:0':
     cargo build --profile gpu-check -p batch-first -p batch-first-eval -p batch-first-train --features batch-first/untuned-wgpu --bins --lib --test burn

@@ -164,28 +164,37 @@ def planes_of(states, encoding):
 # --- the peers, each in a process of its own -----------------------------------------------------------------------
 
 
-def onnx_runtime(model):
+def onnx_runtime(model, batch=None):
+    """A function from planes to all outputs, for one batch size or any."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    return lambda planes: session.run(None, {"planes": planes})[0]
+    if batch:
+        options.add_free_dimension_override_by_name("n", batch)
+    # Sum and norm in one operator are slower there than in two.
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"],
+                                           disabled_optimizers=["SkipLayerNormFusion"])
+    return lambda planes: session.run(None, {"planes": planes})
 
 
-def openvino(model, precision):
+def openvino(model, precision, batch=None):
+    """As `onnx_runtime`."""
     import openvino as ov
 
     core = ov.Core()
+    network = core.read_model(model)
+    if batch:
+        network.reshape([batch, *network.inputs[0].partial_shape[1:]])
     settings = {
         "INFERENCE_NUM_THREADS": 1,
         "NUM_STREAMS": 1,
         "INFERENCE_PRECISION_HINT": precision,
         "PERFORMANCE_HINT": "LATENCY",
     }
-    request = core.compile_model(core.read_model(model), "CPU", settings).create_infer_request()
-    return lambda planes: request.infer({"planes": planes})["logits"]
+    request = core.compile_model(network, "CPU", settings).create_infer_request()
+    return lambda planes: list(request.infer({"planes": planes}).values())
 
 
 ENGINES = {
@@ -199,8 +208,8 @@ ENGINES = {
 }
 
 
-def quantise(model, out, planes):
-    """ONNX Runtime's static int8 quantisation (QDQ), calibrated on the bench positions."""
+def quantise(model, out, planes, form="QDQ", **options):
+    """ONNX Runtime's static int8 quantisation, calibrated on the bench positions."""
     import logging
 
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
@@ -209,14 +218,14 @@ def quantise(model, out, planes):
 
     class Reader(CalibrationDataReader):
         def __init__(self):
-            self.batches = iter([planes[start : start + 64] for start in range(0, 512, 64)])
+            self.batches = iter([planes[start : start + 64] for start in range(0, min(len(planes), 512), 64)])
 
         def get_next(self):
             batch = next(self.batches, None)
             return None if batch is None else {"planes": batch}
 
-    quantize_static(model, out, Reader(), quant_format=QuantFormat.QDQ, per_channel=True,
-                    weight_type=QuantType.QInt8, activation_type=QuantType.QUInt8)
+    quantize_static(model, out, Reader(), quant_format=QuantFormat[form], per_channel=True,
+                    weight_type=QuantType.QInt8, activation_type=QuantType.QUInt8, **options)
 
 
 def time_peer(name, model, states, encoding, batch, seconds):
@@ -236,7 +245,7 @@ def time_peer(name, model, states, encoding, batch, seconds):
 def outputs(name, model, states, encoding):
     run = ENGINES[name][1](model)
     planes = planes_of(states, encoding)
-    return [float(run(planes[index : index + 1]).reshape(-1)[0]) for index in range(64)]
+    return [float(run(planes[index : index + 1])[0].reshape(-1)[0]) for index in range(64)]
 
 
 def hold_to_avx2(folder):
