@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use eval::{Cached, Devices, EvaluationCache, Evaluator};
+use eval::{Cached, Devices, EvaluationCache, Evaluator, Precision, cpu::CpuOptions};
 use nets::{Network, System};
 use search::{Algorithm, ConvChess, Search};
 
@@ -207,6 +207,17 @@ impl EngineBuilder {
     }
 }
 
+/// How a network is evaluated for moves without a search. One of Leela's is evaluated in `f32` unless
+/// a format is asked for: a move takes a millisecond in any, and others choose another move where two
+/// are nearly equally likely, once in 150 positions.
+fn without_search_on(network: &Network, options: &EngineOptions) -> CpuOptions {
+    let mut cpu = options.cpu();
+    if network.description.encoding.has_history() {
+        cpu.precision = cpu.precision.or(Some(Precision::F32));
+    }
+    cpu
+}
+
 fn without_search(network: &Arc<Network>, options: &EngineOptions) -> Result<Engine, EngineError> {
     let system = System::ConvChess;
     if options.devices != Devices::default() && !options.devices.is_cpu() {
@@ -218,7 +229,11 @@ fn without_search(network: &Arc<Network>, options: &EngineOptions) -> Result<Eng
     } else {
         format!("network {name}, {system}: moves by their chances, without a search")
     };
-    let search = ConvChess::new(Arc::clone(network), options.cpu(), &options.settings)?;
+    let search = ConvChess::new(
+        Arc::clone(network),
+        without_search_on(network, options),
+        &options.settings,
+    )?;
     Ok(Engine { search: Box::new(search), description })
 }
 
@@ -252,6 +267,19 @@ mod tests {
         assert_eq!(system(&searching, Use::Play), System::BatchFirst);
         let leela = file(folder.path(), "leela.pb.gz");
         assert_eq!(system(&leela, Use::Play), System::BatchFirst);
+    }
+
+    #[test]
+    fn a_maia_chooses_in_f32_unless_a_format_is_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = file(folder.path(), "maia.pb.gz");
+        let maia = choose(&options).unwrap().0;
+        assert_eq!(without_search_on(&maia, &options).precision, Some(Precision::F32));
+        options.precision = Some(Precision::Bf16);
+        assert_eq!(without_search_on(&maia, &options).precision, Some(Precision::Bf16));
+        options.precision = None;
+        let selectors = embedded(System::ConvChess).unwrap();
+        assert_eq!(without_search_on(&selectors, &options).precision, None);
     }
 
     #[test]
