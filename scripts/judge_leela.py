@@ -80,6 +80,7 @@ def answer(backends, backend, fen, moves):
         "moves": moves,
         "q": output.q(),
         "d": output.d(),
+        "m": output.m(),
         "legal": list(state.moves()),
         "index": indices,
         # Their indices are those before a position is turned to its canonical orientation.

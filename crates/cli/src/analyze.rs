@@ -98,6 +98,7 @@ pub fn run(args: AnalyzeArgs) -> anyhow::Result<()> {
     let mut options = args.engine.options(processors())?;
     options.settings.multipv = args.multipv as usize;
     options.settings.move_overhead = Duration::ZERO;
+    options.settings.show_moves_left = true;
     let mut built = engine::build(&options)?;
     if let Some(chances) = built.search.chances(&game) {
         let charset = if args.ascii { Charset::Ascii } else { Charset::of_locale() };

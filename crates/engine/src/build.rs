@@ -6,7 +6,7 @@ use eval::{Cached, Devices, EvaluationCache, Evaluator, Precision, cpu::CpuOptio
 use nets::{Network, System};
 use search::{Algorithm, ConvChess, Search};
 
-use crate::{EngineError, EngineOptions, embedded, fitting, int8, load};
+use crate::{EngineError, EngineOptions, embedded, fitting, int8, load, moves_left::WithMovesLeft};
 
 /// A search that is ready for some options.
 pub struct Engine {
@@ -203,6 +203,7 @@ impl EngineBuilder {
             evaluator = Box::new(Cached::over(evaluator, cache));
         }
         let search = algorithm(options, network).build(evaluator, network, &options.settings);
+        let search = WithMovesLeft::around(search, network, options.cpu(), &options.settings);
         Ok(Engine { search, description })
     }
 }
@@ -234,7 +235,8 @@ fn without_search(network: &Arc<Network>, options: &EngineOptions) -> Result<Eng
         without_search_on(network, options),
         &options.settings,
     )?;
-    Ok(Engine { search: Box::new(search), description })
+    let search = WithMovesLeft::around(Box::new(search), network, options.cpu(), &options.settings);
+    Ok(Engine { search, description })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod build;
 mod error;
 mod int8;
 mod measured;
+mod moves_left;
 mod named_options;
 mod networks;
 mod options;

@@ -102,6 +102,7 @@ enum OptionName {
     Precision,
     AnalyseMode,
     ShowWdl,
+    ShowMovesLeft,
     Chess960,
     LimitStrength,
     Elo,
@@ -121,7 +122,7 @@ const SEARCH_NAMES: [&str; SEARCHES.len() + 1] = {
     names
 };
 
-const TABLE: [(&str, OptionName, OptionKind); 26] = [
+const TABLE: [(&str, OptionName, OptionKind); 27] = [
     ("Hash", OptionName::Hash, OptionKind::Spin { least: 1, most: 65_536 }),
     ("Clear Hash", OptionName::ClearHash, OptionKind::Button),
     ("Threads", OptionName::Threads, OptionKind::Spin { least: 1, most: 256 }),
@@ -153,6 +154,7 @@ const TABLE: [(&str, OptionName, OptionKind); 26] = [
     ),
     ("UCI_AnalyseMode", OptionName::AnalyseMode, OptionKind::Check),
     ("UCI_ShowWDL", OptionName::ShowWdl, OptionKind::Check),
+    ("UCI_ShowMovesLeft", OptionName::ShowMovesLeft, OptionKind::Check),
     ("UCI_Chess960", OptionName::Chess960, OptionKind::Check),
     ("UCI_LimitStrength", OptionName::LimitStrength, OptionKind::Check),
     (
@@ -261,6 +263,7 @@ impl NamedOptions {
             OptionName::QuietLeaves => self.engine.settings.quiet_leaves = on,
             OptionName::AnalyseMode => self.analyse_mode = on,
             OptionName::ShowWdl => self.show_wdl = on,
+            OptionName::ShowMovesLeft => self.engine.settings.show_moves_left = on,
             OptionName::LimitStrength => {
                 self.limit_strength = on;
                 self.set_strength();
@@ -396,6 +399,7 @@ impl NamedOptions {
             }
             OptionName::AnalyseMode => self.analyse_mode.to_string(),
             OptionName::ShowWdl => self.show_wdl.to_string(),
+            OptionName::ShowMovesLeft => self.engine.settings.show_moves_left.to_string(),
             OptionName::Chess960 => self.chess960.to_string(),
             OptionName::LimitStrength => self.limit_strength.to_string(),
             OptionName::Elo => self.elo.to_string(),

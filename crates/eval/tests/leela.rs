@@ -2,7 +2,7 @@
 //!
 //! The folder `BATCH_FIRST_LEELA` holds network files and `golden.json`: for each file positions
 //! (`fen` or the starting position, then `moves`), and for each position `q` (wins minus losses),
-//! `d` (draws), the `legal` moves with their `index` in the first format, their `logit` or the
+//! `d` (draws), perhaps `m` (plies until the end), the `legal` moves with their `index` in the first format, their `logit` or the
 //! whole `policy`, and perhaps all `planes` that are set, as `[plane, mask, value]`. Without it the
 //! test is skipped.
 
@@ -51,10 +51,13 @@ fn check_planes(encoding: Encoding, batch: &Batch, expected: &Value, name: &str)
     assert_eq!(found, expected, "{name}");
 }
 
-/// The difference of a head's outputs from the expected ones: of `q`, `d`, and the largest of the
-/// policy's.
-fn check(network: &Network, of: &Value, heads: [&[f32]; 2], name: &str, most: [f64; 2]) {
-    let [value, moves] = heads;
+/// Compares the outputs of all heads with the expected ones: `most` are the largest differences of `q`
+/// and `d`, and of a logit or a ply.
+fn check(network: &Network, of: &Value, heads: &[&[f32]], name: &str, most: [f64; 2]) {
+    let (value, moves) = (heads[0], heads[1]);
+    if let (Some(left), Some(expected)) = (heads.get(2), of["m"].as_f64()) {
+        assert!((f64::from(left[0]) - expected).abs() < most[1], "{name}: {} plies", left[0]);
+    }
     let output = |kind| network.description.head(kind).unwrap().output;
     let q = f64::from(output(HeadKind::Value).value_of(value));
     assert!((q - of["q"].as_f64().unwrap()).abs() < most[0], "{name}: q {q}");
@@ -98,10 +101,12 @@ fn networks_answer_as_leelas_own_code_does() {
             let mut batch = Batch::default();
             batch.push(&position(of), true, &[]);
             check_planes(network.description.encoding, &batch, &of["planes"], &name);
-            let kinds = [HeadKind::Value, HeadKind::Moves];
-            let plain = reference::run_heads(&network, &batch.seen(0), &kinds).unwrap();
-            let heads = kinds.map(|kind| plain[&kind].as_slice());
-            check(&network, of, heads, &format!("{name}, reference"), [2e-4, 2e-3]);
+            let has_left = network.description.head(HeadKind::MovesLeft).is_some();
+            let kinds = [HeadKind::Value, HeadKind::Moves, HeadKind::MovesLeft];
+            let kinds = if has_left { &kinds[..] } else { &kinds[..2] };
+            let plain = reference::run_heads(&network, &batch.seen(0), kinds).unwrap();
+            let heads: Vec<&[f32]> = kinds.iter().map(|kind| plain[kind].as_slice()).collect();
+            check(&network, of, &heads, &format!("{name}, reference"), [2e-4, 2e-3]);
             for path in CpuPath::ALL {
                 for precision in [Precision::F32, Precision::Bf16] {
                     if path.obstacle(precision).is_some() {
@@ -110,10 +115,12 @@ fn networks_answer_as_leelas_own_code_does() {
                     let options =
                         CpuOptions { threads: 1, path: Some(path), precision: Some(precision) };
                     let mut logits = CpuLogits::new(Arc::clone(&network), options).unwrap();
-                    let own = kinds.map(|kind| logits.logits_of(&batch, kind).unwrap());
+                    let mut of_head = |&kind| logits.logits_of(&batch, kind).unwrap();
+                    let own: Vec<_> = kinds.iter().map(&mut of_head).collect();
+                    let own: Vec<&[f32]> = own.iter().map(Vec::as_slice).collect();
                     let most = if precision == Precision::F32 { [2e-4, 2e-3] } else { [0.03, 0.3] };
                     let name = format!("{name}, {path} in {precision}");
-                    check(&network, of, [&own[0], &own[1]], &name, most);
+                    check(&network, of, &own, &name, most);
                 }
             }
             checked += 1;

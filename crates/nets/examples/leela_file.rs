@@ -6,11 +6,15 @@
 //! `attention CHANNELS LAYERS HEADS GENERATED [INPUT]`.
 //!
 //! SQUEEZED is the number of channels between squeeze and excitation, 0 for blocks without them.
-//! With `list` the policy is a list of moves and the value one number, as in older networks.
+//! With `list` the policy is a list of moves and the value one number, as in older networks; the
+//! others guess the moves that are left, too.
 //! GENERATED is the number of outputs a head that make the scores of the board, 0 for none. INPUT is
 //! the number of the input format; the first is left out.
 
-use nets::{Activation, Description, Leela, LeelaAttention, LeelaInput, Network, leela_file};
+use nets::{
+    Activation, Description, Head, HeadKind, Layer, Leela, LeelaAttention, LeelaInput, Network,
+    Padding, leela_file,
+};
 
 const USAGE: &str = "leela_file OUT.pb.gz conv CHANNELS BLOCKS SQUEEZED [list] [INPUT], or
 leela_file OUT.pb.gz attention CHANNELS LAYERS HEADS GENERATED [INPUT]";
@@ -41,7 +45,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let is_older = rest.first().is_some_and(|word| word == "list");
         let input = input(rest.get(usize::from(is_older)))?;
         let choice = Leela { input, channels, blocks: depth, squeezed: third, is_older };
-        Description::leela(&choice)
+        let mut description = Description::leela(&choice);
+        if !is_older {
+            description.heads.push(moves_left());
+        }
+        description
     };
     let mut network = Network::random(description, 1)?;
     for (name, tensor) in &mut network.tensors {
@@ -52,4 +60,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     std::fs::write(path, leela_file(&network)?)?;
     Ok(())
+}
+
+fn moves_left() -> Head {
+    let activation = Activation::Relu;
+    let (kernel, padding) = (1, Padding::Same);
+    let conv = Layer::Conv { kernel, channels: 8, padding, norm: true, activation };
+    let dense = |channels| Layer::Dense { channels, norm: false, activation };
+    Head::plain(HeadKind::MovesLeft, vec![conv, dense(32), dense(1)])
 }

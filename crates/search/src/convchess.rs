@@ -224,6 +224,7 @@ impl ConvChess {
             score: to_score(value),
             bound: Bound::Exact,
             wdl: wdl(calibration, value),
+            moves_left: None,
             nodes: 1,
             elapsed: Duration::ZERO,
             hashfull: 0,

@@ -27,6 +27,8 @@ pub struct SearchInfo {
     pub score: Score,
     pub bound: Bound,
     pub wdl: Wdl,
+    /// Moves until the game ends, as the network guesses for the root, where that is shown.
+    pub moves_left: Option<u32>,
     /// Positions evaluated since the search began.
     pub nodes: u64,
     pub elapsed: Duration,

@@ -212,6 +212,7 @@ impl Puct {
                     score: to_score(value),
                     bound: Bound::Exact,
                     wdl: wdl(&self.calibration, value),
+                    moves_left: None,
                     nodes: timer.nodes(),
                     elapsed: timer.elapsed(),
                     hashfull: tree.fill_per_mille(),

@@ -32,6 +32,8 @@ pub struct Settings {
     /// For a weaker player: the most evaluations of a search that is no analysis. `None`: as many as
     /// the limits allow.
     pub evaluations: Option<u64>,
+    /// Lines have the network's guess how long the game will last, if it makes one.
+    pub show_moves_left: bool,
     /// Number of lines.
     pub multipv: usize,
     /// Endgame tables: positions that they decide are not evaluated.
@@ -51,6 +53,7 @@ impl Default for Settings {
             top_p: 100,
             opponent_errors: 0,
             evaluations: None,
+            show_moves_left: false,
             multipv: 1,
             tables: None,
             move_overhead: Duration::from_millis(10),

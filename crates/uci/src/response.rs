@@ -42,6 +42,9 @@ pub fn info_line(
     if show_wdl {
         let _ = write!(line, " wdl {} {} {}", info.wdl.win, info.wdl.draw, info.wdl.loss);
     }
+    if let Some(moves) = info.moves_left {
+        let _ = write!(line, " movesleft {moves}");
+    }
     let _ = write!(
         line,
         " nodes {} nps {} hashfull {} time {}",

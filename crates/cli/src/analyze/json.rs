@@ -69,6 +69,7 @@ fn line(position: &Position, info: &SearchInfo) -> Value {
             Bound::Upper => "upper",
         },
         "wdl": [info.wdl.win, info.wdl.draw, info.wdl.loss],
+        "moves_left": info.moves_left,
         "nodes": info.nodes,
         "nps": uci::per_second(info.nodes, info.elapsed),
         "hashfull": info.hashfull,

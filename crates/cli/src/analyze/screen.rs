@@ -76,6 +76,12 @@ impl AnalysisView for Screen {
                 white_score(info.score, turn),
                 chances_bar(chances, self.charset, 30),
             )?;
+            if let Some(moves) = info.moves_left {
+                writeln!(
+                    out,
+                    "The game will last some {moves} moves more, by the network's guess."
+                )?;
+            }
             for info in &outcome.lines {
                 let line = san_line(position, &info.pv, SUMMARY_PLIES);
                 writeln!(out, "{:>3}  {:>7}  {line}", info.multipv, white_score(info.score, turn))?;

@@ -254,6 +254,7 @@ impl KBest {
             score: to_score(value),
             bound,
             wdl: wdl(&self.calibration, value),
+            moves_left: None,
             nodes: timer.nodes(),
             elapsed: timer.elapsed(),
             hashfull: self.cache.fill_per_mille(),

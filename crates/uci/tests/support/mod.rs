@@ -78,6 +78,7 @@ impl Search for MaterialSearch {
                     score: Score::Centipawns(score),
                     bound: Bound::Exact,
                     wdl: WdlModel::default().at(score as f32),
+                    moves_left: None,
                     nodes,
                     elapsed: Duration::from_micros(nodes),
                     hashfull: depth,
