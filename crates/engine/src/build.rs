@@ -269,6 +269,9 @@ mod tests {
         assert_eq!(system(&searching, Use::Play), System::BatchFirst);
         let leela = file(folder.path(), "leela.pb.gz");
         assert_eq!(system(&leela, Use::Play), System::BatchFirst);
+        assert_eq!(algorithm(&leela, &choose(&leela).unwrap().0), Algorithm::Puct);
+        let ours = EngineOptions::default();
+        assert_eq!(algorithm(&ours, &choose(&ours).unwrap().0), Algorithm::KBest);
     }
 
     #[test]

@@ -87,10 +87,18 @@ impl Algorithm {
         self.entry().name
     }
 
-    /// The default search of a network: K-best-first, or Cockfish's where no head scores moves.
+    /// The default search of a network: K-best-first; PUCT for Leela's, which learned from it and for
+    /// it, and whose values are better in the mean than one by one
+    /// (docs/experiments/2026-11-leela-search.md); Cockfish's where no head scores moves.
     #[must_use]
     pub fn of(network: &Network) -> Self {
-        if has_move_scores(network) { Self::KBest } else { Self::Minimax }
+        if !has_move_scores(network) {
+            Self::Minimax
+        } else if network.description.encoding.has_history() {
+            Self::Puct
+        } else {
+            Self::KBest
+        }
     }
 
     /// Can it search with this network?
