@@ -177,11 +177,12 @@ class Runtime:
 def speed(run, inputs, batch, seconds):
     """Evaluations a second of processor time; at least one batch."""
     batches = [inputs[first : first + batch] for first in range(0, POSITIONS, batch)]
-    count, began = 0, time.process_time()
-    while count == 0 or time.process_time() - began < seconds:
-        run(batches[count % len(batches)])
-        count += 1
-    return count * batch / (time.process_time() - began)
+    turn, count, began = 0, 0, time.process_time()
+    while turn == 0 or time.process_time() - began < seconds:
+        positions = batches[turn % len(batches)]
+        run(positions)
+        turn, count = turn + 1, count + len(positions)
+    return count / (time.process_time() - began)
 
 
 def work(name, network, folder):

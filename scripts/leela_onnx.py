@@ -57,7 +57,7 @@ class Message:
     """A message of the file: its fields by name, read when asked for."""
 
     def __init__(self, data, kind, encoding=1):
-        self.kind, self.encoding, self.fields = kind, encoding, {}
+        self.kind, self.usual_encoding, self.fields = kind, encoding, {}
         for number, value in wire(data):
             self.fields.setdefault(number, []).append(value)
 
@@ -71,10 +71,10 @@ class Message:
 
     def decoded(self, value, kind):
         if kind == "array":
-            return numbers(Message(value, kind), self.encoding)
+            return numbers(Message(value, kind), self.usual_encoding)
         if kind == "float":
             return struct.unpack("<f", value)[0]
-        return Message(value, kind, self.encoding) if kind in KINDS else value
+        return Message(value, kind, self.usual_encoding) if kind in KINDS else value
 
 
 def wire(data):
@@ -117,7 +117,7 @@ def read(path):
     """Weights and formats of a file."""
     data = Path(path).read_bytes()
     net = Message(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data, "net")
-    net.encoding = net.format.encoding or 1
+    net.usual_encoding = net.format.encoding or 1
     return net.weights, net.format.network
 
 

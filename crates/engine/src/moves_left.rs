@@ -1,7 +1,7 @@
 //! Leela's guess how long the game will last, beside the lines of any search. Most searches have no
 //! use for it, so it is asked once for each search, of the root, and only where it is shown.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use board::Game;
 use eval::{
@@ -50,7 +50,7 @@ impl WithMovesLeft {
         let mut batch = Batch::default();
         batch.push(&position, true, &[]);
         let plies = logits.logits_of(&batch, HeadKind::MovesLeft)?;
-        // A number beyond the range, or none, becomes the nearest whole number or 0.
+        // Casts saturate; NaN becomes 0.
         Ok(plies.first().map_or(0, |plies| ((plies + 1.0) / 2.0) as u32))
     }
 }
@@ -66,8 +66,11 @@ impl Search for WithMovesLeft {
         if !self.is_shown {
             return self.search.search(game, limits, control, report);
         }
-        let moves_left = Some(self.guess(game)?);
-        let mut outcome = self.search.search(game, limits, control, &mut |info| {
+        let began = Instant::now();
+        // The guess only goes beside the lines: without it the search is the same.
+        let moves_left = self.guess(game).ok();
+        let limits = limits.less(began.elapsed());
+        let mut outcome = self.search.search(game, &limits, control, &mut |info| {
             report(&SearchInfo { moves_left, ..info.clone() });
         })?;
         outcome.lines.iter_mut().for_each(|line| line.moves_left = moves_left);

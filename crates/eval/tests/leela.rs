@@ -2,8 +2,8 @@
 //!
 //! The folder `BATCH_FIRST_LEELA` holds network files and `golden.json`: for each file positions
 //! (`fen` or the starting position, then `moves`), and for each position `q` (wins minus losses),
-//! `d` (draws), perhaps `m` (plies until the end), the `legal` moves with their `index` in the first format, their `logit` or the
-//! whole `policy`, and perhaps all `planes` that are set, as `[plane, mask, value]`. Without it the
+//! `d` (draws), perhaps `m` (plies until the end), the `legal` moves with their `index` in the first
+//! format, their `logit` or the whole `policy`, and perhaps all `planes` that are set, as `[plane, mask, value]`. Without it the
 //! test is skipped.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
@@ -51,8 +51,8 @@ fn check_planes(encoding: Encoding, batch: &Batch, expected: &Value, name: &str)
     assert_eq!(found, expected, "{name}");
 }
 
-/// Compares the outputs of all heads with the expected ones: `most` are the largest differences of `q`
-/// and `d`, and of a logit or a ply.
+/// Compares the outputs of all heads with the expected ones: `most` are the largest differences of
+/// `q` and `d`, and of a logit or a ply.
 fn check(network: &Network, of: &Value, heads: &[&[f32]], name: &str, most: [f64; 2]) {
     let (value, moves) = (heads[0], heads[1]);
     if let (Some(left), Some(expected)) = (heads.get(2), of["m"].as_f64()) {

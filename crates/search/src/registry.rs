@@ -87,9 +87,9 @@ impl Algorithm {
         self.entry().name
     }
 
-    /// The default search of a network: K-best-first; PUCT for Leela's, which learned from it and for
-    /// it, and whose values are better in the mean than one by one
-    /// (docs/experiments/2026-11-leela-search.md); Cockfish's where no head scores moves.
+    /// The default search of a network: K-best-first; PUCT for Leela's, whose single values are
+    /// unreliable while means are good (docs/experiments/2026-11-leela-search.md); Cockfish's where
+    /// no head scores moves.
     #[must_use]
     pub fn of(network: &Network) -> Self {
         if !has_move_scores(network) {

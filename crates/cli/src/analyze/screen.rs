@@ -77,10 +77,7 @@ impl AnalysisView for Screen {
                 chances_bar(chances, self.charset, 30),
             )?;
             if let Some(moves) = info.moves_left {
-                writeln!(
-                    out,
-                    "The game will last some {moves} moves more, by the network's guess."
-                )?;
+                writeln!(out, "The game lasts about {moves} more moves, the network estimates.")?;
             }
             for info in &outcome.lines {
                 let line = san_line(position, &info.pv, SUMMARY_PLIES);

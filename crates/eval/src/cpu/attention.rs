@@ -1,6 +1,6 @@
 //! The core of attention for one board, in `f32` on every path but tiles
-//! ([`tiled_attention`](super::tiled_attention)): scores of pairs of squares, softmax, and the weighted
-//! sum of values. The projections before and after it are products.
+//! ([`tiled_attention`](super::tiled_attention)): scores of pairs of squares, softmax, and the
+//! weighted sum of values. The projections before and after it are products.
 //!
 //! All paths inline the same plain code, which the compiler vectorises for the instructions of the
 //! path.

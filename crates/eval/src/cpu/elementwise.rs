@@ -1,6 +1,6 @@
-//! Steps without weights: sums, pooling, means and activations. All paths share the code, for rows of
-//! their own kind ([`Row`]). Loops and not closures: these would not be compiled for the instructions of
-//! a path.
+//! Steps without weights: sums, pooling, means and activations. All paths share the code, for rows
+//! of their own kind ([`Row`]). Loops and not closures: these would not be compiled for the
+//! instructions of a path.
 
 use nets::{Activation, Pooling};
 
@@ -53,8 +53,8 @@ impl Elementwise {
     /// Runs the step for one board.
     ///
     /// # Safety
-    /// As [`Row`]. The pointers are to boards of the layouts `from[0]`, `from[1]` and `to`; no other
-    /// thread uses the output.
+    /// As [`Row`]. The pointers are to boards of the layouts `from[0]`, `from[1]` and `to`; no
+    /// other thread uses the output.
     #[inline(always)]
     pub unsafe fn run<E: Element, R: Row<E>>(&self, inputs: [*const E; 2], out: *mut E) {
         // SAFETY: the caller's promise.

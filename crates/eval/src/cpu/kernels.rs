@@ -76,8 +76,8 @@ impl<E: Element> Destination<'_, E> {
 
     #[inline(always)]
     unsafe fn finish_copies<R: Row<E>>(&self, c: *const f32, rows: usize, copies: usize) {
-        // SAFETY: 32 scales and biases, `rows` rows of C and of the residual, and target rows, as the
-        // caller promises.
+        // SAFETY: 32 scales and biases, `rows` rows of C and of the residual, and target rows, as
+        // the caller promises.
         unsafe {
             let (scale, bias) = (R::load(self.scale), R::load(self.bias));
             let ratio = R::splat(self.ratio);

@@ -52,8 +52,8 @@ impl Layout {
     /// Elements from one block of channels to the next.
     pub fn block_stride(&self) -> usize {
         let rows = self.copies() * (self.side + 2 * self.reach) * self.side;
-        // The blocks of a cell would all compete for the same places of the first cache if they were
-        // a power of two apart.
+        // The blocks of a cell would all compete for the same places of the first cache if they
+        // were a power of two apart.
         let padding = if rows == 64 { 8 } else { 0 };
         (rows + padding) * BLOCK
     }
@@ -71,7 +71,8 @@ impl Layout {
         ((copy * (self.side + 2 * self.reach) + rank) * self.side + cell % self.side) * BLOCK
     }
 
-    /// Element offset of channel `position` of a cell. The cells of the middle copy are consecutive.
+    /// Element offset of channel `position` of a cell. The cells of the middle copy follow one
+    /// another.
     #[inline(always)]
     pub fn element(&self, cell: usize, position: usize) -> usize {
         let first = self.reach * (self.side + 2 * self.reach + 1) * self.side;

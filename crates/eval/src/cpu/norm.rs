@@ -1,4 +1,4 @@
-//! Steps with numbers for each channel, in `f32` on every path: gates and layer norms.
+//! Steps with numbers for each channel, computed in `f32` on every path: gates and layer norms.
 
 use nets::Activation;
 

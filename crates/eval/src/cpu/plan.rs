@@ -113,10 +113,6 @@ impl<E> Step<E> {
             }
         }
     }
-
-    fn works_on_boards(&self) -> bool {
-        matches!(self, Self::Product(Product { rows: RowKind::Boards | RowKind::Parts(..), .. }))
-    }
 }
 
 /// Steps that run one after the other.
@@ -132,7 +128,8 @@ impl<E> Steps<E> {
     /// Splits a list of steps into body and tail. If another tail runs before them (`after_tail`),
     /// all steps are tail.
     pub fn cut(mut steps: Vec<Step<E>>, after_tail: bool) -> Self {
-        let first = if after_tail { Some(0) } else { steps.iter().position(Step::works_on_boards) };
+        let first =
+            if after_tail { Some(0) } else { steps.iter().position(|step| !step.is_by_board()) };
         let tail = first.map_or(Vec::new(), |first| steps.split_off(first));
         Self { body: steps, tail }
     }

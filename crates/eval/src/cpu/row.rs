@@ -1,5 +1,5 @@
-//! A row of 32 activations as one value, so that the steps between products are written once for all
-//! paths: in plain numbers on the portable path, in vectors on the others.
+//! A row of 32 activations as one value, so that the steps between products are written once for
+//! all paths: in plain numbers on the portable path, in vectors on the others.
 
 use nets::Activation;
 
@@ -12,7 +12,9 @@ use super::{
 /// 32 numbers that are read and written as activations in the format `E`.
 ///
 /// # Safety
-/// All methods need the instructions of the path. Pointers must be valid for 32 elements.
+/// All methods need the instructions of the path. Pointers must be valid for 32 elements. Rows of
+/// activations are written on a cache line, or on their size if that is smaller. In vectors an
+/// activation may turn NaN into a number.
 pub(crate) trait Row<E: Element>: Copy {
     unsafe fn splat(value: f32) -> Self;
     /// Activations.

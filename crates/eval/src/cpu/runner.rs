@@ -147,7 +147,7 @@ impl<K: Kernels> PlanRunner<K> {
     }
 
     /// Runs steps in order. Those that work board by board run for a group of boards, one after the
-    /// other, before the next group: so what one stores is still in the cache when the next reads it.
+    /// other, before the next group: so what one stores is in the cache when the next reads it.
     fn steps(&mut self, guard: &K::Guard, steps: &[Step<K::Element>], boards: BoardRange) {
         for run in steps.chunk_by(|one, next| one.is_by_board() && next.is_by_board()) {
             if run[0].is_by_board() {

@@ -1,5 +1,5 @@
-//! Squeeze and excitation: a board's mean of each channel goes through two small dense layers, in
-//! `f32` on every path, and scales and shifts the channel.
+//! Squeeze and excitation: a board's mean of each channel goes through two small dense layers,
+//! computed in `f32` on every path, and scales and shifts the channel.
 
 use nets::Activation;
 

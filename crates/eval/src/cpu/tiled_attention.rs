@@ -1,5 +1,6 @@
-//! The core of attention on tiles, for heads of whole blocks of channels: both products run on the tile
-//! unit, so keys and values are put into the order of its second operand first.
+//! The core of attention on tiles, for heads of whole blocks of channels: both products run on the
+//! tile unit, so keys and values are put into the order of its second operand first. Exponentials
+//! are rounded to bf16 for the second product.
 
 use std::{arch::x86_64::*, mem::transmute};
 
@@ -110,8 +111,8 @@ unsafe fn add_scores(
     }
 }
 
-/// Replaces each row of scores, scaled and with the board's added, by exponentials of the differences
-/// from the largest.
+/// Replaces each row of scores, scaled and with the board's added, by exponentials of the
+/// differences from the largest.
 ///
 /// # Safety
 /// As [`attend`]; the board's scores are 64 rows of 64.
@@ -137,13 +138,18 @@ unsafe fn softmax(scale: f32, board: Option<*const Bf16>, scratch: &mut Scratch)
             // SAFETY: the machine has the instructions.
             *scores = unsafe { exp(_mm512_sub_ps(*scores, most)) };
         }
-        let sum = _mm512_add_ps(_mm512_add_ps(row[0], row[1]), _mm512_add_ps(row[2], row[3]));
-        scratch.shares[query] = 1.0 / _mm512_reduce_add_ps(sum);
+        let mut sum = _mm512_setzero_ps();
         for (half, pair) in row.as_chunks().0.iter().enumerate() {
             let at = (half * SQUARES + query) * BLOCK;
-            // SAFETY: a row of 32 exponentials on a cache line.
-            unsafe { Bf16::write_row(*pair, scratch.exponentials.as_mut_ptr().add(at).cast()) };
+            // SAFETY: a row of 32 exponentials on a cache line. Their sum is that of what is stored.
+            unsafe {
+                let stored = scratch.exponentials.as_mut_ptr().add(at).cast::<Bf16>();
+                Bf16::write_row(*pair, stored);
+                sum = _mm512_add_ps(sum, Bf16::read(stored));
+                sum = _mm512_add_ps(sum, Bf16::read(stored.add(TILE)));
+            }
         }
+        scratch.shares[query] = 1.0 / _mm512_reduce_add_ps(sum);
     }
 }
 
@@ -167,7 +173,8 @@ unsafe fn add_up(tiles: &Tiles, value: *const Bf16, scratch: &mut Scratch) {
     }
     for row in 0..SQUARES / BLOCK {
         let at = row * BLOCK * BLOCK;
-        // SAFETY: 32 rows of both steps of the exponentials, two steps of the panel, and half of the sums.
+        // SAFETY: 32 rows of both steps of the exponentials, two steps of the panel, and half of
+        // the sums.
         unsafe {
             let a = scratch.exponentials.as_ptr().add(at);
             let (b, c) = (scratch.values.as_ptr(), scratch.sums.as_mut_ptr().add(at));

@@ -1,12 +1,12 @@
-//! Activation functions on vectors, for rows that go from a product to memory. Their errors are those
-//! of the plain ones ([`activation`](super::activation)), below 2e-6.
+//! Activation functions on vectors, for rows that go from a product to memory. Their errors are
+//! below 2e-6; the plain ones are in [`activation`](super::activation).
 
 use nets::Activation;
 
 use super::{activation, layout::BLOCK, vectors::Vector};
 
-/// Applies an activation to a row of 32 channels. Loops and not closures: these would not be compiled
-/// for the instructions of the caller.
+/// Applies an activation to a row of 32 channels. Loops and not closures: these would not be
+/// compiled for the instructions of the caller.
 ///
 /// # Safety
 /// The machine has the vector's instructions.

@@ -279,6 +279,8 @@ macro_rules! each_part {
 impl<V: Vector, E: Format<V, PARTS>, const PARTS: usize> Row<E> for Wide<V, PARTS> {
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
+        // All other methods rely on it, and no row is made without this one.
+        const { assert!(V::LANES * PARTS == BLOCK) };
         // SAFETY: the caller's promise.
         Self([unsafe { V::splat(value) }; PARTS])
     }

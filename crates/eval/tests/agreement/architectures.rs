@@ -69,7 +69,10 @@ fn leelas_attention_agrees() {
     let activation = Activation::Mish;
     // More heads than a product has rows.
     let large = LeelaAttention { channels: 80, heads: 40, generated: 33, activation, ..small };
-    for (choice, seed) in [(small, 3), (large, 4)] {
+    // Heads of one and two blocks of channels.
+    let block = LeelaAttention { channels: 64, heads: 2, generated: 32, activation, ..small };
+    let wide = LeelaAttention { channels: 128, heads: 2, ..small };
+    for (choice, seed) in [(small, 3), (large, 4), (block, 5), (wide, 6)] {
         check(&network(Description::leela_attention(&choice), seed), 35, seed);
     }
 }
