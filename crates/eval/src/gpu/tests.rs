@@ -1,14 +1,16 @@
 //! Tests on the first device: hardware, or Mesa's software Vulkan (Debian: mesa-vulkan-drivers).
 
+mod leela;
+
 use board::Position;
 use nets::{
-    Activation, BatchFirstResidual, Branch, Cockfish, Description, Encoding, Head, Layer, Padding,
-    Pooling,
+    Activation, BatchFirstResidual, Branch, Cockfish, Description, Encoding, Head, HeadKind, Layer,
+    Padding, Pooling,
 };
 
 use super::*;
 use crate::{
-    Precision,
+    Precision, Scores,
     cpu::{CpuEvaluator, CpuOptions},
     reference::Reference,
 };
@@ -23,16 +25,16 @@ fn evaluator(network: &Arc<Network>, precision: Option<Precision>) -> GpuEvaluat
     GpuEvaluator::new(Arc::clone(network), &options).unwrap()
 }
 
-/// Positions of a game of arbitrary moves: both sides to move, en-passant targets, promotions and
-/// lost castling rights.
+/// Positions of a game of arbitrary moves, with those before them: both sides to move, en-passant
+/// targets, promotions and lost castling rights.
 fn positions(count: usize) -> Vec<Position> {
     let mut list = Vec::new();
-    let mut position = Position::default();
+    let mut position = Position::default().remembering();
     for step in 0..count {
         list.push(position.clone());
         let moves = position.legal_moves();
         if moves.is_empty() {
-            position = Position::default();
+            position = Position::default().remembering();
         } else {
             position.play(moves[step * 7 % moves.len()]);
         }
@@ -41,10 +43,10 @@ fn positions(count: usize) -> Vec<Position> {
 }
 
 /// A batch that asks for the value of each position and the moves of every second one.
-fn batch(network: &Network, count: usize) -> Batch {
+fn batch(network: &Network, positions: &[Position]) -> Batch {
     let has = |kind| network.description.head(kind).is_some();
     let mut batch = Batch::default();
-    for (at, position) in positions(count).iter().enumerate() {
+    for (at, position) in positions.iter().enumerate() {
         let moves = position.legal_moves();
         let asked = if has(HeadKind::Moves) && at % 2 == 0 { moves.as_slice() } else { &[] };
         batch.push(position, has(HeadKind::Value), asked);
@@ -53,15 +55,15 @@ fn batch(network: &Network, count: usize) -> Batch {
 }
 
 fn agrees(network: Network, tolerance: f32) {
-    agrees_on(40, network, tolerance);
+    agrees_on(&positions(40), network, tolerance);
 }
 
-fn agrees_on(count: usize, network: Network, tolerance: f32) {
+fn agrees_on(positions: &[Position], network: Network, tolerance: f32) {
     let network = Arc::new(network);
     let mut found = evaluator(&network, Some(Precision::F32));
     let expected =
-        Reference::new(Arc::clone(&network)).evaluate(batch(&network, count)).unwrap().scores;
-    let found = found.evaluate(batch(&network, count)).unwrap().scores;
+        Reference::new(Arc::clone(&network)).evaluate(batch(&network, positions)).unwrap().scores;
+    let found = found.evaluate(batch(&network, positions)).unwrap().scores;
     for (expected, found) in [(&expected.values, &found.values), (&expected.moves, &found.moves)] {
         assert_eq!(expected.len(), found.len());
         let largest = expected.iter().fold(1e-3_f32, |most, score| most.max(score.abs()));
@@ -100,7 +102,7 @@ fn attackers_are_found_on_the_device() {
     let residual =
         Description::batch_first_residual(&BatchFirstResidual { filters: 16, blocks: 1 });
     let description = Description { encoding: Encoding::Attacks21, ..residual };
-    agrees_on(300, Network::random(description, 3).unwrap(), 1e-4);
+    agrees_on(&positions(300), Network::random(description, 3).unwrap(), 1e-4);
 }
 
 #[test]
@@ -151,11 +153,12 @@ fn batches_of_any_size_are_returned_in_order() {
         two.preferred_stream(),
         Stream { batch: 2 * 128, in_flight: 2 * one.preferred_stream().in_flight }
     );
-    let alone: Vec<Scores> =
-        [1, 130, 7].map(|count| one.evaluate(batch(&network, count)).unwrap().scores).into();
+    let alone: Vec<Scores> = [1, 130, 7]
+        .map(|count| one.evaluate(batch(&network, &positions(count))).unwrap().scores)
+        .into();
     for evaluator in [&mut one, &mut two] {
         for count in [1, 130, 7] {
-            evaluator.submit(batch(&network, count)).unwrap();
+            evaluator.submit(batch(&network, &positions(count))).unwrap();
         }
         assert_eq!(evaluator.in_flight(), 3);
         for expected in &alone {

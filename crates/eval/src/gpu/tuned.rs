@@ -11,7 +11,7 @@ use cubecl::config::{
     environment::EnvironmentConfig,
 };
 
-use super::SMALLEST;
+use super::runner::SMALLEST;
 use crate::EvalError;
 
 /// The preferred batch is the smallest that reaches this share of the best rate, because a search
