@@ -59,7 +59,7 @@ pub(crate) fn with_ranges(
 ) -> Result<Network, EngineError> {
     let is_candidate = network.description.encoding.has_history()
         && network.int8_ranges.is_none()
-        && options.devices.for_network(&network).is_cpu()
+        && options.devices.is_cpu()
         && options.precision.is_none_or(|precision| precision == Precision::Int8);
     if !is_candidate {
         return Ok(network);

@@ -40,7 +40,7 @@ impl SharedEngine {
         }
         let network = Arc::new(network);
         let cpu = CpuOptions { threads: 1, ..options.cpu() };
-        let devices = options.devices.for_network(&network).found();
+        let devices = options.devices.found();
         let count = if devices.is_cpu() { options.threads } else { 1 };
         let memory = EvaluationCache::new(MEMORY_MIB);
         let cached = || -> Result<Box<dyn Evaluator>, EngineError> {

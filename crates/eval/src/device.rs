@@ -106,13 +106,6 @@ impl Devices {
         Self(vec![first_card().unwrap_or(DeviceName::Cpu)])
     }
 
-    /// The devices for this network: `auto` is the CPU for one that GPUs cannot run yet.
-    #[must_use]
-    pub fn for_network(&self, network: &Network) -> Self {
-        let is_for_cpu = network.description.encoding.has_history();
-        if is_for_cpu && self.0 == [DeviceName::Auto] { Self::cpu() } else { self.clone() }
-    }
-
     /// Is the CPU the chosen device?
     #[must_use]
     pub fn is_cpu(&self) -> bool {
@@ -129,7 +122,7 @@ impl Devices {
         network: &Arc<Network>,
         cpu: CpuOptions,
     ) -> Result<Box<dyn Evaluator>, EvalError> {
-        let cards = self.for_network(network).cards();
+        let cards = self.cards();
         if cards.is_empty() {
             return Ok(Box::new(CpuEvaluator::new(Arc::clone(network), cpu)?));
         }
