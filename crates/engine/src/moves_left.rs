@@ -45,10 +45,8 @@ impl WithMovesLeft {
                 CpuOptions { threads: 1, ..self.options },
             )?),
         };
-        let mut position = game.start().clone().remembering();
-        game.moves().iter().for_each(|&mv| position = position.after(mv));
         let mut batch = Batch::default();
-        batch.push(&position, true, &[]);
+        batch.push(game.remembering().position(), true, &[]);
         let plies = logits.logits_of(&batch, HeadKind::MovesLeft)?;
         // Casts saturate; NaN becomes 0.
         Ok(plies.first().map_or(0, |plies| ((plies + 1.0) / 2.0) as u32))

@@ -88,7 +88,7 @@ impl Attend {
             products::<FUSED, LANES>(&query[first..], width, depth, &keys, SQUARES, &mut scores);
             let mut shares = [0.0_f32; SQUARES];
             for (row, share) in scores.chunks_exact_mut(SQUARES).zip(&mut shares) {
-                *share = 1.0 / exponentials(row);
+                *share = 1.0 / exponentials::<E>(row);
             }
             sums.fill(0.0);
             products::<FUSED, LANES>(&scores, SQUARES, SQUARES, &values, padded, &mut sums);
@@ -159,9 +159,10 @@ fn products<const FUSED: bool, const LANES: usize>(
     }
 }
 
-/// Replaces scores by the exponentials of their differences from the largest, and returns the sum.
+/// Replaces scores by the exponentials of their differences from the largest, rounded to the format
+/// as tiles need them, and returns the sum.
 #[inline(always)]
-fn exponentials(row: &mut [f32]) -> f32 {
+fn exponentials<E: Element>(row: &mut [f32]) -> f32 {
     /// As many as the widest registers hold.
     const LANES: usize = 16;
     let (lanes, _) = row.as_chunks_mut::<LANES>();
@@ -173,7 +174,7 @@ fn exponentials(row: &mut [f32]) -> f32 {
     let mut sums = [0.0_f32; LANES];
     for lanes in lanes {
         for (lane, sum) in lanes.iter_mut().zip(&mut sums) {
-            *lane = exp(*lane - most);
+            *lane = E::from_f32(exp(*lane - most)).to_f32();
             *sum += *lane;
         }
     }

@@ -18,9 +18,6 @@ pub enum Difference {
     Order,
     /// The order of summation, in bf16. It can change a sum so that it rounds to the next number.
     OrderOfBf16,
-    /// As before, and the chances of attention are rounded too, as tiles need them: 0.011 and 0.014 at
-    /// most.
-    OrderOfTiledAttention,
     /// bf16 activations and weights, which have eight significant bits, against `f32`.
     Bf16,
     /// The same for networks of random architecture. A few in a thousand differ by more than 3 %; one
@@ -46,7 +43,6 @@ impl Difference {
         match self {
             Self::Order => (3e-5, 1e-4),
             Self::OrderOfBf16 => (0.01, 0.05),
-            Self::OrderOfTiledAttention => (0.015, 0.05),
             Self::Bf16 => (0.03, 0.2),
             Self::Bf16OfAny => (0.08, 0.2),
             Self::Int8 => (0.1, 0.3),
@@ -98,14 +94,7 @@ pub fn compare(
             Precision::F32 => assert_close(expected, &found, Difference::Order, &what),
             Precision::Int8 => assert_close(expected, &found, int8, &what),
             Precision::F16 | Precision::Bf16 => {
-                let is_tiled =
-                    path == CpuPath::Amx && has_blocks_of_attention(&network.description);
-                let order = if is_tiled {
-                    Difference::OrderOfTiledAttention
-                } else {
-                    Difference::OrderOfBf16
-                };
-                assert_close(&plain, &found, order, &what);
+                assert_close(&plain, &found, Difference::OrderOfBf16, &what);
                 assert_close(expected, &found, bf16, &what)
             }
         };
@@ -153,19 +142,6 @@ pub fn check_logits(network: &Arc<Network>, count: usize, seed: u64) {
         };
         compare(network, [Difference::Bf16, Difference::Int8], &expected, outputs, kind.name());
     }
-}
-
-/// Is there attention with heads of whole blocks of 32 channels?
-fn has_blocks_of_attention(description: &Description) -> bool {
-    fn has(layer: &Layer) -> bool {
-        match layer {
-            Layer::Attention(own) => (own.width / own.heads).is_multiple_of(32),
-            Layer::Residual { layers, .. } => layers.iter().any(has),
-            _ => false,
-        }
-    }
-    let heads = description.heads.iter().flat_map(|head| &head.layers);
-    description.trunk.iter().chain(heads).any(has)
 }
 
 /// Can int8 run the network? Its activations cannot be negative, and a last layer that is no
