@@ -3,7 +3,7 @@
 use burn::tensor::{DType, Tensor as Array, activation::softmax};
 use nets::LEELA_MOVE_PAIRS;
 
-use super::network::{Flow, Step, run};
+use super::network::{DeviceStep, Flow, run};
 use crate::EvalError;
 
 /// An attention layer.
@@ -20,7 +20,7 @@ pub(super) struct AttentionStep {
 #[derive(Clone, Debug)]
 pub(super) struct BoardScoresStep {
     /// The layers that generate so many outputs for each head.
-    pub layers: Vec<Step>,
+    pub layers: Vec<DeviceStep>,
     /// `[generated, cells * cells]`
     pub scores: Array<2>,
 }

@@ -8,7 +8,7 @@ use nets::{Activation, Attention, Branch, Layer, Network, Padding, SHARED_SCORES
 use super::{
     attention::{AttentionStep, BoardScoresStep, MoveAttentionStep},
     input_layer::InputLayer,
-    network::Step,
+    network::DeviceStep,
 };
 use crate::{
     EvalError,
@@ -57,7 +57,7 @@ impl<'a> Maker<'a> {
         prefix: &str,
         layers: &[Layer],
         shape: &mut Shape,
-    ) -> Result<Vec<Step>, EvalError> {
+    ) -> Result<Vec<DeviceStep>, EvalError> {
         let mut steps = Vec::with_capacity(layers.len());
         for (index, layer) in layers.iter().enumerate() {
             steps.push(self.step(&format!("{prefix}.{index}"), layer, *shape)?);
@@ -76,7 +76,7 @@ impl<'a> Maker<'a> {
         Ok(steps)
     }
 
-    fn step(&self, name: &str, layer: &Layer, input: Shape) -> Result<Step, EvalError> {
+    fn step(&self, name: &str, layer: &Layer, input: Shape) -> Result<DeviceStep, EvalError> {
         Ok(match layer {
             Layer::Branches { branches, norm, activation } => {
                 self.branches(name, branches, *norm, *activation)?
@@ -84,53 +84,55 @@ impl<'a> Maker<'a> {
             &Layer::Conv { kernel: 1, channels, norm, activation, .. } => {
                 let exact = if input.cells == 1 { EXACT_BOARD } else { EXACT_CELLS };
                 let (weight, bias) = self.product(name, channels, 1, norm, exact)?;
-                Step::Cells(weight, bias, activation)
+                DeviceStep::Cells(weight, bias, activation)
             }
             &Layer::Conv { channels, padding: Padding::Valid, norm, activation, .. }
             | &Layer::Dense { channels, norm, activation } => {
                 let (weight, bias) =
                     self.product(name, channels, input.cells, norm, EXACT_BOARD)?;
-                Step::Board(weight, bias, activation)
+                DeviceStep::Board(weight, bias, activation)
             }
             &Layer::Conv { kernel, channels, norm, activation, .. } => {
                 let (weight, bias) = self.product(name, channels, kernel * kernel, norm, 0)?;
-                Step::Convolution(kernel, weight, bias, activation)
+                DeviceStep::Convolution(kernel, weight, bias, activation)
             }
             Layer::Residual { layers, activation } => {
                 let mut shape = input;
-                Step::Residual(
+                DeviceStep::Residual(
                     self.steps(&format!("{name}.layers"), layers, &mut shape)?,
                     *activation,
                 )
             }
-            &Layer::Pool { pooling, size } => Step::Pool(pooling, size),
-            Layer::AppendMean => Step::AppendMean,
+            &Layer::Pool { pooling, size } => DeviceStep::Pool(pooling, size),
+            Layer::AppendMean => DeviceStep::AppendMean,
             &Layer::SqueezeExcite { channels, activation } => {
                 let dense = |part: &str, outputs| {
                     self.product(&format!("{name}.{part}"), outputs, 1, false, EXACT_BOARD)
                 };
                 let both = [dense("squeeze", channels)?, dense("excite", 2 * input.channels)?];
-                Step::SqueezeExcite(Box::new(both), activation)
+                DeviceStep::SqueezeExcite(Box::new(both), activation)
             }
             &Layer::Gate { activation } => {
                 let shape = [1, input.side(), input.side(), input.channels];
                 let [scale, shift] = scale_and_shift(self.network, name)?
                     .map(|data| self.on(data.to_vec(), shape, DType::F32));
-                Step::Gate(scale, shift, activation)
+                DeviceStep::Gate(scale, shift, activation)
             }
             &Layer::LayerNorm { millionths } => {
                 let [scale, shift] = scale_and_shift(self.network, name)?
                     .map(|data| self.on(data.to_vec(), [input.channels], DType::F32));
-                Step::LayerNorm(scale, shift, f64::from(millionths) * 1e-6)
+                DeviceStep::LayerNorm(scale, shift, f64::from(millionths) * 1e-6)
             }
-            Layer::Attention(own) => Step::Attention(Box::new(self.attention(name, own, input)?)),
+            Layer::Attention(own) => {
+                DeviceStep::Attention(Box::new(self.attention(name, own, input)?))
+            }
             &Layer::BoardEmbedding { planes, channels } => {
                 let (weight, bias) =
                     self.product(name, input.cells * channels, 1, false, EXACT_BOARD)?;
-                Step::BoardEmbedding(planes, weight, bias)
+                DeviceStep::BoardEmbedding(planes, weight, bias)
             }
             &Layer::MoveAttention { width } => {
-                Step::MoveAttention(Box::new(self.move_attention(name, width)?))
+                DeviceStep::MoveAttention(Box::new(self.move_attention(name, width)?))
             }
         })
     }
@@ -141,7 +143,7 @@ impl<'a> Maker<'a> {
         branches: &[Branch],
         norm: bool,
         activation: Activation,
-    ) -> Result<Step, EvalError> {
+    ) -> Result<DeviceStep, EvalError> {
         let channels = branches.iter().map(|branch| branch.channels).sum();
         let (factors, bias) = fold(self.network, name, norm, channels)?;
         let weights: Vec<&[f32]> = (0..branches.len())
@@ -152,7 +154,7 @@ impl<'a> Maker<'a> {
         let layer =
             InputLayer::new(encoding, branches, &weights, (&factors, bias), relu, self.device);
         let rest = if relu { Activation::Identity } else { activation };
-        Ok(Step::Input(Box::new(layer.cast(self.dtype)), rest))
+        Ok(DeviceStep::Input(Box::new(layer.cast(self.dtype)), rest))
     }
 
     fn attention(

@@ -21,8 +21,8 @@ use crate::EvalError;
 /// The layers of a network, ready to run on a device.
 #[derive(Clone, Debug)]
 pub(crate) struct DeviceNetwork {
-    trunk: Vec<Step>,
-    heads: BTreeMap<HeadKind, Vec<Step>>,
+    trunk: Vec<DeviceStep>,
+    heads: BTreeMap<HeadKind, Vec<DeviceStep>>,
     /// The number format of most layers.
     pub dtype: DType,
     /// Bytes of the largest activations of a board, counted as `f32`.
@@ -30,7 +30,7 @@ pub(crate) struct DeviceNetwork {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum DeviceStep {
     Input(Box<InputLayer>, Activation),
     /// A layer over single cells: weights `[inputs, outputs]`, bias `[1, outputs]`.
     Cells(Array<2>, Array<2>, Activation),
@@ -39,7 +39,7 @@ pub(super) enum Step {
     /// A `same` convolution: side of the kernel, weights `[kernel * kernel * inputs, outputs]`, bias
     /// `[1, outputs]`.
     Convolution(usize, Array<2>, Array<2>, Activation),
-    Residual(Vec<Step>, Activation),
+    Residual(Vec<DeviceStep>, Activation),
     Pool(Pooling, usize),
     AppendMean,
     SqueezeExcite(Box<[(Array<2>, Array<2>); 2]>, Activation),
@@ -117,13 +117,13 @@ impl Flow {
     }
 }
 
-pub(super) fn run(steps: &[Step], mut flow: Flow) -> Result<Flow, EvalError> {
+pub(super) fn run(steps: &[DeviceStep], mut flow: Flow) -> Result<Flow, EvalError> {
     for step in steps {
         flow = match (step, flow) {
-            (Step::Input(layer, activation), Flow::Packed(boards, count)) => {
+            (DeviceStep::Input(layer, activation), Flow::Packed(boards, count)) => {
                 Flow::Cells(activated(layer.run(boards, count), *activation))
             }
-            (Step::Input(..), Flow::Cells(_)) => {
+            (DeviceStep::Input(..), Flow::Cells(_)) => {
                 return Err(failed("an input layer that is not the first"));
             }
             (step, flow) => Flow::Cells(apply(step, flow.cells()?)?),
@@ -132,62 +132,62 @@ pub(super) fn run(steps: &[Step], mut flow: Flow) -> Result<Flow, EvalError> {
     Ok(flow)
 }
 
-fn apply(step: &Step, boards: Array<4>) -> Result<Array<4>, EvalError> {
+fn apply(step: &DeviceStep, boards: Array<4>) -> Result<Array<4>, EvalError> {
     let [count, side, _, channels] = boards.dims();
     Ok(match step {
-        Step::Input(..) => return Err(failed("an input layer that is not the first")),
-        Step::Cells(weight, bias, activation) => {
+        DeviceStep::Input(..) => return Err(failed("an input layer that is not the first")),
+        DeviceStep::Cells(weight, bias, activation) => {
             let [_, outputs] = weight.dims();
             let cells = boards.reshape([count * side * side, channels]).cast(weight.dtype());
             let cells = cells.matmul(weight.clone()) + bias.clone();
             activated(cells, *activation).reshape([count, side, side, outputs])
         }
-        Step::Board(weight, bias, activation) => {
+        DeviceStep::Board(weight, bias, activation) => {
             let [_, outputs] = weight.dims();
             let board = boards.reshape([count, side * side * channels]).cast(weight.dtype());
             activated(board.matmul(weight.clone()) + bias.clone(), *activation)
                 .reshape([count, 1, 1, outputs])
         }
-        Step::Convolution(kernel, weight, bias, activation) => {
+        DeviceStep::Convolution(kernel, weight, bias, activation) => {
             let [_, outputs] = weight.dims();
             let cells = neighbours(boards.cast(weight.dtype()), *kernel).matmul(weight.clone())
                 + bias.clone();
             activated(cells, *activation).reshape([count, side, side, outputs])
         }
-        Step::Residual(steps, activation) => {
+        DeviceStep::Residual(steps, activation) => {
             let inner = run(steps, Flow::Cells(boards.clone()))?.cells()?;
             // One of the two may be `f32`.
             let boards = boards.cast(inner.dtype());
             activated(inner + boards, *activation)
         }
-        Step::Pool(pooling, size) => {
+        DeviceStep::Pool(pooling, size) => {
             let (boards, size) = (channels_first(boards), [*size; 2]);
             channels_last(match pooling {
                 Pooling::Max => max_pool2d(boards, MaxPoolOptions::new(size)),
                 Pooling::Average => avg_pool2d(boards, AvgPoolOptions::new(size)),
             })
         }
-        Step::AppendMean => {
+        DeviceStep::AppendMean => {
             let cells = side * side;
             let mean = boards.clone().reshape([count, cells, channels]).mean_dim(1);
             let mean = mean.reshape([count, 1, 1, channels]).expand([count, side, side, channels]);
             Array::cat(vec![boards, mean], 3)
         }
-        Step::SqueezeExcite(dense, activation) => squeeze_excite(boards, dense, *activation),
-        Step::Gate(scale, shift, activation) => {
+        DeviceStep::SqueezeExcite(dense, activation) => squeeze_excite(boards, dense, *activation),
+        DeviceStep::Gate(scale, shift, activation) => {
             let dtype = boards.dtype();
             let gated = boards.cast(DType::F32) * scale.clone() + shift.clone();
             activated(gated, *activation).cast(dtype)
         }
-        Step::LayerNorm(scale, shift, epsilon) => {
+        DeviceStep::LayerNorm(scale, shift, epsilon) => {
             let (dtype, boards) = (boards.dtype(), boards.cast(DType::F32));
             layer_norm(boards, scale.clone(), Some(shift.clone()), *epsilon).cast(dtype)
         }
-        Step::Attention(attention) => attention.run(boards)?,
-        Step::BoardEmbedding(planes, weight, bias) => {
+        DeviceStep::Attention(attention) => attention.run(boards)?,
+        DeviceStep::BoardEmbedding(planes, weight, bias) => {
             board_embedding(boards, *planes, weight, bias)
         }
-        Step::MoveAttention(attention) => attention.run(boards),
+        DeviceStep::MoveAttention(attention) => attention.run(boards),
     })
 }
 
