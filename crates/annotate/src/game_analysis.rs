@@ -54,31 +54,15 @@ impl GameAnalysis {
         settings: &AnalysisSettings,
         control: &Control,
     ) -> Result<Option<Self>, EvalError> {
+        let mut analyser = GameAnalyser::new(source, settings);
         search.clear();
-        let mut boards = vec![source.game.start().clone()];
-        for &mv in source.game.moves() {
-            boards.push(boards[boards.len() - 1].after(mv));
-        }
-        let plies = source.game.moves().len();
-        // Judging the first move needs the score of the position before it.
-        let first = settings.from.saturating_sub(1).min(plies);
-        let last = settings.to.min(plies);
-        let mut positions = vec![None; plies + 1];
-        let mut scores = vec![None; plies + 1];
-        for ply in (first..=last).rev() {
-            let game = game_at(&boards, source.game.moves(), ply);
-            if game.position().legal_moves().is_empty() {
-                scores[ply] = game.end().map(score_of_end);
-                continue;
-            }
-            let found = analyse_position(&game, search, &settings.limits(), control)?;
+        while !analyser.is_done() {
+            analyser.search_next(search, control)?;
             if control.is_stopped() {
                 return Ok(None);
             }
-            scores[ply] = found.as_ref().map(|found| found.lines[0].score);
-            positions[ply] = found;
         }
-        Ok(Some(Self { source, positions, scores }))
+        Ok(Some(analyser.into_analysis()))
     }
 
     /// Number of positions that were searched.
@@ -101,6 +85,89 @@ impl GameAnalysis {
     #[must_use]
     pub fn judgment(&self, ply: usize) -> Option<Judgment> {
         Judgment::from_loss(self.loss(ply)?)
+    }
+}
+
+/// An analysis of a game under way, one position after another, the last first: between two
+/// positions it can pause, show what it has, or end early.
+#[derive(Debug)]
+pub struct GameAnalyser {
+    analysis: GameAnalysis,
+    limits: Limits,
+    /// Every position, the start first.
+    boards: Vec<Position>,
+    /// The positions that are left, as plies; they are searched from the end.
+    left: std::ops::RangeInclusive<usize>,
+}
+
+impl GameAnalyser {
+    /// An analysis of `source` in which no position is searched yet.
+    #[must_use]
+    pub fn new(source: PgnGame, settings: &AnalysisSettings) -> Self {
+        let mut boards = vec![source.game.start().clone()];
+        for &mv in source.game.moves() {
+            boards.push(boards[boards.len() - 1].after(mv));
+        }
+        let plies = source.game.moves().len();
+        // Judging the first move needs the score of the position before it.
+        let first = settings.from.saturating_sub(1).min(plies);
+        let last = settings.to.min(plies);
+        let (positions, scores) = (vec![None; plies + 1], vec![None; plies + 1]);
+        Self {
+            analysis: GameAnalysis { source, positions, scores },
+            limits: settings.limits(),
+            boards,
+            left: first..=last,
+        }
+    }
+
+    /// Is every position searched?
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// Number of positions that are left.
+    #[must_use]
+    pub fn positions_left(&self) -> usize {
+        self.left.clone().count()
+    }
+
+    /// White's score of each position so far, the start first.
+    #[must_use]
+    pub fn scores(&self) -> &[Option<Score>] {
+        &self.analysis.scores
+    }
+
+    /// Searches the next position; if `control` stops the search, the position stays without a
+    /// score.
+    ///
+    /// # Errors
+    /// The position could not be evaluated.
+    pub fn search_next(
+        &mut self,
+        search: &mut dyn Search,
+        control: &Control,
+    ) -> Result<(), EvalError> {
+        let Some(ply) = self.left.next_back() else { return Ok(()) };
+        let analysis = &mut self.analysis;
+        let game = game_at(&self.boards, analysis.source.game.moves(), ply);
+        if game.position().legal_moves().is_empty() {
+            analysis.scores[ply] = game.end().map(score_of_end);
+            return Ok(());
+        }
+        let found = analyse_position(&game, search, &self.limits, control)?;
+        if !control.is_stopped() {
+            analysis.scores[ply] = found.as_ref().map(|found| found.lines[0].score);
+            analysis.positions[ply] = found;
+        }
+        Ok(())
+    }
+
+    /// The game with what was found.
+    #[must_use]
+    pub fn into_analysis(self) -> GameAnalysis {
+        self.analysis
     }
 }
 

@@ -15,7 +15,7 @@ const REPLACED: [&str; 2] = [OWN_NAME, "lichess.org"];
 pub(crate) const GOES_ON: &str = "the file goes on, but ";
 
 /// Leaves only what people wrote in comments, glyphs, variations and the tag `Annotator`.
-pub(crate) fn remove_old_analysis(game: &mut PgnGame) {
+pub fn remove_old_analysis(game: &mut PgnGame) {
     let plies = game.game.moves().len() + 1;
     let mut verdicts: Vec<Vec<String>> = vec![Vec::new(); plies];
     game.comments = std::mem::take(&mut game.comments)

@@ -21,7 +21,9 @@ mod summary;
 
 pub use accuracy::{Judgment, PlayerAnalysis, loss, player_analyses, win_percent};
 pub use error::AnnotateError;
-pub use game_analysis::{GameAnalysis, PositionAnalysis, PrincipalVariation};
+pub use game_analysis::{GameAnalyser, GameAnalysis, PositionAnalysis, PrincipalVariation};
+pub use kept::remove_old_analysis;
+pub use pgn::pgn as annotated_pgn;
 pub use report::html_report;
 pub use run::{AnalysisSettings, AnnotateProgress, AnnotateSettings, annotate};
 pub use summary::{GameSummary, PlayerSummary, Summary};

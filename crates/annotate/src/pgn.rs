@@ -28,8 +28,9 @@ const MOVE_GLYPHS: std::ops::RangeInclusive<u16> = 1..=6;
 
 /// The annotated game, with all that people wrote in it. A bad move gets a glyph, unless a person
 /// gave it one, and a verdict; if it lost at least `threshold` percent of winning chances, also the
-/// better variations.
-pub(crate) fn pgn(analysis: &GameAnalysis, annotator: &str, threshold: f64) -> String {
+/// better variations. `annotator` goes into the tag of this name.
+#[must_use]
+pub fn pgn(analysis: &GameAnalysis, annotator: &str, threshold: f64) -> String {
     let source = &analysis.source;
     let winner = source.tag("Result").and_then(parse_result);
     let mut writer = PgnWriter::new(source.game.start(), &tags(analysis, annotator), winner);

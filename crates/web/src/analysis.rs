@@ -1,8 +1,13 @@
 //! Analysis of a position: principal variations and the inside of the search, several times a
-//! second, until the visitor stops it.
+//! second, until the visitor stops it. Beside it: games with variations, their PGN, and the
+//! analysis of whole games.
 
+mod game_review;
+mod game_tree;
+mod pgn_text;
 mod report;
 mod request;
+mod tree_request;
 
 use std::{
     sync::{
@@ -17,7 +22,12 @@ use search::{Control, Limits, Search, SearchInfo};
 use serde_json::Value;
 use tokio::{sync::watch, task::JoinHandle, time::sleep};
 
-pub use self::request::{AnalysisRequest, AnalysisTask};
+pub use self::{
+    game_review::{GameReview, ReviewRequest},
+    pgn_text::MAX_PGN,
+    request::{AnalysisRequest, AnalysisTask},
+    tree_request::TreeRequest,
+};
 use self::{
     report::{Report, failure_json, move_chances_json},
     request::SearchKey,

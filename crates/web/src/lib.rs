@@ -16,6 +16,7 @@ mod lab;
 mod levels;
 mod maia;
 mod new_game;
+mod openings;
 mod opponent;
 mod page_limit;
 mod registry;
@@ -35,7 +36,7 @@ pub use server::{Options, Server};
 pub use time_source::{ManualTime, TimeSource};
 
 use access::AccessPolicy;
-use analysis::{Analysis, AnalysisRequest};
+use analysis::{Analysis, AnalysisRequest, GameReview, ReviewRequest, TreeRequest};
 use engines::Engines;
 use error::ApiError;
 use game_state::GameState;

@@ -23,15 +23,19 @@ use tokio::{
 };
 
 use crate::{
-    Analysis, AnalysisRequest, ApiError, GameCommand, GameHandle, NewGameRequest, Opponent,
+    Analysis, AnalysisRequest, ApiError, GameCommand, GameHandle, GameReview, NewGameRequest,
+    Opponent, ReviewRequest, TreeRequest,
     access::{VisitorId, plain_text},
+    analysis::MAX_PGN,
     levels::RATED_LEVELS,
     page_limit::{PagePermit, RateLimiter},
     server::AppState,
 };
 
-/// The largest message, in bytes: a PGN and some more.
-const MAX_MESSAGE: usize = 64 * 1024;
+/// The largest message, in bytes: a PGN, in which JSON escapes quotes and line ends, and some more.
+const MAX_MESSAGE: usize = 2 * MAX_PGN + 64 * 1024;
+/// The largest message that holds no PGN and no game, in bytes.
+const MAX_SMALL_MESSAGE: usize = 64 * 1024;
 
 /// Time between two pings.
 const PING_PERIOD: Duration = Duration::from_secs(30);
@@ -69,6 +73,11 @@ enum ClientMessage {
     /// Show a position and analyse it.
     Analyse(AnalysisRequest),
     Stop {},
+    /// Read or write a game with variations, or a move as it was typed.
+    Tree(TreeRequest),
+    /// Analyse a whole game.
+    Review(ReviewRequest),
+    StopReview {},
 }
 
 impl ClientMessage {
@@ -77,8 +86,15 @@ impl ClientMessage {
     fn tag(&self) -> Option<u32> {
         match self {
             Self::ShowPosition(request) | Self::Analyse(request) => Some(request.tag),
+            Self::Tree(request) => Some(request.tag()),
+            Self::Review(request) => Some(request.tag),
             _ => None,
         }
+    }
+
+    /// Whether it may be larger than [`MAX_SMALL_MESSAGE`].
+    fn may_be_large(&self) -> bool {
+        matches!(self, Self::Tree(_) | Self::Review(_))
     }
 }
 
@@ -119,6 +135,8 @@ struct PageConnection {
     game: Option<GameHandle>,
     analysis: Analysis,
     reports: watch::Receiver<Arc<str>>,
+    review: GameReview,
+    review_reports: watch::Receiver<Arc<str>>,
     rate_limiter: RateLimiter,
     /// When the page last sent something.
     heard: Instant,
@@ -136,10 +154,23 @@ impl PageConnection {
     fn new(app: Arc<AppState>, visitor: String, permit: PagePermit) -> Self {
         let (sender, reports) = watch::channel(Arc::from(""));
         let analysis = Analysis::new(Arc::clone(&app.engines), app.time.clone(), sender);
+        let (sender, review_reports) = watch::channel(Arc::from(""));
+        let review = GameReview::new(Arc::clone(&app.engines), app.time.clone(), sender);
         let rate_limiter = RateLimiter::new(app.time.now());
         let heard = Instant::now();
         let _permit = permit;
-        Self { app, visitor, _permit, game: None, analysis, reports, rate_limiter, heard }
+        Self {
+            app,
+            visitor,
+            _permit,
+            game: None,
+            analysis,
+            reports,
+            review,
+            review_reports,
+            rate_limiter,
+            heard,
+        }
     }
 
     async fn serve(mut self, mut socket: WebSocket) {
@@ -181,6 +212,10 @@ impl PageConnection {
                 },
                 Ok(()) = self.reports.changed() => {
                     let report = Arc::clone(&self.reports.borrow_and_update());
+                    send(socket, &report).await?;
+                }
+                Ok(()) = self.review_reports.changed() => {
+                    let report = Arc::clone(&self.review_reports.borrow_and_update());
                     send(socket, &report).await?;
                 }
             }
@@ -238,6 +273,10 @@ impl PageConnection {
             Err(problem) => return Some(error(None, format!("not understood: {problem}"))),
         };
         let tag = message.tag();
+        if text.len() > MAX_SMALL_MESSAGE && !message.may_be_large() {
+            let limit = MAX_SMALL_MESSAGE / 1024;
+            return Some(error(tag, format!("a message has at most {limit} KiB")));
+        }
         self.handle(message).await.unwrap_or_else(|ApiError(text)| Some(error(tag, text)))
     }
 
@@ -275,6 +314,12 @@ impl PageConnection {
                 return Ok(Some(position));
             }
             M::Stop {} => self.analysis.stop().await,
+            M::Tree(request) => return request.answer().await.map(Some),
+            M::Review(request) => {
+                let task = request.check(&self.app.engines)?;
+                self.review.start(task);
+            }
+            M::StopReview {} => self.review.stop(),
         }
         Ok(None)
     }

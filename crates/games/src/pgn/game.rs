@@ -33,6 +33,8 @@ pub struct PgnGame {
     pub unread: Option<Unread>,
     /// That text and all that follows it, on one line.
     pub rest: String,
+    /// What is odd about the game and does not end it.
+    pub warnings: Vec<GameWarning>,
     /// Number of its first line in the file, from 1.
     pub line: u64,
 }
@@ -169,6 +171,7 @@ impl GameVisitor for GameBuilder {
 
     fn warn(&mut self, warning: GameWarning) {
         tracing::warn!("in the game at line {}: {warning}", self.game.line);
+        self.game.warnings.push(warning);
     }
 
     fn end(&mut self, result: Option<&str>, unread: Option<(Unread, &[u8])>) {

@@ -1,6 +1,6 @@
 //! The page's request for an analysis, and the checked task.
 
-use board::Game;
+use board::{Game, GameEnd};
 use nets::System;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,6 +9,7 @@ use crate::{
     ApiError, Engines, Opponent,
     game_state::{color_name, destinations, moves_and_fens},
     new_game::{correction, parse_game, parse_position},
+    openings::opening_name,
 };
 
 /// The most principal variations.
@@ -89,24 +90,48 @@ impl AnalysisTask {
     pub fn position_json(&self) -> Value {
         let position = self.game.position();
         let (moves, fens) = moves_and_fens(&self.game);
-        let sans: Vec<String> = moves.into_iter().map(|(_, san)| san).collect();
         json!({
             "type": "position",
             "tag": self.tag,
             "fen": position.fen(),
             "fens": fens,
-            "sans": sans,
+            "moves": moves,
             "turn": color_name(position.turn()).to_lowercase(),
             "check": position.is_check(),
             "destinations": destinations(position),
-            "over": self.game.end().is_some(),
+            "openings": self.openings(fens.len()),
+            "over": self.game.end().map(end_text),
+            "is_last": position.legal_moves().is_empty(),
             "correction": self.correction,
         })
+    }
+
+    /// The name of the opening of each position, or an empty text.
+    fn openings(&self, positions: usize) -> Vec<&'static str> {
+        let mut position = self.game.start().clone();
+        let mut names = Vec::with_capacity(positions);
+        names.push(opening_name(&position).unwrap_or_default());
+        for &mv in self.game.moves() {
+            position.play(mv);
+            names.push(opening_name(&position).unwrap_or_default());
+        }
+        names
     }
 
     /// Settings of the search.
     #[must_use]
     pub fn key(&self) -> SearchKey {
         (self.system, self.lines, self.batch)
+    }
+}
+
+/// How a game has ended, for the page.
+fn end_text(end: GameEnd) -> String {
+    match end {
+        GameEnd::Checkmate { winner } => format!("Checkmate: {} wins.", color_name(winner)),
+        GameEnd::Stalemate => "Stalemate: a draw.".to_owned(),
+        GameEnd::InsufficientMaterial => "A draw: neither side can mate.".to_owned(),
+        GameEnd::Repetition => "A draw can be claimed: threefold repetition.".to_owned(),
+        GameEnd::FiftyMoves => "A draw can be claimed: fifty moves.".to_owned(),
     }
 }
