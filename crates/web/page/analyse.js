@@ -1,42 +1,114 @@
-// Analysis of any position by any system. Each change of the position or the settings is a new request; answers carry its tag.
+// Analysis of any position by any system, on a board with a tree of variations. Each change of the position or the settings is a new
+// request; answers carry its tag.
 
+import * as address from './address.js';
 import * as board from './board.js';
 import { send } from './connection.js';
-import { by, moveList, make, notice, opponentName, redraw, score, setOptions, short } from './page.js';
+import * as file from './game-file.js';
 import * as inside from './inside.js';
+import { by, confirmed, make, notice, opponentName, redraw, score, setOptions, short } from './page.js';
+import * as preview from './preview.js';
+import { ask, nextTag, sentence } from './replies.js';
+import * as review from './review.js';
+import * as trees from './tree.js';
+import * as view from './tree-view.js';
 
-const START = 'rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1';
 // The least time between two requests, in milliseconds.
 const REQUEST_INTERVAL = 80;
+// The address is written this long after the last change, in milliseconds: browsers limit how often it may change.
+const ADDRESS_DELAY = 400;
+// The wheel turns this far for one move, in pixels.
+const WHEEL_STEP = 60;
 
-let line = { start: START, chess960: false, moves: [] };
-let ply = 0;
-let sans = [];
+let tree = trees.empty();
+let node = tree.root;   // the shown position
+let candidate = null;   // a position or moves that the server is to check: { tree, node, moves, field, isNew }
 let tag = 0;
 let analysing = false;
+let threat = false;     // the lines are those of the other side, as if this one passed
 let visible = false;
 let answer = null;
 let sentAt = 0;         // when the last request was sent
 let sendTimer = 0;
-let position = null;
-let lastValid = null;   // the line that led to it
 let typing = false;     // the visitor is typing a FEN
+let written = '';       // the address of what is shown
+let addressTimer = 0;
+let addressIsNew = false;
 
 export function hello(message) {
   setOptions(by('analysis-system'), message.systems.map(({ name }) =>
     make('option', { value: name, textContent: opponentName(name) })));
 }
 
-export function load(game) {
-  typing = false;
-  line = { start: game.start, chess960: game.chess960, moves: game.moves };
-  ply = game.ply;
-  sans = [];
+// --- Games and positions
+
+/* Shows a game that was played: { start, chess960, moves, ply, side, tags } */
+export async function load(game) {
   board.orient(game.side ?? board.orientation());
+  const nodes = [{}, ...game.moves.map((uci, index) => ({ parent: index, uci }))];
+  await openTree({ start: game.start, chess960: game.chess960, tags: game.tags ?? [], nodes }, game.ply);
+}
+
+// Lets the server check a game and shows it.
+async function openTree(message, at) {
+  try {
+    const completed = await ask('complete', { tree: message });
+    const { tree: opened, all } = trees.fromMessage(completed.tree);
+    replace(opened, all[at] ?? opened.root, []);
+  } catch (error) {
+    notice(error.message);
+  }
+}
+
+// Shows another game; the browser's Back returns to the one before.
+function replace(next, at, notes) {
+  review.end('The analysis of the earlier game was cancelled.');
+  tree = next;
+  node = at;
+  candidate = null;
+  typing = false;
+  addressIsNew = true;
+  showNotes(notes);
+  drawTree();
+  request();
+}
+
+function showNotes(notes) {
+  by('notes').hidden = notes.length === 0;
+  by('note-list').replaceChildren(...notes.map(text => make('li', { textContent: sentence(text) })));
+}
+
+/* Shows what the address holds */
+export async function open(hash) {
+  if (hash === written || hash === '#analyse') {
+    saveAddress();
+    return;
+  }
+  written = hash;
+  try {
+    const found = await address.read(hash);
+    if (found) await openTree(found.tree, found.at);
+  } catch {
+    notice('The address holds no game that can be read.');
+  }
+  addressIsNew = false;
+}
+
+function saveAddress() {
+  clearTimeout(addressTimer);
+  addressTimer = setTimeout(async () => {
+    const shown = node;
+    const { hash, state } = await address.write(tree, node);
+    if (!visible || shown !== node || !location.hash.startsWith('#analyse')) return;
+    if (hash !== location.hash) history[addressIsNew ? 'pushState' : 'replaceState'](state, '', hash);
+    addressIsNew = false;
+    written = hash;
+  }, ADDRESS_DELAY);
 }
 
 export function enter() {
   visible = true;
+  drawTree();
   request();
 }
 
@@ -45,19 +117,25 @@ export function leave() {
   visible = false;
   analysing = false;
   clearTimeout(sendTimer);
+  clearTimeout(addressTimer);
   send({ type: 'stop' });
+  preview.hide();
   by('evaluation').hidden = true;
 }
 
+// --- Requests
+
 // Makes the last answer an old one and sends a new request.
 function request() {
-  tag += 1;
+  tag = nextTag();
   answer = null;
   // The old lines stay, dimmed, until new ones come.
   by('thoughts').classList.add('stale');
   by('chances').classList.add('stale');
+  preview.hide();
   board.arrows([]);
   board.heat(null);
+  if (visible && !candidate) showNode();
   drawState();
   // A key that is held down does not send a request for every step.
   clearTimeout(sendTimer);
@@ -66,44 +144,73 @@ function request() {
 
 function sendRequest() {
   sentAt = performance.now();
-  send({
-    type: analysing ? 'analyse' : 'show_position',
+  const at = candidate ?? { tree, node, moves: [] };
+  const moves = [...trees.path(at.node).map(({ uci }) => uci), ...at.moves];
+  const asked = {
     tag,
-    start: line.start,
-    chess960: line.chess960,
-    moves: line.moves.slice(0, ply),
+    start: at.tree.start,
+    chess960: at.tree.chess960,
+    moves,
     system: by('analysis-system').value,
     lines: Number(by('lines').value),
     batch: Number(by('batch').value),
-  });
+  };
+  if (threat && analysing && !candidate) Object.assign(asked, { start: passed(node.fen), moves: [] });
+  send({ type: analysing ? 'analyse' : 'show_position', ...asked });
   inside.reset();
 }
 
+// The position with the other side to move.
+function passed(fen) {
+  const fields = fen.split(' ');
+  return [fields[0], fields[1] === 'w' ? 'b' : 'w', fields[2], '-', '0', fields[5]].join(' ');
+}
+
+/* Takes the server's answer about the position: what is legal, and the moves that it was asked to check */
 export function showPosition(message) {
   if (message.tag !== tag || !visible) return;
-  position = message;
-  if (message.correction) {
-    notice(message.correction);
-    line.start = message.fens[0];
+  if (threat && analysing && !candidate) return;
+  const isNew = Boolean(candidate?.isNew);
+  const isGrown = accept(message, candidate ?? { tree, node, moves: [] });
+  candidate = null;
+  if (message.correction) notice(message.correction);
+  Object.assign(node, { destinations: message.destinations, over: message.over ?? '', isLast: message.is_last, isCheck: message.check });
+  if (isNew) {
+    showNotes([]);
+    addressIsNew = true;
   }
-  sans.splice(0, message.sans.length, ...message.sans);
-  lastValid = { line: { ...line, moves: [...line.moves] }, ply, sans: [...sans] };
-  board.show({
-    fen: message.fen,
-    turn: message.turn,
-    check: message.check,
-    lastMove: line.moves[ply - 1],
-    destinations: message.destinations,
-    movable: 'both',
-  });
-  moveList(by('analysis-moves'), sans, line.start, ply, go);
+  if (isNew || isGrown) drawTree();
+  showNode();
+  drawState();
   // A late answer does not replace what the visitor is typing.
   if (!typing) {
-    by('setup-fen').value = message.fen;
-    by('setup-960').checked = line.chess960;
+    by('setup-fen').value = node.fen;
+    by('setup-960').checked = tree.chess960;
   }
-  for (const who of document.querySelectorAll('.player .who')) who.replaceChildren();
-  for (const clock of document.querySelectorAll('.player .clock')) clock.hidden = true;
+}
+
+// Shows the position that the server has checked; true if moves were added.
+function accept(message, { tree: checked, isNew }) {
+  let isGrown = false;
+  if (isNew) {
+    review.end('The analysis of the earlier game was cancelled.');
+    tree = checked;
+  }
+  let at = tree.root;
+  if (at.children.length === 0) tree.start = message.fens[0];
+  Object.assign(at, { fen: message.fens[0], opening: message.openings[0] });
+  message.moves.forEach(([uci, san], index) => {
+    let next = trees.child(at, uci);
+    if (!next) {
+      next = trees.add(at, { uci, san });
+      isGrown = true;
+    }
+    Object.assign(next, { san, fen: message.fens[index + 1], opening: message.openings[index + 1] });
+    at.recent = next;
+    at = next;
+  });
+  node = at;
+  return isGrown;
 }
 
 export function show(message) {
@@ -116,6 +223,83 @@ export function show(message) {
   drawChances();
 }
 
+/* Sends the request again after a lost connection */
+export function refresh() {
+  if (visible) request();
+}
+
+/* Goes back to the last valid position. The error of an older request is ignored */
+export function showError(message) {
+  if (message.tag !== tag || !visible) return;
+  const text = sentence(message.error);
+  const { field } = candidate ?? {};
+  if (field) {
+    fieldError(field, text);
+    // The field may be folded away.
+    by(field).closest('details')?.setAttribute('open', '');
+  } else {
+    notice(threat ? `There is no threat to show: ${message.error}` : text);
+  }
+  // Without a candidate the settings are at fault: the same request would fail again.
+  if (candidate || threat) {
+    candidate = null;
+    threat = false;
+    request();
+  } else {
+    analysing = false;
+    send({ type: 'stop' });
+    drawState();
+  }
+}
+
+function fieldError(id, text) {
+  const error = by(`${id}-error`);
+  error.textContent = text;
+  error.hidden = !text;
+  by(id).setAttribute('aria-invalid', Boolean(text));
+}
+
+// --- What is shown
+
+function showNode() {
+  board.show({
+    fen: node.fen,
+    turn: trees.isWhiteToMove(node) ? 'white' : 'black',
+    check: node.isCheck ?? /[+#]$/.test(node.san),
+    lastMove: node.uci || undefined,
+    destinations: node.destinations,
+    movable: 'both',
+  });
+  view.mark(node);
+  review.show(tree, node);
+  drawEditing();
+  drawNames();
+  saveAddress();
+}
+
+function drawTree() {
+  view.draw(tree, node);
+  drawNames();
+  review.show(tree, node);
+}
+
+function drawNames() {
+  const named = trees.path(node).reverse().concat(tree.root).find(({ opening }) => opening);
+  by('opening').textContent = named?.opening ?? '';
+  by('opening').hidden = !named;
+  const [white, black] = [trees.tag(tree, 'White'), trees.tag(tree, 'Black')];
+  const title = by('game-title');
+  title.hidden = !white && !black;
+  const about = ['Event', 'Date'].map(name => trees.tag(tree, name)).filter(Boolean).join(', ');
+  title.replaceChildren(`${white || '?'} – ${black || '?'} `, make('b', { textContent: trees.tag(tree, 'Result').replace('1/2-1/2', '½–½').replace('-', '–') }), ' ', make('small', { textContent: about }));
+  const isWhiteBelow = board.orientation() === 'white';
+  for (const [id, color] of [['bottom', isWhiteBelow ? 'White' : 'Black'], ['top', isWhiteBelow ? 'Black' : 'White']]) {
+    const rating = trees.tag(tree, `${color}Elo`);
+    by(id).querySelector('.who').replaceChildren(trees.tag(tree, color), ...(rating ? [make('small', { textContent: rating })] : []));
+    by(id).querySelector('.clock').hidden = true;
+  }
+}
+
 function drawState() {
   const states = {
     waiting: 'Waiting for a free search slot…',
@@ -124,39 +308,59 @@ function drawState() {
   };
   by('think').textContent = analysing ? 'Stop' : 'Start';
   by('think').setAttribute('aria-pressed', analysing);
-  by('analysis-state').textContent = !analysing ? 'Move the pieces, or press Start to run the engine.'
-    : position?.over ? 'The game is over in this position.' : states[answer?.state] ?? '';
+  const idle = node.over || (analysing ? states[answer?.state] : 'Move the pieces, or press Start to run the engine.');
+  by('analysis-state').textContent = (threat && analysing ? 'The threat: what the other side would play now. ' : '') + (idle ?? '');
   const system = by('analysis-system').value;
+  const hasLines = analysing && !node.isLast;
+  // No line and no evaluation of an earlier position stays when the game is over in this one.
+  if (node.isLast) by('thoughts').replaceChildren();
   by('inside').hidden = !(analysing && system === 'batch-first');
-  by('thoughts').hidden = by('chances-wdl').hidden = !analysing || system === 'convchess';
-  by('evaluation').hidden = !visible || !analysing || system === 'convchess';
-  by('chances').hidden = !analysing || system !== 'convchess';
+  by('thoughts').hidden = by('chances-wdl').hidden = !hasLines || system === 'convchess';
+  by('chances').hidden = !hasLines || system !== 'convchess';
+  const ended = node.isLast ? { result: resultHere() } : null;
+  const known = ended ?? (node.mate !== undefined || node.cp !== undefined ? node : null);
+  by('evaluation').hidden = !visible;
+  if (!(answer?.lines?.length > 0) && !(hasLines && by('thoughts').children.length > 0 && !known)) drawEvaluation(known);
+}
+
+// White's points where the rules end the game.
+function resultHere() {
+  if (!node.isCheck) return 0.5;
+  return trees.isWhiteToMove(node) ? 0 : 1;
+}
+
+// The bar beside the board; `null`: the evaluation is not known.
+function drawEvaluation(known) {
+  const { cp, mate, result } = known ?? {};
+  by('evaluation').classList.toggle('unknown', !known);
+  const share = result !== undefined ? 100 * result : mate !== undefined ? (mate > 0 ? 100 : 0) : 50 + 100 / Math.PI * Math.atan((cp ?? 0) / 290);
+  const results = { 0: '0–1', 0.5: '½', 1: '1–0' };
+  const bar = by('evaluation');
+  bar.firstElementChild.style.height = `${share}%`;
+  bar.classList.toggle('black-ahead', share < 50);
+  bar.lastElementChild.textContent = !known ? '' : result !== undefined ? results[result] : mate !== undefined ? `#${Math.abs(mate)}` : Math.abs(cp / 100).toFixed(1);
+  bar.setAttribute('aria-label', !known ? 'Evaluation: not known' : result !== undefined ? `The game is over: ${results[result]}` : `Evaluation ${score({ cp, mate })} for White`);
 }
 
 function drawLines() {
-  const lines = answer.lines;
-  if (lines.length === 0) return;
+  const { lines } = answer;
+  if (lines.length === 0 || node.isLast) return;
   const list = by('thoughts');
   lines.forEach((found, index) => {
     // An unchanged line keeps its elements: otherwise the next answer would replace a move during a click on it.
-    const key = JSON.stringify([position.fen, boundedScore(found), found.depth, found.seldepth, found.pv]);
+    const key = JSON.stringify([node.fen, threat, boundedScore(found), found.depth, found.seldepth, found.pv]);
     const item = list.children[index] ?? list.appendChild(make('li'));
     if (item.dataset.key === key) return;
     item.dataset.key = key;
     redraw(item, make('b', { textContent: boundedScore(found) }), make('span', {}, ...sanLine(found)),
-      make('small', { textContent: `${found.depth}/${found.seldepth}` }));
+      make('small', { textContent: `${found.depth}/${found.seldepth}`, title: 'depth / deepest line, in plies' }));
   });
   while (list.children.length > lines.length) list.lastElementChild.remove();
-  by('thoughts').classList.remove('stale');
+  list.classList.remove('stale');
   const best = lines[0];
-  board.arrows(lines.map(found => found.pv[0]?.[0]));
-  const { cp, mate } = best.score;
+  board.arrows(lines.map(found => found.pv[0]?.[0]), threat);
+  drawEvaluation(best.score);
   const [white, draw, black] = best.wdl;
-  const share = mate !== undefined ? (mate > 0 ? 100 : 0) : 50 + 100 / Math.PI * Math.atan(cp / 290);
-  by('evaluation').firstElementChild.style.height = `${share}%`;
-  by('evaluation').classList.toggle('black-ahead', share < 50);
-  by('evaluation').lastElementChild.textContent = mate !== undefined ? `#${Math.abs(mate)}` : Math.abs(cp / 100).toFixed(1);
-  by('evaluation').setAttribute('aria-label', `Evaluation ${score(best.score)} for White`);
   const parts = by('chances-wdl').children;
   [white, draw, black].forEach((chance, index) => {
     parts[index].style.flexGrow = chance;
@@ -164,88 +368,204 @@ function drawLines() {
   });
   by('chances-wdl').setAttribute('aria-label',
     `White wins ${white / 10} %, draw ${draw / 10} %, Black wins ${black / 10} %`);
-  if (!answer.view && by('inside').hidden) {
-    by('analysis-state').textContent = `${short(best.nodes)} evaluations, ${short(1000 * best.nodes / Math.max(best.milliseconds, 1))} a second`;
+  if (!node.over && !threat) {
+    by('analysis-state').textContent = `Depth ${best.depth}, ${short(best.nodes)} evaluations, ${short(1000 * best.nodes / Math.max(best.milliseconds, 1))} a second`;
   }
 }
 
 const boundedScore = found => ({ lower: '≥', upper: '≤' }[found.bound] ?? '') + score(found.score);
 
 function sanLine(found) {
-  const fields = position.fen.split(' ');
+  const fields = (threat ? passed(node.fen) : node.fen).split(' ');
+  const from = fields.join(' ');
   let number = Number(fields[5]);
   let isBlack = fields[1] === 'b';
   const parts = [];
   found.pv.forEach(([, san], index) => {
     const count = isBlack ? (index === 0 ? `${number}… ` : '') : `${number}. `;
     const moves = found.pv.slice(0, index + 1).map(([uci]) => uci);
-    parts.push(count, make('button', { textContent: san, type: 'button', onclick: () => answer && follow(moves) }), ' ');
+    parts.push(count, lineMove(san, from, moves), ' ');
     if (isBlack) number += 1;
     isBlack = !isBlack;
   });
   return parts;
 }
 
+// A move of a line: shown on a small board under the mouse, played by a click. Moves of a threat cannot be played.
+function lineMove(san, fen, moves) {
+  const button = make('button', { textContent: san, type: 'button', onclick: () => answer && !threat && follow(moves) });
+  button.onpointerenter = event => event.pointerType === 'mouse' && preview.show(button, fen, moves, board.orientation());
+  button.onpointerleave = preview.hide;
+  return button;
+}
+
 function drawChances() {
-  const chances = answer.chances;
+  const { chances } = answer;
   if (!chances) return;
   by('chances').classList.remove('stale');
   redraw(by('chance-list'), ...chances.moves.map(([uci, san, chance]) =>
-    make('li', {}, make('button', { textContent: san, type: 'button', onclick: () => answer && follow([uci]) }),
+    make('li', {}, lineMove(san, node.fen, [uci]),
       make('meter', { max: chances.moves[0][2], value: chance, 'aria-label': san }),
       make('small', { textContent: `${(100 * chance).toFixed(1)} %` }))));
   board.arrows(chances.moves.slice(0, 1).map(([uci]) => uci));
   board.heat(chances[document.querySelector('[name=heat]:checked').value]);
 }
 
-function follow(moves) {
+// --- Moves
+
+// Goes along moves from the shown position; new ones become a variation.
+function follow(moves, field) {
   typing = false;
-  line.moves = [...line.moves.slice(0, ply), ...moves];
-  sans.length = ply;
-  ply = line.moves.length;
+  let at = node;
+  let known = 0;
+  while (known < moves.length && trees.child(at, moves[known])) {
+    at = trees.child(at, moves[known]);
+    known += 1;
+  }
+  if (known === moves.length) return go(at);
+  candidate = { tree, node: at, moves: moves.slice(known), field };
   request();
 }
 
+/* A move that the visitor made on the board */
 export function move(uci) {
-  if (line.moves[ply] === uci) return go(ply + 1);
+  // Castling may come as the king on its rook, or two squares on: the server knows the one form of it.
+  if (threat) threat = false;
   follow([uci]);
 }
 
 function go(to) {
   typing = false;
-  ply = Math.max(0, Math.min(to, line.moves.length));
+  candidate = null;
+  if (node !== to) threat = false;
+  node = to;
+  if (node.parent) node.parent.recent = node;
   request();
 }
 
 export function step(where) {
-  go({ first: 0, back: ply - 1, forward: ply + 1, last: line.moves.length }[where]);
-}
-
-// Sends the request again after a lost connection.
-export function refresh() {
-  if (visible) request();
-}
-
-// Goes back to the last valid position, without analysis. The error of an older request is ignored.
-export function showError(message) {
-  if (message.tag !== tag || !visible) return;
-  notice(message.error);
-  if (!lastValid) return;
-  ({ line, ply, sans } = structuredClone(lastValid));
-  tag += 1;
-  analysing = false;
-  // The search of an older request may still run.
-  send({ type: 'stop' });
-  drawState();
-  board.show({ ...position, lastMove: line.moves[ply - 1], movable: 'both' });
+  if (where === 'first') return go(tree.root);
+  if (where === 'back') return node.parent && go(node.parent);
+  if (where === 'forward') {
+    const next = node.recent ?? node.children[0];
+    return next && go(next);
+  }
+  let at = node;
+  while (at.children.length > 0) at = at.children[0];
+  return go(at);
 }
 
 export function toggle() {
   analysing = !analysing;
+  threat = false;
+  request();
+}
+
+/* Shows what the other side would play if this one passed */
+export function toggleThreat() {
+  if (node.isLast) return;
+  threat = !threat;
+  if (threat) analysing = true;
+  by('thoughts').replaceChildren();
+  request();
+}
+
+/* The board was turned */
+export function flipped() { drawNames(); }
+
+async function typed(event) {
+  event.preventDefault();
+  const text = by('analysis-move').value.trim();
+  if (!text) return;
+  try {
+    const { uci } = await ask('read_move', { start: tree.start, chess960: tree.chess960, moves: trees.path(node).map(other => other.uci), text });
+    by('analysis-move').value = '';
+    fieldError('analysis-move', '');
+    follow([uci], 'analysis-move');
+  } catch (error) {
+    fieldError('analysis-move', error.message);
+  }
+}
+
+// --- Remarks and variations
+
+function drawEditing() {
+  by('glyph').value = String(node.nags.find(nag => nag >= 1 && nag <= 6) ?? '');
+  by('glyph').disabled = by('delete-move').disabled = !node.parent;
+  by('promote').disabled = !trees.branch(node);
+  if (document.activeElement !== by('comment')) by('comment').value = node.comment;
+  by('delete-move').title = node.san ? `Delete ${node.san} and all that follows` : 'Delete';
+}
+
+function edited() {
+  node.isEdited = true;
+  trees.adopt(node);
+  drawTree();
+  drawEditing();
+  saveAddress();
+}
+
+by('glyph').onchange = () => {
+  const chosen = Number(by('glyph').value);
+  node.nags = [...(chosen ? [chosen] : []), ...node.nags.filter(nag => nag > 6)];
+  edited();
+};
+by('comment').oninput = () => {
+  node.comment = by('comment').value.replace(/\s+/g, ' ').trimStart();
+  edited();
+};
+by('promote').onclick = () => {
+  trees.promote(node);
+  drawTree();
+  drawEditing();
+  saveAddress();
+};
+by('delete-move').onclick = async () => {
+  const gone = node;
+  const number = trees.count(gone);
+  if (number > 1 && !await confirmed(`Delete ${gone.san} and the ${number - 1} move${number === 2 ? '' : 's'} behind it?`)) return;
+  const before = trees.remove(gone);
+  drawTree();
+  go(before);
+};
+
+// --- Controls
+
+view.attach(by('analysis-moves'), go);
+review.attach({
+  go,
+  finished(analysed) {
+    // The shown position is found again by its moves.
+    let at = analysed.root;
+    for (const { uci } of trees.path(node)) at = trees.child(at, uci) ?? at;
+    tree = analysed;
+    node = at;
+    drawTree();
+    request();
+  },
+});
+file.attach({
+  current: () => ({ tree, node }),
+  position: fen => setUp(fen, false),
+  game({ tree: message, notes }) {
+    const { tree: opened } = trees.fromMessage(message);
+    replace(opened, opened.root, notes);
+  },
+});
+
+function setUp(fen, chess960) {
+  typing = false;
+  fieldError('setup-fen', '');
+  const next = trees.empty(fen, chess960);
+  candidate = { tree: next, node: next.root, moves: [], field: 'setup-fen', isNew: true };
   request();
 }
 
 by('think').onclick = toggle;
+by('review-start').onclick = () => {
+  if (analysing) toggle();
+  review.start(tree);
+};
 for (const id of ['analysis-system', 'lines', 'batch']) {
   by(id).onchange = () => {
     by('thoughts').replaceChildren();
@@ -253,19 +573,25 @@ for (const id of ['analysis-system', 'lines', 'batch']) {
   };
 }
 for (const radio of document.querySelectorAll('[name=heat]')) radio.onchange = () => answer && drawChances();
-by('setup').oninput = () => { typing = true; };
+by('setup').oninput = () => {
+  typing = true;
+  fieldError('setup-fen', '');
+};
 by('setup').onsubmit = event => {
   event.preventDefault();
-  typing = false;
-  line = { start: by('setup-fen').value.trim(), chess960: by('setup-960').checked, moves: [] };
-  ply = 0;
-  sans = [];
-  request();
+  setUp(by('setup-fen').value.trim(), by('setup-960').checked);
 };
-by('setup-start').onclick = () => {
-  typing = false;
-  line = { start: START, chess960: false, moves: [] };
-  ply = 0;
-  sans = [];
-  request();
-};
+by('setup-start').onclick = () => setUp(trees.START, false);
+by('typed-analysis').onsubmit = typed;
+by('typed-analysis').oninput = () => fieldError('analysis-move', '');
+by('note-close').onclick = () => showNotes([]);
+
+let wheel = 0;
+by('board').addEventListener('wheel', event => {
+  if (!visible || event.ctrlKey) return;
+  event.preventDefault();
+  wheel += event.deltaY * (event.deltaMode === 0 ? 1 : 30);
+  if (Math.abs(wheel) < WHEEL_STEP) return;
+  step(wheel > 0 ? 'forward' : 'back');
+  wheel = 0;
+}, { passive: false });

@@ -4,8 +4,10 @@ import * as analyse from './analyse.js';
 import * as board from './board.js';
 import { connect, on, send } from './connection.js';
 import * as lab from './lab.js';
-import { by, notice } from './page.js';
+import { by, notice, opponentName } from './page.js';
 import * as play from './play.js';
+import * as replies from './replies.js';
+import * as review from './review.js';
 
 const VIEWS = ['play', 'analyse', 'games', 'lab'];
 const modules = { play, analyse, lab };
@@ -36,7 +38,10 @@ function route() {
       requested = Number(id);
       play.open(requested);
     }
-  } else if (name === 'analyse' || name === 'lab') {
+  } else if (name === 'analyse') {
+    enter(name);
+    analyse.open(location.hash);
+  } else if (name === 'lab') {
     enter(name);
   } else if (name === 'games') {
     enter(name);
@@ -61,6 +66,8 @@ on('hello', message => {
 });
 on('lost', reason => {
   play.connectionLost();
+  replies.lost();
+  review.end('The analysis of the game ended with the connection.');
   const text = reason ? `Connection refused: ${reason} Trying again…` : 'No connection to the engine. Trying again…';
   // Setting the same text again would make a screen reader repeat it.
   if (by('offline').textContent !== text) by('offline').textContent = text;
@@ -82,10 +89,12 @@ on('closed', () => {
 on('games', play.list);
 on('position', analyse.showPosition);
 on('analysis', analyse.show);
+on('reply', replies.receive);
+on('review', review.report);
 on('correction', message => notice(message.correction));
 on('error', message => {
   // Errors of the analysis carry a tag; all others are about games.
-  if (Number.isInteger(message.tag)) return analyse.showError(message);
+  if (Number.isInteger(message.tag)) return replies.receive(message) || review.fail(message) || analyse.showError(message);
   notice(message.error);
   if (requested !== null) {
     requested = null;
@@ -99,12 +108,21 @@ board.onMove(uci => (view === 'analyse' ? analyse.move(uci) : play.move(uci)));
 function flip() {
   board.orient(board.orientation() === 'white' ? 'black' : 'white');
   if (view === 'play') play.flipped();
+  if (view === 'analyse') analyse.flipped();
+}
+
+// The names and the result of a game that was played here, as PGN tags.
+function tagsOf({ side, system, result, begun }) {
+  const players = ['You', opponentName(system)];
+  const [white, black] = side === 'white' ? players : players.toReversed();
+  return [['Event', 'Game on the Batch First page'], ['Date', begun.slice(0, 10).replaceAll('-', '.')], ['White', white], ['Black', black],
+    ...(result ? [['Result', result[0]]] : [])];
 }
 
 function toAnalysis() {
   const game = play.shownGame();
   if (view !== 'play') return;
-  if (game) analyse.load(game);
+  if (game) analyse.load({ ...game, tags: tagsOf(play.current()) });
   location.hash = '#analyse';
 }
 
@@ -121,7 +139,8 @@ const KEYS = {
   f: flip,
   a: toAnalysis,
   n: () => { location.hash = '#new'; },
-  m: () => by('typed-move').focus(),
+  m: () => by(view === 'analyse' ? 'analysis-move' : 'typed-move').focus(),
+  x: () => view === 'analyse' && analyse.toggleThreat(),
   z: event => view === 'play' && !event.repeat && play.takeBack(),
   ' ': () => view === 'analyse' && analyse.toggle(),
   '?': () => by('keys').showModal(),

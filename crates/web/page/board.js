@@ -16,6 +16,7 @@ const ground = Chessground(element, {
   drawable: { enabled: true, brushes: {
     best: { key: 'best', color: '#123f7a', opacity: 1, lineWidth: 12 },
     other: { key: 'other', color: '#123f7a', opacity: 0.5, lineWidth: 8 },
+    threat: { key: 'threat', color: '#882020', opacity: 0.9, lineWidth: 12 },
     green: { key: 'g', color: '#15781B', opacity: 1, lineWidth: 10 },
     red: { key: 'r', color: '#882020', opacity: 1, lineWidth: 10 },
     blue: { key: 'b', color: '#003088', opacity: 1, lineWidth: 10 },
@@ -90,10 +91,11 @@ export function orientation() { return ground.state.orientation; }
 
 export function cancelPremove() { ground.cancelPremove(); }
 
-/* moves: in UCI notation, the best first */
-export function arrows(moves) {
+/* moves: in UCI notation, the best first; red where they are threats */
+export function arrows(moves, areThreats = false) {
+  const first = areThreats ? 'threat' : 'best';
   ground.setAutoShapes(moves.filter(Boolean).map((uci, rank) => ({
-    orig: uci.slice(0, 2), dest: uci.slice(2, 4), brush: rank === 0 ? 'best' : 'other',
+    orig: uci.slice(0, 2), dest: uci.slice(2, 4), brush: rank === 0 ? first : 'other',
   })));
 }
 

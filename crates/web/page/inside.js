@@ -17,6 +17,7 @@ export function reset() {
   speed = 0;
 }
 
+/* Takes a view of the search; it is drawn where it is unfolded */
 export function show(view) {
   if (previous && view.milliseconds > previous.milliseconds) {
     const now = 1000 * (view.evaluations - previous.evaluations) / (view.milliseconds - previous.milliseconds);
@@ -30,7 +31,6 @@ export function show(view) {
   by('f-batch').textContent = `${(view.evaluations / view.batches).toFixed(1)} of ${view.width}`;
   by('f-queue').textContent = short(queued);
   by('f-open').textContent = short(view.open);
-  drawBins(view);
   if (view.multipv === 1) {
     const { lower, upper, bound, depth } = view;
     const last = samples.at(-1);
@@ -39,8 +39,16 @@ export function show(view) {
       if (samples.length > MAX_SAMPLES) samples.shift();
     }
   }
+  draw();
+}
+
+function draw() {
+  if (!previous || !by('inside').open) return;
+  drawBins(previous);
   drawBounds();
 }
+
+by('inside').ontoggle = draw;
 
 const color = name => getComputedStyle(document.documentElement).getPropertyValue(name);
 

@@ -25,7 +25,11 @@ async fn lines_and_the_inside_of_the_search_are_sent_while_it_runs() {
     let mut page = server.page(&server.visitor().await).await;
     page.send(request(7, json!({ "moves": ["e2e4"] }))).await;
     let position = page.expect("position").await;
-    assert_eq!((&position["turn"], &position["sans"]), (&json!("black"), &json!(["e4"])));
+    assert_eq!(
+        (&position["turn"], &position["moves"]),
+        (&json!("black"), &json!([["e2e4", "e4"]]))
+    );
+    assert_eq!(position["openings"], json!(["", "B00 King's Pawn Game"]));
     let answer =
         page.until("analysis", |answer| has_lines(answer) && !answer["view"].is_null()).await;
     assert_eq!((&answer["tag"], &answer["state"]), (&json!(7), &json!("running")));
@@ -133,7 +137,99 @@ async fn requests_beyond_the_limits_are_refused() {
     assert_eq!(page.expect("error").await["tag"], json!(null));
     // The analysis of a finished game is done at once, without lines.
     page.send(request(2, json!({ "start": "7k/6Q1/6K1/8/8/8/8/8 b - - 0 1" }))).await;
-    assert_eq!(page.expect("position").await["over"], json!(true));
+    assert_eq!(page.expect("position").await["over"], json!("Checkmate: White wins."));
     let answer = page.until("analysis", |answer| answer["tag"] == 2).await;
     assert_eq!((&answer["state"], &answer["lines"]), (&json!("done"), &json!([])));
+}
+
+/// The moves of a tree that the page sends: `(parent, move)`, from 1.
+fn tree(moves: &[(usize, &str)]) -> Value {
+    let nodes = moves.iter().map(|(parent, uci)| json!({ "parent": parent, "uci": uci }));
+    let nodes: Vec<Value> = [json!({})].into_iter().chain(nodes).collect();
+    json!({ "start": START, "tags": [["White", "Ann"]], "nodes": nodes })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn games_with_variations_are_read_completed_and_written() {
+    let server = serve(TestOptions::default()).await;
+    let mut page = server.page(&server.visitor().await).await;
+    let text = "[White \"Ann\"]\n\n1. e4 (1. d4 d5 {good}) e5 $1 *";
+    page.send(json!({ "type": "tree", "what": "read_pgn", "tag": 5, "text": text })).await;
+    let answer = page.expect("reply").await;
+    assert_eq!((&answer["tag"], &answer["notes"]), (&json!(5), &json!([])));
+    let sans: Vec<&Value> =
+        answer["tree"]["nodes"].as_array().unwrap().iter().map(|node| &node["san"]).collect();
+    assert_eq!(sans, [&json!(null), &json!("e4"), &json!("d4"), &json!("d5"), &json!("e5")]);
+
+    let moves = [(0, "e2e4"), (0, "d2d4"), (1, "e7e5"), (2, "d7d5")];
+    page.send(json!({ "type": "tree", "what": "complete", "tag": 6, "tree": tree(&moves) })).await;
+    let node = page.expect("reply").await["tree"]["nodes"][3].clone();
+    assert_eq!((&node["san"], &node["opening"]), (&json!("e5"), &json!("C20 King's Pawn Game")));
+    page.send(json!({ "type": "tree", "what": "write_pgn", "tag": 7, "tree": tree(&moves) })).await;
+    let pgn = page.expect("reply").await["pgn"].as_str().unwrap().to_owned();
+    assert!(pgn.contains("[White \"Ann\"]") && pgn.contains("1. e4 (1. d4 d5) 1... e5 *"), "{pgn}");
+    let typed = json!({ "type": "tree", "what": "read_move", "tag": 8, "start": START,
+        "moves": ["e2e4"], "text": "Nf6" });
+    page.send(typed.clone()).await;
+    assert_eq!(page.expect("reply").await["uci"], json!("g8f6"));
+
+    for (changes, words) in [
+        (json!({ "text": "Nf3" }), "`Nf3` is not a legal move here"),
+        (json!({ "text": "hm" }), "`hm` is no move"),
+        (json!({ "what": "read_pgn", "text": "hello" }), "not understood"),
+    ] {
+        let error = page.error(with_changes(typed.clone(), changes)).await;
+        assert!(error.contains(words), "{words}: {error}");
+    }
+    for (nodes, words) in [
+        (tree(&[(0, "e2e5")]), "e2e5"),
+        (tree(&[(1, "e2e4")]), "comes before"),
+        (tree(&[(0, "e2e4"), (9, "e7e5")]), "comes before"),
+        (tree(&vec![(0, "e2e4"); 10_001]), "at most 10000 moves"),
+        (json!({ "start": START, "nodes": [] }), "no start position"),
+    ] {
+        for what in ["complete", "write_pgn"] {
+            let request = json!({ "type": "tree", "what": what, "tag": 9, "tree": nodes.clone() });
+            let error = page.error(request).await;
+            assert!(error.contains(words), "{words}: {error}");
+        }
+    }
+    // Only PGN and trees may be long.
+    let long = json!({ "type": "show_position", "tag": 10, "start": "x".repeat(70_000), "system": "batch-first" });
+    assert!(page.error(long).await.contains("at most 64 KiB"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_whole_game_is_analysed_and_can_be_cancelled() {
+    let server = serve(TestOptions { search_slots: Some(1), ..TestOptions::default() }).await;
+    let mut page = server.page(&server.visitor().await).await;
+    let moves = [(0, "f2f3"), (1, "e7e5"), (2, "g2g4"), (3, "d8h4"), (3, "b8c6")];
+    let review = json!({ "type": "review", "tag": 3, "tree": tree(&moves), "evaluations": 200 });
+    page.send(review.clone()).await;
+    let progress = page.until("review", |report| report["state"] == "running").await;
+    assert_eq!((&progress["tag"], &progress["total"]), (&json!(3), &json!(5)));
+    let done = page.until("review", |report| report["state"] == "done").await;
+    let nodes = done["tree"]["nodes"].as_array().unwrap();
+    let find = |uci: &str| nodes.iter().find(|node| node["uci"] == uci).unwrap();
+    // The move that allows mate is a blunder, the mate has its score, and the visitor's line stays.
+    assert_eq!(find("g2g4")["nags"], json!([4]));
+    assert_eq!(find("d8h4")["mate"], json!(-1));
+    find("b8c6");
+    let tags = done["tree"]["tags"].as_array().unwrap();
+    assert!(tags.iter().any(|tag| tag[0] == "BlackAccuracy") && tags[0] == json!(["White", "Ann"]));
+
+    // A cancelled analysis gives its slot back.
+    let slow = with_changes(review.clone(), json!({ "tag": 4, "evaluations": 100_000 }));
+    page.send(slow).await;
+    page.until("review", |report| report["tag"] == 4).await;
+    page.send(json!({ "type": "stop_review" })).await;
+    page.send(request(5, json!({}))).await;
+    page.until("analysis", |answer| answer["tag"] == 5 && has_lines(answer)).await;
+    for (changes, words) in [
+        (json!({ "evaluations": 0 }), "1 to 100000 evaluations"),
+        (json!({ "tree": tree(&[]) }), "no moves"),
+    ] {
+        let error = page.error(with_changes(review.clone(), changes)).await;
+        assert!(error.contains(words), "{words}: {error}");
+    }
 }

@@ -1,0 +1,127 @@
+// The moves of a game with variations: the main line in two columns, variations and comments between its rows. All texts of people
+// are put in as text, never as HTML.
+
+import { by, make, score } from './page.js';
+import { isWhiteToMove } from './tree.js';
+
+const SYMBOLS = {
+  1: '!', 2: '?', 3: '!!', 4: '??', 5: '!?', 6: '?!', 7: '□', 10: '=', 13: '∞', 14: '⩲', 15: '⩱', 16: '±', 17: '∓', 18: '+−',
+  19: '−+', 22: '⨀', 32: '⟳', 36: '→', 40: '↑', 132: '⇆', 138: '⊕', 146: 'N',
+};
+const CLASSES = { 1: 'good', 2: 'mistake', 3: 'good', 4: 'blunder', 5: 'good', 6: 'inaccuracy' };
+
+let list = null;
+let nodes = new Map();
+
+/* Sets the element that shows the moves; `go(node)` is called for a chosen move */
+export function attach(element, go) {
+  list = element;
+  list.onclick = event => {
+    const button = event.target.closest('[data-node]');
+    if (button) go(nodes.get(Number(button.dataset.node)));
+  };
+}
+
+export const glyphs = nags => nags.map(nag => SYMBOLS[nag] ?? `$${nag}`).join('');
+
+// The score, depth and time that match programs write after a move: `-0.31/14 0.52s`.
+const ENGINE_SCORE = /([+-]?\d+\.\d+|[+-]M\d+)\/\d+(?: \d+(?:\.\d+)?s)?,?/;
+
+/* A comment as people see it: what programs write for programs, such as clocks, is left out */
+export const shownComment = text => text.replace(/\[%[^\]]*\]/g, '').replace(ENGINE_SCORE, '').replace(/\s+/g, ' ').trim();
+
+// The score beside a move of the main line: that of the analysis, from White's side, or else that of the player's program.
+function scoreText(node) {
+  if (node.mate !== undefined || node.cp !== undefined) return score(node);
+  return node.comment.match(ENGINE_SCORE)?.[1] ?? '';
+}
+
+function moveButton(node, hasScore) {
+  nodes.set(node.id, node);
+  const button = make('button', { type: 'button', textContent: node.san });
+  button.dataset.node = node.id;
+  button.dataset.key = node.id;
+  if (node.nags.length > 0) button.append(make('span', { className: 'glyph', textContent: glyphs(node.nags) }));
+  const text = hasScore ? scoreText(node) : '';
+  if (text) button.append(make('small', { textContent: text }));
+  const kind = node.nags.map(nag => CLASSES[nag]).find(Boolean);
+  if (kind) button.classList.add(kind);
+  return button;
+}
+
+// `12.` before White's move, `12…` before Black's where `always` is set.
+function number(node, always) {
+  const [, turn, , , , count] = node.parent.fen.split(' ');
+  if (turn === 'w') return `${count}.`;
+  return always ? `${count}…` : '';
+}
+
+function comment(text) {
+  const shown = shownComment(text);
+  return shown ? [make('span', { className: 'comment', textContent: shown }), ' '] : [];
+}
+
+// A variation in one paragraph, with the variations inside it in parentheses.
+function line(first) {
+  const parts = [];
+  let always = true;
+  for (let node = first; node; node = node.children[0]) {
+    if (node.before) parts.push(...comment(node.before));
+    const count = number(node, always);
+    if (count) parts.push(make('span', { className: 'number', textContent: count }));
+    const said = comment(node.comment);
+    // Alternatives to this move; those to the first one are variations of their own.
+    const others = node === first ? [] : node.parent.children.slice(1);
+    parts.push(moveButton(node), ' ', ...said);
+    for (const other of others) parts.push(make('span', { className: 'nested' }, '(', ...line(other), ')'), ' ');
+    always = said.length > 0 || others.length > 0;
+  }
+  return parts;
+}
+
+function rows(tree) {
+  const parts = [];
+  const aside = (...children) => parts.push(make('div', { className: 'aside' }, ...children));
+  if (shownComment(tree.root.comment)) aside(...comment(tree.root.comment));
+  let always = true;
+  for (let node = tree.root.children[0]; node; node = node.children[0]) {
+    const isWhite = isWhiteToMove(node.parent);
+    if (isWhite || always) {
+      parts.push(make('span', { className: 'number', textContent: number(node, true).replace('…', '.') }));
+      if (!isWhite) parts.push(make('span', { className: 'gap', textContent: '…' }));
+    }
+    parts.push(moveButton(node, true));
+    const others = node.parent.children.slice(1);
+    const said = comment(`${node.before} ${node.comment}`);
+    always = said.length > 0 || others.length > 0;
+    if (!always) continue;
+    if (isWhite) parts.push(make('span', { className: 'gap', textContent: node.children.length > 0 ? '…' : '' }));
+    if (said.length > 0) aside(...said);
+    for (const other of others) aside(...line(other));
+  }
+  return parts;
+}
+
+/* Draws the moves; keyboard focus stays on its move */
+export function draw(tree, current) {
+  const key = list.contains(document.activeElement) && document.activeElement.matches(':focus-visible') ? document.activeElement.dataset.key : '';
+  nodes = new Map();
+  list.replaceChildren(...rows(tree));
+  by('no-moves').hidden = tree.root.children.length > 0;
+  if (key) list.querySelector(`[data-key="${key}"]`)?.focus({ preventScroll: true });
+  mark(current);
+}
+
+/* Marks the move of the shown position */
+export function mark(current) {
+  list.querySelector('[aria-current]')?.removeAttribute('aria-current');
+  const button = list.querySelector(`[data-node="${current.id}"]`);
+  if (!button) {
+    list.scrollTop = 0;
+    return;
+  }
+  button.setAttribute('aria-current', 'step');
+  // Scrolls the list and not the page.
+  const [inner, outer] = [button.getBoundingClientRect(), list.getBoundingClientRect()];
+  if (inner.top < outer.top + 20 || inner.bottom > outer.bottom - 20) list.scrollTop += inner.top - outer.top - list.clientHeight / 2;
+}
