@@ -12,6 +12,7 @@ import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
+import { checkAnalysis } from './analysis.mjs';
 
 const [program, pictures, maia] = process.argv.slice(2);
 const TIMEOUT = 120_000;
@@ -100,7 +101,7 @@ async function screenshot(page, name) {
 
 // The centre of a square on the screen.
 async function square(page, name) {
-  const box = await page.locator('cg-board').boundingBox();
+  const box = await page.locator('#board cg-board').boundingBox();
   const isBlackBelow = await page.locator('.cg-wrap.orientation-black').count() > 0;
   const [file, rank] = ['abcdefgh'.indexOf(name[0]), Number(name[1]) - 1];
   const [x, y] = isBlackBelow ? [7 - file, rank] : [file, 7 - rank];
@@ -146,6 +147,12 @@ async function describe(pages) {
   }
 }
 
+// The choice is folded away.
+const chooseBatch = (page, size) => page.evaluate(size => {
+  document.getElementById('batch').value = size;
+  document.getElementById('batch').dispatchEvent(new Event('change'));
+}, size);
+
 const moves = page => page.locator('#moves button:not([disabled])').allTextContents();
 const played = (page, count) => page.waitForFunction(count => document.querySelectorAll('#moves button:not([disabled])').length >= count
   || document.querySelector('#verdict.over'), count);
@@ -180,7 +187,7 @@ try {
     if (visit === 0) {
       const files = await page.evaluate(() => performance.getEntriesByType('resource').map(({ encodedBodySize }) => encodedBodySize));
       const bytes = files.reduce((sum, size) => sum + size, 0);
-      assert.ok(files.length <= 20 && bytes < 200_000, `${files.length} files, ${bytes} bytes`);
+      assert.ok(files.length <= 30 && bytes < 200_000, `${files.length} files, ${bytes} bytes`);
       print(`${files.length} files, ${bytes} bytes`);
     }
     await page.goto('about:blank');
@@ -375,7 +382,7 @@ try {
   await second.goto(`${address}#analyse`);
   await second.locator('#analysis-system option').first().waitFor({ state: 'attached' });
   await second.selectOption('#lines', '1');
-  await second.selectOption('#batch', '1');
+  await chooseBatch(second, 1);
   await second.click('#think');
   let count = 0;
   while (!await page.locator('#verdict.over').count() && count < 300) {
@@ -421,7 +428,7 @@ try {
   assert.equal(await page.inputValue('#setup-fen'), 'half a FEN');
   // An invalid position leaves the board as it was and usable.
   await page.click('#setup button[type=submit]');
-  await page.locator('#toast:not([hidden])').waitFor();
+  await page.locator('#setup-fen-error').waitFor();
   const answered = sockets.get(page).waitForEvent('framereceived', { predicate: ({ payload }) => String(payload).includes('"type":"position"') });
   await page.evaluate(() => document.querySelector('[data-step=first]').click());
   await answered;
@@ -444,7 +451,7 @@ try {
   await refused;
   await page.waitForTimeout(500);
   assert.equal(await page.inputValue('#setup-fen'), newer);
-  assert.equal(await page.locator('cg-board piece').count(), 3, 'the error of an older request removed the position');
+  assert.equal(await page.locator('#board cg-board piece').count(), 3, 'the error of an older request removed the position');
 
   // Castling rights that the pieces do not have are dropped, and the page says so.
   await page.fill('#setup-fen', '4k3/8/8/8/8/8/8/4K2R w KQkq - 0 1');
@@ -457,12 +464,13 @@ try {
   await page.click('#setup button[type=submit]');
   await page.evaluate(() => { document.querySelector('.setup').open = false; document.activeElement.blur(); });
   await page.selectOption('#lines', '3');
-  await page.selectOption('#batch', '32');
+  await chooseBatch(page, 32);
   await page.evaluate(() => document.activeElement.blur());
   await page.keyboard.press(' ');
   await page.waitForFunction(() => document.querySelectorAll('#thoughts li').length === 3
     && parseInt(document.querySelector('#thoughts small').textContent, 10) >= 4
     && document.querySelector('#f-evaluations').textContent !== '');
+  await page.click('#inside summary');
   await reach(page.locator('#thoughts button').first());
   const figure = id => page.locator(`#f-${id}`).textContent();
   const early = await figure('evaluations');
@@ -503,6 +511,8 @@ try {
   await page.locator('square[class*=heat-]').first().waitFor();
   await screenshot(page, 'chances');
   await page.keyboard.press(' ');
+
+  await checkAnalysis(page, { address, program, print, screenshot, drag, click });
 
   // The list of games, and the lab while a run grows.
   await page.goto(`${address}#games`);
@@ -548,6 +558,18 @@ try {
   await phone.waitForTimeout(1500);
   await fits('analysis');
   await screenshot(phone, 'phone-analysis');
+  await phone.click('#think');
+  await phone.click('#load-open');
+  await phone.fill('#load-text', '[White "Ann"]\n[Black "Bea"]\n\n1. f3 e5 2. g4 $4 {[%eval #-1] Why?} (2. e4 {[%eval -0.5]} Nf6 3. Nc3 (3. d3 d5)) Qh4# 0-1');
+  await fits('load');
+  await screenshot(phone, 'phone-load');
+  await phone.click('#load-form button[type=submit]');
+  await phone.locator('#analysis-moves [data-node]').nth(8).waitFor();
+  await phone.click('#review-start');
+  await phone.locator('#summary').waitFor();
+  await fits('game analysis');
+  await phone.locator('#summary').scrollIntoViewIfNeeded();
+  await screenshot(phone, 'phone-game-analysis');
   for (const view of ['games', 'lab']) {
     await phone.goto(`${address}#${view}`);
     await phone.waitForTimeout(500);

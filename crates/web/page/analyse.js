@@ -4,10 +4,12 @@
 import * as address from './address.js';
 import * as board from './board.js';
 import { send } from './connection.js';
+import * as editor from './editor.js';
 import * as file from './game-file.js';
 import * as inside from './inside.js';
 import { by, confirmed, make, notice, opponentName, redraw, score, setOptions, short } from './page.js';
 import * as preview from './preview.js';
+import * as puzzles from './puzzles.js';
 import { ask, nextTag, sentence } from './replies.js';
 import * as review from './review.js';
 import * as trees from './tree.js';
@@ -63,6 +65,8 @@ async function openTree(message, at) {
 // Shows another game; the browser's Back returns to the one before.
 function replace(next, at, notes) {
   review.end('The analysis of the earlier game was cancelled.');
+  puzzles.end();
+  editor.close();
   tree = next;
   node = at;
   candidate = null;
@@ -114,6 +118,8 @@ export function enter() {
 
 export function leave() {
   if (!visible) return;
+  puzzles.end();
+  editor.close();
   visible = false;
   analysing = false;
   clearTimeout(sendTimer);
@@ -235,6 +241,8 @@ export function showError(message) {
   const { field } = candidate ?? {};
   if (field) {
     fieldError(field, text);
+    // What was typed stays, to be mended.
+    typing = field === 'setup-fen';
     // The field may be folded away.
     by(field).closest('details')?.setAttribute('open', '');
   } else {
@@ -429,9 +437,10 @@ function follow(moves, field) {
 
 /* A move that the visitor made on the board */
 export function move(uci) {
+  if (puzzles.isActive()) return puzzles.tried(uci);
   // Castling may come as the king on its rook, or two squares on: the server knows the one form of it.
-  if (threat) threat = false;
-  follow([uci]);
+  threat = false;
+  return follow([uci]);
 }
 
 function go(to) {
@@ -443,7 +452,11 @@ function go(to) {
   request();
 }
 
+// The board is not that of the analysis: a puzzle is solved, or a position edited.
+const isBusy = () => puzzles.isActive() || editor.isActive();
+
 export function step(where) {
+  if (isBusy()) return undefined;
   if (where === 'first') return go(tree.root);
   if (where === 'back') return node.parent && go(node.parent);
   if (where === 'forward') {
@@ -456,6 +469,7 @@ export function step(where) {
 }
 
 export function toggle() {
+  if (isBusy()) return;
   analysing = !analysing;
   threat = false;
   request();
@@ -463,7 +477,7 @@ export function toggle() {
 
 /* Shows what the other side would play if this one passed */
 export function toggleThreat() {
-  if (node.isLast) return;
+  if (node.isLast || isBusy()) return;
   threat = !threat;
   if (threat) analysing = true;
   by('thoughts').replaceChildren();
@@ -544,6 +558,19 @@ review.attach({
     request();
   },
 });
+puzzles.attach({
+  show({ node: at }) {
+    analysing = false;
+    board.orient(trees.isWhiteToMove(at) ? 'white' : 'black');
+    go(at);
+  },
+  solved({ solution }) { go(solution); },
+  ended({ mistake }) { go(mistake); },
+});
+editor.attach({
+  ended: () => request(),
+  done: fen => setUp(fen, false),
+});
 file.attach({
   current: () => ({ tree, node }),
   position: fen => setUp(fen, false),
@@ -554,8 +581,11 @@ file.attach({
 });
 
 function setUp(fen, chess960) {
+  puzzles.end();
+  editor.close();
   typing = false;
   fieldError('setup-fen', '');
+  by('setup-fen').value = fen;
   const next = trees.empty(fen, chess960);
   candidate = { tree: next, node: next.root, moves: [], field: 'setup-fen', isNew: true };
   request();
@@ -580,6 +610,10 @@ by('setup').oninput = () => {
 by('setup').onsubmit = event => {
   event.preventDefault();
   setUp(by('setup-fen').value.trim(), by('setup-960').checked);
+};
+by('setup-edit').onclick = () => {
+  if (analysing) toggle();
+  editor.open(node.fen);
 };
 by('setup-start').onclick = () => setUp(trees.START, false);
 by('typed-analysis').onsubmit = typed;

@@ -1,5 +1,6 @@
 // The board: chessground with promotion, arrows and heat maps. The server decides which moves are legal.
 
+import { moveSound } from './preferences.js';
 import { Chessground } from './vendor/chessground/chessground.min.js';
 
 const element = document.getElementById('board');
@@ -8,6 +9,7 @@ const ROLES = [['queen', 'q'], ['rook', 'r'], ['bishop', 'b'], ['knight', 'n']];
 
 let listener = () => {};
 let shown = null;
+let isEditing = false;
 
 const ground = Chessground(element, {
   animation: { duration: matchMedia('(prefers-reduced-motion: reduce)').matches ? 0 : 180 },
@@ -27,6 +29,7 @@ const ground = Chessground(element, {
 new ResizeObserver(() => { if (element.clientWidth > 0) ground.redrawAll(); }).observe(element);
 
 async function moved(from, to, how) {
+  if (isEditing) return;
   const piece = ground.state.pieces.get(to);
   const promotes = piece?.role === 'pawn' && (to[1] === '1' || to[1] === '8');
   let letter = '';
@@ -64,8 +67,20 @@ function squares(uci) {
   return uci ? [uci.slice(0, 2), uci.slice(2, 4)] : undefined;
 }
 
+// The sound of a move that leads from one shown position to the next.
+function sound(before, after) {
+  const count = ({ fen }) => fen.split(' ')[0].replace(/[^a-z]/gi, '').length;
+  const isMove = before && after.lastMove && before.fen !== after.fen && before.turn !== after.turn;
+  if (isMove && count(before) - count(after) < 2) moveSound(count(after) < count(before));
+}
+
 /* position: { fen, turn, check, lastMove, destinations, movable: 'white' | 'black' | 'both' | undefined } */
 export function show(position) {
+  if (isEditing) {
+    shown = position;
+    return;
+  }
+  sound(shown, position);
   shown = position;
   ground.set({
     fen: position.fen,
@@ -77,6 +92,40 @@ export function show(position) {
   });
   if (position.movable && position.movable === position.turn) ground.playPremove();
 }
+
+/* Lets the visitor place pieces as he likes. `tool()`: the piece that a click places, with an empty role to take one away, or null to
+   move pieces */
+export function edit(placement, tool) {
+  isEditing = true;
+  ground.set({
+    fen: placement,
+    check: false,
+    lastMove: undefined,
+    movable: { free: true, color: 'both', dests: undefined },
+    premovable: { enabled: false },
+    draggable: { deleteOnDropOff: true },
+    events: {
+      select(key) {
+        const piece = tool();
+        if (!piece) return;
+        ground.setPieces(new Map([[key, piece.role ? { ...piece } : undefined]]));
+        ground.cancelMove();
+        ground.selectSquare(null);
+      },
+    },
+  });
+  ground.setAutoShapes([]);
+}
+
+/* Ends the placing of pieces */
+export function endEdit() {
+  isEditing = false;
+  ground.set({ movable: { free: false }, draggable: { deleteOnDropOff: false }, events: { select: undefined } });
+  if (shown) show(shown);
+}
+
+/* The pieces on the board, as the first field of a FEN */
+export const placement = () => ground.getFen();
 
 /* Sets the function that is called with the UCI move of the visitor */
 export function onMove(callback) { listener = callback; }

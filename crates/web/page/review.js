@@ -2,6 +2,7 @@
 
 import { command, send } from './connection.js';
 import { by, make, notice } from './page.js';
+import * as puzzles from './puzzles.js';
 import { nextTag, sentence } from './replies.js';
 import { fromMessage, isWhiteToMove, mainLine, merge, tag as tagOf, toMessage } from './tree.js';
 
@@ -143,6 +144,11 @@ function player(color) {
     button.onclick = () => listener.go(found.find(node => line.indexOf(node) > line.indexOf(shown.node)) ?? found[0]);
     return button;
   });
+  const found = puzzles.find(tree, color.toLowerCase());
+  if (found.length > 0) {
+    const text = `Solve ${found.length} ${found.length === 1 ? 'puzzle' : 'puzzles'}`;
+    counts.push(make('button', { type: 'button', className: 'puzzles', textContent: text, title: 'Positions in which one move was much better', onclick: () => puzzles.start(found) }));
+  }
   const figure = value('Accuracy') === undefined || Number.isNaN(accuracy) ? '' : `${accuracy.toFixed(0)} %`;
   return make('div', { className: 'player-summary' },
     make('b', { textContent: figure, title: 'Accuracy, by Lichess\'s formula' }),

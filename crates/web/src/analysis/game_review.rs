@@ -3,11 +3,14 @@
 
 use std::sync::Arc;
 
-use annotate::{AnalysisSettings, GameAnalyser, annotated_pgn, remove_old_analysis};
-use board::Score;
+use annotate::{
+    AnalysisSettings, GameAnalyser, GameAnalysis, Judgment, annotated_pgn, remove_old_analysis,
+    win_percent,
+};
+use board::{Game, Move, Score, to_uci};
 use games::{PgnGame, ReadGame, read_pgn};
 use nets::System;
-use search::{Control, Search};
+use search::{Control, Limits, Search};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{
@@ -23,6 +26,11 @@ const MAX_EVALUATIONS: u64 = 100_000;
 /// Bad moves that lost this many percent of winning chances get the better line, as the command's
 /// default is.
 const THRESHOLD: f64 = 5.0;
+
+/// A move is the only good one if the second best loses this many percent of winning chances more.
+const ONLY_MOVE_GAP: f64 = 10.0;
+/// The glyph of the only good move.
+const ONLY_MOVE: u16 = 7;
 
 /// The page's request to analyse a game.
 #[derive(Clone, Debug, Deserialize)]
@@ -172,10 +180,12 @@ impl Run {
             })??;
             is_late = self.time.elapsed(began) >= MAX_SEARCH_TIME;
         }
-        let settings = task.settings;
+        let slot = self.engines.slots.acquire().await?;
+        let two_lines = self.engines.build(system, 2, task.settings.batch)?;
         let run = self.clone();
-        let done = spawn_blocking(move || run.result(work.analyser, &settings)).await;
-        self.send(done.map_err(|_| ApiError::new("the analysis stopped unexpectedly"))??);
+        let done =
+            spawn_blocking(move || run.finish(work.analyser, &task.settings, two_lines, slot));
+        self.send(done.await.map_err(|_| ApiError::new("the analysis stopped unexpectedly"))??);
         Ok(())
     }
 
@@ -202,30 +212,76 @@ impl Run {
         json!({ "state": state, "done": done, "total": self.total, "scores": scores })
     }
 
-    /// The annotated game as a tree.
-    fn result(
+    /// The annotated game as a tree, in which the only good moves have a glyph.
+    fn finish(
         &self,
         analyser: GameAnalyser,
         settings: &AnalysisSettings,
+        mut two_lines: Box<dyn Search>,
+        slot: SearchSlot,
     ) -> Result<Value, ApiError> {
         let left = analyser.positions_left();
-        let evaluations = settings.nodes.unwrap_or_default();
-        let annotator = format!("{}, {evaluations} evaluations a position", settings.engine);
         let analysis = analyser.into_analysis();
-        let pgn = annotated_pgn(&analysis, &annotator, settings.threshold);
-        let game =
-            read_pgn(pgn.as_bytes()).next().and_then(Result::ok).and_then(ReadGame::into_game);
-        let mut game = game.ok_or_else(|| ApiError::new("the analysed game cannot be read"))?;
-        let is_finished = |ply: usize| analysis.positions[ply].is_none();
-        for (ply, score) in analysis.scores.iter().enumerate() {
-            // The mate or draw at the end has no comment.
-            if let Some(score) = score.filter(|_| is_finished(ply)) {
-                game.evaluations.push((ply, score));
-            }
+        let mut tree = annotated_tree(&analysis, settings)?;
+        for (ply, best) in self.only_moves(&analysis, settings, two_lines.as_mut())? {
+            tree.add_glyph(ply, &best, ONLY_MOVE);
         }
-        Ok(json!({ "state": "done", "done": self.total - left, "total": self.total,
-            "tree": GameTree::from_pgn(&game)? }))
+        drop(slot);
+        Ok(json!({ "state": "done", "done": self.total - left, "total": self.total, "tree": tree }))
     }
+
+    /// The positions of mistakes, as plies, in which one move was much better than all others, and
+    /// that move in UCI notation.
+    fn only_moves(
+        &self,
+        analysis: &GameAnalysis,
+        settings: &AnalysisSettings,
+        two_lines: &mut dyn Search,
+    ) -> Result<Vec<(usize, String)>, ApiError> {
+        let nodes = settings.nodes.map(|nodes| 2 * nodes);
+        let limits = Limits { nodes, analysis: true, ..Limits::default() };
+        let mut game = Game::new(analysis.source.game.start().clone());
+        let mut found = Vec::new();
+        for (ply, &mv) in analysis.source.game.moves().iter().enumerate() {
+            if analysis.judgment(ply) >= Some(Judgment::Mistake) && !self.control.is_stopped() {
+                let outcome = two_lines
+                    .search(&game, &limits, &self.control, &mut |_| {})
+                    .map_err(|error| ApiError::new(format!("the evaluator failed: {error}")))?;
+                let lines: Vec<(Score, Move)> = outcome
+                    .lines
+                    .iter()
+                    .filter_map(|line| Some((line.score, *line.pv.first()?)))
+                    .collect();
+                if let [(best, only), (second, _)] = lines[..]
+                    && win_percent(best) - win_percent(second) >= ONLY_MOVE_GAP
+                    && only != mv
+                {
+                    found.push((ply, to_uci(game.position(), only)));
+                }
+            }
+            game.play(mv);
+        }
+        Ok(found)
+    }
+}
+
+/// The game with its evaluations, judgments and better lines.
+fn annotated_tree(
+    analysis: &GameAnalysis,
+    settings: &AnalysisSettings,
+) -> Result<GameTree, ApiError> {
+    let evaluations = settings.nodes.unwrap_or_default();
+    let annotator = format!("{}, {evaluations} evaluations a position", settings.engine);
+    let pgn = annotated_pgn(analysis, &annotator, settings.threshold);
+    let game = read_pgn(pgn.as_bytes()).next().and_then(Result::ok).and_then(ReadGame::into_game);
+    let mut game = game.ok_or_else(|| ApiError::new("the analysed game cannot be read"))?;
+    for (ply, score) in analysis.scores.iter().enumerate() {
+        // The mate or draw at the end has no comment.
+        if let Some(score) = score.filter(|_| analysis.positions[ply].is_none()) {
+            game.evaluations.push((ply, score));
+        }
+    }
+    GameTree::from_pgn(&game)
 }
 
 /// White's score.

@@ -139,6 +139,23 @@ impl GameTree {
         Ok(self)
     }
 
+    /// Adds a glyph to a move that is possible after `ply` plies of the main line, if it is there.
+    pub fn add_glyph(&mut self, ply: usize, uci: &str, nag: u16) {
+        let mut at = 0;
+        for _ in 0..ply {
+            match (at + 1..self.nodes.len()).find(|&index| self.nodes[index].parent == at) {
+                Some(next) => at = next,
+                None => return,
+            }
+        }
+        let is_move = |node: &&mut TreeNode| node.parent == at && node.uci == uci;
+        if let Some(node) = self.nodes.iter_mut().skip(1).find(is_move)
+            && !node.nags.contains(&nag)
+        {
+            node.nags.push(nag);
+        }
+    }
+
     /// The position of every node.
     fn positions(&self) -> Result<Vec<Position>, ApiError> {
         if self.nodes.len() > MAX_NODES + 1 {

@@ -218,6 +218,14 @@ async fn a_whole_game_is_analysed_and_can_be_cancelled() {
     let tags = done["tree"]["tags"].as_array().unwrap();
     assert!(tags.iter().any(|tag| tag[0] == "BlackAccuracy") && tags[0] == json!(["White", "Ann"]));
 
+    // Black does not see the mate: it is the only good move.
+    let moves = [(0, "f2f3"), (1, "e7e5"), (2, "g2g4"), (3, "b8c6")];
+    page.send(with_changes(review.clone(), json!({ "tag": 8, "tree": tree(&moves) }))).await;
+    let done = page.until("review", |report| report["tag"] == 8 && report["state"] == "done").await;
+    let nodes = done["tree"]["nodes"].as_array().unwrap();
+    let mate = nodes.iter().find(|node| node["uci"] == "d8h4").unwrap();
+    assert_eq!((&mate["parent"], &mate["nags"]), (&json!(3), &json!([7])));
+
     // A cancelled analysis gives its slot back.
     let slow = with_changes(review.clone(), json!({ "tag": 4, "evaluations": 100_000 }));
     page.send(slow).await;
