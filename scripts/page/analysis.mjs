@@ -1,9 +1,9 @@
 // Tests the analysis board: a PGN of a match is loaded, analysed whole, walked by its graph, given a variation, reloaded, copied, and
-// read by python-chess; then what is hostile, cut off or foreign in a PGN, and the keys.
+// read by python-chess; then what is hostile, cut off or foreign in a PGN, the keys, puzzles, the board editor and the colours.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -130,7 +130,15 @@ async function wholeGame(page, { address, print, screenshot, drag, program }) {
   assert.equal(await pieces(page), shown);
   assert.match(await page.locator('#summary').textContent(), /\d+ %/);
 
+  // The copy is what the file is.
   const pgn = await download(page);
+  await page.click('#copy-pgn');
+  await page.getByText('The PGN is copied.').waitFor();
+  await page.click('#load-open');
+  await page.focus('#load-text');
+  await page.keyboard.press('ControlOrMeta+V');
+  assert.equal((await page.inputValue('#load-text')).trim(), pgn.trim());
+  await page.click('#load-close');
   const read = readByPython(pgn);
   assert.deepEqual(read.errors, []);
   assert.equal(read.nodes, kept.length);
@@ -184,6 +192,38 @@ async function hostileTexts(page, { print, screenshot }) {
   assert.equal(await load(page, `1. e4 {${'long words '.repeat(20_000)}} e5 *`), 'game');
   assert.deepEqual(await treeMoves(page), ['e4', 'e5']);
   print('PGN that is hostile, foreign, cut off or long: nothing is lost in silence');
+}
+
+// A text by a file, by dropping a file and by pasting it into the page.
+async function waysIn(page, { print }) {
+  const count = number => page.waitForFunction(number => document.querySelectorAll('#analysis-moves [data-node]').length === number, number);
+  await page.click('#load-open');
+  // Old programs write names in Latin-1.
+  await page.setInputFiles('#load-file', { name: 'old.pgn', mimeType: 'text/plain', buffer: Buffer.from('[White "M\u00fcller"]\n\n1. e4 e5 2. Nf3 Nc6 *', 'latin1') });
+  await count(4);
+  assert.match(await page.locator('#game-title').textContent(), /Müller/);
+  await page.click('#load-open');
+  await page.setInputFiles('#load-file', { name: 'games.zst', mimeType: 'application/zstd', buffer: Buffer.from([40, 0, 47, 253]) });
+  await page.getByText('games.zst is no text file.').waitFor();
+  await page.click('#load-close');
+  const give = (kind, text) => page.evaluate(([kind, text]) => {
+    const data = new DataTransfer();
+    if (kind === 'drop') data.items.add(new File([text], 'dropped.pgn'));
+    else data.setData('text/plain', text);
+    document.body.dispatchEvent(kind === 'drop' ? new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true })
+      : new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }));
+  }, [kind, text]);
+  await give('drop', '1. d4 d5 2. c4 *');
+  await count(3);
+  await give('paste', '1. c4 e5 *');
+  await count(2);
+  await give('paste', '8/8/4k3/8/8/3QK3/8/8 w - - 0 1');
+  await count(0);
+  await page.waitForFunction(() => document.getElementById('setup-fen').value === '8/8/4k3/8/8/3QK3/8/8 w - - 0 1');
+  await give('paste', 'nothing of the kind');
+  await page.getByText('`nothing of the kind` is no game').waitFor();
+  await page.click('#load-close');
+  print('games by a file, dropped and pasted; a position pasted');
 }
 
 async function keysAndEndings(page, { print, click, screenshot }) {
@@ -255,9 +295,69 @@ async function keysAndEndings(page, { print, click, screenshot }) {
   print('moves by the keyboard, mate and stalemate, the threat, promotion and deletion of variations');
 }
 
+async function puzzlesAndEditor(page, { print, click, drag, screenshot }) {
+  // Black did not see a mate: after the analysis it is a puzzle.
+  assert.equal(await load(page, '[White "Ann"]\n[Black "Bea"]\n\n1. f3 e5 2. g4 Nc6 3. e4 d6 *'), 'game');
+  await page.selectOption('#review-effort', '300');
+  await page.click('#review-start');
+  await page.locator('#summary .puzzles').first().click();
+  await page.getByText('Black played 2… Nc6, and one move was much better. Find it.').waitFor();
+  await page.locator('.cg-wrap.orientation-black').first().waitFor();
+  assert.equal(await page.locator('#analysis-moves').isVisible(), false);
+  await page.waitForTimeout(400);
+  await drag(page, 'd7', 'd5');
+  await page.getByText('There is something better').waitFor();
+  await screenshot(page, 'puzzle');
+  await page.waitForTimeout(400);
+  await drag(page, 'd8', 'h4');
+  await page.getByText('Qh4#: that is it.').waitFor();
+  const before = await page.locator('#analysis-moves [data-node]').count();
+  await page.click('#puzzle-end');
+  assert.equal(await page.locator('#analysis-moves [data-node]').count(), before);
+  await page.keyboard.press('f');
+
+  // A position from an empty board; a wrong one is refused at its field.
+  if (!await page.locator('#setup-edit').isVisible()) await page.click('#position summary');
+  await page.click('#setup-edit');
+  await page.click('#editor-empty');
+  for (const [tool, name] of [['white king', 'e1'], ['black king', 'e8'], ['white rook', 'a1'], ['black pawn', 'h7'], [' ', 'h7']]) {
+    await page.click(`[data-tool="${tool}"]`);
+    await click(page, name);
+  }
+  await page.click('[data-tool=move]');
+  await drag(page, 'a1', 'a4');
+  await page.selectOption('#editor-turn', 'b');
+  await screenshot(page, 'editor');
+  await page.click('#editor-done');
+  await page.waitForFunction(() => document.getElementById('setup-fen').value === '4k3/8/8/8/R7/8/8/4K3 b - - 0 1'
+    && location.hash === '#analyse/fen/4k3/8/8/8/R7/8/8/4K3_b_-_-_0_1');
+  await page.click('#setup-edit');
+  await page.click('#editor-empty');
+  await page.click('#editor-done');
+  assert.match(await page.locator('#setup-fen-error').textContent(), /cannot be played/);
+  assert.equal(await page.inputValue('#setup-fen'), '8/8/8/8/8/8/8/8 b - - 0 1');
+
+  // Colours last over a reload.
+  const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+  const light = await ground();
+  await page.click('#preferences-open');
+  await page.selectOption('#theme', 'dark');
+  await page.uncheck('#sounds');
+  await page.reload();
+  await page.waitForFunction(light => getComputedStyle(document.documentElement).backgroundColor !== light, light);
+  assert.equal(await page.isChecked('#sounds'), false);
+  await page.click('#preferences-open');
+  await page.selectOption('#theme', 'system');
+  assert.equal(await ground(), light);
+  await page.keyboard.press('Escape');
+  print('a puzzle from a missed mate, a position from an empty board, colours that last');
+}
+
 /* `tools`: { address, program, print, screenshot, drag, click } of the test of the whole page */
 export async function checkAnalysis(page, tools) {
   await wholeGame(page, tools);
   await hostileTexts(page, tools);
+  await waysIn(page, tools);
   await keysAndEndings(page, tools);
+  await puzzlesAndEditor(page, tools);
 }

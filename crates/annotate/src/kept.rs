@@ -6,7 +6,7 @@ use games::{PgnGame, Variation, VariationItem, find_evaluation};
 use crate::{Judgment, old_verdicts::without_verdicts};
 
 /// The name by which our own lines are told from other people's: a comment before their first move.
-pub(crate) const OWN_NAME: &str = "Batch First";
+pub const OWN_NAME: &str = "Batch First";
 
 /// Annotators whose analysis is replaced.
 const REPLACED: [&str; 2] = [OWN_NAME, "lichess.org"];

@@ -22,7 +22,7 @@ mod summary;
 pub use accuracy::{Judgment, PlayerAnalysis, loss, player_analyses, win_percent};
 pub use error::AnnotateError;
 pub use game_analysis::{GameAnalyser, GameAnalysis, PositionAnalysis, PrincipalVariation};
-pub use kept::remove_old_analysis;
+pub use kept::{OWN_NAME, remove_old_analysis};
 pub use pgn::pgn as annotated_pgn;
 pub use report::html_report;
 pub use run::{AnalysisSettings, AnnotateProgress, AnnotateSettings, annotate};

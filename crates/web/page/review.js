@@ -22,10 +22,10 @@ export function attach(callbacks) { listener = callbacks; }
 export const isRunning = () => running !== null;
 
 export function start(tree) {
-  const { message } = toMessage(tree);
+  const { message, index } = toMessage(tree);
   const tag = nextTag();
   if (!command({ type: 'review', tag, tree: message, evaluations: Number(by('review-effort').value) })) return;
-  for (const node of mainLine(tree)) node.isEdited = false;
+  for (const node of index.keys()) node.isEdited = false;
   running = { tag, tree, nodes: mainLine(tree), scores: [], done: 0, total: 0, state: 'waiting' };
   by('review-error').hidden = true;
   draw();

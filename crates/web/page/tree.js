@@ -4,7 +4,7 @@
 export const START = 'rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1';
 /* What the comment before our own lines says; the next analysis replaces lines that begin so */
 const OWN_LINE = 'Batch First';
-const FIELDS = ['san', 'fen', 'opening', 'before', 'comment', 'nags', 'cp', 'mate'];
+const REMARKS = ['before', 'comment', 'nags', 'cp', 'mate'];
 
 let lastId = 0;
 
@@ -30,13 +30,13 @@ export function fromMessage({ start, chess960, tags, nodes }) {
   return { tree: { start, chess960, tags, root: all[0] }, all };
 }
 
-/* The message of a tree, and the index of each node in it. `fields`: what is sent beside the moves */
-export function toMessage(tree, fields = ['before', 'comment', 'nags', 'cp', 'mate']) {
+/* The message of a tree, and the index of each node in it */
+export function toMessage(tree) {
   const nodes = [];
   const index = new Map();
   const add = node => {
     const entry = { parent: node.parent ? index.get(node.parent) : 0, uci: node.uci };
-    for (const field of fields) {
+    for (const field of REMARKS) {
       if (node[field] !== undefined && node[field].length !== 0) entry[field] = node[field];
     }
     index.set(node, nodes.length);
@@ -107,7 +107,7 @@ export function promote(node) {
 /* Adds to `to` what `from` has and `to` lacks: moves, and remarks that the visitor has edited meanwhile */
 export function merge(to, from) {
   if (from.isEdited) Object.assign(to, { comment: from.comment, nags: from.nags, isEdited: true });
-  if (from.isEdited || from.before !== OWN_LINE) to.before = from.before || to.before;
+  if (from.before !== OWN_LINE) to.before = from.before;
   for (const other of from.children) {
     const same = child(to, other.uci);
     if (same) {
@@ -125,5 +125,4 @@ export function tag(tree, name) {
   return /^[?.*]*$/.test(value) ? '' : value;
 }
 
-export const fieldsOfNode = node => Object.fromEntries(FIELDS.map(field => [field, node[field]]));
 export const isWhiteToMove = node => node.fen.split(' ')[1] !== 'b';

@@ -316,7 +316,7 @@ impl PageConnection {
             M::Stop {} => self.analysis.stop().await,
             M::Tree(request) => return request.answer().await.map(Some),
             M::Review(request) => {
-                let task = request.check(&self.app.engines)?;
+                let task = request.check(&self.app.engines).await?;
                 self.review.start(task);
             }
             M::StopReview {} => self.review.stop(),

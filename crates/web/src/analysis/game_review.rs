@@ -56,7 +56,14 @@ impl ReviewRequest {
     ///
     /// # Errors
     /// The game or the number of evaluations is not allowed.
-    pub fn check(self, engines: &Engines) -> Result<ReviewTask, ApiError> {
+    pub async fn check(self, engines: &Arc<Engines>) -> Result<ReviewTask, ApiError> {
+        let engines = Arc::clone(engines);
+        // A large game takes a while; other tasks go on meanwhile.
+        let checked = spawn_blocking(move || self.check_at_once(&engines)).await;
+        checked.map_err(|_| ApiError::new("the game cannot be read"))?
+    }
+
+    fn check_at_once(self, engines: &Engines) -> Result<ReviewTask, ApiError> {
         if !(1..=MAX_EVALUATIONS).contains(&self.evaluations) {
             return Err(ApiError::new(format!(
                 "a position gets 1 to {MAX_EVALUATIONS} evaluations"

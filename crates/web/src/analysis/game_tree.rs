@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use annotate::OWN_NAME;
 use board::{CastlingMode, Game, Position, Score, parse_san, to_san, to_uci};
 use games::{
     CommentEvaluation, PgnGame, Variation, VariationItem, find_evaluation, is_possible_score,
@@ -338,12 +339,14 @@ impl TreeBuilder {
                         self.nodes[at].add_comment(&one_line(&rest));
                         return Ok(());
                     };
+                    let known = self.nodes.len();
                     let next = self.play(at, &position, mv)?;
+                    let is_new = self.nodes.len() > known;
                     let after = position.after(mv);
                     last = Some((at, std::mem::replace(&mut position, after)));
                     at = next;
-                    if !before.is_empty() {
-                        self.nodes[at].before = std::mem::take(&mut before);
+                    if index_of_first(variation) == index {
+                        self.begin_variation(at, is_new, std::mem::take(&mut before));
                     }
                 }
                 VariationItem::Nag(nag) if last.is_some() => self.nodes[at].nags.push(*nag),
@@ -362,6 +365,19 @@ impl TreeBuilder {
         Ok(())
     }
 
+    /// Adds the comment before a variation to its first move. A move that another variation has as
+    /// well is not marked as a line of the analysis, which the next analysis would replace.
+    fn begin_variation(&mut self, at: usize, is_new: bool, before: String) {
+        let node = &mut self.nodes[at];
+        if is_new {
+            node.before = before;
+        } else if node.before == OWN_NAME {
+            node.before = if before == OWN_NAME { before } else { String::new() };
+        } else if before != OWN_NAME {
+            node.add_comment(&before);
+        }
+    }
+
     /// Adds a comment of a variation; its evaluation is the node's score.
     fn comment(&mut self, at: usize, position: &Position, text: &str) {
         let node = &mut self.nodes[at];
@@ -375,6 +391,12 @@ impl TreeBuilder {
             _ => node.add_comment(text),
         }
     }
+}
+
+/// The index of a variation's first move.
+fn index_of_first(variation: &Variation) -> usize {
+    let is_move = |item: &VariationItem| matches!(item, VariationItem::Move(_));
+    variation.items.iter().position(is_move).unwrap_or_default()
 }
 
 /// The items of a variation as text.

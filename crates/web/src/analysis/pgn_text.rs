@@ -216,6 +216,15 @@ mod tests {
                 "1. e4 (1. d4 d5) (1. d4 Nf6 2. c4) e5 *",
                 "1. e4 (1. d4 d5 (1... Nf6 2. c4)) 1... e5 *",
             ),
+            // A visitor's line is not marked as ours, which the next analysis would replace.
+            (
+                "1. e4 (1. d4 d5) ({Batch First} 1. d4 Nf6) e5 *",
+                "1. e4 (1. d4 d5 (1... Nf6)) 1... e5 *",
+            ),
+            (
+                "1. e4 ({Batch First} 1. d4 Nf6) (1. d4 d5) e5 *",
+                "1. e4 (1. d4 Nf6 (1... d5)) 1... e5 *",
+            ),
             ("1. e4 (1. d4 -- 2. e4 {quick}) e5 *", "1. e4 (1. d4 { -- e4 quick }) 1... e5 *"),
             ("1. e4 e5 2. Ke2 {[%eval #-3]} 0-1", "1. e4 e5 2. Ke2 { [%eval #-3] } 0-1"),
         ] {
@@ -236,7 +245,7 @@ mod tests {
             "[Opening \"x\"]",
             "[Result \"1-0\"]",
             "[Variant \"Chess960\"]",
-            "[FEN \"4k2r/8/8/8/8/8/8/4K2R w Hh - 2 9\"]",
+            "[FEN \"4k2r/8/8/8/8/8/8/4K2R w Kk - 2 9\"]",
         ] {
             assert!(written.lines().any(|found| found == line), "{line}: {written}");
         }

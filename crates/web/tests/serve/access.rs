@@ -193,9 +193,9 @@ async fn socket_refusal(server: &TestServer, cookie: &str) -> Option<u16> {
 async fn floods_and_large_messages_close_the_connection() {
     let server = serve(TestOptions::default()).await;
     let visitor = server.visitor().await;
-    // A message of more than 64 KiB.
+    // A message of more than 2,112 KiB.
     let mut page = server.page(&visitor).await;
-    page.send(json!({ "type": "new_game", "pgn": "x".repeat(70_000) })).await;
+    page.send(json!({ "type": "new_game", "pgn": "x".repeat(2_200_000) })).await;
     assert_eq!(page.receive().await, None);
     // An invalid message is answered with an error.
     let mut page = server.page(&visitor).await;

@@ -149,6 +149,18 @@ fn tree(moves: &[(usize, &str)]) -> Value {
     json!({ "start": START, "tags": [["White", "Ann"]], "nodes": nodes })
 }
 
+/// The node that moves lead to.
+fn after<'a>(nodes: &'a [Value], moves: &[&str]) -> &'a Value {
+    let mut at = 0;
+    for &uci in moves {
+        let is_next = |(index, node): &(usize, &Value)| {
+            *index > 0 && node["parent"] == json!(at) && node["uci"] == uci
+        };
+        at = nodes.iter().enumerate().find(is_next).unwrap_or_else(|| panic!("{moves:?}")).0;
+    }
+    &nodes[at]
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn games_with_variations_are_read_completed_and_written() {
     let server = serve(TestOptions::default()).await;
@@ -209,12 +221,12 @@ async fn a_whole_game_is_analysed_and_can_be_cancelled() {
     let progress = page.until("review", |report| report["state"] == "running").await;
     assert_eq!((&progress["tag"], &progress["total"]), (&json!(3), &json!(5)));
     let done = page.until("review", |report| report["state"] == "done").await;
-    let nodes = done["tree"]["nodes"].as_array().unwrap();
-    let find = |uci: &str| nodes.iter().find(|node| node["uci"] == uci).unwrap();
     // The move that allows mate is a blunder, the mate has its score, and the visitor's line stays.
-    assert_eq!(find("g2g4")["nags"], json!([4]));
-    assert_eq!(find("d8h4")["mate"], json!(-1));
-    find("b8c6");
+    let tree_of = |done: &Value| done["tree"]["nodes"].as_array().unwrap().clone();
+    let nodes = tree_of(&done);
+    assert_eq!(after(&nodes, &["f2f3", "e7e5", "g2g4"])["nags"], json!([4]));
+    assert_eq!(after(&nodes, &["f2f3", "e7e5", "g2g4", "d8h4"])["mate"], json!(-1));
+    after(&nodes, &["f2f3", "e7e5", "g2g4", "b8c6"]);
     let tags = done["tree"]["tags"].as_array().unwrap();
     assert!(tags.iter().any(|tag| tag[0] == "BlackAccuracy") && tags[0] == json!(["White", "Ann"]));
 
@@ -222,9 +234,9 @@ async fn a_whole_game_is_analysed_and_can_be_cancelled() {
     let moves = [(0, "f2f3"), (1, "e7e5"), (2, "g2g4"), (3, "b8c6")];
     page.send(with_changes(review.clone(), json!({ "tag": 8, "tree": tree(&moves) }))).await;
     let done = page.until("review", |report| report["tag"] == 8 && report["state"] == "done").await;
-    let nodes = done["tree"]["nodes"].as_array().unwrap();
-    let mate = nodes.iter().find(|node| node["uci"] == "d8h4").unwrap();
-    assert_eq!((&mate["parent"], &mate["nags"]), (&json!(3), &json!([7])));
+    let nodes = tree_of(&done);
+    let mate = after(&nodes, &["f2f3", "e7e5", "g2g4", "d8h4"]);
+    assert_eq!((&mate["before"], &mate["nags"]), (&json!("Batch First"), &json!([7])));
 
     // A cancelled analysis gives its slot back.
     let slow = with_changes(review.clone(), json!({ "tag": 4, "evaluations": 100_000 }));
