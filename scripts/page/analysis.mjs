@@ -334,7 +334,7 @@ async function puzzlesAndEditor(page, { print, click, drag, screenshot }) {
   await page.click('#setup-edit');
   await page.click('#editor-empty');
   await page.click('#editor-done');
-  assert.match(await page.locator('#setup-fen-error').textContent(), /cannot be played/);
+  await page.locator('#setup-fen-error').filter({ hasText: 'cannot be played' }).waitFor();
   assert.equal(await page.inputValue('#setup-fen'), '8/8/8/8/8/8/8/8 b - - 0 1');
 
   // Colours last over a reload.
