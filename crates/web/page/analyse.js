@@ -7,9 +7,11 @@ import { send } from './connection.js';
 import * as editor from './editor.js';
 import * as file from './game-file.js';
 import * as inside from './inside.js';
-import { by, confirmed, make, notice, opponentName, redraw, score, setOptions, short } from './page.js';
+import * as lines from './lines.js';
+import { by, make, notice, opponentName, setOptions, short } from './page.js';
 import * as preview from './preview.js';
 import * as puzzles from './puzzles.js';
+import * as remarks from './remarks.js';
 import { ask, nextTag, sentence } from './replies.js';
 import * as review from './review.js';
 import * as trees from './tree.js';
@@ -225,8 +227,16 @@ export function show(message) {
   answer = message;
   if (message.view) inside.show(message.view);
   drawState();
-  drawLines();
-  drawChances();
+  if (answer.lines.length > 0 && !node.isLast) showLines();
+  if (answer.chances) lines.drawChances(answer.chances, node.fen);
+}
+
+function showLines() {
+  lines.draw(answer.lines, threat ? passed(node.fen) : node.fen, threat);
+  const [best] = answer.lines;
+  if (!node.over && !threat) {
+    by('analysis-state').textContent = `Depth ${best.depth}, ${short(best.nodes)} evaluations, ${short(1000 * best.nodes / Math.max(best.milliseconds, 1))} a second`;
+  }
 }
 
 /* Sends the request again after a lost connection */
@@ -280,32 +290,15 @@ function showNode() {
   });
   view.mark(node);
   review.show(tree, node);
-  drawEditing();
-  drawNames();
+  remarks.show(node);
+  view.drawNames(tree, node, board.orientation());
   saveAddress();
 }
 
 function drawTree() {
   view.draw(tree, node);
-  drawNames();
+  view.drawNames(tree, node, board.orientation());
   review.show(tree, node);
-}
-
-function drawNames() {
-  const named = trees.path(node).reverse().concat(tree.root).find(({ opening }) => opening);
-  by('opening').textContent = named?.opening ?? '';
-  by('opening').hidden = !named;
-  const [white, black] = [trees.tag(tree, 'White'), trees.tag(tree, 'Black')];
-  const title = by('game-title');
-  title.hidden = !white && !black;
-  const about = ['Event', 'Date'].map(name => trees.tag(tree, name)).filter(Boolean).join(', ');
-  title.replaceChildren(`${white || '?'} – ${black || '?'} `, make('b', { textContent: trees.tag(tree, 'Result').replace('1/2-1/2', '½–½').replace('-', '–') }), ' ', make('small', { textContent: about }));
-  const isWhiteBelow = board.orientation() === 'white';
-  for (const [id, color] of [['bottom', isWhiteBelow ? 'White' : 'Black'], ['top', isWhiteBelow ? 'Black' : 'White']]) {
-    const rating = trees.tag(tree, `${color}Elo`);
-    by(id).querySelector('.who').replaceChildren(trees.tag(tree, color), ...(rating ? [make('small', { textContent: rating })] : []));
-    by(id).querySelector('.clock').hidden = true;
-  }
 }
 
 function drawState() {
@@ -328,95 +321,13 @@ function drawState() {
   const ended = node.isLast ? { result: resultHere() } : null;
   const known = ended ?? (node.mate !== undefined || node.cp !== undefined ? node : null);
   by('evaluation').hidden = !visible;
-  if (!(answer?.lines?.length > 0) && !(hasLines && by('thoughts').children.length > 0 && !known)) drawEvaluation(known);
+  if (!(answer?.lines?.length > 0) && !(hasLines && by('thoughts').children.length > 0 && !known)) lines.drawEvaluation(known);
 }
 
 // White's points where the rules end the game.
 function resultHere() {
   if (!node.isCheck) return 0.5;
   return trees.isWhiteToMove(node) ? 0 : 1;
-}
-
-// The bar beside the board; `null`: the evaluation is not known.
-function drawEvaluation(known) {
-  const { cp, mate, result } = known ?? {};
-  by('evaluation').classList.toggle('unknown', !known);
-  const share = result !== undefined ? 100 * result : mate !== undefined ? (mate > 0 ? 100 : 0) : 50 + 100 / Math.PI * Math.atan((cp ?? 0) / 290);
-  const results = { 0: '0–1', 0.5: '½', 1: '1–0' };
-  const bar = by('evaluation');
-  bar.firstElementChild.style.height = `${share}%`;
-  bar.classList.toggle('black-ahead', share < 50);
-  bar.lastElementChild.textContent = !known ? '' : result !== undefined ? results[result] : mate !== undefined ? `#${Math.abs(mate)}` : Math.abs(cp / 100).toFixed(1);
-  bar.setAttribute('aria-label', !known ? 'Evaluation: not known' : result !== undefined ? `The game is over: ${results[result]}` : `Evaluation ${score({ cp, mate })} for White`);
-}
-
-function drawLines() {
-  const { lines } = answer;
-  if (lines.length === 0 || node.isLast) return;
-  const list = by('thoughts');
-  lines.forEach((found, index) => {
-    // An unchanged line keeps its elements: otherwise the next answer would replace a move during a click on it.
-    const key = JSON.stringify([node.fen, threat, boundedScore(found), found.depth, found.seldepth, found.pv]);
-    const item = list.children[index] ?? list.appendChild(make('li'));
-    if (item.dataset.key === key) return;
-    item.dataset.key = key;
-    redraw(item, make('b', { textContent: boundedScore(found) }), make('span', {}, ...sanLine(found)),
-      make('small', { textContent: `${found.depth}/${found.seldepth}`, title: 'depth / deepest line, in plies' }));
-  });
-  while (list.children.length > lines.length) list.lastElementChild.remove();
-  list.classList.remove('stale');
-  const best = lines[0];
-  board.arrows(lines.map(found => found.pv[0]?.[0]), threat);
-  drawEvaluation(best.score);
-  const [white, draw, black] = best.wdl;
-  const parts = by('chances-wdl').children;
-  [white, draw, black].forEach((chance, index) => {
-    parts[index].style.flexGrow = chance;
-    parts[index].textContent = chance >= 90 ? `${Math.round(chance / 10)} %` : '';
-  });
-  by('chances-wdl').setAttribute('aria-label',
-    `White wins ${white / 10} %, draw ${draw / 10} %, Black wins ${black / 10} %`);
-  if (!node.over && !threat) {
-    by('analysis-state').textContent = `Depth ${best.depth}, ${short(best.nodes)} evaluations, ${short(1000 * best.nodes / Math.max(best.milliseconds, 1))} a second`;
-  }
-}
-
-const boundedScore = found => ({ lower: '≥', upper: '≤' }[found.bound] ?? '') + score(found.score);
-
-function sanLine(found) {
-  const fields = (threat ? passed(node.fen) : node.fen).split(' ');
-  const from = fields.join(' ');
-  let number = Number(fields[5]);
-  let isBlack = fields[1] === 'b';
-  const parts = [];
-  found.pv.forEach(([, san], index) => {
-    const count = isBlack ? (index === 0 ? `${number}… ` : '') : `${number}. `;
-    const moves = found.pv.slice(0, index + 1).map(([uci]) => uci);
-    parts.push(count, lineMove(san, from, moves), ' ');
-    if (isBlack) number += 1;
-    isBlack = !isBlack;
-  });
-  return parts;
-}
-
-// A move of a line: shown on a small board under the mouse, played by a click. Moves of a threat cannot be played.
-function lineMove(san, fen, moves) {
-  const button = make('button', { textContent: san, type: 'button', onclick: () => answer && !threat && follow(moves) });
-  button.onpointerenter = event => event.pointerType === 'mouse' && preview.show(button, fen, moves, board.orientation());
-  button.onpointerleave = preview.hide;
-  return button;
-}
-
-function drawChances() {
-  const { chances } = answer;
-  if (!chances) return;
-  by('chances').classList.remove('stale');
-  redraw(by('chance-list'), ...chances.moves.map(([uci, san, chance]) =>
-    make('li', {}, lineMove(san, node.fen, [uci]),
-      make('meter', { max: chances.moves[0][2], value: chance, 'aria-label': san }),
-      make('small', { textContent: `${(100 * chance).toFixed(1)} %` }))));
-  board.arrows(chances.moves.slice(0, 1).map(([uci]) => uci));
-  board.heat(chances[document.querySelector('[name=heat]:checked').value]);
 }
 
 // --- Moves
@@ -485,7 +396,7 @@ export function toggleThreat() {
 }
 
 /* The board was turned */
-export function flipped() { drawNames(); }
+export function flipped() { view.drawNames(tree, node, board.orientation()); }
 
 async function typed(event) {
   event.preventDefault();
@@ -501,51 +412,20 @@ async function typed(event) {
   }
 }
 
-// --- Remarks and variations
-
-function drawEditing() {
-  by('glyph').value = String(node.nags.find(nag => nag >= 1 && nag <= 6) ?? '');
-  by('glyph').disabled = by('delete-move').disabled = !node.parent;
-  by('promote').disabled = !trees.branch(node);
-  if (document.activeElement !== by('comment')) by('comment').value = node.comment;
-  by('delete-move').title = node.san ? `Delete ${node.san} and all that follows` : 'Delete';
-}
-
-function edited() {
-  node.isEdited = true;
-  trees.adopt(node);
-  drawTree();
-  drawEditing();
-  saveAddress();
-}
-
-by('glyph').onchange = () => {
-  const chosen = Number(by('glyph').value);
-  node.nags = [...(chosen ? [chosen] : []), ...node.nags.filter(nag => nag > 6)];
-  edited();
-};
-by('comment').oninput = () => {
-  node.comment = by('comment').value.replace(/\s+/g, ' ').trimStart();
-  edited();
-};
-by('promote').onclick = () => {
-  trees.promote(node);
-  drawTree();
-  drawEditing();
-  saveAddress();
-};
-by('delete-move').onclick = async () => {
-  const gone = node;
-  const number = trees.count(gone);
-  if (number > 1 && !await confirmed(`Delete ${gone.san} and the ${number - 1} move${number === 2 ? '' : 's'} behind it?`)) return;
-  const before = trees.remove(gone);
-  drawTree();
-  go(before);
-};
-
 // --- Controls
 
+// The lines of an older position cannot be played.
+lines.attach(moves => answer && follow(moves));
 view.attach(by('analysis-moves'), go);
+remarks.attach({
+  go,
+  current: () => node,
+  changed() {
+    drawTree();
+    remarks.show(node);
+    saveAddress();
+  },
+});
 review.attach({
   go,
   finished(analysed) {
@@ -602,7 +482,7 @@ for (const id of ['analysis-system', 'lines', 'batch']) {
     request();
   };
 }
-for (const radio of document.querySelectorAll('[name=heat]')) radio.onchange = () => answer && drawChances();
+for (const radio of document.querySelectorAll('[name=heat]')) radio.onchange = () => answer?.chances && lines.drawChances(answer.chances, node.fen);
 by('setup').oninput = () => {
   typing = true;
   fieldError('setup-fen', '');

@@ -6,6 +6,7 @@ import { Chessground } from './vendor/chessground/chessground.min.js';
 const SIZE = 216;
 let box = null;
 let ground = null;
+let anchor = null;      // the element that the board belongs to
 
 const at = name => 8 * (8 - Number(name[1])) + name.charCodeAt(0) - 97;
 
@@ -47,6 +48,7 @@ export function show(element, fen, moves, side) {
     document.body.append(box);
     ground = Chessground(box.firstChild, { viewOnly: true, coordinates: false, animation: { enabled: false }, drawable: { enabled: false } });
   }
+  anchor = element;
   const near = element.getBoundingClientRect();
   box.hidden = false;
   const left = Math.max(8, Math.min(near.left, innerWidth - SIZE - 12));
@@ -58,6 +60,12 @@ export function show(element, fen, moves, side) {
   ground.redrawAll();
 }
 
+/* Hides the board if its element is no longer there */
+export function check() {
+  if (anchor && !anchor.isConnected) hide();
+}
+
 export function hide() {
+  anchor = null;
   if (box) box.hidden = true;
 }

@@ -2,7 +2,7 @@
 // are put in as text, never as HTML.
 
 import { by, make, score } from './page.js';
-import { isWhiteToMove } from './tree.js';
+import { isWhiteToMove, path, tag } from './tree.js';
 
 const SYMBOLS = {
   1: '!', 2: '?', 3: '!!', 4: '??', 5: '!?', 6: '?!', 7: '□', 10: '=', 13: '∞', 14: '⩲', 15: '⩱', 16: '±', 17: '∓', 18: '+−',
@@ -124,4 +124,22 @@ export function mark(current) {
   // Scrolls the list and not the page.
   const [inner, outer] = [button.getBoundingClientRect(), list.getBoundingClientRect()];
   if (inner.top < outer.top + 20 || inner.bottom > outer.bottom - 20) list.scrollTop += inner.top - outer.top - list.clientHeight / 2;
+}
+
+/* Shows the players, the event and the opening; `side`: the one below */
+export function drawNames(tree, node, side) {
+  const named = path(node).reverse().concat(tree.root).find(({ opening }) => opening);
+  by('opening').textContent = named?.opening ?? '';
+  by('opening').hidden = !named;
+  const [white, black] = [tag(tree, 'White'), tag(tree, 'Black')];
+  const title = by('game-title');
+  title.hidden = !white && !black;
+  const about = ['Event', 'Date'].map(name => tag(tree, name)).filter(Boolean).join(', ');
+  const result = tag(tree, 'Result').replace('1/2-1/2', '½–½').replace('-', '–');
+  title.replaceChildren(`${white || '?'} – ${black || '?'} `, make('b', { textContent: result }), ' ', make('small', { textContent: about }));
+  for (const [id, color] of [['bottom', side === 'white' ? 'White' : 'Black'], ['top', side === 'white' ? 'Black' : 'White']]) {
+    const rating = tag(tree, `${color}Elo`);
+    by(id).querySelector('.who').replaceChildren(tag(tree, color), ...(rating ? [make('small', { textContent: rating })] : []));
+    by(id).querySelector('.clock').hidden = true;
+  }
 }

@@ -7,6 +7,7 @@ mod game_tree;
 mod pgn_text;
 mod report;
 mod request;
+mod tree_builder;
 mod tree_request;
 
 use std::{

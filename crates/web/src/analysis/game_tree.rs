@@ -1,13 +1,9 @@
 //! A game with its variations, as the page holds it: a flat list of moves, each with the number of
-//! the move before it. The same form goes to the page and comes from it, and becomes PGN.
+//! the move before it. The same form goes to the page and comes from it, and becomes PGN;
+//! `tree_builder.rs` makes it of PGN.
 
-use std::collections::HashMap;
-
-use annotate::OWN_NAME;
-use board::{CastlingMode, Game, Position, Score, parse_san, to_san, to_uci};
-use games::{
-    CommentEvaluation, PgnGame, Variation, VariationItem, find_evaluation, is_possible_score,
-};
+use board::{Game, Position, Score, to_san, to_uci};
+use games::{PgnGame, Variation, VariationItem};
 use serde::{Deserialize, Serialize};
 
 use crate::{ApiError, game_state::MAX_PLIES, new_game::parse_position, openings::opening_name};
@@ -72,14 +68,14 @@ impl TreeNode {
         self.mate.map(Score::Mate).or(self.cp.map(Score::Centipawns))
     }
 
-    fn set_score(&mut self, score: Score) {
+    pub(super) fn set_score(&mut self, score: Score) {
         match score {
             Score::Centipawns(value) => self.cp = Some(value),
             Score::Mate(moves) => self.mate = Some(moves),
         }
     }
 
-    fn add_comment(&mut self, text: &str) {
+    pub(super) fn add_comment(&mut self, text: &str) {
         if !self.comment.is_empty() && !text.is_empty() {
             self.comment.push(' ');
         }
@@ -88,38 +84,11 @@ impl TreeNode {
 }
 
 /// A text with single blanks in place of line breaks.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl GameTree {
-    /// The tree of a game that was read.
-    ///
-    /// # Errors
-    /// It has too many moves.
-    pub fn from_pgn(game: &PgnGame) -> Result<Self, ApiError> {
-        let mut builder = TreeBuilder::default();
-        let start = game.game.start();
-        let root = builder.add_root(start);
-        builder.say(game, 0, root);
-        let (mut at, mut position) = (root, start.clone());
-        for (ply, &mv) in (1..).zip(game.game.moves()) {
-            let next = builder.play(at, &position, mv)?;
-            builder.say(game, ply, next);
-            for (_, variation) in game.variations.iter().filter(|(behind, _)| *behind == ply) {
-                builder.variation(at, &position, variation)?;
-            }
-            position.play(mv);
-            at = next;
-        }
-        Ok(Self {
-            start: start.fen(),
-            chess960: start.castling_mode() == CastlingMode::Chess960,
-            tags: game.tags.clone(),
-            nodes: builder.nodes,
-        })
-    }
-
     /// Checks every move, and adds SAN, positions and names of openings.
     ///
     /// # Errors
@@ -266,146 +235,6 @@ fn is_kept_tag(name: &str) -> bool {
     !of_start && !name.is_empty() && name.len() <= 64 && is_name(name)
 }
 
-fn too_many() -> ApiError {
+pub(super) fn too_many() -> ApiError {
     ApiError::new(format!("a game has at most {MAX_NODES} moves here, variations included"))
-}
-
-/// Adds the moves of a game to a tree.
-#[derive(Default)]
-struct TreeBuilder {
-    nodes: Vec<TreeNode>,
-    /// The nodes by the node before and the move.
-    known: HashMap<(usize, String), usize>,
-}
-
-impl TreeBuilder {
-    fn add_root(&mut self, start: &Position) -> usize {
-        self.nodes.push(TreeNode { fen: start.fen(), ..TreeNode::default() });
-        0
-    }
-
-    /// The node of a move; a move that is there already has one.
-    fn play(&mut self, at: usize, position: &Position, mv: board::Move) -> Result<usize, ApiError> {
-        let uci = to_uci(position, mv);
-        if let Some(&known) = self.known.get(&(at, uci.clone())) {
-            return Ok(known);
-        }
-        if self.nodes.len() > MAX_NODES {
-            return Err(too_many());
-        }
-        let after = position.after(mv);
-        let node = TreeNode {
-            parent: at,
-            uci: uci.clone(),
-            san: to_san(position, mv),
-            fen: after.fen(),
-            opening: opening_name(&after).unwrap_or_default().to_owned(),
-            ..TreeNode::default()
-        };
-        self.nodes.push(node);
-        self.known.insert((at, uci), self.nodes.len() - 1);
-        Ok(self.nodes.len() - 1)
-    }
-
-    /// Adds what is said of the main line's position after `ply` plies.
-    fn say(&mut self, game: &PgnGame, ply: usize, at: usize) {
-        let node = &mut self.nodes[at];
-        game.comments
-            .iter()
-            .filter(|(of, _)| *of == ply)
-            .for_each(|(_, text)| node.add_comment(text));
-        node.nags.extend(game.nags.iter().filter(|(of, _)| *of == ply).map(|&(_, nag)| nag));
-        if let Some(&(_, score)) = game.evaluations.iter().find(|(of, _)| *of == ply) {
-            node.set_score(score);
-        }
-    }
-
-    /// Adds a variation from a node. What follows a null move is kept as a comment.
-    fn variation(
-        &mut self,
-        from: usize,
-        position: &Position,
-        variation: &Variation,
-    ) -> Result<(), ApiError> {
-        let (mut at, mut position) = (from, position.clone());
-        // Where alternatives to the last move begin.
-        let mut last: Option<(usize, Position)> = None;
-        let mut before = String::new();
-        for (index, item) in variation.items.iter().enumerate() {
-            match item {
-                VariationItem::Move(san) => {
-                    let Ok(mv) = parse_san(&position, san) else {
-                        let rest = [before, in_words(&variation.items[index..])].join(" ");
-                        self.nodes[at].add_comment(&one_line(&rest));
-                        return Ok(());
-                    };
-                    let known = self.nodes.len();
-                    let next = self.play(at, &position, mv)?;
-                    let is_new = self.nodes.len() > known;
-                    let after = position.after(mv);
-                    last = Some((at, std::mem::replace(&mut position, after)));
-                    at = next;
-                    if index_of_first(variation) == index {
-                        self.begin_variation(at, is_new, std::mem::take(&mut before));
-                    }
-                }
-                VariationItem::Nag(nag) if last.is_some() => self.nodes[at].nags.push(*nag),
-                VariationItem::Nag(_) => {}
-                VariationItem::Comment(text) if last.is_none() => {
-                    before = one_line(&[&before, " ", text].concat());
-                }
-                VariationItem::Comment(text) => self.comment(at, &position, text),
-                VariationItem::Variation(nested) => {
-                    if let Some((at, before)) = last.clone() {
-                        self.variation(at, &before, nested)?;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds the comment before a variation to its first move. A move that another variation has as
-    /// well is not marked as a line of the analysis, which the next analysis would replace.
-    fn begin_variation(&mut self, at: usize, is_new: bool, before: String) {
-        let node = &mut self.nodes[at];
-        if is_new {
-            node.before = before;
-        } else if node.before == OWN_NAME {
-            node.before = if before == OWN_NAME { before } else { String::new() };
-        } else if before != OWN_NAME {
-            node.add_comment(&before);
-        }
-    }
-
-    /// Adds a comment of a variation; its evaluation is the node's score.
-    fn comment(&mut self, at: usize, position: &Position, text: &str) {
-        let node = &mut self.nodes[at];
-        match find_evaluation(text.as_bytes()) {
-            Some(CommentEvaluation { at, score: Some(score) })
-                if is_possible_score(score, position) =>
-            {
-                node.set_score(score);
-                node.add_comment(&one_line(&[&text[..at.start], &text[at.end..]].concat()));
-            }
-            _ => node.add_comment(text),
-        }
-    }
-}
-
-/// The index of a variation's first move.
-fn index_of_first(variation: &Variation) -> usize {
-    let is_move = |item: &VariationItem| matches!(item, VariationItem::Move(_));
-    variation.items.iter().position(is_move).unwrap_or_default()
-}
-
-/// The items of a variation as text.
-fn in_words(items: &[VariationItem]) -> String {
-    let words = items.iter().map(|item| match item {
-        VariationItem::Move(san) => san.clone(),
-        VariationItem::Nag(nag) => format!("${nag}"),
-        VariationItem::Comment(text) => text.clone(),
-        VariationItem::Variation(nested) => format!("({})", in_words(&nested.items)),
-    });
-    words.collect::<Vec<_>>().join(" ")
 }
