@@ -457,6 +457,8 @@ file.attach({
   game({ tree: message, notes }) {
     const { tree: opened } = trees.fromMessage(message);
     replace(opened, opened.root, notes);
+    // The keys are the page's, and not the button's that opened the form.
+    document.activeElement.blur();
   },
 });
 

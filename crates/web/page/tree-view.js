@@ -18,7 +18,10 @@ export function attach(element, go) {
   list = element;
   list.onclick = event => {
     const button = event.target.closest('[data-node]');
-    if (button) go(nodes.get(Number(button.dataset.node)));
+    if (!button) return;
+    // After a click with the mouse the keys are the page's: space runs the engine.
+    if (event.detail > 0) button.blur();
+    go(nodes.get(Number(button.dataset.node)));
   };
 }
 
