@@ -15,6 +15,7 @@ use crate::{
 
 /// One entry of a file of games or positions.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "most entries are games, and each is moved once")]
 pub enum FileEntry {
     /// A game of a PGN.
     Game(PgnGame),

@@ -13,6 +13,7 @@ use crate::{
 
 /// The job that makes one game of the output. A number selects the random stream.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "most jobs of files are games, each moved once")]
 pub(crate) enum LabelJob<'a> {
     /// All positions of a game of a file are evaluated.
     Game(PgnGame),

@@ -25,8 +25,8 @@ function castle(squares, from, to) {
   return true;
 }
 
-/* The pieces of a position after moves that are legal in it, as the first field of a FEN */
-export function piecesAfter(fen, moves) {
+// The pieces of a position after moves that are legal in it, as the first field of a FEN.
+function piecesAfter(fen, moves) {
   const squares = fen.split(' ')[0].replaceAll('/', '').split('').flatMap(letter => (Number(letter) ? Array(Number(letter)).fill('') : [letter]));
   for (const uci of moves) {
     const [from, to] = [at(uci), at(uci.slice(2))];

@@ -19,8 +19,6 @@ let listener = {};
 /* callbacks: { go(node), finished(tree) } */
 export function attach(callbacks) { listener = callbacks; }
 
-export const isRunning = () => running !== null;
-
 export function start(tree) {
   const { message, index } = toMessage(tree);
   const tag = nextTag();
@@ -31,7 +29,7 @@ export function start(tree) {
   draw();
 }
 
-export function cancel() {
+function cancel() {
   if (!running) return;
   running = null;
   send({ type: 'stop_review' });

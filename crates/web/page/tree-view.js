@@ -25,13 +25,13 @@ export function attach(element, go) {
   };
 }
 
-export const glyphs = nags => nags.map(nag => SYMBOLS[nag] ?? `$${nag}`).join('');
+const glyphs = nags => nags.map(nag => SYMBOLS[nag] ?? `$${nag}`).join('');
 
 // The score, depth and time that match programs write after a move: `-0.31/14 0.52s`.
 const ENGINE_SCORE = /([+-]?\d+\.\d+|[+-]M\d+)\/\d+(?: \d+(?:\.\d+)?s)?,?/;
 
-/* A comment as people see it: what programs write for programs, such as clocks, is left out */
-export const shownComment = text => text.replace(/\[%[^\]]*\]/g, '').replace(ENGINE_SCORE, '').replace(/\s+/g, ' ').trim();
+// A comment as people see it: what programs write for programs, such as clocks, is left out.
+const shownComment = text => text.replace(/\[%[^\]]*\]/g, '').replace(ENGINE_SCORE, '').replace(/\s+/g, ' ').trim();
 
 // The score beside a move of the main line: that of the analysis, from White's side, or else that of the player's program.
 function scoreText(node) {
