@@ -18,7 +18,7 @@ use tokio::{
     task::{JoinHandle, spawn_blocking},
 };
 
-use super::{MAX_SEARCH_TIME, TURN, game_tree::GameTree};
+use super::{MAX_SEARCH_TIME, TURN, game_tree::GameTree, tree_request::compute_in_turn};
 use crate::{ApiError, Engines, Opponent, TimeSource, search_slots::SearchSlot};
 
 /// The most evaluations a position.
@@ -58,9 +58,7 @@ impl ReviewRequest {
     /// The game or the number of evaluations is not allowed.
     pub async fn check(self, engines: &Arc<Engines>) -> Result<ReviewTask, ApiError> {
         let engines = Arc::clone(engines);
-        // A large game takes a while; other tasks go on meanwhile.
-        let checked = spawn_blocking(move || self.check_at_once(&engines)).await;
-        checked.map_err(|_| ApiError::new("the game cannot be read"))?
+        compute_in_turn(move || self.check_at_once(&engines)).await
     }
 
     fn check_at_once(self, engines: &Engines) -> Result<ReviewTask, ApiError> {

@@ -134,7 +134,8 @@ fn hint(text: &str) -> &'static str {
     if words.any(has_foreign_piece) {
         return "; pieces have English letters in PGN: K, Q, R, B, N (not S, L, T, D or others)";
     }
-    if text.split('/').count() == 8 && text.contains(" w") | text.contains(" b") {
+    let has_side = text.contains(" w") || text.contains(" b");
+    if text.split('/').count() == 8 && has_side {
         return "; it looks like a FEN: put it into the field for a position";
     }
     ""

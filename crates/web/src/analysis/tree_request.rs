@@ -4,7 +4,7 @@
 use board::{BoardError, parse_san, parse_uci, to_uci};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::task::spawn_blocking;
+use tokio::{sync::Semaphore, task::spawn_blocking};
 
 use super::{
     game_tree::GameTree,
@@ -14,6 +14,27 @@ use crate::{
     ApiError,
     new_game::{parse_game, parse_position},
 };
+
+/// The most games that are read or written at once, for all visitors together.
+const MAX_AT_ONCE: usize = 2;
+
+/// Reads or writes a game on a thread of its own: a large one takes a second. Others wait their
+/// turn, so that searches keep their processors.
+///
+/// # Errors
+/// As `work`.
+pub async fn compute_in_turn<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    static TURNS: Semaphore = Semaphore::const_new(MAX_AT_ONCE);
+    let turn = TURNS.acquire().await.map_err(|_| ApiError::new("the server is closing"))?;
+    // The turn lasts until the work is done, even if its page is gone.
+    let computed = spawn_blocking(move || {
+        let _turn = turn;
+        work()
+    });
+    computed.await.map_err(|_| ApiError::new("the game cannot be read; please report this"))?
+}
 
 /// A request.
 #[derive(Clone, Debug, Deserialize)]
@@ -65,9 +86,7 @@ impl TreeRequest {
     /// What was sent is not understood; the text says what, and where.
     pub async fn answer(self) -> Result<Value, ApiError> {
         let tag = self.tag();
-        // A long PGN takes a second; other tasks go on meanwhile.
-        let answer = spawn_blocking(move || self.compute());
-        let mut answer = answer.await.map_err(|_| ApiError::new("this cannot be read"))??;
+        let mut answer = compute_in_turn(move || self.compute()).await?;
         answer["type"] = "reply".into();
         answer["tag"] = tag.into();
         Ok(answer)
