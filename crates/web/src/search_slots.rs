@@ -44,7 +44,7 @@ impl SearchSlots {
         let permit = Arc::clone(&self.semaphore).acquire_owned().await;
         permit
             .map(|permit| SearchSlot { _permit: permit })
-            .map_err(|_| ApiError::new("the server is closing"))
+            .map_err(|_| ApiError::new("The server is closing."))
     }
 
     /// Whether a search waits for a slot.
@@ -98,8 +98,8 @@ pub async fn run_search(
     });
     let (search, outcome) = running
         .await
-        .map_err(|_| ApiError::new("the search stopped unexpectedly; please report this"))?;
+        .map_err(|_| ApiError::new("The search stopped unexpectedly. Please report this."))?;
     let outcome =
-        outcome.map_err(|error| ApiError::new(format!("the evaluator failed: {error}")))?;
+        outcome.map_err(|error| ApiError::new(format!("The evaluator failed: {error}")))?;
     Ok((search, outcome))
 }
