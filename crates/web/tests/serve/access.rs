@@ -300,7 +300,12 @@ async fn files_are_sent_compressed_to_browsers_that_take_it() {
         };
         let (coding, tag) = (header("content-encoding"), header("etag").unwrap());
         assert_eq!(header("vary").as_deref(), Some("accept-encoding"), "{path}");
-        (answer.status, coding, tag, header("content-length").map_or(0, |size| size.parse::<usize>().unwrap()))
+        (
+            answer.status,
+            coding,
+            tag,
+            header("content-length").map_or(0, |size| size.parse::<usize>().unwrap()),
+        )
     };
     for path in ["/", "/page/style.css", "/page/app.js", style] {
         let (_, coding, plain_tag, plain_size) = get(path, &[]).await;
