@@ -149,6 +149,12 @@ export const played = (page, count) => page.waitForFunction(count => document.qu
   || document.querySelector('#verdict.over'), count);
 export const verdict = page => page.locator('#verdict').textContent();
 
+/* Sets a field of numbers. `fill` appends to such a field in Firefox */
+export const setNumber = (page, id, value) => page.locator(`#${id}`).evaluate((field, value) => {
+  field.value = value;
+  field.dispatchEvent(new Event('input', { bubbles: true }));
+}, value);
+
 /* Opens the form for a new game with default choices, lets `choose` change them, and starts the game */
 export async function startGame(page, address, choose = async () => {}) {
   await page.goto(`${address}#new`);
@@ -159,7 +165,7 @@ export async function startGame(page, address, choose = async () => {}) {
   await page.selectOption('#opponent', 'limit');
   await page.selectOption('#engine', 'batch-first');
   await page.selectOption('#limit', 'nodes');
-  await page.fill('#amount', '40');
+  await setNumber(page, 'amount', 40);
   await choose();
   await page.click('#start-game');
   await page.locator('#game').waitFor();

@@ -20,7 +20,7 @@ export function hello(message) {
   const humans = [...message.systems.map(({ name }) => name).filter(hasNoSearch), ...message.maia_ratings.map(rating => `maia-${rating}`)];
   const { engines } = message;
   setOptions(by('human'), humans.map(name => option(name, opponentName(name))));
-  setOptions(by('engine'), engines.map(({ name, network }) => option(name, `${opponentName(name).replace(' (fast)', '')}, ${network}`)));
+  setOptions(by('engine'), engines.map(engine => option(engine.name, engineText(engine))));
   by('threads').parentElement.hidden = message.threads === 0;
   setOptions(by('threads'), [option('', 'Default'), ...Array.from({ length: message.threads }, (_, index) => option(index + 1, index + 1))]);
   const kinds = Object.keys(OPPONENTS).filter(kind => ({ rating: ratedLevels, human: humans })[kind]?.length ?? engines.length);
@@ -28,6 +28,13 @@ export function hello(message) {
   if (JSON.stringify(ratedLevels) !== known) levelsChanged(known === '[]');
   if (isNew) opponentChosen();
   by('start-game').disabled = false;
+}
+
+// The networks in the program are known by these names.
+const NETWORKS = { 'batch-first': 'large network', 'batch-first-fast': 'fast network' };
+function engineText({ name, network }) {
+  const known = opponentName(name.replace('-fast', ''));
+  return name === network && !(network in NETWORKS) ? known : `${known}, ${NETWORKS[network] ?? network}`;
 }
 
 const option = (value, textContent) => make('option', { value, textContent });

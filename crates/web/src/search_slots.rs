@@ -19,7 +19,7 @@ use tokio::{
 use crate::ApiError;
 
 /// While searches wait, every search gets a turn within this time if all turns are equally long.
-const ROUND: Duration = Duration::from_millis(1_500);
+const ROUND: Duration = Duration::from_secs(1);
 /// The shortest turn: a search needs some time for its first line.
 const MIN_TURN: Duration = Duration::from_millis(100);
 
@@ -128,9 +128,9 @@ mod tests {
         let is_over = |milliseconds| slots.is_turn_over(Duration::from_millis(milliseconds));
         assert!(!is_over(60_000), "nobody waits");
         let mut waiters: Vec<_> = (0..16).map(|_| Waiter::new(&slots.waiting)).collect();
-        assert!(!is_over(299) && is_over(300));
-        waiters.truncate(2);
-        assert!(!is_over(999) && is_over(1_000));
+        assert!(!is_over(199) && is_over(200));
+        waiters.truncate(1);
+        assert!(!is_over(799) && is_over(800));
         waiters.clear();
         assert!(!is_over(60_000));
     }
