@@ -68,10 +68,10 @@ try {
     await page.locator('cg-board piece').first().waitFor();
     loads.push(await page.evaluate(() => Math.round(performance.now())));
     if (visit === 0) {
-      const files = await page.evaluate(() => performance.getEntriesByType('resource').map(({ encodedBodySize }) => encodedBodySize));
+      const files = await page.evaluate(() => ['navigation', 'resource'].flatMap(kind => performance.getEntriesByType(kind)).map(({ transferSize }) => transferSize));
       const bytes = files.reduce((sum, size) => sum + size, 0);
-      assert.ok(files.length <= 24 && bytes < 200_000, `${files.length} files, ${bytes} bytes`);
-      print(`${files.length} files, ${bytes} bytes`);
+      assert.ok(files.length <= 24 && bytes > 20_000 && bytes < 200_000, `${files.length} files, ${bytes} bytes`);
+      print(`${files.length} files, ${bytes} bytes on the wire`);
     }
     await page.goto('about:blank');
   }

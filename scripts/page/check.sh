@@ -25,6 +25,9 @@ maia="$(mktemp -d)"
 trap 'rm -r "$maia"' EXIT
 cargo run --quiet --release -p batch-first-nets --example leela_file -- "$maia/maia-1500.pb.gz" conv 16 1 4
 node check.mjs "$program" "$pictures" "$maia"
+node firefox.mjs "$program" "$pictures" > "$pictures/firefox.log" 2>&1 &
+firefox=$!
 node everybody.mjs "$program" "$pictures"
-node firefox.mjs "$program" "$pictures"
+wait "$firefox" || { cat "$pictures/firefox.log" >&2; exit 1; }
+cat "$pictures/firefox.log"
 node visitors.mjs "$program"

@@ -98,4 +98,3 @@ try {
   await context.close().catch(() => {});
   await server.end();
 }
-process.exit(0);

@@ -77,14 +77,24 @@ export function newProfile() {
   return profile;
 }
 
-export async function openChromium(options, profile = newProfile()) {
-  const opened = await chromium.launchPersistentContext(profile, {
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    headless: true,
-    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-      '--disable-component-update', '--disable-sync'],
-    ...options,
-  });
+const CHROMIUM = {
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  headless: true,
+  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+    '--disable-component-update', '--disable-sync'],
+};
+
+/* Chromium with a profile that outlives it */
+export async function openChromium(options, profile) {
+  const opened = await chromium.launchPersistentContext(profile, { ...CHROMIUM, ...options });
+  opened.setDefaultTimeout(TIMEOUT);
+  return opened;
+}
+
+/* Chromium for several visitors, each with a context of its own */
+export const launchChromium = () => chromium.launch(CHROMIUM);
+export async function newContext(browser, options) {
+  const opened = await browser.newContext(options);
   opened.setDefaultTimeout(TIMEOUT);
   return opened;
 }

@@ -49,7 +49,7 @@ async function measure() {
   const sockets = await Promise.all(Array.from({ length: Number(count) }, () => visitor(address)));
   const seconds = (await Promise.all(sockets.map(analyse))).sort((one, other) => one - other);
   // Memory grows while all of them analyse.
-  await new Promise(resolve => setTimeout(resolve, 10_000));
+  await new Promise(resolve => setTimeout(resolve, 5_000));
   const most = memory(server.process.pid, 'VmHWM');
   for (const socket of sockets) socket.terminate();
   await server.end();
@@ -61,4 +61,3 @@ async function measure() {
 let last = Infinity;
 for (let attempt = 0; attempt < ATTEMPTS && last > MAX_SECONDS; attempt += 1) last = await measure();
 assert.ok(last <= MAX_SECONDS, `the last visitor waited ${last.toFixed(2)} s`);
-process.exit(0);

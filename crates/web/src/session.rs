@@ -273,7 +273,6 @@ impl GameSession {
                 self.refuse_if_over()?;
                 let used = self.used();
                 self.running = None;
-                self.adviser.withdraw();
                 self.end(self.state.resigned(), used).await
             }
         }
@@ -329,6 +328,8 @@ impl GameSession {
     /// Ends the game without a move; `used`: milliseconds that the side to move has used.
     async fn end(&mut self, result: GameResult, used: Option<u64>) -> Result<(), ApiError> {
         let spent = used.unwrap_or(self.state.spent);
+        // A draw that is still considered must not replace this result.
+        self.adviser.withdraw();
         self.registry.store.end(self.id, result.clone(), spent).await?;
         self.state.result = Some(result);
         self.state.spent = spent;

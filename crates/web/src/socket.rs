@@ -249,10 +249,9 @@ impl PageConnection {
         let message = match serde_json::from_str::<ClientMessage>(text) {
             Ok(message) => message,
             Err(problem) => {
-                return Some(error(
-                    None,
-                    format!("The server does not understand this page ({problem}). Reload it."),
-                ));
+                let problem = problem.to_string().replace('`', "");
+                let text = format!("The server does not understand this page: {problem}.");
+                return Some(error(None, text));
             }
         };
         let tag = message.tag();
