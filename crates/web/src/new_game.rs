@@ -205,19 +205,22 @@ fn parse_pgn(pgn: &str) -> Result<Game, ApiError> {
     if pgn.len() > MAX_PGN {
         return Err(ApiError::new(format!("A PGN has at most {} KiB here.", MAX_PGN / 1024)));
     }
+    // The words of the reader quote moves as the terminal does.
+    let unusable =
+        |why: String| ApiError(format!("The PGN cannot be used: {}.", why.replace('`', "")));
     let first = games::read_pgn(pgn.as_bytes()).next();
     let read = first
         .transpose()
-        .map_err(|error| ApiError(format!("The PGN cannot be read: {error}")))?
+        .map_err(|error| unusable(error.to_string()))?
         .ok_or_else(|| ApiError::new("The PGN has no game in it."))?;
     let game = match read {
         ReadGame::Game(game) => *game,
         ReadGame::LeftOut(game) => {
-            return Err(ApiError(format!("The PGN cannot be used: {}", game.reason)));
+            return Err(unusable(game.reason.to_string()));
         }
     };
     if let Some(unread) = game.unread {
-        return Err(ApiError(format!("The PGN cannot be used: {unread}")));
+        return Err(unusable(unread.to_string()));
     }
     let game = game.game;
     refuse_if_full(&game)?;
