@@ -1,5 +1,7 @@
 // The board: chessground with promotion, arrows and heat maps. The server decides which moves are legal.
 
+import { addCursor } from './cursor.js';
+import { by, describePosition } from './page.js';
 import { Chessground } from './vendor/chessground/chessground.min.js';
 
 const element = document.getElementById('board');
@@ -22,6 +24,7 @@ const ground = Chessground(element, {
     yellow: { key: 'y', color: '#e68f00', opacity: 1, lineWidth: 10 },
   } },
 });
+addCursor(element, ground, () => shown?.fen ?? '');
 // A hidden board has no size; arrows are drawn again when it is shown.
 new ResizeObserver(() => { if (element.clientWidth > 0) ground.redrawAll(); }).observe(element);
 
@@ -66,6 +69,8 @@ function squares(uci) {
 /* position: { fen, turn, check, lastMove, destinations, movable: 'white' | 'black' | 'both' | undefined } */
 export function show(position) {
   shown = position;
+  // Screen readers find the pieces as the description of the board.
+  by('position').textContent = describePosition(position.fen);
   ground.set({
     fen: position.fen,
     turnColor: position.turn,
@@ -87,6 +92,8 @@ export function orient(side) {
 }
 
 export function orientation() { return ground.state.orientation; }
+
+export function hasPremove() { return Boolean(ground.state.premovable.current); }
 
 export function cancelPremove() { ground.cancelPremove(); }
 

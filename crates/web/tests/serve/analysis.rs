@@ -121,7 +121,7 @@ async fn requests_beyond_the_limits_are_refused() {
         (json!({ "moves": ["e2e5"] }), "e2e5"),
         (json!({ "moves": many }), "plies"),
         (json!({ "system": "other" }), "system"),
-        (json!({ "tag": -1 }), "not understood"),
+        (json!({ "tag": -1 }), "not understand"),
     ] {
         let error = page.error(request(1, changes)).await;
         assert!(error.contains(word), "{word}: {error}");
