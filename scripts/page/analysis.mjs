@@ -74,7 +74,7 @@ async function wholeGame(page, { address, print, screenshot, drag, program }) {
   await screenshot(page, 'load-games');
   await page.locator('#load-games button').first().click();
   await page.locator('#analysis-moves [data-node]').nth(20).waitFor();
-  assert.match(await page.locator('#game-title').textContent(), /Joe "Iron" <b>Pawn<\/b>/);
+  assert.match(await page.locator('#analysis-title').textContent(), /Joe "Iron" <b>Pawn<\/b>/);
   assert.equal(await page.locator('#notes').isVisible(), false);
   const before = await treeMoves(page);
 
@@ -161,11 +161,11 @@ async function hostileTexts(page, { print, screenshot }) {
   const nasty = `[White "${html}"]\n[Black "O'Neil \\"Iron\\" & <script>"]\n\n{${html}} 1. e4! {${html} [%clk 0:01]} (1. d4?! d5 (1... Nf6 {x}) 2. c4) e5 $146 *`;
   assert.equal(await load(page, nasty), 'game');
   await page.locator('#analysis-moves [data-node]').nth(5).waitFor();
-  assert.equal(await page.locator('#analyse img, #analyse script, #stage img').count(), 0);
+  assert.equal(await page.locator('#view-analyse img, #view-analyse script, #stage img').count(), 0);
   assert.match(await page.locator('#analysis-moves').textContent(), /<img src=x onerror=alert\(1\)>/);
   assert.deepEqual(await treeMoves(page), ['e4!', 'd4?!', 'd5', 'Nf6', 'c4', 'e5N']);
   for (const [text, words] of [
-    ['hello world', /`hello world` is no game/],
+    ['hello world', /hello world is no game/],
     ['https://lichess.org/abcdefgh', /it is a link/],
     ['1. Sf3 Sf6', /English letters/],
     ['x'.repeat(1_100_000), /1,075 KiB.*1024 KiB/],
@@ -178,7 +178,7 @@ async function hostileTexts(page, { print, screenshot }) {
   // What was shown stays where nothing could be read.
   assert.equal((await treeMoves(page)).length, 6);
   assert.equal(await load(page, '1. e4 e5 2. Sf3 Sc6 3. Lb5'), 'game');
-  assert.match(await page.locator('#notes').textContent(), /move 2, `Sf3` is no move; pieces have English letters.*Not read: Sf3 Sc6 3. Lb5/);
+  assert.match(await page.locator('#notes').textContent(), /move 2, Sf3 is no move; pieces have English letters.*Not read: Sf3 Sc6 3. Lb5/);
   assert.deepEqual(await treeMoves(page), ['e4', 'e5']);
   await screenshot(page, 'cut-off');
   // The browser's Back returns to the game before.
@@ -201,7 +201,7 @@ async function waysIn(page, { print }) {
   // Old programs write names in Latin-1.
   await page.setInputFiles('#load-file', { name: 'old.pgn', mimeType: 'text/plain', buffer: Buffer.from('[White "M\u00fcller"]\n\n1. e4 e5 2. Nf3 Nc6 *', 'latin1') });
   await count(4);
-  assert.match(await page.locator('#game-title').textContent(), /Müller/);
+  assert.match(await page.locator('#analysis-title').textContent(), /Müller/);
   await page.click('#load-open');
   await page.setInputFiles('#load-file', { name: 'games.zst', mimeType: 'application/zstd', buffer: Buffer.from([40, 0, 47, 253]) });
   await page.getByText('games.zst is no text file.').waitFor();
@@ -221,14 +221,14 @@ async function waysIn(page, { print }) {
   await count(0);
   await page.waitForFunction(() => document.getElementById('setup-fen').value === '8/8/4k3/8/8/3QK3/8/8 w - - 0 1');
   await give('paste', 'nothing of the kind');
-  await page.getByText('`nothing of the kind` is no game').waitFor();
+  await page.getByText('nothing of the kind is no game').waitFor();
   await page.click('#load-close');
   print('games by a file, dropped and pasted; a position pasted');
 }
 
 async function keysAndEndings(page, { print, click, screenshot }) {
   // Moves by the keyboard, and an error at its field.
-  await page.click('#position summary');
+  await page.click('#setup-fold summary');
   await page.click('#setup-start');
   await page.waitForFunction(() => document.querySelectorAll('#analysis-moves [data-node]').length === 0);
   await page.evaluate(() => document.activeElement.blur());
@@ -241,7 +241,7 @@ async function keysAndEndings(page, { print, click, screenshot }) {
   await page.keyboard.type('Qh5');
   await page.keyboard.press('Enter');
   await page.locator('#analysis-move-error').waitFor();
-  assert.match(await page.locator('#analysis-move-error').textContent(), /`Qh5` is not a legal move here/);
+  assert.match(await page.locator('#analysis-move-error').textContent(), /Qh5 is not a legal move here/);
   assert.match(await page.locator('#opening').textContent(), /^A00 /);
   // The engine runs; mate on the board leaves neither its lines nor its evaluation.
   await page.fill('#analysis-move', '');
@@ -317,7 +317,7 @@ async function puzzlesAndEditor(page, { print, click, drag, screenshot }) {
   await page.keyboard.press('f');
 
   // A position from an empty board; a wrong one is refused at its field.
-  if (!await page.locator('#setup-edit').isVisible()) await page.click('#position summary');
+  if (!await page.locator('#setup-edit').isVisible()) await page.click('#setup-fold summary');
   await page.click('#setup-edit');
   await page.click('#editor-empty');
   for (const [tool, name] of [['white king', 'e1'], ['black king', 'e8'], ['white rook', 'a1'], ['black pawn', 'h7'], [' ', 'h7']]) {

@@ -7,123 +7,37 @@
 // /usr/bin/chromium).
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { chromium } from 'playwright-core';
 import { checkAnalysis } from './analysis.mjs';
+import { Server, click, drag, moves, newProfile, openChromium, played, print, startGame as startGameAt, tap, trainingLine, verdict, watch as watchPage } from './harness.mjs';
 
 const [program, pictures, maia] = process.argv.slice(2);
-const TIMEOUT = 120_000;
 mkdirSync(pictures, { recursive: true });
-const folder = mkdtempSync(join(tmpdir(), 'batch-first-page-'));
-const games = join(folder, 'games.sqlite');
 
-// --- A training run that grows and a match, in their file formats
-
-const runs = join(folder, 'runs');
-const matches = join(folder, 'matches');
-mkdirSync(join(runs, 'example'), { recursive: true });
-mkdirSync(join(matches, 'example'), { recursive: true });
-const journal = join(runs, 'example', 'metrics.jsonl');
-const line = value => `${JSON.stringify(value)}\n`;
-const trainingLine = step => line({ kind: 'train', step, samples: 1024 * step, loss: 0.4 + 2 / step, tau: 1 - 1 / Math.sqrt(step), positions_per_second: 4700 });
-writeFileSync(journal, line({ kind: 'start', step: 0, steps: 400, positions: 500000, backend: 'native', revision: 'example' }));
-for (let step = 1; step <= 200; step += 1) appendFileSync(journal, trainingLine(step));
-writeFileSync(join(matches, 'example', 'match.json'), JSON.stringify({ format: 1, settings: ['Gauntlet', '2 openings', 'Rules', 'New: internal', 'Old: internal'] }));
-writeFileSync(join(matches, 'example', 'games.jsonl'), [2, 2, 1, 0, 2, 1].map((points, number) => line({
-  number, white: number % 2, black: 1 - number % 2, opening: 0, white_half_points: points, ending: 'checkmate', fault: null, plies: 60, seconds: 3, pgn: '',
-})).join(''));
-
-// --- The server
-
-let server = null;
-async function start(port = 0) {
-  server = spawn(program, ['serve', '--listen', `127.0.0.1:${port}`, '--games', games, '--runs', runs, '--matches', matches, '--maia', maia],
-    { stdio: ['ignore', 'pipe', 'inherit'] });
-  const address = await new Promise((resolve, reject) => {
-    let text = '';
-    server.stdout.on('data', data => {
-      text += data;
-      if (text.includes('\n')) resolve(text.trim());
-    });
-    server.on('exit', code => reject(new Error(`the server ended with ${code}`)));
-  });
-  return address;
-}
-
-async function kill(signal = 'SIGKILL') {
-  const gone = new Promise(resolve => server.on('exit', resolve));
-  server.kill(signal);
-  await gone;
-}
-
-// --- The browser
-
-let address = await start();
-const profile = mkdtempSync(join(tmpdir(), 'batch-first-chromium-'));
+const server = new Server(program, maia);
+await server.start();
+const profile = newProfile();
+const open = options => openChromium(options, profile);
 const problems = [];
 let context = null;
-async function open(options) {
-  const opened = await chromium.launchPersistentContext(profile, {
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    headless: true,
-    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-      '--disable-component-update', '--disable-sync'],
-    ...options,
-  });
-  opened.setDefaultTimeout(TIMEOUT);
-  return opened;
-}
 
 const sockets = new Map();
 function watch(page) {
   page.on('websocket', socket => sockets.set(page, socket));
-  page.on('pageerror', error => problems.push(`script: ${error}`));
-  page.on('console', message => {
-    // The test kills the server: errors of the connection are expected.
-    if (message.type() === 'error' && !/ERR_CONNECTION_REFUSED|WebSocket/.test(message.text())) problems.push(`console: ${message.text()}`);
-  });
-  page.on('request', request => {
-    if (!request.url().startsWith(address.slice(0, -1)) && !request.url().startsWith('data:') && !request.url().startsWith('blob:')) {
-      problems.push(`a request elsewhere: ${request.url()}`);
-    }
-  });
+  watchPage(page, server, problems);
 }
+// The choice is folded away.
+const chooseBatch = (page, size) => page.evaluate(size => {
+  document.getElementById('batch').value = size;
+  document.getElementById('batch').dispatchEvent(new Event('change'));
+}, size);
+const startGame = (page, choose) => startGameAt(page, server.address, choose);
 
-const print = text => process.stdout.write(`${text}\n`);
 async function screenshot(page, name) {
   // The animation of the pieces ends.
   await page.waitForTimeout(300);
   await page.screenshot({ path: join(pictures, `${name}.png`) });
-}
-
-// The centre of a square on the screen.
-async function square(page, name) {
-  const box = await page.locator('#board cg-board').boundingBox();
-  const isBlackBelow = await page.locator('.cg-wrap.orientation-black').count() > 0;
-  const [file, rank] = ['abcdefgh'.indexOf(name[0]), Number(name[1]) - 1];
-  const [x, y] = isBlackBelow ? [7 - file, rank] : [file, 7 - rank];
-  return { x: box.x + (x + 0.5) * box.width / 8, y: box.y + (y + 0.5) * box.height / 8 };
-}
-
-async function click(page, name) {
-  const { x, y } = await square(page, name);
-  await page.mouse.click(x, y);
-}
-
-async function tap(page, name) {
-  const { x, y } = await square(page, name);
-  await page.touchscreen.tap(x, y);
-}
-
-async function drag(page, from, to) {
-  const [one, other] = [await square(page, from), await square(page, to)];
-  await page.mouse.move(one.x, one.y);
-  await page.mouse.down();
-  await page.mouse.move(other.x, other.y, { steps: 4 });
-  await page.mouse.up();
 }
 
 // Describes the pages after a failure: a screenshot and the state of each.
@@ -147,31 +61,6 @@ async function describe(pages) {
   }
 }
 
-// The choice is folded away.
-const chooseBatch = (page, size) => page.evaluate(size => {
-  document.getElementById('batch').value = size;
-  document.getElementById('batch').dispatchEvent(new Event('change'));
-}, size);
-
-const moves = page => page.locator('#moves button:not([disabled])').allTextContents();
-const played = (page, count) => page.waitForFunction(count => document.querySelectorAll('#moves button:not([disabled])').length >= count
-  || document.querySelector('#verdict.over'), count);
-const verdict = page => page.locator('#verdict').textContent();
-
-async function startGame(page, choose = async () => {}) {
-  await page.goto(`${address}#new`);
-  await page.locator('#system option').first().waitFor({ state: 'attached' });
-  // The form keeps the choices of an earlier game.
-  await page.selectOption('#from', 'start');
-  await page.selectOption('#clock', '');
-  await page.selectOption('#system', 'batch-first');
-  await page.selectOption('#level-kind', 'nodes');
-  await page.fill('#amount', '40');
-  await choose();
-  await page.click('#new-game button[type=submit]');
-  await page.locator('#game').waitFor();
-}
-
 try {
   context = await open({ viewport: { width: 1280, height: 860 }, colorScheme: 'light' });
   const page = context.pages()[0] ?? await context.newPage();
@@ -180,46 +69,48 @@ try {
   // Prints how soon the page is ready, by its own clock. The test only limits the files that it loads: times depend on the machine.
   const loads = [];
   for (let visit = 0; visit < 3; visit += 1) {
-    await page.goto(address);
-    await page.locator('#system option').first().waitFor({ state: 'attached' });
+    await page.goto(server.address);
+    await page.locator('#opponent:enabled').waitFor();
     await page.locator('cg-board piece').first().waitFor();
     loads.push(await page.evaluate(() => Math.round(performance.now())));
     if (visit === 0) {
-      const files = await page.evaluate(() => performance.getEntriesByType('resource').map(({ encodedBodySize }) => encodedBodySize));
+      const files = await page.evaluate(() => ['navigation', 'resource'].flatMap(kind => performance.getEntriesByType(kind)).map(({ transferSize }) => transferSize));
       const bytes = files.reduce((sum, size) => sum + size, 0);
-      assert.ok(files.length <= 30 && bytes < 200_000, `${files.length} files, ${bytes} bytes`);
-      print(`${files.length} files, ${bytes} bytes`);
+      assert.ok(files.length <= 40 && bytes > 20_000 && bytes < 200_000, `${files.length} files, ${bytes} bytes`);
+      print(`${files.length} files, ${bytes} bytes on the wire`);
     }
     await page.goto('about:blank');
   }
   print(`loads in ${loads.join(', ')} ms, the board set up and the socket open`);
-  await page.goto(address);
-  await page.locator('#strength-text b').waitFor();
+  await page.goto(server.address);
+  await page.locator('#rating-text b').waitFor();
   await screenshot(page, 'new-game');
 
   // A server that returns with other levels offers these; all other choices stay.
   const levels = await page.evaluate(async () => {
     const by = id => document.getElementById(id);
     const play = await import('/page/play.js');
+    const named = id => [...by(id).options].map(({ value }) => ({ name: value, network: '' }));
+    const message = { systems: [...named('engine'), { name: 'convchess', network: '' }], engines: named('engine'), threads: 2, maia_ratings: [1500] };
     const hello = count => play.hello({
-      systems: [...by('system').options].filter(({ value }) => value !== 'maia').map(({ value }) => ({ name: value, network: '' })),
-      maia_ratings: [1500],
+      ...message,
       levels: Array.from({ length: count }, (_, index) => ({ system: 'batch-first', level: { kind: 'nodes', value: index + 1 }, elo: 100 + index, interval: 9, games: 9 })),
     });
     by('clock').value = '300,3';
     hello(3);
-    by('strength').value = 2;
-    const three = [by('strength').max, by('strength-text').querySelector('b').textContent];
+    by('rating').value = 2;
+    by('rating').dispatchEvent(new Event('input'));
+    const three = [by('rating').max, by('rating-text').querySelector('b').textContent];
     hello(2);
-    const two = [by('strength').value, by('strength-text').querySelector('b').textContent];
-    by('level-kind').value = 'nodes';
-    by('level-kind').dispatchEvent(new Event('change'));
+    const two = [by('rating').value, by('rating-text').querySelector('b').textContent];
+    by('opponent').value = 'limit';
+    by('opponent').dispatchEvent(new Event('change'));
     by('amount').value = 77;
     hello(1);
-    const other = [by('level-kind').value, by('amount').value, by('clock').value, by('strength').max];
+    const other = [by('opponent').value, by('amount').value, by('clock').value, by('rating').max];
     return { three, two, other };
   });
-  assert.deepEqual(levels, { three: ['2', '101'], two: ['1', '101'], other: ['nodes', '77', '300,3', '0'] });
+  assert.deepEqual(levels, { three: ['2', '102'], two: ['1', '101'], other: ['limit', '77', '300,3', '0'] });
   await page.reload();
 
   // Moves by clicks, by dragging and by typing; an illegal move does nothing.
@@ -251,7 +142,7 @@ try {
   await page.keyboard.press('Enter');
   assert.equal(await focus(), 'moves e4');
   await page.keyboard.press('End');
-  assert.equal(await page.locator('#spoken').textContent(), `Batch First plays ${before[5]}`);
+  assert.match(await page.locator('#spoken').textContent(), /White to move/);
 
   // A reload in mid-game keeps the game.
   await page.reload();
@@ -260,15 +151,15 @@ try {
   print('a reload in mid-game: every move is there');
 
   // A killed server keeps the game.
-  await kill();
-  await page.getByText('No connection to the engine').waitFor();
+  await server.kill();
+  await page.locator('#offline', { hasText: 'Offline' }).waitFor();
   // A move without a connection is not made, and the page tells the visitor.
   await page.evaluate(() => { document.getElementById('toast').hidden = true; });
   await drag(page, 'd2', 'd4');
-  await page.getByText('There is no connection').waitFor();
+  await page.getByText('Offline: your move was not sent').waitFor();
   const whitePawns = () => page.evaluate(() => [...document.querySelectorAll('cg-board piece.white.pawn')].map(({ cgKey }) => cgKey).sort());
   assert.ok((await whitePawns()).includes('d2'), 'the pawn is not back on d2');
-  address = await start(new URL(address).port);
+  await server.start(new URL(server.address).port);
   await page.locator('#offline').waitFor({ state: 'hidden' });
   await page.keyboard.press('m');
   await page.keyboard.type('d4');
@@ -280,14 +171,14 @@ try {
   // The ninth page of a visitor shows why it is refused.
   const many = await Promise.all(Array.from({ length: 7 }, () => context.newPage()));
   for (const other of many) {
-    await other.goto(address);
-    await other.locator('#system option').first().waitFor({ state: 'attached' });
+    await other.goto(server.address);
+    await other.locator('#opponent:enabled').waitFor();
   }
   const ninth = await context.newPage();
-  await ninth.goto(address);
-  await ninth.getByText('you have too many pages open').waitFor();
+  await ninth.goto(server.address);
+  await ninth.getByText('You have too many pages open').waitFor();
   await many[0].close();
-  await ninth.locator('#system option').first().waitFor({ state: 'attached' });
+  await ninth.locator('#opponent:enabled').waitFor();
   await ninth.locator('#offline').waitFor({ state: 'hidden' });
   for (const other of [...many.slice(1), ninth]) await other.close();
   await page.bringToFront();
@@ -295,7 +186,7 @@ try {
 
   // A clock stops while the server is down and continues after its restart.
   const first = page.url();
-  await page.getByText('There is no connection').waitFor({ state: 'hidden' });
+  await page.getByText('Offline: your move was not sent').waitFor({ state: 'hidden' });
   await startGame(page, async () => {
     await page.selectOption('#clock', '600,5');
     await page.check('[name=side][value=white]', { force: true });
@@ -305,12 +196,12 @@ try {
     return 60 * minutes + seconds;
   };
   await page.waitForFunction(() => document.querySelector('#bottom .clock').textContent === '9:57');
-  await kill('SIGINT');
+  await server.kill('SIGINT');
   await page.locator('#offline:not([hidden])').waitFor();
   const stopped = await clock();
   await page.waitForTimeout(2500);
   assert.equal(await clock(), stopped);
-  address = await start(new URL(address).port);
+  await server.start(new URL(server.address).port);
   await page.locator('#offline').waitFor({ state: 'hidden' });
   await page.waitForFunction(seconds => document.querySelector('#bottom .clock.runs')?.textContent < `9:${seconds}`, stopped - 540);
   assert.ok(await clock() > stopped - 30 && await clock() <= stopped, `${stopped} s before, ${await clock()} s after`);
@@ -333,7 +224,7 @@ try {
 
   // A premove is played as soon as the engine has moved.
   await startGame(page, async () => {
-    await page.selectOption('#level-kind', 'time');
+    await page.selectOption('#limit', 'time');
     // Long enough for the premove, however busy the machine is.
     await page.fill('#amount', '10');
     await page.check('[name=side][value=white]', { force: true });
@@ -357,14 +248,14 @@ try {
   await screenshot(page, 'promotion');
   await page.locator('#promotion button[value=q]').click();
   await page.locator('#verdict.over').waitFor();
-  assert.match(await verdict(page), /You win 1–0: checkmate/);
+  assert.equal(await verdict(page), 'Checkmate · You win · 1-0');
   print(`a promotion: ${await verdict(page)}`);
 
   // A Maia has a rating and no other strength.
   await startGame(page, async () => {
-    await page.selectOption('#system', 'maia');
-    await page.locator('#level-field').waitFor({ state: 'hidden' });
-    await page.selectOption('#maia-rating', '1500');
+    await page.selectOption('#opponent', 'human');
+    await page.locator('#limit-field').waitFor({ state: 'hidden' });
+    await page.selectOption('#human', 'maia-1500');
     await screenshot(page, 'new-game-maia');
   });
   await drag(page, 'e2', 'e4');
@@ -374,13 +265,14 @@ try {
 
   // A whole game between two engines: the visitor's moves come from the analysis on another page.
   await startGame(page, async () => {
-    await page.selectOption('#system', 'convchess');
+    await page.selectOption('#opponent', 'human');
+    await page.selectOption('#human', 'convchess');
     await page.selectOption('#clock', '600,5');
   });
   const second = await context.newPage();
   watch(second);
-  await second.goto(`${address}#analyse`);
-  await second.locator('#analysis-system option').first().waitFor({ state: 'attached' });
+  await second.goto(`${server.address}#analyse`);
+  await second.locator('#analysis-system:enabled').waitFor();
   await second.selectOption('#lines', '1');
   await chooseBatch(second, 1);
   await second.click('#think');
@@ -405,7 +297,7 @@ try {
   }
   const result = await verdict(page);
   assert.ok(count >= 10, `${count} moves are not a whole game`);
-  assert.match(result, /^You win 1–0: checkmate/);
+  assert.equal(result, 'Checkmate · You win · 1-0');
   print(`a whole game: ${count} moves, ${result}`);
   await screenshot(page, 'whole-game');
   const [download] = await Promise.all([page.waitForEvent('download'), page.click('#to-pgn')]);
@@ -413,7 +305,7 @@ try {
   await second.close();
 
   // A late answer and a changed setting do not replace what the visitor is typing.
-  await page.goto(`${address}#analyse`);
+  await page.goto(`${server.address}#analyse`);
   await page.evaluate(() => document.querySelector('.setup').open = true);
   await page.waitForFunction(() => document.getElementById('setup-fen').value !== '');
   const late = sockets.get(page).waitForEvent('framereceived', { predicate: ({ payload }) => String(payload).includes('"type":"position"') });
@@ -512,16 +404,16 @@ try {
   await screenshot(page, 'chances');
   await page.keyboard.press(' ');
 
-  await checkAnalysis(page, { address, program, print, screenshot, drag, click });
+  await checkAnalysis(page, { address: server.address, program, print, screenshot, drag, click });
 
   // The list of games, and the lab while a run grows.
-  await page.goto(`${address}#games`);
+  await page.goto(`${server.address}#games`);
   await page.locator('#game-list li').nth(3).waitFor();
   await page.getByText('White against Maia 1500').waitFor();
   await screenshot(page, 'games');
-  await page.goto(`${address}#lab`);
+  await page.goto(`${server.address}#lab`);
   await page.getByText('step 200 of 400').waitFor();
-  appendFileSync(journal, trainingLine(240));
+  appendFileSync(server.journal, trainingLine(240));
   await page.getByText('step 240 of 400').waitFor();
   await reach(page.locator('#run-list button'));
   await page.evaluate(() => { document.querySelector('#run-list button').isOld = true; });
@@ -562,16 +454,14 @@ try {
   await phone.click('#load-open');
   await phone.fill('#load-text', '[White "Ann"]\n[Black "Bea"]\n\n1. f3 e5 2. g4 $4 {[%eval #-1] Why?} (2. e4 {[%eval -0.5]} Nf6 3. Nc3 (3. d3 d5)) Qh4# 0-1');
   await fits('load');
-  await screenshot(phone, 'phone-load');
   await phone.click('#load-form button[type=submit]');
   await phone.locator('#analysis-moves [data-node]').nth(8).waitFor();
   await phone.click('#review-start');
   await phone.locator('#summary').waitFor();
   await fits('game analysis');
-  await phone.locator('#summary').scrollIntoViewIfNeeded();
   await screenshot(phone, 'phone-game-analysis');
   for (const view of ['games', 'lab']) {
-    await phone.goto(`${address}#${view}`);
+    await phone.goto(`${server.address}#${view}`);
     await phone.waitForTimeout(500);
     await fits(view);
     await screenshot(phone, `phone-${view}`);
@@ -585,7 +475,5 @@ try {
   throw error;
 } finally {
   await context?.close();
-  await kill();
-  rmSync(folder, { recursive: true });
-  rmSync(profile, { recursive: true, force: true });
+  await server.end();
 }

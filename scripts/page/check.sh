@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Tests the page in Chromium: check.sh PROGRAM PICTURES. Installs Chromium (Debian) and playwright-core (npm) if missing.
+# Tests the page in Chromium and Firefox: check.sh PROGRAM PICTURES. Installs both (Debian) and package.json's packages (npm)
+# if they are missing.
 set -euo pipefail
 program="$(realpath "$1")"
 mkdir -p "$2"
@@ -9,14 +10,24 @@ cd "$(dirname "$0")"
 as_root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi; }
 packages=()
 [ -n "${CHROMIUM:-}" ] || [ -x /usr/bin/chromium ] || packages+=(chromium)
+[ -n "${FIREFOX:-}" ] || [ -x /usr/bin/firefox-esr ] || packages+=(firefox-esr)
 command -v node > /dev/null || packages+=(nodejs)
 command -v npm > /dev/null || packages+=(npm)
 if [ "${#packages[@]}" -gt 0 ]; then
     as_root apt-get update -qq
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y "${packages[@]}"
 fi
-[ -d node_modules/playwright-core ] || PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm ci --no-audit --no-fund --silent
+if ! cmp -s package-lock.json node_modules/installed.json; then
+    PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm ci --no-audit --no-fund --silent
+    cp package-lock.json node_modules/installed.json
+fi
 maia="$(mktemp -d)"
 trap 'rm -r "$maia"' EXIT
 cargo run --quiet --release -p batch-first-nets --example leela_file -- "$maia/maia-1500.pb.gz" conv 16 1 4
 node check.mjs "$program" "$pictures" "$maia"
+node firefox.mjs "$program" "$pictures" > "$pictures/firefox.log" 2>&1 &
+firefox=$!
+node everybody.mjs "$program" "$pictures"
+wait "$firefox" || { cat "$pictures/firefox.log" >&2; exit 1; }
+cat "$pictures/firefox.log"
+node visitors.mjs "$program"

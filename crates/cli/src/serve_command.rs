@@ -138,7 +138,8 @@ fn access_token(args: &ServeArgs) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Every system with its network: the embedded one, or the given file. Then the Maias of a folder.
+/// Every system with its network: the embedded one, or the given file. Then Batch First on `fast`, and
+/// the Maias of a folder.
 fn networks(files: &[PathBuf], maia: Option<&Path>) -> anyhow::Result<Vec<(Opponent, Network)>> {
     let mut all = Vec::new();
     for system in System::ALL {
@@ -150,6 +151,11 @@ fn networks(files: &[PathBuf], maia: Option<&Path>) -> anyhow::Result<Vec<(Oppon
         all.iter_mut()
             .filter(|(other, _)| *other == system)
             .for_each(|(_, known)| *known = network.clone());
+    }
+    let fast = load(Path::new("fast"))?;
+    // `--net fast` has made it the network of Batch First already.
+    if all.iter().all(|(_, network)| network.name != fast.name) {
+        all.push((Opponent::Fast, fast));
     }
     if let Some(folder) = maia {
         let maias = load_maias(folder)?;

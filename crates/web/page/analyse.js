@@ -256,7 +256,7 @@ export function showError(message) {
     // The field may be folded away.
     by(field).closest('details')?.setAttribute('open', '');
   } else {
-    notice(threat ? `There is no threat to show: ${message.error}` : text);
+    notice(threat ? `There is no threat to show: ${text}` : text);
   }
   // Without a candidate the settings are at fault: the same request would fail again.
   if (candidate || threat) {

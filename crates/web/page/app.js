@@ -3,8 +3,9 @@
 import * as analyse from './analyse.js';
 import * as board from './board.js';
 import { connect, on, send } from './connection.js';
+import * as games from './games.js';
 import * as lab from './lab.js';
-import { by, notice, opponentName } from './page.js';
+import { by, notice, opponentName, say } from './page.js';
 import * as play from './play.js';
 import * as replies from './replies.js';
 import * as review from './review.js';
@@ -22,12 +23,19 @@ function enter(next) {
   modules[view]?.leave?.();
   view = next;
   document.body.dataset.view = view;
-  for (const name of VIEWS) by(name).hidden = name !== view;
+  for (const name of VIEWS) by(`view-${name}`).hidden = name !== view;
   for (const link of document.querySelectorAll('[data-nav]')) {
     if (link.dataset.nav === view) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
   modules[view]?.enter?.();
+  // The views are different pages to their readers: each begins at its top.
+  scrollTo(0, 0);
+}
+
+const TITLES = { analyse: 'Analysis', games: 'Your games', lab: 'Lab' };
+function setTitle() {
+  document.title = `${TITLES[view] ?? play.title()} · Batch First`;
 }
 
 function route() {
@@ -52,6 +60,7 @@ function route() {
     enter('play');
     play.showForm();
   }
+  setTitle();
 }
 
 on('hello', message => {
@@ -68,34 +77,35 @@ on('lost', reason => {
   play.connectionLost();
   replies.lost();
   review.end('The analysis of the game ended with the connection.');
-  const text = reason ? `Connection refused: ${reason} Trying again…` : 'No connection to the engine. Trying again…';
+  const text = reason ? `${reason} Trying to connect again…` : 'Offline. Trying to connect again…';
   // Setting the same text again would make a screen reader repeat it.
   if (by('offline').textContent !== text) by('offline').textContent = text;
   by('offline').hidden = false;
 });
-on('unsent', () => {
-  notice('There is no connection; nothing was sent.');
+on('unsent', ({ type }) => {
+  notice(type === 'move' ? 'Offline: your move was not sent.' : 'Offline: nothing was sent.');
   // The pieces go back to the server's position.
   play.refresh();
 });
 on('game', message => {
   requested = null;
   play.state(message);
+  setTitle();
 });
 on('closed', () => {
-  notice('That game was closed.');
+  notice('That game was deleted.');
   play.showForm();
 });
-on('games', play.list);
+on('games', games.list);
 on('position', analyse.showPosition);
 on('analysis', analyse.show);
 on('reply', replies.receive);
 on('review', review.report);
-on('correction', message => notice(message.correction));
+on('correction', message => { if (message.correction) notice(message.correction); });
 on('error', message => {
   // Errors of the analysis carry a tag; all others are about games.
   if (Number.isInteger(message.tag)) return replies.receive(message) || review.fail(message) || analyse.showError(message);
-  notice(message.error);
+  if (!play.showError(message)) notice(message.error);
   if (requested !== null) {
     requested = null;
     location.hash = '#new';
@@ -141,6 +151,8 @@ const KEYS = {
   n: () => { location.hash = '#new'; },
   m: () => by(view === 'analyse' ? 'analysis-move' : 'typed-move').focus(),
   x: () => view === 'analyse' && analyse.toggleThreat(),
+  h: () => view === 'play' && play.hint(),
+  p: () => say(by('position').textContent),
   z: event => view === 'play' && !event.repeat && play.takeBack(),
   ' ': () => view === 'analyse' && analyse.toggle(),
   '?': () => by('keys').showModal(),
@@ -156,6 +168,7 @@ addEventListener('keydown', event => {
     return;
   }
   if (event.key === ' ' && event.target.closest('button, a, summary, input')) return;
+  // Arrow keys choose in groups of choices and move sliders.
   if (event.key.startsWith('Arrow') && event.target.closest('input')) return;
   const action = KEYS[event.key];
   // In views without a board these keys scroll the page.

@@ -1,5 +1,7 @@
 // The board: chessground with promotion, arrows and heat maps. The server decides which moves are legal.
 
+import { addCursor } from './cursor.js';
+import { by, describePosition } from './page.js';
 import { moveSound } from './preferences.js';
 import { Chessground } from './vendor/chessground/chessground.min.js';
 
@@ -25,6 +27,7 @@ const ground = Chessground(element, {
     yellow: { key: 'y', color: '#e68f00', opacity: 1, lineWidth: 10 },
   } },
 });
+addCursor(element, ground, () => shown?.fen ?? '');
 // A hidden board has no size; arrows are drawn again when it is shown.
 new ResizeObserver(() => { if (element.clientWidth > 0) ground.redrawAll(); }).observe(element);
 
@@ -82,6 +85,8 @@ export function show(position) {
   }
   sound(shown, position);
   shown = position;
+  // Screen readers find the pieces as the description of the board.
+  by('position').textContent = describePosition(position.fen);
   ground.set({
     fen: position.fen,
     turnColor: position.turn,
@@ -137,6 +142,8 @@ export function orient(side) {
 }
 
 export function orientation() { return ground.state.orientation; }
+
+export function hasPremove() { return Boolean(ground.state.premovable.current); }
 
 export function cancelPremove() { ground.cancelPremove(); }
 

@@ -50,8 +50,8 @@ export function chart(lines) {
 
 export function legend(lines) {
   return make('div', { className: 'key' }, ...lines.map((line, index) => {
-    const item = make('span', { textContent: `● ${line.name}` });
-    item.style.color = colorOf(line, index);
-    return item;
+    const mark = make('i', { textContent: '●' });
+    mark.style.color = colorOf(line, index);
+    return make('span', {}, mark, ` ${line.name}`);
   }));
 }

@@ -25,7 +25,7 @@ export function send(message) {
 /* Sends a command; false without a connection, and the visitor is told */
 export function command(message) {
   const sent = send(message);
-  if (!sent) emit('unsent');
+  if (!sent) emit('unsent', message);
   return sent;
 }
 

@@ -2,7 +2,7 @@
 // copies of the game and the position.
 
 import { by, make, notice } from './page.js';
-import { ask } from './replies.js';
+import { ask, sentence } from './replies.js';
 import { tag, toMessage } from './tree.js';
 
 // The server's limit of a PGN, in bytes (docs/8-page.md).
@@ -55,7 +55,7 @@ async function read(text, game) {
 
 function list(text, games) {
   const entry = ({ white, black, result, date, event, plies, line, error, is_cut }, index) => {
-    if (error) return make('li', {}, make('span', { className: 'field-error', textContent: `line ${line}: ${error}` }));
+    if (error) return make('li', {}, make('span', { className: 'field-error', textContent: sentence(`line ${line}: ${error}`) }));
     const about = [event, date].filter(value => !/^[?.]*$/.test(value)).join(', ');
     return make('li', {}, make('button', { type: 'button', onclick: () => read(text, index) },
       make('span', { textContent: `${white} – ${black}` }), make('b', { textContent: result }),

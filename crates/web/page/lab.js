@@ -100,7 +100,7 @@ function run({ name, start, end, step, latest, training, validation }) {
     ['Played move ranked first, %', curves(null, 'top_1', 100)]]
     .filter(([, lines]) => lines.length)
     .map(([title, lines]) => make('figure', {}, make('figcaption', { textContent: title }), chart(lines), legend(lines)));
-  return [make('h1', { textContent: name }), make('p', { className: 'hint', textContent: facts.join(' · ') }), make('div', { className: 'charts' }, ...figures)];
+  return [make('h2', { textContent: name }), make('p', { className: 'hint', textContent: facts.join(' · ') }), make('div', { className: 'charts' }, ...figures)];
 }
 
 function table(heads, rows) {
@@ -113,21 +113,21 @@ function table(heads, rows) {
 const signed = number => `${number > 0 ? '+' : number < 0 ? '−' : ''}${Math.abs(Math.round(number))}`;
 
 function match({ name, games, players, pairings, latest, error }) {
-  if (error) return [make('h1', { textContent: name }), make('p', { textContent: error })];
+  if (error) return [make('h2', { textContent: name }), make('p', { textContent: error })];
   const rated = players.length > 2;
   const standing = players.map((player, index) => ({ ...player, index })).filter(player => player.games > 0)
     .sort((one, other) => (other.wins + other.draws / 2) / other.games - (one.wins + one.draws / 2) / one.games);
-  const parts = [make('h1', { textContent: name }), make('p', { className: 'hint', textContent: `${games} games` }),
+  const parts = [make('h2', { textContent: name }), make('p', { className: 'hint', textContent: `${games} games` }),
     table([['player'], ['games', 1], ['won', 1], ['drawn', 1], ['lost', 1], ['score', 1], ...(rated ? [['Elo', 1], ['95 %', 1]] : [])],
       standing.map(({ name, games, wins, draws, losses, rating }) => [name, games, wins, draws, losses,
         `${(100 * (wins + draws / 2) / games).toFixed(1)} %`,
         ...(rated ? [rating ? signed(rating[0]) : null, rating ? `${signed(rating[1])} to ${signed(rating[2])}` : null] : [])]))];
-  parts.push(make('h2', { textContent: 'Pairings' }),
+  parts.push(make('h3', { textContent: 'Pairings' }),
     table([['players'], ['won', 1], ['drawn', 1], ['lost', 1], ['Elo difference', 1], ['95 %', 1]],
       pairings.map(({ first, second, tally, estimate }) => [`${players[first].name} – ${players[second].name}`, tally.wins, tally.draws, tally.losses,
         estimate?.elo == null ? null : signed(estimate.elo),
         estimate?.low == null || estimate?.high == null ? null : `${signed(estimate.low)} to ${signed(estimate.high)}`])));
-  parts.push(make('h2', { textContent: 'Latest games' }),
+  parts.push(make('h3', { textContent: 'Latest games' }),
     table([['', 1], ['white'], ['black'], ['result'], ['ending'], ['plies', 1]],
       latest.map(game => [game.number, players[game.white].name, players[game.black].name, game.result, game.ending, game.plies])));
   return parts;

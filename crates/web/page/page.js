@@ -10,6 +10,30 @@ export function notice(text) {
   toastTimer = setTimeout(() => { by('toast').hidden = true; }, 5000);
 }
 
+/* Tells screen readers a text */
+export function say(text) {
+  if (by('spoken').textContent !== text) by('spoken').textContent = text;
+}
+
+/* Shows an error below a field, until the field is changed; an empty text takes it away */
+export function fieldError(field, text) {
+  let note = by(`${field.id}-error`);
+  if (!note) {
+    note = make('p', { id: `${field.id}-error`, className: 'error', role: 'alert' });
+    field.after(note);
+    field.addEventListener('input', () => fieldError(field, ''));
+  }
+  note.textContent = text;
+  note.hidden = !text;
+  if (text) {
+    field.setAttribute('aria-invalid', 'true');
+    field.setAttribute('aria-describedby', note.id);
+  } else {
+    field.removeAttribute('aria-invalid');
+    field.removeAttribute('aria-describedby');
+  }
+}
+
 /* Asks the visitor; true for yes */
 export function confirmed(question) {
   const dialog = by('confirm');
@@ -21,9 +45,10 @@ export function confirmed(question) {
   });
 }
 
-/* Sets the options of a select and keeps the chosen one; false if the options are the same as before */
+/* Sets the options of a select, which can be used from then on, and keeps the chosen one; false if the options are the same as before */
 export function setOptions(select, options) {
   const { value } = select;
+  select.disabled = false;
   const names = list => [...list].map(option => option.value).join(' ');
   if (select.options.length > 0 && names(select.options) === names(options)) return false;
   select.replaceChildren(...options);
@@ -93,18 +118,57 @@ export function short(number) {
   return Math.round(number).toLocaleString('en');
 }
 
-const NAMES = { 'batch-first': 'Batch First', cockfish: 'Cockfish', convchess: 'ConvChess' };
+const NAMES = { 'batch-first': 'Batch First', 'batch-first-fast': 'Batch First (fast)', cockfish: 'Cockfish', convchess: 'ConvChess' };
 
 /* The name of an opponent for people: of a system, or of a Maia as in `maia-1500` */
 export const opponentName = name => NAMES[name] ?? name.replace('maia-', 'Maia ');
 /* Does this opponent choose moves without a search? */
 export const hasNoSearch = name => name === 'convchess' || name.startsWith('maia');
 
+/* A strength in words */
 export function level({ kind, value }) {
   switch (kind) {
-    case 'nodes': return `${value.toLocaleString('en')} evaluation${value === 1 ? '' : 's'}`;
-    case 'time': return `${value / 1000} s`;
+    case 'nodes': return `${counted(value, 'position')} a move`;
+    case 'time': return `${counted(value / 1000, 'second')} a move`;
     case 'depth': return `depth ${value}`;
-    default: return 'its clock';
+    default: return 'by its clock';
   }
+}
+
+/* A number with its noun, as in `1 move` and `2 moves` */
+export const counted = (number, noun) => `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`;
+
+const PIECES = { k: 'king', q: 'queen', r: 'rook', b: 'bishop', n: 'knight', p: 'pawn' };
+
+// The pieces of a FEN with their squares, from a8 to h1.
+function pieces(fen) {
+  const found = [];
+  fen.split(' ')[0].split('/').forEach((row, index) => {
+    let file = 0;
+    for (const letter of row) {
+      if (/\d/.test(letter)) file += Number(letter);
+      else {
+        const color = letter === letter.toLowerCase() ? 'black' : 'white';
+        found.push({ square: 'abcdefgh'[file] + (8 - index), role: PIECES[letter.toLowerCase()], color });
+        file += 1;
+      }
+    }
+  });
+  return found;
+}
+
+/* What stands on a square, as in `white knight` */
+export function pieceAt(fen, square) {
+  const piece = pieces(fen).find(piece => piece.square === square);
+  return piece ? `${piece.color} ${piece.role}` : 'empty';
+}
+
+/* A position in words: the side to move and every piece */
+export function describePosition(fen) {
+  const side = color => Object.values(PIECES).flatMap(role => {
+    const squares = pieces(fen).filter(piece => piece.color === color && piece.role === role).map(({ square }) => square);
+    return squares.length ? [`${role}${squares.length > 1 ? 's' : ''} ${squares.join(' ')}`] : [];
+  }).join(', ');
+  const turn = fen.split(' ')[1] === 'b' ? 'Black' : 'White';
+  return `${turn} to move. White: ${side('white')}. Black: ${side('black')}.`;
 }

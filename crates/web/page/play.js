@@ -1,133 +1,24 @@
-// Games: the form for a new game, the open game as the server sends it, and the list of games.
+// The open game as the server sends it.
 
 import * as board from './board.js';
 import { command, send } from './connection.js';
-import { by, confirmed, hasNoSearch, level, make, moveList, notice, opponentName, redraw, setOptions } from './page.js';
+import { by, confirmed, fieldError, hasNoSearch, make, moveList, opponentName, say } from './page.js';
+import * as newGame from './new-game.js';
+import { resultText } from './result.js';
 
 let game = null;        // the latest state from the server
 let ply = 0;            // of the shown position
 let receivedAt = 0;     // when the state came
-let ratedLevels = [];
+let typed = null;       // the typed move that the server has not answered yet
 let visible = true;
 let requested = null;   // id of the requested game, or 'new'
 let newest = 0;         // the highest id so far; a new game has a higher one
 
 export const current = () => game;
+export const hello = newGame.hello;
+export const title = () => (game ? `Game ${game.id}` : 'New game');
 
-// --- The form for a new game
-
-const HINTS = {
-  'batch-first': 'Best-first search in batches over a trained network: the strongest of the three.',
-  cockfish: 'Plain alpha-beta over a small residual network.',
-  convchess: 'No search at all: seven networks guess what a human would play.',
-  maia: 'Plays as people of a rating do, mistakes included: a Maia network chooses each move without a search.',
-};
-const KINDS = {
-  strength: 'rating', nodes: 'evaluations a move', time: 'seconds a move', depth: 'depth in plies', clock: 'what its clock allows',
-};
-const AMOUNTS = { nodes: [1000, 'evaluations a move'], time: [1, 'seconds a move'], depth: [4, 'plies'] };
-
-export function hello(message) {
-  const known = JSON.stringify(ratedLevels);
-  ratedLevels = message.levels;
-  const systems = message.systems.map(({ name, network }) =>
-    make('option', { value: name, textContent: opponentName(name), title: network }));
-  if (message.maia_ratings.length > 0) systems.push(make('option', { value: 'maia', textContent: 'Human-like (Maia)' }));
-  setOptions(by('maia-rating'), message.maia_ratings.map(rating => make('option', { value: rating, textContent: rating })));
-  const isNew = setOptions(by('system'), systems);
-  if (isNew) systemChosen();
-  else if (JSON.stringify(ratedLevels) !== known) levelsChanged();
-}
-
-const ofSystem = () => ratedLevels.filter(({ system }) => system === by('system').value);
-
-function systemChosen() {
-  const system = by('system').value;
-  by('system-hint').textContent = HINTS[system] ?? '';
-  by('maia-field').hidden = system !== 'maia';
-  by('level-field').hidden = hasNoSearch(system);
-  by('level-kind').replaceChildren();
-  offerLevels();
-  if (system === 'cockfish') by('level-kind').value = 'depth';
-  by('strength').value = Math.min(1, ofSystem().length - 1);
-  kindChosen();
-}
-
-function offerLevels() {
-  const kinds = Object.keys(KINDS).filter(kind => kind !== 'strength' || ofSystem().length > 0);
-  setOptions(by('level-kind'), kinds.map(kind => make('option', { value: kind, textContent: KINDS[kind] })));
-  by('strength').max = Math.max(ofSystem().length - 1, 0);
-}
-
-// The server may return with other levels after a restart; all other choices stay.
-function levelsChanged() {
-  const kind = by('level-kind').value;
-  offerLevels();
-  if (by('level-kind').value === kind) strengthChosen();
-  else kindChosen();
-}
-
-function kindChosen() {
-  const kind = by('level-kind').value;
-  by('strength-row').hidden = kind !== 'strength';
-  by('amount-row').hidden = by('amount').disabled = !(kind in AMOUNTS);
-  if (kind in AMOUNTS) {
-    by('amount').value = AMOUNTS[kind][0];
-    by('amount').step = kind === 'time' ? 0.1 : 1;
-    by('amount').min = kind === 'time' ? 0.1 : 1;
-    by('amount-unit').textContent = AMOUNTS[kind][1];
-  }
-  if (kind === 'clock' && !by('clock').value) by('clock').value = '300,3';
-  strengthChosen();
-}
-
-function strengthChosen() {
-  const chosen = ofSystem()[by('strength').value];
-  if (!chosen) return;
-  by('strength-text').replaceChildren(
-    make('b', { textContent: chosen.elo }), `± ${chosen.interval}`,
-    make('small', { textContent: `${level(chosen.level)} a move; measured in ${chosen.games} games on the arena's ladder` }));
-}
-
-function fromChosen() {
-  const from = by('from').value;
-  // A hidden field must not fail the form's validation.
-  by('chess960-number').hidden = by('chess960-number').disabled = from !== '960';
-  by('fen').hidden = by('fen-960').hidden = from !== 'fen';
-  by('pgn').hidden = from !== 'pgn';
-}
-
-function chosenLevel() {
-  const kind = by('level-kind').value;
-  const amount = Number(by('amount').value);
-  if (hasNoSearch(by('system').value)) return { kind: 'nodes', value: 1 };
-  if (kind === 'strength') return ofSystem()[by('strength').value].level;
-  if (kind === 'clock') return { kind };
-  return { kind, value: Math.round(kind === 'time' ? 1000 * amount : amount) };
-}
-
-by('system').onchange = systemChosen;
-by('level-kind').onchange = kindChosen;
-by('strength').oninput = strengthChosen;
-by('from').onchange = fromChosen;
-by('new-game').onsubmit = event => {
-  event.preventDefault();
-  const from = by('from').value;
-  const clock = by('clock').value;
-  const number = by('chess960-number').value;
-  const sent = command({
-    type: 'new_game',
-    system: by('system').value === 'maia' ? `maia-${by('maia-rating').value}` : by('system').value,
-    side: by('new-game').elements.side.value,
-    level: chosenLevel(),
-    clock: clock ? clock.split(',').map(seconds => 1000 * Number(seconds)) : null,
-    fen: from === 'fen' ? by('fen').value : '',
-    pgn: from === 'pgn' ? by('pgn').value : '',
-    chess960: from === '960' || (from === 'fen' && by('fen-is-960').checked),
-    chess960_number: from === '960' && number !== '' ? Number(number) : null,
-  });
-  if (sent) requested = 'new';
-};
+newGame.onStart(() => { requested = 'new'; });
 
 export function open(id) {
   requested = id;
@@ -135,7 +26,8 @@ export function open(id) {
 }
 
 export function showForm() {
-  game = requested = null;
+  game = requested = typed = null;
+  fieldError(by('typed-move'), '');
   send({ type: 'close' });
   by('new-game').hidden = false;
   by('game').hidden = true;
@@ -151,7 +43,9 @@ export function state(message) {
   // States of the game that was open before may still arrive.
   if (isNew && message.id !== requested && !(requested === 'new' && message.id > newest)) return;
   newest = Math.max(newest, message.id);
-  const wasLast = isNew || ply === game.moves.length;
+  // A premove is about the last position: it does not wait while earlier ones are looked at.
+  const wasLast = isNew || ply === game.moves.length || board.hasPremove();
+  if (isNew || message.moves.length > game.moves.length) answerTyped();
   game = message;
   receivedAt = performance.now();
   if (isNew) {
@@ -163,14 +57,18 @@ export function state(message) {
   by('new-game').hidden = true;
   by('game').hidden = false;
   if (visible) draw();
-  announceMove();
+  announce();
 }
 
-// Tells screen readers the engine's move.
-function announceMove() {
+// Tells screen readers the engine's move, the result, a hint and the answer to a draw offer.
+function announce() {
   const last = game.moves.at(-1);
-  const text = last && game.turn === game.side ? `${opponentName(game.system)} plays ${last.san}` : '';
-  if (by('spoken').textContent !== text) by('spoken').textContent = text;
+  const own = game.turn === game.side;
+  const parts = [];
+  if (last && own) parts.push(`${opponentName(game.system)} plays ${last.san}.`);
+  if (game.advice) parts.push(adviceText());
+  else if (game.result || game.notice || own) parts.push(`${verdict()}.`);
+  say(parts.join(' '));
 }
 
 export function enter() {
@@ -200,22 +98,35 @@ function draw() {
   drawPlayers();
   by('verdict').classList.toggle('over', Boolean(game.result));
   by('verdict').textContent = verdict();
-  by('resign').disabled = Boolean(game.result);
-  by('take-back').disabled = game.moves.length === 0;
+  by('game-title').textContent = `Game against ${opponentName(game.system)}`;
+  const isOver = Boolean(game.result);
+  const isAdvised = game.advice?.state === 'hint_asked' || game.advice?.state === 'draw_offered';
+  by('resign').disabled = isOver;
+  by('take-back').disabled = !game.takeback;
+  by('hint').disabled = by('offer-draw').disabled = isOver || game.turn !== game.side || isAdvised;
+  by('typed-move').disabled = isOver;
+  by('advice').textContent = adviceText();
+  if (ply === last && game.advice?.state === 'hint') board.arrows([game.advice.uci]);
   by('to-pgn').href = `/games/${game.id}.pgn`;
 }
 
 function verdict() {
   if (game.notice) return game.notice;
-  if (game.result) {
-    const [result, ending] = game.result;
-    const winner = result === '1-0' ? 'white' : result === '0-1' ? 'black' : null;
-    const outcome = winner === null ? 'Draw' : winner === game.side ? 'You win' : 'You lose';
-    return `${outcome} ${result.replace('1/2-1/2', '½–½').replace('-', '–')}: ${ending}`;
-  }
-  if (game.thinking === 'waiting') return 'Waiting for a free search slot…';
+  if (game.result) return resultText(game.result, game.side, opponentName(game.system));
+  if (game.thinking === 'waiting') return 'Waiting for the engine';
   if (game.turn !== game.side) return `${opponentName(game.system)} is thinking…`;
-  return game.check ? 'Check! Your move' : 'Your move';
+  return game.check ? 'Check · Your move' : 'Your move';
+}
+
+function adviceText() {
+  switch (game.advice?.state) {
+    case 'hint_asked': return 'Looking for a good move…';
+    case 'draw_offered': return 'You offered a draw…';
+    case 'hint': return `Hint: ${game.advice.san}`;
+    case 'draw_declined': return `${opponentName(game.system)} declines the draw.`;
+    case 'failed': return game.advice.error;
+    default: return '';
+  }
 }
 
 function drawPlayers() {
@@ -227,7 +138,7 @@ function drawPlayers() {
     who.replaceChildren();
     if (game) {
       who.append(isEngine ? opponentName(game.system) : 'You');
-      if (isEngine) who.append(make('small', { textContent: hasNoSearch(game.system) ? 'no search' : game.level_text }));
+      if (isEngine) who.append(make('small', { textContent: hasNoSearch(game.system) ? 'human-like' : game.level_text }));
       if (isEngine && game.thinking === 'yes') who.append(make('small', { className: 'dots', textContent: '● thinking' }));
     }
     const clock = by(id).querySelector('.clock');
@@ -268,6 +179,8 @@ export function go(to) {
   if (!game) return;
   ply = Math.max(0, Math.min(to, game.moves.length));
   draw();
+  const mover = game.fens[ply].split(' ')[1] === 'w' ? 'White' : 'Black';
+  say(`${ply === 0 ? 'First position' : `After ${game.moves[ply - 1].san}`}. ${mover} to move.`);
 }
 
 export function step(where) {
@@ -291,45 +204,41 @@ export async function takeBack() {
   command({ type: 'take_back', game: id });
 }
 
+export function hint() {
+  if (game && !by('hint').disabled) command({ type: 'hint', game: game.id });
+}
+
 by('take-back').onclick = takeBack;
+by('hint').onclick = hint;
+by('offer-draw').onclick = () => command({ type: 'offer_draw', game: game.id });
 by('resign').onclick = async () => {
   if (await confirmed('Resign this game?')) command({ type: 'resign', game: game.id });
 };
 by('typed').onsubmit = event => {
   event.preventDefault();
   const text = by('typed-move').value.trim();
-  by('typed-move').value = '';
-  if (!text) return;
-  if (game?.turn !== game?.side || game?.result) notice('It is not your turn.');
-  else move(text);
+  if (!text || !game) return;
+  fieldError(by('typed-move'), '');
+  if (game.turn !== game.side) fieldError(by('typed-move'), 'It is not your turn.');
+  else if (command({ type: 'move', game: game.id, ply: game.moves.length, uci: text })) typed = text;
 };
+
+// The server has played the typed move: the field is free for the next one.
+function answerTyped() {
+  if (typed !== null && by('typed-move').value.trim() === typed) by('typed-move').value = '';
+  typed = null;
+}
+
+/* Shows an error of the server at the field that it is about; false where there is none */
+export function showError(message) {
+  if (message.field !== undefined) return newGame.showError(message);
+  if (typed === null) return false;
+  typed = null;
+  fieldError(by('typed-move'), message.error);
+  return true;
+}
 
 /* The game and the ply that is shown, for the analysis */
 export function shownGame() {
   return game && { start: game.fens[0], chess960: game.chess960, moves: game.moves.map(({ uci }) => uci), ply, side: game.side };
-}
-
-// --- The list
-
-export function list(message) {
-  redraw(by('game-list'), ...message.games.map(row));
-  if (message.games.length === 0) {
-    by('game-list').append(make('li', {}, make('span', { className: 'hint', textContent: 'None yet.' })));
-  }
-}
-
-function row({ id, begun, system, level: how, engine_white, plies, result, ending }) {
-  const side = engine_white ? 'Black' : 'White';
-  const open = make('a', { className: 'open', href: `#game/${id}` },
-    make('span', { textContent: new Date(begun).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' }) }),
-    make('span', { textContent: `${side} against ${opponentName(system)} ` },
-      make('small', { textContent: hasNoSearch(system) ? '' : level(how) })),
-    make('span', {}, result ? `${result.replace('1/2-1/2', '½–½')} ` : 'in progress ',
-      make('small', { textContent: ending ?? `${Math.ceil(plies / 2)} moves` })));
-  const pgn = make('a', { className: 'button', href: `/games/${id}.pgn`, textContent: 'PGN' });
-  pgn.setAttribute('download', `batch-first-${id}.pgn`);
-  const remove = make('button', { textContent: 'Delete', onclick: async () => {
-    if (await confirmed('Delete this game for good?')) command({ type: 'delete', game: id });
-  } });
-  return make('li', {}, open, pgn, remove);
 }

@@ -44,5 +44,8 @@ export function lost() {
   waiting.clear();
 }
 
-/* The server's text as a sentence */
-export const sentence = text => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?…]$/.test(text) ? '' : '.');
+/* The server's text as a sentence, without the marks that the command line puts around names */
+export function sentence(text) {
+  const plain = text.replaceAll('`', '');
+  return plain.charAt(0).toUpperCase() + plain.slice(1) + (/[.!?…]$/.test(plain) ? '' : '.');
+}

@@ -179,5 +179,5 @@ function jump(event) {
 }
 
 by('graph').onclick = jump;
-addEventListener('resize', () => shown && !by('analyse').hidden && drawGraph());
+addEventListener('resize', () => shown && !by('view-analyse').hidden && drawGraph());
 by('review-cancel').onclick = cancel;

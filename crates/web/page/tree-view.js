@@ -135,7 +135,7 @@ export function drawNames(tree, node, side) {
   by('opening').textContent = named?.opening ?? '';
   by('opening').hidden = !named;
   const [white, black] = [tag(tree, 'White'), tag(tree, 'Black')];
-  const title = by('game-title');
+  const title = by('analysis-title');
   title.hidden = !white && !black;
   const about = ['Event', 'Date'].map(name => tag(tree, name)).filter(Boolean).join(', ');
   const result = tag(tree, 'Result').replace('1/2-1/2', '½–½').replace('-', '–');

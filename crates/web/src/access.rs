@@ -166,7 +166,7 @@ pub async fn enforce(State(policy): State<AccessPolicy>, request: Request, next:
         }
         Ok(()) if !policy.has_token(request.headers()) => plain_text(
             StatusCode::UNAUTHORIZED,
-            "A token is needed: open the link that `batch-first serve` printed.",
+            "You need a token: open the link that batch-first serve printed.",
         ),
         Ok(()) => serve_visitor(request, next).await,
     };

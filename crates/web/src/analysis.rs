@@ -39,8 +39,6 @@ use crate::{ApiError, Engines, Opponent, TimeSource, search_slots::run_search};
 const REPORT_PERIOD: Duration = Duration::from_millis(100);
 /// An analysis ends after this search time.
 const MAX_SEARCH_TIME: Duration = Duration::from_secs(600);
-/// A search keeps its slot for this long when others wait for one.
-const TURN: Duration = Duration::from_secs(2);
 
 /// A search between two requests, with the settings that it was built for. It keeps its cache.
 type IdleSearch = Arc<Mutex<Option<(SearchKey, Box<dyn Search>)>>>;
@@ -192,7 +190,7 @@ impl Run {
                 () = sleep(REPORT_PERIOD) => {}
             }
             self.send(self.report.to_json("running", turn.take_view().as_ref()));
-            gave_way |= self.engines.slots.has_waiters() && self.time.elapsed(began) >= TURN;
+            gave_way |= self.engines.slots.is_turn_over(self.time.elapsed(began));
             if self.control.is_stopped() || gave_way {
                 turn.stop();
             }

@@ -1,7 +1,7 @@
 //! The page's own files, embedded in the program. A path finds one of them or nothing; it never
-//! reaches the disk. Browsers get them compressed.
+//! reaches the disk. They are sent compressed to browsers that take gzip.
 
-use std::{borrow::Cow, collections::HashMap, io::Write, sync::OnceLock};
+use std::{collections::HashMap, io::Write, sync::LazyLock};
 
 use axum::{
     body::Body,
@@ -29,17 +29,51 @@ pub async fn asset(Path(path): Path<String>, headers: HeaderMap) -> Response {
     file(&path, &headers)
 }
 
+/// The files compressed with gzip, by their paths; compressed once, before the first request.
+static COMPRESSED: LazyLock<HashMap<String, Vec<u8>>> = LazyLock::new(|| {
+    let files = Files::iter().filter_map(|path| Some((path.to_string(), Files::get(&path)?.data)));
+    files.filter_map(|(path, data)| Some((path, compress(&data)?))).collect()
+});
+
+/// Compresses the files, so that the first visitor does not wait for it.
+pub fn prepare() {
+    LazyLock::force(&COMPRESSED);
+}
+
+/// The data compressed with gzip; `None` where that does not make it smaller.
+fn compress(data: &[u8]) -> Option<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(data).ok()?;
+    encoder.finish().ok().filter(|compressed| compressed.len() < data.len())
+}
+
+/// Whether a browser takes gzip. One that names it with weight 0 does not.
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::ACCEPT_ENCODING).into_iter();
+    let mut codings = values.filter_map(|value| value.to_str().ok()).flat_map(|v| v.split(','));
+    codings.any(|coding| {
+        let mut parts = coding.split(';').map(str::trim);
+        let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
+        let weight = parts.find_map(|part| part.strip_prefix("q=")?.trim().parse::<f32>().ok());
+        is_gzip && weight != Some(0.0)
+    })
+}
+
 fn file(path: &str, headers: &HeaderMap) -> Response {
     let Some(file) = Files::get(path) else {
         return plain_text(StatusCode::NOT_FOUND, "There is no such file.");
     };
-    let packed = accepts_gzip(headers).then(|| packed(path)).flatten();
-    let suffix = if packed.is_some() { "-gzip" } else { "" };
-    let tag = format!("\"{}{suffix}\"", hex(&file.metadata.sha256_hash()[..8]));
+    let compressed = COMPRESSED.get(path).filter(|_| takes_gzip(headers));
+    // The two forms of a file have two tags.
+    let form = if compressed.is_some() { "-gzip" } else { "" };
+    let tag = format!("\"{}{form}\"", hex(&file.metadata.sha256_hash()[..8]));
     let is_known =
         headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
-    let body = packed.map_or(file.data, Cow::Borrowed);
-    let mut response = Response::new(if is_known { Body::empty() } else { Body::from(body) });
+    let mut response = Response::new(match compressed {
+        _ if is_known => Body::empty(),
+        Some(compressed) => Body::from(compressed.as_slice()),
+        None => Body::from(file.data),
+    });
     if is_known {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
     }
@@ -52,38 +86,14 @@ fn file(path: &str, headers: &HeaderMap) -> Response {
     };
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-    if packed.is_some() && !is_known {
+    if compressed.is_some() {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     // The browser asks for every file each time, so that files of two versions are never mixed.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         headers.insert(header::ETAG, tag);
     }
     response
-}
-
-fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
-    accepted.is_some_and(|list| {
-        list.split(',').any(|coding| {
-            let mut parts = coding.split(';').map(str::trim);
-            parts.next() == Some("gzip") && !matches!(parts.next(), Some("q=0" | "q=0.0"))
-        })
-    })
-}
-
-/// A file in gzip. All files are compressed when the first one is wanted.
-fn packed(path: &str) -> Option<&'static [u8]> {
-    static PACKED: OnceLock<HashMap<String, Vec<u8>>> = OnceLock::new();
-    let packed = PACKED.get_or_init(|| {
-        let pack = |path: Cow<'static, str>| {
-            let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-            encoder.write_all(&Files::get(&path)?.data).ok()?;
-            Some((path.into_owned(), encoder.finish().ok()?))
-        };
-        Files::iter().filter_map(pack).collect()
-    });
-    packed.get(path).map(Vec::as_slice)
 }

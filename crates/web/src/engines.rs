@@ -80,13 +80,43 @@ impl Engines {
     }
 
     /// A search for the moves of a game. Batch First evaluates positions one by one, as the ratings of
-    /// its levels were measured.
+    /// its levels were measured. With `threads` it has an evaluator of its own on the processor, and
+    /// that evaluator's preferred batch size.
     ///
     /// # Errors
     /// As [`Engines::build`].
-    pub fn build_for_game(&self, opponent: Opponent) -> Result<Box<dyn Search>, ApiError> {
-        let batch = usize::from(opponent == Opponent::System(System::BatchFirst));
-        self.build(opponent, 1, batch)
+    pub fn build_for_game(
+        &self,
+        opponent: Opponent,
+        threads: Option<usize>,
+    ) -> Result<Box<dyn Search>, ApiError> {
+        let Some(threads) = threads else {
+            let batch = usize::from(opponent.system() == System::BatchFirst);
+            return self.build(opponent, 1, batch);
+        };
+        let network = Arc::clone(&self.find(opponent)?.network);
+        let settings = Settings { hash_mib: HASH_MIB, ..Settings::default() };
+        let devices = Devices::cpu();
+        let options = EngineOptions { settings, threads, devices, ..self.options.clone() };
+        let engine = EngineBuilder::over(network, opponent.system(), options).build();
+        Ok(engine.map_err(cannot_run)?.search)
+    }
+
+    /// The most threads that a game may ask for; 0 where the evaluators are not on the processor.
+    #[must_use]
+    pub fn max_threads(&self) -> usize {
+        if self.options.devices.found().is_cpu() { self.options.threads } else { 0 }
+    }
+
+    /// A search for hints and draw offers: of the first opponent that searches.
+    ///
+    /// # Errors
+    /// No opponent searches, or as [`Engines::build`].
+    pub fn build_adviser(&self) -> Result<Box<dyn Search>, ApiError> {
+        let adviser = self.opponents.iter().find(|engine| engine.shared.is_some());
+        let adviser =
+            adviser.ok_or_else(|| ApiError::new("This server has no engine that can advise."))?;
+        self.build_for_game(adviser.opponent, None)
     }
 
     /// A search of an opponent. `batch`: positions evaluated together; 0 uses the evaluator's
@@ -100,8 +130,7 @@ impl Engines {
         multipv: usize,
         batch: usize,
     ) -> Result<Box<dyn Search>, ApiError> {
-        self.search(self.find(opponent)?, multipv, batch)
-            .map_err(|error| ApiError::new(format!("the engine cannot run: {error}")))
+        self.search(self.find(opponent)?, multipv, batch).map_err(cannot_run)
     }
 
     fn search(
@@ -124,4 +153,8 @@ impl Engines {
             }
         }
     }
+}
+
+fn cannot_run(error: EngineError) -> ApiError {
+    ApiError(format!("The engine cannot run: {error}"))
 }

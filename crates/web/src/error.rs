@@ -2,6 +2,8 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
+use board::BoardError;
+
 /// The page cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum WebError {
@@ -41,12 +43,20 @@ impl ApiError {
 
 impl From<rusqlite::Error> for ApiError {
     fn from(error: rusqlite::Error) -> Self {
-        Self(format!("the file of games cannot be used: {error}"))
+        Self(format!("The file of games cannot be used: {error}"))
     }
 }
 
-impl From<board::BoardError> for ApiError {
-    fn from(error: board::BoardError) -> Self {
-        Self(error.to_string())
+impl From<BoardError> for ApiError {
+    fn from(error: BoardError) -> Self {
+        Self(match error {
+            BoardError::FenSyntax { reason, .. } | BoardError::FenPosition { reason, .. } => {
+                format!("That is not a valid FEN: {reason}.")
+            }
+            BoardError::MoveSyntax { text } => {
+                format!("{text:.20} is not a move. Moves are written like Nf3 or g1f3.")
+            }
+            BoardError::IllegalMove { text, .. } => format!("{text:.20} is not legal here."),
+        })
     }
 }

@@ -25,6 +25,8 @@ pub struct GameState {
     pub opponent: Opponent,
     pub network_name: String,
     pub level: EngineLevel,
+    /// Threads of the engine's own evaluator; `None`: the evaluator that all searches share.
+    pub threads: Option<usize>,
     pub engine_side: Color,
     /// Initial time and increment of both sides, in milliseconds.
     pub time_control: Option<(u64, u64)>,
@@ -54,6 +56,7 @@ impl GameState {
             opponent,
             network_name,
             level,
+            threads: None,
             engine_side,
             time_control,
             spent: 0,
@@ -69,7 +72,7 @@ impl GameState {
     /// # Errors
     /// The stored game is damaged.
     pub fn from_stored(stored: &StoredGame) -> Result<Self, ApiError> {
-        let damaged = |error: String| ApiError(format!("the stored game is damaged: {error}"));
+        let damaged = |error: String| ApiError(format!("The stored game is damaged: {error}"));
         let start = parse_position(&stored.start, stored.chess960)?;
         let game = parse_game(start, stored.moves.iter().map(|mv| mv.uci.as_str()))?;
         Ok(Self {
@@ -77,6 +80,7 @@ impl GameState {
             network_name: stored.engine.clone(),
             level: serde_json::from_str(&stored.level)
                 .map_err(|error| damaged(error.to_string()))?,
+            threads: stored.threads,
             engine_side: Color::from_white(stored.engine_white),
             time_control: stored.clock,
             spent: stored.spent,
@@ -102,6 +106,7 @@ impl GameState {
             engine: self.network_name.clone(),
             // A level is a name and a number: its serialisation cannot fail.
             level: serde_json::to_string(&self.level).unwrap_or_default(),
+            threads: self.threads,
             engine_white: self.engine_side.is_white(),
             start: self.game.start().fen(),
             chess960: self.is_chess960(),
@@ -142,7 +147,7 @@ impl GameState {
     pub fn limits(&self) -> Limits {
         let clock = self.time_control.zip(self.left(self.engine_side)).map(
             |((_, increment), remaining)| Clock {
-                remaining: Duration::from_millis(remaining),
+                remaining: Duration::from_millis(remaining.saturating_sub(self.spent)),
                 increment: Duration::from_millis(increment),
                 moves_to_go: None,
             },
@@ -211,6 +216,12 @@ impl GameState {
         (win(self.engine_side).to_owned(), reason)
     }
 
+    /// The result when the engine takes the visitor's draw offer.
+    #[must_use]
+    pub fn draw_agreed(&self) -> GameResult {
+        ("1/2-1/2".to_owned(), "draw by agreement".to_owned())
+    }
+
     /// The game as the page shows it.
     ///
     /// `running`: milliseconds that the side to move has used, where its clock runs. `thinking`:
@@ -235,7 +246,7 @@ impl GameState {
             "system": self.opponent.name(),
             "engine": self.network_name,
             "level": self.level,
-            "level_text": self.level.describe(),
+            "level_text": self.level_text(),
             "side": color_name(!self.engine_side).to_lowercase(),
             "chess960": self.is_chess960(),
             "moves": moves,
@@ -244,10 +255,21 @@ impl GameState {
             "check": position.is_check(),
             "destinations": if over { json!({}) } else { destinations(position) },
             "result": self.result,
+            "takeback": self.ply_to_take_back().is_some(),
             "clock": self.clock_json(running),
             "thinking": thinking,
             "notice": notice,
         })
+    }
+
+    /// The level and the threads in words.
+    fn level_text(&self) -> String {
+        let level = self.level.describe();
+        match self.threads {
+            None => level,
+            Some(1) => format!("{level}, 1 thread"),
+            Some(threads) => format!("{level}, {threads} threads"),
+        }
     }
 
     /// Time control and present clocks, in milliseconds.
@@ -292,8 +314,8 @@ impl GameState {
     fn pgn_tags(&self) -> Vec<(&'static str, String)> {
         let engine = match self.opponent {
             Opponent::Maia(_) => self.opponent.to_string(),
-            Opponent::System(system) => {
-                let level = self.level.describe();
+            Opponent::System(_) | Opponent::Fast => {
+                let (system, level) = (self.opponent.system(), self.level_text());
                 format!("Batch First ({system}, {}, {level})", self.network_name)
             }
         };

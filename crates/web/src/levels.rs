@@ -6,6 +6,8 @@ use nets::System;
 use search::Limits;
 use serde::{Deserialize, Serialize};
 
+use crate::ApiError;
+
 /// The limit of an engine for a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "value", rename_all = "snake_case")]
@@ -22,6 +24,8 @@ pub enum EngineLevel {
 
 /// The most evaluations a move.
 const MAX_NODES: u64 = 1_000_000;
+/// The shortest time a move, in milliseconds.
+const MIN_TIME: u64 = 10;
 /// The longest time a move, in milliseconds.
 const MAX_TIME: u64 = 60_000;
 /// The greatest depth, in plies.
@@ -30,15 +34,27 @@ const MAX_DEPTH: u32 = 30;
 const MAX_MOVE_TIME: Duration = Duration::from_secs(120);
 
 impl EngineLevel {
-    /// Whether a visitor may choose this level; `has_clock`: the game has a clock.
-    #[must_use]
-    pub fn is_allowed(self, has_clock: bool) -> bool {
-        match self {
-            Self::Nodes(nodes) => (1..=MAX_NODES).contains(&nodes),
-            Self::Time(time) => (10..=MAX_TIME).contains(&time),
-            Self::Depth(depth) => (1..=MAX_DEPTH).contains(&depth),
-            Self::Clock => has_clock,
-        }
+    /// Checks that a visitor may choose this level; `has_clock`: the game has a clock.
+    ///
+    /// # Errors
+    /// A sentence that names the limits.
+    pub fn check(self, has_clock: bool) -> Result<(), ApiError> {
+        let (is_allowed, limits) = match self {
+            Self::Nodes(nodes) => (
+                (1..=MAX_NODES).contains(&nodes),
+                "The engine may evaluate 1 to 1,000,000 positions a move.",
+            ),
+            Self::Time(time) => (
+                (MIN_TIME..=MAX_TIME).contains(&time),
+                "The engine may think 0.01 to 60 seconds a move.",
+            ),
+            Self::Depth(depth) => (
+                (1..=MAX_DEPTH).contains(&depth),
+                "The engine may search to a depth of 1 to 30 plies.",
+            ),
+            Self::Clock => (has_clock, "Choose a clock for the game, or another strength."),
+        };
+        if is_allowed { Ok(()) } else { Err(ApiError::new(limits)) }
     }
 
     /// The limits of one move.
@@ -53,15 +69,15 @@ impl EngineLevel {
         }
     }
 
-    /// The level in words, as in `1000 evaluations`.
+    /// The level in words, as in `1000 positions a move`.
     #[must_use]
     pub fn describe(self) -> String {
         match self {
-            Self::Nodes(1) => "1 evaluation".to_owned(),
-            Self::Nodes(nodes) => format!("{nodes} evaluations"),
-            Self::Time(time) => format!("{} s", time as f64 / 1000.0),
+            Self::Nodes(1) => "1 position a move".to_owned(),
+            Self::Nodes(nodes) => format!("{nodes} positions a move"),
+            Self::Time(time) => format!("{} s a move", time as f64 / 1000.0),
             Self::Depth(depth) => format!("depth {depth}"),
-            Self::Clock => "its clock".to_owned(),
+            Self::Clock => "by its clock".to_owned(),
         }
     }
 }

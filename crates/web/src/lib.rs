@@ -6,6 +6,7 @@
 //! system share one evaluator and wait in a fair queue for a search slot.
 
 mod access;
+mod advice;
 mod analysis;
 mod assets;
 mod connections;

@@ -4,7 +4,7 @@ use board::{CastlingMode, Color, Game, Position, ReadFen, parse_uci};
 use games::ReadGame;
 use serde::Deserialize;
 
-use crate::{ApiError, EngineLevel, GameState, Opponent, game_state::MAX_PLIES};
+use crate::{ApiError, EngineLevel, Engines, GameState, Opponent, game_state::MAX_PLIES};
 
 /// Longest initial time: three hours, in milliseconds.
 const MAX_INITIAL: u64 = 3 * 3_600_000;
@@ -24,14 +24,18 @@ pub struct NewGameRequest {
     /// The visitor's side: `white`, `black` or `random`.
     pub side: String,
     pub level: EngineLevel,
+    /// Threads of the engine; where it is missing, the engine evaluates with all others.
+    #[serde(default)]
+    pub threads: Option<usize>,
     /// Initial time and increment of both sides, in milliseconds.
     #[serde(default)]
     pub clock: Option<(u64, u64)>,
+    /// The position to start from.
     #[serde(default)]
-    pub fen: String,
+    pub fen: Option<String>,
     /// A game to continue from its last position.
     #[serde(default)]
-    pub pgn: String,
+    pub pgn: Option<String>,
     #[serde(default)]
     pub chess960: bool,
     /// Number of a Chess960 start position, 0 to 959; random where it is missing. Not used with a
@@ -40,39 +44,78 @@ pub struct NewGameRequest {
     pub chess960_number: Option<u16>,
 }
 
+/// Why a request for a game is refused, and the field of the request that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedGame {
+    /// Name of the field; empty where no field is wrong.
+    pub field: &'static str,
+    pub error: ApiError,
+}
+
+impl From<ApiError> for RefusedGame {
+    fn from(error: ApiError) -> Self {
+        Self { field: "", error }
+    }
+}
+
+/// Names the field that an error is about.
+fn at(field: &'static str) -> impl FnOnce(ApiError) -> RefusedGame {
+    move |error| RefusedGame { field, error }
+}
+
 impl NewGameRequest {
     /// The requested game.
     ///
-    /// `random` decides a random side and start position. `network_name` gives the name of an
-    /// opponent's network.
+    /// `random` decides a random side and start position. `engines` are the opponents of this server.
     ///
     /// # Errors
     /// The opponent is not available, or a side, level, clock or position is not allowed.
-    pub fn into_game(
-        self,
-        random: u64,
-        network_name: impl Fn(Opponent) -> Result<String, ApiError>,
-    ) -> Result<GameState, ApiError> {
-        let opponent: Opponent = self.system.parse().map_err(ApiError)?;
-        let network_name = network_name(opponent)?;
-        self.check_limits()?;
-        let engine_side = self.engine_side(random)?;
+    pub fn into_game(self, random: u64, engines: &Engines) -> Result<GameState, RefusedGame> {
+        let unknown = |_| ApiError(format!("There is no opponent {:.20}.", self.system));
+        let opponent: Opponent = self.system.parse().map_err(unknown).map_err(at("system"))?;
+        let network_name = engines.network(opponent).map_err(at("system"))?.name.clone();
+        self.check_threads(engines.max_threads()).map_err(at("threads"))?;
+        self.level.check(self.clock.is_some()).map_err(at("level"))?;
+        self.check_clock().map_err(at("clock"))?;
+        let engine_side = self.engine_side(random).map_err(at("side"))?;
         let game = self.game(random)?;
         if game.end().is_some() {
-            return Err(ApiError::new("the game is over in that position"));
+            let error = ApiError::new("The game is over in that position.");
+            return Err(at(self.start_field())(error));
         }
-        Ok(GameState::new(opponent, network_name, self.level, engine_side, self.clock, game))
+        let mut state =
+            GameState::new(opponent, network_name, self.level, engine_side, self.clock, game);
+        state.threads = self.threads;
+        Ok(state)
     }
 
-    fn check_limits(&self) -> Result<(), ApiError> {
-        if !self.level.is_allowed(self.clock.is_some()) {
-            return Err(ApiError::new("that level is beyond the limits of this server"));
+    fn check_threads(&self, most: usize) -> Result<(), ApiError> {
+        match self.threads {
+            Some(_) if most == 0 => {
+                Err(ApiError::new("The engine does not run on the processor here."))
+            }
+            Some(threads) if !(1..=most).contains(&threads) => {
+                Err(ApiError(format!("The engine has 1 to {most} threads here.")))
+            }
+            _ => Ok(()),
         }
+    }
+
+    /// The field that the start position comes from.
+    fn start_field(&self) -> &'static str {
+        match (&self.pgn, &self.fen) {
+            (Some(_), _) => "pgn",
+            (None, Some(_)) => "fen",
+            (None, None) => "chess960_number",
+        }
+    }
+
+    fn check_clock(&self) -> Result<(), ApiError> {
         if let Some((initial, increment)) = self.clock
             && !((1_000..=MAX_INITIAL).contains(&initial) && increment <= MAX_INCREMENT)
         {
             return Err(ApiError::new(
-                "a clock has 1 second to 3 hours, and at most a minute a move",
+                "A clock has 1 second to 3 hours, and at most a minute more a move.",
             ));
         }
         Ok(())
@@ -84,24 +127,25 @@ impl NewGameRequest {
             "black" => Ok(Color::White),
             "random" => Ok(Color::from_white(random & 1 == 0)),
             other => Err(ApiError::new(format!(
-                "`{other:.20}` is not a side; choose white, black or random"
+                "{other:.20} is not a side. Choose white, black or random."
             ))),
         }
     }
 
     /// What was corrected in the position to play from.
     pub fn correction(&self) -> Option<String> {
-        let is_used = self.pgn.trim().is_empty() && !self.fen.trim().is_empty();
-        is_used.then(|| correction(self.fen.trim(), self.chess960)).flatten()
+        let fen = self.fen.as_deref().filter(|_| self.pgn.is_none())?;
+        correction(fen.trim(), self.chess960)
     }
 
     /// The moves before the game begins: a PGN comes before a FEN, a FEN before a Chess960 number.
-    fn game(&self, random: u64) -> Result<Game, ApiError> {
-        if !self.pgn.trim().is_empty() {
-            return parse_pgn(&self.pgn);
+    fn game(&self, random: u64) -> Result<Game, RefusedGame> {
+        if let Some(pgn) = &self.pgn {
+            return parse_pgn(pgn).map_err(at("pgn"));
         }
-        if !self.fen.trim().is_empty() {
-            return Ok(Game::new(parse_position(self.fen.trim(), self.chess960)?));
+        if let Some(fen) = &self.fen {
+            let start = parse_position(fen.trim(), self.chess960).map_err(at("fen"))?;
+            return Ok(Game::new(start));
         }
         if !self.chess960 {
             return Ok(Game::default());
@@ -109,7 +153,8 @@ impl NewGameRequest {
         let number = self.chess960_number.unwrap_or((random >> 1) as u16 % 960);
         Position::chess960(number)
             .map(Game::new)
-            .ok_or_else(|| ApiError::new("Chess960 start positions have the numbers 0 to 959"))
+            .ok_or_else(|| ApiError::new("Chess960 starting positions have the numbers 0 to 959."))
+            .map_err(at("chess960_number"))
     }
 }
 
@@ -127,8 +172,12 @@ pub fn correction(fen: &str, chess960: bool) -> Option<String> {
 }
 
 fn read_position(fen: &str, chess960: bool) -> Result<ReadFen, ApiError> {
+    let invalid = |why: &str| ApiError(format!("That is not a valid FEN: {why}."));
+    if fen.trim().is_empty() {
+        return Err(invalid("it is empty"));
+    }
     if fen.len() > MAX_FEN {
-        return Err(ApiError::new(format!("a FEN has at most {MAX_FEN} characters")));
+        return Err(invalid(&format!("it has more than {MAX_FEN} characters")));
     }
     let mode = if chess960 { CastlingMode::Chess960 } else { CastlingMode::Standard };
     Ok(Position::read_fen(fen, Some(mode))?)
@@ -154,21 +203,24 @@ pub fn parse_game<'a>(
 /// The first game of a PGN.
 fn parse_pgn(pgn: &str) -> Result<Game, ApiError> {
     if pgn.len() > MAX_PGN {
-        return Err(ApiError::new(format!("a PGN has at most {} KiB here", MAX_PGN / 1024)));
+        return Err(ApiError::new(format!("A PGN has at most {} KiB here.", MAX_PGN / 1024)));
     }
+    // The words of the reader quote moves as the terminal does.
+    let unusable =
+        |why: String| ApiError(format!("The PGN cannot be used: {}.", why.replace('`', "")));
     let first = games::read_pgn(pgn.as_bytes()).next();
     let read = first
         .transpose()
-        .map_err(|error| ApiError::new(format!("the PGN cannot be read: {error}")))?
-        .ok_or_else(|| ApiError::new("the PGN holds no game"))?;
+        .map_err(|error| unusable(error.to_string()))?
+        .ok_or_else(|| ApiError::new("The PGN has no game in it."))?;
     let game = match read {
         ReadGame::Game(game) => *game,
         ReadGame::LeftOut(game) => {
-            return Err(ApiError::new(format!("in the PGN {}", game.reason)));
+            return Err(unusable(game.reason.to_string()));
         }
     };
     if let Some(unread) = game.unread {
-        return Err(ApiError::new(format!("in the PGN {unread}")));
+        return Err(unusable(unread.to_string()));
     }
     let game = game.game;
     refuse_if_full(&game)?;
@@ -177,7 +229,7 @@ fn parse_pgn(pgn: &str) -> Result<Game, ApiError> {
 
 fn refuse_if_full(game: &Game) -> Result<(), ApiError> {
     if game.moves().len() >= MAX_PLIES {
-        return Err(ApiError::new(format!("a game has at most {MAX_PLIES} plies here")));
+        return Err(ApiError(format!("A game has at most {MAX_PLIES} plies here.")));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Whom a visitor plays: a system, or the Maia of a rating.
+//! Whom a visitor plays: a system, Batch First on its small network, or the Maia of a rating.
 
 use std::{fmt, str::FromStr};
 
@@ -6,10 +6,16 @@ use nets::System;
 
 use crate::ApiError;
 
+/// Name of [`Opponent::Fast`].
+const FAST: &str = "batch-first-fast";
+
 /// Whom a visitor plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opponent {
+    /// A system on its own network.
     System(System),
+    /// Batch First on the network `fast`.
+    Fast,
     /// Plays the moves that people of this rating play.
     Maia(u32),
 }
@@ -20,6 +26,7 @@ impl Opponent {
     pub fn system(self) -> System {
         match self {
             Self::System(system) => system,
+            Self::Fast => System::BatchFirst,
             Self::Maia(_) => System::ConvChess,
         }
     }
@@ -29,6 +36,7 @@ impl Opponent {
     pub fn name(self) -> String {
         match self {
             Self::System(system) => system.name().to_owned(),
+            Self::Fast => FAST.to_owned(),
             Self::Maia(rating) => format!("maia-{rating}"),
         }
     }
@@ -36,10 +44,10 @@ impl Opponent {
     /// The error where the server does not have the opponent.
     pub(crate) fn unavailable(self) -> ApiError {
         ApiError(match self {
-            Self::System(system) => format!("{system} is not available here"),
+            Self::System(_) | Self::Fast => format!("{self} is not available here."),
             Self::Maia(rating) => format!(
-                "Maia {rating} is not available here; start the server with maia-{rating}.pb.gz in \
-                 the folder of its option --maia"
+                "Maia {rating} is not available here. Start the server with the file \
+                 maia-{rating}.pb.gz in the folder of its option --maia."
             ),
         })
     }
@@ -49,6 +57,7 @@ impl fmt::Display for Opponent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System(system) => system.fmt(f),
+            Self::Fast => f.write_str("Batch First (fast)"),
             Self::Maia(rating) => write!(f, "Maia {rating}"),
         }
     }
@@ -59,6 +68,9 @@ impl FromStr for Opponent {
 
     /// Reads a [name](Opponent::name).
     fn from_str(text: &str) -> Result<Self, String> {
+        if text == FAST {
+            return Ok(Self::Fast);
+        }
         match text.strip_prefix("maia-").and_then(|rating| rating.parse().ok()) {
             Some(rating) => Ok(Self::Maia(rating)),
             None => text.parse().map(Self::System),

@@ -36,10 +36,10 @@ impl PageLimiter {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let own = counts.get(visitor).copied().unwrap_or(0);
         if own >= MAX_PAGES_PER_VISITOR {
-            return Err("you have too many pages open; close one.");
+            return Err("You have too many pages open. Close one.");
         }
         if counts.values().sum::<usize>() >= MAX_PAGES {
-            return Err("too many visitors are connected; please wait.");
+            return Err("Too many visitors are connected. Please wait.");
         }
         counts.insert(visitor.to_owned(), own + 1);
         Ok(PagePermit { limiter: self.clone(), visitor: visitor.to_owned() })

@@ -59,16 +59,24 @@ impl GameRegistry {
         // A game whose task panicked is opened again from the store.
         if let Some(game) = open.get(&id).filter(|game| !game.task.is_finished()) {
             if game.visitor != visitor {
-                return Err(ApiError::new(format!("you have no game {id}")));
+                return Err(ApiError(format!("You have no game {id}.")));
             }
             let handle = game.handle(id);
             drop(open);
             handle.execute(GameCommand::RetryEngine).await?;
             return Ok(handle);
         }
-        let own = open.values().filter(|game| game.visitor == visitor).count();
-        if own >= MAX_OPEN_PER_VISITOR || open.len() >= MAX_OPEN {
-            return Err(ApiError::new("too many games are open; close one first"));
+        // A game that no page shows is about to close: it counts no more.
+        let shown = || open.values().filter(|game| game.states.receiver_count() > 0);
+        if shown().filter(|game| game.visitor == visitor).count() >= MAX_OPEN_PER_VISITOR {
+            return Err(ApiError(format!(
+                "You have {MAX_OPEN_PER_VISITOR} games open in other windows. Close one of them."
+            )));
+        }
+        if shown().count() >= MAX_OPEN {
+            return Err(ApiError(format!(
+                "{MAX_OPEN} games are open on this server. Please try again later."
+            )));
         }
         let state = GameState::from_stored(&self.store.load(visitor.to_owned(), id).await?)?;
         let (session, handle, states) = GameSession::new(id, state, Arc::clone(self));

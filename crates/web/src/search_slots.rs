@@ -1,9 +1,12 @@
 //! The fair queue of searches: a fixed number of search slots, first come, first served; and the
 //! thread of a search.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use board::Game;
@@ -15,10 +18,16 @@ use tokio::{
 
 use crate::ApiError;
 
+/// While searches wait, every search gets a turn within this time if all turns are equally long.
+const ROUND: Duration = Duration::from_secs(1);
+/// The shortest turn: a search needs some time for its first line.
+const MIN_TURN: Duration = Duration::from_millis(100);
+
 /// The search slots of a server.
 #[derive(Debug)]
 pub struct SearchSlots {
     semaphore: Arc<Semaphore>,
+    count: usize,
     waiting: AtomicUsize,
 }
 
@@ -32,7 +41,9 @@ impl SearchSlots {
     /// `count` slots, at least one.
     #[must_use]
     pub fn new(count: usize) -> Self {
-        Self { semaphore: Arc::new(Semaphore::new(count.max(1))), waiting: AtomicUsize::new(0) }
+        let count = count.max(1);
+        let semaphore = Arc::new(Semaphore::new(count));
+        Self { semaphore, count, waiting: AtomicUsize::new(0) }
     }
 
     /// Waits for a free slot.
@@ -44,13 +55,16 @@ impl SearchSlots {
         let permit = Arc::clone(&self.semaphore).acquire_owned().await;
         permit
             .map(|permit| SearchSlot { _permit: permit })
-            .map_err(|_| ApiError::new("the server is closing"))
+            .map_err(|_| ApiError::new("The server is closing."))
     }
 
-    /// Whether a search waits for a slot.
+    /// Whether a search without an end of its own gives its slot up, after it has had it for `used`.
+    /// The more searches wait, the shorter are the turns; nobody gives way while none waits.
     #[must_use]
-    pub fn has_waiters(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > 0
+    pub fn is_turn_over(&self, used: Duration) -> bool {
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        let share = self.count as f64 / (self.count + waiting) as f64;
+        waiting > 0 && used >= ROUND.mul_f64(share).max(MIN_TURN)
     }
 }
 
@@ -98,8 +112,26 @@ pub async fn run_search(
     });
     let (search, outcome) = running
         .await
-        .map_err(|_| ApiError::new("the search stopped unexpectedly; please report this"))?;
+        .map_err(|_| ApiError::new("The search stopped unexpectedly. Please report this."))?;
     let outcome =
-        outcome.map_err(|error| ApiError::new(format!("the evaluator failed: {error}")))?;
+        outcome.map_err(|error| ApiError::new(format!("The evaluator failed: {error}")))?;
     Ok((search, outcome))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_shorter_the_more_searches_wait() {
+        let slots = SearchSlots::new(4);
+        let is_over = |milliseconds| slots.is_turn_over(Duration::from_millis(milliseconds));
+        assert!(!is_over(60_000), "nobody waits");
+        let mut waiters: Vec<_> = (0..16).map(|_| Waiter::new(&slots.waiting)).collect();
+        assert!(!is_over(199) && is_over(200));
+        waiters.truncate(1);
+        assert!(!is_over(799) && is_over(800));
+        waiters.clear();
+        assert!(!is_over(60_000));
+    }
 }

@@ -83,6 +83,7 @@ impl Server {
     pub async fn bind(options: Options) -> Result<Self, WebError> {
         let engines =
             Arc::new(Engines::new(options.networks, &options.engine, options.search_slots)?);
+        assets::prepare();
         let store = GameStore::open(options.games.as_deref())?;
         let time = options.time;
         let registry =

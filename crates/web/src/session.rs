@@ -15,7 +15,10 @@ use tokio::{
 };
 
 use crate::{
-    ApiError, GameState, TimeSource, game_state::GameResult, registry::GameRegistry,
+    ApiError, GameState, TimeSource,
+    advice::{Adviser, Question},
+    game_state::GameResult,
+    registry::GameRegistry,
     search_slots::run_search,
 };
 
@@ -29,6 +32,9 @@ pub enum GameCommand {
     },
     TakeBack,
     Resign,
+    /// The visitor wants to be shown a good move.
+    Hint,
+    OfferDraw,
     /// A page has opened the game: an engine that failed is started again.
     RetryEngine,
     /// The server shuts down: the time that the visitor has used is stored.
@@ -55,7 +61,7 @@ impl GameHandle {
     /// # Errors
     /// The command is refused, the disk failed, or the session has ended.
     pub async fn execute(&self, command: GameCommand) -> Result<(), ApiError> {
-        let closed = || ApiError::new("the game is closed; open it again");
+        let closed = || ApiError::new("The game is closed. Open it again.");
         let (reply, result) = oneshot::channel();
         self.commands.send((command, reply)).await.map_err(|_| closed())?;
         result.await.map_err(|_| closed())?
@@ -94,6 +100,8 @@ pub struct GameSession {
     /// The engine's search between two moves.
     idle_search: Option<Box<dyn Search>>,
     running: Option<RunningSearch>,
+    /// Hints and draw offers.
+    adviser: Adviser,
     /// Why this server does not have the opponent; the clocks stand still then.
     unavailable: Option<ApiError>,
     /// Error of the engine, shown to the visitor.
@@ -118,7 +126,8 @@ impl GameSession {
         // The visitor's clock continues from the time used before.
         let turn_began = now.checked_sub(Duration::from_millis(state.spent)).unwrap_or(now);
         let unavailable = registry.engines.network(state.opponent).err();
-        let session = Self {
+        let adviser = Adviser::new(Arc::clone(&registry.engines));
+        let mut session = Self {
             id,
             registry,
             time,
@@ -126,6 +135,7 @@ impl GameSession {
             turn_began,
             idle_search: None,
             running: None,
+            adviser,
             unavailable,
             notice: None,
             requests,
@@ -138,7 +148,12 @@ impl GameSession {
     /// Serves the game until no page has it open.
     pub async fn run(mut self) {
         loop {
-            if self.state.awaits_engine() && self.running.is_none() && self.notice.is_none() {
+            // A game that no page shows does not search.
+            if !self.is_unused()
+                && self.state.awaits_engine()
+                && self.running.is_none()
+                && self.notice.is_none()
+            {
                 self.start_search();
             }
             self.publish();
@@ -168,25 +183,31 @@ impl GameSession {
                 () = reached(&time, flag) => {
                     self.flag_fell(!self.state.engine_side, self.used()).await;
                 }
-                () = states.closed(), if self.running.is_none() => {}
+                advice = self.adviser.finished() => self.handle_advice(advice).await,
+                () = states.closed() => {}
             }
         }
     }
 
-    /// Whether no page has the game open, no search runs and no command waits.
+    /// Whether no page has the game open and no command waits.
     fn is_unused(&self) -> bool {
-        self.states.receiver_count() == 0 && self.running.is_none() && self.requests.is_empty()
+        self.states.receiver_count() == 0 && self.requests.is_empty()
     }
 
-    fn publish(&self) {
-        let thinking = match &self.running {
+    fn publish(&mut self) {
+        let thinking = match &mut self.running {
             None => "no",
-            Some(running) if running.began.borrow().is_none() => "waiting",
-            Some(_) => "yes",
+            // What is published counts as seen: `slot_acquired` returns when it changes.
+            Some(running) => match *running.began.borrow_and_update() {
+                None => "waiting",
+                Some(_) => "yes",
+            },
         };
         let unavailable = self.unavailable.as_ref().filter(|_| self.state.result.is_none());
         let notice = self.notice.as_deref().or(unavailable.map(|ApiError(text)| text.as_str()));
-        let shown = self.state.to_json(self.id, self.used(), thinking, notice).to_string();
+        let mut shown = self.state.to_json(self.id, self.used(), thinking, notice);
+        shown["advice"] = self.adviser.to_json();
+        let shown = shown.to_string();
         self.states.send_if_modified(|state| {
             let is_new = **state != *shown;
             if is_new {
@@ -208,7 +229,10 @@ impl GameSession {
             None if self.state.awaits_engine() => return None,
             None => self.turn_began,
         };
-        Some(self.time.elapsed(began).as_millis() as u64)
+        let used = self.time.elapsed(began).as_millis() as u64;
+        // The engine's search before the game was last closed counts as well.
+        let before = if self.running.is_some() { self.state.spent } else { 0 };
+        Some(before + used)
     }
 
     /// When the visitor's flag falls; `None` while the visitor's clock does not run.
@@ -238,13 +262,13 @@ impl GameSession {
                 Ok(())
             }
             GameCommand::SaveClock => {
-                if !self.state.awaits_engine() {
-                    self.save_clock().await;
-                }
+                self.save_clock().await;
                 Ok(())
             }
             GameCommand::Move { ply, uci } => self.play_visitor_move(ply, &uci).await,
             GameCommand::TakeBack => self.take_back().await,
+            GameCommand::Hint => self.ask_adviser(Question::Hint),
+            GameCommand::OfferDraw => self.ask_adviser(Question::Draw),
             GameCommand::Resign => {
                 self.refuse_if_over()?;
                 let used = self.used();
@@ -255,16 +279,17 @@ impl GameSession {
     }
 
     fn refuse_if_over(&self) -> Result<(), ApiError> {
-        if self.state.result.is_some() { Err(ApiError::new("the game is over")) } else { Ok(()) }
+        if self.state.result.is_some() { Err(ApiError::new("The game is over.")) } else { Ok(()) }
     }
 
     async fn take_back(&mut self) -> Result<(), ApiError> {
         let ply = self
             .state
             .ply_to_take_back()
-            .ok_or_else(|| ApiError::new("there is no move of yours to take back"))?;
+            .ok_or_else(|| ApiError::new("There is no move of yours to take back."))?;
         self.running = None;
         self.notice = None;
+        self.adviser.withdraw();
         self.registry.store.take_back(self.id, ply).await?;
         self.state.truncate(ply);
         self.turn_began = self.time.now();
@@ -278,13 +303,13 @@ impl GameSession {
         }
         let position = self.state.game().position();
         if position.turn() == self.state.engine_side || ply != self.state.game().moves().len() {
-            return Err(ApiError::new("it is not your turn"));
+            return Err(ApiError::new("It is not your turn."));
         }
         let mv = parse_uci(position, uci).or_else(|_| parse_san(position, uci))?;
         let used = self.used().unwrap_or(0);
         if self.state.left(position.turn()).is_some_and(|left| used >= left) {
             self.flag_fell(!self.state.engine_side, Some(used)).await;
-            return Err(ApiError::new("your time was up"));
+            return Err(ApiError::new("Your time was up."));
         }
         self.play(mv, used).await
     }
@@ -295,6 +320,7 @@ impl GameSession {
         let ply = self.state.game().moves().len();
         self.registry.store.add_move(self.id, ply, stored.clone(), result.clone()).await?;
         self.state.play(mv, &stored, result);
+        self.adviser.withdraw();
         self.turn_began = self.time.now();
         Ok(())
     }
@@ -302,6 +328,8 @@ impl GameSession {
     /// Ends the game without a move; `used`: milliseconds that the side to move has used.
     async fn end(&mut self, result: GameResult, used: Option<u64>) -> Result<(), ApiError> {
         let spent = used.unwrap_or(self.state.spent);
+        // A draw that is still considered must not replace this result.
+        self.adviser.withdraw();
         self.registry.store.end(self.id, result.clone(), spent).await?;
         self.state.result = Some(result);
         self.state.spent = spent;
@@ -316,7 +344,8 @@ impl GameSession {
 
     fn start_search(&mut self) {
         let limits = self.state.limits();
-        let (game, opponent) = (self.state.game().clone(), self.state.opponent);
+        let game = self.state.game().clone();
+        let (opponent, threads) = (self.state.opponent, self.state.threads);
         let engines = Arc::clone(&self.registry.engines);
         let idle_search = self.idle_search.take();
         let time = self.time.clone();
@@ -327,7 +356,7 @@ impl GameSession {
             start.send_replace(Some(started));
             let search = match idle_search {
                 Some(search) => search,
-                None => engines.build_for_game(opponent)?,
+                None => engines.build_for_game(opponent, threads)?,
             };
             let (search, outcome) =
                 run_search(search, game, limits, Control::default(), |_| {}).await?;
@@ -337,13 +366,32 @@ impl GameSession {
         self.running = Some(RunningSearch { task, began });
     }
 
+    /// Asks for a hint or offers a draw.
+    fn ask_adviser(&mut self, question: Question) -> Result<(), ApiError> {
+        self.refuse_if_over()?;
+        if self.state.game().position().turn() == self.state.engine_side {
+            return Err(ApiError::new("It is not your turn."));
+        }
+        self.adviser.ask(question, self.state.game().clone());
+        Ok(())
+    }
+
+    async fn handle_advice(&mut self, result: Result<Outcome, ApiError>) {
+        if self.adviser.answer(result, self.state.game()) {
+            let used = self.used();
+            if let Err(error) = self.end(self.state.draw_agreed(), used).await {
+                self.notice = Some(error.to_string());
+            }
+        }
+    }
+
     async fn handle_result(&mut self, result: Result<SearchResult, ApiError>) {
         self.running = None;
         let played = match result {
             Err(error) => Err(error),
             Ok(SearchResult { search, outcome, elapsed }) => {
                 self.idle_search = Some(search);
-                let used = elapsed.as_millis() as u64;
+                let used = self.state.spent + elapsed.as_millis() as u64;
                 let engine_side = self.state.engine_side;
                 if self.state.left(engine_side).is_some_and(|left| used > left) {
                     self.flag_fell(engine_side, Some(used)).await;
@@ -351,7 +399,7 @@ impl GameSession {
                 }
                 match outcome.best {
                     Some(best) => self.play(best, used).await,
-                    None => Err(ApiError::new("the engine found no move")),
+                    None => Err(ApiError::new("The engine found no move.")),
                 }
             }
         };
@@ -369,7 +417,7 @@ async fn finished(running: &mut Option<RunningSearch>) -> Result<SearchResult, A
         None => future::pending().await,
         Some(running) => match (&mut running.task).await {
             Ok(result) => result,
-            Err(_) => Err(ApiError::new("the search stopped unexpectedly; please report this")),
+            Err(_) => Err(ApiError::new("The search stopped unexpectedly. Please report this.")),
         },
     }
 }
@@ -384,8 +432,8 @@ async fn reached(time: &TimeSource, deadline: Option<Instant>) {
 
 /// Waits until a search has got its slot; pending where none waits.
 async fn slot_acquired(began: Option<watch::Receiver<Option<Instant>>>) {
+    // The channel changes once, from waiting to searching.
     if let Some(mut began) = began
-        && began.borrow().is_none()
         && began.changed().await.is_ok()
     {
         return;

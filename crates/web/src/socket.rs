@@ -15,6 +15,7 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
+use engine::has_search;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{
@@ -28,6 +29,7 @@ use crate::{
     access::{VisitorId, plain_text},
     analysis::MAX_PGN,
     levels::RATED_LEVELS,
+    new_game::RefusedGame,
     page_limit::{PagePermit, RateLimiter},
     server::AppState,
 };
@@ -62,6 +64,12 @@ enum ClientMessage {
         game: i64,
     },
     Resign {
+        game: i64,
+    },
+    Hint {
+        game: i64,
+    },
+    OfferDraw {
         game: i64,
     },
     Games {},
@@ -223,19 +231,24 @@ impl PageConnection {
     }
 
     fn hello(&self) -> Value {
-        let (mut systems, mut maia_ratings) = (Vec::new(), Vec::new());
+        let (mut systems, mut engines, mut maia_ratings) = (Vec::new(), Vec::new(), Vec::new());
         for (opponent, network) in self.app.engines.opponents() {
+            let shown = json!({ "name": opponent.name(), "network": network.name });
             match opponent {
                 Opponent::Maia(rating) => maia_ratings.push(rating),
-                Opponent::System(system) => {
-                    systems.push(json!({ "name": system.name(), "network": network.name }));
-                }
+                Opponent::System(_) => systems.push(shown.clone()),
+                Opponent::Fast => {}
+            }
+            if has_search(opponent.system()) {
+                engines.push(shown);
             }
         }
         json!({
             "type": "hello",
             "version": env!("CARGO_PKG_VERSION"),
             "systems": systems,
+            "engines": engines,
+            "threads": self.app.engines.max_threads(),
             "maia_ratings": maia_ratings,
             "levels": RATED_LEVELS,
             "runs": self.app.lab.has_runs(),
@@ -249,13 +262,13 @@ impl PageConnection {
             Message::Text(text) => {
                 self.heard = Instant::now();
                 if !self.rate_limiter.try_take(self.app.time.now()) {
-                    let reason = "too many messages came at once.";
+                    let reason = "Too many messages came at once.";
                     return Err(Ending::Refused(close_code::POLICY, reason));
                 }
                 Ok(self.answer(&text).await)
             }
             Message::Binary(_) => {
-                Err(Ending::Refused(close_code::UNSUPPORTED, "only text is understood."))
+                Err(Ending::Refused(close_code::UNSUPPORTED, "Only text is understood."))
             }
             Message::Ping(_) | Message::Pong(_) => {
                 self.heard = Instant::now();
@@ -270,7 +283,11 @@ impl PageConnection {
         let error = |tag, error| json!({ "type": "error", "tag": tag, "error": error });
         let message = match serde_json::from_str::<ClientMessage>(text) {
             Ok(message) => message,
-            Err(problem) => return Some(error(None, format!("not understood: {problem}"))),
+            Err(problem) => {
+                let problem = problem.to_string().replace('`', "");
+                let text = format!("The server does not understand this page: {problem}.");
+                return Some(error(None, text));
+            }
         };
         let tag = message.tag();
         if text.len() > MAX_SMALL_MESSAGE && !message.may_be_large() {
@@ -283,13 +300,7 @@ impl PageConnection {
     async fn handle(&mut self, message: ClientMessage) -> Result<Option<Value>, ApiError> {
         use ClientMessage as M;
         match message {
-            M::NewGame(request) => {
-                let correction = request.correction();
-                self.start_game(request).await?;
-                return Ok(
-                    correction.map(|text| json!({ "type": "correction", "correction": text }))
-                );
-            }
+            M::NewGame(request) => return self.new_game(request).await.map(Some),
             M::Open { game } => self.open_game(game).await?,
             M::Close {} => self.game = None,
             M::Move { game, ply, uci } => {
@@ -297,6 +308,8 @@ impl PageConnection {
             }
             M::TakeBack { game } => self.execute(game, GameCommand::TakeBack).await?,
             M::Resign { game } => self.execute(game, GameCommand::Resign).await?,
+            M::Hint { game } => self.execute(game, GameCommand::Hint).await?,
+            M::OfferDraw { game } => self.execute(game, GameCommand::OfferDraw).await?,
             M::Games {} => return self.list_games().await.map(Some),
             M::Delete { game } => {
                 self.app.registry.delete(&self.visitor, game).await?;
@@ -324,17 +337,26 @@ impl PageConnection {
         Ok(None)
     }
 
-    async fn start_game(&mut self, request: NewGameRequest) -> Result<(), ApiError> {
-        let engines = &self.app.engines;
-        let network_name = |opponent| engines.network(opponent).map(|network| network.name.clone());
+    /// The answer says what was corrected, or which field of the request is wrong.
+    async fn new_game(&mut self, request: NewGameRequest) -> Result<Value, ApiError> {
+        let correction = request.correction();
+        Ok(match self.start_game(request).await {
+            Ok(()) => json!({ "type": "correction", "correction": correction }),
+            Err(RefusedGame { field, error: ApiError(text) }) => {
+                json!({ "type": "error", "field": field, "error": text })
+            }
+        })
+    }
+
+    async fn start_game(&mut self, request: NewGameRequest) -> Result<(), RefusedGame> {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes).map_err(|error| ApiError(error.to_string()))?;
-        let game = request.into_game(u64::from_le_bytes(bytes), network_name)?;
+        let game = request.into_game(u64::from_le_bytes(bytes), &self.app.engines)?;
         let id = self.app.store.create(self.visitor.clone(), game.to_stored()).await?;
         if let Err(error) = self.open_game(id).await {
             // The visitor has not seen the game: it is deleted again.
             self.app.store.delete(self.visitor.clone(), id).await?;
-            return Err(error);
+            return Err(error.into());
         }
         Ok(())
     }
@@ -352,7 +374,7 @@ impl PageConnection {
     async fn execute(&self, id: i64, command: GameCommand) -> Result<(), ApiError> {
         match &self.game {
             Some(game) if game.id == id => game.execute(command).await,
-            _ => Err(ApiError::new(format!("game {id} is not open on this page"))),
+            _ => Err(ApiError::new(format!("Game {id} is not open on this page."))),
         }
     }
 

@@ -15,7 +15,7 @@ use crate::{ApiError, WebError, game_state::GameResult};
 const MAX_LISTED: i64 = 500;
 
 /// Version of the schema.
-const FORMAT: i64 = 1;
+const FORMAT: i64 = 2;
 
 const SCHEMA: &str = "
 CREATE TABLE games (
@@ -32,7 +32,8 @@ CREATE TABLE games (
     increment_ms INTEGER,
     spent_ms INTEGER NOT NULL DEFAULT 0,
     result TEXT,
-    ending TEXT
+    ending TEXT,
+    threads INTEGER
 ) STRICT;
 CREATE INDEX games_of_visitor ON games (visitor, id);
 CREATE TABLE moves (
@@ -44,6 +45,9 @@ CREATE TABLE moves (
     PRIMARY KEY (game, ply)
 ) STRICT, WITHOUT ROWID;
 ";
+
+/// From format 1 to 2.
+const ADD_THREADS: &str = "ALTER TABLE games ADD COLUMN threads INTEGER;";
 
 /// The most games that one visitor may keep.
 const MAX_GAMES_PER_VISITOR: i64 = 2_000;
@@ -65,6 +69,8 @@ pub struct StoredGame {
     pub engine: String,
     /// The level as JSON.
     pub level: String,
+    /// Threads of the engine's own evaluator.
+    pub threads: Option<usize>,
     pub engine_white: bool,
     /// FEN of the start position.
     pub start: String,
@@ -124,6 +130,11 @@ impl GameStore {
             0 => connection
                 .execute_batch(&format!("BEGIN; {SCHEMA} PRAGMA user_version = {FORMAT}; COMMIT;"))
                 .map_err(failed)?,
+            1 => connection
+                .execute_batch(&format!(
+                    "BEGIN; {ADD_THREADS} PRAGMA user_version = {FORMAT}; COMMIT;"
+                ))
+                .map_err(failed)?,
             FORMAT => {}
             found => return Err(WebError::Newer { path: shown, found, known: FORMAT }),
         }
@@ -142,7 +153,7 @@ impl GameStore {
             work(&mut connection)
         })
         .await
-        .map_err(|_| ApiError::new("the games cannot be reached"))?
+        .map_err(|_| ApiError::new("The games cannot be reached."))?
     }
 
     /// Stores a new game and returns its id.
@@ -158,11 +169,12 @@ impl GameStore {
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )?;
             if own >= MAX_GAMES_PER_VISITOR || all >= MAX_GAMES {
-                return Err(ApiError::new("too many games are kept; delete some first"));
+                return Err(ApiError::new("Too many games are kept. Delete some first."));
             }
             transaction.execute(
                 "INSERT INTO games (visitor, system, engine, level, engine_white, start, chess960, \
-                 initial_ms, increment_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                 initial_ms, increment_ms, threads) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
                 params![
                     visitor,
                     game.system,
@@ -173,6 +185,7 @@ impl GameStore {
                     game.chess960,
                     game.clock.map(|clock| clock.0 as i64),
                     game.clock.map(|clock| clock.1 as i64),
+                    game.threads.map(|threads| threads as i64),
                 ],
             )?;
             let id = transaction.last_insert_rowid();
@@ -192,11 +205,11 @@ impl GameStore {
     pub async fn load(&self, visitor: String, id: i64) -> Result<StoredGame, ApiError> {
         self.with(move |connection| {
             let query = "SELECT system, engine, level, engine_white, start, chess960, initial_ms, \
-                 increment_ms, spent_ms, result, ending, begun FROM games \
+                 increment_ms, spent_ms, result, ending, begun, threads FROM games \
                  WHERE id = ?1 AND visitor = ?2";
             let game = connection.query_row(query, params![id, visitor], stored_game).optional()?;
             let Some(mut game) = game else {
-                return Err(ApiError::new(format!("you have no game {id}")));
+                return Err(ApiError::new(format!("You have no game {id}.")));
             };
             let mut statement = connection.prepare(
                 "SELECT uci, white_ms, black_ms FROM moves WHERE game = ?1 ORDER BY ply",
@@ -330,7 +343,7 @@ impl GameStore {
                 params![id, visitor],
             )?;
             if count == 0 {
-                return Err(ApiError::new(format!("you have no game {id}")));
+                return Err(ApiError::new(format!("You have no game {id}.")));
             }
             Ok(())
         })
@@ -346,6 +359,7 @@ fn stored_game(row: &Row<'_>) -> rusqlite::Result<StoredGame> {
         system: row.get(0)?,
         engine: row.get(1)?,
         level: row.get(2)?,
+        threads: row.get::<_, Option<i64>>(12)?.and_then(|threads| threads.try_into().ok()),
         engine_white: row.get(3)?,
         start: row.get(4)?,
         chess960: row.get(5)?,

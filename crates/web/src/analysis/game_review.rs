@@ -18,7 +18,7 @@ use tokio::{
     task::{JoinHandle, spawn_blocking},
 };
 
-use super::{MAX_SEARCH_TIME, TURN, game_tree::GameTree, tree_request::compute_in_turn};
+use super::{MAX_SEARCH_TIME, game_tree::GameTree, tree_request::compute_in_turn};
 use crate::{ApiError, Engines, Opponent, TimeSource, search_slots::SearchSlot};
 
 /// The most evaluations a position.
@@ -203,7 +203,7 @@ impl Run {
                 .map_err(|error| ApiError::new(format!("the evaluator failed: {error}")))?;
             self.send(self.progress(&work.analyser, "running"));
             let elapsed = self.time.elapsed(began);
-            if elapsed >= MAX_SEARCH_TIME || elapsed >= TURN && self.engines.slots.has_waiters() {
+            if elapsed >= MAX_SEARCH_TIME || self.engines.slots.is_turn_over(elapsed) {
                 break;
             }
         }

@@ -284,3 +284,40 @@ async fn an_address_in_use_is_reported() {
     let error = web::Server::bind(options).await.unwrap_err().to_string();
     assert!(error.starts_with(&format!("cannot listen on {address}")), "{error}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_sent_compressed_to_browsers_that_take_it() {
+    let server = serve(TestOptions::default()).await;
+    let style = "/page/vendor/chessground/chessground.cburnett.css";
+    let get = async |path: &str, headers: &[(&str, &str)]| {
+        let answer = server.request(&format!("GET {path}"), headers).await;
+        let header = |name: &str| {
+            let lines = answer.head.lines();
+            lines
+                .filter_map(|line| line.split_once(": "))
+                .find(|(found, _)| *found == name)
+                .map(|(_, value)| value.to_owned())
+        };
+        let (coding, tag) = (header("content-encoding"), header("etag").unwrap());
+        assert_eq!(header("vary").as_deref(), Some("accept-encoding"), "{path}");
+        (
+            answer.status,
+            coding,
+            tag,
+            header("content-length").map_or(0, |size| size.parse::<usize>().unwrap()),
+        )
+    };
+    for path in ["/", "/page/style.css", "/page/app.js", style] {
+        let (_, coding, plain_tag, plain_size) = get(path, &[]).await;
+        assert_eq!(coding, None, "{path}");
+        let accepts = ("Accept-Encoding", "br;q=1.0, gzip, deflate");
+        let (status, coding, tag, size) = get(path, &[accepts]).await;
+        assert_eq!((status, coding.as_deref()), (200, Some("gzip")), "{path}");
+        assert!(size * 3 < plain_size * 2, "{path}: {size} of {plain_size} bytes");
+        assert_ne!(tag, plain_tag, "{path}");
+        let (status, ..) = get(path, &[accepts, ("If-None-Match", &tag)]).await;
+        assert_eq!(status, 304, "{path}");
+        let (_, coding, ..) = get(path, &[("Accept-Encoding", "gzip;q=0, identity")]).await;
+        assert_eq!(coding, None, "{path}");
+    }
+}

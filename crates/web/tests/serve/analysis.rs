@@ -125,7 +125,7 @@ async fn requests_beyond_the_limits_are_refused() {
         (json!({ "moves": ["e2e5"] }), "e2e5"),
         (json!({ "moves": many }), "plies"),
         (json!({ "system": "other" }), "system"),
-        (json!({ "tag": -1 }), "not understood"),
+        (json!({ "tag": -1 }), "not understand"),
     ] {
         let error = page.error(request(1, changes)).await;
         assert!(error.contains(word), "{word}: {error}");
@@ -188,7 +188,7 @@ async fn games_with_variations_are_read_completed_and_written() {
     for (changes, words) in [
         (json!({ "text": "Nf3" }), "`Nf3` is not a legal move here"),
         (json!({ "text": "hm" }), "`hm` is no move"),
-        (json!({ "what": "read_pgn", "text": "hello" }), "not understood"),
+        (json!({ "what": "read_pgn", "text": "hello" }), "does not understand"),
     ] {
         let error = page.error(with_changes(typed.clone(), changes)).await;
         assert!(error.contains(words), "{words}: {error}");

@@ -82,7 +82,7 @@ async fn illegal_moves_are_refused_and_moves_are_taken_back() {
         page.error(json!({ "type": "move", "game": id, "ply": 0, "uci": uci })).await;
     }
     let error = page.error(json!({ "type": "move", "game": id, "ply": 1, "uci": "e2e4" })).await;
-    assert!(error.contains("not your turn"), "{error}");
+    assert_eq!(error, "It is not your turn.");
     page.error(json!({ "type": "take_back", "game": id })).await;
     let state = play(&mut page, &state, "d2d4").await;
     let id = &state["id"];
@@ -251,29 +251,220 @@ async fn impossible_new_games_are_refused_with_the_reason() {
     let long_fen = " ".repeat(200) + "8";
     let long_pgn = format!("{{{}}} *", "x".repeat(49_500));
     for (changes, word) in [
-        (json!({ "system": "stockfish" }), "no system"),
+        (json!({ "system": "stockfish" }), "no opponent stockfish"),
         (json!({ "system": "cockfish" }), "not available"),
         (json!({ "side": "green" }), "not a side"),
-        (json!({ "level": { "kind": "nodes", "value": 0 } }), "level"),
-        (json!({ "level": { "kind": "nodes", "value": 2_000_000 } }), "level"),
-        (json!({ "level": { "kind": "time", "value": 600_000 } }), "level"),
-        (json!({ "level": { "kind": "depth", "value": 99 } }), "level"),
-        (json!({ "level": { "kind": "clock" } }), "level"),
-        (json!({ "level": { "kind": "force", "value": 1 } }), "not understood"),
-        (json!({ "clock": [0, 0] }), "clock"),
-        (json!({ "clock": [100_000_000, 0] }), "clock"),
-        (json!({ "fen": "rubbish" }), "FEN"),
+        (json!({ "level": { "kind": "nodes", "value": 0 } }), "1 to 1,000,000"),
+        (json!({ "level": { "kind": "nodes", "value": 2_000_000 } }), "1 to 1,000,000"),
+        (json!({ "level": { "kind": "time", "value": 600_000 } }), "0.01 to 60 seconds"),
+        (json!({ "level": { "kind": "depth", "value": 99 } }), "1 to 30 plies"),
+        (json!({ "level": { "kind": "clock" } }), "Choose a clock"),
+        (json!({ "level": { "kind": "force", "value": 1 } }), "not understand"),
+        (json!({ "clock": [0, 0] }), "A clock"),
+        (json!({ "clock": [100_000_000, 0] }), "A clock"),
+        (json!({ "fen": "rubbish" }), "That is not a valid FEN: "),
+        (json!({ "fen": "" }), "That is not a valid FEN: it is empty."),
+        (json!({ "fen": " " }), "That is not a valid FEN: it is empty."),
+        (json!({ "pgn": "" }), "no game"),
         (json!({ "fen": long_fen + "/k7/8 w - - 0 1" + &"x".repeat(200) }), "FEN"),
         (json!({ "fen": "8/8/8/8/8/8/8/8 w - - 0 1" }), "missing king"),
         (json!({ "fen": "7k/6Q1/6K1/8/8/8/8/8 b - - 0 1" }), "over"),
         (json!({ "pgn": long_pgn }), "KiB"),
         (json!({ "pgn": "1. e4 e5 2. Ke3 *" }), "move 2"),
         (json!({ "chess960": true, "chess960_number": 960 }), "960"),
-        (json!({ "unknown": 1 }), "not understood"),
+        (json!({ "unknown": 1 }), "not understand"),
     ] {
         let error = page.error(new_game(changes.clone())).await;
+        assert!(!error.contains('`'), "{error}");
         assert!(error.contains(word), "{changes}: {error}");
     }
     page.send(json!({ "type": "games" })).await;
     assert_eq!(page.expect("games").await["games"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_game_names_the_wrong_field() {
+    let server = serve(TestOptions::default()).await;
+    let mut page = server.page(&server.visitor().await).await;
+    for (changes, field) in [
+        (json!({ "system": "cockfish" }), "system"),
+        (json!({ "side": "green" }), "side"),
+        (json!({ "threads": 0 }), "threads"),
+        (json!({ "threads": 1_000 }), "threads"),
+        (json!({ "level": { "kind": "clock" } }), "level"),
+        (json!({ "clock": [0, 0] }), "clock"),
+        (json!({ "fen": "rubbish" }), "fen"),
+        (json!({ "fen": "7k/6Q1/6K1/8/8/8/8/8 b - - 0 1" }), "fen"),
+        (json!({ "pgn": "1. e5" }), "pgn"),
+        (json!({ "pgn": "1. f3 e5 2. g4 Qh4#" }), "pgn"),
+        (json!({ "chess960": true, "chess960_number": 960 }), "chess960_number"),
+    ] {
+        page.send(new_game(changes.clone())).await;
+        assert_eq!(page.expect("error").await["field"], field, "{changes}");
+    }
+}
+
+/// A level whose search lasts minutes.
+fn long_search() -> Value {
+    json!({ "side": "black", "level": { "kind": "nodes", "value": 1_000_000 } })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_is_told_when_the_engine_begins_to_think() {
+    let server = serve(TestOptions::default()).await;
+    let mut page = server.page(&server.visitor().await).await;
+    // The engine may get its place at any moment around the first state: many games meet them all.
+    for _ in 0..30 {
+        let state = page.start_game(long_search()).await;
+        if state["thinking"] != "yes" {
+            page.until("game", |other| other["id"] == state["id"] && other["thinking"] == "yes")
+                .await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn games_that_are_left_stop_their_searches() {
+    let server = serve(TestOptions { search_slots: Some(1), ..TestOptions::default() }).await;
+    let mut page = server.page(&server.visitor().await).await;
+    // More games than a visitor may have open, each with a search that lasts minutes: with one
+    // place for searches each has to leave it to the next.
+    let mut first = Value::Null;
+    for _ in 0..10 {
+        let state = page.start_game(long_search()).await;
+        if state["thinking"] != "yes" {
+            page.until("game", |other| other["id"] == state["id"] && other["thinking"] == "yes")
+                .await;
+        }
+        if first.is_null() {
+            first = state;
+        }
+    }
+    // A game that was left searches again when it is opened.
+    page.send(json!({ "type": "open", "game": first["id"] })).await;
+    page.until("game", |state| state["id"] == first["id"] && state["thinking"] == "yes").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leaving_a_game_gives_the_engine_no_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let games = folder.path().join("games.sqlite");
+    let server = serve(TestOptions::with_games(&games)).await;
+    let visitor = server.visitor().await;
+    let mut page = server.page(&visitor).await;
+    let mut request = long_search();
+    request["clock"] = json!([60_000, 0]);
+    let state = page.start_game(request).await;
+    let is_thinking = |other: &Value| other["id"] == state["id"] && other["thinking"] == "yes";
+    if state["thinking"] != "yes" {
+        page.until("game", is_thinking).await;
+    }
+    server.time.advance(Duration::from_secs(5));
+    drop(page);
+    let closed = async {
+        while stored_time(&games, &state["id"]) != 5_000 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(TIMEOUT, closed).await.unwrap();
+    server.time.advance(Duration::from_secs(30));
+    let mut page = server.page(&visitor).await;
+    page.send(json!({ "type": "open", "game": state["id"] })).await;
+    let again = page.until("game", is_thinking).await;
+    assert_eq!(again["clock"]["white"], 55_000, "{again}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_moves_of_the_visitor_can_be_taken_back() {
+    let server = serve(TestOptions::default()).await;
+    let mut page = server.page(&server.visitor().await).await;
+    let state = page.start_game(json!({ "side": "black" })).await;
+    let state = page.until("game", |other| {
+        other["id"] == state["id"] && other["moves"].as_array().unwrap().len() == 1
+    });
+    let state = state.await;
+    assert_eq!(state["takeback"], false, "the visitor has not moved");
+    let state = play(&mut page, &state, "e7e5").await;
+    assert_eq!(state["takeback"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_visitor_gets_a_hint_and_offers_a_draw() {
+    let server = serve(TestOptions::default()).await;
+    let mut page = server.page(&server.visitor().await).await;
+    // ConvChess does not search: the hint comes from another engine.
+    let mate = "6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1";
+    let state = page.start_game(json!({ "system": "convchess", "fen": mate })).await;
+    let id = &state["id"];
+    assert_eq!(state["advice"], Value::Null);
+    page.send(json!({ "type": "hint", "game": id })).await;
+    let state = page.until("game", |state| state["advice"]["state"] == "hint").await;
+    assert_eq!(
+        (&state["advice"]["uci"], &state["advice"]["san"]),
+        (&json!("a1a8"), &json!("Ra8#"))
+    );
+    // No draw in the opening, and none that the engine would not like.
+    page.send(json!({ "type": "offer_draw", "game": id })).await;
+    let state = page.until("game", |state| state["advice"]["state"] == "draw_declined").await;
+    assert_eq!(state["result"], Value::Null);
+    let state = play(&mut page, &state, "g1f1").await;
+    assert_eq!(state["advice"], Value::Null, "the hint was for another position");
+
+    // Ten quiet moves on each side, then a rook against a king: only the side that loses gets a draw.
+    let knights = "1. Nf3 Nf6 2. Ng1 Ng8 3. Nc3 Nc6 4. Nb1 Nb8 5. e3 e6 6. d3 d6 7. c3 c6 8. b3 b6 \
+                   9. a3 a6 10. h3 h6";
+    for (pgn, is_taken) in [
+        (format!("{knights} 11. Qh5 g6 12. Bb2 gxh5"), false),
+        (format!("{knights} 11. Qf3 Qg5 12. Bb2 Qxe3+ 13. fxe3 a5"), true),
+    ] {
+        let state = page.start_game(json!({ "pgn": pgn })).await;
+        page.send(json!({ "type": "offer_draw", "game": state["id"] })).await;
+        let end = page.until("game", |other| {
+            other["id"] == state["id"]
+                && (!other["result"].is_null() || other["advice"]["state"] == "draw_declined")
+        });
+        let expected = if is_taken { json!(["1/2-1/2", "draw by agreement"]) } else { Value::Null };
+        assert_eq!(end.await["result"], expected, "{pgn}");
+    }
+    // It is the visitor's turn when a draw is offered.
+    let state = page.start_game(long_search()).await;
+    for command in ["hint", "offer_draw"] {
+        let error = page.error(json!({ "type": command, "game": state["id"] })).await;
+        assert_eq!(error, "It is not your turn.");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn network_and_threads_are_chosen_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let games = folder.path().join("games.sqlite");
+    let server = serve(TestOptions::with_games(&games)).await;
+    let visitor = server.visitor().await;
+    let mut page = server.page(&visitor).await;
+    let state = page.start_game(json!({ "system": "batch-first-fast", "threads": 1 })).await;
+    assert_eq!(state["level_text"], "20 positions a move, 1 thread");
+    let state = play(&mut page, &state, "e2e4").await;
+    drop(server);
+    // A file of games from before threads could be chosen is taken over.
+    let connection = Connection::open(&games).unwrap();
+    let older = "UPDATE games SET threads = NULL; ALTER TABLE games DROP COLUMN threads; \
+                 PRAGMA user_version = 1;";
+    let server = serve(TestOptions::with_games(&games)).await;
+    let mut page = server.page(&visitor).await;
+    page.send(json!({ "type": "open", "game": state["id"] })).await;
+    let again = page.expect("game").await;
+    assert_eq!(
+        (&again["system"], &again["level_text"]),
+        (&json!("batch-first-fast"), &json!("20 positions a move, 1 thread"))
+    );
+    drop(server);
+    connection.execute_batch(older).unwrap();
+    let server = serve(TestOptions::with_games(&games)).await;
+    let mut page = server.page(&visitor).await;
+    page.send(json!({ "type": "open", "game": state["id"] })).await;
+    let again = page.expect("game").await;
+    assert_eq!(
+        (&again["moves"], &again["level_text"]),
+        (&state["moves"], &json!("20 positions a move"))
+    );
 }

@@ -38,7 +38,7 @@ async fn maias_are_offered_where_the_folder_has_some() {
     assert_eq!(hello(&server).await["maia_ratings"], json!([]));
     let mut page = server.page(&server.visitor().await).await;
     let error = page.error(new_game(json!({ "system": "maia-1900" }))).await;
-    assert!(error.starts_with("Maia 1900 is not available here; "), "{error}");
+    assert!(error.starts_with("Maia 1900 is not available here. "), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -68,8 +68,8 @@ async fn a_game_against_a_maia_waits_for_its_file() {
     let mut page = server.page(&visitor).await;
     page.send(json!({ "type": "open", "game": state["id"] })).await;
     let waiting = page.expect("game").await;
-    let missing = "Maia 1500 is not available here; start the server with maia-1500.pb.gz in the \
-                   folder of its option --maia";
+    let missing = "Maia 1500 is not available here. Start the server with the file \
+                   maia-1500.pb.gz in the folder of its option --maia.";
     assert_eq!((&waiting["moves"], &waiting["notice"]), (&state["moves"], &json!(missing)));
     assert_eq!(waiting["clock"]["running"], json!(null));
     let command = json!({ "type": "move", "game": state["id"], "ply": 2, "uci": "d2d4" });

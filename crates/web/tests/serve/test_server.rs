@@ -77,6 +77,7 @@ pub async fn serve(options: TestOptions) -> TestServer {
     let mut networks = vec![
         (Opponent::System(System::BatchFirst), network("batch-first.safetensors")),
         (Opponent::System(System::ConvChess), network("convchess.safetensors")),
+        (Opponent::Fast, network("batch-first-fast.safetensors")),
     ];
     networks.extend(options.maia.into_iter().flat_map(|folder| load_maias(&folder).unwrap()));
     let options = Options {
