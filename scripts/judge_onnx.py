@@ -3,7 +3,7 @@
 
     scripts/judge_onnx.py PROGRAM [NETWORK...]
 
-Without networks: all in networks/. Positions are those of scripts/tactics.epd and of random games, with the positions
+Besides the given networks: all in networks/, and one with every layer. Positions are those of scripts/tactics.epd and of random games, with the positions
 before them, which Leela's networks see. The error of a head is its largest difference, divided by its largest output if
 that is above 1; it must be at most 1e-4. Needs python-chess; installs onnx and onnxruntime if they are missing.
 """
@@ -34,6 +34,33 @@ def packages():
         import onnx
         import onnxruntime
     return numpy, onnx, onnxruntime
+
+
+def every_layer():
+    """A description with the activations and layers that no network of ours or of Leela's has together."""
+    def conv(activation, kernel=3, **more):
+        return {"layer": "conv", "kernel": kernel, "channels": 8, "padding": "same", "norm": True, "activation": activation,
+                **more}
+
+    branches = [{"kernel": [3, 2], "dilation": [1, 2], "channels": 5}, {"kernel": [4, 1], "dilation": [2, 1], "channels": 3}]
+    trunk = [
+        {"layer": "branches", "norm": False, "activation": "gelu", "branches": branches},
+        conv("leaky-relu", 5), conv("silu"), conv("selu", 7), conv("tanh", norm=False), conv("squared-relu", 1),
+        {"layer": "residual", "activation": "mish", "layers": [
+            conv("gelu"), {"layer": "squeeze-excite", "channels": 3, "activation": "silu"}, {"layer": "layer-norm", "millionths": 100},
+        ]},
+        {"layer": "attention", "heads": 2, "width": 8},
+        {"layer": "gate", "activation": "selu"},
+    ]
+    dense = {"layer": "dense", "channels": 6, "norm": True, "activation": "relu"}
+    value = [
+        {"layer": "pool", "pooling": "average", "size": 2}, {"layer": "append-mean"}, {"layer": "pool", "pooling": "max", "size": 2},
+        conv("gelu", 2, padding="valid"), {"layer": "layer-norm", "millionths": 10}, conv("mish", 1), dense,
+        {**dense, "channels": 1, "norm": False, "activation": "tanh"},
+    ]
+    moves = [{"layer": "gate", "activation": "identity"}, conv("identity", 1, channels=73, norm=False)]
+    heads = [{"kind": "value", "layers": value}, {"kind": "moves", "layers": moves}]
+    return {"encoding": "attacks-21", "trunk": trunk, "heads": heads}
 
 
 def positions():
@@ -92,11 +119,15 @@ def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     program = str(pathlib.Path(sys.argv[1]).resolve())
-    networks = sys.argv[2:] or sorted(map(str, (ROOT / "networks").glob("*.safetensors")))
+    networks = sys.argv[2:] + sorted(map(str, (ROOT / "networks").glob("*.safetensors")))
     fails = 0
     with tempfile.TemporaryDirectory() as folder:
         lines = list(positions())
         pathlib.Path(folder, "positions").write_text("\n".join(lines) + "\n")
+        pathlib.Path(folder, "every-layer.json").write_text(json.dumps(every_layer()))
+        networks.append(f"{folder}/every-layer.safetensors")
+        example = ["cargo", "run", "--quiet", "--release", "-p", "batch-first-nets", "--example", "random_network", "--"]
+        subprocess.run([*example, f"{folder}/every-layer.json", networks[-1]], check=True, cwd=ROOT)
         for network in networks:
             errors = judge(program, network, folder, len(lines))
             shown = ", ".join(f"{name} {error:.1e}" for name, error in errors.items())
