@@ -46,7 +46,7 @@ class Board:
     @property
     def white_to_move(self) -> bool: ...
 
-AnyBoard = Union[str, Board, Any]
+_Board = Union[str, Board, Any]
 
 @final
 class Evaluation:
@@ -104,12 +104,12 @@ class Network:
     @property
     def has_history(self) -> bool:
         """Does it see the boards before the current one?"""
-    def evaluate(self, boards: Iterable[AnyBoard], *, values: bool = True, moves: bool = True) -> Evaluation:
+    def evaluate(self, boards: Iterable[_Board], *, values: bool = True, moves: bool = True) -> Evaluation:
         """Evaluates boards in batches, without the interpreter's lock.
 
         Positions without legal moves have no chances; their values mean nothing.
         """
-    def planes(self, boards: Iterable[AnyBoard]) -> NDArray[numpy.float32]:
+    def planes(self, boards: Iterable[_Board]) -> NDArray[numpy.float32]:
         """[n, planes, 8, 8]: the input of boards, as files of `export_onnx` take it."""
     def export_onnx(self, path: Union[str, PathLike[str]]) -> None:
         """Writes an ONNX file: input `planes`, one output for each head, before calibration."""
@@ -188,7 +188,7 @@ class Engine:
         """Network, code path, threads."""
     def search(
         self,
-        board: AnyBoard,
+        board: _Board,
         *,
         nodes: Optional[int] = None,
         movetime: Optional[float] = None,
@@ -235,7 +235,7 @@ def write_shards(
     """Writes a folder that `train` reads. Shuffle the records; no game should be in both."""
 
 def squares(
-    boards: Iterable[AnyBoard], moves: Optional[list[str]] = None
+    boards: Iterable[_Board], moves: Optional[list[str]] = None
 ) -> tuple[NDArray[numpy.uint8], NDArray[numpy.bool_], NDArray[numpy.uint16]]:
     """`squares`, `white_to_move` and, for one move a board, `played` of `Records`."""
 

@@ -21,7 +21,7 @@ mod networks;
 mod shards;
 mod training;
 
-use pyo3::prelude::*;
+use pyo3::{prelude::*, types::PyDict};
 
 /// Chess networks and searches of Batch First.
 #[pymodule]
@@ -45,6 +45,10 @@ mod batch_first {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // The stubs say which keys these dictionaries have.
+        let dictionary = module.py().get_type::<PyDict>();
+        module.add("Records", &dictionary)?;
+        module.add("Run", dictionary)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }
