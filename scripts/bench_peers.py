@@ -5,11 +5,11 @@
     cargo build --release
     scripts/bench_peers.py [--network networks/batch-first.safetensors] [--head value] [--batch 1 --batch 256]
 
-The network is exported to ONNX (`net export --onnx`). Each round times every engine once, one
-after the other, each in a process of its own, so that a machine whose speed drifts drifts for all; the table shows
-medians over the rounds, in evaluations per second of processor time (one thread each), and the median of the ratios
-ours / theirs within a round. Before timing, the values that each of our paths and each peer gives are compared with
-those of the first peer (ONNX Runtime in fp32 unless told otherwise).
+The network is exported to ONNX (`net export --onnx`). Each round times every engine once, one after the other, each in
+a process of its own, so that a machine whose speed drifts drifts for all; the table shows medians over the rounds, in
+evaluations per second of processor time (one thread each), and the median of the ratios ours / theirs within a round.
+Before timing, the values that each of our paths and each peer gives are compared with those of the first peer (ONNX
+Runtime in fp32 unless told otherwise).
 """
 
 import argparse
