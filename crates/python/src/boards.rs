@@ -104,7 +104,7 @@ pub(crate) enum Given {
         mode: CastlingMode,
         moves: Vec<String>,
     },
-    Ours(Game),
+    Ours(Box<Game>),
 }
 
 impl Given {
@@ -114,7 +114,7 @@ impl Given {
             return Ok(Self::Text(text.to_cow()?.into_owned()));
         }
         if let Ok(board) = given.cast::<Board>() {
-            return Ok(Self::Ours(board.get().game.clone()));
+            return Ok(Self::Ours(Box::new(board.get().game.clone())));
         }
         let py = given.py();
         if !given.hasattr(intern!(py, "occupied_co"))? {
@@ -154,7 +154,7 @@ impl Given {
             Self::Chess { start, mode, moves } => {
                 play(Game::new(position(start, mode)?.remembering()), &moves)
             }
-            Self::Ours(game) => Ok(game),
+            Self::Ours(game) => Ok(*game),
         }
     }
 

@@ -213,7 +213,7 @@ impl Network {
         let stream = evaluator.preferred_stream();
         let size = BATCH.max(stream.batch).min(evaluator.largest_batch());
         let (is_long, with_history) = (given.len() > size, self.has_history());
-        let reader = Reader { given: given.into_iter().enumerate(), size, asked, with_history };
+        let mut reader = Reader { given: given.into_iter().enumerate(), size, asked, with_history };
         let mut lists = MoveLists { offsets: vec![0], ..MoveLists::default() };
         let mut submit = |read: Result<(Batch, MoveLists), String>| {
             let (batch, read) = read?;
@@ -227,11 +227,10 @@ impl Network {
             thread::scope(|scope| {
                 let (sender, receiver) = mpsc::sync_channel(READ_AHEAD);
                 // A send fails when an error has ended the loop below.
-                scope.spawn(move || reader.map(|read| sender.send(read)).all(|sent| sent.is_ok()));
+                scope.spawn(move || reader.all(|read| sender.send(read).is_ok()));
                 receiver.into_iter().try_for_each(&mut submit)
             })?;
         } else {
-            let mut reader = reader;
             reader.try_for_each(&mut submit)?;
         }
         Ok(lists)
