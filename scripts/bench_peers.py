@@ -5,11 +5,11 @@
     cargo build --release
     scripts/bench_peers.py [--network networks/batch-first.safetensors] [--head value] [--batch 1 --batch 256]
 
-The network's dense convolutions are exported to ONNX from our weight file. Each round times every engine once, one
-after the other, each in a process of its own, so that a machine whose speed drifts drifts for all; the table shows
-medians over the rounds, in evaluations per second of processor time (one thread each), and the median of the ratios
-ours / theirs within a round. Before timing, the values that each of our paths and each peer gives are compared with
-those of the first peer (ONNX Runtime in fp32 unless told otherwise).
+The network is exported to ONNX (`net export --onnx`). Each round times every engine once, one after the other, each in
+a process of its own, so that a machine whose speed drifts drifts for all; the table shows medians over the rounds, in
+evaluations per second of processor time (one thread each), and the median of the ratios ours / theirs within a round.
+Before timing, the values that each of our paths and each peer gives are compared with those of the first peer (ONNX
+Runtime in fp32 unless told otherwise).
 """
 
 import argparse
@@ -24,7 +24,6 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-EPSILON = 1e-5
 
 
 # --- export --------------------------------------------------------------------------------------------------------
@@ -45,89 +44,13 @@ def read_network(path):
     return header, tensors
 
 
-def export(path, head, out):
-    """Writes one head (with the trunk) as ONNX: input `planes` [n, planes, 8, 8], output `logits` [n, channels, h, w]."""
-    import numpy
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
+def export(program, network, head, out):
+    """Writes one head (with the trunk) as ONNX: input `planes` [batch, planes, 8, 8], output of the head's name."""
+    import onnx.utils
 
-    header, tensors = read_network(path)
-    description = header["description"]
-    nodes, weights = [], []
-
-    def constant(name, array):
-        weights.append(numpy_helper.from_array(numpy.ascontiguousarray(array, numpy.float32), name))
-        return name
-
-    def fold(prefix, norm, channels):
-        if not norm:
-            return numpy.ones(channels, numpy.float32), tensors[prefix + ".bias"]
-        part = {name: tensors[f"{prefix}.norm.{name}"] for name in ("scale", "shift", "mean", "variance")}
-        factor = part["scale"] / numpy.sqrt(part["variance"] + EPSILON)
-        return factor, part["shift"] - part["mean"] * factor
-
-    def conv(name, source, weight, bias, dilation, pads):
-        inputs = [source, constant(name + ".w", weight), constant(name + ".b", bias)]
-        nodes.append(helper.make_node("Conv", inputs, [name], dilations=dilation, pads=pads,
-                                      kernel_shape=list(weight.shape[2:])))
-        return name
-
-    def layer(prefix, spec, source):
-        known = spec["layer"] in ("branches", "residual", "append-mean", "conv")
-        if not known or spec.get("activation", "identity") not in ("relu", "identity"):
-            raise SystemExit(f"the peers do not know the layer {spec['layer']} ({spec.get('activation')})")
-        if spec["layer"] == "branches":
-            widths = [branch["channels"] for branch in spec["branches"]]
-            factor, bias = fold(prefix, True, sum(widths))
-            parts, first = [], 0
-            for index, branch in enumerate(spec["branches"]):
-                span = slice(first, first + widths[index])
-                first += widths[index]
-                reach = [step * (size - 1) for size, step in zip(branch["kernel"], branch["dilation"])]
-                before = [total // 2 for total in reach]
-                pads = before + [total - start for total, start in zip(reach, before)]
-                weight = tensors[f"{prefix}.branches.{index}.weight"] * factor[span, None, None, None]
-                parts.append(conv(f"{prefix}.{index}", source, weight, bias[span], branch["dilation"], pads))
-            nodes.append(helper.make_node("Concat", parts, [prefix + ".all"], axis=1))
-            result = prefix + ".all"
-        elif spec["layer"] == "residual":
-            inner = source
-            for index, part in enumerate(spec["layers"]):
-                inner = layer(f"{prefix}.layers.{index}", part, inner)
-            nodes.append(helper.make_node("Add", [inner, source], [prefix + ".sum"]))
-            result = prefix + ".sum"
-        elif spec["layer"] == "append-mean":
-            nodes.append(helper.make_node("GlobalAveragePool", [source], [prefix + ".mean"]))
-            shape = numpy_helper.from_array(numpy.array([1, 1, 8, 8], numpy.int64), prefix + ".shape")
-            weights.append(shape)
-            nodes.append(helper.make_node("Expand", [prefix + ".mean", prefix + ".shape"], [prefix + ".board"]))
-            nodes.append(helper.make_node("Concat", [source, prefix + ".board"], [prefix + ".all"], axis=1))
-            return prefix + ".all"
-        else:
-            factor, bias = fold(prefix, spec["norm"], spec["channels"])
-            edge = spec["kernel"] // 2 if spec["padding"] == "same" else 0
-            weight = tensors[prefix + ".weight"] * factor[:, None, None, None]
-            result = conv(prefix, source, weight, bias, [1, 1], [edge] * 4)
-        if spec["activation"] == "relu":
-            nodes.append(helper.make_node("Relu", [result], [prefix + ".relu"]))
-            result = prefix + ".relu"
-        return result
-
-    place = "planes"
-    for index, spec in enumerate(description["trunk"]):
-        place = layer(f"trunk.{index}", spec, place)
-    layers = next(entry["layers"] for entry in description["heads"] if entry["kind"] == head)
-    for index, spec in enumerate(layers):
-        place = layer(f"{head}.{index}", spec, place)
-    nodes.append(helper.make_node("Identity", [place], ["logits"]))
-    _, channels = plane_table(description["encoding"]).shape
-    planes = helper.make_tensor_value_info("planes", TensorProto.FLOAT, ["n", channels, 8, 8])
-    logits = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", None, None, None])
-    graph = helper.make_graph(nodes, "batch-first", [planes], [logits], weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    model.ir_version = 9
-    onnx.checker.check_model(model)
-    onnx.save(model, out)
+    whole = f"{out}.whole"
+    subprocess.run([program, "net", "export", "--onnx", network, "--out", whole], check=True, capture_output=True)
+    onnx.utils.extract_model(whole, out, ["planes"], [head])
 
 
 def plane_table(encoding):
@@ -172,7 +95,7 @@ def onnx_runtime(model, batch=None):
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
     if batch:
-        options.add_free_dimension_override_by_name("n", batch)
+        options.add_free_dimension_override_by_name("batch", batch)
     # Sum and norm in one operator are slower there than in two.
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"],
                                            disabled_optimizers=["SkipLayerNormFusion"])
@@ -329,7 +252,7 @@ def main():
         states, models = f"{folder}/states", {"fp32": f"{folder}/fp32.onnx", "int8": f"{folder}/int8.onnx"}
         time_ours(arguments.program, arguments.network, arguments.head, *ours[0], 1, 0.01, pin, states)
         encoding = read_network(arguments.network)[0]["description"]["encoding"]
-        export(arguments.network, arguments.head, models["fp32"])
+        export(arguments.program, arguments.network, arguments.head, models["fp32"])
         peers, expected = [], None
 
         def compare(name, found):

@@ -4,7 +4,7 @@
     pip install onnx numpy
     scripts/leela_onnx.py NETWORK.pb.gz OUT.onnx [--for onnxruntime|openvino]
 
-Input `planes` [n, 112, 8, 8]. Outputs: `policy`, as the network has it (1858 moves; 80 planes x 64 squares; or 64 x 64
+Input `planes` [batch, 112, 8, 8]. Outputs: `policy`, as the network has it (1858 moves; 80 planes x 64 squares; or 64 x 64
 pairs of squares and 192 promotions), and `value`: chances to win, draw and lose, or one number. Batch norms are in the
 convolutions, the factors of attention in the weights. Runtimes get the form that is fastest in each: ONNX Runtime has
 no fast Mish, but an operator for attention with several heads; OpenVINO has Mish, and recognises attention itself.
@@ -210,7 +210,7 @@ class Graph:
             domain = "com.microsoft"
             attended = self.add("MultiHeadAttention", *inputs, domain=domain, num_heads=heads, scale=1.0)
             # Quantisation infers no shape of an operator that is not ONNX's own.
-            shape = ["n", SQUARES, width]
+            shape = ["batch", SQUARES, width]
             self.shapes.append(helper.make_tensor_value_info(attended, TensorProto.FLOAT, shape))
             return attended, width
         query, key, values = (
@@ -387,7 +387,7 @@ def export(path, out, runtime):
     outputs = {"policy": network.policy(*body), "value": network.win_draw_loss(*body)}
     for name, value in outputs.items():
         graph.add("Identity", value, name=name)
-    planes = helper.make_tensor_value_info("planes", TensorProto.FLOAT, ["n", PLANES, 8, 8])
+    planes = helper.make_tensor_value_info("planes", TensorProto.FLOAT, ["batch", PLANES, 8, 8])
     results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
     model = helper.make_model(
         helper.make_graph(graph.nodes, "leela", [planes], results, graph.weights, value_info=graph.shapes),

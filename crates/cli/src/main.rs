@@ -16,6 +16,7 @@ mod openings_command;
 mod progress_line;
 mod rate_command;
 mod serve_command;
+mod shell_command;
 mod train_command;
 mod uci_command;
 mod worker_command;
@@ -41,10 +42,12 @@ struct Cli {
 enum Command {
     Analyze(analyze::AnalyzeArgs),
     Bench(bench_command::BenchArgs),
+    Completions(shell_command::CompletionsArgs),
     Data(data_command::DataArgs),
     Doctor(doctor_command::DoctorArgs),
     Label(label_command::LabelArgs),
     Ladder(ladder_command::LadderArgs),
+    Man(shell_command::ManArgs),
     Match(match_command::MatchArgs),
     Net(net_command::NetArgs),
     Openings(openings_command::OpeningsArgs),
@@ -78,10 +81,12 @@ fn main() -> ExitCode {
         None => uci_command::run(uci_command::UciArgs::default()),
         Some(Command::Analyze(args)) => analyze::run(args),
         Some(Command::Bench(args)) => bench_command::run(args),
+        Some(Command::Completions(args)) => shell_command::completions(&args),
         Some(Command::Data(args)) => data_command::run(args),
         Some(Command::Doctor(args)) => doctor_command::run(args),
         Some(Command::Label(args)) => label_command::run(args),
         Some(Command::Ladder(args)) => ladder_command::run(args),
+        Some(Command::Man(args)) => shell_command::man(&args),
         Some(Command::Match(args)) => match_command::run(args),
         Some(Command::Net(args)) => net_command::run(args),
         Some(Command::Openings(args)) => openings_command::run(args),

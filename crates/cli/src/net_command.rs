@@ -52,12 +52,17 @@ enum Command {
         name: Option<String>,
     },
     /// Write a network as a file of another program.
+    #[command(group = clap::ArgGroup::new("form").required(true))]
     Export {
-        /// Network file.
+        /// Network file, or `large` or `fast`.
         file: PathBuf,
         /// As a file of Leela Chess Zero (.pb.gz), for networks with her input, layers and outputs.
-        #[arg(long, required = true)]
+        #[arg(long, group = "form")]
         leela: bool,
+        /// As an ONNX file, for any network: input `planes`, an output for each head, the
+        /// calibration in the metadata.
+        #[arg(long, group = "form")]
+        onnx: bool,
         /// File to write.
         #[arg(long)]
         out: PathBuf,
@@ -192,7 +197,7 @@ pub fn run(args: NetArgs) -> anyhow::Result<()> {
             }
             save(&network, &out)
         }
-        Command::Export { file, leela: _, out } => export(&file, &out),
+        Command::Export { file, leela, onnx: _, out } => export(&file, leela, &out),
         Command::Quantise { file, data, out } => {
             let mut network = Network::load(&file)?;
             let allowed = quantise::run(&mut network, &data)?;
@@ -223,11 +228,15 @@ fn save(network: &Network, path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn export(file: &Path, out: &Path) -> anyhow::Result<()> {
-    let network = Network::load(file)?;
-    let bytes = nets::leela_file(&network).map_err(|reason| {
-        anyhow!("`{}` cannot be written as a Leela network: {reason}", file.display())
-    })?;
+fn export(file: &Path, leela: bool, out: &Path) -> anyhow::Result<()> {
+    let network = engine::load(file)?;
+    let (bytes, form) = if leela {
+        (nets::leela_file(&network), "a Leela network")
+    } else {
+        (nets::onnx_file(&network), "an ONNX file")
+    };
+    let bytes = bytes
+        .map_err(|reason| anyhow!("`{}` cannot be written as {form}: {reason}", file.display()))?;
     board::write_whole(out, &bytes).with_context(|| format!("cannot write `{}`", out.display()))?;
     print(&format!("{}: network {}", out.display(), network.name))?;
     Ok(())

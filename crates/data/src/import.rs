@@ -143,7 +143,7 @@ fn read_sources(
 }
 
 /// The manifest and the shards in a folder, the manifest first.
-fn existing(dir: &Path) -> Result<Vec<PathBuf>, DataError> {
+pub(crate) fn existing(dir: &Path) -> Result<Vec<PathBuf>, DataError> {
     let mut paths = Vec::new();
     let manifest = dir.join(MANIFEST_NAME);
     if manifest.exists() {

@@ -17,6 +17,7 @@ mod packed;
 mod parsed;
 mod pgn;
 mod record;
+mod record_folder;
 mod shard;
 mod shard_series;
 mod skip;
@@ -37,6 +38,7 @@ pub use manifest::{MANIFEST_NAME, MANIFEST_VERSION, Manifest, ShardEntry, Source
 pub use packed::{PackedRecord, RECORD_SIZE};
 pub use parsed::ParsedChunk;
 pub use record::{GameResult, MATE_LABEL, NO_LABEL, Record, mate_label};
+pub use record_folder::write_records;
 pub use shard::{BLOCK_RECORDS, EncodedBlock, ShardReader, ShardWriter};
 pub use shard_series::SHARD_RECORDS;
 pub use skip::{SkipKind, Skipped};

@@ -4,6 +4,7 @@
 //! Front ends (UCI, the page, matches, files of games, the command line) fill in the options and
 //! ask for an [`Engine`], or for a [`SharedEngine`] whose evaluators many searches use together.
 
+mod bench;
 mod build;
 mod error;
 mod int8;
@@ -15,6 +16,7 @@ mod options;
 mod shared;
 mod speed;
 
+pub use bench::{BenchResult, bench};
 pub use build::{Engine, EngineBuilder, build, choose, evaluator, has_search};
 pub use error::EngineError;
 pub use named_options::{NamedOption, NamedOptions, OptionChange, OptionError, OptionKind};

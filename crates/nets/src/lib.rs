@@ -13,6 +13,8 @@ mod layer;
 mod leela;
 mod moves;
 mod network;
+mod onnx;
+mod planes;
 mod selectors;
 mod size;
 mod squares;
@@ -35,6 +37,8 @@ pub use leela::{
 };
 pub use moves::{MOVE_PLANES, POLICY_SIZE, PolicyIndex, mirror_index, move_of_index, policy_index};
 pub use network::{Network, Provenance, Tensor};
+pub use onnx::onnx_file;
+pub use planes::input_planes;
 pub use selectors::move_squares;
 pub use squares::{PLANES, Squares};
 pub use system::System;

@@ -32,6 +32,7 @@ pub(crate) fn finish(
     let measures =
         training_loop.validate(config.validation.final_positions, AGREEMENT_POSITIONS, true)?;
     progress.validation(training_loop.state.step, &measures);
+    training_loop.journal.report(progress);
     let mut network = training_loop.network()?;
     network.provenance.clear();
     let mut calibrated = Vec::new();

@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{TrainError, ValidationMetrics};
+use crate::{Progress, TrainError, ValidationMetrics};
 
 /// One line of the journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -75,6 +75,8 @@ impl Event {
 pub struct Journal {
     path: PathBuf,
     file: File,
+    /// Written and not reported yet.
+    unreported: Vec<Event>,
 }
 
 impl Journal {
@@ -98,7 +100,7 @@ impl Journal {
             board::write_whole(&path, text.as_bytes()).map_err(io)?;
         }
         let file = OpenOptions::new().create(true).append(true).open(&path).map_err(io)?;
-        Ok(Self { path, file })
+        Ok(Self { path, file, unreported: Vec::new() })
     }
 
     /// Appends an event.
@@ -109,7 +111,14 @@ impl Journal {
         let line = line(event)?;
         self.file
             .write_all(line.as_bytes())
-            .map_err(|source| TrainError::Io { path: self.path.clone(), source })
+            .map_err(|source| TrainError::Io { path: self.path.clone(), source })?;
+        self.unreported.push(event.clone());
+        Ok(())
+    }
+
+    /// Reports the lines written since the last call.
+    pub fn report(&mut self, progress: &mut dyn Progress) {
+        self.unreported.drain(..).for_each(|event| progress.event(&event));
     }
 }
 

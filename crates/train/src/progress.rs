@@ -1,7 +1,7 @@
 //! The progress reports of a run: one trait, which terminal bars, plain lines and JSON lines
 //! implement.
 
-use crate::ValidationMetrics;
+use crate::{Event, ValidationMetrics};
 
 /// The run that is about to start.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +42,8 @@ pub trait Progress {
     fn step(&mut self, _report: &StepReport) {}
     /// A validation at this step is completed.
     fn validation(&mut self, _step: u64, _sources: &[ValidationMetrics]) {}
+    /// A line of the journal is written.
+    fn event(&mut self, _event: &Event) {}
     /// A remark in one line.
     fn note(&mut self, _text: &str) {}
 }

@@ -167,6 +167,7 @@ fn open_journal(
         data: state.data.clone(),
         seed: config.training.seed,
     })?;
+    journal.report(progress);
     progress.start(&RunPlan {
         name: config.run.name.clone(),
         backend: backend.describe(),

@@ -99,6 +99,12 @@ impl TrainingLoop<'_> {
     /// Loss, outputs or weights are no longer finite, data or device fail, or a file cannot be
     /// written.
     pub fn run(&mut self, progress: &mut dyn Progress) -> Result<Ending, TrainError> {
+        let ending = self.run_to_the_end(progress);
+        self.journal.report(progress);
+        ending
+    }
+
+    fn run_to_the_end(&mut self, progress: &mut dyn Progress) -> Result<Ending, TrainError> {
         let (started, before) = (Instant::now(), self.state.seconds);
         let limit =
             self.config.training.max_minutes.map_or(f64::INFINITY, |minutes| minutes * 60.0);
@@ -118,6 +124,7 @@ impl TrainingLoop<'_> {
             self.state.seconds = before + started.elapsed().as_secs_f64();
             progress.step(&report);
             self.log(&report)?;
+            self.journal.report(progress);
             let due = |every: u64| every > 0 && self.state.step.is_multiple_of(every);
             let (validation_due, checkpoint_due) =
                 (due(self.config.validation.every), due(self.config.checkpoints.every));

@@ -23,8 +23,14 @@ pub enum Command {
     Stop,
     PonderHit,
     Quit,
-    /// `d`: show the position (not part of the protocol).
+    /// `d`: show the position (not part of the protocol, as those below).
     Display,
+    /// `eval`: show what the network says of the position.
+    Eval,
+    /// `bench`: count and time searches.
+    Bench,
+    /// `help`: name the commands.
+    Help,
 }
 
 /// Where a game begins and the moves played from there, not yet checked.
@@ -48,7 +54,7 @@ pub enum CommandError {
     Position,
 }
 
-const KNOWN: [&str; 12] = [
+pub(crate) const KNOWN: [&str; 15] = [
     "uci",
     "debug",
     "isready",
@@ -61,6 +67,9 @@ const KNOWN: [&str; 12] = [
     "ponderhit",
     "quit",
     "d",
+    "eval",
+    "bench",
+    "help",
 ];
 
 impl Command {
@@ -94,6 +103,9 @@ impl Command {
             "stop" => Self::Stop,
             "ponderhit" => Self::PonderHit,
             "quit" => Self::Quit,
+            "eval" => Self::Eval,
+            "bench" => Self::Bench,
+            "help" => Self::Help,
             _ => Self::Display,
         };
         Ok(Some(command))

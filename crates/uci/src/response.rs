@@ -6,7 +6,7 @@ use board::{Move, Position, Score};
 use search::{Bound, SearchInfo};
 
 /// A score as in `cp 13` or `mate -2`.
-struct ScoreText(Score);
+pub(crate) struct ScoreText(pub(crate) Score);
 
 impl fmt::Display for ScoreText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

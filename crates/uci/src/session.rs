@@ -24,7 +24,7 @@ use self::{
     worker::{SearchJob, Worker, WorkerJob},
 };
 use crate::{
-    command::{Command, PositionCommand},
+    command::{Command, KNOWN, PositionCommand},
     go::Go,
     lines::{InputLine, LONGEST_LINE, next_line},
     options::option_lines,
@@ -196,6 +196,14 @@ impl Session {
                 _ => self.output.note("`ponderhit` without `go ponder`"),
             },
             Command::Display => self.display(),
+            Command::Eval => self.send(WorkerJob::Evaluate {
+                game: self.game.clone(),
+                options: self.options.clone(),
+            }),
+            Command::Bench => self.send(WorkerJob::Bench),
+            Command::Help => self
+                .output
+                .note(format!("commands: {}; all options: docs/uci.md", KNOWN.join(", "))),
             Command::Debug(_) | Command::Register | Command::Quit => {}
         }
     }

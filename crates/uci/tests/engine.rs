@@ -55,6 +55,10 @@ fn complaints_are_sentences() {
         "debug maybe",
         "register later",
         "d",
+        "help",
+        "eval",
+        "position fen 7k/5KQ1/8/8/8/8/8/8 b - - 0 1",
+        "eval",
     ] {
         engine.ask(line);
     }

@@ -16,10 +16,11 @@ use board::{Game, Move, Tablebases, stoppable_perft};
 use crossbeam_channel::Receiver;
 use engine::{Engine, EngineOptions, NamedOptions};
 use eval::Devices;
+use nets::Wdl;
 use search::{Control, Limits, Outcome, SearchInfo, Settings};
 
 use super::{EngineFactory, Pause, output::Output};
-use crate::response::{best_move_line, info_line};
+use crate::response::{ScoreText, best_move_line, info_line};
 
 /// Time between two checks for `stop` and `ponderhit` of a finished search that must not answer yet.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -45,6 +46,12 @@ pub(super) enum WorkerJob {
         job: SearchJob,
         depth: u32,
     },
+    /// Show what the network says of the position.
+    Evaluate {
+        game: Game,
+        options: NamedOptions,
+    },
+    Bench,
     Clear,
 }
 
@@ -98,6 +105,11 @@ impl Worker {
                     self.perft(&job, depth);
                     job.done.store(true, Ordering::Release);
                 }
+                WorkerJob::Evaluate { game, options } => self.evaluate(&game, &options),
+                WorkerJob::Bench => match engine::bench() {
+                    Ok(result) => self.output.line(&result.to_string()),
+                    Err(error) => self.output.note(format!("error: {error}")),
+                },
                 WorkerJob::Clear => {
                     if let Some(ready) = &mut self.ready {
                         ready.engine.search.clear();
@@ -233,6 +245,43 @@ impl Worker {
         let Some(Ok(chances)) = ready.engine.search.chances(&job.game) else { return };
         for (mv, chance) in chances.iter().take(job.options.engine.settings.multipv) {
             self.output.note(format!("{} {:.1} %", board::to_uci(position, *mv), 100.0 * chance));
+        }
+    }
+
+    /// Shows the score of one evaluation, or the chances of the moves where there is no search.
+    fn evaluate(&mut self, game: &Game, options: &NamedOptions) {
+        if game.position().legal_moves().is_empty() {
+            return self.output.note("the game is over: there is nothing to evaluate");
+        }
+        self.prepare(&options.engine);
+        let job = SearchJob {
+            game: game.clone(),
+            limits: Limits { nodes: Some(1), analysis: true, ..Limits::default() },
+            options: options.clone(),
+            control: Control::default(),
+            done: Arc::default(),
+            received: Instant::now(),
+        };
+        self.show_chances(&job);
+        let Some(ready) = &mut self.ready else { return };
+        let searched = catch_unwind(AssertUnwindSafe(|| {
+            ready.engine.search.search(&job.game, &job.limits, &job.control, &mut |_| {})
+        }));
+        match searched {
+            Ok(Ok(outcome)) => {
+                if let Some(line) = outcome.lines.first() {
+                    let Wdl { win, draw, loss } = line.wdl;
+                    let score = ScoreText(line.score);
+                    self.output.note(format!(
+                        "eval {score} wdl {win} {draw} {loss}, for the side to move"
+                    ));
+                }
+            }
+            Ok(Err(error)) => self.output.note(format!("error: {error}")),
+            Err(_) => {
+                self.output.note("error: the evaluation failed");
+                self.ready = None;
+            }
         }
     }
 
