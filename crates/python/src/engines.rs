@@ -43,11 +43,11 @@ struct Lender {
 }
 
 impl Lender {
-    /// Lends the search, or what to build it from, to the owner of `control`. Waits up to
-    /// [`PATIENCE`] for a search that was stopped; `None`: it has not come back yet.
+    /// Lends the search to the owner of `control`. Waits up to [`PATIENCE`] for a search that was
+    /// stopped; `None`: it has not come back yet.
     ///
     /// # Errors
-    /// A search runs that nobody has stopped.
+    /// A search runs that was not stopped.
     fn lend(self: &Arc<Self>, control: &Control) -> Result<Option<Loan>, &'static str> {
         let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
         if let Place::Lent(running) = &*place {
@@ -353,7 +353,7 @@ impl Search {
         let own = control.clone();
         let thread = thread::Builder::new().name("search".to_owned()).stack_size(STACK);
         let begun = thread.spawn(move || {
-            // Dropped before the sender: who reads of the end finds the search given back.
+            // Dropped before the sender, so that the search is back when its end is known.
             let mut loan = loan;
             let Some(search) = loan.search.as_mut() else { return };
             let found = run(search.as_mut(), &game, &limits, &own, &sender);
