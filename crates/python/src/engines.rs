@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     path::PathBuf,
     sync::{
-        Arc, Condvar, Mutex, PoisonError,
+        Arc, Mutex, PoisonError,
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
     thread,
@@ -13,76 +13,17 @@ use std::{
 
 use board::{Game, Score, parse_uci, to_uci};
 use engine::{EngineOptions, NamedOptions};
-use pyo3::{
-    prelude::*,
-    types::{PyMapping, PyMappingMethods},
-};
+use pyo3::{prelude::*, types::PyMapping};
 use search::{Bound as ScoreBound, Control, Limits, Outcome, SearchInfo};
 
-use crate::{boards::Given, failure::failure};
-
-/// How long a waiting call takes to see Ctrl-C.
-const PATIENCE: Duration = Duration::from_millis(100);
+use crate::{
+    boards::Given,
+    failure::failure,
+    lender::{Lender, Loan, PATIENCE},
+};
 
 /// Bytes of the search's stack, as in the UCI engine.
 const STACK: usize = 64 << 20;
-
-/// Where an engine's search is.
-enum Place {
-    Here(Box<dyn search::Search>),
-    /// In a running search, which this control may have stopped.
-    Lent(Control),
-    /// Lost in a search that failed; the next use builds another.
-    Lost,
-}
-
-/// The search of an engine, one user at a time.
-struct Lender {
-    place: Mutex<Place>,
-    given_back: Condvar,
-}
-
-impl Lender {
-    /// Lends the search to the owner of `control`. Waits up to [`PATIENCE`] for a search that was
-    /// stopped; `None`: it has not come back yet.
-    ///
-    /// # Errors
-    /// A search runs that was not stopped.
-    fn lend(self: &Arc<Self>, control: &Control) -> Result<Option<Loan>, &'static str> {
-        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Place::Lent(running) = &*place {
-            if !running.is_stopped() {
-                return Err("the engine searches already: stop that search or wait for it");
-            }
-            let waited = self.given_back.wait_timeout(place, PATIENCE);
-            place = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        if matches!(&*place, Place::Lent(_)) {
-            return Ok(None);
-        }
-        let search = match std::mem::replace(&mut *place, Place::Lent(control.clone())) {
-            Place::Here(search) => Some(search),
-            Place::Lent(_) | Place::Lost => None,
-        };
-        Ok(Some(Loan { search, lender: Arc::clone(self) }))
-    }
-}
-
-/// A search on loan, given back when it is dropped; `None`: it was lost.
-struct Loan {
-    search: Option<Box<dyn search::Search>>,
-    lender: Arc<Lender>,
-}
-
-impl Drop for Loan {
-    fn drop(&mut self) {
-        // After a panic its state is unknown.
-        let kept = self.search.take().filter(|_| !thread::panicking());
-        let mut place = self.lender.place.lock().unwrap_or_else(PoisonError::into_inner);
-        *place = kept.map_or(Place::Lost, Place::Here);
-        self.lender.given_back.notify_all();
-    }
-}
 
 /// A network and a search over it, with the options of the UCI engine.
 #[pyclass(frozen, module = "batch_first")]
@@ -121,8 +62,7 @@ impl Engine {
             set(&name.str()?.to_cow()?, &value.str()?.to_cow()?)?;
         }
         let built = py.detach(|| engine::build(&named.engine)).map_err(failure)?;
-        let place = Mutex::new(Place::Here(built.search));
-        let lender = Arc::new(Lender { place, given_back: Condvar::new() });
+        let lender = Arc::new(Lender::new(built.search));
         Ok(Self { lender, options: named.engine, description: built.description })
     }
 
