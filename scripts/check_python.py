@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+import types
 from pathlib import Path
 
 import batch_first
@@ -110,18 +111,20 @@ def check_engine():
     assert running.best_move
     started = time.monotonic()
     assert engine.search(START, movetime=100).best_move and time.monotonic() - started < 5
-    dropped = engine.search(START, infinite=True)
-    del dropped
-    for _ in range(100):
-        try:
-            engine.clear()
-            break
-        except BatchFirstError:
-            time.sleep(0.05)
-    engine.clear()
+    # A search that was stopped or left gives the engine back; the next call waits for that.
+    for _ in range(5):
+        for info in engine.search(START, infinite=True):
+            if info.depth >= 1:
+                break
+        running = engine.search(START, infinite=True)
+        running.stop()
+        engine.clear()
+        assert running.best_move and engine.search(START, nodes=10).best_move
     refused("a search needs", lambda: engine.search(START))
     refused("option Hash", lambda: Engine("fast", hash=0))
     refused("no option", lambda: Engine("fast", options={"Nonsense": 1}))
+    options = types.MappingProxyType({"MultiPV": 2})
+    assert len(Engine("fast", hash=16, options=options).search(START, depth=1).lines) == 2
 
 
 def check_lock():
@@ -156,6 +159,10 @@ def check_shards():
         refused("not a usable shard", lambda: batch_first.read_shard(file))
         refused("rows", lambda: batch_first.write_shards(f"{folder}/b", records | {"value": records["value"][:9]}, records))
         refused("squares", lambda: batch_first.write_shards(f"{folder}/c", {}, records))
+        for name, kind in (("value", "int32"), ("squares", "uint8"), ("white_to_move", "bool")):
+            wrong = records | {name: records[name].astype(numpy.int64)}
+            refused(f'no array of {kind} [n', lambda wrong=wrong: batch_first.write_shards(f"{folder}/e", wrong, records))
+            refused(f'.astype("{kind}")', lambda wrong=wrong: batch_first.write_shards(f"{folder}/e", wrong, records))
         refused("above 15", lambda: batch_first.write_shards(f"{folder}/d", records | {"squares": boards + 90}, records))
 
 
@@ -168,9 +175,15 @@ def check_errors():
     import chess.variant
 
     refused("atomic", lambda: network.evaluate([chess.variant.AtomicBoard()]))
+    for name, value in (("ep_square", 64), ("ep_square", -1), ("ep_square", "e3"), ("pawns", -1), ("kings", 1 << 64),
+                        ("halfmove_clock", -1), ("fullmove_number", 1 << 32)):
+        board = chess.Board()
+        setattr(board, name, value)
+        refused(f"`{name}` of the board", lambda board=board: network.evaluate([board]))
     refused("/nowhere", lambda: Network.load("/nowhere/file"))
     refused("Threads", lambda: Network.load("fast", threads=0))
-    refused("unknown field", lambda: batch_first.train({"run": {"name": "x", "nonsense": 1}}))
+    for kind in (dict, types.MappingProxyType):
+        refused("unknown field", lambda kind=kind: batch_first.train(kind({"run": kind({"name": "x", "nonsense": 1})})))
     refused("no.toml", lambda: batch_first.train("no.toml"))
 
 

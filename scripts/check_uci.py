@@ -82,6 +82,25 @@ def ready_within_a_second():
     check("ready within a second of start", best < 1.0, f"({best * 1000:.0f} ms)")
 
 
+def evaluates_without_its_search():
+    engine = Raw()
+    shown = []
+    for fen in (chess.STARTING_FEN, "4k3/8/8/8/8/8/4P3/4K3 b - - 0 1"):
+        engine.send(f"position fen {fen}")
+        answers = []
+        for searched in (False, True):
+            if searched:
+                engine.send("go nodes 3000")
+                engine.until("bestmove", 60)
+            engine.send("eval")
+            line = (engine.until("info string eval") or [""])[-1]
+            answers.append(line)
+        shown.append(answers)
+    same = all(before == after and "eval cp" in before for before, after in shown)
+    check("`eval` is the same before and after a search", same, str(shown))
+    engine.close()
+
+
 def through_python_chess():
     engine = chess.engine.SimpleEngine.popen_uci(ENGINE, timeout=20)
     try:
@@ -291,6 +310,7 @@ def memory_is_capped():
 
 ready_within_a_second()
 through_python_chess()
+evaluates_without_its_search()
 strange_input()
 answers_while_searching()
 memory_is_capped()

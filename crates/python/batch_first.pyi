@@ -110,7 +110,8 @@ class Network:
         Positions without legal moves have no chances; their values mean nothing.
         """
     def planes(self, boards: Iterable[_Board]) -> NDArray[numpy.float32]:
-        """[n, planes, 8, 8]: the input of boards, as files of `export_onnx` take it."""
+        """[n, planes, 8, 8]: the input of boards, as files of `export_onnx` take it: seen from the side to move, for
+        Cockfish's networks from White's side."""
     def export_onnx(self, path: Union[str, PathLike[str]]) -> None:
         """Writes an ONNX file: input `planes`, one output for each head, before calibration."""
 
@@ -201,6 +202,7 @@ class Engine:
 
         `nodes`: evaluated positions. `movetime`: milliseconds. `depth`: plies. `mate`: stop at a mate in so many moves.
         `moves`: only these at the root. `infinite`: until `stop()`. The memory of earlier searches is used.
+        Waits until a search that was stopped or left has ended; another that still runs is an error.
         """
     def clear(self) -> None:
         """Forgets earlier searches."""

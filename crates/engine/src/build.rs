@@ -211,7 +211,7 @@ impl EngineBuilder {
 /// How a network is evaluated for moves without a search. One of Leela's is evaluated in `f32`
 /// unless a format is asked for: a move takes a millisecond in any, and `bf16` chooses another move
 /// in 6 of 1,000 positions, where two are nearly equally likely.
-fn without_search_on(network: &Network, options: &EngineOptions) -> CpuOptions {
+pub(crate) fn without_search_on(network: &Network, options: &EngineOptions) -> CpuOptions {
     let mut cpu = options.cpu();
     if network.description.encoding.has_history() {
         cpu.precision = cpu.precision.or(Some(Precision::F32));

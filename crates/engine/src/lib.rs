@@ -7,6 +7,7 @@
 mod bench;
 mod build;
 mod error;
+mod evaluate;
 mod int8;
 mod measured;
 mod moves_left;
@@ -19,6 +20,7 @@ mod speed;
 pub use bench::{BenchResult, bench};
 pub use build::{Engine, EngineBuilder, build, choose, evaluator, has_search};
 pub use error::EngineError;
+pub use evaluate::evaluate;
 pub use named_options::{NamedOption, NamedOptions, OptionChange, OptionError, OptionKind};
 pub use networks::{NetworkSpeed, compare, embedded, fitting, is_named, load, load_or_large};
 pub use options::EngineOptions;

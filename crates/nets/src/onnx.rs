@@ -2,8 +2,11 @@
 //!
 //! | name | shape | content |
 //! |---|---|---|
-//! | `planes` (input) | `[batch, planes, 8, 8]` | planes of the [`Encoding`](crate::Encoding), rank 1 of the side to move first |
+//! | `planes` (input) | `[batch, planes, 8, 8]` | planes of the [`Encoding`](crate::Encoding), rank 1 first |
 //! | each head's name | `[batch, outputs]` | its outputs before calibration, in the order of [`Head`] |
+//!
+//! Planes and outputs are seen from the side to move, or from White's where the encoding
+//! [is](crate::Encoding::is_whites_view). The texts of input and outputs say which.
 //!
 //! The metadata holds everything else of the network's file but its int8 ranges: `name`,
 //! `fingerprint`, and as JSON `description`, `calibration` and `provenance`.
@@ -51,6 +54,8 @@ pub fn onnx_file(network: &Network) -> Result<Vec<u8>, String> {
     let input =
         Value { name: PLANES.into(), shape: description.input_shape(), layout: Layout::Planes };
     let trunk = writer.layers("trunk", &description.trunk, input)?;
+    let encoding = description.encoding;
+    let view = if encoding.is_whites_view() { "White's side" } else { "the side to move" };
     let mut outputs = Vec::new();
     for head in &description.heads {
         let name = head.kind.name();
@@ -62,15 +67,16 @@ pub fn onnx_file(network: &Network) -> Result<Vec<u8>, String> {
         };
         writer.graph.add(name, "Flatten", &[&value.name], &[]);
         let count = value.shape.cells * value.shape.channels;
-        outputs.push(value_info(name, &[count], &meaning(head)));
+        let text = format!("{} (seen from {view})", meaning(head));
+        outputs.push(value_info(name, &[count], &text));
     }
     let Graph { nodes, constants } = writer.graph;
-    let input = format!("input planes {}, from the side to move", description.encoding.name());
+    let input = format!("input planes {}, seen from {view}", encoding.name());
     let graph = OnnxGraph {
         node: nodes,
         name: network.name.clone(),
         initializer: constants,
-        input: vec![value_info(PLANES, &[description.encoding.planes(), 8, 8], &input)],
+        input: vec![value_info(PLANES, &[encoding.planes(), 8, 8], &input)],
         output: outputs,
     };
     let model = Model {
@@ -104,8 +110,8 @@ fn metadata(network: &Network) -> Result<Vec<Entry>, String> {
 }
 
 /// What a head's outputs are, for people.
-fn meaning(head: &Head) -> String {
-    let text = match (head.output, head.kind) {
+fn meaning(head: &Head) -> &'static str {
+    match (head.output, head.kind) {
         (HeadOutput::WinDrawLoss, _) => "logits of win, draw and loss",
         (HeadOutput::Expectation, _) => "its hyperbolic tangent is wins minus losses",
         (HeadOutput::LeelaPlanes, _) => "logit of each move: 64 squares times 80 move planes",
@@ -119,8 +125,7 @@ fn meaning(head: &Head) -> String {
         }
         (HeadOutput::Plain, HeadKind::MovesLeft) => "plies until the game ends",
         (HeadOutput::Plain, _) => "logit of each square",
-    };
-    text.to_owned()
+    }
 }
 
 /// An input or output of `[batch, dims]` floats.
@@ -173,6 +178,11 @@ mod tests {
             let bytes = onnx_file(&network).unwrap();
             assert!(bytes == onnx_file(&network).unwrap(), "equal networks give equal bytes");
             let graph = Model::decode(&*bytes).unwrap().graph.unwrap();
+            let is_whites = network.description.encoding.is_whites_view();
+            let view =
+                if is_whites { "seen from White's side" } else { "seen from the side to move" };
+            let mut seen = graph.input.iter().chain(&graph.output);
+            assert!(seen.all(|one| one.doc_string.contains(view)), "{view}");
             let mut known = HashSet::from([PLANES.to_owned()]);
             for constant in &graph.initializer {
                 let name = &constant.name;

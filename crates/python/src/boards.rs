@@ -204,11 +204,12 @@ fn play(mut game: Game, moves: &[impl AsRef<str>]) -> Result<Game, String> {
 /// The parts of a board of python-chess.
 fn setup(board: &Bound<'_, PyAny>) -> PyResult<Setup> {
     let py = board.py();
-    let bits = |name: &Bound<'_, PyString>| board.getattr(name)?.extract::<u64>();
-    let colors: [u64; 2] = {
-        let both = board.getattr(intern!(py, "occupied_co"))?;
-        [both.get_item(true)?.extract()?, both.get_item(false)?.extract()?]
-    };
+    let both = board.getattr(intern!(py, "occupied_co"))?;
+    let colors: [u64; 2] = [
+        number("occupied_co[True]", &both.get_item(true)?)?,
+        number("occupied_co[False]", &both.get_item(false)?)?,
+    ];
+    let bits = |name: &Bound<'_, PyString>| number::<u64>(&name.to_cow()?, &board.getattr(name)?);
     let roles = [
         bits(intern!(py, "pawns"))?,
         bits(intern!(py, "knights"))?,
@@ -226,12 +227,18 @@ fn setup(board: &Bound<'_, PyAny>) -> PyResult<Setup> {
         }
     }
     setup.turn = Color::from_white(board.getattr(intern!(py, "turn"))?.extract()?);
-    let rights = board.call_method0(intern!(py, "clean_castling_rights"))?.extract()?;
-    setup.castling_rights = board::Bitboard(rights);
-    let square: Option<u32> = board.getattr(intern!(py, "ep_square"))?.extract()?;
-    setup.ep_square = square.map(Square::new);
-    setup.halfmoves = board.getattr(intern!(py, "halfmove_clock"))?.extract()?;
-    let number: u32 = board.getattr(intern!(py, "fullmove_number"))?.extract()?;
-    setup.fullmoves = std::num::NonZeroU32::new(number).unwrap_or(std::num::NonZeroU32::MIN);
+    let rights = board.call_method0(intern!(py, "clean_castling_rights"))?;
+    setup.castling_rights = board::Bitboard(number("clean_castling_rights", &rights)?);
+    let square: Option<Bound<'_, PyAny>> = board.getattr(intern!(py, "ep_square"))?.extract()?;
+    setup.ep_square = square.map(|square| number::<Square>("ep_square", &square)).transpose()?;
+    setup.halfmoves = number("halfmove_clock", &board.getattr(intern!(py, "halfmove_clock"))?)?;
+    let count: u32 = number("fullmove_number", &board.getattr(intern!(py, "fullmove_number"))?)?;
+    setup.fullmoves = std::num::NonZeroU32::new(count).unwrap_or(std::num::NonZeroU32::MIN);
     Ok(setup)
+}
+
+/// What a board of python-chess has under a name, if it is within the bounds of its type.
+fn number<T: TryFrom<u64>>(name: &str, value: &Bound<'_, PyAny>) -> PyResult<T> {
+    let found = value.extract::<u64>().ok().and_then(|number| T::try_from(number).ok());
+    found.ok_or_else(|| failure(format!("`{name}` of the board cannot be {value}")))
 }

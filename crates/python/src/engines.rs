@@ -12,25 +12,24 @@ use std::{
 };
 
 use board::{Game, Score, parse_uci, to_uci};
-use engine::NamedOptions;
-use pyo3::{prelude::*, types::PyDict};
+use engine::{EngineOptions, NamedOptions};
+use pyo3::{prelude::*, types::PyMapping};
 use search::{Bound as ScoreBound, Control, Limits, Outcome, SearchInfo};
 
-use crate::{boards::Given, failure::failure};
-
-/// How long a waiting call takes to see Ctrl-C.
-const PATIENCE: Duration = Duration::from_millis(100);
+use crate::{
+    boards::Given,
+    failure::failure,
+    lender::{Lender, Loan, PATIENCE},
+};
 
 /// Bytes of the search's stack, as in the UCI engine.
 const STACK: usize = 64 << 20;
 
-/// The search that is not running; `None` while it runs.
-type Idle = Arc<Mutex<Option<Box<dyn search::Search>>>>;
-
 /// A network and a search over it, with the options of the UCI engine.
 #[pyclass(frozen, module = "batch_first")]
 pub(crate) struct Engine {
-    idle: Idle,
+    lender: Arc<Lender>,
+    options: EngineOptions,
     #[pyo3(get)]
     description: String,
 }
@@ -46,7 +45,7 @@ impl Engine {
         threads: u64,
         hash: u64,
         device: &str,
-        options: Option<&Bound<'_, PyDict>>,
+        options: Option<&Bound<'_, PyMapping>>,
     ) -> PyResult<Self> {
         let mut named = NamedOptions::default();
         named.engine.network = net;
@@ -58,12 +57,13 @@ impl Engine {
         set("Hash", &hash.to_string())?;
         set("Device", device)?;
         set("Search", search.unwrap_or("auto"))?;
-        for (name, value) in options.into_iter().flatten() {
+        for item in options.map(PyMappingMethods::items).transpose()?.into_iter().flatten() {
+            let (name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
             set(&name.str()?.to_cow()?, &value.str()?.to_cow()?)?;
         }
         let built = py.detach(|| engine::build(&named.engine)).map_err(failure)?;
-        let idle = Arc::new(Mutex::new(Some(built.search)));
-        Ok(Self { idle, description: built.description })
+        let lender = Arc::new(Lender::new(built.search));
+        Ok(Self { lender, options: named.engine, description: built.description })
     }
 
     /// Begins a search.
@@ -94,26 +94,41 @@ impl Engine {
         let search_moves = search_moves.collect::<Result<_, _>>().map_err(failure)?;
         let limits =
             Limits { nodes, movetime, depth, mate, search_moves, infinite, ..Limits::default() };
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(search) = idle else {
-            return Err(failure("the engine searches already: stop that search or wait for it"));
-        };
-        Ok(Search::begin(search, Arc::clone(&self.idle), game, limits))
+        let control = Control::default();
+        let loan = self.borrow_search(py, &control)?;
+        Search::begin(loan, control, game, limits)
     }
 
     /// Forgets all evaluations, for a new game.
-    fn clear(&self) -> PyResult<()> {
-        match self.idle.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            Some(search) => {
-                search.clear();
-                Ok(())
-            }
-            None => Err(failure("the engine searches: stop that search or wait for it")),
-        }
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        let control = Control::default();
+        // It is short: others wait for it.
+        control.stop();
+        let mut loan = self.borrow_search(py, &control)?;
+        py.detach(move || loan.search.as_mut().map(|search| search.clear()));
+        Ok(())
     }
 
     fn __repr__(&self) -> String {
         format!("Engine({})", self.description)
+    }
+}
+
+impl Engine {
+    /// Lends the search. Waits for one that was stopped or dropped, without the interpreter's lock;
+    /// Ctrl-C ends the wait.
+    fn borrow_search(&self, py: Python<'_>, control: &Control) -> PyResult<Loan> {
+        let mut loan = loop {
+            if let Some(loan) = py.detach(|| self.lender.lend(control)).map_err(failure)? {
+                break loan;
+            }
+            py.check_signals()?;
+        };
+        if loan.search.is_none() {
+            let built = py.detach(|| engine::build(&self.options)).map_err(failure)?;
+            loan.search = Some(built.search);
+        }
+        Ok(loan)
     }
 }
 
@@ -272,19 +287,22 @@ impl Search {
 }
 
 impl Search {
-    fn begin(mut search: Box<dyn search::Search>, idle: Idle, game: Game, limits: Limits) -> Self {
+    /// A thread that cannot be started, or fails, gives its loan back too.
+    fn begin(loan: Loan, control: Control, game: Game, limits: Limits) -> PyResult<Self> {
         let (sender, receiver) = mpsc::channel();
-        let control = Control::default();
         let own = control.clone();
         let thread = thread::Builder::new().name("search".to_owned()).stack_size(STACK);
         let begun = thread.spawn(move || {
+            // Dropped before the sender, so that the search is back when its end is known.
+            let mut loan = loan;
+            let Some(search) = loan.search.as_mut() else { return };
             let found = run(search.as_mut(), &game, &limits, &own, &sender);
-            *idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(search);
+            drop(loan);
             let _ = sender.send(Report::End(found));
         });
-        let end = begun.err().map(|error| Err(format!("no thread for the search: {error}")));
-        let reports = Mutex::new(Reports { receiver, lines: VecDeque::new(), end });
-        Self { control, reports }
+        begun.map_err(|error| failure(format!("no thread for the search: {error}")))?;
+        let reports = Mutex::new(Reports { receiver, lines: VecDeque::new(), end: None });
+        Ok(Self { control, reports })
     }
 
     /// Waits for the end, or until `enough`; Ctrl-C ends the wait.
@@ -300,7 +318,10 @@ impl Search {
                     Ok(Report::End(end)) => reports.end = Some(end),
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => {
-                        reports.end = Some(Err("the search failed".to_owned()));
+                        reports.end = Some(Err(
+                            "the search failed; the next one begins with an empty memory"
+                                .to_owned(),
+                        ));
                     }
                 }
                 false

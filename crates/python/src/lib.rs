@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`boards`] | FENs and boards of python-chess become positions |
 //! | [`networks`], [`evaluation`] | networks, and what they answer |
-//! | [`engines`] | searches, as iterators |
+//! | [`engines`], [`lender`] | searches, as iterators |
 //! | [`shards`] | training data as NumPy arrays |
 //! | [`training`] | runs with a callback |
 //! | [`failure`] | errors become exceptions |
@@ -17,6 +17,7 @@ mod boards;
 mod engines;
 mod evaluation;
 mod failure;
+mod lender;
 mod networks;
 mod shards;
 mod training;

@@ -75,7 +75,7 @@ pub(crate) fn write_shards(
 fn records(columns: &Bound<'_, PyDict>) -> PyResult<Vec<Record>> {
     let squares = columns.get_item("squares")?.ok_or_else(|| missing("squares"))?;
     let squares: PyReadonlyArray2<'_, u8> =
-        squares.extract().map_err(|_| failure("`squares` is no array of uint8 [n, 64]"))?;
+        squares.extract().map_err(|_| wrong_array::<u8>(columns.py(), "squares", "[n, 64]"))?;
     let squares = squares.as_array();
     let count = squares.nrows();
     if squares.ncols() != 64 {
@@ -124,6 +124,14 @@ fn missing(name: &str) -> PyErr {
     failure(format!("the records have no `{name}`"))
 }
 
+/// An array of another type or shape, with the way to the right type in NumPy's words.
+fn wrong_array<T: Element>(py: Python<'_>, name: &str, shape: &str) -> PyErr {
+    let wanted = T::get_dtype(py);
+    failure(format!(
+        "`{name}` is no array of {wanted} {shape}; `.astype(\"{wanted}\")` converts the numbers"
+    ))
+}
+
 /// A column of so many numbers, or `absent` where there is none.
 fn column<T: Element + Copy>(
     columns: &Bound<'_, PyDict>,
@@ -134,10 +142,8 @@ fn column<T: Element + Copy>(
     let Some(given) = columns.get_item(name)? else {
         return absent.map(|absent| vec![absent; count]).ok_or_else(|| missing(name));
     };
-    let array: PyReadonlyArray1<'_, T> = given.extract().map_err(|_| {
-        let wanted = std::any::type_name::<T>();
-        failure(format!("`{name}` is no array of {wanted} with one dimension"))
-    })?;
+    let array: PyReadonlyArray1<'_, T> =
+        given.extract().map_err(|_| wrong_array::<T>(columns.py(), name, "[n]"))?;
     let numbers: Vec<T> = array.as_array().iter().copied().collect();
     if numbers.len() != count {
         return Err(failure(format!("`{name}` has {} rows, and `squares` {count}", numbers.len())));

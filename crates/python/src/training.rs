@@ -8,10 +8,13 @@ use std::{
 use ::train::{Config, Ending, Event, Progress, StepReport};
 use pyo3::{
     prelude::*,
-    types::{PyDict, PyString},
+    types::{PyDict, PyMapping, PyString},
 };
 
 use crate::failure::failure;
+
+/// Levels of mappings within a configuration's; more than any has.
+const SECTION_DEPTH: usize = 8;
 
 /// Trains as `batch-first train` does.
 #[pyfunction]
@@ -41,17 +44,31 @@ pub(crate) fn train<'py>(
     Ok(result)
 }
 
-/// A configuration file, or its sections as a dictionary.
+/// A configuration file, or its sections as a mapping.
 fn read_config(config: &Bound<'_, PyAny>, settings: &[String]) -> PyResult<Config> {
-    if config.cast::<PyDict>().is_err() {
+    let Ok(sections) = config.cast::<PyMapping>() else {
         let path: PathBuf = config.extract()?;
         return Config::load(Path::new(&path), settings).map_err(failure);
-    }
-    let text = config.py().import("json")?.call_method1("dumps", (config,))?;
+    };
+    let sections = as_dict(sections, SECTION_DEPTH)?;
+    let text = config.py().import("json")?.call_method1("dumps", (sections,))?;
     let sections: serde_json::Value =
         serde_json::from_str(&text.cast::<PyString>()?.to_cow()?).map_err(failure)?;
     let text = toml::to_string(&sections).map_err(failure)?;
     Config::parse(&text, settings).map_err(failure)
+}
+
+/// A mapping as a dictionary, which `json` wants; so are those in it, down to `depth` levels.
+fn as_dict<'py>(mapping: &Bound<'py, PyMapping>, depth: usize) -> PyResult<Bound<'py, PyDict>> {
+    let dictionary = PyDict::new(mapping.py());
+    for item in mapping.items()? {
+        let (name, value): (Bound<'py, PyAny>, Bound<'py, PyAny>) = item.extract()?;
+        match value.cast::<PyMapping>() {
+            Ok(inner) if depth > 0 => dictionary.set_item(name, as_dict(inner, depth - 1)?)?,
+            _ => dictionary.set_item(name, value)?,
+        }
+    }
+    Ok(dictionary)
 }
 
 fn from_json<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {

@@ -56,7 +56,6 @@ fn complaints_are_sentences() {
         "register later",
         "d",
         "help",
-        "eval",
         "position fen 7k/5KQ1/8/8/8/8/8/8 b - - 0 1",
         "eval",
     ] {
@@ -64,6 +63,26 @@ fn complaints_are_sentences() {
     }
     insta::assert_snapshot!(engine.transcript());
     engine.close();
+}
+
+#[test]
+fn eval_is_the_networks_own_before_and_after_a_search() {
+    let mut engine = Conversation::start();
+    engine.ask("setoption name Device value cpu");
+    engine.ask("setoption name WeightsFile value fast");
+    engine.send("position fen rnb1kbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1");
+    let before = engine.ask("eval");
+    let [line] = &before[..] else { panic!("{before:?}") };
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let score: i32 = words[4].parse().unwrap();
+    assert!(line.starts_with("info string eval cp ") && score > 300, "a queen ahead: {line}");
+    engine.send("go depth 3");
+    engine.expect("bestmove");
+    assert_eq!(engine.ask("eval"), before);
+    engine.ask("setoption name System value convchess");
+    engine.ask("setoption name WeightsFile value ../../networks/convchess.safetensors");
+    let without_value = engine.ask("eval");
+    assert_eq!(without_value, ["info string the network has no value of the position"]);
 }
 
 #[test]

@@ -208,7 +208,7 @@ impl Worker {
         }
         self.prepare(&job.options.engine);
         let outcome = self.think(job);
-        self.show_chances(job);
+        self.show_chances(&job.game, &job.options.engine.settings);
         self.wait_for_permission(job);
         let best = outcome.best.filter(|best| legal.contains(best));
         let best = best.or_else(|| legal.iter().copied().find(|&mv| job.limits.allows(mv)));
@@ -239,50 +239,36 @@ impl Worker {
     }
 
     /// Shows the likeliest moves, as many as lines are wanted, of a search that has chances.
-    fn show_chances(&mut self, job: &SearchJob) {
+    fn show_chances(&mut self, game: &Game, settings: &Settings) {
         let Some(ready) = &mut self.ready else { return };
-        let position = job.game.position();
-        let Some(Ok(chances)) = ready.engine.search.chances(&job.game) else { return };
-        for (mv, chance) in chances.iter().take(job.options.engine.settings.multipv) {
-            self.output.note(format!("{} {:.1} %", board::to_uci(position, *mv), 100.0 * chance));
+        let Some(Ok(chances)) = ready.engine.search.chances(game) else { return };
+        for (mv, chance) in chances.iter().take(settings.multipv) {
+            let mv = board::to_uci(game.position(), *mv);
+            self.output.note(format!("{mv} {:.1} %", 100.0 * chance));
         }
     }
 
-    /// Shows the score of one evaluation, or the chances of the moves where there is no search.
+    /// Shows what the network says of the position itself: its value, and the chances of moves where
+    /// there is no search. The search and its memory have no part in it.
     fn evaluate(&mut self, game: &Game, options: &NamedOptions) {
         if game.position().legal_moves().is_empty() {
             return self.output.note("the game is over: there is nothing to evaluate");
         }
         self.prepare(&options.engine);
-        let job = SearchJob {
-            game: game.clone(),
-            limits: Limits { nodes: Some(1), analysis: true, ..Limits::default() },
-            options: options.clone(),
-            control: Control::default(),
-            done: Arc::default(),
-            received: Instant::now(),
+        self.show_chances(game, &options.engine.settings);
+        let Some(ready) = &self.ready else {
+            return self.output.note("error: there is no network to evaluate with");
         };
-        self.show_chances(&job);
-        let Some(ready) = &mut self.ready else { return };
-        let searched = catch_unwind(AssertUnwindSafe(|| {
-            ready.engine.search.search(&job.game, &job.limits, &job.control, &mut |_| {})
-        }));
-        match searched {
-            Ok(Ok(outcome)) => {
-                if let Some(line) = outcome.lines.first() {
-                    let Wdl { win, draw, loss } = line.wdl;
-                    let score = ScoreText(line.score);
-                    self.output.note(format!(
-                        "eval {score} wdl {win} {draw} {loss}, for the side to move"
-                    ));
-                }
+        let evaluated = catch_unwind(AssertUnwindSafe(|| engine::evaluate(&ready.options, game)));
+        self.output.note(match evaluated {
+            Ok(Ok(Some((score, Wdl { win, draw, loss })))) => {
+                let score = ScoreText(score);
+                format!("eval {score} wdl {win} {draw} {loss}, for the side to move")
             }
-            Ok(Err(error)) => self.output.note(format!("error: {error}")),
-            Err(_) => {
-                self.output.note("error: the evaluation failed");
-                self.ready = None;
-            }
-        }
+            Ok(Ok(None)) => "the network has no value of the position".to_owned(),
+            Ok(Err(error)) => format!("error: {error}"),
+            Err(_) => "error: the evaluation failed".to_owned(),
+        });
     }
 
     /// Runs the search; an error or panic in it is reported and gives an empty outcome.
