@@ -22,7 +22,7 @@ async function load(page, text) {
   await page.waitForFunction(() => !document.querySelector('#load').classList.contains('busy'));
   if (!await page.locator('#load[open]').count()) return 'game';
   if (await page.locator('#load-list').isVisible()) return 'list';
-  return page.locator('#load-error').textContent();
+  return page.locator('#load-text-error').textContent();
 }
 
 async function download(page) {
@@ -191,6 +191,18 @@ async function hostileTexts(page, { print, screenshot }) {
   assert.equal(await page.locator('#notes').isVisible(), false);
   assert.equal(await load(page, `1. e4 {${'long words '.repeat(20_000)}} e5 *`), 'game');
   assert.deepEqual(await treeMoves(page), ['e4', 'e5']);
+  // A game that is too long for the address: what is written later is kept as well, and Back finds the one before.
+  const random = length => Array.from({ length }, () => Math.random().toString(36).slice(2)).join(' ');
+  assert.equal(await load(page, `1. c4 {${random(12_000)}} c5 *`), 'game');
+  await page.waitForFunction(() => location.hash.startsWith('#analyse/game/kept/'));
+  await page.fill('#comment', 'written later');
+  await page.waitForTimeout(900);
+  await page.reload();
+  await page.waitForFunction(() => document.querySelector('#analysis-moves')?.textContent.includes('written later'));
+  assert.equal(await load(page, `1. f4 {${random(12_000)}} f5 *`), 'game');
+  await page.waitForTimeout(900);
+  await page.goBack();
+  await page.waitForFunction(() => document.querySelector('#analysis-moves').textContent.includes('written later'));
   print('PGN that is hostile, foreign, cut off or long: nothing is lost in silence');
 }
 
@@ -241,7 +253,7 @@ async function keysAndEndings(page, { print, click, screenshot }) {
   await page.keyboard.type('Qh5');
   await page.keyboard.press('Enter');
   await page.locator('#analysis-move-error').waitFor();
-  assert.match(await page.locator('#analysis-move-error').textContent(), /Qh5 is not a legal move here/);
+  assert.match(await page.locator('#analysis-move-error').textContent(), /The move Qh5 is not legal here/);
   assert.match(await page.locator('#opening').textContent(), /^A00 /);
   // The engine runs; mate on the board leaves neither its lines nor its evaluation.
   await page.fill('#analysis-move', '');
@@ -336,6 +348,19 @@ async function puzzlesAndEditor(page, { print, click, drag, screenshot }) {
   await page.click('#editor-done');
   await page.locator('#setup-fen-error').filter({ hasText: 'cannot be played' }).waitFor();
   assert.equal(await page.inputValue('#setup-fen'), '8/8/8/8/8/8/8/8 b - - 0 1');
+
+  // A king that is moved two squares takes no rook with it, and Chess960 castling stays.
+  await page.fill('#setup-fen', '4k3/8/8/8/8/8/8/4K2R w K - 0 1');
+  await page.check('#setup-960');
+  await page.click('#setup button[type=submit]');
+  await page.waitForFunction(() => location.hash.endsWith('/960'));
+  await page.click('#setup-edit');
+  await drag(page, 'e1', 'g1');
+  await page.uncheck('#castle-K');
+  await page.click('#editor-done');
+  await page.waitForFunction(() => document.getElementById('setup-fen').value === '4k3/8/8/8/8/8/8/6KR w - - 0 1' && location.hash.endsWith('/960'));
+  await page.uncheck('#setup-960');
+  await page.click('#setup-start');
 
   // Colours last over a reload.
   const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);

@@ -24,6 +24,7 @@ fi
 maia="$(mktemp -d)"
 trap 'rm -r "$maia"' EXIT
 cargo run --quiet --release -p batch-first-nets --example leela_file -- "$maia/maia-1500.pb.gz" conv 16 1 4
+node --no-warnings tree.mjs
 node check.mjs "$program" "$pictures" "$maia"
 node firefox.mjs "$program" "$pictures" > "$pictures/firefox.log" 2>&1 &
 firefox=$!

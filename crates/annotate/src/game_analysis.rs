@@ -149,19 +149,47 @@ impl GameAnalyser {
         search: &mut dyn Search,
         control: &Control,
     ) -> Result<(), EvalError> {
-        let Some(ply) = self.left.next_back() else { return Ok(()) };
-        let analysis = &mut self.analysis;
-        let game = game_at(&self.boards, analysis.source.game.moves(), ply);
-        if game.position().legal_moves().is_empty() {
-            analysis.scores[ply] = game.end().map(score_of_end);
-            return Ok(());
-        }
-        let found = analyse_position(&game, search, &self.limits, control)?;
+        let Some((ply, found)) = self.find_next(search, control)? else { return Ok(()) };
         if !control.is_stopped() {
-            analysis.scores[ply] = found.as_ref().map(|found| found.lines[0].score);
-            analysis.positions[ply] = found;
+            self.keep(ply, found);
         }
         Ok(())
+    }
+
+    /// Searches the next position; if `control` stops the search, what it has found by then counts.
+    ///
+    /// # Errors
+    /// The position could not be evaluated.
+    pub fn search_next_until_stopped(
+        &mut self,
+        search: &mut dyn Search,
+        control: &Control,
+    ) -> Result<(), EvalError> {
+        if let Some((ply, found)) = self.find_next(search, control)? {
+            self.keep(ply, found);
+        }
+        Ok(())
+    }
+
+    /// The next position, as its ply, and what a search finds there; `None` where the rules have
+    /// ended the game, or no position is left.
+    fn find_next(
+        &mut self,
+        search: &mut dyn Search,
+        control: &Control,
+    ) -> Result<Option<(usize, Option<PositionAnalysis>)>, EvalError> {
+        let Some(ply) = self.left.next_back() else { return Ok(None) };
+        let game = game_at(&self.boards, self.analysis.source.game.moves(), ply);
+        if game.position().legal_moves().is_empty() {
+            self.analysis.scores[ply] = game.end().map(score_of_end);
+            return Ok(None);
+        }
+        Ok(Some((ply, analyse_position(&game, search, &self.limits, control)?)))
+    }
+
+    fn keep(&mut self, ply: usize, found: Option<PositionAnalysis>) {
+        self.analysis.scores[ply] = found.as_ref().map(|found| found.lines[0].score);
+        self.analysis.positions[ply] = found;
     }
 
     /// The game with what was found.

@@ -1,6 +1,7 @@
 // The address of an analysis holds the whole game, so that a reload, a bookmark or a link brings it back:
 //   #analyse/fen/POSITION        a position, blanks as `_`; `/960` behind it for Chess960 castling
 //   #analyse/game/CODE           a game: JSON, deflated, in base64url
+//   #analyse/game/kept/NUMBER    a game that is too long for an address: in the state of the browser's history
 
 import { START, toMessage } from './tree.js';
 
@@ -16,15 +17,24 @@ const fromBase64 = text => Uint8Array.from(atob(text.replaceAll('-', '+').replac
 
 const piped = async (bytes, through) => new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(through)).arrayBuffer());
 
-/* The address of a game at a node: { hash, state } for the browser's history */
-export async function write(tree, node) {
+// Each entry of the history has a number of its own: Back from one kept game to another is a change of the address.
+let lastKept = 0;
+function keptAddress(isNew) {
+  const here = Number(location.hash.match(/^#analyse\/game\/kept\/(\d+)$/)?.[1] ?? 0);
+  lastKept = Math.max(lastKept, here);
+  if (isNew || !here) lastKept += 1;
+  return `#analyse/game/kept/${isNew || !here ? lastKept : here}`;
+}
+
+/* The address of a game at a node: { hash, state } for the browser's history; `isNew`: for a new entry of it */
+export async function write(tree, node, isNew) {
   const isBare = tree.root.children.length === 0 && !tree.root.comment && tree.tags.length === 0;
   if (isBare && tree.start === START && !tree.chess960) return { hash: '#analyse', state: null };
   if (isBare) return { hash: `#analyse/fen/${tree.start.replaceAll(' ', '_')}${tree.chess960 ? '/960' : ''}`, state: null };
   const { message, index } = toMessage(tree);
   const json = JSON.stringify({ tree: message, at: index.get(node) ?? 0 });
   const code = toBase64(await piped(new TextEncoder().encode(json), new CompressionStream('deflate-raw')));
-  if (code.length > MAX_CODE) return { hash: '#analyse/game/kept', state: { json } };
+  if (code.length > MAX_CODE) return { hash: keptAddress(isNew), state: { json } };
   return { hash: `#analyse/game/${code}`, state: null };
 }
 

@@ -8,11 +8,11 @@ import * as editor from './editor.js';
 import * as file from './game-file.js';
 import * as inside from './inside.js';
 import * as lines from './lines.js';
-import { by, make, notice, opponentName, setOptions, short } from './page.js';
+import { by, fieldError, make, notice, opponentName, setOptions, short } from './page.js';
 import * as preview from './preview.js';
 import * as puzzles from './puzzles.js';
 import * as remarks from './remarks.js';
-import { ask, nextTag, sentence } from './replies.js';
+import { ask, nextTag } from './replies.js';
 import * as review from './review.js';
 import * as trees from './tree.js';
 import * as view from './tree-view.js';
@@ -81,7 +81,7 @@ function replace(next, at, notes) {
 
 function showNotes(notes) {
   by('notes').hidden = notes.length === 0;
-  by('note-list').replaceChildren(...notes.map(text => make('li', { textContent: sentence(text) })));
+  by('note-list').replaceChildren(...notes.map(text => make('li', { textContent: text })));
 }
 
 /* Shows what the address holds */
@@ -104,9 +104,10 @@ function saveAddress() {
   clearTimeout(addressTimer);
   addressTimer = setTimeout(async () => {
     const shown = node;
-    const { hash, state } = await address.write(tree, node);
+    const { hash, state } = await address.write(tree, node, addressIsNew);
     if (!visible || shown !== node || !location.hash.startsWith('#analyse')) return;
-    if (hash !== location.hash) history[addressIsNew ? 'pushState' : 'replaceState'](state, '', hash);
+    // The state of a kept game changes, and its address does not.
+    if (hash !== location.hash || state) history[addressIsNew ? 'pushState' : 'replaceState'](state, '', hash);
     addressIsNew = false;
     written = hash;
   }, ADDRESS_DELAY);
@@ -247,10 +248,10 @@ export function refresh() {
 /* Goes back to the last valid position. The error of an older request is ignored */
 export function showError(message) {
   if (message.tag !== tag || !visible) return;
-  const text = sentence(message.error);
+  const text = message.error;
   const { field } = candidate ?? {};
   if (field) {
-    fieldError(field, text);
+    fieldError(by(field), text);
     // What was typed stays, to be mended.
     typing = field === 'setup-fen';
     // The field may be folded away.
@@ -268,13 +269,6 @@ export function showError(message) {
     send({ type: 'stop' });
     drawState();
   }
-}
-
-function fieldError(id, text) {
-  const error = by(`${id}-error`);
-  error.textContent = text;
-  error.hidden = !text;
-  by(id).setAttribute('aria-invalid', Boolean(text));
 }
 
 // --- What is shown
@@ -402,13 +396,16 @@ async function typed(event) {
   event.preventDefault();
   const text = by('analysis-move').value.trim();
   if (!text) return;
+  const at = node;
   try {
     const { uci } = await ask('read_move', { start: tree.start, chess960: tree.chess960, moves: trees.path(node).map(other => other.uci), text });
+    // The visitor went to another position meanwhile: the move is not for that one.
+    if (node !== at) return;
     by('analysis-move').value = '';
-    fieldError('analysis-move', '');
+    fieldError(by('analysis-move'), '');
     follow([uci], 'analysis-move');
   } catch (error) {
-    fieldError('analysis-move', error.message);
+    if (node === at) fieldError(by('analysis-move'), error.message);
   }
 }
 
@@ -428,11 +425,10 @@ remarks.attach({
 });
 review.attach({
   go,
-  finished(analysed) {
-    // The shown position is found again by its moves.
-    let at = analysed.root;
+  finished() {
+    // The shown move may be of an older line of the analysis: its position is found again by its moves.
+    let at = tree.root;
     for (const { uci } of trees.path(node)) at = trees.child(at, uci) ?? at;
-    tree = analysed;
     node = at;
     drawTree();
     request();
@@ -449,11 +445,11 @@ puzzles.attach({
 });
 editor.attach({
   ended: () => request(),
-  done: fen => setUp(fen, false),
+  done: fen => setUp(fen, tree.chess960),
 });
 file.attach({
   current: () => ({ tree, node }),
-  position: fen => setUp(fen, false),
+  position: fen => setUp(fen, tree.chess960),
   game({ tree: message, notes }) {
     const { tree: opened } = trees.fromMessage(message);
     replace(opened, opened.root, notes);
@@ -466,7 +462,7 @@ function setUp(fen, chess960) {
   puzzles.end();
   editor.close();
   typing = false;
-  fieldError('setup-fen', '');
+  fieldError(by('setup-fen'), '');
   by('setup-fen').value = fen;
   const next = trees.empty(fen, chess960);
   candidate = { tree: next, node: next.root, moves: [], field: 'setup-fen', isNew: true };
@@ -485,10 +481,7 @@ for (const id of ['analysis-system', 'lines', 'batch']) {
   };
 }
 for (const radio of document.querySelectorAll('[name=heat]')) radio.onchange = () => answer?.chances && lines.drawChances(answer.chances, node.fen);
-by('setup').oninput = () => {
-  typing = true;
-  fieldError('setup-fen', '');
-};
+by('setup').oninput = () => { typing = true; };
 by('setup').onsubmit = event => {
   event.preventDefault();
   setUp(by('setup-fen').value.trim(), by('setup-960').checked);
@@ -499,7 +492,6 @@ by('setup-edit').onclick = () => {
 };
 by('setup-start').onclick = () => setUp(trees.START, false);
 by('typed-analysis').onsubmit = typed;
-by('typed-analysis').oninput = () => fieldError('analysis-move', '');
 by('note-close').onclick = () => showNotes([]);
 
 let wheel = 0;

@@ -2,7 +2,7 @@
 
 import * as analyse from './analyse.js';
 import * as board from './board.js';
-import { connect, on, send } from './connection.js';
+import { UNSENT, connect, on, send } from './connection.js';
 import * as games from './games.js';
 import * as lab from './lab.js';
 import { by, notice, opponentName, say } from './page.js';
@@ -82,8 +82,9 @@ on('lost', reason => {
   if (by('offline').textContent !== text) by('offline').textContent = text;
   by('offline').hidden = false;
 });
-on('unsent', ({ type }) => {
-  notice(type === 'move' ? 'Offline: your move was not sent.' : 'Offline: nothing was sent.');
+on('unsent', ({ type, reason }) => {
+  const offline = type === 'move' ? 'Offline: your move was not sent.' : 'Offline: nothing was sent.';
+  notice(reason === 'offline' ? offline : UNSENT[reason]);
   // The pieces go back to the server's position.
   play.refresh();
 });

@@ -106,6 +106,8 @@ export function edit(placement, tool) {
     fen: placement,
     check: false,
     lastMove: undefined,
+    // A king that is moved two squares takes no rook with it.
+    autoCastle: false,
     movable: { free: true, color: 'both', dests: undefined },
     premovable: { enabled: false },
     draggable: { deleteOnDropOff: true },
@@ -125,7 +127,7 @@ export function edit(placement, tool) {
 /* Ends the placing of pieces */
 export function endEdit() {
   isEditing = false;
-  ground.set({ movable: { free: false }, draggable: { deleteOnDropOff: false }, events: { select: undefined } });
+  ground.set({ autoCastle: true, movable: { free: false }, draggable: { deleteOnDropOff: false }, events: { select: undefined } });
   if (shown) show(shown);
 }
 

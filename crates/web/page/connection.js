@@ -1,5 +1,11 @@
 // The web socket. It reconnects by itself and tells its listeners when the connection is lost.
 
+// The server's limit of a message, in bytes; it closes the connection when one is longer.
+const MAX_MESSAGE = 2 * 1024 * 1024;
+
+/* Why a message was not sent */
+export const UNSENT = { offline: 'There is no connection; nothing was sent.', large: 'The game is too large for one message (2 MiB).' };
+
 const listeners = new Map();
 let socket = null;
 let accepted = false;   // the server has sent its hello
@@ -14,19 +20,21 @@ function emit(type, message) {
   for (const listener of listeners.get(type) ?? []) listener(message);
 }
 
-/* Sends a request for something to show; false without a connection. After the next hello the page repeats the requests that it
-   still needs */
+/* Sends a request for something to show; returns a key of UNSENT, or nothing. After the next hello the page repeats the requests that
+   it still needs */
 export function send(message) {
-  const open = accepted && socket.readyState === WebSocket.OPEN;
-  if (open) socket.send(JSON.stringify(message));
-  return open;
+  if (!accepted || socket.readyState !== WebSocket.OPEN) return 'offline';
+  const text = JSON.stringify(message);
+  if (new Blob([text]).size > MAX_MESSAGE) return 'large';
+  socket.send(text);
+  return undefined;
 }
 
-/* Sends a command; false without a connection, and the visitor is told */
+/* Sends a command; false if it cannot be sent, and the visitor is told */
 export function command(message) {
-  const sent = send(message);
-  if (!sent) emit('unsent', message);
-  return sent;
+  const reason = send(message);
+  if (reason) emit('unsent', { type: message.type, reason });
+  return !reason;
 }
 
 export function connect() {

@@ -1,8 +1,8 @@
 // Games from files and the clipboard, and back: PGN that is pasted, chosen or dropped, a list where there are several games, and
 // copies of the game and the position.
 
-import { by, make, notice } from './page.js';
-import { ask, sentence } from './replies.js';
+import { by, fieldError, make, notice } from './page.js';
+import { ask } from './replies.js';
 import { tag, toMessage } from './tree.js';
 
 // The server's limit of a PGN, in bytes (docs/8-page.md).
@@ -14,10 +14,7 @@ let listener = {};
 /* callbacks: { game(answer), position(fen), current(): { tree, node } } */
 export function attach(callbacks) { listener = callbacks; }
 
-function showError(text) {
-  by('load-error').textContent = text;
-  by('load-error').hidden = !text;
-}
+const showError = text => fieldError(by('load-text'), text);
 
 /* Opens the form */
 export function open(text = '') {
@@ -54,8 +51,8 @@ async function read(text, game) {
 }
 
 function list(text, games) {
-  const entry = ({ white, black, result, date, event, plies, line, error, is_cut }, index) => {
-    if (error) return make('li', {}, make('span', { className: 'field-error', textContent: sentence(`line ${line}: ${error}`) }));
+  const entry = ({ white, black, result, date, event, plies, error, is_cut }, index) => {
+    if (error) return make('li', {}, make('span', { className: 'field-error', textContent: error }));
     const about = [event, date].filter(value => !/^[?.]*$/.test(value)).join(', ');
     return make('li', {}, make('button', { type: 'button', onclick: () => read(text, index) },
       make('span', { textContent: `${white} – ${black}` }), make('b', { textContent: result }),

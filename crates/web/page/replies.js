@@ -1,9 +1,6 @@
 // Requests with one answer: the server answers with the request's tag, or with an error that carries it.
 
-import { send } from './connection.js';
-
-// The server's limit of a message, in bytes; it closes the connection when one is longer.
-const MAX_MESSAGE = 2 * 1024 * 1024;
+import { UNSENT, send } from './connection.js';
 
 const waiting = new Map();
 let lastTag = 0;
@@ -18,13 +15,9 @@ export function nextTag() {
 export function ask(what, fields) {
   const message = { type: 'tree', what, tag: nextTag(), ...fields };
   return new Promise((resolve, reject) => {
-    if (new Blob([JSON.stringify(message)]).size > MAX_MESSAGE) {
-      reject(new Error('The game is too large for one message (2 MiB).'));
-    } else if (send(message)) {
-      waiting.set(message.tag, { resolve, reject });
-    } else {
-      reject(new Error('There is no connection; nothing was sent.'));
-    }
+    const reason = send(message);
+    if (reason) reject(new Error(UNSENT[reason]));
+    else waiting.set(message.tag, { resolve, reject });
   });
 }
 
@@ -33,7 +26,7 @@ export function receive(message) {
   const request = waiting.get(message.tag);
   if (!request) return false;
   waiting.delete(message.tag);
-  if (message.type === 'error') request.reject(new Error(sentence(message.error)));
+  if (message.type === 'error') request.reject(new Error(message.error));
   else request.resolve(message);
   return true;
 }
@@ -42,10 +35,4 @@ export function receive(message) {
 export function lost() {
   for (const { reject } of waiting.values()) reject(new Error('The connection was lost before the answer came.'));
   waiting.clear();
-}
-
-/* The server's text as a sentence, without the marks that the command line puts around names */
-export function sentence(text) {
-  const plain = text.replaceAll('`', '');
-  return plain.charAt(0).toUpperCase() + plain.slice(1) + (/[.!?…]$/.test(plain) ? '' : '.');
 }

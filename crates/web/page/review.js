@@ -3,8 +3,8 @@
 import { command, send } from './connection.js';
 import { by, make, notice } from './page.js';
 import * as puzzles from './puzzles.js';
-import { nextTag, sentence } from './replies.js';
-import { fromMessage, isWhiteToMove, mainLine, merge, tag as tagOf, toMessage } from './tree.js';
+import { nextTag } from './replies.js';
+import { beginAnalysis, fromMessage, isWhiteToMove, mainLine, merge, tag as tagOf, toMessage } from './tree.js';
 
 const SPACE = 'http://www.w3.org/2000/svg';
 // Of the graph, in pixels.
@@ -16,14 +16,14 @@ let running = null;     // { tag, tree, nodes, scores, done, total, state }
 let shown = null;       // { tree, node, line }: what the graph shows
 let listener = {};
 
-/* callbacks: { go(node), finished(tree) } */
+/* callbacks: { go(node), finished(): the tree has the analysis } */
 export function attach(callbacks) { listener = callbacks; }
 
 export function start(tree) {
-  const { message, index } = toMessage(tree);
+  const { message } = toMessage(tree);
   const tag = nextTag();
   if (!command({ type: 'review', tag, tree: message, evaluations: Number(by('review-effort').value) })) return;
-  for (const node of index.keys()) node.isEdited = false;
+  beginAnalysis(tree);
   running = { tag, tree, nodes: mainLine(tree), scores: [], done: 0, total: 0, state: 'waiting' };
   by('review-error').hidden = true;
   draw();
@@ -47,7 +47,7 @@ export function end(reason) {
 export function fail(message) {
   if (message.tag !== running?.tag) return false;
   running = null;
-  by('review-error').textContent = sentence(message.error);
+  by('review-error').textContent = message.error;
   by('review-error').hidden = false;
   draw();
   return true;
@@ -66,12 +66,14 @@ export function report(message) {
     draw();
     return;
   }
-  const { tree } = fromMessage(message.tree);
-  // What the visitor has added meanwhile stays.
-  merge(tree.root, running.tree.root);
+  const { tree: analysed } = fromMessage(message.tree);
+  const { tree } = running;
+  // What the visitor has added, deleted and promoted meanwhile stays so.
+  merge(tree.root, analysed.root);
+  tree.tags = analysed.tags;
   running = null;
   if (done < total) notice(`The analysis ended after ten minutes: the first ${total - done} positions are not analysed.`);
-  listener.finished(tree);
+  listener.finished();
 }
 
 // White's chance to win in percent, as Lichess defines it.

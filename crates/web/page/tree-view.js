@@ -27,16 +27,24 @@ export function attach(element, go) {
 
 const glyphs = nags => nags.map(nag => SYMBOLS[nag] ?? `$${nag}`).join('');
 
-// The score, depth and time that match programs write after a move: `-0.31/14 0.52s`.
-const ENGINE_SCORE = /([+-]?\d+\.\d+|[+-]M\d+)\/\d+(?: \d+(?:\.\d+)?s)?,?/;
+// The score, depth and time that match programs write after a move, at the beginning of its comment: `-0.31/14 0.52s`. Without a time
+// the comment ends there, and the score has a sign.
+const ENGINE_SCORE = /^([+-]?\d+\.\d+|[+-]M\d+)\/\d+ \d+(?:\.\d+)?s\b,?|^([+-]\d+\.\d+|0\.00|[+-]M\d+)\/\d+$/;
 
-// A comment as people see it: what programs write for programs, such as clocks, is left out.
-const shownComment = text => text.replace(/\[%[^\]]*\]/g, '').replace(ENGINE_SCORE, '').replace(/\s+/g, ' ').trim();
+// A comment without what programs write for programs, such as clocks.
+const withoutCommands = text => text.replace(/\[%[^\]]*\]/g, '').replace(/\s+/g, ' ').trim();
 
-// The score beside a move of the main line: that of the analysis, from White's side, or else that of the player's program.
-function scoreText(node) {
+/* A comment as people see it */
+export const shownComment = text => withoutCommands(text).replace(ENGINE_SCORE, '').trim();
+
+/* The score beside a move of the main line, from White's side: that of the analysis, or else that of the player's program, which writes
+   it from its own side */
+export function scoreText(node) {
   if (node.mate !== undefined || node.cp !== undefined) return score(node);
-  return node.comment.match(ENGINE_SCORE)?.[1] ?? '';
+  const [, timed, bare] = withoutCommands(node.comment).match(ENGINE_SCORE) ?? [];
+  const text = timed ?? bare ?? '';
+  if (!text || isWhiteToMove(node.parent) || /^[+-]?0\.0+$/.test(text)) return text;
+  return text.startsWith('-') ? text.replace('-', '+') : `-${text.replace('+', '')}`;
 }
 
 function moveButton(node, hasScore) {
@@ -95,7 +103,7 @@ function rows(tree) {
     }
     parts.push(moveButton(node, true));
     const others = node.parent.children.slice(1);
-    const said = comment(`${node.before} ${node.comment}`);
+    const said = [...comment(node.before), ...comment(node.comment)];
     always = said.length > 0 || others.length > 0;
     if (!always) continue;
     if (isWhite) parts.push(make('span', { className: 'gap', textContent: node.children.length > 0 ? '…' : '' }));

@@ -104,19 +104,27 @@ export function promote(node) {
   adopt(first);
 }
 
-/* Adds to `to` what `from` has and `to` lacks: moves, and remarks that the visitor has edited meanwhile */
-export function merge(to, from) {
-  if (from.isEdited) Object.assign(to, { comment: from.comment, nags: from.nags, isEdited: true });
-  if (from.before !== OWN_LINE) to.before = from.before;
-  for (const other of from.children) {
-    const same = child(to, other.uci);
+/* Notes how a tree is when its analysis begins, for `merge` */
+export function beginAnalysis(tree) {
+  for (const node of toMessage(tree).index.keys()) Object.assign(node, { isEdited: false, analysed: node.children.map(({ uci }) => uci) });
+}
+
+/* Adds the analysis of a game to the visitor's tree: scores, glyphs, comments where the visitor has edited none meanwhile, and lines
+   of the analysis, which replace older ones. Moves that the visitor has deleted do not come back, and their order stays */
+export function merge(node, analysed) {
+  if (analysed.mate !== undefined || analysed.cp !== undefined) Object.assign(node, { cp: analysed.cp, mate: analysed.mate });
+  if (!node.isEdited) Object.assign(node, { comment: analysed.comment, nags: analysed.nags });
+  node.children = node.children.filter(({ before }) => before !== OWN_LINE);
+  for (const other of analysed.children) {
+    const same = child(node, other.uci);
     if (same) {
       merge(same, other);
-    } else if (other.before !== OWN_LINE) {
-      other.parent = to;
-      to.children.push(other);
+    } else if (other.before === OWN_LINE || !node.analysed?.includes(other.uci)) {
+      other.parent = node;
+      node.children.push(other);
     }
   }
+  if (node.recent && !node.children.includes(node.recent)) node.recent = undefined;
 }
 
 /* The value of a tag; empty if it is unknown */

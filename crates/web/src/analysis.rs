@@ -4,6 +4,7 @@
 
 mod game_review;
 mod game_tree;
+mod only_moves;
 mod pgn_text;
 mod report;
 mod request;
@@ -21,13 +22,18 @@ use std::{
 use engine::has_search;
 use search::{Control, Limits, Search, SearchInfo};
 use serde_json::Value;
-use tokio::{sync::watch, task::JoinHandle, time::sleep};
+use tokio::{
+    sync::watch,
+    task::{JoinHandle, spawn_blocking},
+    time::sleep,
+};
 
 pub use self::{
     game_review::{GameReview, ReviewRequest},
+    game_tree::{MAX_NODES, too_many_moves},
     pgn_text::MAX_PGN,
     request::{AnalysisRequest, AnalysisTask},
-    tree_request::TreeRequest,
+    tree_request::{TreeRequest, compute_in_turn},
 };
 use self::{
     report::{Report, failure_json, move_chances_json},
@@ -142,7 +148,7 @@ impl Run {
         loop {
             self.send(self.report.to_json("waiting", None));
             let slot = self.engines.slots.acquire().await?;
-            let search = self.take_search()?;
+            let search = self.take_search().await?;
             if !has_search(self.task.system) {
                 return self.report_move_chances(search);
             }
@@ -207,22 +213,26 @@ impl Run {
         let chances = search.chances(&self.task.game);
         self.keep_search(search);
         if let Some(chances) = chances {
-            let chances = chances.map_err(|error| ApiError::new(error.to_string()))?;
+            let chances =
+                chances.map_err(|error| ApiError(format!("The evaluator failed: {error}.")))?;
             self.send(move_chances_json(self.task.tag, &self.report.position, &chances));
         }
         Ok(())
     }
 
     /// The idle search if it has the right settings, else a new one.
-    fn take_search(&self) -> Result<Box<dyn Search>, ApiError> {
+    async fn take_search(&self) -> Result<Box<dyn Search>, ApiError> {
         let idle = self.idle_search.lock().unwrap_or_else(PoisonError::into_inner).take();
         match idle {
             Some((key, search)) if key == self.task.key() => Ok(search),
-            _ => self.engines.build(
-                Opponent::System(self.task.system),
-                self.task.lines,
-                self.task.batch,
-            ),
+            _ => {
+                let engines = Arc::clone(&self.engines);
+                let (system, lines, batch) = self.task.key();
+                // One that does not search gets an evaluator of its own, which takes a while.
+                spawn_blocking(move || engines.build(Opponent::System(system), lines, batch))
+                    .await
+                    .map_err(|_| ApiError::new("The engine cannot run. Please report this."))?
+            }
         }
     }
 

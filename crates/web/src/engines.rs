@@ -1,6 +1,6 @@
 //! The opponents on the page: one engine each, shared by all its searches, and the search slots.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::{EngineBuilder, EngineError, EngineOptions, SharedEngine, has_search};
 use eval::Devices;
@@ -11,6 +11,9 @@ use crate::{ApiError, Opponent, search_slots::SearchSlots};
 
 /// Memory of one search, in MiB.
 const HASH_MIB: usize = 32;
+
+/// The most evaluators with threads of their own that are kept; those of running searches besides.
+const MAX_THREADED: usize = 4;
 
 /// Temperature of a Maia's choice: moves are played as often as people play them
 /// (docs/11-leela-and-maia.md).
@@ -23,6 +26,10 @@ const MAIA_TOP_P: u32 = 90;
 pub struct Engines {
     opponents: Vec<OpponentEngine>,
     options: EngineOptions,
+    /// The most threads that a game may ask for; 0 where the evaluators are not on the processor.
+    max_threads: usize,
+    /// The evaluators of games with threads of their own, by opponent and threads, the latest last.
+    threaded: Mutex<Vec<(Opponent, usize, Arc<SharedEngine>)>>,
     pub slots: SearchSlots,
 }
 
@@ -53,7 +60,14 @@ impl Engines {
                 .transpose()?;
             opponents.push(OpponentEngine { opponent, network, shared });
         }
-        let engines = Self { opponents, options: options.clone(), slots: SearchSlots::new(slots) };
+        let max_threads = if options.devices.found().is_cpu() { options.threads } else { 0 };
+        let engines = Self {
+            opponents,
+            options: options.clone(),
+            max_threads,
+            threaded: Mutex::default(),
+            slots: SearchSlots::new(slots),
+        };
         for engine in engines.opponents.iter().filter(|engine| engine.shared.is_none()) {
             // An unusable network is an error here and not in the first game.
             engines.search(engine, 1, 0)?;
@@ -80,8 +94,9 @@ impl Engines {
     }
 
     /// A search for the moves of a game. Batch First evaluates positions one by one, as the ratings of
-    /// its levels were measured. With `threads` it has an evaluator of its own on the processor, and
-    /// that evaluator's preferred batch size.
+    /// its levels were measured. With `threads` it has an evaluator on the processor beside that of
+    /// all searches, and that evaluator's preferred batch size. An evaluator takes a while to build:
+    /// this is for threads that may wait.
     ///
     /// # Errors
     /// As [`Engines::build`].
@@ -90,22 +105,48 @@ impl Engines {
         opponent: Opponent,
         threads: Option<usize>,
     ) -> Result<Box<dyn Search>, ApiError> {
-        let Some(threads) = threads else {
-            let batch = usize::from(opponent.system() == System::BatchFirst);
-            return self.build(opponent, 1, batch);
+        let engine = self.find(opponent)?;
+        match threads.filter(|_| engine.shared.is_some()) {
+            Some(threads) => {
+                let settings = Settings { hash_mib: HASH_MIB, ..Settings::default() };
+                Ok(self.threaded(engine, threads).map_err(cannot_run)?.search(&settings))
+            }
+            None => {
+                let batch = usize::from(opponent.system() == System::BatchFirst);
+                self.build(opponent, 1, batch)
+            }
+        }
+    }
+
+    /// The evaluator of an opponent with so many threads. Games with the same share one.
+    fn threaded(
+        &self,
+        engine: &OpponentEngine,
+        threads: usize,
+    ) -> Result<Arc<SharedEngine>, EngineError> {
+        let mut kept = self.threaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same = |&(opponent, count, _): &(Opponent, usize, _)| {
+            (opponent, count) == (engine.opponent, threads)
         };
-        let network = Arc::clone(&self.find(opponent)?.network);
-        let settings = Settings { hash_mib: HASH_MIB, ..Settings::default() };
-        let devices = Devices::cpu();
-        let options = EngineOptions { settings, threads, devices, ..self.options.clone() };
-        let engine = EngineBuilder::over(network, opponent.system(), options).build();
-        Ok(engine.map_err(cannot_run)?.search)
+        let found = match kept.iter().position(is_same) {
+            Some(index) => kept.remove(index).2,
+            None => {
+                // The oldest makes room before the new one takes memory.
+                let too_many = (kept.len() + 1).saturating_sub(MAX_THREADED);
+                kept.drain(..too_many);
+                let options =
+                    EngineOptions { threads, devices: Devices::cpu(), ..self.options.clone() };
+                Arc::new(SharedEngine::over(&engine.network, &options)?)
+            }
+        };
+        kept.push((engine.opponent, threads, Arc::clone(&found)));
+        Ok(found)
     }
 
     /// The most threads that a game may ask for; 0 where the evaluators are not on the processor.
     #[must_use]
     pub fn max_threads(&self) -> usize {
-        if self.options.devices.found().is_cpu() { self.options.threads } else { 0 }
+        self.max_threads
     }
 
     /// A search for hints and draw offers: of the first opponent that searches.
@@ -156,5 +197,32 @@ impl Engines {
 }
 
 fn cannot_run(error: EngineError) -> ApiError {
-    ApiError(format!("The engine cannot run: {error}"))
+    let error = error.to_string().replace('`', "");
+    ApiError(format!("The engine cannot run: {error}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn few_evaluators_with_threads_are_kept_and_games_share_them() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../networks");
+        let network = Network::load(&folder.join("batch-first-fast.safetensors")).unwrap();
+        let engines =
+            Engines::new(vec![(Opponent::Fast, network)], &EngineOptions::default(), 1).unwrap();
+        let kept = || {
+            let kept = engines.threaded.lock().unwrap();
+            kept.iter().map(|(_, threads, _)| *threads).collect::<Vec<_>>()
+        };
+        for threads in [1, 2, 3, 2, 4, 5, 3] {
+            engines.build_for_game(Opponent::Fast, Some(threads)).unwrap();
+        }
+        assert_eq!(kept(), [2, 4, 5, 3]);
+        let first = Arc::clone(&engines.threaded.lock().unwrap()[0].2);
+        let again = engines.threaded(engines.find(Opponent::Fast).unwrap(), 2).unwrap();
+        assert!(Arc::ptr_eq(&first, &again));
+    }
 }

@@ -43,7 +43,7 @@ impl ApiError {
 
 impl From<rusqlite::Error> for ApiError {
     fn from(error: rusqlite::Error) -> Self {
-        Self(format!("The file of games cannot be used: {error}"))
+        Self(format!("The file of games cannot be used: {error}."))
     }
 }
 
@@ -54,9 +54,11 @@ impl From<BoardError> for ApiError {
                 format!("That is not a valid FEN: {reason}.")
             }
             BoardError::MoveSyntax { text } => {
-                format!("{text:.20} is not a move. Moves are written like Nf3 or g1f3.")
+                format!("That is not a move: {text:.20}. Moves are written like Nf3 or g1f3.")
             }
-            BoardError::IllegalMove { text, .. } => format!("{text:.20} is not legal here."),
+            BoardError::IllegalMove { text, .. } => {
+                format!("The move {text:.20} is not legal here.")
+            }
         })
     }
 }

@@ -16,6 +16,7 @@ mod game_state;
 mod lab;
 mod levels;
 mod maia;
+mod message;
 mod new_game;
 mod openings;
 mod opponent;

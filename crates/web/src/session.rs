@@ -11,7 +11,7 @@ use board::{Color, parse_san, parse_uci};
 use search::{Control, Outcome, Search};
 use tokio::{
     sync::{mpsc, oneshot, watch},
-    task::JoinHandle,
+    task::{JoinHandle, spawn_blocking},
 };
 
 use crate::{
@@ -356,7 +356,12 @@ impl GameSession {
             start.send_replace(Some(started));
             let search = match idle_search {
                 Some(search) => search,
-                None => engines.build_for_game(opponent, threads)?,
+                None => {
+                    let engines = Arc::clone(&engines);
+                    spawn_blocking(move || engines.build_for_game(opponent, threads))
+                        .await
+                        .map_err(|_| stopped_unexpectedly())??
+                }
             };
             let (search, outcome) =
                 run_search(search, game, limits, Control::default(), |_| {}).await?;
@@ -390,7 +395,8 @@ impl GameSession {
         let played = match result {
             Err(error) => Err(error),
             Ok(SearchResult { search, outcome, elapsed }) => {
-                self.idle_search = Some(search);
+                // One with threads of its own would keep them until the next move.
+                self.idle_search = Some(search).filter(|_| self.state.threads.is_none());
                 let used = self.state.spent + elapsed.as_millis() as u64;
                 let engine_side = self.state.engine_side;
                 if self.state.left(engine_side).is_some_and(|left| used > left) {
@@ -417,9 +423,13 @@ async fn finished(running: &mut Option<RunningSearch>) -> Result<SearchResult, A
         None => future::pending().await,
         Some(running) => match (&mut running.task).await {
             Ok(result) => result,
-            Err(_) => Err(ApiError::new("The search stopped unexpectedly. Please report this.")),
+            Err(_) => Err(stopped_unexpectedly()),
         },
     }
+}
+
+fn stopped_unexpectedly() -> ApiError {
+    ApiError::new("The search stopped unexpectedly. Please report this.")
 }
 
 /// Waits until a time; pending where there is none.

@@ -10,13 +10,12 @@ use axum::{
     body::Bytes,
     extract::{
         State, WebSocketUpgrade,
-        ws::{CloseFrame, Message, WebSocket, close_code},
+        ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code},
     },
     http::StatusCode,
     response::Response,
 };
 use engine::has_search;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{
     sync::watch,
@@ -24,20 +23,14 @@ use tokio::{
 };
 
 use crate::{
-    Analysis, AnalysisRequest, ApiError, GameCommand, GameHandle, GameReview, NewGameRequest,
-    Opponent, ReviewRequest, TreeRequest,
+    Analysis, ApiError, GameCommand, GameHandle, GameReview, NewGameRequest, Opponent,
     access::{VisitorId, plain_text},
-    analysis::MAX_PGN,
     levels::RATED_LEVELS,
+    message::{ClientMessage, MAX_MESSAGE, Refusal},
     new_game::RefusedGame,
     page_limit::{PagePermit, RateLimiter},
     server::AppState,
 };
-
-/// The largest message, in bytes: a PGN, in which JSON escapes quotes and line ends, and some more.
-const MAX_MESSAGE: usize = 2 * MAX_PGN + 64 * 1024;
-/// The largest message that holds no PGN and no game, in bytes.
-const MAX_SMALL_MESSAGE: usize = 64 * 1024;
 
 /// Time between two pings.
 const PING_PERIOD: Duration = Duration::from_secs(30);
@@ -45,66 +38,6 @@ const PING_PERIOD: Duration = Duration::from_secs(30);
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(90);
 /// The longest time that the page has to answer a close frame.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// A message from the page.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum ClientMessage {
-    NewGame(NewGameRequest),
-    Open {
-        game: i64,
-    },
-    Close {},
-    Move {
-        game: i64,
-        ply: usize,
-        uci: String,
-    },
-    TakeBack {
-        game: i64,
-    },
-    Resign {
-        game: i64,
-    },
-    Hint {
-        game: i64,
-    },
-    OfferDraw {
-        game: i64,
-    },
-    Games {},
-    Delete {
-        game: i64,
-    },
-    /// Show a position without analysis.
-    ShowPosition(AnalysisRequest),
-    /// Show a position and analyse it.
-    Analyse(AnalysisRequest),
-    Stop {},
-    /// Read or write a game with variations, or a move as it was typed.
-    Tree(TreeRequest),
-    /// Analyse a whole game.
-    Review(ReviewRequest),
-    StopReview {},
-}
-
-impl ClientMessage {
-    /// The tag of an analysis request. Its error carries the tag, so that the page can ignore the
-    /// error of an older request.
-    fn tag(&self) -> Option<u32> {
-        match self {
-            Self::ShowPosition(request) | Self::Analyse(request) => Some(request.tag),
-            Self::Tree(request) => Some(request.tag()),
-            Self::Review(request) => Some(request.tag),
-            _ => None,
-        }
-    }
-
-    /// Whether it may be larger than [`MAX_SMALL_MESSAGE`].
-    fn may_be_large(&self) -> bool {
-        matches!(self, Self::Tree(_) | Self::Review(_))
-    }
-}
 
 /// Opens a page's web socket.
 pub async fn connect(
@@ -265,7 +198,7 @@ impl PageConnection {
                     let reason = "Too many messages came at once.";
                     return Err(Ending::Refused(close_code::POLICY, reason));
                 }
-                Ok(self.answer(&text).await)
+                Ok(self.answer(text).await)
             }
             Message::Binary(_) => {
                 Err(Ending::Refused(close_code::UNSUPPORTED, "Only text is understood."))
@@ -279,21 +212,13 @@ impl PageConnection {
     }
 
     /// The answer to a message. States of games and reports of analyses are sent separately.
-    async fn answer(&mut self, text: &str) -> Option<Value> {
+    async fn answer(&mut self, text: Utf8Bytes) -> Option<Value> {
         let error = |tag, error| json!({ "type": "error", "tag": tag, "error": error });
-        let message = match serde_json::from_str::<ClientMessage>(text) {
+        let message = match ClientMessage::read(text).await {
             Ok(message) => message,
-            Err(problem) => {
-                let problem = problem.to_string().replace('`', "");
-                let text = format!("The server does not understand this page: {problem}.");
-                return Some(error(None, text));
-            }
+            Err(Refusal { tag, error: ApiError(text) }) => return Some(error(tag, text)),
         };
         let tag = message.tag();
-        if text.len() > MAX_SMALL_MESSAGE && !message.may_be_large() {
-            let limit = MAX_SMALL_MESSAGE / 1024;
-            return Some(error(tag, format!("a message has at most {limit} KiB")));
-        }
         self.handle(message).await.unwrap_or_else(|ApiError(text)| Some(error(tag, text)))
     }
 

@@ -129,19 +129,19 @@ impl GameTree {
     /// The position of every node.
     fn positions(&self) -> Result<Vec<Position>, ApiError> {
         if self.nodes.len() > MAX_NODES + 1 {
-            return Err(too_many());
+            return Err(too_many_moves());
         }
         if self.nodes.is_empty() {
-            return Err(ApiError::new("the game has no start position"));
+            return Err(ApiError::new("The game has no start position."));
         }
         let mut positions = vec![parse_position(&self.start, self.chess960)?];
         let mut plies = vec![0];
         for (index, node) in self.nodes.iter().enumerate().skip(1) {
             if node.parent >= index {
-                return Err(ApiError::new("a move comes before the one that it follows"));
+                return Err(ApiError::new("A move comes before the one that it follows."));
             }
             if plies[node.parent] >= MAX_PLIES {
-                return Err(ApiError::new(format!("a game has at most {MAX_PLIES} plies here")));
+                return Err(too_many_plies());
             }
             let before = &positions[node.parent];
             let after = before.after(board::parse_uci(before, &node.uci)?);
@@ -194,7 +194,7 @@ impl GameTree {
     ) -> Result<Variation, ApiError> {
         if depth > MAX_DEPTH {
             return Err(ApiError::new(format!(
-                "variations are nested more than {MAX_DEPTH} deep; promote or delete one"
+                "Variations are nested more than {MAX_DEPTH} deep. Promote or delete one."
             )));
         }
         let mut items = Vec::new();
@@ -235,6 +235,10 @@ fn is_kept_tag(name: &str) -> bool {
     !of_start && !name.is_empty() && name.len() <= 64 && is_name(name)
 }
 
-pub(super) fn too_many() -> ApiError {
-    ApiError::new(format!("a game has at most {MAX_NODES} moves here, variations included"))
+pub fn too_many_moves() -> ApiError {
+    ApiError(format!("A game has at most {MAX_NODES} moves here, variations included."))
+}
+
+pub(super) fn too_many_plies() -> ApiError {
+    ApiError(format!("A game has at most {MAX_PLIES} plies here."))
 }

@@ -44,8 +44,8 @@ impl ReadPgnRequest {
     pub fn answer(&self) -> Result<Value, ApiError> {
         if self.text.len() > MAX_PGN {
             return Err(ApiError::new(format!(
-                "the PGN has {} KiB, and the page reads {} KiB at once; `batch-first analyze FILE` \
-                 analyses files of any size",
+                "The PGN has {} KiB, and the page reads {} KiB at once. “batch-first analyze FILE” \
+                 analyses files of any size.",
                 self.text.len().div_ceil(1024),
                 MAX_PGN / 1024
             )));
@@ -54,8 +54,8 @@ impl ReadPgnRequest {
         let mut list = Vec::new();
         let mut first = None;
         for (number, read) in games.take(MAX_GAMES).enumerate() {
-            let read =
-                read.map_err(|error| ApiError::new(format!("the PGN cannot be read: {error}")))?;
+            let read = read
+                .map_err(|error| ApiError(sentence(&format!("the PGN cannot be read: {error}"))))?;
             if self.game == Some(number) {
                 return self.game(read);
             }
@@ -65,7 +65,7 @@ impl ReadPgnRequest {
             }
         }
         match (first, list.len()) {
-            (_, 0) => Err(ApiError::new("there is no game in the text")),
+            (_, 0) => Err(ApiError::new("There is no game in the text.")),
             (None, _) => Err(ApiError(reason(&list[0]))),
             (Some(game), 1) => self.game(game),
             _ => Ok(json!({ "games": list })),
@@ -79,7 +79,7 @@ impl ReadPgnRequest {
             ReadGame::LeftOut(_) => return Err(ApiError(reason(&entry(&read)))),
         };
         let mut notes: Vec<String> =
-            game.warnings.iter().map(|warning| format!("{warning}.")).collect();
+            game.warnings.iter().map(|warning| sentence(&warning.to_string())).collect();
         notes.extend(cut_off(&game));
         Ok(json!({ "tree": GameTree::from_pgn(&game)?, "notes": notes }))
     }
@@ -95,14 +95,23 @@ fn entry(read: &ReadGame) -> Value {
                 "line": game.line, "is_cut": game.unread.is_some() })
         }
         ReadGame::LeftOut(game) => {
-            json!({ "line": game.line, "error": format!("{}{}", game.reason, hint(&game.text)) })
+            json!({ "line": game.line, "error": sentence(&format!("line {}: {}{}", game.line, game.reason, hint(&game.text))) })
         }
     }
 }
 
-/// Why a listed game is left out, as a sentence without its full stop.
+/// Why a listed game is left out.
 fn reason(entry: &Value) -> String {
-    format!("line {}: {}", entry["line"], entry["error"].as_str().unwrap_or_default())
+    entry["error"].as_str().unwrap_or_default().to_owned()
+}
+
+/// A text of the reader of PGN as a sentence, without the marks that the command line puts around
+/// names.
+fn sentence(text: &str) -> String {
+    let text = text.replace('`', "");
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
 }
 
 /// Where a game was cut off, and why, in sentences.
@@ -117,7 +126,8 @@ fn cut_off(game: &PgnGame) -> Option<String> {
         rest.push('…');
     }
     let rest = if rest.is_empty() { String::new() } else { format!(" Not read: {rest}") };
-    Some(format!("The game is read up to here only: {unread}{piece_hint}.{rest}"))
+    let cut = sentence(&format!("the game is read up to here only: {unread}{piece_hint}"));
+    Some(cut + &rest)
 }
 
 /// What the writer of a text that is not understood may have meant; begins with `; `.
@@ -188,6 +198,7 @@ fn add_remarks(writer: &mut PgnWriter, game: &PgnGame, ply: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::game_state::MAX_PLIES;
 
     fn read(text: &str) -> Result<Value, ApiError> {
         ReadPgnRequest { tag: 0, text: text.to_owned(), game: None }.answer()
@@ -257,21 +268,23 @@ mod tests {
     fn what_is_not_read_is_said_with_its_place() {
         for (text, words) in [
             ("", "no game"),
-            ("hello world", "`hello world` is no game"),
+            ("hello world", "hello world is no game"),
             ("https://lichess.org/abcdefgh", "it is a link"),
             ("1. Sf3 Sf6 2. Lb5", "English letters"),
             (&"x".repeat(MAX_PGN + 1), "1025 KiB"),
-            ("[FEN \"x\"]\n\n1. e4", "line 1: `x` is not a FEN"),
+            ("[FEN \"x\"]\n\n1. e4", "Line 1: x is not a FEN"),
             ("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1", "looks like a FEN"),
         ] {
             let error = read(text).unwrap_err().0;
             assert!(error.contains(words), "{text:.20}: {error}");
+            let is_sentence = error.starts_with(char::is_uppercase) && error.ends_with('.');
+            assert!(is_sentence && !error.contains('`'), "{error}");
         }
         for (text, words) in [
-            ("1. e4 e5 2. Sf3 Sc6", "move 2, `Sf3` is no move; pieces have English letters"),
-            ("1. e4 e5 2. Ke3", "`Ke3`, is not legal"),
+            ("1. e4 e5 2. Sf3 Sc6", "move 2, Sf3 is no move; pieces have English letters"),
+            ("1. e4 e5 2. Ke3", "Ke3, is not legal"),
             ("1. e4 e5 {never", "a comment does not end"),
-            ("1. e4 (1. d4 d4) e5", "a variation is cut off"),
+            ("1. e4 (1. d4 d4) e5", "A variation is cut off"),
             ("[White x]\n[Black \"y\"]\n\n1. e4", "is no tag"),
         ] {
             let answer = read(text).unwrap();
@@ -283,6 +296,40 @@ mod tests {
         }
         // Blanks that do not break are blanks.
         assert_eq!(read("1.\u{a0}e4\u{a0}e5\u{a0}*").unwrap()["notes"], json!([]));
+    }
+
+    #[test]
+    fn very_many_comments_are_read_in_a_moment() {
+        let comments = "{a} ".repeat(100_000);
+        let began = std::time::Instant::now();
+        for text in [
+            format!("1. e4 ({comments}1. d4) e5 *"),
+            format!("1. e4 ({comments}1. d4 d5) {comments}e5 *"),
+        ] {
+            let answer = read(&text).unwrap();
+            let nodes = answer["tree"]["nodes"].as_array().unwrap();
+            let d4 = nodes.iter().find(|node| node["san"] == "d4").unwrap();
+            assert_eq!(d4["before"].as_str().unwrap().len(), 2 * 100_000 - 1);
+        }
+        // It takes a fraction of a second; joined one by one, the comments take minutes.
+        assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn games_longer_than_the_board_allows_are_refused_and_long_variations_cut() {
+        let knights =
+            |plies: usize| ["Nf3 ", "Nf6 ", "Ng1 ", "Ng8 "].into_iter().cycle().take(plies);
+        let main: String = knights(MAX_PLIES + 1).collect();
+        assert!(read(&main).unwrap_err().0.contains("at most 1200 plies"));
+        let variation: String = knights(MAX_PLIES + 2).collect();
+        let answer = read(&format!("e4 ({variation}) e5 *")).unwrap();
+        let nodes = answer["tree"]["nodes"].as_array().unwrap();
+        assert_eq!(nodes.len(), 1 + 2 + MAX_PLIES);
+        let last = nodes.iter().find(|node| !node["comment"].is_null()).unwrap();
+        assert_eq!(last["comment"], json!("Nf3 Nf6"));
+        // What was read can be written.
+        let tree: GameTree = serde_json::from_value(answer["tree"].clone()).unwrap();
+        tree.into_pgn().unwrap();
     }
 
     #[test]

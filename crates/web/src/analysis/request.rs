@@ -64,11 +64,14 @@ impl AnalysisRequest {
     /// # Errors
     /// The position, a move, the system or a number is not allowed.
     pub fn check(self, engines: &Engines) -> Result<AnalysisTask, ApiError> {
-        let system: System = self.system.parse().map_err(ApiError)?;
+        let system: System = self
+            .system
+            .parse()
+            .map_err(|_| ApiError(format!("There is no system {:.20}.", self.system)))?;
         engines.network(Opponent::System(system))?;
         if !(1..=MAX_LINES).contains(&self.lines) || self.batch > MAX_BATCH {
             return Err(ApiError::new(format!(
-                "there are 1 to {MAX_LINES} lines, and batches of at most {MAX_BATCH}"
+                "There are 1 to {MAX_LINES} lines, and batches of at most {MAX_BATCH}."
             )));
         }
         let start = parse_position(&self.start, self.chess960)?;

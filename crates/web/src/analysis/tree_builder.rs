@@ -9,24 +9,38 @@ use games::{
     CommentEvaluation, PgnGame, Variation, VariationItem, find_evaluation, is_possible_score,
 };
 
-use super::game_tree::{GameTree, MAX_NODES, TreeNode, one_line, too_many};
-use crate::{ApiError, openings::opening_name};
+use super::game_tree::{GameTree, MAX_NODES, TreeNode, one_line, too_many_moves, too_many_plies};
+use crate::{ApiError, game_state::MAX_PLIES, openings::opening_name};
 
 impl GameTree {
     /// The tree of a game that was read.
     ///
     /// # Errors
-    /// It has too many moves.
+    /// It has too many moves, or its main line too many plies.
     pub fn from_pgn(game: &PgnGame) -> Result<Self, ApiError> {
+        let last = game.game.moves().len();
+        if last > MAX_PLIES {
+            return Err(too_many_plies());
+        }
+        let (comments, nags) = (by_ply(&game.comments, last), by_ply(&game.nags, last));
+        let (evaluations, variations) =
+            (by_ply(&game.evaluations, last), by_ply(&game.variations, last));
         let mut builder = TreeBuilder::default();
         let start = game.game.start();
         let root = builder.add_root(start);
-        builder.say(game, 0, root);
+        let say = |node: &mut TreeNode, ply: usize| {
+            comments[ply].iter().for_each(|text| node.add_comment(text));
+            node.nags.extend(nags[ply].iter().copied());
+            if let Some(&&score) = evaluations[ply].first() {
+                node.set_score(score);
+            }
+        };
+        say(&mut builder.nodes[root], 0);
         let (mut at, mut position) = (root, start.clone());
         for (ply, &mv) in (1..).zip(game.game.moves()) {
             let next = builder.play(at, &position, mv)?;
-            builder.say(game, ply, next);
-            for (_, variation) in game.variations.iter().filter(|(behind, _)| *behind == ply) {
+            say(&mut builder.nodes[next], ply);
+            for &variation in &variations[ply] {
                 builder.variation(at, &position, variation)?;
             }
             position.play(mv);
@@ -41,10 +55,23 @@ impl GameTree {
     }
 }
 
+/// What belongs to each number of plies from 0 to `last`, in order.
+fn by_ply<T>(list: &[(usize, T)], last: usize) -> Vec<Vec<&T>> {
+    let mut found: Vec<Vec<&T>> = (0..=last).map(|_| Vec::new()).collect();
+    for (ply, what) in list {
+        if let Some(here) = found.get_mut(*ply) {
+            here.push(what);
+        }
+    }
+    found
+}
+
 /// Adds the moves of a game to a tree.
 #[derive(Default)]
 struct TreeBuilder {
     nodes: Vec<TreeNode>,
+    /// Plies from the start position to each node.
+    plies: Vec<usize>,
     /// The nodes by the node before and the move.
     known: HashMap<(usize, String), usize>,
 }
@@ -52,6 +79,7 @@ struct TreeBuilder {
 impl TreeBuilder {
     fn add_root(&mut self, start: &Position) -> usize {
         self.nodes.push(TreeNode { fen: start.fen(), ..TreeNode::default() });
+        self.plies.push(0);
         0
     }
 
@@ -62,7 +90,7 @@ impl TreeBuilder {
             return Ok(known);
         }
         if self.nodes.len() > MAX_NODES {
-            return Err(too_many());
+            return Err(too_many_moves());
         }
         let after = position.after(mv);
         let node = TreeNode {
@@ -74,24 +102,13 @@ impl TreeBuilder {
             ..TreeNode::default()
         };
         self.nodes.push(node);
+        self.plies.push(self.plies[at] + 1);
         self.known.insert((at, uci), self.nodes.len() - 1);
         Ok(self.nodes.len() - 1)
     }
 
-    /// Adds what is said of the main line's position after `ply` plies.
-    fn say(&mut self, game: &PgnGame, ply: usize, at: usize) {
-        let node = &mut self.nodes[at];
-        game.comments
-            .iter()
-            .filter(|(of, _)| *of == ply)
-            .for_each(|(_, text)| node.add_comment(text));
-        node.nags.extend(game.nags.iter().filter(|(of, _)| *of == ply).map(|&(_, nag)| nag));
-        if let Some(&(_, score)) = game.evaluations.iter().find(|(of, _)| *of == ply) {
-            node.set_score(score);
-        }
-    }
-
-    /// Adds a variation from a node. What follows a null move is kept as a comment.
+    /// Adds a variation from a node. What follows a null move, or the last ply that a game may have
+    /// here, is kept as a comment.
     fn variation(
         &mut self,
         from: usize,
@@ -101,30 +118,32 @@ impl TreeBuilder {
         let (mut at, mut position) = (from, position.clone());
         // Where alternatives to the last move begin.
         let mut last: Option<(usize, Position)> = None;
-        let mut before = String::new();
+        let mut before: Vec<&str> = Vec::new();
         for (index, item) in variation.items.iter().enumerate() {
             match item {
                 VariationItem::Move(san) => {
-                    let Ok(mv) = parse_san(&position, san) else {
-                        let rest = [before, in_words(&variation.items[index..])].join(" ");
-                        self.nodes[at].add_comment(&one_line(&rest));
+                    let mv = parse_san(&position, san).ok();
+                    let Some(mv) = mv.filter(|_| self.plies[at] < MAX_PLIES) else {
+                        let rest = in_words(&variation.items[index..]);
+                        self.nodes[at]
+                            .add_comment(&one_line(&[&before.join(" "), " ", &rest].concat()));
                         return Ok(());
                     };
                     let known = self.nodes.len();
                     let next = self.play(at, &position, mv)?;
                     let is_new = self.nodes.len() > known;
                     let after = position.after(mv);
+                    let is_first = last.is_none();
                     last = Some((at, std::mem::replace(&mut position, after)));
                     at = next;
-                    if index_of_first(variation) == index {
-                        self.begin_variation(at, is_new, std::mem::take(&mut before));
+                    if is_first {
+                        self.begin_variation(at, is_new, one_line(&before.join(" ")));
+                        before.clear();
                     }
                 }
                 VariationItem::Nag(nag) if last.is_some() => self.nodes[at].nags.push(*nag),
                 VariationItem::Nag(_) => {}
-                VariationItem::Comment(text) if last.is_none() => {
-                    before = one_line(&[&before, " ", text].concat());
-                }
+                VariationItem::Comment(text) if last.is_none() => before.push(text),
                 VariationItem::Comment(text) => self.comment(at, &position, text),
                 VariationItem::Variation(nested) => {
                     if let Some((at, before)) = last.clone() {
@@ -162,12 +181,6 @@ impl TreeBuilder {
             _ => node.add_comment(text),
         }
     }
-}
-
-/// The index of a variation's first move.
-fn index_of_first(variation: &Variation) -> usize {
-    let is_move = |item: &VariationItem| matches!(item, VariationItem::Move(_));
-    variation.items.iter().position(is_move).unwrap_or_default()
 }
 
 /// The items of a variation as text.

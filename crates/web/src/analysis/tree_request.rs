@@ -27,13 +27,13 @@ pub async fn compute_in_turn<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     static TURNS: Semaphore = Semaphore::const_new(MAX_AT_ONCE);
-    let turn = TURNS.acquire().await.map_err(|_| ApiError::new("the server is closing"))?;
+    let turn = TURNS.acquire().await.map_err(|_| ApiError::new("The server is closing."))?;
     // The turn lasts until the work is done, even if its page is gone.
     let computed = spawn_blocking(move || {
         let _turn = turn;
         work()
     });
-    computed.await.map_err(|_| ApiError::new("the game cannot be read; please report this"))?
+    computed.await.map_err(|_| ApiError::new("The game cannot be read. Please report this."))?
 }
 
 /// A request.
@@ -111,9 +111,11 @@ impl TypedMove {
         match mv {
             Ok(mv) => Ok(to_uci(position, mv)),
             Err(BoardError::IllegalMove { .. }) => {
-                Err(ApiError(format!("`{text:.20}` is not a legal move here")))
+                Err(ApiError(format!("The move {text:.20} is not legal here.")))
             }
-            Err(_) => Err(ApiError(format!("`{text:.20}` is no move; type one as in Nf3 or g1f3"))),
+            Err(_) => {
+                Err(ApiError(format!("That is no move: {text:.20}. Type one as in Nf3 or g1f3.")))
+            }
         }
     }
 }

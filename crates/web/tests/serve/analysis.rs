@@ -186,8 +186,8 @@ async fn games_with_variations_are_read_completed_and_written() {
     assert_eq!(page.expect("reply").await["uci"], json!("g8f6"));
 
     for (changes, words) in [
-        (json!({ "text": "Nf3" }), "`Nf3` is not a legal move here"),
-        (json!({ "text": "hm" }), "`hm` is no move"),
+        (json!({ "text": "Nf3" }), "The move Nf3 is not legal here."),
+        (json!({ "text": "hm" }), "That is no move: hm."),
         (json!({ "what": "read_pgn", "text": "hello" }), "does not understand"),
     ] {
         let error = page.error(with_changes(typed.clone(), changes)).await;
@@ -204,6 +204,7 @@ async fn games_with_variations_are_read_completed_and_written() {
             let request = json!({ "type": "tree", "what": what, "tag": 9, "tree": nodes.clone() });
             let error = page.error(request).await;
             assert!(error.contains(words), "{words}: {error}");
+            assert!(error.starts_with(char::is_uppercase) && error.ends_with('.'), "{error}");
         }
     }
     // Only PGN and trees may be long.
@@ -246,10 +247,31 @@ async fn a_whole_game_is_analysed_and_can_be_cancelled() {
     page.send(request(5, json!({}))).await;
     page.until("analysis", |answer| answer["tag"] == 5 && has_lines(answer)).await;
     for (changes, words) in [
-        (json!({ "evaluations": 0 }), "1 to 100000 evaluations"),
-        (json!({ "tree": tree(&[]) }), "no moves"),
+        (json!({ "evaluations": 0 }), "1 to 100000 evaluations."),
+        (json!({ "tree": tree(&[]) }), "no moves to analyse."),
     ] {
         let error = page.error(with_changes(review.clone(), changes)).await;
         assert!(error.contains(words), "{words}: {error}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_analysis_of_a_game_gives_way_within_a_position() {
+    let server = serve(TestOptions { search_slots: Some(1), ..TestOptions::default() }).await;
+    server.let_time_pass();
+    let mut page = server.page(&server.visitor().await).await;
+    let moves = [(0, "f2f3"), (1, "e7e5"), (2, "g2g4"), (3, "b8c6")];
+    let review =
+        json!({ "type": "review", "tag": 1, "tree": tree(&moves), "evaluations": 100_000 });
+    page.send(review).await;
+    page.until("review", |report| report["state"] == "waiting").await;
+    let mut other = server.page(&server.visitor().await).await;
+    other.send(request(2, json!({}))).await;
+    // The first position is not mate: by itself its search would take far longer.
+    let began = std::time::Instant::now();
+    other.until("analysis", has_lines).await;
+    assert!(began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
+    // What was found by then counts, and the analysis goes on.
+    let report = page.until("review", |report| report["done"].as_u64() >= Some(1)).await;
+    assert!(!report["scores"][4].is_null(), "{report}");
 }
