@@ -276,6 +276,11 @@ impl<E: Evaluator> Evaluator for Cached<E> {
     fn describe(&self) -> String {
         format!("{}, cache of {} MiB", self.inner.describe(), self.bytes().div_ceil(MEBIBYTE))
     }
+
+    fn apart(&self) -> Vec<Box<dyn Evaluator>> {
+        let cached = |inner| -> Box<dyn Evaluator> { Box::new(Cached::over(inner, &self.memory)) };
+        self.inner.apart().into_iter().map(cached).collect()
+    }
 }
 
 #[cfg(test)]

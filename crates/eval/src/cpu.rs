@@ -344,4 +344,22 @@ impl Evaluator for CpuEvaluator {
             if self.threads == 1 { "" } else { "s" }
         )
     }
+
+    fn apart(&self) -> Vec<Box<dyn Evaluator>> {
+        if self.threads == 1 {
+            return Vec::new();
+        }
+        let alone = |runner| -> Box<dyn Evaluator> {
+            let backend = Backend::Inline { runner, waiting: VecDeque::new() };
+            let (network, choice) = (Arc::clone(&self.network), self.choice.clone());
+            Box::new(Self { network, choice, threads: 1, backend })
+        };
+        match runners_of(&self.network, &self.choice, self.threads) {
+            Ok(runners) => runners.into_iter().map(alone).collect(),
+            Err(error) => {
+                tracing::warn!(%error, "the search works on one thread");
+                Vec::new()
+            }
+        }
+    }
 }

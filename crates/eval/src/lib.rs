@@ -74,6 +74,12 @@ pub trait Evaluator: Send {
     /// One line for the user: network, device, code path, threads.
     fn describe(&self) -> String;
 
+    /// An evaluator of the same scores for each of its threads, each with one thread: for a search
+    /// that works on several threads itself. None if it has one thread or cannot be divided.
+    fn apart(&self) -> Vec<Box<dyn Evaluator>> {
+        Vec::new()
+    }
+
     /// Submits a batch and waits for it. No other batch may be in flight.
     ///
     /// # Errors
@@ -105,5 +111,8 @@ impl<E: Evaluator + ?Sized> Evaluator for Box<E> {
     }
     fn describe(&self) -> String {
         (**self).describe()
+    }
+    fn apart(&self) -> Vec<Box<dyn Evaluator>> {
+        (**self).apart()
     }
 }

@@ -14,6 +14,7 @@ pub struct Mock {
     moves: f32,
     preferred: usize,
     in_flight: usize,
+    threads: usize,
     waiting: VecDeque<Batch>,
 }
 
@@ -27,6 +28,7 @@ impl Mock {
             moves: 1.0,
             preferred: 64,
             in_flight: 1,
+            threads: 1,
             waiting: VecDeque::new(),
         }
     }
@@ -47,6 +49,12 @@ impl Mock {
     #[must_use]
     pub fn keeping(self, in_flight: usize) -> Self {
         Self { in_flight, ..self }
+    }
+
+    /// Sets the number of evaluators that it can be divided into ([`Evaluator::apart`]).
+    #[must_use]
+    pub fn with_threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
     }
 
     /// The score of a query: uniform in ±`spread`, in whole centipawns.
@@ -98,5 +106,14 @@ impl Evaluator for Mock {
 
     fn describe(&self) -> String {
         format!("mock evaluator, seed {}", self.seed)
+    }
+
+    fn apart(&self) -> Vec<Box<dyn Evaluator>> {
+        let alone = || -> Box<dyn Evaluator> {
+            let alone = self.clone().with_threads(1).preferring(1);
+            Box::new(Self { waiting: VecDeque::new(), ..alone })
+        };
+        let count = if self.threads > 1 { self.threads } else { 0 };
+        (0..count).map(|_| alone()).collect()
     }
 }

@@ -1,13 +1,22 @@
-//! The search cache: evaluations and bounds in memory of a fixed size. A position is evaluated
-//! twice only if its evaluation was overwritten.
+//! The search cache: evaluations and bounds in memory of a fixed size. One thread evaluates a
+//! position twice only if its evaluation was overwritten.
+//!
+//! Several threads of one search share it without locks: an entry is two words, its key combined
+//! with its content and the content, so that an entry of which two threads wrote one word each has
+//! no key that anybody asks for (Hyatt and Mann, *A lock-less transposition table implementation
+//! for parallel search*, 2002).
 
-use bytemuck::{Pod, Zeroable};
+mod scores;
+
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
 use nets::MoveScores;
 
 use crate::{
     pages::Pages,
     score::{INFINITY, Value, from_evaluation, log_chances},
 };
+use scores::ScoresCache;
 
 /// Lower and upper bound on a position's value at one depth, and the move behind the lower bound
 /// or, without one, the move with the largest upper bound.
@@ -28,8 +37,7 @@ impl Default for Bounds {
 }
 
 /// Bounds of one position at one depth; all zero: empty.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
+#[derive(Clone, Copy, Default)]
 struct BoundsEntry {
     key: u64,
     lower: i16,
@@ -49,48 +57,52 @@ impl BoundsEntry {
     fn bounds(&self) -> Bounds {
         Bounds { lower: self.lower.into(), upper: self.upper.into(), best: self.best }
     }
+
+    fn read(words: &[AtomicU64; 2]) -> Self {
+        let content = words[1].load(Relaxed);
+        Self {
+            key: words[0].load(Relaxed) ^ content,
+            lower: content as i16,
+            upper: (content >> 16) as i16,
+            depth: (content >> 32) as i16,
+            age: (content >> 48) as u8,
+            best: (content >> 56) as u8,
+        }
+    }
+
+    fn write(&self, words: &[AtomicU64; 2]) {
+        let content = u64::from(self.lower as u16)
+            | u64::from(self.upper as u16) << 16
+            | u64::from(self.depth as u16) << 32
+            | u64::from(self.age) << 48
+            | u64::from(self.best) << 56;
+        words[0].store(self.key ^ content, Relaxed);
+        words[1].store(content, Relaxed);
+    }
 }
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct ValueEntry {
-    key: u64,
-    value: i32,
-    /// 0 or 1.
-    is_used: u32,
-}
+/// Entries of one lookup: one cache line, because a lookup mostly waits for memory.
+const WAYS: usize = 4;
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct ScoresEntry {
-    key: u64,
-    /// Position in the stream of all scores written, from 1; 0: empty. The ring holds the end of
-    /// the stream.
-    offset: u64,
-}
+/// Words of an entry.
+const ENTRY: usize = 2;
 
-/// The entries of one lookup: one cache line, because a lookup mostly waits for memory.
-type Bucket = [BoundsEntry; 4];
+/// In the content of an evaluation, above its 32 bits: the entry is in use.
+const IS_USED: u64 = 1 << 32;
 
 /// Bounds, values and move scores by Zobrist key.
 pub(crate) struct SearchCache {
-    bounds: Pages<Bucket>,
-    values: Pages<ValueEntry>,
-    index: Pages<ScoresEntry>,
-    /// Move scores, position after position.
-    ring: Pages<i16>,
-    /// Position in the stream of the next scores, from 1.
-    written: u64,
-    age: u8,
-    stored: usize,
+    bounds: Pages,
+    values: Pages,
+    scores: ScoresCache,
+    /// The root number of bounds that hold now.
+    age: AtomicU8,
+    stored: AtomicUsize,
 }
 
 impl std::fmt::Debug for SearchCache {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("SearchCache")
-            .field("bounds", &self.bounds.len())
-            .finish_non_exhaustive()
+        formatter.debug_struct("SearchCache").field("bounds", &self.bounds).finish_non_exhaustive()
     }
 }
 
@@ -111,65 +123,71 @@ impl SearchCache {
         Self::shared_out(0, bytes.saturating_sub(16 << 10), 0, 0)
     }
 
+    /// Bytes for bounds, values, and the index and the ring of move scores.
     fn shared_out(bounds: usize, values: usize, index: usize, ring: usize) -> Self {
         Self {
-            bounds: Pages::zeroed(bounds / size_of::<Bucket>()),
-            values: Pages::zeroed(values / size_of::<ValueEntry>()),
-            index: Pages::zeroed(index / size_of::<ScoresEntry>()),
-            ring: Pages::zeroed((ring / size_of::<i16>()).max(4096)),
-            written: 1,
-            age: 1,
-            stored: 0,
+            bounds: Pages::zeroed(bounds / 8, ENTRY * WAYS),
+            values: Pages::zeroed(values / 8, ENTRY),
+            scores: ScoresCache::new(index, ring),
+            age: AtomicU8::new(1),
+            stored: AtomicUsize::new(0),
         }
     }
 
     /// Clears the cache in place. This touches all pages, so a clear before a game saves that time
     /// on the clock.
-    pub(crate) fn clear(&mut self) {
-        self.bounds.fill(Bucket::zeroed());
-        self.values.fill(ValueEntry::zeroed());
-        self.index.fill(ScoresEntry::zeroed());
-        self.ring.fill(0);
-        (self.written, self.age, self.stored) = (1, 1, 0);
+    pub(crate) fn clear(&self) {
+        self.bounds.clear();
+        self.values.clear();
+        self.scores.clear();
+        self.age.store(1, Relaxed);
+        self.stored.store(0, Relaxed);
     }
 
     /// Bounds found from here on belong to a new root.
-    pub(crate) fn new_root(&mut self) {
-        if self.age == u8::MAX {
+    pub(crate) fn new_root(&self) {
+        let mut age = self.age.load(Relaxed);
+        if age == u8::MAX {
             // The counter has wrapped, so the oldest bounds would look new.
-            for entry in self.entries_mut().filter(|entry| entry.depth > 0) {
-                *entry = BoundsEntry::zeroed();
-            }
-            self.stored = self.entries_mut().filter(|entry| entry.is_used()).count();
-            self.age = 0;
+            self.drop_bounds(|entry| entry.depth > 0);
+            age = 0;
         }
-        self.age += 1;
+        self.age.store(age + 1, Relaxed);
     }
 
     /// Drops the bounds of leaves, which otherwise hold for every root.
-    pub(crate) fn forget_leaves(&mut self) {
-        if self.stored == 0 {
-            return;
+    pub(crate) fn forget_leaves(&self) {
+        if self.stored.load(Relaxed) > 0 {
+            self.drop_bounds(|entry| entry.depth == 0);
         }
-        let mut forgotten = 0;
-        for entry in self.entries_mut().filter(|entry| entry.is_used() && entry.depth == 0) {
-            *entry = BoundsEntry::zeroed();
-            forgotten += 1;
-        }
-        self.stored -= forgotten;
     }
 
-    fn entries_mut(&mut self) -> impl Iterator<Item = &mut BoundsEntry> {
-        self.bounds.as_flattened_mut().iter_mut()
+    fn drop_bounds(&self, is_dropped: impl Fn(&BoundsEntry) -> bool) {
+        let mut left = 0;
+        for words in self.bounds.words().as_chunks().0 {
+            let entry = BoundsEntry::read(words);
+            if entry.is_used() && is_dropped(&entry) {
+                words.iter().for_each(|word| word.store(0, Relaxed));
+            } else {
+                left += usize::from(entry.is_used());
+            }
+        }
+        self.stored.store(left, Relaxed);
     }
 
     /// Share of the bounds table in use, per mille.
     pub(crate) fn fill_per_mille(&self) -> u32 {
-        (self.stored as u64 * 1000 / self.bounds.as_flattened().len() as u64) as u32
+        let entries = self.bounds.words().len() / ENTRY;
+        (self.stored.load(Relaxed) as u64 * 1000 / entries as u64) as u32
     }
 
-    fn bucket(&self, key: u64) -> usize {
-        ((u128::from(key) * self.bounds.len() as u128) >> 64) as usize
+    /// The entries of a key's lookup.
+    fn ways(&self, key: u64) -> &[[AtomicU64; ENTRY]] {
+        self.bounds.bucket(key, ENTRY * WAYS).as_chunks().0
+    }
+
+    fn entries(&self, key: u64) -> impl Iterator<Item = BoundsEntry> {
+        self.ways(key).iter().map(BoundsEntry::read).filter(move |entry| entry.key == key)
     }
 
     /// Bounds at exactly this depth that hold for the current root.
@@ -186,9 +204,9 @@ impl SearchCache {
         deeper: Option<i16>,
         answers: impl Fn(&Bounds) -> bool,
     ) -> Option<Bounds> {
-        self.bounds[self.bucket(key)]
-            .iter()
-            .filter(|entry| entry.key == key && (entry.age == self.age || entry.depth == 0))
+        let age = self.age.load(Relaxed);
+        self.entries(key)
+            .filter(|entry| entry.age == age || entry.depth == 0)
             .filter(|entry| entry.is_used())
             .filter(|entry| {
                 entry.depth == depth || deeper.is_some_and(|least| entry.depth >= least)
@@ -202,11 +220,9 @@ impl SearchCache {
     /// Did the position reach the bound when it was last searched to a smaller depth? `None` if the
     /// cache does not know.
     pub(crate) fn reached_before(&self, key: u64, depth: i16, bound: Value) -> Option<bool> {
-        let entries = self.bounds[self.bucket(key)].iter();
-        let known = entries
-            .filter(|entry| {
-                entry.key == key && entry.is_used() && (1..depth).contains(&entry.depth)
-            })
+        let known = self
+            .entries(key)
+            .filter(|entry| entry.is_used() && (1..depth).contains(&entry.depth))
             .max_by_key(|entry| entry.depth)?
             .bounds();
         let reaches = known.lower >= bound;
@@ -215,32 +231,34 @@ impl SearchCache {
 
     /// The best move known at any depth, deepest first.
     pub(crate) fn best_move(&self, key: u64) -> u8 {
-        self.bounds[self.bucket(key)]
-            .iter()
-            .filter(|entry| entry.key == key && entry.best != NO_MOVE && entry.depth > 0)
+        self.entries(key)
+            .filter(|entry| entry.best != NO_MOVE && entry.depth > 0)
             .max_by_key(|entry| entry.depth)
             .map_or(NO_MOVE, |entry| entry.best)
     }
 
     /// Narrows the bounds at this depth. Where new bounds contradict the old ones (another path to
     /// the position, or more knowledge), the new ones replace them.
-    pub(crate) fn store_bounds(&mut self, key: u64, depth: i16, found: Bounds) {
-        let age = self.age;
-        let bucket = self.bucket(key);
-        let ways = &mut self.bounds[bucket];
-        let same = ways
+    pub(crate) fn store_bounds(&self, key: u64, depth: i16, found: Bounds) {
+        let age = self.age.load(Relaxed);
+        let ways = self.ways(key);
+        let mut entries = [BoundsEntry::default(); WAYS];
+        entries.iter_mut().zip(ways).for_each(|(entry, words)| *entry = BoundsEntry::read(words));
+        let same = entries
             .iter()
             .position(|entry| entry.key == key && entry.depth == depth && entry.is_used());
         let slot = same.unwrap_or_else(|| {
             // Replacement: an empty slot, then one of another root, then the shallowest.
-            let worst = ways
+            let worst = entries
                 .iter()
                 .enumerate()
                 .min_by_key(|(_, entry)| (entry.is_used(), entry.age == age, entry.depth));
             worst.map_or(0, |(slot, _)| slot)
         });
-        let entry = &mut ways[slot];
-        self.stored += usize::from(!entry.is_used());
+        let entry = entries[slot];
+        if !entry.is_used() {
+            self.stored.fetch_add(1, Relaxed);
+        }
         let fresh = same.is_none() || (entry.age != age && depth != 0);
         let old = if fresh {
             Bounds { best: if same.is_some() { entry.best } else { NO_MOVE }, ..Bounds::default() }
@@ -251,36 +269,32 @@ impl SearchCache {
         if lower > upper {
             (lower, upper) = (found.lower, found.upper);
         }
-        *entry = BoundsEntry {
-            key,
-            lower: lower as i16,
-            upper: upper as i16,
-            depth,
-            age,
-            best: if found.best == NO_MOVE { old.best } else { found.best },
-        };
-    }
-
-    fn value_slot(&self, key: u64) -> usize {
-        ((u128::from(key) * self.values.len() as u128) >> 64) as usize
+        let best = if found.best == NO_MOVE { old.best } else { found.best };
+        BoundsEntry { key, lower: lower as i16, upper: upper as i16, depth, age, best }
+            .write(&ways[slot]);
     }
 
     /// The evaluation of a position.
     pub(crate) fn value(&self, key: u64) -> Option<Value> {
-        let entry = self.values[self.value_slot(key)];
-        (entry.key == key && entry.is_used == 1).then_some(entry.value)
+        let [combined, content] = self.values.bucket(key, ENTRY) else { return None };
+        let content = content.load(Relaxed);
+        let is_found = combined.load(Relaxed) ^ content == key && content & IS_USED != 0;
+        is_found.then_some(content as i32)
     }
 
     /// Stores an evaluation.
-    pub(crate) fn store_value(&mut self, key: u64, value: Value) {
-        let slot = self.value_slot(key);
-        self.values[slot] = ValueEntry { key, value, is_used: 1 };
+    pub(crate) fn store_value(&self, key: u64, value: Value) {
+        if let [combined, content] = self.values.bucket(key, ENTRY) {
+            let value = u64::from(value as u32) | IS_USED;
+            combined.store(key ^ value, Relaxed);
+            content.store(value, Relaxed);
+        }
     }
 
     /// Stores an answer of the network: the value if it was asked for, and the scores of all legal
     /// moves or of none.
     pub(crate) fn store_answer(
-        &mut self,
+        &self,
         key: u64,
         value: Option<f32>,
         moves: &[f32],
@@ -297,40 +311,20 @@ impl SearchCache {
         }
     }
 
-    fn index_slot(&self, key: u64) -> usize {
-        ((u128::from(key) * self.index.len() as u128) >> 64) as usize
+    /// Reads the scores of a position's legal moves, in generation order, into a list; false if
+    /// they are not known, and then the list is empty.
+    pub(crate) fn read_scores(&self, key: u64, moves: usize, into: &mut Vec<i16>) -> bool {
+        self.scores.read(key, moves, into)
     }
 
-    /// The scores of a position's legal moves, in generation order.
-    pub(crate) fn scores(&self, key: u64, moves: usize) -> Option<&[i16]> {
-        let entry = self.index[self.index_slot(key)];
-        let capacity = self.ring.len() as u64;
-        if entry.key != key || entry.offset == 0 || self.written - entry.offset > capacity {
-            return None;
-        }
-        let start = (entry.offset % capacity) as usize;
-        self.ring.get(start..start + moves)
+    /// Are the scores of a position's legal moves known?
+    pub(crate) fn has_scores(&self, key: u64) -> bool {
+        self.scores.has(key)
     }
 
     /// Stores the scores of a position's legal moves.
-    pub(crate) fn store_scores(&mut self, key: u64, scores: impl ExactSizeIterator<Item = Value>) {
-        let capacity = self.ring.len() as u64;
-        let count = scores.len() as u64;
-        if count == 0 || count > capacity {
-            return;
-        }
-        let start = self.written % capacity;
-        if start + count > capacity {
-            self.written += capacity - start; // Never across the end.
-        }
-        let offset = self.written;
-        let start = (offset % capacity) as usize;
-        for (cell, score) in self.ring[start..].iter_mut().zip(scores) {
-            *cell = score as i16;
-        }
-        self.written += count;
-        let slot = self.index_slot(key);
-        self.index[slot] = ScoresEntry { key, offset };
+    pub(crate) fn store_scores(&self, key: u64, scores: impl ExactSizeIterator<Item = Value>) {
+        self.scores.store(key, scores);
     }
 }
 
@@ -338,29 +332,36 @@ impl SearchCache {
 mod tests {
     use super::*;
 
+    fn scores(cache: &SearchCache, key: u64, moves: usize) -> Option<Vec<i16>> {
+        let mut scores = vec![7];
+        let is_known = cache.read_scores(key, moves, &mut scores);
+        assert_eq!(is_known, cache.has_scores(key));
+        is_known.then_some(scores)
+    }
+
     #[test]
     fn scores_are_lost_only_when_the_ring_has_come_around() {
-        let mut cache = SearchCache::new(1);
+        let cache = SearchCache::new(1);
         cache.store_scores(7 << 40, [1, -2, 3].into_iter());
-        assert_eq!(cache.scores(7 << 40, 3), Some(&[1, -2, 3][..]));
-        assert_eq!(cache.scores(8 << 40, 3), None);
-        let capacity = cache.ring.len();
+        assert_eq!(scores(&cache, 7 << 40, 3), Some(vec![1, -2, 3]));
+        assert_eq!(scores(&cache, 8 << 40, 3), None);
+        let capacity = (1 << 20) * 7 / 16 / size_of::<i16>();
         for key in 1..=(capacity / 200) as u64 + 1 {
             cache.store_scores(key << 50 | 1, (0..200).collect::<Vec<_>>().into_iter());
         }
-        assert_eq!(cache.scores(7 << 40, 3), None);
+        assert_eq!(scores(&cache, 7 << 40, 3), None);
     }
 
     #[test]
     fn nothing_is_left_after_clearing() {
-        let mut cache = SearchCache::new(1);
+        let cache = SearchCache::new(1);
         let found = Bounds { lower: 1, upper: 2, best: 0 };
         for key in [0, 5] {
             let nothing = |cache: &SearchCache| {
                 cache.bounds(key, 0).is_none()
                     && cache.bounds(key, 1).is_none()
                     && cache.value(key).is_none()
-                    && cache.scores(key, 2).is_none()
+                    && scores(&cache, key, 2).is_none()
                     && cache.best_move(key) == NO_MOVE
                     && cache.fill_per_mille() == 0
             };
@@ -370,7 +371,7 @@ mod tests {
             cache.clear();
             assert!(nothing(&cache), "{key}");
             cache.store_scores(key, [4, 5].into_iter());
-            assert_eq!(cache.scores(key, 2), Some(&[4, 5][..]));
+            assert_eq!(scores(&cache, key, 2), Some(vec![4, 5]));
             cache.clear();
             assert!(nothing(&cache), "{key}");
             cache.store_bounds(key, 0, found);
@@ -385,7 +386,7 @@ mod tests {
 
     #[test]
     fn bounds_narrow_and_older_roots_only_order() {
-        let mut cache = SearchCache::new(1);
+        let cache = SearchCache::new(1);
         cache.store_bounds(5, 2, Bounds { lower: 10, upper: INFINITY, best: 3 });
         cache.store_bounds(5, 2, Bounds { lower: -INFINITY, upper: 40, best: NO_MOVE });
         assert_eq!(cache.bounds(5, 2), Some(Bounds { lower: 10, upper: 40, best: 3 }));
@@ -397,7 +398,7 @@ mod tests {
 
     #[test]
     fn deeper_bounds_answer_where_they_may() {
-        let mut cache = SearchCache::new(1);
+        let cache = SearchCache::new(1);
         let at_least = |lower| Bounds { lower, upper: INFINITY, best: NO_MOVE };
         cache.store_bounds(5, 2, at_least(10));
         cache.store_bounds(5, 4, at_least(30));

@@ -92,8 +92,10 @@ impl Evaluations {
     }
 
     /// The scores of a position's moves, if they are in the cache.
-    pub(crate) fn known_scores(&self, position: &Position) -> Option<&[i16]> {
-        self.cache.scores(position.key(), position.legal_moves().len())
+    pub(crate) fn known_scores(&self, position: &Position) -> Option<Vec<i16>> {
+        let mut scores = Vec::new();
+        let moves = position.legal_moves().len();
+        self.cache.read_scores(position.key(), moves, &mut scores).then_some(scores)
     }
 
     /// The value of a position, if it is in the cache.
@@ -136,12 +138,11 @@ impl Evaluations {
         position: &Position,
         timer: &mut TimeManager<'_>,
     ) -> Result<Vec<i16>, Stop> {
-        let moves = position.legal_moves().len();
-        if let Some(scores) = self.cache.scores(position.key(), moves) {
-            return Ok(scores.to_vec());
+        if let Some(scores) = self.known_scores(position) {
+            return Ok(scores);
         }
         self.ask(&[position], self.move_scores == MoveScores::Policy, true, timer)?;
-        self.cache.scores(position.key(), moves).map(<[i16]>::to_vec).ok_or(Stop::Over)
+        self.known_scores(position).ok_or(Stop::Over)
     }
 
     /// Evaluates, in one batch for each kind, the values and move scores of those positions that
@@ -155,11 +156,8 @@ impl Evaluations {
         let mut seen = HashSet::with_capacity(positions.len());
         let positions: Vec<&Position> =
             positions.iter().copied().filter(|at| seen.insert(at.key())).collect();
-        let unscored: Vec<_> = positions
-            .iter()
-            .copied()
-            .filter(|at| cache.scores(at.key(), at.legal_moves().len()).is_none())
-            .collect();
+        let unscored: Vec<_> =
+            positions.iter().copied().filter(|at| !cache.has_scores(at.key())).collect();
         if self.move_scores == MoveScores::Policy {
             return self.ask(&unscored, true, true, timer);
         }

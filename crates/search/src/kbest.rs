@@ -17,6 +17,7 @@
 //! | [`backup`] | results go from children to parents, nodes close |
 //! | [`ahead`] | questions that will follow fill large batches |
 //! | [`node`], [`arena`], [`keys`] | nodes and where they live |
+//! | [`threads`] | several threads that share the cache |
 //! | [`opponent`] | unlikely replies count less |
 //! | [`pv`] | the principal variation |
 
@@ -38,18 +39,25 @@ mod pv;
 mod queue;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod treatment;
 
-use board::Game;
+use std::sync::{Arc, atomic::AtomicU64};
+
+use board::{Game, Move, Position};
 use eval::{EvalError, Evaluator};
 use nets::{Calibration, MoveScores};
 
 use crate::{
-    Control, Limits, Outcome, Search, SearchInfo, Settings, cache::SearchCache, score::Value,
-    selectivity::Selectivity, time::TimeManager,
+    Control, Limits, Outcome, Search, SearchInfo, Settings,
+    cache::SearchCache,
+    score::Value,
+    selectivity::{PLY, Selectivity},
+    time::TimeManager,
 };
 use pass::Searcher;
 use queue::Order;
+use threads::{Crew, HelpersTask, Progress};
 
 /// Scores that differ by no more than this, in centipawns, count as equal.
 const TOLERANCE: Value = 8;
@@ -59,8 +67,11 @@ pub struct KBest {
     evaluator: Box<dyn Evaluator>,
     calibration: Calibration,
     settings: Settings,
-    cache: SearchCache,
+    cache: Arc<SearchCache>,
     searcher: Searcher,
+    /// Several threads, if the evaluator has several.
+    crew: Crew,
+    progress: Arc<Progress>,
     /// The game whose bounds are in the cache: its keys, the current one last.
     known_game: Vec<u64>,
     tolerance: Value,
@@ -84,9 +95,12 @@ impl KBest {
         settings: &Settings,
     ) -> Self {
         let (cache, nodes) = Self::cache_shares(settings);
+        let crew = Crew::new(evaluator.apart(), calibration, nodes);
         Self {
-            searcher: Searcher::new(calibration, nodes),
-            cache: SearchCache::new(cache),
+            searcher: Searcher::new(calibration, nodes / crew.threads()),
+            cache: Arc::new(SearchCache::new(cache)),
+            crew,
+            progress: Arc::default(),
             evaluator,
             calibration: calibration.clone(),
             settings: settings.clone(),
@@ -110,6 +124,7 @@ impl KBest {
     /// made twice and a move that is known to decide comes first, and the driver of the passes.
     #[must_use]
     pub fn classic(mut self) -> Self {
+        self.crew = Crew::default();
         let rules = &mut self.searcher.rules;
         rules.order = Order::Decisiveness;
         rules.quiet_leaves = false;
@@ -123,6 +138,51 @@ impl KBest {
         let mib = settings.hash_mib.max(1);
         let nodes = (mib << 20) / 8;
         ((mib - mib.div_ceil(8)).max(1), nodes)
+    }
+
+    /// Do several threads search? With a number of evaluations or a batch size they do not: such
+    /// searches are the same with any number of threads.
+    fn uses_threads(&self, limits: &Limits) -> bool {
+        let is_counted = limits.nodes.is_some() || limits.mate.is_some();
+        let Settings { batch, fill, .. } = self.settings;
+        self.crew.threads() > 1 && !is_counted && batch == 0 && fill == 0
+    }
+
+    /// As [`KBest::think`], with the help of other threads.
+    fn think_together(
+        &mut self,
+        game: &Game,
+        limits: &Limits,
+        timer: &mut TimeManager<'_>,
+        report: &mut dyn FnMut(&SearchInfo),
+    ) -> Result<Outcome, EvalError> {
+        let evaluations = Arc::new(AtomicU64::new(0));
+        timer.count_together(&evaluations);
+        let mut crew = std::mem::take(&mut self.crew);
+        let moves = allowed_moves(game.position(), limits);
+        let (rules, cache) = (self.searcher.rules.clone(), Arc::clone(&self.cache));
+        let progress = Arc::clone(&self.progress);
+        let task = HelpersTask {
+            game,
+            moves: &moves,
+            rules: &rules,
+            cache: &cache,
+            progress: &progress,
+            evaluations: &evaluations,
+            tolerance: self.tolerance,
+            last_depth: limits.last_depth() as i16 * PLY,
+        };
+        progress.begin(PLY, self.cache.value(game.position().key()));
+        let swap = |own: &mut Box<dyn Evaluator>, crew: &mut Crew| {
+            if let Some(evaluator) = &mut crew.evaluator {
+                std::mem::swap(own, evaluator);
+            }
+        };
+        swap(&mut self.evaluator, &mut crew);
+        let outcome = crew.help(&task, || self.think(game, limits, timer, report));
+        swap(&mut self.evaluator, &mut crew);
+        self.crew = crew;
+        outcome?
     }
 
     fn width(&self) -> usize {
@@ -175,7 +235,11 @@ impl Search for KBest {
             self.cache.forget_leaves();
             self.known_game.clear();
         }
-        let outcome = self.think(game, limits, &mut timer, report);
+        let outcome = if self.uses_threads(limits) {
+            self.think_together(game, limits, &mut timer, report)
+        } else {
+            self.think(game, limits, &mut timer, report)
+        };
         self.searcher.rules.selectivity = selectivity;
         outcome
     }
@@ -184,11 +248,12 @@ impl Search for KBest {
         if settings.hash_mib != self.settings.hash_mib {
             // The old cache is freed before the new one is made: together they would exceed the
             // limit.
-            self.cache = SearchCache::new(1);
+            self.cache = Arc::new(SearchCache::new(1));
             let (cache, nodes) = Self::cache_shares(settings);
-            self.cache = SearchCache::new(cache);
-            let rules = self.searcher.rules.clone();
-            self.searcher = Searcher { rules, ..Searcher::new(&self.calibration, nodes) };
+            self.cache = Arc::new(SearchCache::new(cache));
+            let nodes = nodes / self.crew.threads();
+            self.searcher.limit_memory(nodes);
+            self.crew.limit_memory(nodes);
             self.known_game.clear();
         }
         if settings.tables != self.settings.tables {
@@ -202,8 +267,17 @@ impl Search for KBest {
 
     fn clear(&mut self) {
         self.cache.clear();
-        self.searcher.corrections.clear();
-        self.searcher.history.clear();
+        self.searcher.forget();
+        self.crew.clear();
         self.known_game.clear();
     }
+}
+
+/// The moves that the limits allow, with their index in generation order.
+fn allowed_moves(position: &Position, limits: &Limits) -> Vec<(Move, u8)> {
+    (0_u8..=u8::MAX)
+        .zip(position.legal_moves())
+        .map(|(index, mv)| (mv, index))
+        .filter(|(mv, _)| limits.allows(*mv))
+        .collect()
 }

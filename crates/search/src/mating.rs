@@ -51,6 +51,12 @@ impl<E: Evaluator> Evaluator for MatingKnowledge<E> {
     fn describe(&self) -> String {
         self.0.describe()
     }
+
+    fn apart(&self) -> Vec<Box<dyn Evaluator>> {
+        let with_knowledge =
+            |evaluator| -> Box<dyn Evaluator> { Box::new(MatingKnowledge(evaluator)) };
+        self.0.apart().into_iter().map(with_knowledge).collect()
+    }
 }
 
 /// Centipawns of such a position besides material: more than networks give a position with a pawn

@@ -3,52 +3,56 @@
 //! also waits for the page tables.
 
 use std::{
-    alloc::{Layout, handle_alloc_error},
-    marker::PhantomData,
-    ops::{Deref, DerefMut},
+    alloc::Layout,
+    alloc::handle_alloc_error,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use bytemuck::Pod;
-use memmap2::MmapMut;
+use memmap2::{MmapMut, MmapRaw};
 
-/// A slice of elements that are zero at first.
-pub(crate) struct Pages<T> {
-    map: MmapMut,
-    element: PhantomData<T>,
+/// Words that are zero at first and that several threads may share.
+pub(crate) struct Pages {
+    map: MmapRaw,
+    words: usize,
 }
 
-impl<T: Pod> Pages<T> {
-    /// `count` elements, at least one. The program ends if the system has no memory for them, as
-    /// with any allocation.
-    pub(crate) fn zeroed(count: usize) -> Self {
-        let Ok(layout) = Layout::array::<T>(count.max(1)) else {
-            handle_alloc_error(Layout::new::<T>())
+impl Pages {
+    /// About so many words in buckets of this size, at least one bucket. The program ends if the
+    /// system has no memory for them, as with any allocation.
+    pub(crate) fn zeroed(words: usize, bucket: usize) -> Self {
+        let words = (words / bucket).max(1) * bucket;
+        let Ok(layout) = Layout::array::<AtomicU64>(words) else {
+            handle_alloc_error(Layout::new::<AtomicU64>())
         };
         let Ok(map) = MmapMut::map_anon(layout.size()) else { handle_alloc_error(layout) };
         // Huge pages only make lookups faster, so a refusal is no error.
         #[cfg(target_os = "linux")]
         map.advise(memmap2::Advice::HugePage).ok();
-        Self { map, element: PhantomData }
+        Self { map: map.into(), words }
+    }
+
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the map has so many bytes, aligned to a page, initialised with zeros, and lives as
+        // long as `self`. Nothing else refers to it but slices made here, of atomics.
+        unsafe { std::slice::from_raw_parts(self.map.as_mut_ptr().cast::<AtomicU64>(), self.words) }
+    }
+
+    /// The bucket of a key, whose upper bits choose it; buckets as in [`Pages::zeroed`].
+    pub(crate) fn bucket(&self, key: u64, bucket: usize) -> &[AtomicU64] {
+        let buckets = self.words / bucket;
+        let at = ((u128::from(key) * buckets as u128) >> 64) as usize * bucket;
+        &self.words()[at..at + bucket]
+    }
+
+    /// Makes all words zero.
+    pub(crate) fn clear(&self) {
+        self.words().iter().for_each(|word| word.store(0, Relaxed));
     }
 }
 
-impl<T: Pod> Deref for Pages<T> {
-    type Target = [T];
-
-    fn deref(&self) -> &[T] {
-        bytemuck::cast_slice(&self.map)
-    }
-}
-
-impl<T: Pod> DerefMut for Pages<T> {
-    fn deref_mut(&mut self) -> &mut [T] {
-        bytemuck::cast_slice_mut(&mut self.map)
-    }
-}
-
-impl<T> std::fmt::Debug for Pages<T> {
+impl std::fmt::Debug for Pages {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{} bytes", self.map.len())
+        write!(formatter, "{} words", self.words)
     }
 }
 
@@ -57,15 +61,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zeros_at_first() {
-        for count in [0, 1, 3, 100_000] {
-            let mut pages = Pages::<[u64; 3]>::zeroed(count);
-            assert_eq!(pages.len(), count.max(1));
-            assert!(pages.iter().all(|element| *element == [0; 3]));
-            if let Some(last) = pages.last_mut() {
-                *last = [1, 2, 3];
+    fn zeros_at_first_and_when_cleared() {
+        for words in [0, 1, 3, 100_000] {
+            let pages = Pages::zeroed(words, 2);
+            assert_eq!(pages.words().len(), (words / 2 * 2).max(2));
+            let is_zero = |pages: &Pages| pages.words().iter().all(|word| word.load(Relaxed) == 0);
+            assert!(is_zero(&pages));
+            for (word, number) in pages.words().iter().zip(1..) {
+                word.store(number, Relaxed);
             }
-            assert_eq!(pages.last(), Some(&[1, 2, 3]));
+            assert!(pages.words().iter().zip(1..).all(|(word, n)| word.load(Relaxed) == n));
+            pages.clear();
+            assert!(is_zero(&pages));
         }
+    }
+
+    #[test]
+    fn keys_choose_all_buckets_and_none_beyond() {
+        let pages = Pages::zeroed(40, 8);
+        let first = |key| pages.bucket(key, 8).as_ptr();
+        assert_eq!(first(0), pages.words().as_ptr());
+        assert_eq!(first(u64::MAX), pages.words()[32..].as_ptr());
     }
 }

@@ -1,6 +1,10 @@
 //! Time management: how long a search may take, and when it has to end.
 
 use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -112,6 +116,8 @@ pub(crate) struct TimeManager<'a> {
     nodes: u64,
     /// Evaluations of `nodes` that have no answer yet.
     in_flight: u64,
+    /// The evaluations of all threads of the search, where it has several.
+    together: Option<Arc<AtomicU64>>,
     iterations: IterationStats,
 }
 
@@ -127,6 +133,7 @@ impl<'a> TimeManager<'a> {
             nodes_limit: limits.nodes.unwrap_or(u64::MAX),
             nodes: 0,
             in_flight: 0,
+            together: None,
             iterations: IterationStats::default(),
         }
     }
@@ -137,9 +144,14 @@ impl<'a> TimeManager<'a> {
         self.iterations.note(best, value, share);
     }
 
-    /// Evaluations made.
+    /// From here on this thread's evaluations count together with those of others.
+    pub(crate) fn count_together(&mut self, evaluations: &Arc<AtomicU64>) {
+        self.together = Some(Arc::clone(evaluations));
+    }
+
+    /// Evaluations made, those of other threads included.
     pub(crate) fn nodes(&self) -> u64 {
-        self.nodes
+        self.together.as_ref().map_or(self.nodes, |together| together.load(Ordering::Relaxed))
     }
 
     /// Since the search began.
@@ -233,11 +245,14 @@ impl<'a> TimeManager<'a> {
     /// Counts evaluations.
     pub(crate) fn spend(&mut self, evaluations: u64) {
         self.nodes += evaluations;
+        if let Some(together) = &self.together {
+            together.fetch_add(evaluations, Ordering::Relaxed);
+        }
     }
 
     /// Counts evaluations that are asked for now and answered later.
     pub(crate) fn send(&mut self, evaluations: u64) {
-        self.nodes += evaluations;
+        self.spend(evaluations);
         self.in_flight += evaluations;
     }
 

@@ -186,8 +186,8 @@ mod tests {
             depth,
             last_depth,
         };
-        let mut cache = SearchCache::new(1);
-        let asked = |cache: &mut SearchCache, nodes: u64| {
+        let cache = SearchCache::new(1);
+        let asked = |cache: &SearchCache, nodes: u64| {
             let mut searcher = Searcher::new(&calibration, 1 << 20);
             searcher.evaluations = 100;
             let (control, limits) =
@@ -210,10 +210,10 @@ mod tests {
         let [below, neighbour_below, _, neighbour_above, above] = around(0);
         let here = vec![below, neighbour_below, neighbour_above, above];
         let deeper = [here.clone(), around(1).to_vec(), around(2).to_vec()].concat();
-        assert_eq!(asked(&mut cache, 1_000), deeper, "none after the last depth");
-        assert_eq!(asked(&mut cache, 50), here, "no evaluations for another depth");
+        assert_eq!(asked(&cache, 1_000), deeper, "none after the last depth");
+        assert_eq!(asked(&cache, 50), here, "no evaluations for another depth");
         cache.store_bounds(root.key(), depth, Bounds { lower: 45, upper: 1_000, best: 1 });
-        assert_eq!(asked(&mut cache, 50), [neighbour_above, above], "the others are answered");
+        assert_eq!(asked(&cache, 50), [neighbour_above, above], "the others are answered");
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl Searcher {
         &mut self,
         root: &Root<'_>,
         root_node: NodeId,
-        cache: &mut SearchCache,
+        cache: &SearchCache,
     ) -> Option<Bounds> {
         while let Some(BackupEvent { parent, child, lower, upper }) = self.backups.pop() {
             let Link { node: id, edge, reduced, penalty, priority_cost } = parent;
@@ -94,7 +94,7 @@ impl Searcher {
         id: NodeId,
         lower: Value,
         upper: Value,
-        cache: &mut SearchCache,
+        cache: &SearchCache,
         store: bool,
     ) {
         let Some(node) = self.nodes.get_mut(id) else { return };

@@ -6,13 +6,12 @@ use eval::{Batch, EvalError};
 use nets::MoveScores;
 
 use super::{
-    KBest,
-    driver::Driver,
-    pass::{Context, PassEnd, Root},
+    KBest, allowed_moves,
+    pass::{Context, Root},
 };
 use crate::{
     Bound, Limits, Outcome, SearchInfo,
-    cache::{Bounds, NO_MOVE},
+    cache::Bounds,
     quiet::exchange,
     score::{MATE, MATE_BOUND, Value, to_score, wdl},
     selectivity::PLY,
@@ -67,6 +66,7 @@ impl KBest {
             if task.allowed.is_empty() || (depth > PLY && timer.is_late(to_begin)) {
                 break;
             }
+            self.progress.begin(depth, lines.first().map(|line| line.lower));
             let (found, interrupted) = self.lines_at(&task, depth, &lines, timer)?;
             if interrupted {
                 if keep_interrupted(&mut lines, found, task.wanted)
@@ -121,11 +121,7 @@ impl KBest {
         timer: &mut TimeManager<'_>,
     ) -> Result<Task<'a>, EvalError> {
         let position = game.position();
-        let allowed: Vec<(Move, u8)> = (0_u8..=u8::MAX)
-            .zip(position.legal_moves())
-            .map(|(index, mv)| (mv, index))
-            .filter(|(mv, _)| limits.allows(*mv))
-            .collect();
+        let allowed = allowed_moves(position, limits);
         let wanted = self.settings.multipv.clamp(1, allowed.len().max(1));
         let root_evaluation =
             if allowed.is_empty() { None } else { self.root_evaluation(position, timer)? };
@@ -161,7 +157,12 @@ impl KBest {
             };
             let guess =
                 before.get(rank).map_or(task.root_evaluation.unwrap_or(0), |line| line.lower);
-            let (bounds, complete) = self.resolve(&root, rank + 1, guess, timer)?;
+            let width = self.width();
+            let mut context =
+                Context { cache: &self.cache, evaluator: &mut self.evaluator, timer: &mut *timer };
+            let line = (rank + 1, guess);
+            let (bounds, complete) =
+                self.searcher.resolve(&root, line, self.tolerance, width, &mut context)?;
             if let Some(&(mv, index)) = moves.iter().find(|(_, index)| *index == bounds.best) {
                 let Bounds { lower, upper, .. } = bounds;
                 let pv = self.principal_variation(position, mv, root.depth, (lower, upper));
@@ -203,35 +204,6 @@ impl KBest {
         Ok(self.cache.value(root.key()))
     }
 
-    /// Value and best move of the root at one depth, by zero-window passes around `guess`, and
-    /// whether the depth is complete; `rank` of the line, from 1.
-    fn resolve(
-        &mut self,
-        root: &Root<'_>,
-        rank: usize,
-        guess: Value,
-        timer: &mut TimeManager<'_>,
-    ) -> Result<(Bounds, bool), EvalError> {
-        let width = self.width();
-        let known =
-            if root.has_all_moves { self.cache.bounds(root.key(), root.depth) } else { None };
-        let mut driver = Driver::new(known, guess, self.tolerance);
-        while let Some(bound) = driver.bound() {
-            self.searcher.line = (rank, driver.found);
-            let mut context =
-                Context { cache: &mut self.cache, evaluator: &mut self.evaluator, timer };
-            let end = self.searcher.pass(root, bound, width, &mut context)?;
-            if let PassEnd::Decided(bounds) = end {
-                driver.take(bounds);
-            }
-            if end == PassEnd::Interrupted || driver.bound().is_some() && timer.is_over() {
-                let best = if driver.has_proven_move() { driver.found.best } else { NO_MOVE };
-                return Ok((Bounds { best, ..driver.found }, false));
-            }
-        }
-        Ok((driver.found, driver.found.best != NO_MOVE))
-    }
-
     fn info(
         &self,
         line: &RootLine,
@@ -265,11 +237,13 @@ impl KBest {
     /// The move to make when nothing was searched: the best by known move scores, else by exchange.
     fn move_without_search(&self, position: &Position, moves: &[(Move, u8)]) -> Option<(Move, u8)> {
         let all = position.legal_moves();
-        let scores = self.cache.scores(position.key(), all.len());
-        moves.iter().copied().max_by_key(|(mv, index)| match scores {
-            Some(scores) => i32::from(scores[usize::from(*index)]),
-            None => exchange(position, *mv),
-        })
+        let mut scores = Vec::new();
+        self.cache.read_scores(position.key(), all.len(), &mut scores);
+        let score = |&(mv, index): &(Move, u8)| {
+            let score = scores.get(usize::from(index));
+            score.map_or_else(|| exchange(position, mv), |&score| score.into())
+        };
+        moves.iter().copied().max_by_key(score)
     }
 }
 

@@ -281,7 +281,7 @@ impl Searcher {
         context: &mut Context<'_, '_>,
     ) -> Result<(), EvalError> {
         let (requests, answered) = self.receive_oldest(context)?;
-        let cache = &mut *context.cache;
+        let cache = context.cache;
         for (request, &value) in requests.iter().zip(&answered.scores.values) {
             let Some(node) = self.nodes.get(request.node) else { continue };
             match request.ask {
@@ -303,16 +303,13 @@ impl Searcher {
 
     /// Takes requests out of the next batch whose answers have arrived for another node.
     fn withdraw_answered(&mut self, cache: &SearchCache) {
-        let (nodes, waiting) = (&mut self.nodes, &mut self.in_flight.waiting);
+        let (nodes, waiting) = (&self.nodes, &mut self.in_flight.waiting);
         self.pending.retain(|request| {
-            let Some(node) = nodes.get_mut(request.node) else { return false };
+            let Some(node) = nodes.get(request.node) else { return false };
             let key = node.position.key();
             let is_known = match request.ask {
                 Ask::Value => cache.value(key).is_some(),
-                Ask::Moves => {
-                    node.generate_moves();
-                    cache.scores(key, node.legal().len()).is_some()
-                }
+                Ask::Moves => cache.has_scores(key),
             };
             if is_known {
                 waiting.push(*request);
@@ -322,7 +319,7 @@ impl Searcher {
     }
 
     /// Gives nodes their answer that waited for a key which is no longer in flight.
-    fn resume_waiting(&mut self, root: &Root<'_>, cache: &mut SearchCache) {
+    fn resume_waiting(&mut self, root: &Root<'_>, cache: &SearchCache) {
         for request in std::mem::take(&mut self.in_flight.waiting) {
             let Some(node) = self.nodes.get(request.node) else { continue };
             let key = node.position.key();

@@ -3,6 +3,9 @@
 //! MTD(f) (Plaat 1996) as a bisection: from the last depth's value in steps that lengthen while all
 //! answers point one way, then halving the interval.
 
+use eval::EvalError;
+
+use super::pass::{Context, PassEnd, Root, Searcher};
 use crate::{
     cache::{Bounds, NO_MOVE},
     score::{LARGEST_VALUE, MATE, MATE_BOUND, TABLE_WIN, Value},
@@ -99,6 +102,36 @@ impl Driver {
         let Bounds { lower, upper, best } = self.found;
         let least = if best == NO_MOVE { lower } else { lower + 1 };
         bound.clamp(least, upper.max(least))
+    }
+}
+
+impl Searcher {
+    /// Value and best move of the root at one depth, by zero-window passes of up to `width`
+    /// positions a batch, and whether the depth is complete; `line`: rank of the line, from 1, and a
+    /// guess of its value.
+    pub(super) fn resolve(
+        &mut self,
+        root: &Root<'_>,
+        (rank, guess): (usize, Value),
+        tolerance: Value,
+        width: usize,
+        context: &mut Context<'_, '_>,
+    ) -> Result<(Bounds, bool), EvalError> {
+        let known =
+            if root.has_all_moves { context.cache.bounds(root.key(), root.depth) } else { None };
+        let mut driver = Driver::new(known, guess, tolerance);
+        while let Some(bound) = driver.bound() {
+            self.line = (rank, driver.found);
+            let end = self.pass(root, bound, width, context)?;
+            if let PassEnd::Decided(bounds) = end {
+                driver.take(bounds);
+            }
+            if end == PassEnd::Interrupted || driver.bound().is_some() && context.timer.is_over() {
+                let best = if driver.has_proven_move() { driver.found.best } else { NO_MOVE };
+                return Ok((Bounds { best, ..driver.found }, false));
+            }
+        }
+        Ok((driver.found, driver.found.best != NO_MOVE))
     }
 }
 

@@ -73,10 +73,11 @@ impl Searcher {
     pub(super) fn order_moves(&mut self, root: &Root<'_>, id: NodeId, cache: &SearchCache) {
         let Some(node) = self.nodes.get_mut(id) else { return };
         node.generate_moves();
-        let Some(scores) = cache.scores(node.position.key(), node.legal().len()) else {
+        let scores = &mut self.scores;
+        if !cache.read_scores(node.position.key(), node.legal().len(), scores) {
             self.pending.push(Request { node: id, ask: Ask::Moves });
             return;
-        };
+        }
         let is_root = node.ply == 0;
         let first = cache.best_move(node.key);
         node.penalties =
@@ -90,7 +91,7 @@ impl Searcher {
         };
         let Node { ordered, legal, position, .. } = node;
         ordered.clear();
-        ordered.extend((0_u8..).zip(scores).zip(&*legal).map(|((index, &score), &mv)| {
+        ordered.extend((0_u8..).zip(&*scores).zip(&*legal).map(|((index, &score), &mv)| {
             let more =
                 if most == 0 { 0 } else { self.history.of(position, mv) * most / history::MOST };
             OrderedMove::new(index, with_history(score, more), index == first)

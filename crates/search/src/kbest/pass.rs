@@ -70,7 +70,7 @@ impl Default for PassRules {
 
 /// What a pass works with.
 pub(super) struct Context<'a, 'limits> {
-    pub cache: &'a mut SearchCache,
+    pub cache: &'a SearchCache,
     pub evaluator: &'a mut dyn Evaluator,
     pub timer: &'a mut TimeManager<'limits>,
 }
@@ -125,6 +125,8 @@ pub(super) struct Searcher {
     /// Requests for the next batch.
     pub(super) pending: Vec<Request>,
     pub(super) backups: Vec<BackupEvent>,
+    /// Working memory for the scores of a node's moves.
+    pub(super) scores: Vec<i16>,
     /// Working memory for the indices of forcing moves.
     pub(super) forcing: Vec<u8>,
     /// Empty between uses; working memory for walks through the open nodes.
@@ -175,10 +177,11 @@ impl Searcher {
             queue: NodeQueue::new(calibration),
             pending: Vec::new(),
             backups: Vec::new(),
+            scores: Vec::new(),
             forcing: Vec::new(),
             stack: Vec::new(),
             in_flight: InFlight::default(),
-            node_limit: (bytes / 2 / Arena::TYPICAL_NODE_BYTES).max(64),
+            node_limit: Self::node_limit(bytes),
             steps: 0,
             move_scores: calibration.move_scores,
             deepest: 0,
@@ -188,6 +191,24 @@ impl Searcher {
             last_batch: 0,
             line: (1, Bounds::default()),
         }
+    }
+
+    /// Limits the memory of nodes to so many bytes, and frees what nodes had.
+    pub(super) fn limit_memory(&mut self, bytes: usize) {
+        self.nodes = Arena::default();
+        self.open = HashMap::default();
+        self.node_limit = Self::node_limit(bytes);
+    }
+
+    /// Forgets what was learned in a game.
+    pub(super) fn forget(&mut self) {
+        self.corrections.clear();
+        self.history.clear();
+    }
+
+    /// How many nodes may be open in so many bytes.
+    fn node_limit(bytes: usize) -> usize {
+        (bytes / 2 / Arena::TYPICAL_NODE_BYTES).max(64)
     }
 
     pub(super) fn reset_statistics(&mut self) {

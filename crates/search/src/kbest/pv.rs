@@ -107,16 +107,15 @@ impl KBest {
     ) -> Option<Step> {
         let leaf = claim.depth == 0;
         let moves = position.legal_moves();
-        let (mut indices, mut scores) = (Vec::new(), None);
+        let (mut indices, mut scores) = (Vec::new(), Vec::new());
         if leaf {
             forcing_among(position, position.is_check(), &moves, &mut indices);
         } else {
             indices.extend((0_u8..).zip(&moves).map(|(index, _)| index));
-            scores = self.cache.scores(position.key(), moves.len());
+            self.cache.read_scores(position.key(), moves.len(), &mut scores);
         }
-        let scores = scores.unwrap_or_default();
         let errors = self.searcher.rules.opponent_errors;
-        let penalties = ReplyPenalty::at(ply, leaf, errors, scores);
+        let penalties = ReplyPenalty::at(ply, leaf, errors, &scores);
         let penalty =
             |index: usize| scores.get(index).map_or(0, |&score| penalties.of(score).into());
         let named = Some(best).filter(|best| indices.contains(best));

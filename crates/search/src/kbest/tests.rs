@@ -2,6 +2,7 @@
 
 mod batches;
 mod selective;
+mod threads;
 
 use std::{collections::HashMap, time::Duration};
 
@@ -63,18 +64,20 @@ fn compare(positions: std::ops::Range<u64>, depths: std::ops::RangeInclusive<u32
                     let mut plain = Plain::new(seed);
                     for depth in depths.clone() {
                         let expected = plain.root(&position, depth);
-                        // (K, the evaluator's preferred batch, batches in flight).
+                        // (K, the evaluator's preferred batch, batches in flight, threads).
                         let ways = [
-                            (1, 64, 1),
-                            (8, 64, 1),
-                            (64, 64, 1),
-                            (1024, 64, 1),
-                            (64, 8, 1),
-                            (8, 8, 2),
-                            (0, 1, 9),
+                            (1, 64, 1, 1),
+                            (8, 64, 1, 1),
+                            (64, 64, 1, 1),
+                            (1024, 64, 1, 1),
+                            (64, 8, 1, 1),
+                            (8, 8, 2, 1),
+                            (0, 1, 9, 1),
+                            (0, 1, 1, 3),
                         ];
-                        for (batch, preferred, in_flight) in ways {
+                        for (batch, preferred, in_flight, threads) in ways {
                             let mock = Mock::new(seed).preferring(preferred).keeping(in_flight);
+                            let mock = mock.with_threads(threads);
                             let mut search = over(mock, seed, batch, usize::MAX).exact();
                             let found: HashMap<String, Score> = lines_of(&mut search, &game, depth)
                                 .iter()
@@ -89,7 +92,7 @@ fn compare(positions: std::ops::Range<u64>, depths: std::ops::RangeInclusive<u32
                                 .collect();
                             assert!(
                                 differing.is_empty() && found.len() == expected.len(),
-                                "{} depth {depth} K {batch}, {preferred} preferred, {in_flight} in flight: (move, found, \
+                                "{} depth {depth} K {batch}, {preferred} preferred, {in_flight} in flight, {threads} threads: (move, found, \
                                  expected) {differing:?}",
                                 position.fen()
                             );
