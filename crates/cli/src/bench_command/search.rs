@@ -34,9 +34,13 @@ pub(super) struct SearchArgs {
     /// Evaluations a position.
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     nodes: u64,
-    /// Positions evaluated together; may be repeated.
+    /// Time a position instead of a number of evaluations, as `500ms` or `2s`; with it and `--width 0`
+    /// several threads search one tree.
+    #[arg(long, value_name = "TIME", conflicts_with = "nodes", value_parser = board::parse_duration)]
+    movetime: Option<Duration>,
+    /// Positions evaluated together; 0: as the search plays; may be repeated.
     #[arg(long = "width", value_name = "K", default_values_t = [1, 8, 64, 256],
-        value_parser = clap::value_parser!(u64).range(1..=16_384))]
+        value_parser = clap::value_parser!(u64).range(0..=16_384))]
     widths: Vec<u64>,
     /// Print JSON, one object a line, instead of a table.
     #[arg(long)]
@@ -112,12 +116,22 @@ impl Evaluator for CountingEvaluator {
     fn describe(&self) -> String {
         self.inner.describe()
     }
+
+    fn apart(&self) -> Vec<Box<dyn Evaluator>> {
+        let counting = |inner| -> Box<dyn Evaluator> {
+            Box::new(CountingEvaluator { inner, statistics: Arc::clone(&self.statistics) })
+        };
+        self.inner.apart().into_iter().map(counting).collect()
+    }
 }
 
 /// A line of the table.
 struct Line {
     algorithm: Algorithm,
     width: usize,
+    threads: usize,
+    /// Do all threads search, rather than evaluate for one that does?
+    searches_on_threads: bool,
     statistics: EvaluatorStatistics,
     /// Seconds of wall time and of processor time.
     wall: f64,
@@ -130,13 +144,16 @@ struct Line {
 }
 
 impl Line {
+    /// Of the time of all threads that search.
     fn share_of_network(&self) -> f64 {
-        self.statistics.time.as_secs_f64() / self.wall
+        let threads = if self.searches_on_threads { self.threads } else { 1 };
+        self.statistics.time.as_secs_f64() / (self.wall * threads as f64)
     }
 
     /// Mean used share of a batch.
     fn fill(&self) -> f64 {
-        self.statistics.queries as f64 / (self.statistics.batches.max(1) * self.width as u64) as f64
+        self.statistics.queries as f64
+            / (self.statistics.batches.max(1) * self.width.max(1) as u64) as f64
     }
 
     fn repeated(&self) -> f64 {
@@ -199,12 +216,15 @@ pub(super) fn run(args: &SearchArgs) -> anyhow::Result<()> {
     };
     let mut out = io::stdout().lock();
     if !args.json {
+        let each = args.movetime.map_or_else(
+            || format!("{} evaluations", args.nodes),
+            |time| format!("{} ms", time.as_millis()),
+        );
         writeln!(
             out,
-            "network {}, {} positions, {} evaluations each, {} thread{}\n",
+            "network {}, {} positions, {each} each, {} thread{}\n",
             network.name,
             games.len(),
-            args.nodes,
             options.threads,
             if options.threads == 1 { "" } else { "s" }
         )?;
@@ -216,7 +236,13 @@ pub(super) fn run(args: &SearchArgs) -> anyhow::Result<()> {
     for &algorithm in &algorithms {
         for &width in &args.widths {
             let settings = Settings { batch: width as usize, ..options.settings.clone() };
-            let line = measure(algorithm, &network, &options, &settings, &games, args.nodes)?;
+            let limits = Limits {
+                nodes: args.movetime.is_none().then_some(args.nodes),
+                movetime: args.movetime,
+                analysis: true,
+                ..Limits::default()
+            };
+            let line = measure(algorithm, &network, &options, &settings, &games, &limits)?;
             writeln!(out, "{}", if args.json { line.json() } else { line.text() })?;
             // Alpha-beta evaluates one position at a time, whatever the width.
             if algorithm == Algorithm::AlphaBeta {
@@ -267,20 +293,20 @@ fn measure(
     options: &engine::EngineOptions,
     settings: &Settings,
     games: &[Game],
-    nodes: u64,
+    limits: &Limits,
 ) -> anyhow::Result<Line> {
     let statistics = Arc::new(Mutex::new(EvaluatorStatistics::default()));
     let inner = engine::evaluator(network, options)?;
+    let divides = algorithm == Algorithm::KBest && !inner.apart().is_empty();
     let counting = CountingEvaluator { inner, statistics: Arc::clone(&statistics) };
     let mut search = algorithm.build(Box::new(counting), network, settings);
-    let limits = Limits { nodes: Some(nodes), analysis: true, ..Limits::default() };
     let (mut wall, mut cpu, mut depth) = (0.0, 0.0, 0.0);
     let from = SystemTime::now();
     for game in games {
         search.clear();
         statistics.lock().unwrap_or_else(PoisonError::into_inner).seen.clear();
         let (started, before) = (Instant::now(), measure::process_seconds());
-        let outcome = search.search(game, &limits, &Control::default(), &mut |_| {})?;
+        let outcome = search.search(game, limits, &Control::default(), &mut |_| {})?;
         wall += started.elapsed().as_secs_f64();
         cpu += measure::process_seconds() - before;
         depth += outcome.lines.first().map_or(0.0, |line| f64::from(line.depth));
@@ -294,6 +320,8 @@ fn measure(
     Ok(Line {
         algorithm,
         width,
+        threads: options.threads,
+        searches_on_threads: divides && limits.nodes.is_none() && settings.batch == 0,
         statistics,
         wall,
         cpu,
