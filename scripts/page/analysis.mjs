@@ -242,7 +242,7 @@ async function keysAndEndings(page, { print, click, screenshot }) {
   // Moves by the keyboard, and an error at its field.
   await page.click('#setup-fold summary');
   await page.click('#setup-start');
-  await page.waitForFunction(() => document.querySelectorAll('#analysis-moves [data-node]').length === 0);
+  await page.waitForFunction(() => location.hash === '#analyse');
   await page.evaluate(() => document.activeElement.blur());
   await page.keyboard.press('m');
   for (const [text, count] of [['f3', 1], ['e7e5', 2], ['g4', 3]]) {
