@@ -346,7 +346,7 @@ async function puzzlesAndEditor(page, { print, click, drag, screenshot }) {
   await page.click('#setup-edit');
   await page.click('#editor-empty');
   await page.click('#editor-done');
-  await page.locator('#setup-fen-error').filter({ hasText: 'cannot be played' }).waitFor();
+  await page.locator('#setup-fen-error').filter({ hasText: 'empty board' }).waitFor();
   assert.equal(await page.inputValue('#setup-fen'), '8/8/8/8/8/8/8/8 b - - 0 1');
 
   // A king that is moved two squares takes no rook with it, and Chess960 castling stays.
