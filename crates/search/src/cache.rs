@@ -361,7 +361,7 @@ mod tests {
                 cache.bounds(key, 0).is_none()
                     && cache.bounds(key, 1).is_none()
                     && cache.value(key).is_none()
-                    && scores(&cache, key, 2).is_none()
+                    && scores(cache, key, 2).is_none()
                     && cache.best_move(key) == NO_MOVE
                     && cache.fill_per_mille() == 0
             };
