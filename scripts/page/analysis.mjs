@@ -6,6 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setField } from './harness.mjs';
 
 // The moves with their glyphs, without scores.
 const treeMoves = page => page.evaluate(() => [...document.querySelectorAll('#analysis-moves [data-node]')]
@@ -273,7 +274,7 @@ async function keysAndEndings(page, { print, click, screenshot }) {
   assert.deepEqual(await ended(), [0, '0–1']);
   await screenshot(page, 'mate');
   // Stalemate.
-  await page.fill('#setup-fen', 'k7/8/1K6/8/8/8/8/2Q5 w - - 0 1');
+  await setField(page, 'setup-fen', 'k7/8/1K6/8/8/8/8/2Q5 w - - 0 1');
   await page.click('#setup button[type=submit]');
   await page.locator('#thoughts:not(.stale) li').first().waitFor();
   await page.fill('#analysis-move', 'Qc7');
@@ -283,7 +284,7 @@ async function keysAndEndings(page, { print, click, screenshot }) {
   // The threat: what the other side would play.
   await page.keyboard.press('Escape');
   await page.keyboard.press('ArrowLeft');
-  await page.fill('#setup-fen', 'r1bqkbnr/pppp1ppp/2n5/4p2Q/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq - 3 3');
+  await setField(page, 'setup-fen', 'r1bqkbnr/pppp1ppp/2n5/4p2Q/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq - 3 3');
   await page.click('#setup button[type=submit]');
   await page.waitForFunction(() => document.querySelectorAll('#analysis-moves [data-node]').length === 0 && document.querySelectorAll('#board cg-board piece').length >= 32);
   await page.evaluate(() => document.activeElement.blur());
@@ -350,7 +351,7 @@ async function puzzlesAndEditor(page, { print, click, drag, screenshot }) {
   assert.equal(await page.inputValue('#setup-fen'), '8/8/8/8/8/8/8/8 b - - 0 1');
 
   // A king that is moved two squares takes no rook with it, and Chess960 castling stays.
-  await page.fill('#setup-fen', '4k3/8/8/8/8/8/8/4K2R w K - 0 1');
+  await setField(page, 'setup-fen', '4k3/8/8/8/8/8/8/4K2R w K - 0 1');
   await page.check('#setup-960');
   await page.click('#setup button[type=submit]');
   await page.waitForFunction(() => location.hash.endsWith('/960'));

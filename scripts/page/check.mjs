@@ -10,7 +10,7 @@ import assert from 'node:assert/strict';
 import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkAnalysis } from './analysis.mjs';
-import { Server, click, drag, moves, newProfile, openChromium, played, print, startGame as startGameAt, tap, trainingLine, verdict, watch as watchPage } from './harness.mjs';
+import { Server, click, drag, moves, newProfile, openChromium, played, print, setField, startGame as startGameAt, tap, trainingLine, verdict, watch as watchPage } from './harness.mjs';
 
 const [program, pictures, maia] = process.argv.slice(2);
 mkdirSync(pictures, { recursive: true });
@@ -280,7 +280,7 @@ try {
   while (!await page.locator('#verdict.over').count() && count < 300) {
     const fen = await page.evaluate(async () => (await import('/page/play.js')).current().fens.at(-1));
     await second.evaluate(() => document.querySelector('.setup').open = true);
-    await second.fill('#setup-fen', fen);
+    await setField(second, 'setup-fen', fen);
     await second.click('#setup button[type=submit]');
     const best = await second.waitForFunction(() => {
       const first = document.querySelector('#thoughts:not(.stale) li span button');
@@ -346,13 +346,13 @@ try {
   assert.equal(await page.locator('#board cg-board piece').count(), 3, 'the error of an older request removed the position');
 
   // Castling rights that the pieces do not have are dropped, and the page says so.
-  await page.fill('#setup-fen', '4k3/8/8/8/8/8/8/4K2R w KQkq - 0 1');
+  await setField(page, 'setup-fen', '4k3/8/8/8/8/8/8/4K2R w KQkq - 0 1');
   await page.click('#setup button[type=submit]');
   await page.waitForFunction(() => document.getElementById('toast').textContent.includes('castling rights'));
   assert.equal(await page.inputValue('#setup-fen'), '4k3/8/8/8/8/8/8/4K2R w K - 0 1');
 
   // An analysis runs: depth and evaluations grow, the queue is drawn, the board has arrows.
-  await page.fill('#setup-fen', 'r1bq1rk1/pp2bppp/2n1pn2/2pp4/3P4/2PBPN2/PP1N1PPP/R1BQ1RK1 w - - 0 8');
+  await setField(page, 'setup-fen', 'r1bq1rk1/pp2bppp/2n1pn2/2pp4/3P4/2PBPN2/PP1N1PPP/R1BQ1RK1 w - - 0 8');
   await page.click('#setup button[type=submit]');
   await page.evaluate(() => { document.querySelector('.setup').open = false; document.activeElement.blur(); });
   await page.selectOption('#lines', '3');

@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { audit } from './audit.mjs';
-import { Server, click, drag, moves, openFirefox, played, print, setNumber, startGame as startGameAt, verdict, watch } from './harness.mjs';
+import { Server, click, drag, moves, openFirefox, played, print, setField, startGame as startGameAt, verdict, watch } from './harness.mjs';
 
 const [program, pictures] = process.argv.slice(2);
 const server = new Server(program);
@@ -53,7 +53,7 @@ try {
   // A premove and a promotion.
   await startGame(page, async () => {
     await page.selectOption('#limit', 'time');
-    await setNumber(page, 'amount', 4);
+    await setField(page, 'amount', 4);
   });
   await drag(page, 'd2', 'd4');
   await played(page, 1);

@@ -132,8 +132,12 @@ export function watch(page, server, problems) {
 
 // The centre of a square on the screen.
 export async function square(page, name) {
-  const box = await page.locator('#board cg-board').boundingBox();
-  const isBlackBelow = await page.locator('.cg-wrap.orientation-black').count() > 0;
+  // The page may be drawing the board anew: the board and its orientation are read at one moment.
+  const found = await page.waitForFunction(() => {
+    const { x, y, width, height } = document.querySelector('#board cg-board')?.getBoundingClientRect() ?? {};
+    return width > 0 && { box: { x, y, width, height }, isBlackBelow: !!document.querySelector('.cg-wrap.orientation-black') };
+  });
+  const { box, isBlackBelow } = await found.jsonValue();
   const [file, rank] = ['abcdefgh'.indexOf(name[0]), Number(name[1]) - 1];
   const [x, y] = isBlackBelow ? [7 - file, rank] : [file, 7 - rank];
   return { x: box.x + (x + 0.5) * box.width / 8, y: box.y + (y + 0.5) * box.height / 8 };
@@ -162,8 +166,8 @@ export const played = (page, count) => page.waitForFunction(count => document.qu
   || document.querySelector('#verdict.over'), count);
 export const verdict = page => page.locator('#verdict').textContent();
 
-/* Sets a field of numbers. `fill` appends to such a field in Firefox */
-export const setNumber = (page, id, value) => page.locator(`#${id}`).evaluate((field, value) => {
+/* Sets a field in one step. `fill` appends to a field of numbers in Firefox, and to one that the page sets meanwhile */
+export const setField = (page, id, value) => page.locator(`#${id}`).evaluate((field, value) => {
   field.value = value;
   field.dispatchEvent(new Event('input', { bubbles: true }));
 }, value);
@@ -178,7 +182,7 @@ export async function startGame(page, address, choose = async () => {}) {
   await page.selectOption('#opponent', 'limit');
   await page.selectOption('#engine', 'batch-first');
   await page.selectOption('#limit', 'nodes');
-  await setNumber(page, 'amount', 40);
+  await setField(page, 'amount', 40);
   await choose();
   await page.click('#start-game');
   await page.locator('#game').waitFor();
