@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use shakmaty::{
-    CastlingMode, Chess, Color, EnPassantMode, Move, MoveList, Position as _, Square, attacks,
-    fen::Fen, zobrist::Zobrist64,
+    CastlingMode, Chess, Color, EnPassantMode, Move, MoveList, Position as _, Role, Square,
+    attacks,
+    fen::Fen,
+    zobrist::{Zobrist64, ZobristValue},
 };
 
 /// A legal chess position and its 64-bit key.
@@ -53,7 +55,7 @@ impl Default for Position {
 
 impl From<Chess> for Position {
     fn from(chess: Chess) -> Self {
-        let Zobrist64(key) = chess.zobrist_hash(EnPassantMode::Legal);
+        let key = Self::key_of(&chess);
         Self { chess, key, past: None }
     }
 }
@@ -218,10 +220,59 @@ impl Position {
     }
 
     fn play_and_forget(&mut self, mv: Move) {
-        let next = self.chess.update_zobrist_hash(Zobrist64(self.key), mv, EnPassantMode::Legal);
+        let next = self.simple_key_after(mv);
         self.chess.play_unchecked(mv);
-        let Zobrist64(key) = next.unwrap_or_else(|| self.chess.zobrist_hash(EnPassantMode::Legal));
-        self.key = key;
+        self.key = next.unwrap_or_else(|| Self::key_of(&self.chess));
+    }
+
+    fn key_of(chess: &Chess) -> u64 {
+        let Zobrist64(key) = chess.zobrist_hash(EnPassantMode::Legal);
+        key
+    }
+
+    /// The key after a legal move, without playing it; `None` where the move changes castling
+    /// rights or may be answered en passant.
+    fn simple_key_after(&self, mv: Move) -> Option<u64> {
+        let Move::Normal { role, from, capture, to, promotion } = mv else { return None };
+        let (turn, castles) = (self.turn(), self.chess.castles());
+        let is_double_step = role == Role::Pawn && u8::from(from) ^ u8::from(to) == 16;
+        let keeps_castling = match role {
+            Role::King => !castles.has_color(turn),
+            _ => !castles.castling_rights().contains(from),
+        } && !castles.castling_rights().contains(to);
+        if is_double_step || !keeps_castling {
+            return None;
+        }
+        let mut key = Zobrist64(self.key);
+        key ^= Zobrist64::zobrist_for_white_turn();
+        key ^= Zobrist64::zobrist_for_piece(from, role.of(turn));
+        key ^= Zobrist64::zobrist_for_piece(to, promotion.unwrap_or(role).of(turn));
+        if let Some(capture) = capture {
+            key ^= Zobrist64::zobrist_for_piece(to, capture.of(!turn));
+        }
+        // Cheap: the square without looking whether a capture is legal.
+        if self.chess.ep_square(EnPassantMode::Always).is_some()
+            && let Some(square) = self.en_passant()
+        {
+            key ^= Zobrist64::zobrist_for_en_passant_file(square.file());
+        }
+        Some(key.0)
+    }
+
+    /// The [key](Self::key) of the position after a legal move; mostly without playing it.
+    #[must_use]
+    pub fn key_after(&self, mv: Move) -> u64 {
+        self.simple_key_after(mv).unwrap_or_else(|| {
+            let mut next = self.chess.clone();
+            next.play_unchecked(mv);
+            Self::key_of(&next)
+        })
+    }
+
+    /// [`halfmove_clock`](Self::halfmove_clock) after a legal move.
+    #[must_use]
+    pub fn halfmove_clock_after(&self, mv: Move) -> u32 {
+        if mv.is_zeroing() { 0 } else { self.halfmove_clock().saturating_add(1) }
     }
 
     /// The position after a legal move.

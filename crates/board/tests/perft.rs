@@ -69,7 +69,10 @@ fn keys_in_the_tree() {
         *checked += 1;
         if depth > 0 {
             for mv in position.legal_moves() {
-                walk(&position.after(mv), depth - 1, checked);
+                let after = position.after(mv);
+                assert_eq!(position.key_after(mv), after.key(), "{mv:?} in {}", position.fen());
+                assert_eq!(position.halfmove_clock_after(mv), after.halfmove_clock());
+                walk(&after, depth - 1, checked);
             }
         }
     }

@@ -7,12 +7,14 @@
 //!
 //! [`CpuEvaluator`](cpu::CpuEvaluator) and `gpu::GpuEvaluator` run networks. [`Cached`] keeps
 //! earlier scores, [`Shared`] lets many searches use the same evaluators, [`Mock`] computes scores
-//! from a hash of the position, and [`reference`] is the plain implementation for tests.
+//! from a hash of the position, [`DeviceModel`] imitates the speed of a device, and [`reference`] is
+//! the plain implementation for tests.
 
 mod batch;
 mod cache;
 pub mod cpu;
 mod device;
+mod device_model;
 mod error;
 mod folded;
 #[cfg(feature = "gpu")]
@@ -26,6 +28,7 @@ mod store;
 pub use batch::{Answered, Batch, Query, Scores};
 pub use cache::{CacheCounts, Cached, EvaluationCache};
 pub use device::{DeviceName, Devices};
+pub use device_model::{DeviceModel, DeviceSpeed};
 pub use error::EvalError;
 pub use mock::Mock;
 pub use precision::Precision;

@@ -28,25 +28,30 @@ pub(crate) const FIRST_UNDERPROMOTION: usize = 64;
 /// that its index differs from other king moves in Chess960 too. Different legal moves of a
 /// position have different indices.
 #[must_use]
+#[inline]
 pub fn policy_index(mv: Move, turn: Color) -> PolicyIndex {
+    // Most moves of a search are plain, and millions a second need their index.
+    if let Move::Normal { from, to, promotion: None, .. } = mv {
+        let flip = if turn.is_white() { 0 } else { 56 << 6 | 56 };
+        return INDEX_OF_MOVE[(usize::from(from) << 6 | usize::from(to)) ^ flip];
+    }
+    special_index(mv, turn)
+}
+
+/// The index of castling, en passant and promotions.
+#[cold]
+fn special_index(mv: Move, turn: Color) -> PolicyIndex {
     let flip = if turn.is_white() { 0 } else { 56 };
-    let (from, to, promotion) = match mv {
-        Move::Normal { from, to, promotion, .. } => (from, to, promotion),
-        _ => (mv.from().unwrap_or(Square::A1), mv.to(), None),
+    let from = usize::from(mv.from().unwrap_or(Square::A1)) ^ flip;
+    let to = usize::from(mv.to()) ^ flip;
+    let piece = match mv.promotion() {
+        Some(Role::Knight) => 0,
+        Some(Role::Bishop) => 1,
+        Some(Role::Rook) => 2,
+        _ => return INDEX_OF_MOVE[from << 6 | to],
     };
-    let (from, to) = (usize::from(from) ^ flip, usize::from(to) ^ flip);
-    let plane = match promotion {
-        Some(role @ (Role::Knight | Role::Bishop | Role::Rook)) => {
-            let piece = match role {
-                Role::Knight => 0,
-                Role::Bishop => 1,
-                _ => 2,
-            };
-            let files = (to % 8) as i32 - (from % 8) as i32;
-            FIRST_UNDERPROMOTION + 3 * piece + (files.clamp(-1, 1) + 1) as usize
-        }
-        _ => usize::from(PLANE_OF_MOVE[from << 6 | to]),
-    };
+    let files = (to % 8) as i32 - (from % 8) as i32;
+    let plane = FIRST_UNDERPROMOTION + 3 * piece + (files.clamp(-1, 1) + 1) as usize;
     (from * MOVE_PLANES + plane) as PolicyIndex
 }
 
@@ -69,6 +74,20 @@ pub(crate) fn plane_of_squares(from: usize, to: usize) -> usize {
 
 /// Move plane by `64 * from + to`; 0 for pairs of squares that no move connects.
 static PLANE_OF_MOVE: [u8; 64 * 64] = plane_of_move();
+
+/// Index of a move without under-promotion by `64 * from + to`.
+static INDEX_OF_MOVE: [PolicyIndex; 64 * 64] = index_of_move();
+
+const fn index_of_move() -> [PolicyIndex; 64 * 64] {
+    let planes = plane_of_move();
+    let mut indices = [0; 64 * 64];
+    let mut at = 0;
+    while at < planes.len() {
+        indices[at] = (at / 64 * MOVE_PLANES) as PolicyIndex + planes[at] as PolicyIndex;
+        at += 1;
+    }
+    indices
+}
 
 const fn plane_of_move() -> [u8; 64 * 64] {
     let steps = plane_of_step();

@@ -14,7 +14,7 @@ use nets::MoveScores;
 
 use crate::{
     pages::Pages,
-    score::{INFINITY, Value, from_evaluation, log_chances},
+    score::{INFINITY, MOST_MOVES, Value, from_evaluation, log_chances},
 };
 use scores::ScoresCache;
 
@@ -136,12 +136,11 @@ impl SearchCache {
 
     /// Clears the cache in place. This touches all pages, so a clear before a game saves that time
     /// on the clock.
-    pub(crate) fn clear(&self) {
+    pub(crate) fn clear(&mut self) {
         self.bounds.clear();
         self.values.clear();
         self.scores.clear();
-        self.age.store(1, Relaxed);
-        self.stored.store(0, Relaxed);
+        (self.age, self.stored) = (AtomicU8::new(1), AtomicUsize::new(0));
     }
 
     /// Bounds found from here on belong to a new root.
@@ -303,11 +302,15 @@ impl SearchCache {
         if let Some(value) = value {
             self.store_value(key, from_evaluation(value));
         }
+        let mut scores = [0; MOST_MOVES];
         match meaning {
             MoveScores::Centipawns => {
-                self.store_scores(key, moves.iter().map(|&score| from_evaluation(score)));
+                for (score, &value) in scores.iter_mut().zip(moves) {
+                    *score = from_evaluation(value) as i16;
+                }
+                self.store_scores(key, &scores[..moves.len().min(MOST_MOVES)]);
             }
-            MoveScores::Policy => self.store_scores(key, log_chances(moves)),
+            MoveScores::Policy => self.store_scores(key, log_chances(moves, &mut scores)),
         }
     }
 
@@ -323,7 +326,7 @@ impl SearchCache {
     }
 
     /// Stores the scores of a position's legal moves.
-    pub(crate) fn store_scores(&self, key: u64, scores: impl ExactSizeIterator<Item = Value>) {
+    pub(crate) fn store_scores(&self, key: u64, scores: &[i16]) {
         self.scores.store(key, scores);
     }
 }
@@ -342,19 +345,19 @@ mod tests {
     #[test]
     fn scores_are_lost_only_when_the_ring_has_come_around() {
         let cache = SearchCache::new(1);
-        cache.store_scores(7 << 40, [1, -2, 3].into_iter());
+        cache.store_scores(7 << 40, &[1, -2, 3]);
         assert_eq!(scores(&cache, 7 << 40, 3), Some(vec![1, -2, 3]));
         assert_eq!(scores(&cache, 8 << 40, 3), None);
         let capacity = (1 << 20) * 7 / 16 / size_of::<i16>();
         for key in 1..=(capacity / 200) as u64 + 1 {
-            cache.store_scores(key << 50 | 1, (0..200).collect::<Vec<_>>().into_iter());
+            cache.store_scores(key << 50 | 1, &(0..200).collect::<Vec<_>>());
         }
         assert_eq!(scores(&cache, 7 << 40, 3), None);
     }
 
     #[test]
     fn nothing_is_left_after_clearing() {
-        let cache = SearchCache::new(1);
+        let mut cache = SearchCache::new(1);
         let found = Bounds { lower: 1, upper: 2, best: 0 };
         for key in [0, 5] {
             let nothing = |cache: &SearchCache| {
@@ -370,7 +373,7 @@ mod tests {
             assert_eq!(cache.value(key), Some(-3));
             cache.clear();
             assert!(nothing(&cache), "{key}");
-            cache.store_scores(key, [4, 5].into_iter());
+            cache.store_scores(key, &[4, 5]);
             assert_eq!(scores(&cache, key, 2), Some(vec![4, 5]));
             cache.clear();
             assert!(nothing(&cache), "{key}");

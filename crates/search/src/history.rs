@@ -14,6 +14,9 @@ pub(crate) const MOST: i32 = 2_000;
 /// Score of an even capture, above every history.
 const CAPTURES: i32 = 10_000;
 
+/// Pairs of squares.
+const MOVES: usize = 64 * 64;
+
 /// Cutoffs of each quiet move by side, from-square and to-square.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
@@ -22,23 +25,31 @@ pub(crate) struct History {
 
 impl Default for History {
     fn default() -> Self {
-        Self { table: vec![0; 2 * 64 * 64] }
+        Self { table: vec![0; 2 * MOVES] }
     }
 }
 
 impl History {
     fn place(position: &Position, mv: Move) -> usize {
         let from = mv.from().map_or(0, usize::from);
-        (usize::from(position.turn().is_white()) * 64 + from) * 64 + usize::from(mv.to())
+        usize::from(position.turn().is_white()) * MOVES + from * 64 + usize::from(mv.to())
+    }
+
+    /// The history of a position's moves, within ±[`MOST`]; 0 for those that are not quiet.
+    pub(crate) fn of(&self, position: &Position) -> impl Fn(Move) -> i32 {
+        let table = &self.table.as_chunks::<MOVES>().0[usize::from(position.turn().is_white())];
+        move |mv| {
+            let (from, to) = match mv {
+                Move::Normal { from, to, capture: None, promotion: None, .. } => (from, to),
+                Move::Castle { king, rook } => (king, rook),
+                _ => return 0,
+            };
+            table[(usize::from(from) << 6 | usize::from(to)) % MOVES].into()
+        }
     }
 
     pub(crate) fn is_quiet(mv: Move) -> bool {
         !mv.is_capture() && !mv.is_promotion()
-    }
-
-    /// The history of a move, within ±[`MOST`]; 0 unless it is quiet.
-    pub(crate) fn of(&self, position: &Position, mv: Move) -> i32 {
-        if Self::is_quiet(mv) { self.table[Self::place(position, mv)].into() } else { 0 }
     }
 
     /// A move's score for the order, highest first.
@@ -110,11 +121,11 @@ mod tests {
                 "{cut} {other} {tried} {losing}"
             );
         }
-        assert_eq!(history.of(&position, mv("d3d6")), 0, "a capture has no history");
-        assert!((MOST / 2..=MOST).contains(&history.of(&position, quiet[1])));
+        assert_eq!(history.of(&position)(mv("d3d6")), 0, "a capture has no history");
+        assert!((MOST / 2..=MOST).contains(&history.of(&position)(quiet[1])));
         history.fade();
         assert!(history.score(&position, quiet[1]) <= (MOST / 4) as i16);
         history.clear();
-        assert_eq!(history.of(&position, quiet[1]), 0);
+        assert_eq!(history.of(&position)(quiet[1]), 0);
     }
 }

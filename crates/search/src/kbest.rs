@@ -185,6 +185,14 @@ impl KBest {
         outcome?
     }
 
+    /// Makes a new, empty cache.
+    fn replace_cache(&mut self) {
+        // The old cache is freed before: together they would exceed the limit.
+        self.cache = Arc::new(SearchCache::new(1));
+        let (cache, _) = Self::cache_shares(&self.settings);
+        self.cache = Arc::new(SearchCache::new(cache));
+    }
+
     fn width(&self) -> usize {
         let Settings { batch, fill, .. } = self.settings;
         let width =
@@ -246,11 +254,9 @@ impl Search for KBest {
 
     fn configure(&mut self, settings: &Settings) {
         if settings.hash_mib != self.settings.hash_mib {
-            // The old cache is freed before the new one is made: together they would exceed the
-            // limit.
-            self.cache = Arc::new(SearchCache::new(1));
-            let (cache, nodes) = Self::cache_shares(settings);
-            self.cache = Arc::new(SearchCache::new(cache));
+            self.settings.hash_mib = settings.hash_mib;
+            self.replace_cache();
+            let (_, nodes) = Self::cache_shares(settings);
             let nodes = nodes / self.crew.threads();
             self.searcher.limit_memory(nodes);
             self.crew.limit_memory(nodes);
@@ -266,7 +272,11 @@ impl Search for KBest {
     }
 
     fn clear(&mut self) {
-        self.cache.clear();
+        // Between searches nobody else holds the cache, so it is cleared in place.
+        match Arc::get_mut(&mut self.cache) {
+            Some(cache) => cache.clear(),
+            None => self.replace_cache(),
+        }
         self.searcher.forget();
         self.crew.clear();
         self.known_game.clear();

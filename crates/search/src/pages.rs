@@ -2,11 +2,7 @@
 //! first use. Linux is asked for huge pages, because a random lookup in a large table otherwise
 //! also waits for the page tables.
 
-use std::{
-    alloc::Layout,
-    alloc::handle_alloc_error,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
-};
+use std::{alloc::Layout, alloc::handle_alloc_error, sync::atomic::AtomicU64};
 
 use memmap2::{MmapMut, MmapRaw};
 
@@ -45,8 +41,13 @@ impl Pages {
     }
 
     /// Makes all words zero.
-    pub(crate) fn clear(&self) {
-        self.words().iter().for_each(|word| word.store(0, Relaxed));
+    pub(crate) fn clear(&mut self) {
+        // SAFETY: the map has so many bytes, and nobody else refers to it while `self` is borrowed
+        // alone. Plain words are filled several times as fast as atomic ones.
+        let words = unsafe {
+            std::slice::from_raw_parts_mut(self.map.as_mut_ptr().cast::<u64>(), self.words)
+        };
+        words.fill(0);
     }
 }
 
@@ -58,12 +59,14 @@ impl std::fmt::Debug for Pages {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
     use super::*;
 
     #[test]
     fn zeros_at_first_and_when_cleared() {
         for words in [0, 1, 3, 100_000] {
-            let pages = Pages::zeroed(words, 2);
+            let mut pages = Pages::zeroed(words, 2);
             assert_eq!(pages.words().len(), (words / 2 * 2).max(2));
             let is_zero = |pages: &Pages| pages.words().iter().all(|word| word.load(Relaxed) == 0);
             assert!(is_zero(&pages));

@@ -10,7 +10,8 @@ use crate::{
     quiet::forcing_moves,
     rules,
     score::{
-        INFINITY, MATE, Value, from_child, from_child_with_penalty, from_evaluation, log_chances,
+        INFINITY, MATE, MOST_MOVES, Value, from_child, from_child_with_penalty, from_evaluation,
+        log_chances,
     },
 };
 
@@ -35,8 +36,9 @@ impl Plain {
         let mut batch = Batch::default();
         batch.push(position, false, moves);
         let logits = self.evaluator.evaluate(batch).unwrap().scores.moves;
-        let scores: Vec<i16> = log_chances(&logits).map(|score| score as i16).collect();
-        let penalties = ReplyPenalty::new(self.errors, &scores);
+        let mut scores = [0; MOST_MOVES];
+        let scores = log_chances(&logits, &mut scores);
+        let penalties = ReplyPenalty::new(self.errors, scores);
         scores.iter().map(|&score| penalties.of(score).into()).collect()
     }
 

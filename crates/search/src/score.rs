@@ -79,33 +79,46 @@ pub(crate) fn from_evaluation(centipawns: f32) -> Value {
     ((centipawns + 0.5_f32.copysign(centipawns)) as Value).clamp(-LARGEST_VALUE, LARGEST_VALUE)
 }
 
-/// Hundredths of the natural logarithm of each move's chance.
-pub(crate) fn log_chances(logits: &[f32]) -> impl ExactSizeIterator<Item = Value> {
-    // Several side by side: one alone would have to be compared, or added up, one by one.
+/// No position has more legal moves.
+pub(crate) const MOST_MOVES: usize = 256;
+
+/// Hundredths of the natural logarithm of each move's chance, written to the front of `into`.
+pub(crate) fn log_chances<'a>(logits: &[f32], into: &'a mut [i16; MOST_MOVES]) -> &'a [i16] {
+    // Eight side by side, the last ones too: one alone would have to be compared, or added up, one
+    // by one.
+    let logits = &logits[..logits.len().min(MOST_MOVES)];
     let (chunks, rest) = logits.as_chunks::<8>();
+    let mut last = [f32::NEG_INFINITY; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let all = || chunks.iter().chain([&last]);
     let larger = |most: f32, logit: f32| if logit > most { logit } else { most };
     let mut most = [f32::NEG_INFINITY; 8];
-    for chunk in chunks {
+    for chunk in all() {
         for (most, &logit) in most.iter_mut().zip(chunk) {
             *most = larger(*most, logit);
         }
     }
-    let most = most.iter().chain(rest).copied().fold(f32::NEG_INFINITY, larger);
+    let most = most.into_iter().fold(f32::NEG_INFINITY, larger);
+    let chances_of = |chunk: &[f32; 8]| chunk.map(|logit| exp_of_negative(logit - most));
     let mut sums = [0.0_f32; 8];
     for chunk in chunks {
-        for (sum, logit) in sums.iter_mut().zip(chunk) {
-            *sum += exp_of_negative(logit - most);
+        for (sum, chance) in sums.iter_mut().zip(chances_of(chunk)) {
+            *sum += chance;
         }
     }
-    let rest: f32 = rest.iter().map(|logit| exp_of_negative(logit - most)).sum();
-    let shift = most + (sums.iter().sum::<f32>() + rest).ln();
+    let of_rest: f32 = chances_of(&last)[..rest.len()].iter().sum();
+    let shift = most + (sums.iter().sum::<f32>() + of_rest).ln();
     let least = -LARGEST_VALUE as f32;
-    logits.iter().map(move |logit| {
-        let hundredths = 100.0 * (logit - shift);
-        // NaN counts as log-chance 0, like +inf.
-        let hundredths = if hundredths < 0.0 { hundredths.max(least) } else { 0.0 };
-        Value::from((hundredths + NEAREST).to_bits() as i16)
-    })
+    for (chunk, scores) in all().zip(into.as_chunks_mut::<8>().0) {
+        *scores = chunk.map(|logit| {
+            let hundredths = 100.0 * (logit - shift);
+            // NaN counts as log-chance 0, like +inf.
+            let hundredths = if hundredths < 0.0 { hundredths } else { 0.0 };
+            let hundredths = if hundredths > least { hundredths } else { least };
+            (hundredths + NEAREST).to_bits() as i16
+        });
+    }
+    &into[..logits.len()]
 }
 
 /// Added to a small number, leaves the nearest integer in the low bits.
@@ -114,7 +127,8 @@ const NEAREST: f32 = 12_582_912.0;
 /// e^x for x up to 0, with an error of up to four millionths; 1 above 0 and for NaN. The compiler
 /// vectorises it, because every legal move of every position needs one.
 pub(crate) fn exp_of_negative(x: f32) -> f32 {
-    let x = if x < 0.0 { x.max(-80.0) } else { 0.0 };
+    let x = if x < 0.0 { x } else { 0.0 };
+    let x = if x > -80.0 { x } else { -80.0 };
     let power = x * std::f32::consts::LOG2_E;
     let shifted = power + NEAREST;
     let rest = (power - (shifted - NEAREST)) * std::f32::consts::LN_2;
@@ -206,17 +220,22 @@ mod tests {
         assert!([0.0, 3.0, f32::INFINITY, f32::NAN].map(exp_of_negative) == [1.0; 4]);
     }
 
+    fn chances_of(logits: &[f32]) -> Vec<Value> {
+        let mut scores = [0; MOST_MOVES];
+        log_chances(logits, &mut scores).iter().map(|&score| score.into()).collect()
+    }
+
     #[test]
     fn logarithms_of_chances() {
         // Chances 1/2, 1/4, 1/4, whatever all logits are shifted by.
         for shift in [-50.0, 0.0, 800.0] {
             let logits = [2_f32.ln(), 0.0, 0.0].map(|logit| logit + shift);
-            assert_eq!(log_chances(&logits).collect::<Vec<_>>(), [-69, -139, -139]);
+            assert_eq!(chances_of(&logits), [-69, -139, -139]);
         }
-        assert_eq!(log_chances(&[]).len(), 0);
+        assert_eq!(chances_of(&[]), [0; 0]);
         let least = -LARGEST_VALUE;
-        assert_eq!(log_chances(&[f32::INFINITY, 0.0]).collect::<Vec<_>>(), [0, least]);
-        assert_eq!(log_chances(&[0.0, f32::NEG_INFINITY]).collect::<Vec<_>>(), [0, least]);
+        assert_eq!(chances_of(&[f32::INFINITY, 0.0]), [0, least]);
+        assert_eq!(chances_of(&[0.0, f32::NEG_INFINITY]), [0, least]);
         // The largest first, in the middle, last: of enough that several are looked at side by
         // side.
         for largest in [0, 11, 19] {
@@ -225,7 +244,7 @@ mod tests {
             let shift = (4_f64.exp() + 19.0).ln();
             let exact =
                 [-100.0 * shift, 100.0 * (4.0 - shift)].map(|chance| chance.round() as Value);
-            let chances: Vec<Value> = log_chances(&logits).collect();
+            let chances = chances_of(&logits);
             assert!(
                 (0..20).all(|place| chances[place] == exact[usize::from(place == largest)]),
                 "{chances:?}"

@@ -271,32 +271,29 @@ impl Selectivity {
         place >= first && !check && !is_forcing(position, mv)
     }
 
-    /// Is a late quiet move with this score pruned? `value` is the static evaluation, if it counts.
-    /// Where the bound is a mate no move is pruned, because it may be the only defence.
-    pub(crate) fn prunes_late_move(
+    /// Late quiet moves with a score below this are pruned. `value` is the static evaluation, if it
+    /// counts. Where the bound is a mate no move is pruned, because it may be the only defence.
+    pub(crate) fn late_pruning_limit(
         &self,
-        score: i16,
         depth: i16,
         bound: Value,
         value: Option<Value>,
         scores: MoveScores,
-    ) -> bool {
+    ) -> Option<i32> {
         let further = i32::from(depth - PLY);
-        let score = i32::from(score);
-        bound.abs() <= LARGEST_VALUE
-            && match scores {
-                MoveScores::Centipawns => {
-                    further <= 0
-                        && self.late_pruning_margin.is_some_and(|margin| score + margin < bound)
-                }
-                MoveScores::Policy => {
-                    let below = value.map_or(0, |value| (bound - value).clamp(0, MOST_BELOW));
-                    let more = self.late_pruning_below.unwrap_or(0) * below;
-                    self.late_pruning_chance.is_some_and(|(least, each)| {
-                        score < least + each * further / i32::from(PLY) + more
-                    })
-                }
+        if bound.abs() > LARGEST_VALUE {
+            return None;
+        }
+        match scores {
+            MoveScores::Centipawns if further > 0 => None,
+            MoveScores::Centipawns => self.late_pruning_margin.map(|margin| bound - margin),
+            MoveScores::Policy => {
+                let below = value.map_or(0, |value| (bound - value).clamp(0, MOST_BELOW));
+                let more = self.late_pruning_below.unwrap_or(0) * below;
+                self.late_pruning_chance
+                    .map(|(least, each)| least + each * further / i32::from(PLY) + more)
             }
+        }
     }
 
     /// What a move at this depth, from a position to the one `after` it, is searched deeper, in parts
@@ -367,15 +364,15 @@ mod tests {
     #[test]
     fn more_moves_are_pruned_far_below_the_bound() {
         let rules = Selectivity::kbest();
+        let limit = |bound, value| rules.late_pruning_limit(PLY, bound, value, MoveScores::Policy);
         let prunes_late_move =
-            |score, value| rules.prunes_late_move(score, PLY, 100, value, MoveScores::Policy);
+            |score: i32, value| limit(100, value).is_some_and(|limit| score < limit);
         assert!(prunes_late_move(-310, None) && !prunes_late_move(-290, None));
         assert!(!prunes_late_move(-290, Some(150)), "no change above the bound");
         assert!(prunes_late_move(-290, Some(80)) && !prunes_late_move(-270, Some(80)));
         assert!(!prunes_late_move(-140, Some(-2000)), "likely moves are always searched");
-        let mated =
-            rules.prunes_late_move(-900, PLY, -LARGEST_VALUE - 1, Some(0), MoveScores::Policy);
-        assert!(!mated, "a mate may have one defence only");
+        let mated = limit(-LARGEST_VALUE - 1, Some(0));
+        assert_eq!(mated, None, "a mate may have one defence only");
     }
 
     #[test]

@@ -11,7 +11,9 @@ use std::{
 
 use anyhow::ensure;
 use board::Game;
-use eval::{Answered, Batch, EvalError, Evaluator, Mock, Stream, cpu::measure};
+use eval::{
+    Answered, Batch, DeviceModel, DeviceSpeed, EvalError, Evaluator, Mock, Stream, cpu::measure,
+};
 use nets::{Calibration, MoveScores, Network};
 use search::{Algorithm, Control, Limits, Search, Settings};
 use serde_json::json;
@@ -42,6 +44,10 @@ pub(super) struct SearchArgs {
     #[arg(long = "width", value_name = "K", default_values_t = [1, 8, 64, 256],
         value_parser = clap::value_parser!(u64).range(0..=16_384))]
     widths: Vec<u64>,
+    /// In place of the network: a model of a device with this latency and rate, as
+    /// `100us,200000/s`. Time shares then are those of waiting for the device.
+    #[arg(long, value_name = "LATENCY,RATE")]
+    device_model: Option<DeviceSpeed>,
     /// Print JSON, one object a line, instead of a table.
     #[arg(long)]
     json: bool,
@@ -242,7 +248,11 @@ pub(super) fn run(args: &SearchArgs) -> anyhow::Result<()> {
                 analysis: true,
                 ..Limits::default()
             };
-            let line = measure(algorithm, &network, &options, &settings, &games, &limits)?;
+            let inner: Box<dyn Evaluator> = match args.device_model {
+                Some(speed) => Box::new(DeviceModel::new(speed, options.threads)),
+                None => engine::evaluator(&network, &options)?,
+            };
+            let line = measure(algorithm, (&network, inner), &options, &settings, &games, &limits)?;
             writeln!(out, "{}", if args.json { line.json() } else { line.text() })?;
             // Alpha-beta evaluates one position at a time, whatever the width.
             if algorithm == Algorithm::AlphaBeta {
@@ -289,14 +299,13 @@ fn games() -> Vec<Game> {
 
 fn measure(
     algorithm: Algorithm,
-    network: &Arc<Network>,
+    (network, inner): (&Arc<Network>, Box<dyn Evaluator>),
     options: &engine::EngineOptions,
     settings: &Settings,
     games: &[Game],
     limits: &Limits,
 ) -> anyhow::Result<Line> {
     let statistics = Arc::new(Mutex::new(EvaluatorStatistics::default()));
-    let inner = engine::evaluator(network, options)?;
     let divides = algorithm == Algorithm::KBest && !inner.apart().is_empty();
     let counting = CountingEvaluator { inner, statistics: Arc::clone(&statistics) };
     let mut search = algorithm.build(Box::new(counting), network, settings);

@@ -122,7 +122,10 @@ impl AlphaBeta {
         let value = self.static_values.get(ply).copied().flatten();
         let move_scores = self.stack.evaluations.move_scores();
         self.history.is_none()
-            && self.selectivity.prunes_late_move(score, depth, bound, value, move_scores)
+            && self
+                .selectivity
+                .late_pruning_limit(depth, bound, value, move_scores)
+                .is_some_and(|limit| i32::from(score) < limit)
             && !(ply == 1 && self.stack.is_repetition_here(after))
     }
 

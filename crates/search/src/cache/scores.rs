@@ -10,7 +10,7 @@ use std::sync::atomic::{
     fence,
 };
 
-use crate::{pages::Pages, score::Value};
+use crate::pages::Pages;
 
 /// Words of an entry of the index.
 const ENTRY: usize = 2;
@@ -37,10 +37,10 @@ impl ScoresCache {
         }
     }
 
-    pub(super) fn clear(&self) {
+    pub(super) fn clear(&mut self) {
         self.index.clear();
         self.ring.clear();
-        self.end.store(1, Relaxed);
+        self.end = AtomicU64::new(1);
     }
 
     /// The place in the stream of a position's scores, if the ring still holds them.
@@ -81,8 +81,9 @@ impl ScoresCache {
         is_whole
     }
 
-    pub(super) fn store(&self, key: u64, mut scores: impl ExactSizeIterator<Item = Value>) {
+    pub(super) fn store(&self, key: u64, scores: &[i16]) {
         let ring = self.ring.words();
+        let (fours, rest) = scores.as_chunks::<PER_WORD>();
         let count = scores.len().div_ceil(PER_WORD);
         if count == 0 || count > ring.len() {
             return;
@@ -90,10 +91,11 @@ impl ScoresCache {
         let place = self.take(count as u64);
         fence(Release);
         let start = (place % ring.len() as u64) as usize;
-        for word in &ring[start..start + count] {
-            let four = [(); PER_WORD].map(|()| scores.next().unwrap_or(0) as u16);
+        let mut last = [0; PER_WORD];
+        last[..rest.len()].copy_from_slice(rest);
+        for (word, four) in ring[start..start + count].iter().zip(fours.iter().chain([&last])) {
             let packed =
-                four.iter().rev().fold(0, |packed, &score| packed << 16 | u64::from(score));
+                four.iter().rev().fold(0, |packed, &score| packed << 16 | u64::from(score as u16));
             word.store(packed, Relaxed);
         }
         fence(Release);
@@ -144,7 +146,7 @@ mod tests {
                     for round in 0..400_000_u64 {
                         let key = (round * 7 + writer) % 97;
                         let scores = scores_of(key);
-                        cache.store(key << 57, scores.iter().map(|&score| score.into()));
+                        cache.store(key << 57, &scores);
                     }
                 })
             });

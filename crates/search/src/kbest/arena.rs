@@ -30,6 +30,9 @@ impl Arena {
     }
 
     pub(super) fn clear(&mut self) {
+        if self.open_count() == 0 {
+            return;
+        }
         for slot in 0..self.slots.len() {
             if self.slots[slot].state != State::Free {
                 self.release(slot as u32);
@@ -79,6 +82,7 @@ impl Arena {
                 position: Position::default(),
                 check: false,
                 legal: Vec::new(),
+                structures: None,
                 key: 0,
                 depth: 0,
                 bound: 0,
@@ -108,6 +112,7 @@ impl Arena {
         node.state = State::Evaluation;
         node.position = position;
         node.check = check;
+        node.structures = None;
         node.key = key;
         node.depth = depth;
         node.bound = bound;
@@ -137,6 +142,11 @@ impl Arena {
         for node in &mut self.slots {
             (node.priority, node.queued_priority) = (u8::MAX, u8::MAX);
         }
+    }
+
+    /// Gives a free slot the memory of an empty list of children.
+    pub(super) fn keep_memory(&mut self, slot: u32, children: Vec<NodeId>) {
+        self.slots[slot as usize].children = children;
     }
 
     /// Frees a slot; its lists keep their memory.

@@ -105,7 +105,7 @@ impl Searcher {
             && self.rules.selectivity.correction > 0
             && let Some(value) = cache.value(node.position.key())
         {
-            self.corrections.learn(&node.position, depth, value, (lower, upper), bound);
+            self.corrections.learn(node.structures(), depth, value, (lower, upper), bound);
         }
         if lower >= bound {
             self.remember_cutoff(id);
@@ -154,13 +154,13 @@ impl Searcher {
         doomed.push(id);
         while let Some(id) = doomed.pop() {
             let Some(node) = self.nodes.get_mut(id) else { continue };
-            let children = std::mem::take(&mut node.children);
+            let mut children = std::mem::take(&mut node.children);
             let question = question_key(node.key, node.depth, node.bound);
             if self.open.get(&question) == Some(&id) {
                 self.open.remove(&question);
             }
             self.nodes.release(id.slot);
-            for child in children {
+            for child in children.drain(..) {
                 if let Some(node) = self.nodes.get_mut(child) {
                     node.parents.retain(|link| link.node != id);
                     if node.parents.is_empty() {
@@ -168,6 +168,7 @@ impl Searcher {
                     }
                 }
             }
+            self.nodes.keep_memory(id.slot, children);
         }
         self.stack = doomed;
     }

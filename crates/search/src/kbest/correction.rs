@@ -42,11 +42,11 @@ impl Corrections {
     }
 
     /// A static evaluation, corrected; `percent` of the sum over the structures counts.
-    pub(super) fn corrected(&self, position: &Position, value: Value, percent: i32) -> Value {
+    pub(super) fn corrected(&self, structures: Structures, value: Value, percent: i32) -> Value {
         if percent == 0 || value.abs() > LARGEST_VALUE {
             return value;
         }
-        let sum: i32 = places(position).iter().map(|&at| i32::from(self.entries[at])).sum();
+        let sum: i32 = structures.places().iter().map(|&at| i32::from(self.entries[at])).sum();
         (value + sum * percent / (100 * GRAIN)).clamp(-LARGEST_VALUE, LARGEST_VALUE)
     }
 
@@ -55,7 +55,7 @@ impl Corrections {
     /// on the value that the static evaluation keeps teaches nothing.
     pub(super) fn learn(
         &mut self,
-        position: &Position,
+        structures: Structures,
         depth: i16,
         value: Value,
         (lower, upper): (Value, Value),
@@ -67,29 +67,39 @@ impl Corrections {
         }
         let difference = (found - value).clamp(-MOST, MOST) * GRAIN;
         let weight = (i32::from(depth / PLY) + 1).min(12);
-        for at in places(position) {
+        for at in structures.places() {
             let entry = i32::from(self.entries[at]);
             self.entries[at] = (entry + (difference - entry) * weight / 256) as i16;
         }
     }
 }
 
-/// The entries of a position's structures.
-fn places(position: &Position) -> [usize; STRUCTURES] {
-    let board = position.board();
-    let white_pawns = u64::from(board.pawns() & board.white());
-    let keys = [
-        mix64(mix64(white_pawns) ^ u64::from(board.pawns())),
-        pieces_key(board, Color::White),
-        pieces_key(board, Color::Black),
-    ];
-    let turn = usize::from(position.turn().is_black());
-    let mut at = turn * ENTRIES;
-    keys.map(|key| {
-        let place = at + key as usize % ENTRIES;
-        at += 2 * ENTRIES;
-        place
-    })
+/// A position's structures, as far as corrections tell them apart: their entries.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Structures([u16; STRUCTURES]);
+
+impl Structures {
+    pub(super) fn of(position: &Position) -> Self {
+        let board = position.board();
+        let white_pawns = u64::from(board.pawns() & board.white());
+        let keys = [
+            mix64(mix64(white_pawns) ^ u64::from(board.pawns())),
+            pieces_key(board, Color::White),
+            pieces_key(board, Color::Black),
+        ];
+        let of_side = usize::from(position.turn().is_black()) * ENTRIES;
+        Self(keys.map(|key| (of_side + key as usize % ENTRIES) as u16))
+    }
+
+    /// Places in [`Corrections::entries`].
+    fn places(self) -> [usize; STRUCTURES] {
+        let mut table = 0;
+        self.0.map(|place| {
+            let at = table + usize::from(place);
+            table += 2 * ENTRIES;
+            at
+        })
+    }
 }
 
 /// A key of the squares of one side's pieces, the king among them.
@@ -110,7 +120,7 @@ mod tests {
     fn taught(position: &Position, lower: Value, upper: Value, bound: Value) -> Corrections {
         let mut corrections = Corrections::default();
         for _ in 0..500 {
-            corrections.learn(position, 4 * PLY, 0, (lower, upper), bound);
+            corrections.learn(Structures::of(position), 4 * PLY, 0, (lower, upper), bound);
         }
         corrections
     }
@@ -119,7 +129,8 @@ mod tests {
     fn the_mean_difference_is_learned_for_each_structure() {
         let position = Position::default();
         let corrections = taught(&position, 40, LARGEST_VALUE, 30);
-        let corrected = |position: &Position| corrections.corrected(position, 10, 50);
+        let corrected =
+            |position: &Position| corrections.corrected(Structures::of(position), 10, 50);
         assert!((65..=70).contains(&corrected(&position)), "half of three times 40");
         let other = Position::from_fen(
             "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBN1 w Qkq - 0 1",
@@ -136,19 +147,23 @@ mod tests {
         let position = Position::default();
         for (lower, upper, bound) in [(-20, LARGEST_VALUE, -30), (-LARGEST_VALUE, 20, 30)] {
             let corrections = taught(&position, lower, upper, bound);
-            assert_eq!(corrections.corrected(&position, 0, 100), 0);
+            assert_eq!(corrections.corrected(Structures::of(&position), 0, 100), 0);
         }
         let mated = taught(&position, -LARGEST_VALUE - 5, -LARGEST_VALUE - 1, 0);
-        assert_eq!(mated.corrected(&position, 0, 100), 0, "a mate is no evaluation");
+        assert_eq!(
+            mated.corrected(Structures::of(&position), 0, 100),
+            0,
+            "a mate is no evaluation"
+        );
     }
 
     #[test]
     fn a_correction_is_limited_and_can_be_cleared() {
         let position = Position::default();
         let mut corrections = taught(&position, -LARGEST_VALUE, -2000, -100);
-        assert!((-450..=-440).contains(&corrections.corrected(&position, 0, 100)));
-        assert_eq!(corrections.corrected(&position, 0, 0), 0);
+        assert!((-450..=-440).contains(&corrections.corrected(Structures::of(&position), 0, 100)));
+        assert_eq!(corrections.corrected(Structures::of(&position), 0, 0), 0);
         corrections.clear();
-        assert_eq!(corrections.corrected(&position, 0, 100), 0);
+        assert_eq!(corrections.corrected(Structures::of(&position), 0, 100), 0);
     }
 }

@@ -57,8 +57,9 @@ pub(super) struct InFlight {
     keys: HashSet<RequestKey, BuildHasherDefault<KeyHasher>>,
     /// Requests whose key is in flight already, for other depths or bounds.
     waiting: Vec<Request>,
-    /// Batches whose memory can be used again.
+    /// Batches and lists of requests whose memory can be used again; the lists are empty.
     spare: Vec<Batch>,
+    spare_requests: Vec<Vec<Request>>,
 }
 
 impl InFlight {
@@ -243,8 +244,8 @@ impl Searcher {
     ) -> Result<usize, EvalError> {
         let mut batch = self.in_flight.spare.pop().unwrap_or_default();
         batch.clear();
-        let later = self.pending.split_off(width.min(self.pending.len()));
-        let mut sent = std::mem::replace(&mut self.pending, later);
+        let mut sent = self.in_flight.spare_requests.pop().unwrap_or_default();
+        sent.extend(self.pending.drain(..width.min(self.pending.len())));
         sent.retain(|request| {
             let Some(node) = self.nodes.get_mut(request.node) else { return false };
             let key @ (_, value, moves) =
@@ -263,6 +264,7 @@ impl Searcher {
         let count = batch.len();
         if count == 0 {
             self.in_flight.spare.push(batch);
+            self.in_flight.spare_requests.push(sent);
             return Ok(0);
         }
         self.batches += 1;
@@ -280,15 +282,16 @@ impl Searcher {
         root: &Root<'_>,
         context: &mut Context<'_, '_>,
     ) -> Result<(), EvalError> {
-        let (requests, answered) = self.receive_oldest(context)?;
+        let (mut requests, answered) = self.receive_oldest(context)?;
         let cache = context.cache;
-        for (request, &value) in requests.iter().zip(&answered.scores.values) {
-            let Some(node) = self.nodes.get(request.node) else { continue };
+        for (request, &value) in requests.drain(..).zip(&answered.scores.values) {
             match request.ask {
                 Ask::Moves => self.order_moves(root, request.node, cache),
                 Ask::Value => {
-                    let value = self.corrected(&node.position, from_evaluation(value));
-                    if let Some((lower, upper)) = self.apply_value(root, request.node, value, cache)
+                    let value = self.corrected(request.node, from_evaluation(value));
+                    if let Some(value) = value
+                        && let Some((lower, upper)) =
+                            self.apply_value(root, request.node, value, cache)
                     {
                         self.close(request.node, lower, upper, cache, true);
                     }
@@ -296,6 +299,7 @@ impl Searcher {
             }
         }
         self.in_flight.spare.push(answered.batch);
+        self.in_flight.spare_requests.push(requests);
         self.withdraw_answered(cache);
         self.resume_waiting(root, cache);
         Ok(())
@@ -327,7 +331,7 @@ impl Searcher {
                 self.in_flight.waiting.push(request);
                 continue;
             }
-            let value = self.known_value(&node.position, cache);
+            let value = self.known_value(request.node, cache);
             if let Some((lower, upper)) = self.begin_node(root, request.node, value, cache) {
                 self.close(request.node, lower, upper, cache, true);
             }

@@ -6,6 +6,7 @@
 use board::Position;
 
 use super::{
+    correction::Structures,
     dispatch::{Ask, Request},
     node::{FORCING, NodeId, OrderedMove},
     pass::{Root, Searcher},
@@ -18,14 +19,27 @@ use crate::{
 };
 
 impl Searcher {
-    /// A position's static evaluation, corrected by what searches found for its like.
-    pub(super) fn corrected(&self, position: &Position, value: Value) -> Value {
-        self.corrections.corrected(position, value, self.rules.selectivity.correction)
+    /// A node's static evaluation, corrected by what searches found for its like.
+    pub(super) fn corrected(&mut self, id: NodeId, value: Value) -> Option<Value> {
+        let structures = self.nodes.get_mut(id)?.structures();
+        Some(self.corrections.corrected(structures, value, self.rules.selectivity.correction))
     }
 
     /// The same, if the position has been evaluated.
-    pub(super) fn known_value(&self, position: &Position, cache: &SearchCache) -> Option<Value> {
-        Some(self.corrected(position, cache.value(position.key())?))
+    pub(super) fn known_value(&mut self, id: NodeId, cache: &SearchCache) -> Option<Value> {
+        let value = cache.value(self.nodes.get(id)?.position.key())?;
+        self.corrected(id, value)
+    }
+
+    /// The same of a position that is no node yet, and its structures.
+    pub(super) fn known_value_of(
+        &self,
+        position: &Position,
+        cache: &SearchCache,
+    ) -> Option<(Value, Structures)> {
+        let (value, structures) = (cache.value(position.key())?, Structures::of(position));
+        let percent = self.rules.selectivity.correction;
+        Some((self.corrections.corrected(structures, value, percent), structures))
     }
 
     /// Takes the first step on a node; its bounds where that settles it.

@@ -6,8 +6,9 @@ use nets::MoveScores;
 
 use super::{
     backup::BackupEvent,
+    correction::Structures,
     dispatch::{Ask, Request},
-    keys::{cache_key, question_key},
+    keys::{cache_key, cache_key_after, question_key},
     node::{Edge, FORCING, Link, NULL_MOVE, Node, NodeId, OrderedMove, State},
     opponent::ReplyPenalty,
     pass::{PROVEN, Root, Searcher},
@@ -91,10 +92,12 @@ impl Searcher {
         };
         let Node { ordered, legal, position, .. } = node;
         ordered.clear();
-        ordered.extend((0_u8..).zip(&*scores).zip(&*legal).map(|((index, &score), &mv)| {
-            let more =
-                if most == 0 { 0 } else { self.history.of(position, mv) * most / history::MOST };
-            OrderedMove::new(index, with_history(score, more), index == first)
+        ordered.extend(scores.iter().zip(&*legal).enumerate().map({
+            let history = self.history.of(position);
+            move |(index, (&score, &mv))| {
+                let (index, more) = (index as u8, history(mv) * most / history::MOST);
+                OrderedMove::new(index, with_history(score, more), index == first)
+            }
         }));
         if is_root && !root.has_all_moves {
             node.ordered.retain(|ordered| {
@@ -117,7 +120,7 @@ impl Searcher {
         let node = self.nodes.get(id)?;
         let depth = (node.depth - PLY).max(0);
         let deeper = self.rules.deeper_answers.then_some(depth);
-        let key_after = |edge: &Edge| cache_key(&node.position.after(edge.mv));
+        let key_after = |edge: &Edge| cache_key_after(&node.position, edge.mv);
         let reaches = |edge: &Edge, key: u64| {
             let bound = child_bound_with_penalty(node.bound, edge.penalty.into());
             cache.answer(key, depth, deeper, |known| known.upper < bound).is_some()
@@ -176,7 +179,7 @@ impl Searcher {
             return true;
         }
         let priority = std::mem::replace(&mut node.queued_priority, u8::MAX);
-        let value = self.nodes.get(id).and_then(|node| self.known_value(&node.position, cache));
+        let value = self.known_value(id, cache);
         if let Some(has_memory) = self.expand_null_move(root, id, value, priority, cache) {
             return has_memory;
         }
@@ -405,7 +408,7 @@ impl Searcher {
         }
         let key = cache_key(position);
         // Read before the bounds: the processor then waits for both at once.
-        let value = self.known_value(position, cache);
+        let known_value = self.known_value_of(position, cache);
         let decides = |known: &Bounds| known.lower >= bound || known.upper < bound;
         // Bounds of leaves hold for every root, so they must not come from a search, which saw the
         // repetitions of one game.
@@ -424,7 +427,7 @@ impl Searcher {
         }
         let check = position.is_check();
         if position.halfmove_clock() < 100
-            && let Some(value) = value
+            && let Some((value, _)) = known_value
             && let rules = &self.rules.selectivity
             && let value = rules.mixed(value, parent_value)
             // The value of two plies before is not at hand: taken as not improving.
@@ -433,23 +436,24 @@ impl Searcher {
         {
             return Expansion::Known(lower, INFINITY);
         }
-        self.add_node(root, candidate, check, value, cache)
+        self.add_node(root, candidate, check, known_value, cache)
     }
 
-    /// Makes a position a node that no bound in the cache decides; `value`: its evaluation, if
-    /// known.
+    /// Makes a position a node that no bound in the cache decides; `known_value`: its evaluation
+    /// and structures, if known.
     fn add_node(
         &mut self,
         root: &Root<'_>,
         candidate: Candidate,
         check: bool,
-        value: Option<Value>,
+        known_value: Option<(Value, Structures)>,
         cache: &SearchCache,
     ) -> Expansion {
         let Candidate { position, ply, depth, bound, priority, parent_value } = candidate;
         // A position that was evaluated has legal moves, unless two positions share a key.
-        let legal = if value.is_none() { position.legal_moves() } else { Default::default() };
-        if value.is_none() && legal.is_empty() {
+        let is_new = known_value.is_none();
+        let legal = if is_new { position.legal_moves() } else { Default::default() };
+        if is_new && legal.is_empty() {
             let value = if check { -MATE } else { 0 };
             return Expansion::Known(value, value);
         }
@@ -463,11 +467,13 @@ impl Searcher {
         let child = self.nodes.add(position, check, key, depth, bound, ply);
         if let Some(node) = self.nodes.get_mut(child) {
             node.set_legal_moves(&legal);
+            node.structures = known_value.map(|(_, structures)| structures);
             node.parent_value = parent_value;
             if self.rules.order == Order::Need {
                 node.priority = priority;
             }
         }
+        let value = known_value.map(|(value, _)| value);
         if let Some((lower, upper)) = self.begin_node(root, child, value, cache) {
             self.drop_node(child);
             return Expansion::Known(lower, upper);

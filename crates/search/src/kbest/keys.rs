@@ -1,6 +1,6 @@
 //! Keys of positions and of questions about them.
 
-use board::Position;
+use board::{Move, Position};
 
 use crate::score::Value;
 
@@ -31,10 +31,14 @@ pub(super) fn question_key(key: u64, depth: i16, bound: Value) -> u64 {
 /// The key under which bounds are remembered: near the fifty-move limit a position is a different
 /// one at each clock.
 pub(super) fn cache_key(position: &Position) -> u64 {
-    let clock = position.halfmove_clock();
-    if clock < 70 {
-        position.key()
-    } else {
-        position.key() ^ u64::from(clock).wrapping_mul(0xd6e8_feb8_6659_fd93)
-    }
+    with_clock(position.key(), position.halfmove_clock())
+}
+
+/// The [`cache_key`] after a legal move.
+pub(super) fn cache_key_after(position: &Position, mv: Move) -> u64 {
+    with_clock(position.key_after(mv), position.halfmove_clock_after(mv))
+}
+
+fn with_clock(key: u64, clock: u32) -> u64 {
+    if clock < 70 { key } else { key ^ u64::from(clock).wrapping_mul(0xd6e8_feb8_6659_fd93) }
 }

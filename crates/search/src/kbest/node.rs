@@ -2,7 +2,7 @@
 
 use board::{Move, Position};
 
-use super::opponent::ReplyPenalty;
+use super::{correction::Structures, opponent::ReplyPenalty};
 use crate::{
     cache::NO_MOVE,
     score::{LARGEST_VALUE, Value},
@@ -95,6 +95,8 @@ pub(super) struct Node {
     pub check: bool,
     /// Legal moves in generation order; empty means not generated yet.
     pub(super) legal: Vec<Move>,
+    /// See [`Node::structures`].
+    pub(super) structures: Option<Structures>,
     /// Key in the search cache.
     pub key: u64,
     /// Remaining depth in parts of a ply; 0: a leaf that resolves forcing moves.
@@ -163,6 +165,11 @@ impl Node {
     pub(super) fn set_legal_moves(&mut self, moves: &[Move]) {
         self.legal.clear();
         self.legal.extend_from_slice(moves);
+    }
+
+    /// The position's structures, computed once.
+    pub(super) fn structures(&mut self) -> Structures {
+        *self.structures.get_or_insert_with(|| Structures::of(&self.position))
     }
 
     /// The move at a place of the order.

@@ -37,6 +37,9 @@ impl ReplyPenalty {
 
     /// The penalty of a move with this score, in centipawns.
     pub(crate) fn of(self, score: i16) -> u8 {
+        if self.errors == 0 {
+            return 0;
+        }
         let below = (Value::from(self.likeliest) - Value::from(score)).max(0);
         u8::try_from(below * self.errors / 100).map_or(MOST, |penalty| penalty.min(MOST))
     }

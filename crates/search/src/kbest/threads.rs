@@ -152,6 +152,7 @@ impl Helper {
         let (position, moves) = (task.game.position(), task.moves);
         let has_all_moves = moves.len() == position.legal_moves().len();
         let step = task.rules.selectivity.deepening;
+        let width = self.evaluator.preferred_stream().batch;
         let mut last = 0;
         while !timer.is_over() && !moves.is_empty() {
             let ahead = task.progress.depth.load(Relaxed).max(PLY) + self.ahead * step;
@@ -170,7 +171,7 @@ impl Helper {
             let guess = task.progress.value.load(Relaxed);
             let (cache, evaluator) = (task.cache, &mut self.evaluator);
             let mut context = Context { cache, evaluator, timer: &mut timer };
-            self.searcher.resolve(&root, (1, guess), task.tolerance, 1, &mut context)?;
+            self.searcher.resolve(&root, (1, guess), task.tolerance, width, &mut context)?;
             last = depth;
         }
         Ok(())

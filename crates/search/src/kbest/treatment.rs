@@ -22,21 +22,21 @@ pub(super) enum MoveTreatment {
     Pruned,
 }
 
-/// The treatment of the move at this place of the node's order, unless it gives check; `value` is
-/// the position's own evaluation, if known.
+/// The treatment of the move at this place of the node's order, unless it gives check; `limit` is
+/// that of late-move pruning ([`Selectivity::late_pruning_limit`]).
 fn treatment(
     rules: &Selectivity,
     node: &Node,
     place: usize,
     edge: Edge,
-    value: Option<Value>,
+    limit: Option<i32>,
     scores: MoveScores,
 ) -> MoveTreatment {
     if node.depth == 0 || !rules.is_late(&node.position, node.check, edge.mv, place, node.ply == 0)
     {
         return MoveTreatment::Full;
     }
-    if node.ply > 0 && rules.prunes_late_move(edge.score, node.depth, node.bound, value, scores) {
+    if node.ply > 0 && limit.is_some_and(|limit| i32::from(edge.score) < limit) {
         return MoveTreatment::Pruned;
     }
     match rules.reduction(node.depth, place, edge.score, scores) {
@@ -45,7 +45,7 @@ fn treatment(
     }
 }
 
-/// The treatment of the node's next move.
+/// The treatment of the node's next move; `value` is the position's own evaluation, if known.
 ///
 /// Pruned moves are most of a position's, so a run of them is passed at once: `next` moves behind
 /// them. Two kinds are not passed: the last move, whose result may close the node, and a reply
@@ -59,10 +59,14 @@ pub(super) fn classify_next_move(
     scores: MoveScores,
 ) -> MoveTreatment {
     let (mut next, mut upper, mut best_by_upper) = (node.next, node.upper, node.best_by_upper);
+    let limit = rules.late_pruning_limit(node.depth, node.bound, value, scores);
+    let at_most =
+        |penalty| from_child_with_penalty(child_bound_with_penalty(node.bound, penalty), penalty);
+    let without_penalty = at_most(0);
     let mut checks = None;
     let mut found = MoveTreatment::Full;
     while let Some(edge) = node.edge(next) {
-        found = treatment(rules, node, next, edge, value, scores);
+        found = treatment(rules, node, next, edge, limit, scores);
         if found != MoveTreatment::Full
             && checks.get_or_insert_with(|| Checks::of(&node.position)).gives(edge.mv)
         {
@@ -71,9 +75,10 @@ pub(super) fn classify_next_move(
         if found != MoveTreatment::Pruned || node.ply <= 1 || next + 1 == node.ordered.len() {
             break;
         }
-        let penalty = edge.penalty.into();
-        let at_most =
-            from_child_with_penalty(child_bound_with_penalty(node.bound, penalty), penalty);
+        let at_most = match edge.penalty {
+            0 => without_penalty,
+            penalty => at_most(penalty.into()),
+        };
         if at_most > upper || best_by_upper == NO_MOVE {
             (upper, best_by_upper) = (upper.max(at_most), edge.index);
         }

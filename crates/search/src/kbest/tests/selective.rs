@@ -125,7 +125,7 @@ fn quiet_cutoffs_are_remembered_until_a_new_game() {
     let game = Game::default();
     let remembered = |search: &KBest| {
         let position = game.position();
-        position.legal_moves().iter().any(|&mv| search.searcher.history.of(position, mv) != 0)
+        position.legal_moves().iter().any(|&mv| search.searcher.history.of(position)(mv) != 0)
     };
     let mut search = as_it_plays(1, 1, 1);
     lines_of(&mut search, &game, 4);
