@@ -6,6 +6,7 @@
 //! no key that anybody asks for (Hyatt and Mann, *A lock-less transposition table implementation
 //! for parallel search*, 2002).
 
+mod claims;
 mod scores;
 
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -16,6 +17,7 @@ use crate::{
     pages::Pages,
     score::{INFINITY, MOST_MOVES, Value, from_evaluation, log_chances},
 };
+use claims::Claims;
 use scores::ScoresCache;
 
 /// Lower and upper bound on a position's value at one depth, and the move behind the lower bound
@@ -95,6 +97,7 @@ pub(crate) struct SearchCache {
     bounds: Pages,
     values: Pages,
     scores: ScoresCache,
+    claims: Claims,
     /// The root number of bounds that hold now.
     age: AtomicU8,
     stored: AtomicUsize,
@@ -129,6 +132,7 @@ impl SearchCache {
             bounds: Pages::zeroed(bounds / 8, ENTRY * WAYS),
             values: Pages::zeroed(values / 8, ENTRY),
             scores: ScoresCache::new(index, ring),
+            claims: Claims::new(),
             age: AtomicU8::new(1),
             stored: AtomicUsize::new(0),
         }
@@ -288,6 +292,21 @@ impl SearchCache {
             combined.store(key ^ value, Relaxed);
             content.store(value, Relaxed);
         }
+    }
+
+    /// Claims the evaluation of a position for this thread; false if another thread evaluates it.
+    pub(crate) fn claim(&self, key: u64) -> bool {
+        self.claims.claim(key)
+    }
+
+    /// The position has been evaluated.
+    pub(crate) fn release(&self, key: u64) {
+        self.claims.release(key);
+    }
+
+    /// Releases all positions.
+    pub(crate) fn release_all(&self) {
+        self.claims.release_all();
     }
 
     /// Stores an answer of the network: the value if it was asked for, and the scores of all legal

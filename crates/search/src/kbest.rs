@@ -179,7 +179,10 @@ impl KBest {
             }
         };
         swap(&mut self.evaluator, &mut crew);
+        self.cache.release_all();
+        self.searcher.has_company = true;
         let outcome = crew.help(&task, || self.think(game, limits, timer, report));
+        self.searcher.has_company = false;
         swap(&mut self.evaluator, &mut crew);
         self.crew = crew;
         outcome?

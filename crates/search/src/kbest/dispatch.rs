@@ -146,7 +146,13 @@ impl Searcher {
                 }
             }
             if self.in_flight.len() == 0 {
-                if self.pending.is_empty() && self.queue.len() == 0 {
+                if !self.in_flight.waiting.is_empty() && self.pending.is_empty() {
+                    // Other threads may have evaluated them; without other work they are sent here.
+                    self.resume_waiting(root, context.cache);
+                    if let Some(bounds) = self.back_up(root, root_node, context.cache) {
+                        return Ok(PassEnd::Decided(bounds));
+                    }
+                } else if self.pending.is_empty() && self.queue.len() == 0 {
                     // Not reached: an open root has open work.
                     return Ok(PassEnd::Interrupted);
                 }
@@ -246,11 +252,18 @@ impl Searcher {
         batch.clear();
         let mut sent = self.in_flight.spare_requests.pop().unwrap_or_default();
         sent.extend(self.pending.drain(..width.min(self.pending.len())));
+        let has_other_work = self.queue.len() > 0;
         sent.retain(|request| {
             let Some(node) = self.nodes.get_mut(request.node) else { return false };
-            let key @ (_, value, moves) =
-                request_key(self.move_scores, node.position.key(), request.ask);
+            let position_key = node.position.key();
+            let key @ (_, value, moves) = request_key(self.move_scores, position_key, request.ask);
             if !self.in_flight.keys.insert(key) {
+                self.in_flight.waiting.push(*request);
+                return false;
+            }
+            let is_claimed = self.has_company && !context.cache.claim(position_key);
+            if is_claimed && has_other_work {
+                self.in_flight.keys.remove(&key);
                 self.in_flight.waiting.push(*request);
                 return false;
             }
@@ -364,6 +377,9 @@ impl Searcher {
                 self.move_scores,
             );
             self.in_flight.keys.remove(&(query.key, query.value, !moves.is_empty()));
+            if self.has_company {
+                context.cache.release(query.key);
+            }
         }
         Ok((requests, answered))
     }

@@ -137,6 +137,8 @@ pub(super) struct Searcher {
     pub(super) node_limit: usize,
     /// Steps of this pass; the clock is read every few of them.
     pub(super) steps: u32,
+    /// Do other threads work on the same cache? Then a position that one of them evaluates waits.
+    pub(super) has_company: bool,
     /// What the network says of moves. A policy comes with the value: both are asked for at once.
     pub(super) move_scores: MoveScores,
     /// Deepest ply seen since the last [`Searcher::reset_statistics`].
@@ -183,6 +185,7 @@ impl Searcher {
             in_flight: InFlight::default(),
             node_limit: Self::node_limit(bytes),
             steps: 0,
+            has_company: false,
             move_scores: calibration.move_scores,
             deepest: 0,
             batches: 0,

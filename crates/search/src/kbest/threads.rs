@@ -87,7 +87,7 @@ impl Crew {
         let evaluator = evaluators.next();
         // Half of the helpers work at the next depth, a quarter at the one after it, and so on.
         let helper = |(number, evaluator): (u32, _)| Helper {
-            searcher: Searcher::new(calibration, bytes),
+            searcher: Searcher { has_company: true, ..Searcher::new(calibration, bytes) },
             evaluator,
             ahead: 1 + number.trailing_zeros() as i16,
         };

@@ -99,6 +99,25 @@ fn only_allowed_moves_are_searched_by_any_thread() {
     assert_eq!(outcome.best, Some(allowed));
 }
 
+/// Another thread has claimed these positions and never evaluates them.
+#[test]
+fn claimed_positions_are_evaluated_in_the_end() {
+    let game = Game::default();
+    let score = |is_claimed: bool| {
+        let mut search = over(Mock::new(2), 2, 1, 1).exact();
+        search.searcher.has_company = true;
+        for mv in game.position().legal_moves() {
+            let after = game.position().after(mv);
+            for reply in after.legal_moves() {
+                assert!(!is_claimed || search.cache.claim(after.after(reply).key()));
+            }
+            assert!(!is_claimed || search.cache.claim(after.key()));
+        }
+        lines_of(&mut search, &game, 3)[0].score
+    };
+    assert_eq!(score(true), score(false));
+}
+
 /// An evaluator whose parts fail after so many batches.
 struct Failing(Mock, usize);
 
