@@ -52,7 +52,7 @@ async function auditViews(page) {
   await page.locator('#verdict.over').waitFor();
   await check('finished game');
   await page.click('#to-analysis');
-  await page.locator('#analysis-system:enabled').waitFor();
+  await page.locator('#analysis-moves [data-node]').first().waitFor();
   await check('analysis');
   await page.click('#think');
   await page.locator('#thoughts li').first().waitFor();
@@ -194,7 +194,8 @@ async function checkFaults(page) {
   await startGame(page, async () => {
     await page.check('[name=side][value=white]', { force: true });
     await page.selectOption('#limit', 'time');
-    await page.fill('#amount', '6');
+    // Long enough for the premove, however busy the machine is.
+    await page.fill('#amount', '10');
   });
   await drag(page, 'd2', 'd4');
   await played(page, 1);
