@@ -82,8 +82,8 @@ async function walk(page, plies) {
     const graph = document.querySelector('#graph');
     return Math.abs(Number(graph.querySelector('.here')?.getAttribute('x1')) / graph.getBoundingClientRect().width - share) < 1e-3;
   }, share);
-  await page.locator('#graph').click({ position: { x: width / 2, y: height / 2 } });
-  const middle = Math.round(plies / 2);
+  const middle = Math.floor(plies / 2);
+  await page.locator('#graph').click({ position: { x: width * middle / plies, y: height / 2 } });
   await isAt(middle / plies);
   await page.locator('#board').hover();
   await page.mouse.wheel(0, 120);

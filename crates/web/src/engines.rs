@@ -135,6 +135,12 @@ impl Engines {
         self.threaded.forget(game);
     }
 
+    /// Threads of the evaluators that games with threads have, and how many searches rest with each.
+    #[cfg(test)]
+    pub fn resting(&self) -> Vec<(usize, usize)> {
+        self.threaded.list()
+    }
+
     /// A search for moves. Batch First evaluates positions one by one, as the ratings of its levels
     /// were measured.
     fn search_alone(&self, opponent: Opponent) -> Result<Box<dyn Search>, ApiError> {

@@ -123,3 +123,59 @@ pub(super) async fn slot_acquired(began: Option<watch::Receiver<Option<Instant>>
     }
     future::pending().await
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use board::{Color, Game};
+    use engine::EngineOptions;
+    use nets::Network;
+
+    use super::*;
+    use crate::{
+        EngineLevel, Engines, GameCommand, GameHandle, GameState, GameStore, Opponent, TimeSource,
+        registry::GameRegistry,
+    };
+
+    /// Waits until the game has so many moves.
+    async fn played(handle: &mut GameHandle, count: usize) {
+        let has = |state: &Arc<str>| {
+            let state: serde_json::Value = serde_json::from_str(state).unwrap_or_default();
+            state["moves"].as_array().is_some_and(|moves| moves.len() == count)
+        };
+        handle.states.wait_for(has).await.unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_search_with_threads_rests_between_the_moves_of_an_open_game() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../networks");
+        let network = Network::load(&folder.join("batch-first-fast.safetensors")).unwrap();
+        let engines = Engines::new(vec![(Opponent::Fast, network)], &EngineOptions::default(), 1);
+        let registry = Arc::new(GameRegistry::new(
+            Arc::new(engines.unwrap()),
+            GameStore::open(None).unwrap(),
+            TimeSource::default(),
+        ));
+        let level = EngineLevel::Nodes(20);
+        let (opponent, name) = (Opponent::Fast, String::new());
+        let mut state = GameState::new(opponent, name, level, Color::White, None, Game::default());
+        state.threads = Some(2);
+        let id = registry.store.create("visitor".to_owned(), state.to_stored()).await.unwrap();
+        let mut handle = registry.open("visitor", id).await.unwrap();
+        played(&mut handle, 1).await;
+        assert_eq!(registry.engines.resting(), [(2, 1)]);
+        let reply = GameCommand::Move { ply: 1, uci: "g8f6".to_owned() };
+        handle.execute(reply).await.unwrap();
+        played(&mut handle, 3).await;
+        assert_eq!(registry.engines.resting(), [(2, 1)]);
+        drop(handle);
+        let gone = async {
+            while registry.engines.resting() != [(2, 0)] {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), gone).await.unwrap();
+        assert!(registry.open.lock().await.is_empty());
+    }
+}
