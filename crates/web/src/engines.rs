@@ -95,8 +95,8 @@ impl Engines {
     }
 
     /// The search for the next move of a game. With `threads` it has an evaluator on the processor
-    /// beside that of all searches, and that evaluator's preferred batch size; a search that
-    /// [rests](Engines::rest) since the game's last move is the one. An evaluator takes a while to
+    /// beside that of all searches, and that evaluator's preferred batch size, and it is the one that
+    /// [rests](Engines::rest) since the game's last move, if any does. An evaluator takes a while to
     /// build: this is for threads that may wait.
     ///
     /// # Errors
@@ -130,7 +130,7 @@ impl Engines {
         None
     }
 
-    /// Lets the resting search of a game go that is closed.
+    /// Drops the resting search of a game that is closed.
     pub fn forget(&self, game: i64) {
         self.threaded.forget(game);
     }

@@ -94,7 +94,7 @@ impl ThreadedEngines {
         Some(GameSearch { search, threaded })
     }
 
-    /// The oldest goes before a new one takes memory.
+    /// Drops the oldest before a new one takes memory.
     fn make_room(&self) {
         let mut kept = self.kept();
         let too_many = (kept.len() + 1).saturating_sub(MAX_KEPT);
@@ -115,7 +115,7 @@ impl ThreadedEngines {
         }
     }
 
-    /// Lets the search of a game go.
+    /// Drops the search of a game.
     pub(super) fn forget(&self, game: i64) {
         let mut kept = self.kept();
         let gone: Vec<_> = kept.iter_mut().map(|one| one.resting.remove(&game)).collect();
