@@ -1,163 +1,17 @@
-// Tests the analysis board: a PGN of a match is loaded, analysed whole, walked by its graph, given a variation, reloaded, copied, and
-// read by python-chess; then what is hostile, cut off or foreign in a PGN, the keys, puzzles, the board editor and the colours.
+// Tests the analysis board: a person's hour; then what is hostile, cut off or foreign in a PGN, the keys, puzzles, the board editor and
+// the preferences.
 
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { setField } from './harness.mjs';
-
-// The moves with their glyphs, without scores.
-const treeMoves = page => page.evaluate(() => [...document.querySelectorAll('#analysis-moves [data-node]')]
-  .map(({ childNodes }) => [...childNodes].filter(({ tagName }) => tagName !== 'SMALL').map(({ textContent }) => textContent).join('')));
-const current = page => page.locator('#analysis-moves [aria-current]').getAttribute('data-node');
-const pieces = page => page.evaluate(() => [...document.querySelectorAll('#board cg-board piece:not(.ghost)')]
-  .map(({ cgKey, className }) => `${cgKey} ${className.replace(/ (anim|fading|dragging)/g, '')}`).sort().join());
-
-// Loads a text by the form and waits for the outcome: 'game', 'list' or the error.
-async function load(page, text) {
-  if (!await page.locator('#load[open]').count()) await page.click('#load-open');
-  await page.fill('#load-text', text);
-  await page.click('#load-form button[type=submit]');
-  await page.waitForFunction(() => !document.querySelector('#load').classList.contains('busy'));
-  if (!await page.locator('#load[open]').count()) return 'game';
-  if (await page.locator('#load-list').isVisible()) return 'list';
-  return page.locator('#load-text-error').textContent();
-}
+import { readFileSync } from 'node:fs';
+import { addressHolds, click, drag, load, print, setField, treeHas, treeMoves } from './harness.mjs';
+import { personsHour } from './person.mjs';
 
 async function download(page) {
   const [file] = await Promise.all([page.waitForEvent('download'), page.click('#save-pgn')]);
   return readFileSync(await file.path(), 'utf8');
 }
 
-// The first game of a PGN as python-chess reads it: names, main line, number of moves with variations, evaluations, glyphs, comments.
-const PYTHON = `
-import chess.pgn, io, json, sys
-game = chess.pgn.read_game(io.StringIO(sys.stdin.read()))
-nodes, comments, glyphs, evaluations = 0, [], [], 0
-def visit(node):
-    global nodes, evaluations
-    for child in node.variations:
-        nodes += 1
-        comments.extend(text for text in [child.starting_comment, child.comment] if text)
-        glyphs.extend(sorted(child.nags))
-        evaluations += child.eval() is not None
-        visit(child)
-sys.setrecursionlimit(10000)
-visit(game)
-print(json.dumps({"white": game.headers["White"], "black": game.headers["Black"], "errors": [str(e) for e in game.errors],
-    "moves": [node.san() for node in game.mainline()], "nodes": nodes, "comments": comments, "glyphs": glyphs, "evaluations": evaluations}))
-`;
-function readByPython(pgn) {
-  const run = spawnSync('python3', ['-c', PYTHON], { input: pgn, encoding: 'utf8' });
-  assert.equal(run.status, 0, run.stderr);
-  return JSON.parse(run.stdout);
-}
-
-// A match of two games by the program itself.
-function playMatch(program, folder) {
-  const file = join(folder, 'match.pgn');
-  const run = spawnSync(program, ['match', '--games', '2', '--nodes', '20', '--max-plies', '60', '--pgn', file,
-    '--engine', 'self; name=Batch First', '--engine', 'self; name=Joe "Iron" <b>Pawn</b>'], { encoding: 'utf8' });
-  assert.equal(run.status, 0, `${run.stdout}${run.stderr}`);
-  return readFileSync(file, 'utf8');
-}
-
-async function wholeGame(page, { address, print, screenshot, drag, program }) {
-  const folder = mkdtempSync(join(tmpdir(), 'batch-first-analysis-'));
-  const match = playMatch(program, folder);
-  rmSync(folder, { recursive: true });
-  await page.goto(`${address}#analyse`);
-  await page.locator('#analysis-system option').first().waitFor({ state: 'attached' });
-  assert.equal(await load(page, match), 'list');
-  assert.equal(await page.locator('#load-games button').count(), 2);
-  await screenshot(page, 'load-games');
-  await page.locator('#load-games button').first().click();
-  await page.locator('#analysis-moves [data-node]').nth(20).waitFor();
-  assert.match(await page.locator('#analysis-title').textContent(), /Joe "Iron" <b>Pawn<\/b>/);
-  assert.equal(await page.locator('#notes').isVisible(), false);
-  const before = await treeMoves(page);
-
-  // Cancelled once, then to its end; meanwhile the visitor writes a comment, which stays.
-  await page.selectOption('#review-effort', '300');
-  await page.click('#review-start');
-  await page.waitForFunction(() => document.querySelector('#review-bar').value >= 2);
-  await page.click('#review-cancel');
-  await page.locator('#review-start').waitFor();
-  await page.click('#review-start');
-  await page.waitForFunction(() => document.querySelector('#review-bar').value >= 2);
-  await page.keyboard.press('Escape');
-  await page.locator('#analysis-moves [data-node]').first().click();
-  await page.fill('#comment', 'written <i>during</i> the analysis');
-  await page.locator('#summary').waitFor();
-  assert.match(await page.locator('#summary').textContent(), /\d+ %/);
-  const analysed = await treeMoves(page);
-  assert.ok(analysed.length >= before.length, 'no move is lost');
-
-  // The graph leads to a position, the wheel to the next.
-  const graph = await page.locator('#graph').boundingBox();
-  const points = await page.locator('#graph .white').first().getAttribute('points');
-  assert.ok(points.split(' ').length >= before.length, points);
-  await page.mouse.click(graph.x + graph.width / 2, graph.y + graph.height / 2);
-  const middle = await current(page);
-  const board = await page.locator('#board').boundingBox();
-  await page.mouse.move(board.x + board.width / 2, board.y + board.height / 2);
-  await page.mouse.wheel(0, 120);
-  await page.waitForFunction(middle => document.querySelector('#analysis-moves [aria-current]').dataset.node !== middle, middle);
-  await screenshot(page, 'analysed-game');
-
-  // A variation by the mouse, with a comment and a glyph; a click on the main line loses nothing.
-  await page.evaluate(() => document.querySelector('[data-step=first]').click());
-  await page.waitForFunction(() => document.querySelector('#analysis-moves [aria-current]') === null);
-  await page.locator('#board cg-board piece').first().waitFor();
-  await page.waitForTimeout(400);
-  await drag(page, 'h2', 'h4');
-  await page.waitForFunction(() => document.querySelector('#analysis-moves [aria-current]')?.textContent.startsWith('h4'));
-  await page.fill('#comment', 'mine');
-  await page.selectOption('#glyph', '6');
-  await page.locator('#analysis-moves [data-node]').first().click();
-  await page.waitForFunction(count => document.querySelectorAll('#analysis-moves [data-node]').length === count, analysed.length + 1);
-
-  // The address holds it all.
-  await page.waitForTimeout(900);
-  const kept = await treeMoves(page);
-  const shown = await pieces(page);
-  await page.reload();
-  await page.locator('#analysis-moves [data-node]').nth(20).waitFor();
-  assert.deepEqual(await treeMoves(page), kept);
-  await page.waitForFunction(() => document.querySelector('#analysis-moves [aria-current]'));
-  await page.waitForTimeout(400);
-  assert.equal(await pieces(page), shown);
-  assert.match(await page.locator('#summary').textContent(), /\d+ %/);
-
-  // The copy is what the file is.
-  const pgn = await download(page);
-  await page.click('#copy-pgn');
-  await page.getByText('The PGN is copied.').waitFor();
-  await page.click('#load-open');
-  await page.focus('#load-text');
-  await page.keyboard.press('ControlOrMeta+V');
-  assert.equal((await page.inputValue('#load-text')).trim(), pgn.trim());
-  await page.click('#load-close');
-  const read = readByPython(pgn);
-  assert.deepEqual(read.errors, []);
-  assert.equal(read.nodes, kept.length);
-  assert.deepEqual(read.moves.length, before.length);
-  // python-chess leaves the backslashes of tags in place.
-  assert.ok([read.white, read.black].includes('Joe \\"Iron\\" <b>Pawn</b>'), `${read.white}, ${read.black}`);
-  assert.ok(read.evaluations >= before.length - 1, `${read.evaluations} evaluations`);
-  assert.ok(read.comments.some(text => text.includes('mine')) && read.comments.some(text => text.includes('written <i>during</i> the analysis')));
-  assert.ok(read.glyphs.includes(6));
-  // Read again, the game is the same.
-  assert.equal(await load(page, pgn), 'game');
-  await page.waitForFunction(count => document.querySelectorAll('#analysis-moves [data-node]').length === count, kept.length);
-  assert.deepEqual((await treeMoves(page)).sort(), kept.sort());
-  assert.equal(await download(page), pgn);
-  print(`a game of a match: ${before.length} plies analysed, ${kept.length - before.length} moves of variations, PGN of ${pgn.length} bytes read by python-chess`);
-}
-
-async function hostileTexts(page, { print, screenshot }) {
+async function hostileTexts(page, { screenshot }) {
   const html = '<img src=x onerror=alert(1)>';
   const nasty = `[White "${html}"]\n[Black "O'Neil \\"Iron\\" & <script>"]\n\n{${html}} 1. e4! {${html} [%clk 0:01]} (1. d4?! d5 (1... Nf6 {x}) 2. c4) e5 $146 *`;
   assert.equal(await load(page, nasty), 'game');
@@ -178,14 +32,14 @@ async function hostileTexts(page, { print, screenshot }) {
   await screenshot(page, 'hostile-comments');
   // What was shown stays where nothing could be read.
   assert.equal((await treeMoves(page)).length, 6);
-  assert.equal(await load(page, '1. e4 e5 2. Sf3 Sc6 3. Lb5'), 'game');
+  assert.equal(await load(page, '1. b4 e5 2. Sf3 Sc6 3. Lb5'), 'game');
   assert.match(await page.locator('#notes').textContent(), /move 2, Sf3 is no move; pieces have English letters.*Not read: Sf3 Sc6 3. Lb5/);
-  assert.deepEqual(await treeMoves(page), ['e4', 'e5']);
+  assert.deepEqual(await treeMoves(page), ['b4', 'e5']);
   await screenshot(page, 'cut-off');
   // The browser's Back returns to the game before.
-  await page.waitForTimeout(900);
+  await addressHolds(page, '"b2b4"');
   await page.goBack();
-  await page.waitForFunction(() => document.querySelectorAll('#analysis-moves [data-node]').length === 6);
+  await treeHas(page, 6);
   // No-break spaces; a game far longer than 48 KiB.
   assert.equal(await load(page, '1.\u00a0e4\u00a0e5\u00a02.\u00a0Nf3'), 'game');
   assert.deepEqual(await treeMoves(page), ['e4', 'e5', 'Nf3']);
@@ -197,23 +51,22 @@ async function hostileTexts(page, { print, screenshot }) {
   assert.equal(await load(page, `1. c4 {${random(12_000)}} c5 *`), 'game');
   await page.waitForFunction(() => location.hash.startsWith('#analyse/game/kept/'));
   await page.fill('#comment', 'written later');
-  await page.waitForTimeout(900);
+  await addressHolds(page, 'written later');
   await page.reload();
   await page.waitForFunction(() => document.querySelector('#analysis-moves')?.textContent.includes('written later'));
   assert.equal(await load(page, `1. f4 {${random(12_000)}} f5 *`), 'game');
-  await page.waitForTimeout(900);
+  await addressHolds(page, '"f7f5"');
   await page.goBack();
   await page.waitForFunction(() => document.querySelector('#analysis-moves').textContent.includes('written later'));
   print('PGN that is hostile, foreign, cut off or long: nothing is lost in silence');
 }
 
 // A text by a file, by dropping a file and by pasting it into the page.
-async function waysIn(page, { print }) {
-  const count = number => page.waitForFunction(number => document.querySelectorAll('#analysis-moves [data-node]').length === number, number);
+async function waysIn(page) {
   await page.click('#load-open');
   // Old programs write names in Latin-1.
   await page.setInputFiles('#load-file', { name: 'old.pgn', mimeType: 'text/plain', buffer: Buffer.from('[White "M\u00fcller"]\n\n1. e4 e5 2. Nf3 Nc6 *', 'latin1') });
-  await count(4);
+  await treeHas(page, 4);
   assert.match(await page.locator('#analysis-title').textContent(), /Müller/);
   await page.click('#load-open');
   await page.setInputFiles('#load-file', { name: 'games.zst', mimeType: 'application/zstd', buffer: Buffer.from([40, 0, 47, 253]) });
@@ -227,11 +80,11 @@ async function waysIn(page, { print }) {
       : new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }));
   }, [kind, text]);
   await give('drop', '1. d4 d5 2. c4 *');
-  await count(3);
+  await treeHas(page, 3);
   await give('paste', '1. c4 e5 *');
-  await count(2);
+  await treeHas(page, 2);
   await give('paste', '8/8/4k3/8/8/3QK3/8/8 w - - 0 1');
-  await count(0);
+  await treeHas(page, 0);
   await page.waitForFunction(() => document.getElementById('setup-fen').value === '8/8/4k3/8/8/3QK3/8/8 w - - 0 1');
   await give('paste', 'nothing of the kind');
   await page.getByText('nothing of the kind is no game').waitFor();
@@ -239,7 +92,18 @@ async function waysIn(page, { print }) {
   print('games by a file, dropped and pasted; a position pasted');
 }
 
-async function keysAndEndings(page, { print, click, screenshot }) {
+// A move of a line is shown under the mouse; the engine may replace the line meanwhile.
+async function showsPreview(page) {
+  for (let attempt = 0; attempt < 100; attempt += 1) {
+    await page.locator('#thoughts button').first().hover();
+    const isShown = await page.locator('.preview piece').first().isVisible();
+    await page.mouse.move(5, 5);
+    if (isShown) return;
+  }
+  assert.fail('a move of a line is not shown under the mouse');
+}
+
+async function keysAndEndings(page, { screenshot }) {
   // Moves by the keyboard, and an error at its field.
   await page.click('#setup-fold summary');
   await page.click('#setup-start');
@@ -249,7 +113,7 @@ async function keysAndEndings(page, { print, click, screenshot }) {
   for (const [text, count] of [['f3', 1], ['e7e5', 2], ['g4', 3]]) {
     await page.keyboard.type(text);
     await page.keyboard.press('Enter');
-    await page.waitForFunction(count => document.querySelectorAll('#analysis-moves [data-node]').length === count, count);
+    await treeHas(page, count);
   }
   await page.keyboard.type('Qh5');
   await page.keyboard.press('Enter');
@@ -261,10 +125,7 @@ async function keysAndEndings(page, { print, click, screenshot }) {
   await page.keyboard.press('Escape');
   await page.keyboard.press(' ');
   await page.locator('#thoughts:not(.stale) li').first().waitFor();
-  // A move of a line is shown under the mouse.
-  await page.locator('#thoughts button').first().hover();
-  await page.locator('.preview piece').first().waitFor();
-  await page.mouse.move(5, 5);
+  await showsPreview(page);
   await click(page, 'd8');
   await click(page, 'h4');
   await page.getByText('Checkmate: Black wins.').waitFor();
@@ -301,14 +162,14 @@ async function keysAndEndings(page, { print, click, screenshot }) {
   await page.locator('#analysis-moves [data-node]', { hasText: 'e4' }).click();
   await page.click('#delete-move');
   await page.click('#confirm button[value=yes]');
-  await page.waitForFunction(() => document.querySelectorAll('#analysis-moves [data-node]').length === 3);
+  await treeHas(page, 3);
   assert.deepEqual(await treeMoves(page), ['d4', 'd5', 'c4']);
   await page.evaluate(() => { location.hash = '#analyse/fen/8/8/4k3/8/8/3QK3/8/8_w_-_-_0_1'; });
   await page.waitForFunction(() => document.querySelectorAll('#board cg-board piece').length === 3);
   print('moves by the keyboard, mate and stalemate, the threat, promotion and deletion of variations');
 }
 
-async function puzzlesAndEditor(page, { print, click, drag, screenshot }) {
+async function puzzlesAndEditor(page, { screenshot }) {
   // Black did not see a mate: after the analysis it is a puzzle.
   assert.equal(await load(page, '[White "Ann"]\n[Black "Bea"]\n\n1. f3 e5 2. g4 Nc6 3. e4 d6 *'), 'game');
   await page.selectOption('#review-effort', '300');
@@ -317,17 +178,15 @@ async function puzzlesAndEditor(page, { print, click, drag, screenshot }) {
   await page.getByText('Black played 2… Nc6, and one move was much better. Find it.').waitFor();
   await page.locator('.cg-wrap.orientation-black').first().waitFor();
   assert.equal(await page.locator('#analysis-moves').isVisible(), false);
-  await page.waitForTimeout(400);
   await drag(page, 'd7', 'd5');
   await page.getByText('There is something better').waitFor();
   await screenshot(page, 'puzzle');
-  await page.waitForTimeout(400);
   await drag(page, 'd8', 'h4');
   await page.getByText('Qh4#: that is it.').waitFor();
   const before = await page.locator('#analysis-moves [data-node]').count();
   await page.click('#puzzle-end');
   assert.equal(await page.locator('#analysis-moves [data-node]').count(), before);
-  await page.keyboard.press('f');
+  await page.locator('#board.orientation-white').waitFor();
 
   // A position from an empty board; a wrong one is refused at its field.
   if (!await page.locator('#setup-edit').isVisible()) await page.click('#setup-fold summary');
@@ -338,7 +197,7 @@ async function puzzlesAndEditor(page, { print, click, drag, screenshot }) {
     await click(page, name);
   }
   await page.click('[data-tool=move]');
-  await drag(page, 'a1', 'a4');
+  await drag(page, 'a1', 'a4', true);
   await page.selectOption('#editor-turn', 'b');
   await screenshot(page, 'editor');
   await page.click('#editor-done');
@@ -356,14 +215,26 @@ async function puzzlesAndEditor(page, { print, click, drag, screenshot }) {
   await page.click('#setup button[type=submit]');
   await page.waitForFunction(() => location.hash.endsWith('/960'));
   await page.click('#setup-edit');
-  await drag(page, 'e1', 'g1');
+  await drag(page, 'e1', 'g1', true);
   await page.uncheck('#castle-K');
   await page.click('#editor-done');
   await page.waitForFunction(() => document.getElementById('setup-fen').value === '4k3/8/8/8/8/8/8/6KR w - - 0 1' && location.hash.endsWith('/960'));
   await page.uncheck('#setup-960');
   await page.click('#setup-start');
+  print('a puzzle from a missed mate, a position from an empty board');
+}
 
-  // Colours last over a reload.
+// In the page: how the white king looks, or whether that is known, or new.
+const king = wanted => {
+  const piece = document.querySelector('#board piece.white.king');
+  if (!piece) return false;
+  const { backgroundImage, backgroundPosition } = getComputedStyle(piece);
+  const found = backgroundImage + backgroundPosition;
+  return wanted ? wanted.known.includes(found) !== Boolean(wanted.isNew) : found;
+};
+
+// The pieces and colours that a visitor has chosen last over a reload.
+async function preferences(page, { address, screenshot }) {
   const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
   const light = await ground();
   await page.click('#preferences-open');
@@ -375,15 +246,38 @@ async function puzzlesAndEditor(page, { print, click, drag, screenshot }) {
   await page.click('#preferences-open');
   await page.selectOption('#theme', 'system');
   assert.equal(await ground(), light);
+
+  // Each set has pictures of its own; one that is chosen is loaded then, and alone after a reload.
+  const pictures = [await page.evaluate(king)];
+  for (const name of ['merida', 'kryukov', 'celtic']) {
+    const asked = page.waitForRequest(`${address}page/vendor/pieces/${name}.css`);
+    await page.selectOption('#pieces', name);
+    await asked;
+    await page.waitForFunction(() => document.querySelectorAll('link[data-pieces]').length === 1);
+    await page.waitForFunction(king, { known: pictures, isNew: true });
+    pictures.push(await page.evaluate(king));
+    await screenshot(page, `pieces-${name}`);
+  }
+  const requests = [];
+  page.on('request', request => requests.push(new URL(request.url()).pathname));
+  await page.reload();
+  await page.waitForFunction(king, { known: pictures.slice(-1) });
+  assert.deepEqual(requests.filter(path => path.includes('/pieces/')), ['/page/vendor/pieces/celtic.css']);
+  await page.click('#preferences-open');
+  assert.equal(await page.inputValue('#pieces'), 'celtic');
+  await page.selectOption('#pieces', 'cburnett');
+  await page.waitForFunction(king, { known: pictures.slice(0, 1) });
   await page.keyboard.press('Escape');
-  print('a puzzle from a missed mate, a position from an empty board, colours that last');
+  print('colours and pieces that last; a set of pieces is loaded when it is chosen');
 }
 
-/* `tools`: { address, program, print, screenshot, drag, click } of the test of the whole page */
+/* `tools`: { address, program, screenshot } of the test of the whole page */
 export async function checkAnalysis(page, tools) {
-  await wholeGame(page, tools);
+  const pgn = await personsHour(page, tools);
+  assert.equal(await download(page), pgn);
   await hostileTexts(page, tools);
-  await waysIn(page, tools);
+  await waysIn(page);
   await keysAndEndings(page, tools);
   await puzzlesAndEditor(page, tools);
+  await preferences(page, tools);
 }

@@ -52,7 +52,7 @@ async function auditViews(page) {
   await page.locator('#verdict.over').waitFor();
   await check('finished game');
   await page.click('#to-analysis');
-  await page.locator('#analysis-system:enabled').waitFor();
+  await page.locator('#analysis-moves [data-node]').first().waitFor();
   await check('analysis');
   await page.click('#think');
   await page.locator('#thoughts li').first().waitFor();
@@ -194,7 +194,8 @@ async function checkFaults(page) {
   await startGame(page, async () => {
     await page.check('[name=side][value=white]', { force: true });
     await page.selectOption('#limit', 'time');
-    await page.fill('#amount', '6');
+    // Long enough for the premove, however busy the machine is.
+    await page.fill('#amount', '10');
   });
   await drag(page, 'd2', 'd4');
   await played(page, 1);
@@ -219,20 +220,31 @@ async function checkPhones() {
     await tap(phone, 'd4');
     await played(phone, 2);
     const sizes = [];
-    for (const view of ['game', 'analyse']) {
+    for (const view of ['game', 'analyse', 'editor']) {
       if (view === 'analyse') {
         await phone.locator('#to-analysis').tap();
         await phone.locator('#think').tap();
         await phone.locator('#thoughts li').first().waitFor();
         await phone.waitForTimeout(300);
+      } else if (view === 'editor') {
+        await phone.locator('#think').tap();
+        await phone.locator('#setup-fold summary').tap();
+        await phone.locator('#setup-edit').tap();
+        await phone.locator('#palette').waitFor();
       }
+      // The board has its new size.
+      await phone.waitForFunction(() => {
+        const [place, drawn] = ['#board', '#board cg-board'].map(name => document.querySelector(name).getBoundingClientRect().width);
+        return place - drawn < 8;
+      });
       const layout = await phone.evaluate(() => {
         const board = document.querySelector('cg-board').getBoundingClientRect();
         const controls = [...document.querySelectorAll('main button, main select, main input, main a')]
           .filter(control => control.checkVisibility() && !control.disabled && !control.closest('.moves, .thoughts, #position'));
         const unreachable = controls.filter(control => {
           control.scrollIntoView({ block: 'center' });
-          const { x, y, width, height } = control.getBoundingClientRect();
+          // A box is ticked by its label.
+          const { x, y, width, height } = (control.type === 'checkbox' ? control.labels[0] : control).getBoundingClientRect();
           const top = document.elementFromPoint(x + width / 2, y + height / 2);
           return !top || !(control.contains(top) || top.contains(control) || control.labels?.[0]?.contains(top)) || height < 24;
         }).map(control => control.id || control.textContent);
@@ -247,6 +259,7 @@ async function checkPhones() {
       sizes.push(`${Math.round(right - left)}`);
       await screenshot(phone, `phone-${name}-${view}`);
     }
+    await phone.locator('#editor-close').tap();
     // The address of a view is not the place of its panel: the page stays at its top.
     for (const view of ['play', 'analyse', 'games', 'lab', 'new']) {
       await go(phone, view);

@@ -1,4 +1,4 @@
-// Tests the page in Firefox: a game, an analysis, the lists, and axe-core on each.
+// Tests the page in Firefox: a game, an analysis, a person's hour, the lists, and axe-core on each.
 //
 //   node firefox.mjs PROGRAM PICTURES
 //
@@ -8,11 +8,13 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { audit } from './audit.mjs';
 import { Server, click, drag, moves, openFirefox, played, print, setField, startGame as startGameAt, verdict, watch } from './harness.mjs';
+import { personsHour } from './person.mjs';
 
 const [program, pictures] = process.argv.slice(2);
 const server = new Server(program);
 await server.start();
 const problems = [];
+const screenshot = (page, name) => page.screenshot({ path: join(pictures, `firefox-${name}.png`) });
 const startGame = (page, choose) => startGameAt(page, server.address, choose);
 const context = await openFirefox({ viewport: { width: 1280, height: 860 } });
 const page = context.pages()[0] ?? await context.newPage();
@@ -41,7 +43,7 @@ try {
   await page.keyboard.press('h');
   await page.locator('#advice', { hasText: /^Hint: \S/ }).waitFor();
   await audit(page, 'game');
-  await page.screenshot({ path: join(pictures, 'firefox-game.png') });
+  await screenshot(page, 'game');
   await page.keyboard.press('z');
   await page.waitForFunction(() => document.querySelectorAll('#moves button').length === 4);
   await page.click('#resign');
@@ -73,19 +75,20 @@ try {
 
   // An analysis of the game.
   await page.click('#to-analysis');
-  await page.locator('#analysis-system:enabled').waitFor();
+  await page.locator('#analysis-moves [data-node]').first().waitFor();
   await page.evaluate(() => document.querySelector('[data-step=first]').click());
   await page.click('#think');
   await page.locator('#thoughts li').first().waitFor();
   await page.waitForTimeout(1000);
   await audit(page, 'analysis');
-  await page.screenshot({ path: join(pictures, 'firefox-analysis.png') });
+  await screenshot(page, 'analysis');
   await page.click('#think');
+  await personsHour(page, { address: server.address, program, screenshot });
 
   await page.goto(`${server.address}#games`);
   await page.locator('#game-list li').nth(2).waitFor();
   await audit(page, 'games');
-  await page.screenshot({ path: join(pictures, 'firefox-games.png') });
+  await screenshot(page, 'games');
   await page.goto(`${server.address}#lab`);
   await page.getByText('step 200 of 400').waitFor();
   await audit(page, 'lab');

@@ -1,9 +1,11 @@
 // What the checks of the page share: the program with examples for the lab, the browsers, and moves on the board.
 
+import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { inflateRawSync } from 'node:zlib';
 import { chromium, firefox } from 'playwright-core';
 
 export const TIMEOUT = 120_000;
@@ -153,10 +155,13 @@ export async function tap(page, name) {
   await page.touchscreen.tap(x, y);
 }
 
-export async function drag(page, from, to) {
+/* `isFree`: pieces may go everywhere, as in the board editor */
+export async function drag(page, from, to, isFree = false) {
   const [one, other] = [await square(page, from), await square(page, to)];
   await page.mouse.move(one.x, one.y);
   await page.mouse.down();
+  // Only when the server has said what is legal, the piece can go somewhere.
+  if (!isFree) await page.locator('#board square.move-dest, #board square.premove-dest').first().waitFor();
   await page.mouse.move(other.x, other.y, { steps: 4 });
   await page.mouse.up();
 }
@@ -186,4 +191,40 @@ export async function startGame(page, address, choose = async () => {}) {
   await choose();
   await page.click('#start-game');
   await page.locator('#game').waitFor();
+}
+
+// --- The analysis
+
+/* The moves with their glyphs, without scores */
+export const treeMoves = page => page.evaluate(() => [...document.querySelectorAll('#analysis-moves [data-node]')]
+  .map(({ childNodes }) => [...childNodes].filter(({ tagName }) => tagName !== 'SMALL').map(({ textContent }) => textContent).join('')));
+
+/* Waits until the tree has so many moves */
+export const treeHas = (page, count) =>
+  page.waitForFunction(count => document.querySelectorAll('#analysis-moves [data-node]').length === count, count);
+
+/* Loads a text by the form and waits for the outcome: 'game', 'list' or the error */
+export async function load(page, text) {
+  if (!await page.locator('#load[open]').count()) await page.click('#load-open');
+  await page.fill('#load-text', text);
+  await page.click('#load-form button[type=submit]');
+  await page.waitForFunction(() => !document.querySelector('#load').classList.contains('busy'));
+  if (!await page.locator('#load[open]').count()) return 'game';
+  if (await page.locator('#load-list').isVisible()) return 'list';
+  return page.locator('#load-text-error').textContent();
+}
+
+/* Waits until the address holds a game with a text in it, and leads to its move number `at`. The page writes it a while after the
+   last change; a game that is too long for it is in the history */
+export async function addressHolds(page, text, at) {
+  const deadline = Date.now() + TIMEOUT;
+  for (let found = ''; ;) {
+    const [hash, long] = await page.evaluate(() => [location.hash, history.state?.json ?? '']);
+    const [, kind, code] = hash.split('/');
+    if (code === 'kept') found = long;
+    else if (kind === 'game') found = inflateRawSync(Buffer.from(code, 'base64url')).toString();
+    if (found.includes(text) && (at === undefined || JSON.parse(found).at === at)) return;
+    assert.ok(Date.now() < deadline, `the address does not hold ${text}: ${found.slice(0, 300)}`);
+    await page.waitForTimeout(50);
+  }
 }

@@ -43,6 +43,9 @@ for (const [comment, white, black, shown] of [
   ['-M3/7', '-M3', '+M3', ''],
   ['he had 2.5/3 then', '', '', 'he had 2.5/3 then'],
   ['2.5/3', '', '', '2.5/3'],
+  ['(-0.33 → #-2) Blunder. Nd2 was best. -0.32/1 0.00s', '', '', '(-0.33 → #-2) Blunder. Nd2 was best.'],
+  ['(0.30 → 1.20) Inaccuracy. +0.31/14 0.52s, a trap', '', '', '(0.30 → 1.20) Inaccuracy. a trap'],
+  ['(0.30 → 1.20) Mistake. Nf3 was best. he had 2.5/3 then', '', '', '(0.30 → 1.20) Mistake. Nf3 was best. he had 2.5/3 then'],
   ['2.5/3 then', '', '', '2.5/3 then'],
 ]) {
   assert.deepEqual([after(comment, 'w'), after(comment, 'b'), view.shownComment(comment)], [white, black, shown], comment);

@@ -1,43 +1,28 @@
-// Analysis of any position by any system, on a board with a tree of variations. Each change of the position or the settings is a new
-// request; answers carry its tag.
+// Analysis of any position by any system, on a board with a tree of variations: which game and which position is shown, and what
+// the visitor does with them. The server checks every move.
 
 import * as address from './address.js';
 import * as board from './board.js';
-import { send } from './connection.js';
 import * as editor from './editor.js';
+import * as engine from './engine.js';
 import * as file from './game-file.js';
-import * as inside from './inside.js';
 import * as lines from './lines.js';
-import { by, fieldError, make, notice, opponentName, setOptions, short } from './page.js';
-import * as preview from './preview.js';
+import { by, fieldError, make, notice, opponentName, setOptions } from './page.js';
 import * as puzzles from './puzzles.js';
 import * as remarks from './remarks.js';
-import { ask, nextTag } from './replies.js';
+import { ask } from './replies.js';
 import * as review from './review.js';
 import * as trees from './tree.js';
 import * as view from './tree-view.js';
 
-// The least time between two requests, in milliseconds.
-const REQUEST_INTERVAL = 80;
-// The address is written this long after the last change, in milliseconds: browsers limit how often it may change.
-const ADDRESS_DELAY = 400;
 // The wheel turns this far for one move, in pixels.
 const WHEEL_STEP = 60;
 
 let tree = trees.empty();
 let node = tree.root;   // the shown position
 let candidate = null;   // a position or moves that the server is to check: { tree, node, moves, field, isNew }
-let tag = 0;
-let analysing = false;
-let threat = false;     // the lines are those of the other side, as if this one passed
 let visible = false;
-let answer = null;
-let sentAt = 0;         // when the last request was sent
-let sendTimer = 0;
 let typing = false;     // the visitor is typing a FEN
-let written = '';       // the address of what is shown
-let addressTimer = 0;
-let addressIsNew = false;
 
 export function hello(message) {
   setOptions(by('analysis-system'), message.systems.map(({ name }) =>
@@ -73,7 +58,7 @@ function replace(next, at, notes) {
   node = at;
   candidate = null;
   typing = false;
-  addressIsNew = true;
+  address.newEntry();
   showNotes(notes);
   drawTree();
   request();
@@ -86,31 +71,21 @@ function showNotes(notes) {
 
 /* Shows what the address holds */
 export async function open(hash) {
-  if (hash === written || hash === '#analyse') {
+  if (address.isWritten(hash) || hash === '#analyse') {
     saveAddress();
     return;
   }
-  written = hash;
   try {
-    const found = await address.read(hash);
+    const found = await address.visit(hash);
     if (found) await openTree(found.tree, found.at);
   } catch {
     notice('The address holds no game that can be read.');
   }
-  addressIsNew = false;
+  address.sameEntry();
 }
 
 function saveAddress() {
-  clearTimeout(addressTimer);
-  addressTimer = setTimeout(async () => {
-    const shown = node;
-    const { hash, state } = await address.write(tree, node, addressIsNew);
-    if (!visible || shown !== node || !location.hash.startsWith('#analyse')) return;
-    // The state of a kept game changes, and its address does not.
-    if (hash !== location.hash || state) history[addressIsNew ? 'pushState' : 'replaceState'](state, '', hash);
-    addressIsNew = false;
-    written = hash;
-  }, ADDRESS_DELAY);
+  address.save(() => (visible ? { tree, node } : null));
 }
 
 export function enter() {
@@ -124,61 +99,21 @@ export function leave() {
   puzzles.end();
   editor.close();
   visible = false;
-  analysing = false;
-  clearTimeout(sendTimer);
-  clearTimeout(addressTimer);
-  send({ type: 'stop' });
-  preview.hide();
-  by('evaluation').hidden = true;
+  address.leave();
+  engine.leave();
 }
 
 // --- Requests
 
-// Makes the last answer an old one and sends a new request.
 function request() {
-  tag = nextTag();
-  answer = null;
-  // The old lines stay, dimmed, until new ones come.
-  by('thoughts').classList.add('stale');
-  by('chances').classList.add('stale');
-  preview.hide();
-  board.arrows([]);
-  board.heat(null);
+  engine.request();
   if (visible && !candidate) showNode();
-  drawState();
-  // A key that is held down does not send a request for every step.
-  clearTimeout(sendTimer);
-  sendTimer = setTimeout(sendRequest, Math.max(0, sentAt + REQUEST_INTERVAL - performance.now()));
-}
-
-function sendRequest() {
-  sentAt = performance.now();
-  const at = candidate ?? { tree, node, moves: [] };
-  const moves = [...trees.path(at.node).map(({ uci }) => uci), ...at.moves];
-  const asked = {
-    tag,
-    start: at.tree.start,
-    chess960: at.tree.chess960,
-    moves,
-    system: by('analysis-system').value,
-    lines: Number(by('lines').value),
-    batch: Number(by('batch').value),
-  };
-  if (threat && analysing && !candidate) Object.assign(asked, { start: passed(node.fen), moves: [] });
-  send({ type: analysing ? 'analyse' : 'show_position', ...asked });
-  inside.reset();
-}
-
-// The position with the other side to move.
-function passed(fen) {
-  const fields = fen.split(' ');
-  return [fields[0], fields[1] === 'w' ? 'b' : 'w', fields[2], '-', '0', fields[5]].join(' ');
 }
 
 /* Takes the server's answer about the position: what is legal, and the moves that it was asked to check */
 export function showPosition(message) {
-  if (message.tag !== tag || !visible) return;
-  if (threat && analysing && !candidate) return;
+  if (!engine.isCurrent(message) || !visible) return;
+  if (engine.isThreat() && engine.isRunning() && !candidate) return;
   const isNew = Boolean(candidate?.isNew);
   const isGrown = accept(message, candidate ?? { tree, node, moves: [] });
   candidate = null;
@@ -186,11 +121,11 @@ export function showPosition(message) {
   Object.assign(node, { destinations: message.destinations, over: message.over ?? '', isLast: message.is_last, isCheck: message.check });
   if (isNew) {
     showNotes([]);
-    addressIsNew = true;
+    address.newEntry();
   }
   if (isNew || isGrown) drawTree();
   showNode();
-  drawState();
+  engine.drawState();
   // A late answer does not replace what the visitor is typing.
   if (!typing) {
     by('setup-fen').value = node.fen;
@@ -222,24 +157,6 @@ function accept(message, { tree: checked, isNew }) {
   return isGrown;
 }
 
-export function show(message) {
-  if (message.tag !== tag || !visible) return;
-  if (message.state === 'waiting' && answer) message = { ...message, lines: answer.lines };
-  answer = message;
-  if (message.view) inside.show(message.view);
-  drawState();
-  if (answer.lines.length > 0 && !node.isLast) showLines();
-  if (answer.chances) lines.drawChances(answer.chances, node.fen);
-}
-
-function showLines() {
-  lines.draw(answer.lines, threat ? passed(node.fen) : node.fen, threat);
-  const [best] = answer.lines;
-  if (!node.over && !threat) {
-    by('analysis-state').textContent = `Depth ${best.depth}, ${short(best.nodes)} evaluations, ${short(1000 * best.nodes / Math.max(best.milliseconds, 1))} a second`;
-  }
-}
-
 /* Sends the request again after a lost connection */
 export function refresh() {
   if (visible) request();
@@ -247,7 +164,7 @@ export function refresh() {
 
 /* Goes back to the last valid position. The error of an older request is ignored */
 export function showError(message) {
-  if (message.tag !== tag || !visible) return;
+  if (!engine.isCurrent(message) || !visible) return;
   const text = message.error;
   const { field } = candidate ?? {};
   if (field) {
@@ -257,17 +174,16 @@ export function showError(message) {
     // The field may be folded away.
     by(field).closest('details')?.setAttribute('open', '');
   } else {
-    notice(threat ? `There is no threat to show: ${text}` : text);
+    notice(engine.isThreat() ? `There is no threat to show: ${text}` : text);
   }
   // Without a candidate the settings are at fault: the same request would fail again.
-  if (candidate || threat) {
+  if (candidate || engine.isThreat()) {
     candidate = null;
-    threat = false;
+    engine.setThreat(false);
     request();
   } else {
-    analysing = false;
-    send({ type: 'stop' });
-    drawState();
+    engine.leave();
+    engine.drawState();
   }
 }
 
@@ -295,35 +211,6 @@ function drawTree() {
   review.show(tree, node);
 }
 
-function drawState() {
-  const states = {
-    waiting: 'Waiting for a free search slot…',
-    done: answer?.chances ? '' : 'Finished.',
-    failed: answer?.error,
-  };
-  by('think').textContent = analysing ? 'Stop' : 'Start';
-  by('think').setAttribute('aria-pressed', analysing);
-  const idle = node.over || (analysing ? states[answer?.state] : 'Move the pieces, or press Start to run the engine.');
-  by('analysis-state').textContent = (threat && analysing ? 'The threat: what the other side would play now. ' : '') + (idle ?? '');
-  const system = by('analysis-system').value;
-  const hasLines = analysing && !node.isLast;
-  // No line and no evaluation of an earlier position stays when the game is over in this one.
-  if (node.isLast) by('thoughts').replaceChildren();
-  by('inside').hidden = !(analysing && system === 'batch-first');
-  by('thoughts').hidden = by('chances-wdl').hidden = !hasLines || system === 'convchess';
-  by('chances').hidden = !hasLines || system !== 'convchess';
-  const ended = node.isLast ? { result: resultHere() } : null;
-  const known = ended ?? (node.mate !== undefined || node.cp !== undefined ? node : null);
-  by('evaluation').hidden = !visible;
-  if (!(answer?.lines?.length > 0) && !(hasLines && by('thoughts').children.length > 0 && !known)) lines.drawEvaluation(known);
-}
-
-// White's points where the rules end the game.
-function resultHere() {
-  if (!node.isCheck) return 0.5;
-  return trees.isWhiteToMove(node) ? 0 : 1;
-}
-
 // --- Moves
 
 // Goes along moves from the shown position; new ones become a variation.
@@ -344,14 +231,14 @@ function follow(moves, field) {
 export function move(uci) {
   if (puzzles.isActive()) return puzzles.tried(uci);
   // Castling may come as the king on its rook, or two squares on: the server knows the one form of it.
-  threat = false;
+  engine.setThreat(false);
   return follow([uci]);
 }
 
 function go(to) {
   typing = false;
   candidate = null;
-  if (node !== to) threat = false;
+  if (node !== to) engine.setThreat(false);
   node = to;
   if (node.parent) node.parent.recent = node;
   request();
@@ -375,16 +262,17 @@ export function step(where) {
 
 export function toggle() {
   if (isBusy()) return;
-  analysing = !analysing;
-  threat = false;
+  if (engine.isRunning()) engine.stop();
+  else engine.start();
+  engine.setThreat(false);
   request();
 }
 
 /* Shows what the other side would play if this one passed */
 export function toggleThreat() {
   if (node.isLast || isBusy()) return;
-  threat = !threat;
-  if (threat) analysing = true;
+  engine.setThreat(!engine.isThreat());
+  if (engine.isThreat()) engine.start();
   by('thoughts').replaceChildren();
   request();
 }
@@ -412,7 +300,8 @@ async function typed(event) {
 // --- Controls
 
 // The lines of an older position cannot be played.
-lines.attach(moves => answer && follow(moves));
+lines.attach(moves => engine.hasAnswer() && follow(moves));
+engine.attach({ shown: () => ({ tree, node, candidate, visible }), changed: request });
 view.attach(by('analysis-moves'), go);
 remarks.attach({
   go,
@@ -434,14 +323,19 @@ review.attach({
     request();
   },
 });
+let sideBefore = 'white';  // the side from which the board was seen before the puzzles
 puzzles.attach({
+  begun() { sideBefore = board.orientation(); },
   show({ node: at }) {
-    analysing = false;
+    engine.stop();
     board.orient(trees.isWhiteToMove(at) ? 'white' : 'black');
     go(at);
   },
   solved({ solution }) { go(solution); },
-  ended({ mistake }) { go(mistake); },
+  ended({ mistake }) {
+    board.orient(sideBefore);
+    go(mistake);
+  },
 });
 editor.attach({
   ended: () => request(),
@@ -471,23 +365,16 @@ function setUp(fen, chess960) {
 
 by('think').onclick = toggle;
 by('review-start').onclick = () => {
-  if (analysing) toggle();
+  if (engine.isRunning()) toggle();
   review.start(tree);
 };
-for (const id of ['analysis-system', 'lines', 'batch']) {
-  by(id).onchange = () => {
-    by('thoughts').replaceChildren();
-    request();
-  };
-}
-for (const radio of document.querySelectorAll('[name=heat]')) radio.onchange = () => answer?.chances && lines.drawChances(answer.chances, node.fen);
 by('setup').oninput = () => { typing = true; };
 by('setup').onsubmit = event => {
   event.preventDefault();
   setUp(by('setup-fen').value.trim(), by('setup-960').checked);
 };
 by('setup-edit').onclick = () => {
-  if (analysing) toggle();
+  if (engine.isRunning()) toggle();
   editor.open(node.fen);
 };
 by('setup-start').onclick = () => setUp(trees.START, false);

@@ -3,6 +3,7 @@
 import * as analyse from './analyse.js';
 import * as board from './board.js';
 import { UNSENT, connect, on, send } from './connection.js';
+import * as engine from './engine.js';
 import * as games from './games.js';
 import * as lab from './lab.js';
 import { by, notice, opponentName, say } from './page.js';
@@ -99,7 +100,7 @@ on('closed', () => {
 });
 on('games', games.list);
 on('position', analyse.showPosition);
-on('analysis', analyse.show);
+on('analysis', engine.show);
 on('reply', replies.receive);
 on('review', review.report);
 on('correction', message => { if (message.correction) notice(message.correction); });

@@ -1,7 +1,7 @@
 // The board editor: pieces are placed, moved and taken away freely; the server judges the position when it is done.
 
 import * as board from './board.js';
-import { by, make } from './page.js';
+import { by, make, scrollToBoard } from './page.js';
 
 const ROLES = ['king', 'queen', 'rook', 'bishop', 'knight', 'pawn'];
 const CASTLING = ['K', 'Q', 'k', 'q'];
@@ -20,6 +20,7 @@ export function open(fen) {
   isOpen = true;
   document.body.classList.add('editing-board');
   by('editor').hidden = false;
+  scrollToBoard(by('view-analyse'));
   choose(null);
   const [, turn, castling] = fen.split(' ');
   by('editor-turn').value = turn;

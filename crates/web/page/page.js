@@ -10,6 +10,12 @@ export function notice(text) {
   toastTimer = setTimeout(() => { by('toast').hidden = true; }, 5000);
 }
 
+/* Shows the board and the top of the panel beside or below it */
+export function scrollToBoard(panel) {
+  panel.scrollTop = 0;
+  scrollTo(0, 0);
+}
+
 /* Tells screen readers a text */
 export function say(text) {
   if (by('spoken').textContent !== text) by('spoken').textContent = text;

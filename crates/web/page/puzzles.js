@@ -1,7 +1,7 @@
 // Puzzles from the mistakes of an analysed game: positions in which one move was much better than all others. The analysis marks that
 // move with the glyph of an only move.
 
-import { by } from './page.js';
+import { by, scrollToBoard } from './page.js';
 import { isWhiteToMove, mainLine } from './tree.js';
 
 const ONLY_MOVE = 7;
@@ -12,7 +12,7 @@ let index = 0;
 let isSolved = false;
 let listener = {};
 
-/* callbacks: { show(puzzle), solved(puzzle), ended(puzzle) } */
+/* callbacks: { begun(), show(puzzle), solved(puzzle), ended(puzzle) } */
 export function attach(callbacks) { listener = callbacks; }
 
 export const isActive = () => puzzles.length > 0;
@@ -29,6 +29,7 @@ export function find(tree, side) {
 
 export function start(found) {
   puzzles = found;
+  listener.begun();
   show(0);
 }
 
@@ -48,6 +49,7 @@ function show(number) {
   const side = isWhiteToMove(node) ? 'White' : 'Black';
   document.body.classList.add('solving');
   by('puzzle').hidden = false;
+  scrollToBoard(by('view-analyse'));
   by('puzzle-title').textContent = `Puzzle ${index + 1} of ${puzzles.length}`;
   const count = node.fen.split(' ')[5];
   by('puzzle-task').textContent = `${side} played ${count}${side === 'White' ? '.' : '…'} ${mistake.san}, and one move was much better. Find it.`;

@@ -151,8 +151,9 @@ function player(color) {
   }
   const figure = value('Accuracy') === undefined || Number.isNaN(accuracy) ? '' : `${accuracy.toFixed(0)} %`;
   return make('div', { className: 'player-summary' },
-    make('b', { textContent: figure, title: 'Accuracy, by Lichess\'s formula' }),
-    make('div', {}, tagOf(tree, color) || color, make('small', { textContent: value('AverageLoss') ? ` loses ${Number(value('AverageLoss'))} centipawns a move` : '' }),
+    make('div', {}, make('b', { textContent: figure, title: 'Accuracy, by Lichess\'s formula' }), make('small', { textContent: figure && 'accuracy' })),
+    make('div', {}, tagOf(tree, color) || color,
+      make('small', { textContent: value('AverageLoss') ? ` average centipawn loss ${Number(value('AverageLoss'))}` : '' }),
       make('div', {}, ...counts)));
 }
 

@@ -34,8 +34,15 @@ const ENGINE_SCORE = /^([+-]?\d+\.\d+|[+-]M\d+)\/\d+ \d+(?:\.\d+)?s\b,?|^([+-]\d
 // A comment without what programs write for programs, such as clocks.
 const withoutCommands = text => text.replace(/\[%[^\]]*\]/g, '').replace(/\s+/g, ' ').trim();
 
+// The verdict of the analysis stands before what the comment was.
+const VERDICT = /^\([^()]* → [^()]*\) [\w ]+\.(?: \S+ was best\.)? ?/;
+
 /* A comment as people see it */
-export const shownComment = text => withoutCommands(text).replace(ENGINE_SCORE, '').trim();
+export function shownComment(text) {
+  const all = withoutCommands(text);
+  const [verdict] = all.match(VERDICT) ?? [''];
+  return `${verdict}${all.slice(verdict.length).replace(ENGINE_SCORE, '').trim()}`.trim();
+}
 
 /* The score beside a move of the main line, from White's side: that of the analysis, or else that of the player's program, which writes
    it from its own side */

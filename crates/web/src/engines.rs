@@ -1,6 +1,10 @@
 //! The opponents on the page: one engine each, shared by all its searches, and the search slots.
 
-use std::sync::{Arc, Mutex, PoisonError};
+mod threaded;
+
+pub use threaded::GameSearch;
+
+use std::sync::Arc;
 
 use engine::{EngineBuilder, EngineError, EngineOptions, SharedEngine, has_search};
 use eval::Devices;
@@ -8,12 +12,10 @@ use nets::{Network, System};
 use search::{Search, Settings};
 
 use crate::{ApiError, Opponent, search_slots::SearchSlots};
+use threaded::ThreadedEngines;
 
 /// Memory of one search, in MiB.
 const HASH_MIB: usize = 32;
-
-/// The most evaluators with threads of their own that are kept; those of running searches besides.
-const MAX_THREADED: usize = 4;
 
 /// Temperature of a Maia's choice: moves are played as often as people play them
 /// (docs/11-leela-and-maia.md).
@@ -28,8 +30,7 @@ pub struct Engines {
     options: EngineOptions,
     /// The most threads that a game may ask for; 0 where the evaluators are not on the processor.
     max_threads: usize,
-    /// The evaluators of games with threads of their own, by opponent and threads, the latest last.
-    threaded: Mutex<Vec<(Opponent, usize, Arc<SharedEngine>)>>,
+    threaded: ThreadedEngines,
     pub slots: SearchSlots,
 }
 
@@ -65,7 +66,7 @@ impl Engines {
             opponents,
             options: options.clone(),
             max_threads,
-            threaded: Mutex::default(),
+            threaded: ThreadedEngines::default(),
             slots: SearchSlots::new(slots),
         };
         for engine in engines.opponents.iter().filter(|engine| engine.shared.is_none()) {
@@ -93,54 +94,57 @@ impl Engines {
         found.ok_or_else(|| opponent.unavailable())
     }
 
-    /// A search for the moves of a game. Batch First evaluates positions one by one, as the ratings of
-    /// its levels were measured. With `threads` it has an evaluator on the processor beside that of
-    /// all searches, and that evaluator's preferred batch size. An evaluator takes a while to build:
-    /// this is for threads that may wait.
+    /// The search for the next move of a game. With `threads` it has an evaluator on the processor
+    /// beside that of all searches, and that evaluator's preferred batch size, and it is the one that
+    /// [rests](Engines::rest) since the game's last move, if any does. An evaluator takes a while to
+    /// build: this is for threads that may wait.
     ///
     /// # Errors
     /// As [`Engines::build`].
-    pub fn build_for_game(
+    pub fn search_for_game(
         &self,
         opponent: Opponent,
         threads: Option<usize>,
-    ) -> Result<Box<dyn Search>, ApiError> {
+        game: i64,
+    ) -> Result<GameSearch, ApiError> {
         let engine = self.find(opponent)?;
-        match threads.filter(|_| engine.shared.is_some()) {
-            Some(threads) => {
-                let settings = Settings { hash_mib: HASH_MIB, ..Settings::default() };
-                Ok(self.threaded(engine, threads).map_err(cannot_run)?.search(&settings))
-            }
-            None => {
-                let batch = usize::from(opponent.system() == System::BatchFirst);
-                self.build(opponent, 1, batch)
-            }
-        }
+        let Some(threads) = threads.filter(|_| engine.shared.is_some()) else {
+            return Ok(GameSearch { search: self.search_alone(opponent)?, threaded: None });
+        };
+        let settings = Settings { hash_mib: HASH_MIB, ..Settings::default() };
+        let build = || {
+            let options =
+                EngineOptions { threads, devices: Devices::cpu(), ..self.options.clone() };
+            SharedEngine::over(&engine.network, &options)
+        };
+        self.threaded.search((opponent, threads), game, &settings, build).map_err(cannot_run)
     }
 
-    /// The evaluator of an opponent with so many threads. Games with the same share one.
-    fn threaded(
-        &self,
-        engine: &OpponentEngine,
-        threads: usize,
-    ) -> Result<Arc<SharedEngine>, EngineError> {
-        let mut kept = self.threaded.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_same = |&(opponent, count, _): &(Opponent, usize, _)| {
-            (opponent, count) == (engine.opponent, threads)
-        };
-        let found = match kept.iter().position(is_same) {
-            Some(index) => kept.remove(index).2,
-            None => {
-                // The oldest makes room before the new one takes memory.
-                let too_many = (kept.len() + 1).saturating_sub(MAX_THREADED);
-                kept.drain(..too_many);
-                let options =
-                    EngineOptions { threads, devices: Devices::cpu(), ..self.options.clone() };
-                Arc::new(SharedEngine::over(&engine.network, &options)?)
-            }
-        };
-        kept.push((engine.opponent, threads, Arc::clone(&found)));
-        Ok(found)
+    /// Keeps the search of a game until its next move, and returns it if the caller is to do so. One
+    /// with threads of its own stays here, beside the few evaluators that are kept.
+    pub fn rest(&self, game: i64, search: GameSearch) -> Option<GameSearch> {
+        if search.threaded.is_none() {
+            return Some(search);
+        }
+        self.threaded.rest(game, search);
+        None
+    }
+
+    /// Drops the resting search of a game that is closed.
+    pub fn forget(&self, game: i64) {
+        self.threaded.forget(game);
+    }
+
+    /// Threads of the evaluators that games with threads have, and how many searches rest with each.
+    #[cfg(test)]
+    pub fn resting(&self) -> Vec<(usize, usize)> {
+        self.threaded.list()
+    }
+
+    /// A search for moves. Batch First evaluates positions one by one, as the ratings of its levels
+    /// were measured.
+    fn search_alone(&self, opponent: Opponent) -> Result<Box<dyn Search>, ApiError> {
+        self.build(opponent, 1, usize::from(opponent.system() == System::BatchFirst))
     }
 
     /// The most threads that a game may ask for; 0 where the evaluators are not on the processor.
@@ -157,7 +161,7 @@ impl Engines {
         let adviser = self.opponents.iter().find(|engine| engine.shared.is_some());
         let adviser =
             adviser.ok_or_else(|| ApiError::new("This server has no engine that can advise."))?;
-        self.build_for_game(adviser.opponent, None)
+        self.search_alone(adviser.opponent)
     }
 
     /// A search of an opponent. `batch`: positions evaluated together; 0 uses the evaluator's
@@ -199,30 +203,4 @@ impl Engines {
 fn cannot_run(error: EngineError) -> ApiError {
     let error = error.to_string().replace('`', "");
     ApiError(format!("The engine cannot run: {error}."))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-
-    #[test]
-    fn few_evaluators_with_threads_are_kept_and_games_share_them() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../networks");
-        let network = Network::load(&folder.join("batch-first-fast.safetensors")).unwrap();
-        let engines =
-            Engines::new(vec![(Opponent::Fast, network)], &EngineOptions::default(), 1).unwrap();
-        let kept = || {
-            let kept = engines.threaded.lock().unwrap();
-            kept.iter().map(|(_, threads, _)| *threads).collect::<Vec<_>>()
-        };
-        for threads in [1, 2, 3, 2, 4, 5, 3] {
-            engines.build_for_game(Opponent::Fast, Some(threads)).unwrap();
-        }
-        assert_eq!(kept(), [2, 4, 5, 3]);
-        let first = Arc::clone(&engines.threaded.lock().unwrap()[0].2);
-        let again = engines.threaded(engines.find(Opponent::Fast).unwrap(), 2).unwrap();
-        assert!(Arc::ptr_eq(&first, &again));
-    }
 }

@@ -1,93 +1,24 @@
 //! The session of an open game: a task that executes the visitor's commands, runs the engine, keeps
 //! the clocks, and stores every move before it publishes the new state.
 
+mod commands;
+mod engine_move;
+
+pub use commands::{CommandSender, GameCommand, GameHandle};
+
 use std::{
     future,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use board::{Color, parse_san, parse_uci};
-use search::{Control, Outcome, Search};
-use tokio::{
-    sync::{mpsc, oneshot, watch},
-    task::{JoinHandle, spawn_blocking},
-};
+use tokio::sync::{mpsc, watch};
 
 use crate::{
-    ApiError, GameState, TimeSource,
-    advice::{Adviser, Question},
-    game_state::GameResult,
-    registry::GameRegistry,
-    search_slots::run_search,
+    ApiError, GameState, TimeSource, advice::Adviser, engines::GameSearch, registry::GameRegistry,
 };
-
-/// A command for an open game.
-#[derive(Clone, Debug)]
-pub enum GameCommand {
-    /// A move in UCI notation or SAN, and the number of plies before it.
-    Move {
-        ply: usize,
-        uci: String,
-    },
-    TakeBack,
-    Resign,
-    /// The visitor wants to be shown a good move.
-    Hint,
-    OfferDraw,
-    /// A page has opened the game: an engine that failed is started again.
-    RetryEngine,
-    /// The server shuts down: the time that the visitor has used is stored.
-    SaveClock,
-}
-
-/// A command with the channel for its result.
-type CommandRequest = (GameCommand, oneshot::Sender<Result<(), ApiError>>);
-
-pub type CommandSender = mpsc::Sender<CommandRequest>;
-
-/// A page's access to an open game. The session ends when no handle is left.
-#[derive(Clone, Debug)]
-pub struct GameHandle {
-    pub id: i64,
-    pub commands: CommandSender,
-    /// The game as the page shows it, as JSON.
-    pub states: watch::Receiver<Arc<str>>,
-}
-
-impl GameHandle {
-    /// Executes a command; returns once its effect is stored.
-    ///
-    /// # Errors
-    /// The command is refused, the disk failed, or the session has ended.
-    pub async fn execute(&self, command: GameCommand) -> Result<(), ApiError> {
-        let closed = || ApiError::new("The game is closed. Open it again.");
-        let (reply, result) = oneshot::channel();
-        self.commands.send((command, reply)).await.map_err(|_| closed())?;
-        result.await.map_err(|_| closed())?
-    }
-}
-
-/// The engine's search for a move; dropping it stops the search.
-struct RunningSearch {
-    task: JoinHandle<Result<SearchResult, ApiError>>,
-    /// When the search got its slot; `None` while it waits for one.
-    began: watch::Receiver<Option<Instant>>,
-}
-
-impl Drop for RunningSearch {
-    fn drop(&mut self) {
-        // The search stops when the task that waits for it is gone.
-        self.task.abort();
-    }
-}
-
-/// A finished search; `search` keeps its cache for the next move.
-struct SearchResult {
-    search: Box<dyn Search>,
-    outcome: Outcome,
-    elapsed: Duration,
-}
+use commands::CommandRequest;
+use engine_move::{RunningSearch, finished, slot_acquired};
 
 /// An open game.
 pub struct GameSession {
@@ -97,8 +28,8 @@ pub struct GameSession {
     state: GameState,
     /// When the visitor began to think, less the time that was used before the game was opened.
     turn_began: Instant,
-    /// The engine's search between two moves.
-    idle_search: Option<Box<dyn Search>>,
+    /// The engine's search between two moves; one with threads of its own rests with the engines.
+    idle_search: Option<GameSearch>,
     running: Option<RunningSearch>,
     /// Hints and draw offers.
     adviser: Adviser,
@@ -254,182 +185,12 @@ impl GameSession {
             tracing::warn!("game {}: {error}", self.id);
         }
     }
-
-    async fn execute(&mut self, command: GameCommand) -> Result<(), ApiError> {
-        match command {
-            GameCommand::RetryEngine => {
-                self.notice = None;
-                Ok(())
-            }
-            GameCommand::SaveClock => {
-                self.save_clock().await;
-                Ok(())
-            }
-            GameCommand::Move { ply, uci } => self.play_visitor_move(ply, &uci).await,
-            GameCommand::TakeBack => self.take_back().await,
-            GameCommand::Hint => self.ask_adviser(Question::Hint),
-            GameCommand::OfferDraw => self.ask_adviser(Question::Draw),
-            GameCommand::Resign => {
-                self.refuse_if_over()?;
-                let used = self.used();
-                self.running = None;
-                self.end(self.state.resigned(), used).await
-            }
-        }
-    }
-
-    fn refuse_if_over(&self) -> Result<(), ApiError> {
-        if self.state.result.is_some() { Err(ApiError::new("The game is over.")) } else { Ok(()) }
-    }
-
-    async fn take_back(&mut self) -> Result<(), ApiError> {
-        let ply = self
-            .state
-            .ply_to_take_back()
-            .ok_or_else(|| ApiError::new("There is no move of yours to take back."))?;
-        self.running = None;
-        self.notice = None;
-        self.adviser.withdraw();
-        self.registry.store.take_back(self.id, ply).await?;
-        self.state.truncate(ply);
-        self.turn_began = self.time.now();
-        Ok(())
-    }
-
-    async fn play_visitor_move(&mut self, ply: usize, uci: &str) -> Result<(), ApiError> {
-        self.refuse_if_over()?;
-        if let Some(error) = &self.unavailable {
-            return Err(error.clone());
-        }
-        let position = self.state.game().position();
-        if position.turn() == self.state.engine_side || ply != self.state.game().moves().len() {
-            return Err(ApiError::new("It is not your turn."));
-        }
-        let mv = parse_uci(position, uci).or_else(|_| parse_san(position, uci))?;
-        let used = self.used().unwrap_or(0);
-        if self.state.left(position.turn()).is_some_and(|left| used >= left) {
-            self.flag_fell(!self.state.engine_side, Some(used)).await;
-            return Err(ApiError::new("Your time was up."));
-        }
-        self.play(mv, used).await
-    }
-
-    /// Stores a move, then plays it.
-    async fn play(&mut self, mv: board::Move, used: u64) -> Result<(), ApiError> {
-        let (stored, result) = self.state.prepare(mv, used);
-        let ply = self.state.game().moves().len();
-        self.registry.store.add_move(self.id, ply, stored.clone(), result.clone()).await?;
-        self.state.play(mv, &stored, result);
-        self.adviser.withdraw();
-        self.turn_began = self.time.now();
-        Ok(())
-    }
-
-    /// Ends the game without a move; `used`: milliseconds that the side to move has used.
-    async fn end(&mut self, result: GameResult, used: Option<u64>) -> Result<(), ApiError> {
-        let spent = used.unwrap_or(self.state.spent);
-        // A draw that is still considered must not replace this result.
-        self.adviser.withdraw();
-        self.registry.store.end(self.id, result.clone(), spent).await?;
-        self.state.result = Some(result);
-        self.state.spent = spent;
-        Ok(())
-    }
-
-    async fn flag_fell(&mut self, loser: Color, used: Option<u64>) {
-        if let Err(error) = self.end(self.state.lost_on_time(loser), used).await {
-            self.notice = Some(error.to_string());
-        }
-    }
-
-    fn start_search(&mut self) {
-        let limits = self.state.limits();
-        let game = self.state.game().clone();
-        let (opponent, threads) = (self.state.opponent, self.state.threads);
-        let engines = Arc::clone(&self.registry.engines);
-        let idle_search = self.idle_search.take();
-        let time = self.time.clone();
-        let (start, began) = watch::channel(None);
-        let task = tokio::spawn(async move {
-            let slot = engines.slots.acquire().await?;
-            let started = time.now();
-            start.send_replace(Some(started));
-            let search = match idle_search {
-                Some(search) => search,
-                None => {
-                    let engines = Arc::clone(&engines);
-                    spawn_blocking(move || engines.build_for_game(opponent, threads))
-                        .await
-                        .map_err(|_| stopped_unexpectedly())??
-                }
-            };
-            let (search, outcome) =
-                run_search(search, game, limits, Control::default(), |_| {}).await?;
-            drop(slot);
-            Ok(SearchResult { search, outcome, elapsed: time.elapsed(started) })
-        });
-        self.running = Some(RunningSearch { task, began });
-    }
-
-    /// Asks for a hint or offers a draw.
-    fn ask_adviser(&mut self, question: Question) -> Result<(), ApiError> {
-        self.refuse_if_over()?;
-        if self.state.game().position().turn() == self.state.engine_side {
-            return Err(ApiError::new("It is not your turn."));
-        }
-        self.adviser.ask(question, self.state.game().clone());
-        Ok(())
-    }
-
-    async fn handle_advice(&mut self, result: Result<Outcome, ApiError>) {
-        if self.adviser.answer(result, self.state.game()) {
-            let used = self.used();
-            if let Err(error) = self.end(self.state.draw_agreed(), used).await {
-                self.notice = Some(error.to_string());
-            }
-        }
-    }
-
-    async fn handle_result(&mut self, result: Result<SearchResult, ApiError>) {
-        self.running = None;
-        let played = match result {
-            Err(error) => Err(error),
-            Ok(SearchResult { search, outcome, elapsed }) => {
-                // One with threads of its own would keep them until the next move.
-                self.idle_search = Some(search).filter(|_| self.state.threads.is_none());
-                let used = self.state.spent + elapsed.as_millis() as u64;
-                let engine_side = self.state.engine_side;
-                if self.state.left(engine_side).is_some_and(|left| used > left) {
-                    self.flag_fell(engine_side, Some(used)).await;
-                    return;
-                }
-                match outcome.best {
-                    Some(best) => self.play(best, used).await,
-                    None => Err(ApiError::new("The engine found no move.")),
-                }
-            }
-        };
-        if let Err(error) = played {
-            // The notice stays until a move is taken back or the game is opened again.
-            tracing::warn!("game {}: {error}", self.id);
-            self.notice = Some(error.to_string());
-        }
-    }
 }
 
-/// Waits for the running search; pending while none runs.
-async fn finished(running: &mut Option<RunningSearch>) -> Result<SearchResult, ApiError> {
-    match running {
-        None => future::pending().await,
-        Some(running) => match (&mut running.task).await {
-            Ok(result) => result,
-            Err(_) => Err(stopped_unexpectedly()),
-        },
+impl Drop for GameSession {
+    fn drop(&mut self) {
+        self.registry.engines.forget(self.id);
     }
-}
-
-fn stopped_unexpectedly() -> ApiError {
-    ApiError::new("The search stopped unexpectedly. Please report this.")
 }
 
 /// Waits until a time; pending where there is none.
@@ -438,15 +199,4 @@ async fn reached(time: &TimeSource, deadline: Option<Instant>) {
         None => future::pending().await,
         Some(deadline) => time.sleep_until(deadline).await,
     }
-}
-
-/// Waits until a search has got its slot; pending where none waits.
-async fn slot_acquired(began: Option<watch::Receiver<Option<Instant>>>) {
-    // The channel changes once, from waiting to searching.
-    if let Some(mut began) = began
-        && began.changed().await.is_ok()
-    {
-        return;
-    }
-    future::pending().await
 }
