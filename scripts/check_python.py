@@ -188,13 +188,11 @@ def check_errors():
     refused("no.toml", lambda: batch_first.train("no.toml"))
 
 
-def bench(program, heads):
-    """Evaluations a second and a processor second of the fastest path, without reading positions."""
-    command = [program, "bench", "eval", "--json", "--net", "fast", "--batch", "256", "--seconds", "0.5", *heads]
+def bench(program, *flags):
+    """The fastest row of `bench eval`, which reads no positions."""
+    command = [program, "bench", "eval", "--json", "--net", "fast", "--batch", "256", "--seconds", "0.3", *flags]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    rows = map(json.loads, done.stdout.splitlines())
-    best = max(rows, key=lambda row: row["evaluations_per_cpu_second"])
-    return best["evaluations_per_second"], best["evaluations_per_cpu_second"]
+    return max(map(json.loads, done.stdout.splitlines()), key=lambda row: row["evaluations_per_cpu_second"])
 
 
 def speed(program):
@@ -202,11 +200,14 @@ def speed(program):
     network = Network.load("fast")
     fens = (FENS * 50)[:10_000]
     boards = [chess.Board(fen) for fen in FENS] * 50
+    fastest = bench(program, "--both")
+    path = ["--path", fastest["path"], "--precision", fastest["precision"]]
     for name, given in (("FENs", fens), ("chess.Board", boards)):
         for moves in (False, True):
             shares, rates = [], []
             for _ in range(3):
-                peer = bench(program, ["--both"] if moves else ["--head", "value"])
+                row = bench(program, *path, *(["--both"] if moves else ["--head", "value"]))
+                peer = row["evaluations_per_second"], row["evaluations_per_cpu_second"]
                 for _ in range(3):
                     started = time.perf_counter(), time.process_time()
                     network.evaluate(given, moves=moves)
