@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One archive and one Python wheel of this revision, with their SHA-256 sums: the same bytes from every folder.
+# One archive and one Python wheel of this revision, with their SHA-256 sums; made to be the same bytes from every folder.
 #
 #     scripts/release.sh [--target TRIPLE] [--glibc 2.17] [--out FOLDER] [--no-wheel]
 #
@@ -32,8 +32,11 @@ cargo_home="${CARGO_HOME:-$HOME/.cargo}"
 SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)"
 export SOURCE_DATE_EPOCH LC_ALL=C TZ=UTC CARGO_PROFILE_RELEASE_STRIP=symbols
 umask 022
-# Neither panics nor C's asserts name folders of this machine.
-export RUSTFLAGS="--remap-path-prefix=$PWD=. --remap-path-prefix=$cargo_home=cargo"
+# Neither panics nor C's asserts name folders of this machine. The source of the standard library, where it is installed,
+# is named as where it is not.
+library="$(realpath "$(rustc --print sysroot)")/lib/rustlib/src/rust"
+commit="$(rustc -vV | sed -n 's/^commit-hash: //p')"
+export RUSTFLAGS="--remap-path-prefix=$PWD=. --remap-path-prefix=$cargo_home=cargo --remap-path-prefix=$library=/rustc/$commit"
 export CFLAGS="-ffile-prefix-map=$PWD=. -ffile-prefix-map=$build=target -ffile-prefix-map=$cargo_home=cargo"
 
 if [[ -n "$glibc" ]]; then
