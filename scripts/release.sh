@@ -5,7 +5,7 @@
 #
 # FOLDER (default: target/release-archive) gets batch-first-VERSION-TRIPLE.tar.xz, the wheel and SHA256SUMS. Needs a clean
 # checkout, Rust, GNU tar, xz and Python 3. With --glibc the program runs with that C library and later ones: Zig links it,
-# by `pip install ziglang cargo-zigbuild`. Two builds are equal if they have the same Rust, C compiler and CARGO_HOME.
+# by `pip install ziglang cargo-zigbuild`. Two builds should be equal if they have the same Rust, C compiler and CARGO_HOME.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fail() { echo "$1" >&2; exit 2; }
