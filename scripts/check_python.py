@@ -7,6 +7,7 @@ Needs the package batch_first and python-chess. Prints the speed of `evaluate` b
 """
 
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -187,30 +188,37 @@ def check_errors():
     refused("no.toml", lambda: batch_first.train("no.toml"))
 
 
-def bench(program, heads):
-    """Evaluations a processor second of the fastest path, without reading positions."""
-    command = [program, "bench", "eval", "--json", "--net", "fast", "--batch", "256", "--seconds", "0.5", *heads]
+def bench(program, *flags):
+    """The fastest row of `bench eval`, which reads no positions."""
+    command = [program, "bench", "eval", "--json", "--net", "fast", "--batch", "256", "--seconds", "0.3", *flags]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return max(json.loads(line)["evaluations_per_cpu_second"] for line in done.stdout.splitlines())
+    return max(map(json.loads, done.stdout.splitlines()), key=lambda row: row["evaluations_per_cpu_second"])
 
 
 def speed(program):
-    """Evaluations a processor second of 10,000 FENs or boards of python-chess."""
+    """Evaluations of 10,000 FENs or boards of python-chess, in turns with `bench eval`."""
     network = Network.load("fast")
-    peers = {False: bench(program, ["--head", "value"]), True: bench(program, ["--both"])}
     fens = (FENS * 50)[:10_000]
     boards = [chess.Board(fen) for fen in FENS] * 50
+    fastest = bench(program, "--both")
+    path = ["--path", fastest["path"], "--precision", fastest["precision"]]
     for name, given in (("FENs", fens), ("chess.Board", boards)):
         for moves in (False, True):
-            times = []
+            shares, rates = [], []
             for _ in range(3):
-                started = time.process_time()
-                network.evaluate(given, moves=moves)
-                times.append(time.process_time() - started)
+                row = bench(program, *path, *(["--both"] if moves else ["--head", "value"]))
+                peer = row["evaluations_per_second"], row["evaluations_per_cpu_second"]
+                for _ in range(3):
+                    started = time.perf_counter(), time.process_time()
+                    network.evaluate(given, moves=moves)
+                    ended = time.perf_counter(), time.process_time()
+                    rates.append([10_000 / (end - start) for start, end in zip(started, ended)])
+                    shares.append([rate / other for rate, other in zip(rates[-1], peer)])
             what = "values and moves" if moves else "values"
-            rate = 10_000 / min(times)
-            print(f"{what} of 10,000 {name}: {rate:,.0f} a processor second, {rate / peers[moves]:.0%} of `bench eval`",
-                  flush=True)
+            (wall, of_wall), (processor, of_processor) = (
+                (statistics.median(column), statistics.median(share)) for column, share in zip(zip(*rates), zip(*shares)))
+            print(f"{what} of 10,000 {name}: {wall:,.0f} a second, {of_wall:.0%} of `bench eval`; "
+                  f"{processor:,.0f} a processor second, {of_processor:.0%}", flush=True)
 
 
 def main():

@@ -2,24 +2,22 @@
 """Which of many settings of a search make it choose better moves? A factorial screening by judged moves.
 
     scripts/screen_moves.py --program target/release/batch-first --positions games.pgn --seconds 4000 --out moves.jsonl \\
-        'nodes=10000|6000' 'static_plies=2|5' 'late_pruning=300:late_pruning_each=60|360:late_pruning_each=90'
+        'nodes=10000|6000' 'kbest_static_plies=5|2' 'kbest_late_pruning=300|360:kbest_late_pruning_each=90'
 
-The program is built with the feature `tuning` of batch-first-search. In positions of the games the search plays eight
-times, each time with random levels of every factor; Stockfish says what its move loses, in percent of the chance to win
-(25,000 nodes a move, the logistic curve of centipawns / 180). With --open only positions count in which Stockfish
-itself changes its mind between 200 nodes, 2,000 and all: each play then says more. A filter by moves of the search would
-favour every level but the usual one, because it leaves out what the usual one gets right. `nodes` is a factor too, which
-gives the scale, and a factor whose name begins with a capital is a UCI option; any other is a number of
-`BATCH_FIRST_TUNING`, and a level may set further ones after a colon. The first level is the usual one. The plays lie in
-OUT: the same command adds more. The table gives what each level loses beyond the first one, with its standard error, by
-linear regression within positions; interactions are not seen. It chooses what to test: a sequential test
-(scripts/sprt.sh) decides.
+In positions of the games the search plays eight times, each time with random levels of every factor; Stockfish says
+what its move loses, in percent of the chance to win (25,000 nodes a move, the logistic curve of centipawns / 180).
+With --open only positions count in which Stockfish itself changes its mind between 200 nodes, 2,000 and all: each
+play then says more. A filter by moves of the search would favour every level but the usual one, because it leaves out
+what the usual one gets right. `nodes` is a factor too, which gives the scale; the others are UCI options, among which
+a program with the feature `tuning` has numbers of its searches. A level may set further options after a colon. The
+first level is the usual one. The plays lie in OUT: the same command adds more. The table gives what each level loses
+beyond the first one, with its standard error, by linear regression within positions; interactions are not seen. It
+chooses what to test: a sequential test (scripts/sprt.sh) decides.
 """
 
 import argparse
 import json
 import math
-import os
 import random
 import subprocess
 import threading
@@ -34,9 +32,9 @@ MATE, DECIDED, CHUNK, PLAYS = 3000, 600, 24, 8
 class Engine:
     """A UCI engine that forgets everything between two positions."""
 
-    def __init__(self, command, options, environment=None):
+    def __init__(self, command, options):
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         for name, value in options.items():
             self.send(f"setoption name {name} value {value}")
@@ -86,11 +84,10 @@ def positions_of(path):
 def player(program, levels):
     """The search with these levels, and its evaluations a move."""
     options = {"WeightsFile": "fast", "Threads": 1, "Search": "kbest", "Hash": 32}
-    options |= {name: level for name, level in levels.items() if name[0].isupper()}
-    numbers = {name: level for name, level in levels.items() if name[0].islower() and name != "nodes"}
-    tuning = ",".join(f"{name}={level.replace(':', ',')}" for name, level in numbers.items())
-    environment = dict(os.environ, BATCH_FIRST_TUNING=tuning)
-    return Engine([program, "uci"], options, environment), int(levels.get("nodes", 10_000))
+    for name, level in levels.items():
+        if name != "nodes":
+            options |= dict(part.split("=") for part in f"{name}={level}".split(":"))
+    return Engine([program, "uci"], options), int(levels.get("nodes", 10_000))
 
 
 def is_open(judge, fen, best_move):

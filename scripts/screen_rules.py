@@ -2,12 +2,11 @@
 """Which of many settings of a search make it stronger? A factorial screening by games.
 
     scripts/screen_rules.py --program target/release/batch-first --nodes 3000 --games 1200 --out runs/screen \\
-        'null_move=0|2' 'static_plies=2|6' 'Opponent Errors=15|0'
+        'kbest_history=120|0' 'kbest_static_plies=5|2' 'Opponent Errors=0|15'
 
-The program is built with the feature `tuning` of batch-first-search. Each pair of games is played between two random
-choices of levels, so that every game says something of every factor. A factor whose name begins with a capital is a UCI
-option, any other a number of `BATCH_FIRST_TUNING`; its first level is the usual one. The games lie in OUT/games.jsonl: the
-same command goes on after an interruption. The table gives each level's Elo against the first one with its standard error,
+Factors are UCI options; with the feature `tuning` the program has numbers of its searches among them. Each pair of games
+is played between two random choices of levels, so that every game says something of every factor. The first level is the
+usual one. The games lie in OUT/games.jsonl: the same command goes on after an interruption. The table gives each level's Elo against the first one with its standard error,
 by linear regression; interactions are not seen, so a sequential test (scripts/sprt.sh) decides afterwards.
 """
 
@@ -29,12 +28,9 @@ WON, SURE_PLIES, EVEN, EVEN_PLIES, LONGEST = 600, 8, 10, 16, 400
 
 class Engine:
     def __init__(self, program, search, levels):
-        numbers = [f"{name}={value}" for name, value in levels.items() if not name[0].isupper()]
-        environment = dict(os.environ, BATCH_FIRST_TUNING=",".join(numbers))
         self.process = subprocess.Popen([program, "uci"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, text=True, env=environment)
-        options = {"WeightsFile": "fast", "Threads": 1, "Search": search}
-        options.update({name: value for name, value in levels.items() if name[0].isupper()})
+                                        stderr=subprocess.DEVNULL, text=True)
+        options = {"WeightsFile": "fast", "Threads": 1, "Search": search} | levels
         for name, value in options.items():
             self.send(f"setoption name {name} value {value}")
 

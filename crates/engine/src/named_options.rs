@@ -6,6 +6,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use board::{Book, Tablebases, memory_without_room_for, shortened};
 use eval::{Precision, cpu::CpuPath};
 use nets::System;
+use search::{Tunable, tunables};
 
 use crate::{
     Algorithm, EngineOptions, SEARCHES,
@@ -204,6 +205,11 @@ impl NamedOptions {
     /// # Errors
     /// There is no such option, or the value is refused; nothing is changed.
     pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<OptionChange, OptionError> {
+        if let Some(tunable) =
+            tunables().iter().find(|tunable| tunable.name.eq_ignore_ascii_case(name))
+        {
+            return self.set_tunable(tunable, value.unwrap_or_default());
+        }
         let (label, option, kind) = *TABLE
             .iter()
             .find(|(label, ..)| label.eq_ignore_ascii_case(name))
@@ -241,6 +247,24 @@ impl NamedOptions {
             return Err(OptionError::Memory { name, machine, kept: self.value(option) });
         }
         Ok(number)
+    }
+
+    fn set_tunable(
+        &mut self,
+        &Tunable { name, least, most }: &Tunable,
+        value: &str,
+    ) -> Result<OptionChange, OptionError> {
+        let is_set = |number| self.engine.settings.tuning.set(name, number);
+        if value.parse().is_ok_and(is_set) {
+            return Ok(OptionChange::Value);
+        }
+        let kept = self.tunable(name);
+        Err(OptionError::Number { name, least, most, value: shortened(value), kept })
+    }
+
+    /// The value of a number that can be varied.
+    fn tunable(&self, name: &str) -> String {
+        self.engine.settings.tuning.get(name).unwrap_or_default().to_string()
     }
 
     fn set_check(
@@ -406,13 +430,19 @@ impl NamedOptions {
         }
     }
 
-    /// Every option in the order of the table, with its current value.
+    /// Every option in the order of the table, with its current value; then, in a build with the
+    /// feature `tuning`, the numbers of the searches.
     pub fn list(&self) -> impl Iterator<Item = NamedOption> {
-        TABLE.iter().map(|&(name, option, kind)| NamedOption {
+        let options = TABLE.iter().map(|&(name, option, kind)| NamedOption {
             name,
             kind,
             value: self.value(option),
-        })
+        });
+        options.chain(tunables().iter().map(|&Tunable { name, least, most }| NamedOption {
+            name,
+            kind: OptionKind::Spin { least, most },
+            value: self.tunable(name),
+        }))
     }
 }
 
@@ -499,9 +529,27 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_the_searches_are_options_of_builds_for_tuning_only() {
+        let mut options = NamedOptions::default();
+        let name = "kbest_static_margin";
+        if tunables().is_empty() {
+            assert!(matches!(options.set(name, Some("90")), Err(OptionError::Unknown(_))));
+        }
+        let tunable = Tunable { name, least: 20, most: 300 };
+        assert_eq!(options.set_tunable(&tunable, "90"), Ok(OptionChange::Value));
+        assert_eq!(options.tunable(name), "90");
+        for bad in ["19", "301", "-1", "much", ""] {
+            let refused = options.set_tunable(&tunable, bad);
+            assert!(matches!(refused, Err(OptionError::Number { .. })), "{bad}");
+        }
+        assert_eq!(options.tunable(name), "90");
+        assert_ne!(options, NamedOptions::default(), "the next search takes it");
+    }
+
+    #[test]
     fn every_option_is_listed_and_can_be_set_to_its_default() {
         let mut options = NamedOptions::default();
-        assert_eq!(options.list().count(), TABLE.len());
+        assert_eq!(options.list().count(), TABLE.len() + tunables().len());
         for (label, option, kind) in TABLE {
             if kind != OptionKind::Button {
                 let value = options.value(option);

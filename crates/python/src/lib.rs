@@ -7,12 +7,13 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`boards`] | FENs and boards of python-chess become positions |
-//! | [`networks`], [`evaluation`] | networks, and what they answer |
+//! | [`networks`], [`batches`], [`evaluation`] | networks, many boards at once, and what they answer |
 //! | [`engines`], [`lender`] | searches, as iterators |
 //! | [`shards`] | training data as NumPy arrays |
 //! | [`training`] | runs with a callback |
 //! | [`failure`] | errors become exceptions |
 
+mod batches;
 mod boards;
 mod engines;
 mod evaluation;

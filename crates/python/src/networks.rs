@@ -2,30 +2,23 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError, mpsc},
-    thread,
+    sync::{Arc, Mutex, PoisonError},
 };
 
-use board::{Game, MoveList, Position};
+use board::Game;
 use engine::{EngineBuilder, EngineOptions, NamedOptions};
-use eval::{Batch, Evaluator, Scores};
-use nets::{HeadKind, HeadOutput, MoveScores, System, WdlModel, input_planes};
+use eval::{Batch, Evaluator};
+use nets::{HeadKind, System, input_planes};
 use numpy::{IntoPyArray, PyArray4, PyArrayMethods};
 use pyo3::prelude::*;
 use search::Search;
 
 use crate::{
+    batches::{Asked, evaluate_all, position},
     boards::Given,
     evaluation::{Evaluation, MoveLists, Numbers},
     failure::failure,
 };
-
-/// Boards a batch: as many as make batches no slower on a processor, and few enough to leave one
-/// for each thread of a small call.
-const BATCH: usize = 256;
-
-/// Batches that are read ahead of the evaluator.
-const READ_AHEAD: usize = 4;
 
 /// A network of ours or of Leela's, and its evaluator.
 #[pyclass(frozen, module = "batch_first")]
@@ -101,7 +94,7 @@ impl Network {
             let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
             match &mut *answers {
                 Answers::Evaluator(evaluator) => {
-                    self.evaluate_all(evaluator.as_mut(), given, values, moves)
+                    evaluate_all(&self.network, evaluator.as_mut(), given, Asked { values, moves })
                 }
                 Answers::Chooser(chooser) => choose_all(chooser.as_mut(), given),
             }
@@ -169,132 +162,6 @@ impl Network {
         let with_moves = self.has_history();
         boards.try_iter()?.map(|board| Given::of(&board?, with_moves)).collect()
     }
-
-    /// Values and moves of boards, in batches, several in flight where there are several threads.
-    fn evaluate_all(
-        &self,
-        evaluator: &mut dyn Evaluator,
-        given: Vec<Given>,
-        values: bool,
-        moves: bool,
-    ) -> Result<(Numbers, MoveLists), String> {
-        let has = |kind| self.network.description.head(kind).is_some();
-        let (values, moves) = (values && has(HeadKind::Value), moves && has(HeadKind::Moves));
-        let mut answers = Scores::default();
-        let lists = self.submit_all(evaluator, given, (values, moves), &mut answers);
-        // Nothing may stay in flight, whatever failed: the next call would get its answers.
-        while evaluator.in_flight() > 0 {
-            receive(evaluator, &mut answers)?;
-        }
-        let lists = lists?;
-        let Scores { values: centipawns, moves: scores } = answers;
-        let mut numbers = Numbers::default();
-        if values {
-            numbers.wdl = chances_of(&self.network.calibration.wdl, &centipawns);
-            numbers.centipawns = Some(centipawns);
-        }
-        if moves && self.network.calibration.move_scores == MoveScores::Policy {
-            numbers.chances = Some(self.chances(scores, &lists.offsets));
-        } else if moves {
-            numbers.move_centipawns = Some(scores);
-        }
-        Ok((numbers, lists))
-    }
-
-    /// Submits all boards. Those of a long list are read in a thread of their own, while others are
-    /// evaluated.
-    fn submit_all(
-        &self,
-        evaluator: &mut dyn Evaluator,
-        given: Vec<Given>,
-        asked: (bool, bool),
-        answers: &mut Scores,
-    ) -> Result<MoveLists, String> {
-        let stream = evaluator.preferred_stream();
-        let size = BATCH.max(stream.batch).min(evaluator.largest_batch());
-        let (is_long, with_history) = (given.len() > size, self.has_history());
-        let mut reader = Reader { given: given.into_iter().enumerate(), size, asked, with_history };
-        let mut lists = MoveLists { offsets: vec![0], ..MoveLists::default() };
-        let mut submit = |read: Result<(Batch, MoveLists), String>| {
-            let (batch, read) = read?;
-            lists.append(read);
-            while evaluator.in_flight() >= stream.in_flight.max(1) {
-                receive(evaluator, answers)?;
-            }
-            evaluator.submit(batch).map_err(|error| error.to_string())
-        };
-        if is_long {
-            thread::scope(|scope| {
-                let (sender, receiver) = mpsc::sync_channel(READ_AHEAD);
-                // A send fails when an error has ended the loop below.
-                scope.spawn(move || reader.all(|read| sender.send(read).is_ok()));
-                receiver.into_iter().try_for_each(&mut submit)
-            })?;
-        } else {
-            reader.try_for_each(&mut submit)?;
-        }
-        Ok(lists)
-    }
-
-    /// A softmax over the moves of each board.
-    fn chances(&self, mut scores: Vec<f32>, offsets: &[i64]) -> Vec<f32> {
-        let head = self.network.description.head(HeadKind::Moves);
-        let is_plain = head.is_none_or(|head| head.output == HeadOutput::Plain);
-        // The chances of Leela's policies are those of its logits; the calibration softens them for
-        // searches.
-        let map = &self.network.calibration.moves;
-        let factor = match (map.inputs.as_slice(), map.outputs.as_slice()) {
-            (&[x0, .., x1], &[y0, .., y1]) if !is_plain => (x1 - x0) / (y1 - y0),
-            _ => 1.0,
-        };
-        for bounds in offsets.windows(2) {
-            let own = &mut scores[bounds[0] as usize..bounds[1] as usize];
-            let most = own.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            let mut sum = 0.0;
-            for score in own.iter_mut() {
-                *score = (factor * (*score - most)).exp();
-                sum += *score;
-            }
-            own.iter_mut().for_each(|score| *score /= sum);
-        }
-        scores
-    }
-}
-
-/// Reads boards into batches, with the moves of each.
-struct Reader {
-    given: std::iter::Enumerate<std::vec::IntoIter<Given>>,
-    size: usize,
-    /// Are values asked for, and moves?
-    asked: (bool, bool),
-    with_history: bool,
-}
-
-impl Iterator for Reader {
-    type Item = Result<(Batch, MoveLists), String>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (values, moves) = self.asked;
-        let (mut batch, mut lists) = (Batch::default(), MoveLists::default());
-        for (index, given) in self.given.by_ref().take(self.size) {
-            let position = match position(index, given, self.with_history) {
-                Ok(position) => position,
-                Err(reason) => return Some(Err(reason)),
-            };
-            let legal = if moves { position.legal_moves() } else { MoveList::new() };
-            batch.push(&position, values, &legal);
-            lists.push(&legal, position.castling_mode());
-        }
-        (!batch.is_empty()).then_some(Ok((batch, lists)))
-    }
-}
-
-/// Takes the oldest batch.
-fn receive(evaluator: &mut dyn Evaluator, answers: &mut Scores) -> Result<(), String> {
-    let scores = evaluator.wait().map_err(|error| error.to_string())?.scores;
-    answers.values.extend(scores.values);
-    answers.moves.extend(scores.moves);
-    Ok(())
 }
 
 /// The chances of moves by selectors, one board after the other.
@@ -311,19 +178,4 @@ fn choose_all(chooser: &mut dyn Search, given: Vec<Given>) -> Result<(Numbers, M
         chances.extend(own);
     }
     Ok((Numbers { chances: Some(chances), ..Numbers::default() }, lists))
-}
-
-/// The position of a board of a list.
-fn position(index: usize, given: Given, with_history: bool) -> Result<Position, String> {
-    given.position(with_history).map_err(|reason| format!("board {index}: {reason}"))
-}
-
-/// Win, draw and loss of each value in centipawns.
-fn chances_of(model: &WdlModel, centipawns: &[f32]) -> Vec<f32> {
-    let win = |score: f32| 1.0 / (1.0 + ((model.offset - score) / model.scale).exp());
-    let all = centipawns.iter().flat_map(|&score| {
-        let (win, loss) = (win(score), win(-score));
-        [win, (1.0 - win - loss).max(0.0), loss]
-    });
-    all.collect()
 }

@@ -73,7 +73,7 @@ impl AlphaBeta {
         let evaluations = Evaluations::new(evaluator, calibration, bytes);
         Self {
             stack: SearchStack::new(evaluations, calibration, settings, entries),
-            selectivity: Selectivity::alphabeta(),
+            selectivity: Selectivity::alphabeta(&settings.tuning),
             history: None,
             static_values: Vec::new(),
             after_null_move: false,
@@ -91,7 +91,7 @@ impl AlphaBeta {
         let evaluations = Evaluations::of_values(evaluator, bytes);
         Self {
             stack: SearchStack::new(evaluations, calibration, settings, entries),
-            selectivity: Selectivity::alphabeta(),
+            selectivity: Selectivity::alphabeta(&settings.tuning),
             history: Some(History::default()),
             static_values: Vec::new(),
             after_null_move: false,
@@ -446,6 +446,10 @@ impl Search for AlphaBeta {
                 Some(_) => self.stack.evaluations.resize_values(bytes),
             }
             self.stack.table = TranspositionTable::new(entries);
+        }
+        if settings.tuning != self.stack.settings.tuning && self.selectivity != Selectivity::NONE {
+            self.selectivity = Selectivity::alphabeta(&settings.tuning);
+            self.clear();
         }
         self.stack.configure(settings);
     }

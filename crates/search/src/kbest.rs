@@ -96,8 +96,10 @@ impl KBest {
     ) -> Self {
         let (cache, nodes) = Self::cache_shares(settings);
         let crew = Crew::new(evaluator.apart(), calibration, nodes);
+        let mut searcher = Searcher::new(calibration, nodes / crew.threads());
+        searcher.rules.selectivity = Selectivity::kbest(&settings.tuning);
         Self {
-            searcher: Searcher::new(calibration, nodes / crew.threads()),
+            searcher,
             cache: Arc::new(SearchCache::new(cache)),
             crew,
             progress: Arc::default(),
@@ -270,6 +272,11 @@ impl Search for KBest {
             // root.
             self.cache.forget_leaves();
             self.known_game.clear();
+        }
+        let selectivity = &mut self.searcher.rules.selectivity;
+        if settings.tuning != self.settings.tuning && *selectivity != Selectivity::NONE {
+            *selectivity = Selectivity::kbest(&settings.tuning);
+            self.clear();
         }
         self.settings = settings.clone();
     }

@@ -39,4 +39,5 @@ pub use limits::{Clock, Limits};
 pub use puct::Puct;
 pub use registry::{Algorithm, SEARCHES, Search, SearchEntry};
 pub use settings::Settings;
+pub use tuning::{Tunable, Tuning, tunables};
 pub use view::{LEVELS, PLIES, View};

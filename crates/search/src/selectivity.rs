@@ -34,7 +34,7 @@ use nets::MoveScores;
 use crate::{
     quiet::exchange,
     score::{LARGEST_VALUE, Value},
-    tuning::number,
+    tuning::Tuning,
 };
 
 /// Parts of a ply in one ply: the unit of depths, so that a search can deepen by less than a ply.
@@ -63,18 +63,6 @@ pub(crate) struct NullMove {
     /// and by a ply for each of these centipawns of the static evaluation above the bound, up to
     /// three.
     pub step: Value,
-}
-
-impl NullMove {
-    /// Null moves from a depth in plies on; none if it is 0.
-    fn from_plies(least: i16, base: i16) -> Option<Self> {
-        (least > 0).then(|| Self {
-            least_depth: least * PLY,
-            base: number("null_move_base", base.into()) as i16,
-            divisor: number("null_move_divisor", 4) as i16,
-            step: number("null_move_step", 150),
-        })
-    }
 }
 
 /// Late-move reductions by the policy.
@@ -145,46 +133,61 @@ const RAZOR_PLIES: i16 = 2;
 
 impl Selectivity {
     /// The rules of K-best-first.
-    pub(crate) fn kbest() -> Self {
+    pub(crate) fn kbest(tuning: &Tuning) -> Self {
         Self {
-            reduction_divisor: Some(number("reduction_divisor", 140) as f32 / 100.0),
+            reduction_divisor: Some(tuning.kbest_reduction_divisor as f32 / 100.0),
             reduction_by_policy: None,
             late_pruning_margin: Some(150),
             late_pruning_chance: Some((
-                -number("late_pruning", 300),
-                -number("late_pruning_each", 60),
+                -tuning.kbest_late_pruning,
+                -tuning.kbest_late_pruning_each,
             )),
             late_pruning_below: Some(1),
-            delta_margin: Some(number("delta_margin", 100)),
-            static_margin: Some(number("static_margin", 100)),
-            razor_margin: number("razor_margin", 70),
-            static_plies: number("static_plies", 5) as i16,
+            delta_margin: Some(tuning.kbest_delta_margin),
+            static_margin: Some(tuning.kbest_static_margin),
+            razor_margin: tuning.kbest_razor_margin,
+            static_plies: tuning.kbest_static_plies as i16,
             improving: 0,
-            null_move: NullMove::from_plies(number("null_move", 2) as i16, 2 * PLY),
-            deepening: number("deepening", (PLY / 2).into()) as i16,
-            never_late: number("never_late", 1) as usize,
-            parent_part: number("parent_part", 25),
-            correction: number("correction", 50),
-            history: number("history", 120),
-            check_extension: number("check_extension", (PLY / 2).into()) as i16,
+            null_move: Some(NullMove {
+                least_depth: tuning.kbest_null_move_plies as i16 * PLY,
+                base: tuning.kbest_null_move_base as i16,
+                divisor: tuning.kbest_null_move_divisor as i16,
+                step: tuning.kbest_null_move_step,
+            }),
+            deepening: PLY / 2,
+            never_late: tuning.kbest_never_late as usize,
+            parent_part: tuning.kbest_parent_part,
+            correction: tuning.kbest_correction,
+            history: tuning.kbest_history,
+            check_extension: tuning.kbest_check_extension as i16,
         }
     }
 
     /// The rules of alpha-beta.
-    pub(crate) fn alphabeta() -> Self {
+    pub(crate) fn alphabeta(tuning: &Tuning) -> Self {
         Self {
+            reduction_divisor: Some(tuning.alphabeta_reduction_divisor as f32 / 100.0),
             reduction_by_policy: Some(PolicyReduction {
-                likely: -number("reduction_likely", 200) as i16,
-                each: number("reduction_each", 8) as i16,
+                likely: -tuning.alphabeta_reduction_likely as i16,
+                each: tuning.alphabeta_reduction_each as i16,
             }),
-            reduction_divisor: Some(number("reduction_divisor", 200) as f32 / 100.0),
-            never_late: number("never_late", 3) as usize,
-            static_margin: Some(number("static_margin", 90)),
-            razor_margin: number("razor_margin", 90),
-            static_plies: number("static_plies", 6) as i16,
-            improving: number("improving", 40),
-            null_move: NullMove::from_plies(number("null_move", 2) as i16, 3 * PLY),
-            ..Self::kbest()
+            late_pruning_chance: Some((
+                -tuning.alphabeta_late_pruning,
+                -tuning.alphabeta_late_pruning_each,
+            )),
+            delta_margin: Some(tuning.alphabeta_delta_margin),
+            static_margin: Some(tuning.alphabeta_static_margin),
+            razor_margin: tuning.alphabeta_razor_margin,
+            static_plies: tuning.alphabeta_static_plies as i16,
+            improving: tuning.alphabeta_improving,
+            null_move: Some(NullMove {
+                least_depth: tuning.alphabeta_null_move_plies as i16 * PLY,
+                base: tuning.alphabeta_null_move_base as i16,
+                divisor: tuning.alphabeta_null_move_divisor as i16,
+                step: tuning.alphabeta_null_move_step,
+            }),
+            never_late: tuning.alphabeta_never_late as usize,
+            ..Self::kbest(tuning)
         }
     }
 
@@ -361,9 +364,17 @@ fn is_forcing(position: &Position, mv: Move) -> bool {
 mod tests {
     use super::*;
 
+    fn kbest() -> Selectivity {
+        Selectivity::kbest(&Tuning::default())
+    }
+
+    fn alphabeta() -> Selectivity {
+        Selectivity::alphabeta(&Tuning::default())
+    }
+
     #[test]
     fn more_moves_are_pruned_far_below_the_bound() {
-        let rules = Selectivity::kbest();
+        let rules = kbest();
         let limit = |bound, value| rules.late_pruning_limit(PLY, bound, value, MoveScores::Policy);
         let prunes_late_move =
             |score: i32, value| limit(100, value).is_some_and(|limit| score < limit);
@@ -377,7 +388,7 @@ mod tests {
 
     #[test]
     fn margins_grow_with_depth() {
-        let rules = Selectivity::kbest();
+        let rules = kbest();
         let static_verdict = |depth, value| rules.static_verdict(depth, 0, false, value, || false);
         assert_eq!(static_verdict(PLY / 2, 50), StaticVerdict::FailsHigh(0));
         assert_eq!(
@@ -398,7 +409,7 @@ mod tests {
 
     #[test]
     fn captures_that_win_too_little_are_bounded_by_what_they_win() {
-        let rules = Selectivity::kbest();
+        let rules = kbest();
         assert_eq!(rules.delta_prunes(-500, 300, 0), Some(-100));
         assert_eq!(rules.delta_prunes(-500, 400, 0), None);
         assert_eq!(rules.delta_prunes(-500, 0, -LARGEST_VALUE - 1), None);
@@ -413,7 +424,7 @@ mod tests {
             let mv = board::parse_uci(&position, text).unwrap();
             rules.extension(depth, &position, mv, &position.after(mv))
         };
-        let rules = Selectivity::kbest();
+        let rules = kbest();
         assert_eq!(extension(rules, PLY, "a1a8"), PLY / 2);
         assert_eq!(extension(rules, PLY, "d1d7"), 0, "the king takes the queen");
         assert_eq!(extension(rules, PLY, "a1a7"), 0, "no check");
@@ -423,7 +434,7 @@ mod tests {
 
     #[test]
     fn the_margin_is_smaller_where_the_evaluation_improves() {
-        let rules = Selectivity::alphabeta();
+        let rules = alphabeta();
         let verdict = |value, improves| rules.static_verdict(2 * PLY, 0, false, value, || improves);
         assert_eq!(verdict(180, false), StaticVerdict::FailsHigh(0));
         assert_eq!(verdict(179, false), StaticVerdict::Open);
@@ -443,8 +454,7 @@ mod tests {
 
     #[test]
     fn a_null_move_needs_depth_and_an_evaluation_at_the_bound() {
-        let depth =
-            |depth, bound, value| Selectivity::alphabeta().null_move_depth(depth, bound, value);
+        let depth = |depth, bound, value| alphabeta().null_move_depth(depth, bound, value);
         assert_eq!(depth(PLY, 0, 500), None);
         assert_eq!(depth(6 * PLY, 10, 9), None);
         assert_eq!(depth(6 * PLY, LARGEST_VALUE + 1, LARGEST_VALUE + 1), None, "no mate is proven");
@@ -456,7 +466,7 @@ mod tests {
 
     #[test]
     fn the_reduction_grows_as_the_chance_falls() {
-        let rules = Selectivity::alphabeta();
+        let rules = alphabeta();
         let plies = |score, scores| rules.reduction(8 * PLY, 5, score, scores) / PLY;
         assert_eq!([-50, -200, -500].map(|score| plies(score, MoveScores::Policy)), [1, 2, 3]);
         assert_eq!(plies(-500, MoveScores::Centipawns), 2, "centipawns say no chance");

@@ -4,6 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use board::Tablebases;
 
+use crate::Tuning;
+
 /// Options that stay from search to search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -40,6 +42,8 @@ pub struct Settings {
     pub tables: Option<Arc<Tablebases>>,
     /// Taken off every time limit, for the delay until the move reaches the opponent.
     pub move_overhead: Duration,
+    /// Numbers of the rules by which K-best-first and alpha-beta reduce and prune.
+    pub tuning: Tuning,
 }
 
 impl Default for Settings {
@@ -57,6 +61,7 @@ impl Default for Settings {
             multipv: 1,
             tables: None,
             move_overhead: Duration::from_millis(10),
+            tuning: Tuning::default(),
         }
     }
 }

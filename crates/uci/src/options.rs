@@ -17,3 +17,18 @@ pub fn option_lines(options: &NamedOptions) -> impl Iterator<Item = String> {
         OptionKind::Button => format!("option name {name} type button"),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_the_searches_are_options_of_builds_for_tuning_only() {
+        let options = NamedOptions::default();
+        let numbers: Vec<String> =
+            option_lines(&options).filter(|line| line.contains(" kbest_static_m")).collect();
+        let listed = "option name kbest_static_margin type spin default 100 min 20 max 300";
+        let expected = if search::tunables().is_empty() { vec![] } else { vec![listed] };
+        assert_eq!(numbers, expected);
+    }
+}

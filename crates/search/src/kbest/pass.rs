@@ -27,6 +27,7 @@ use crate::{
     score::Value,
     selectivity::Selectivity,
     time::TimeManager,
+    tuning::Tuning,
 };
 
 /// The depth under which proven mates are stored: they hold at any depth.
@@ -57,7 +58,7 @@ pub(super) struct PassRules {
 impl Default for PassRules {
     fn default() -> Self {
         Self {
-            selectivity: Selectivity::kbest(),
+            selectivity: Selectivity::kbest(&Tuning::default()),
             opponent_errors: 0,
             deeper_answers: true,
             order: Order::Need,

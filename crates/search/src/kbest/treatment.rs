@@ -97,6 +97,7 @@ mod tests {
         kbest::{arena::Arena, node::OrderedMove},
         score::INFINITY,
         selectivity::PLY,
+        tuning::Tuning,
     };
 
     #[test]
@@ -105,6 +106,7 @@ mod tests {
             Position::from_fen("4k3/8/8/8/8/8/4P3/R3K3 w - - 0 1", CastlingMode::Standard).unwrap();
         let legal = position.legal_moves();
         let check = legal.iter().position(|&mv| position.gives_check(mv)).unwrap();
+        let rules = Selectivity::kbest(&Tuning::default());
         let mut nodes = Arena::default();
         let mut passed = |ply, scores: &[i16], from| {
             let id = nodes.add(position.clone(), false, 0, 3 * PLY, 0, ply);
@@ -121,8 +123,7 @@ mod tests {
                 .map(|(place, &index)| OrderedMove::new(index as u8, score(place), false))
                 .collect();
             node.next = from;
-            let treatment =
-                classify_next_move(&Selectivity::kbest(), node, Some(0), MoveScores::Policy);
+            let treatment = classify_next_move(&rules, node, Some(0), MoveScores::Policy);
             (treatment, node.next, node.upper, node.best_by_upper == order[from] as u8)
         };
         let unlikely = [-50, -50, -50, -900];
