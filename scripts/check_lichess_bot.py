@@ -70,9 +70,10 @@ class Game:
                     board.push(self.played[-1])
                     if len(board.move_stack) > 2:  # The clock does not run before.
                         slowest = max(slowest, spent)
-                        clocks[1] += INCREMENT - spent
+                        clocks[1] -= spent
                     if clocks[1] <= 0:
                         end = "the clock ran out"
+                    clocks[1] += INCREMENT
                 if board.is_game_over() or len(board.move_stack) >= LONGEST:
                     end = end or f"played ({board.result()})"
         Path(self.report).write_text(json.dumps({
@@ -131,7 +132,7 @@ def run(name, configuration, changes, program, fen, log):
             lichess_bot.disable_restart()
             li, settings = server(program, fen, report), config.load_config(str(file))
             lichess_bot.start(li, li.get_profile(), settings, logging.DEBUG, log, True, one_game=True)
-        lines = Path(log).read_text()[before:]
+        lines = Path(log).read_bytes()[before:].decode(errors="replace")
         if not report.exists():
             sys.exit(f"{name}: no game was played; see {log}")
         result = json.loads(report.read_text())

@@ -4,8 +4,8 @@
 #     scripts/release.sh [--target TRIPLE] [--glibc 2.17] [--out FOLDER] [--no-wheel]
 #
 # FOLDER (default: target/release-archive) gets batch-first-VERSION-TRIPLE.tar.xz, the wheel and SHA256SUMS. Needs a clean
-# checkout, Rust, GNU tar, xz and Python 3. With --glibc the program runs with that C library and later ones: Zig links it,
-# by `pip install ziglang cargo-zigbuild`. Two builds should be equal if they have the same Rust, C compiler and CARGO_HOME.
+# checkout, Rust, GNU tar, xz, and Python 3 with venv. With --glibc the program runs with that C library and later ones: Zig
+# links it, from a virtual environment with `pip install ziglang cargo-zigbuild`. Two builds should be equal if they have the same Rust, C compiler and CARGO_HOME.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fail() { echo "$1" >&2; exit 2; }
@@ -21,8 +21,9 @@ while [[ $# -gt 0 ]]; do
 done
 [[ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ]] \
     || fail "there is no standard library for $target here: rustup target add $target"
-[[ -z "$(git status --porcelain --untracked-files=no)" ]] || fail 'there are changes that are not committed'
-[[ -z "$glibc" ]] || command -v cargo-zigbuild > /dev/null || fail 'pip install ziglang cargo-zigbuild'
+[[ -z "$(git status --porcelain)" ]] || fail 'there are changes or files that are not committed'
+[[ -z "$wheel" ]] || python3 -c 'import ensurepip' 2> /dev/null || fail 'Python has no venv: apt install python3-venv'
+[[ -z "$glibc" ]] || command -v cargo-zigbuild > /dev/null || fail 'in a virtual environment: pip install ziglang cargo-zigbuild'
 
 version="$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)"
 name="batch-first-$version-$target"
@@ -61,7 +62,7 @@ else
     rmdir "$folder/completions"
     echo "a program for $target does not run here: the archive has neither manual nor completions" >&2
 fi
-tar --create --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu \
+tar --create --sort=name --mode=u+rw,go=rX --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu \
     --directory "$work" "$name" | xz -9 --threads=1 > "$out/$name.tar.xz"
 
 if [[ -n "$wheel" ]]; then
@@ -69,13 +70,16 @@ if [[ -n "$wheel" ]]; then
     "$work/venv/bin/pip" install --quiet 'maturin==1.16.0' ${glibc:+ziglang}
     tag="${glibc:+manylinux_${glibc/./_}}"
     "$work/venv/bin/maturin" build --quiet --release --locked --target "$target" --manifest-path crates/python/Cargo.toml \
-        ${tag:+--zig --compatibility "$tag"} --out "$out"
+        ${tag:+--zig --compatibility "$tag"} --out "$work/wheel"
+    made="$(basename "$work"/wheel/*.whl)"
+    cp "$work/wheel/$made" "$out/"
 fi
-(cd "$out" && sha256sum -- *.tar.xz ${wheel:+*.whl} > SHA256SUMS)
+(cd "$out" && sha256sum -- "$name.tar.xz" ${wheel:+"$made"} > SHA256SUMS)
 
-(cd "$out" && du --apparent-size --block-size=KB -- "$name.tar.xz" ${wheel:+*.whl} && cat SHA256SUMS)
+(cd "$out" && du --apparent-size --block-size=KB -- "$name.tar.xz" ${wheel:+"$made"} && cat SHA256SUMS)
 du --apparent-size --block-size=KB "$program"
 if [[ "$target" == *linux-gnu* ]]; then
-    needed="$(objdump -T "$program" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)"
-    echo "the program needs glibc ${needed#GLIBC_} or later"
+    # objdump is binutils'; Debian's reads programs of this machine's kind only.
+    needed="$(objdump -T "$program" 2> /dev/null | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1 || true)"
+    [[ -z "$needed" ]] || echo "the program needs glibc ${needed#GLIBC_} or later"
 fi

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Which of many settings of a search make it choose better moves? A factorial screening by judged moves.
 
+    cargo build --release --features tuning
     scripts/screen_moves.py --program target/release/batch-first --positions games.pgn --seconds 4000 --out moves.jsonl \\
         'nodes=10000|6000' 'kbest_static_plies=5|2' 'kbest_late_pruning=300|360:kbest_late_pruning_each=90'
 
@@ -36,7 +37,16 @@ class Engine:
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
+        self.send("uci")
+        known = set()
+        for line in self.process.stdout:
+            if line.startswith("option name "):
+                known.add(line.split("option name ", 1)[1].split(" type ")[0].lower())
+            if line.startswith("uciok"):
+                break
         for name, value in options.items():
+            if name.lower() not in known:
+                raise SystemExit(f"{command[0]} has no option {name}; numbers of the search need a build with `--features tuning`")
             self.send(f"setoption name {name} value {value}")
 
     def send(self, line):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Which of many settings of a search make it stronger? A factorial screening by games.
 
+    cargo build --release --features tuning
     scripts/screen_rules.py --program target/release/batch-first --nodes 3000 --games 1200 --out runs/screen \\
         'kbest_history=120|0' 'kbest_static_plies=5|2' 'Opponent Errors=0|15'
 
@@ -30,8 +31,17 @@ class Engine:
     def __init__(self, program, search, levels):
         self.process = subprocess.Popen([program, "uci"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True)
+        self.send("uci")
+        known = set()
+        for line in self.process.stdout:
+            if line.startswith("option name "):
+                known.add(line.split("option name ", 1)[1].split(" type ")[0].lower())
+            if line.startswith("uciok"):
+                break
         options = {"WeightsFile": "fast", "Threads": 1, "Search": search} | levels
         for name, value in options.items():
+            if name.lower() not in known:
+                raise SystemExit(f"{program} has no option {name}; numbers of the search need a build with `--features tuning`")
             self.send(f"setoption name {name} value {value}")
 
     def send(self, line):

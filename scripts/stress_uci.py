@@ -4,8 +4,9 @@
 Usage: scripts/stress_uci.py [--engine FILE] [--minutes N] [--seed N]
 
 Random positions of random games; searches by time, by clock, infinite and pondering, that run out or end by `stop` or `ponderhit`
-after a random time; between them `ucinewgame`, other `Hash` and other `Threads`. Every search must answer with one legal move, in time.
-Prints counts each minute; exit code 1 at the first fault, with the lines that led to it.
+after a random time; between them `ucinewgame`, other `Hash` and other `Threads`. Every search must answer with one legal move, not
+before it may and at most some seconds late. Prints counts each minute; exit code 1 at the first fault, with the lines that led to
+it. Needs python-chess.
 """
 
 import argparse
@@ -19,8 +20,8 @@ import time
 
 import chess
 
-# A search that was told to stop answers within so many seconds, on a busy machine too.
-PATIENCE = 20.0
+# A search answers at most so many seconds late, on a busy machine too; anything else has longer.
+LATE, PATIENCE = 3.0, 60.0
 
 
 class Engine:
@@ -37,8 +38,11 @@ class Engine:
 
     def send(self, line):
         self.log.append(f"> {line}")
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            self.fail(f"the engine ended with code {self.process.wait()}")
 
     def until(self, start, seconds=PATIENCE):
         """The first line that begins with `start`."""
@@ -55,6 +59,14 @@ class Engine:
                 return line
             if line.startswith("bestmove"):
                 self.fail(f"`{line}` came unasked")
+
+    def expect_silence(self):
+        """Nothing but lines of analysis so far."""
+        while not self.lines.empty():
+            line = self.lines.get()
+            self.log.append(f"< {str(line)[:160]}")
+            if line is None or line.startswith("bestmove"):
+                self.fail(f"`{line}` before `stop` or `ponderhit`")
 
     def fail(self, why):
         print("\n".join(self.log), file=sys.stderr)
@@ -79,10 +91,14 @@ def search(engine, board, rng):
     engine.send("position startpos" + (f" moves {moves}" if moves else ""))
     kind = rng.choice(["movetime", "clock", "infinite", "ponder", "ponderhit", "depth", "nodes"])
     wait = rng.choice([0.0, rng.uniform(0, 0.02), rng.uniform(0, 0.3)])
+    clock, allowed = rng.randrange(100, 4000), PATIENCE
     if kind == "movetime":
-        engine.send(f"go movetime {rng.randrange(1, 250)}")
+        movetime = rng.randrange(1, 250)
+        allowed = movetime / 1000
+        engine.send(f"go movetime {movetime}")
     elif kind == "clock":
-        engine.send(f"go wtime {rng.randrange(1, 4000)} btime {rng.randrange(1, 4000)} winc 20 binc 20")
+        allowed = clock / 1000
+        engine.send(f"go wtime {clock} btime {clock} winc 20 binc 20")
     elif kind == "depth":
         engine.send(f"go depth {rng.randrange(1, 7)}")
     elif kind == "nodes":
@@ -90,15 +106,20 @@ def search(engine, board, rng):
     elif kind == "infinite":
         engine.send("go infinite")
         time.sleep(wait)
+        engine.expect_silence()
         engine.send("stop")
+        allowed = 0
     else:
-        engine.send(f"go ponder wtime {rng.randrange(100, 4000)} btime {rng.randrange(100, 4000)}")
+        engine.send(f"go ponder wtime {clock} btime {clock}")
         time.sleep(wait)
+        engine.expect_silence()
         engine.send("stop" if kind == "ponder" else "ponderhit")
+        allowed = 0 if kind == "ponder" else clock / 1000
     if kind in ("movetime", "depth", "nodes") and rng.random() < 0.3:
         time.sleep(wait)
         engine.send("stop")
-    answer = engine.until("bestmove").split()[1]
+        allowed = 0
+    answer = engine.until("bestmove", allowed + LATE).split()[1]
     if chess.Move.from_uci(answer) not in board.legal_moves:
         engine.fail(f"{answer} is illegal in {board.fen()}")
     return kind
@@ -134,8 +155,12 @@ def main():
             shown = time.monotonic()
             print(dict(sorted(counts.items())), flush=True)
     engine.send("quit")
-    if engine.process.wait(PATIENCE) != 0:
-        engine.fail("`quit` ended with an error")
+    try:
+        code = engine.process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        engine.fail("`quit` did not end it")
+    if code != 0:
+        engine.fail(f"`quit` ended with code {code}")
     print("no fault:", dict(sorted(counts.items())))
 
 

@@ -1,5 +1,7 @@
-//! A device that is only imagined: it answers a batch after a latency and evaluates at a limited
-//! rate. It tells what a search would make of a device that is not at hand.
+//! A simulated device: it answers a batch after a latency and evaluates at a limited rate. It tells
+//! what a search would make of a device that is not at hand. The last part of a wait is spent
+//! looking at the clock, because a system wakes threads late: with more threads than cores that
+//! takes time from the search.
 //!
 //! Its values are material and a little noise, its policy is noise, so a search meets a tree of
 //! about the usual shape and spends next to nothing on the scores themselves.
@@ -22,7 +24,7 @@ const LARGEST_STREAM: usize = 1024;
 /// A system may wake a thread so much later than it asked for.
 const WAKING: Duration = Duration::from_micros(150);
 
-/// How fast an imagined device is.
+/// How fast an simulated device is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeviceSpeed {
     /// From the submission of a batch to its answer, the evaluation apart.
@@ -58,7 +60,7 @@ impl FromStr for DeviceSpeed {
     }
 }
 
-/// An imagined device.
+/// An simulated device.
 #[derive(Debug)]
 pub struct DeviceModel {
     speed: DeviceSpeed,
@@ -128,7 +130,7 @@ impl Evaluator for DeviceModel {
 
     fn describe(&self) -> String {
         let DeviceSpeed { latency, rate } = self.speed;
-        format!("model of a device: latency {latency:?}, {rate} evaluations a second")
+        format!("simulated device: latency {latency:?}, {rate} evaluations a second")
     }
 
     fn apart(&self) -> Vec<Box<dyn Evaluator>> {

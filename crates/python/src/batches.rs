@@ -76,8 +76,10 @@ fn submit_all(
     let in_flight = evaluator.preferred_stream().in_flight.max(1);
     let mut waiting = VecDeque::new();
     let mut receive = |evaluator: &mut dyn Evaluator, waiting: &mut VecDeque<MoveLists>| {
+        // A batch that fails is no longer in flight, so its moves go too.
+        let lists = waiting.pop_front().unwrap_or_default();
         let scores = evaluator.wait().map_err(|error| error.to_string())?.scores;
-        add(scores, waiting.pop_front().unwrap_or_default());
+        add(scores, lists);
         Ok::<(), String>(())
     };
     let mut submit = |read: Result<(Batch, MoveLists), String>| {
@@ -89,12 +91,12 @@ fn submit_all(
         waiting.push_back(lists);
         Ok(())
     };
-    let submitted = batches.into_iter().try_for_each(&mut submit);
+    let mut done = batches.into_iter().try_for_each(&mut submit);
     // Nothing may stay in flight, whatever failed: the next call would get its answers.
     while evaluator.in_flight() > 0 {
-        receive(evaluator, &mut waiting)?;
+        done = done.and(receive(evaluator, &mut waiting));
     }
-    submitted
+    done
 }
 
 /// Reads boards into batches, with the moves of each.

@@ -339,9 +339,9 @@ impl SearchCache {
         self.scores.read(key, moves, into)
     }
 
-    /// Are the scores of a position's legal moves known?
-    pub(crate) fn has_scores(&self, key: u64) -> bool {
-        self.scores.has(key)
+    /// Are the scores of a position's legal moves known, of this number if it is given?
+    pub(crate) fn has_scores(&self, key: u64, moves: Option<usize>) -> bool {
+        self.scores.has(key, moves)
     }
 
     /// Stores the scores of a position's legal moves.
@@ -357,7 +357,7 @@ mod tests {
     fn scores(cache: &SearchCache, key: u64, moves: usize) -> Option<Vec<i16>> {
         let mut scores = vec![7];
         let is_known = cache.read_scores(key, moves, &mut scores);
-        assert_eq!(is_known, cache.has_scores(key));
+        assert_eq!(is_known, cache.has_scores(key, Some(moves)));
         is_known.then_some(scores)
     }
 

@@ -157,7 +157,7 @@ impl Evaluations {
         let positions: Vec<&Position> =
             positions.iter().copied().filter(|at| seen.insert(at.key())).collect();
         let unscored: Vec<_> =
-            positions.iter().copied().filter(|at| !cache.has_scores(at.key())).collect();
+            positions.iter().copied().filter(|at| !cache.has_scores(at.key(), None)).collect();
         if self.move_scores == MoveScores::Policy {
             return self.ask(&unscored, true, true, timer);
         }

@@ -44,8 +44,8 @@ pub(super) struct SearchArgs {
     #[arg(long = "width", value_name = "K", default_values_t = [1, 8, 64, 256],
         value_parser = clap::value_parser!(u64).range(0..=16_384))]
     widths: Vec<u64>,
-    /// In place of the network: a model of a device with this latency and rate, as
-    /// `100us,200000/s`. Time shares then are those of waiting for the device.
+    /// In place of the network: a simulated device with this latency and rate, as `100us,200000/s`.
+    /// The evaluator's share of the time is then spent waiting for it.
     #[arg(long, value_name = "LATENCY,RATE")]
     device_model: Option<DeviceSpeed>,
     /// Print JSON, one object a line, instead of a table.

@@ -2,7 +2,8 @@
 //! something else meanwhile, if it has anything else to do.
 //!
 //! Two threads may claim a position at the same moment, and a claim is lost when a position of the
-//! same place is claimed: then a position is evaluated twice, as without claims.
+//! same place is claimed: then a position is evaluated twice, as without claims. Claims know no
+//! more than the position: where values and moves are asked for apart, one waits for the other.
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -13,7 +13,7 @@ use nets::MoveScores;
 
 use super::{
     keys::KeyHasher,
-    node::NodeId,
+    node::{Node, NodeId},
     pass::{Context, PassEnd, Root, Searcher},
     queue::Order,
 };
@@ -55,7 +55,8 @@ pub(super) struct InFlight {
     /// Batch after batch, the oldest first.
     batches: VecDeque<Vec<Request>>,
     keys: HashSet<RequestKey, BuildHasherDefault<KeyHasher>>,
-    /// Requests whose key is in flight already, for other depths or bounds.
+    /// Requests whose key is in flight already, for other depths or bounds, or evaluated by another
+    /// thread.
     waiting: Vec<Request>,
     /// Batches and lists of requests whose memory can be used again; the lists are empty.
     spare: Vec<Batch>,
@@ -63,8 +64,19 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
+    /// Batches in flight.
     pub(super) fn len(&self) -> usize {
         self.batches.len()
+    }
+
+    /// Is no answer to be waited for, of this thread or of another?
+    fn is_empty(&self) -> bool {
+        self.batches.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Forgets the requests that wait.
+    pub(super) fn forget_waiting(&mut self) {
+        self.waiting.clear();
     }
 }
 
@@ -85,6 +97,15 @@ enum Filled {
     Decided(Bounds),
     /// There is no memory for another node, and nothing to wait for.
     OutOfMemory,
+}
+
+/// Does the cache hold what a node asks for?
+fn is_answered(cache: &SearchCache, node: &Node, ask: Ask) -> bool {
+    let key = node.position.key();
+    match ask {
+        Ask::Value => cache.value(key).is_some(),
+        Ask::Moves => cache.has_scores(key, Some(node.legal().len())),
+    }
 }
 
 fn request_key(move_scores: MoveScores, key: u64, ask: Ask) -> RequestKey {
@@ -146,23 +167,35 @@ impl Searcher {
                 }
             }
             if self.in_flight.len() == 0 {
-                if !self.in_flight.waiting.is_empty() && self.pending.is_empty() {
-                    // Other threads may have evaluated them; without other work they are sent here.
-                    self.resume_waiting(root, context.cache);
-                    if let Some(bounds) = self.back_up(root, root_node, context.cache) {
-                        return Ok(PassEnd::Decided(bounds));
-                    }
-                } else if self.pending.is_empty() && self.queue.len() == 0 {
-                    // Not reached: an open root has open work.
-                    return Ok(PassEnd::Interrupted);
+                match self.go_on_alone(root, root_node, context.cache) {
+                    Some(end) => return Ok(end),
+                    None => continue,
                 }
-                continue;
             }
             self.receive(root, context)?;
             if let Some(bounds) = self.back_up(root, root_node, context.cache) {
                 return Ok(PassEnd::Decided(bounds));
             }
         }
+    }
+
+    /// With nothing in flight: what waits for other threads is answered by now, or is asked for
+    /// here. The end of the pass, if it ends.
+    fn go_on_alone(
+        &mut self,
+        root: &Root<'_>,
+        root_node: NodeId,
+        cache: &SearchCache,
+    ) -> Option<PassEnd> {
+        if !self.pending.is_empty() {
+            return None;
+        }
+        if self.in_flight.waiting.is_empty() {
+            // Not reached: an open root has open work.
+            return (self.queue.len() == 0).then_some(PassEnd::Interrupted);
+        }
+        self.resume_waiting(root, cache);
+        self.back_up(root, root_node, cache).map(PassEnd::Decided)
     }
 
     fn load(&self, evaluator: &dyn Evaluator) -> WantedLoad {
@@ -203,7 +236,7 @@ impl Searcher {
             let entry = if is_crowded { self.queue.pop_deepest() } else { self.queue.pop() };
             let Some(entry) = entry else { break };
             if !self.expand_next(root, entry, context.cache) {
-                if self.pending.is_empty() && self.in_flight.len() == 0 {
+                if self.pending.is_empty() && self.in_flight.is_empty() {
                     return Filled::OutOfMemory;
                 }
                 break; // The nodes that exist come first.
@@ -242,7 +275,7 @@ impl Searcher {
     }
 
     /// Sends at most `width` of the pending requests, each key once. Their number; 0 where all keys
-    /// are in flight already.
+    /// are in flight already, known by now, or claimed by other threads while there is other work.
     pub(super) fn send(
         &mut self,
         width: usize,
@@ -252,7 +285,9 @@ impl Searcher {
         batch.clear();
         let mut sent = self.in_flight.spare_requests.pop().unwrap_or_default();
         sent.extend(self.pending.drain(..width.min(self.pending.len())));
-        let has_other_work = self.queue.len() > 0;
+        let cache = context.cache;
+        // Where memory is short there is none for other work.
+        let has_other_work = self.queue.len() > 0 && self.nodes.open_count() <= self.node_limit;
         sent.retain(|request| {
             let Some(node) = self.nodes.get_mut(request.node) else { return false };
             let position_key = node.position.key();
@@ -261,14 +296,21 @@ impl Searcher {
                 self.in_flight.waiting.push(*request);
                 return false;
             }
-            let is_claimed = self.has_company && !context.cache.claim(position_key);
-            if is_claimed && has_other_work {
-                self.in_flight.keys.remove(&key);
-                self.in_flight.waiting.push(*request);
-                return false;
-            }
             if moves {
                 node.generate_moves();
+            }
+            if self.has_company {
+                let is_free = cache.claim(position_key);
+                // Another thread may have evaluated it since it was asked for.
+                let is_known = is_free && is_answered(cache, node, request.ask);
+                if is_known {
+                    cache.release(position_key);
+                }
+                if is_known || !is_free && has_other_work {
+                    self.in_flight.keys.remove(&key);
+                    self.in_flight.waiting.push(*request);
+                    return false;
+                }
             }
             batch.push(&node.position, value, if moves { node.legal() } else { &[] });
             self.spent[usize::from(node.root_edge)] += 1;
@@ -323,11 +365,7 @@ impl Searcher {
         let (nodes, waiting) = (&self.nodes, &mut self.in_flight.waiting);
         self.pending.retain(|request| {
             let Some(node) = nodes.get(request.node) else { return false };
-            let key = node.position.key();
-            let is_known = match request.ask {
-                Ask::Value => cache.value(key).is_some(),
-                Ask::Moves => cache.has_scores(key),
-            };
+            let is_known = is_answered(cache, node, request.ask);
             if is_known {
                 waiting.push(*request);
             }
@@ -335,7 +373,8 @@ impl Searcher {
         });
     }
 
-    /// Gives nodes their answer that waited for a key which is no longer in flight.
+    /// Goes on with nodes that waited for a key which is no longer in flight in this thread: with
+    /// the answer if it is known, else it is asked for again.
     fn resume_waiting(&mut self, root: &Root<'_>, cache: &SearchCache) {
         for request in std::mem::take(&mut self.in_flight.waiting) {
             let Some(node) = self.nodes.get(request.node) else { continue };

@@ -256,6 +256,7 @@ impl Searcher {
         self.open.clear();
         self.queue.clear();
         self.pending.clear();
+        self.in_flight.forget_waiting();
         self.roots.clear();
         self.steps = 0;
         let root_node = self.add_root(root, root.depth, bound, 0);

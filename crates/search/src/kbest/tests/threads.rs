@@ -103,9 +103,10 @@ fn only_allowed_moves_are_searched_by_any_thread() {
 #[test]
 fn claimed_positions_are_evaluated_in_the_end() {
     let game = Game::default();
-    let score = |is_claimed: bool| {
+    let score = |is_claimed: bool, node_limit: usize| {
         let mut search = over(Mock::new(2), 2, 1, 1).exact();
         search.searcher.has_company = true;
+        search.searcher.node_limit = node_limit;
         for mv in game.position().legal_moves() {
             let after = game.position().after(mv);
             for reply in after.legal_moves() {
@@ -115,7 +116,9 @@ fn claimed_positions_are_evaluated_in_the_end() {
         }
         lines_of(&mut search, &game, 3)[0].score
     };
-    assert_eq!(score(true), score(false));
+    let expected = score(false, 10_000);
+    assert_eq!(score(true, 10_000), expected);
+    assert_eq!(score(true, 24), expected, "with hardly any memory for nodes");
 }
 
 /// An evaluator whose parts fail after so many batches.
