@@ -66,7 +66,7 @@ struct EvalArgs {
     /// Blocks of batch-first-residual.
     #[arg(long, value_name = "N", default_value_t = BatchFirstResidual::default().blocks)]
     blocks: usize,
-    /// Code path: amx, avx512, avx2 or portable; may be repeated (default: all that run here).
+    /// Code path: amx, avx512, avx2, neon or portable; may be repeated (default: all that run here).
     #[arg(long, value_name = "PATH")]
     path: Vec<CpuPath>,
     /// Number format: bf16, f32 or int8 (default: those of the path).

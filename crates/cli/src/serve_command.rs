@@ -56,7 +56,7 @@ pub struct ServeArgs {
     /// lists what is here).
     #[arg(long, value_name = "NAME", default_value_t)]
     device: Devices,
-    /// Code path on the processor: amx, avx512, avx2 or portable (default: the fastest here).
+    /// Code path on the processor: amx, avx512, avx2, neon or portable (default: the fastest here).
     #[arg(long, value_name = "PATH")]
     cpu: Option<CpuPath>,
     /// Number format: bf16, f32 or int8 on the processor, f16, bf16 or f32 on GPUs (default: the

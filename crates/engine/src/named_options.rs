@@ -123,6 +123,17 @@ const SEARCH_NAMES: [&str; SEARCHES.len() + 1] = {
     names
 };
 
+/// `auto`, then the names of all code paths.
+const CPU_NAMES: [&str; CpuPath::ALL.len() + 1] = {
+    let mut names = [AUTOMATIC; CpuPath::ALL.len() + 1];
+    let mut index = 0;
+    while index < CpuPath::ALL.len() {
+        names[index + 1] = CpuPath::ALL[index].name();
+        index += 1;
+    }
+    names
+};
+
 const TABLE: [(&str, OptionName, OptionKind); 27] = [
     ("Hash", OptionName::Hash, OptionKind::Spin { least: 1, most: 65_536 }),
     ("Clear Hash", OptionName::ClearHash, OptionKind::Button),
@@ -147,7 +158,7 @@ const TABLE: [(&str, OptionName, OptionKind); 27] = [
     ("Top P", OptionName::TopP, OptionKind::Spin { least: 1, most: 100 }),
     ("Opponent Errors", OptionName::OpponentErrors, OptionKind::Spin { least: 0, most: 100 }),
     ("Device", OptionName::Device, OptionKind::Text),
-    ("CPU", OptionName::Cpu, OptionKind::Combo(&[AUTOMATIC, "amx", "avx512", "avx2", "portable"])),
+    ("CPU", OptionName::Cpu, OptionKind::Combo(&CPU_NAMES)),
     (
         "Precision",
         OptionName::Precision,

@@ -41,7 +41,7 @@ fn run(bencher: Bencher, evaluator: &mut dyn Evaluator, size: usize) {
     });
 }
 
-#[divan::bench(args = [1, 32, 256], consts = [0, 1, 2, 3])]
+#[divan::bench(args = [1, 32, 256], consts = [0, 1, 2, 3, 4])]
 fn path<const PATH: usize>(bencher: Bencher, size: usize) {
     let path = CpuPath::ALL[PATH];
     if [Precision::Bf16, Precision::F32].iter().all(|&precision| path.obstacle(precision).is_some())

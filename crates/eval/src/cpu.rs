@@ -20,9 +20,13 @@ mod layout;
 pub mod measure;
 mod memory;
 mod moments;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+#[cfg(target_arch = "aarch64")]
+mod neon_int8;
 mod norm;
 mod path;
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod plain_integers;
 mod plan;
 mod planes;
@@ -34,13 +38,17 @@ mod runner;
 mod squeeze;
 #[cfg(target_arch = "x86_64")]
 mod tiled_attention;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod vector_activation;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod vector_input;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod vectors;
 #[cfg(target_arch = "x86_64")]
 mod vnni;
 mod workers;
+#[cfg(target_arch = "x86_64")]
+mod x86_vectors;
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -205,7 +213,7 @@ impl CpuLogits {
 }
 
 /// The int8 ranges of the network: from its file, or else observed on sample positions now.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn ranges_of<K: Kernels>(network: &Network) -> Result<Vec<f32>, EvalError> {
     network.int8_ranges.clone().map_or_else(|| ranges::observe::<K>(network), Ok)
 }
@@ -216,9 +224,12 @@ fn ranges_of<K: Kernels>(network: &Network) -> Result<Vec<f32>, EvalError> {
 /// # Errors
 /// No path of this machine computes in int8.
 pub fn observe_ranges(network: &Network) -> Result<Vec<f32>, EvalError> {
-    #[cfg(target_arch = "x86_64")]
-    if CpuPath::Avx2.obstacle(Precision::Int8).is_none() {
-        return ranges::observe::<avx2::Avx2>(network);
+    match CpuPath::least_exact_in_int8() {
+        #[cfg(target_arch = "x86_64")]
+        Some(CpuPath::Avx2) => return ranges::observe::<avx2::Avx2>(network),
+        #[cfg(target_arch = "aarch64")]
+        Some(CpuPath::Neon) => return ranges::observe::<neon::Neon>(network),
+        _ => {}
     }
     let reason = "no path of this processor computes in int8".to_owned();
     Err(EvalError::Unsupported { network: network.name.clone(), reason })
@@ -251,6 +262,13 @@ fn runners_of(
         (CpuPath::Avx512, Precision::F32) => runners::<avx512::Avx512>(network, threads, &[]),
         #[cfg(target_arch = "x86_64")]
         (CpuPath::Avx2, _) => runners::<avx2::Avx2>(network, threads, &[]),
+        #[cfg(target_arch = "aarch64")]
+        (CpuPath::Neon, Precision::Int8) => {
+            let ranges = ranges_of::<neon::Neon>(network)?;
+            runners::<neon_int8::NeonInt8>(network, threads, &ranges)
+        }
+        #[cfg(target_arch = "aarch64")]
+        (CpuPath::Neon, _) => runners::<neon::Neon>(network, threads, &[]),
         (CpuPath::Portable, Precision::Bf16) => runners::<Portable<Bf16>>(network, threads, &[]),
         _ => runners::<Portable>(network, threads, &[]),
     }

@@ -119,7 +119,7 @@ fn mean(
 #[cfg(test)]
 mod tests {
     use board::Position;
-    use eval::{Precision, cpu::CpuPath};
+    use eval::cpu::CpuPath;
     use nets::{Description, Squares};
 
     use super::*;
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn integers_are_allowed_where_they_rank_as_well_and_refused_where_they_do_not() {
-        if CpuPath::Avx2.obstacle(Precision::Int8).is_some() {
+        if CpuPath::least_exact_in_int8().is_none() {
             board::testing::skip("quantise", "no code path computes in int8 here");
             return;
         }

@@ -119,7 +119,8 @@ impl EvaluatorScorer {
         Self::with(network.clone(), head, CpuOptions { threads: threads.max(1), path, precision })
     }
 
-    /// A scorer in int8 on AVX2, the least exact code path: its weights have fewer than eight bits.
+    /// A scorer in int8 on the machine's least exact code path: AVX2, where weights have fewer than
+    /// eight bits, or else NEON.
     ///
     /// # Errors
     /// As [`EvaluatorScorer::new`].
@@ -128,7 +129,7 @@ impl EvaluatorScorer {
         head: HeadKind,
         threads: usize,
     ) -> Result<Self, TrainError> {
-        let (path, precision) = (Some(CpuPath::Avx2), Some(Precision::Int8));
+        let (path, precision) = (CpuPath::least_exact_in_int8(), Some(Precision::Int8));
         Self::with(network.clone(), head, CpuOptions { threads: threads.max(1), path, precision })
     }
 

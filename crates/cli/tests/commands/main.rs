@@ -36,9 +36,13 @@ fn stable(text: &str) -> String {
 
 #[test]
 fn the_doctor_finds_nothing_wrong() {
-    for (path, network) in
-        [("auto", "large"), ("avx2", "large"), ("avx2", "fast"), ("portable", "fast")]
-    {
+    for (path, network) in [
+        ("auto", "large"),
+        ("avx2", "large"),
+        ("avx2", "fast"),
+        ("neon", "large"),
+        ("portable", "fast"),
+    ] {
         let mut doctor = program(&["doctor", "--threads", "1", "--net", network]);
         if path != "auto" {
             doctor.env("BATCH_FIRST_CPU", path);

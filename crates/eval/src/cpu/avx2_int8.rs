@@ -11,13 +11,13 @@ use nets::LeelaPlanes;
 
 use super::{
     attention::Attend,
-    avx2::input,
     elementwise::Elementwise,
     input::Job,
     kernels::{Destination, Kernels, Operands, attention_in_vectors, by_rows, compiled_for},
     layout::{BLOCK, Store},
     memory::SmallByte,
     planes::PlaneWriter,
+    vector_input::input,
     vectors::{self, Format, Wide},
 };
 
@@ -148,19 +148,14 @@ unsafe impl Kernels for Avx2Int8 {
         unsafe { all_rows::<1>(operands, rows) }
     }
 
-    compiled_for!("avx2,fma", SmallByte, __m256, 4, input);
+    compiled_for!("avx2,fma", SmallByte, __m256, 4, input::<__m256, SmallByte>);
     attention_in_vectors!("avx2,fma", SmallByte, __m256, 4);
 }
 
 #[cfg(test)]
 mod tests {
-    use nets::Activation;
-
     use super::*;
-    use crate::cpu::{
-        memory::CacheLines,
-        plain_integers::{check_sums, dice},
-    };
+    use crate::cpu::plain_integers::{check_stored, check_sums};
 
     /// Whether the processor has the instructions; otherwise `test` is reported as skipped.
     fn is_available(test: &str) -> bool {
@@ -180,57 +175,8 @@ mod tests {
 
     #[test]
     fn sums_are_stored_as_the_nearest_bytes() {
-        if !is_available("sums_are_stored_as_the_nearest_bytes") {
-            return;
-        }
-        let mut dice = dice();
-        let mut c = CacheLines::<f32>::zeroed(BLOCK * BLOCK);
-        for sum in c.as_mut_slice() {
-            *sum = f32::from_bits(((i32::from(dice()) - 100) * 997).cast_unsigned());
-        }
-        let (mut scale, mut bias) =
-            (CacheLines::<f32>::zeroed(BLOCK), CacheLines::<f32>::zeroed(BLOCK));
-        for column in 0..BLOCK {
-            scale.as_mut_slice()[column] = 0.001 + 0.0001 * column as f32;
-            bias.as_mut_slice()[column] = f32::from(dice()) - 128.0;
-        }
-        // Two copies of each row; the second copies are in reverse order.
-        let targets: Vec<u32> = (0..32_u32).flat_map(|row| [row * 32, (63 - row) * 32]).collect();
-        let mut out = CacheLines::<SmallByte>::zeroed(64 * BLOCK);
-        let mut residual = CacheLines::<SmallByte>::zeroed(BLOCK * BLOCK);
-        residual.as_mut_slice().iter_mut().for_each(|number| *number = SmallByte(dice()));
-        let ratio = 0.3;
-        // SAFETY: the machine has the instructions; 32 rows, scales and biases, and targets within
-        // `out`.
-        unsafe {
-            let to = Destination {
-                scale: scale.as_ptr(),
-                bias: bias.as_ptr(),
-                residual: residual.as_ptr(),
-                residual_stride: BLOCK,
-                ratio,
-                activation: Activation::Relu,
-                out: out.as_mut_ptr(),
-                targets: &targets,
-                copies: 2,
-            };
-            Avx2Int8::finish(c.as_ptr(), BLOCK, &to);
-        }
-        for row in 0..BLOCK {
-            for column in 0..BLOCK {
-                let sum = c.as_slice()[row * BLOCK + column].to_bits().cast_signed() as f32;
-                let value = sum.mul_add(scale.as_slice()[column], bias.as_slice()[column]);
-                let added = f32::from(residual.as_slice()[row * BLOCK + column].0);
-                let value = added.mul_add(ratio, value);
-                let expected = value.round_ties_even().clamp(0.0, 255.0) as u8;
-                for place in [row, 63 - row] {
-                    assert_eq!(
-                        out.as_slice()[place * BLOCK + column].0,
-                        expected,
-                        "row {row}, column {column}"
-                    );
-                }
-            }
+        if is_available("sums_are_stored_as_the_nearest_bytes") {
+            check_stored::<Avx2Int8>();
         }
     }
 }

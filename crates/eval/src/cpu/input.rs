@@ -25,7 +25,7 @@ pub(crate) fn padded_square(square: usize) -> usize {
 }
 
 /// Number of squares to compute at once, so that their sums of `units` vectors of 8 lanes fit into
-/// 16 registers.
+/// 16 registers of eight lanes.
 pub(crate) const fn squares_at_once(units: usize) -> usize {
     match units {
         ..=3 => MOST_SQUARES,
@@ -94,7 +94,7 @@ pub(crate) struct Job {
     pub squares: SquareReads,
     /// The reads of each group of [`squares_at_once`] squares on the padded board. Padding has the
     /// state behind the last one, whose weights are zero.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(dead_code))]
     pub groups: SquareReads,
     /// `[states + 1][kernel cells][lanes]`. The last state is that of padding. A board has few
     /// different states, and the rows of a state are adjacent in memory.

@@ -36,6 +36,28 @@ impl<E> Operands<'_, E> {
     }
 }
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+impl Operands<'_, f32> {
+    /// The operands for each 16 columns that are needed; with `narrow` these are the first 16, and
+    /// the sums of the others become 0.
+    ///
+    /// # Safety
+    /// C has `rows` rows of 32, which no other thread uses.
+    #[inline(always)]
+    pub unsafe fn sixteens(&self, rows: usize, narrow: bool) -> impl Iterator<Item = Self> {
+        if narrow {
+            for row in 0..rows {
+                // SAFETY: the caller's promise.
+                unsafe { self.c.add(row * BLOCK + 16).write_bytes(0, 16) };
+            }
+        }
+        (0..if narrow { 16 } else { BLOCK }).step_by(16).map(|column| {
+            let (b, c) = (self.b.wrapping_add(column), self.c.wrapping_add(column));
+            Self { b, c, ..*self }
+        })
+    }
+}
+
 /// Where and how the sums of a panel are stored as activations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Destination<'a, E> {
@@ -197,7 +219,7 @@ pub(crate) unsafe trait Kernels {
 
 /// The methods of [`Kernels`] whose source is the same for all paths, compiled for the instructions
 /// of one: `$features`, vectors `$vector`, of which `$parts` are a row, and the input kernel `$input`.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! compiled_for {
     ($features:literal, $element:ty, $vector:ty, $parts:literal, $input:path) => {
         unsafe fn elementwise(
@@ -279,7 +301,7 @@ macro_rules! compiled_for {
 }
 
 /// [`Kernels::attend`] in vectors, compiled for the instructions of a path.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! attention_in_vectors {
     ($features:literal, $element:ty, $vector:ty, $parts:literal) => {
         unsafe fn attend(
@@ -312,7 +334,7 @@ macro_rules! attention_in_vectors {
 /// Runs `$call` on the operands of all rows, with as many rows at a time as the list allows: a list
 /// from 11 on splits 32 rows into 11, 11 and 10. The arithmetic of a row is the same for each
 /// `$count`.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! by_rows {
     ([$($n:literal),+], $operands:expr, $rows:expr, |$part:ident, $count:ident| $call:expr) => {
         let mut first = 0;
@@ -329,5 +351,5 @@ macro_rules! by_rows {
     };
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) use {attention_in_vectors, by_rows, compiled_for};

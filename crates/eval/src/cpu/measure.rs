@@ -34,39 +34,46 @@ pub fn peak_flops(path: CpuPath, precision: Precision) -> Option<f64> {
     {
         x86::peak(path, precision)
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    {
+        arm::peak(path, precision)
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
         None
     }
 }
 
+/// Operations a second of `work`, which does `flops` operations a call: the best of five rounds
+/// of about 10 ms.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn rate(flops: f64, mut work: impl FnMut()) -> f64 {
+    let mut best = 0.0_f64;
+    for _ in 0..5 {
+        let (start, mut calls) = (process_seconds(), 0.0);
+        let mut elapsed = 0.0;
+        while elapsed < 0.01 {
+            for _ in 0..10 {
+                work();
+            }
+            calls += 10.0;
+            elapsed = process_seconds() - start;
+        }
+        best = best.max(calls * flops / elapsed);
+    }
+    best
+}
+
+/// Rounds of a call of the work.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const ROUNDS: usize = 1000;
+
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{CpuPath, Precision, process_seconds};
+    use super::{CpuPath, Precision, ROUNDS, rate};
     use crate::cpu::amx::Tiles;
-
-    /// Operations a second of `work`, which does `flops` operations a call: the best of five rounds
-    /// of about 10 ms.
-    fn rate(flops: f64, mut work: impl FnMut()) -> f64 {
-        let mut best = 0.0_f64;
-        for _ in 0..5 {
-            let (start, mut calls) = (process_seconds(), 0.0);
-            let mut elapsed = 0.0;
-            while elapsed < 0.01 {
-                for _ in 0..10 {
-                    work();
-                }
-                calls += 10.0;
-                elapsed = process_seconds() - start;
-            }
-            best = best.max(calls * flops / elapsed);
-        }
-        best
-    }
-
-    const ROUNDS: usize = 1000;
 
     pub fn peak(path: CpuPath, precision: Precision) -> Option<f64> {
         let rounds = ROUNDS as f64;
@@ -95,7 +102,7 @@ mod x86 {
                 // SAFETY: as above.
                 unsafe { narrow() }
             })),
-            (CpuPath::Portable, _) | (_, Precision::F16) => None,
+            (CpuPath::Portable | CpuPath::Neon, _) | (_, Precision::F16) => None,
         }
     }
 
@@ -166,6 +173,54 @@ mod x86 {
             }
             for four in &mut bytes {
                 *four = _mm256_add_epi8(*four, ones);
+            }
+        }
+        std::hint::black_box(sums);
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod arm {
+    use std::arch::aarch64::*;
+
+    use super::{CpuPath, Precision, ROUNDS, rate};
+    use crate::cpu::neon_int8;
+
+    pub fn peak(path: CpuPath, precision: Precision) -> Option<f64> {
+        let rounds = ROUNDS as f64;
+        match (path, precision) {
+            (CpuPath::Neon, Precision::Int8) => Some(rate(rounds * 24.0 * 16.0 * 2.0, || {
+                // SAFETY: the caller has checked that the path's instructions exist here.
+                unsafe { fours() }
+            })),
+            (CpuPath::Neon, _) => Some(rate(rounds * 24.0 * 4.0 * 2.0, || {
+                // SAFETY: as above.
+                unsafe { narrow() }
+            })),
+            _ => None,
+        }
+    }
+
+    #[target_feature(enable = "neon,dotprod")]
+    unsafe fn fours() {
+        // With equal sums the compiler would compute only one.
+        let ones = std::hint::black_box(vdupq_n_s8(1));
+        let mut sums = std::hint::black_box([vdupq_n_s32(0); 24]);
+        for _ in 0..ROUNDS {
+            for sum in &mut sums {
+                *sum = neon_int8::dot::<0>(*sum, ones, ones);
+            }
+        }
+        std::hint::black_box(sums);
+    }
+
+    #[target_feature(enable = "neon")]
+    unsafe fn narrow() {
+        let one = std::hint::black_box(vdupq_n_f32(1.0));
+        let mut sums = std::hint::black_box([vdupq_n_f32(0.0); 24]);
+        for _ in 0..ROUNDS {
+            for sum in &mut sums {
+                *sum = vfmaq_f32(*sum, one, one);
             }
         }
         std::hint::black_box(sums);

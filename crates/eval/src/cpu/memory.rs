@@ -21,6 +21,7 @@ pub(crate) unsafe trait Plain: Copy + Default + Send + Sync + 'static {}
 // SAFETY: all bit patterns of these numbers are values, of 1, 1, 2, 4 and 4 bytes.
 unsafe impl Plain for Byte {}
 // SAFETY: as above.
+#[cfg(any(test, target_arch = "x86_64"))]
 unsafe impl Plain for SmallByte {}
 // SAFETY: as above.
 unsafe impl Plain for Bf16 {}
@@ -86,6 +87,7 @@ pub(crate) struct Byte(pub u8);
 /// ([`rounding`](super::rounding)).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(transparent)]
+#[cfg(any(test, target_arch = "x86_64"))]
 pub(crate) struct SmallByte(pub u8);
 
 /// A number format of activations and weights.
@@ -149,12 +151,14 @@ impl Element for Byte {
     }
 }
 
+#[cfg(any(test, target_arch = "x86_64"))]
 impl SmallByte {
     /// Groups of four weights whose products are added in 16 bits by
     /// [`Kernels::product`](super::kernels::Kernels::product); a tall product adds one group.
     pub const GROUPS: usize = 4;
 }
 
+#[cfg(any(test, target_arch = "x86_64"))]
 impl Element for SmallByte {
     const QUANTISED: bool = true;
     const LARGEST: f32 = 255.0;

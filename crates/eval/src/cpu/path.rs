@@ -17,21 +17,24 @@ pub enum CpuPath {
     Avx512,
     /// AVX2 and FMA.
     Avx2,
+    /// ARM's vectors of 128 bits; int8 with the dot products of ARMv8.2 (`dotprod`).
+    Neon,
     /// Plain Rust. It is slow in bf16, which must be chosen explicitly.
     Portable,
 }
 
 impl CpuPath {
     /// All paths, the fastest first.
-    pub const ALL: [Self; 4] = [Self::Amx, Self::Avx512, Self::Avx2, Self::Portable];
+    pub const ALL: [Self; 5] = [Self::Amx, Self::Avx512, Self::Avx2, Self::Neon, Self::Portable];
 
     /// The name in options and messages.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Amx => "amx",
             Self::Avx512 => "avx512",
             Self::Avx2 => "avx2",
+            Self::Neon => "neon",
             Self::Portable => "portable",
         }
     }
@@ -44,13 +47,37 @@ impl CpuPath {
             // on AMD.
             Self::Avx512 if is_intel() => &[Precision::F32, Precision::Bf16],
             Self::Avx512 => &[Precision::Bf16, Precision::F32],
-            Self::Avx2 | Self::Portable => &[Precision::F32],
+            Self::Avx2 | Self::Neon | Self::Portable => &[Precision::F32],
         }
+    }
+
+    /// The architecture whose processors can run the path, as [`std::env::consts::ARCH`] names it;
+    /// `None` for all.
+    fn architecture(self) -> Option<&'static str> {
+        match self {
+            Self::Amx | Self::Avx512 | Self::Avx2 => Some("x86_64"),
+            Self::Neon => Some("aarch64"),
+            Self::Portable => None,
+        }
+    }
+
+    /// Can a processor of this program's architecture run the path?
+    fn is_of_architecture(self) -> bool {
+        self.architecture().is_none_or(|name| name == std::env::consts::ARCH)
+    }
+
+    /// The path of this machine that loses most by int8; `None` if no path computes in int8 here.
+    #[must_use]
+    pub fn least_exact_in_int8() -> Option<Self> {
+        [Self::Avx2, Self::Neon].into_iter().find(|path| path.obstacle(Precision::Int8).is_none())
     }
 
     /// Why this path cannot run here in `precision`, or `None` if it can.
     #[must_use]
     pub fn obstacle(self, precision: Precision) -> Option<String> {
+        if let Some(name) = self.architecture().filter(|_| !self.is_of_architecture()) {
+            return Some(format!("it is for {name}, this program for {}", std::env::consts::ARCH));
+        }
         let need = |features: &[&str]| {
             let missing: Vec<&str> =
                 features.iter().copied().filter(|name| !has_feature(name)).collect();
@@ -71,12 +98,16 @@ impl CpuPath {
             }
             (Self::Avx512, Precision::F32) => need(&["avx512f", "avx512bw", "avx512vl"]),
             (Self::Avx2, Precision::F32 | Precision::Int8) => need(&["avx2", "fma"]),
+            (Self::Neon, Precision::F32) => need(&["neon"]),
+            (Self::Neon, Precision::Int8) => need(&["neon", "dotprod"]),
             (Self::Portable, Precision::F32 | Precision::Bf16) => None,
             (_, Precision::F16) => Some("processors do not compute in f16".to_owned()),
             (Self::Amx, Precision::F32 | Precision::Int8) => {
                 Some("it computes in bf16 only".to_owned())
             }
-            (Self::Avx2, Precision::Bf16) => Some("it computes in f32 and int8 only".to_owned()),
+            (Self::Avx2 | Self::Neon, Precision::Bf16) => {
+                Some("it computes in f32 and int8 only".to_owned())
+            }
             (Self::Portable, Precision::Int8) => {
                 Some("it computes in f32 and bf16 only".to_owned())
             }
@@ -100,13 +131,16 @@ impl FromStr for CpuPath {
     }
 }
 
-/// The processor features that the paths need, and whether this machine has them.
+/// The features that the paths need of a processor of this architecture, and whether this machine
+/// has them.
 #[must_use]
 pub fn features() -> Vec<(&'static str, bool)> {
-    ["avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512vnni", "avx512bf16"]
-        .into_iter()
-        .map(|name| (name, has_feature(name)))
-        .collect()
+    let names: &[&str] = match std::env::consts::ARCH {
+        "x86_64" => &["avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512vnni", "avx512bf16"],
+        "aarch64" => &["neon", "dotprod"],
+        _ => &[],
+    };
+    names.iter().map(|&name| (name, has_feature(name))).collect()
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -134,7 +168,16 @@ pub(super) fn has_feature(name: &str) -> bool {
     }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(target_arch = "aarch64")]
+pub(super) fn has_feature(name: &str) -> bool {
+    match name {
+        "neon" => std::arch::is_aarch64_feature_detected!("neon"),
+        "dotprod" => std::arch::is_aarch64_feature_detected!("dotprod"),
+        _ => false,
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(super) fn has_feature(_: &str) -> bool {
     false
 }
@@ -179,7 +222,8 @@ pub fn choose(
         }
         _ => (None, "it is the fastest that runs here"),
     };
-    let paths = path.map_or(CpuPath::ALL.to_vec(), |path| vec![path]);
+    let native = CpuPath::ALL.into_iter().filter(|path| path.is_of_architecture());
+    let paths = path.map_or_else(|| native.collect(), |path| vec![path]);
     let formats = |path: CpuPath| precision.map_or(path.exact().to_vec(), |one| vec![one]);
     let mut candidates: Vec<(CpuPath, Precision)> = paths
         .iter()
@@ -187,7 +231,9 @@ pub fn choose(
         .collect();
     if allows_int8 && precision.is_none() {
         // Int8 is two to five times as fast as other formats on vectors, but slower than bf16 tiles.
-        let int8 = paths.iter().filter(|path| matches!(path, CpuPath::Avx512 | CpuPath::Avx2));
+        let has_int8 =
+            |path: &&CpuPath| matches!(path, CpuPath::Avx512 | CpuPath::Avx2 | CpuPath::Neon);
+        let int8 = paths.iter().filter(has_int8);
         let behind_tiles = candidates.iter().take_while(|(path, _)| *path == CpuPath::Amx).count();
         candidates.splice(behind_tiles..behind_tiles, int8.map(|&path| (path, Precision::Int8)));
     }

@@ -1,14 +1,17 @@
-//! Test of int8 products: they must equal sums of plain integers exactly.
+//! Tests of int8 paths: products must equal sums of plain integers exactly, and be stored as the
+//! nearest bytes.
+
+use nets::Activation;
 
 use super::{
-    kernels::{Kernels, Operands},
+    kernels::{Destination, Kernels, Operands},
     layout::BLOCK,
     memory::{CacheLines, Element},
     rounding::in_units,
 };
 
 /// Random numbers from 0 to 255, from a fixed seed.
-pub(crate) fn dice() -> impl FnMut() -> u8 {
+fn dice() -> impl FnMut() -> u8 {
     let mut state = 1_u64;
     move || {
         state =
@@ -74,6 +77,59 @@ pub(crate) fn check_sums<K: Kernels<Guard = ()>>() {
                         "{blocks} blocks, row {row}, column {column}"
                     );
                 }
+            }
+        }
+    }
+}
+
+/// Compares the bytes that a path stores, which this machine must be able to run, with plain numbers.
+pub(crate) fn check_stored<K: Kernels>() {
+    let mut dice = dice();
+    let mut c = CacheLines::<f32>::zeroed(BLOCK * BLOCK);
+    for sum in c.as_mut_slice() {
+        *sum = f32::from_bits(((i32::from(dice()) - 100) * 997).cast_unsigned());
+    }
+    let (mut scale, mut bias) =
+        (CacheLines::<f32>::zeroed(BLOCK), CacheLines::<f32>::zeroed(BLOCK));
+    for column in 0..BLOCK {
+        scale.as_mut_slice()[column] = 0.001 + 0.0001 * column as f32;
+        bias.as_mut_slice()[column] = f32::from(dice()) - 128.0;
+    }
+    // Two copies of each row; the second copies are in reverse order.
+    let targets: Vec<u32> = (0..32_u32).flat_map(|row| [row * 32, (63 - row) * 32]).collect();
+    let mut out = CacheLines::<K::Element>::zeroed(64 * BLOCK);
+    let mut residual = CacheLines::<K::Element>::zeroed(BLOCK * BLOCK);
+    residual
+        .as_mut_slice()
+        .iter_mut()
+        .for_each(|number| *number = K::Element::stored(f32::from(dice())));
+    let ratio = 0.3;
+    // SAFETY: the machine has the instructions; 32 rows, scales and biases, and targets within
+    // `out`.
+    unsafe {
+        let to = Destination {
+            scale: scale.as_ptr(),
+            bias: bias.as_ptr(),
+            residual: residual.as_ptr(),
+            residual_stride: BLOCK,
+            ratio,
+            activation: Activation::Relu,
+            out: out.as_mut_ptr(),
+            targets: &targets,
+            copies: 2,
+        };
+        K::finish(c.as_ptr(), BLOCK, &to);
+    }
+    for row in 0..BLOCK {
+        for column in 0..BLOCK {
+            let sum = c.as_slice()[row * BLOCK + column].to_bits().cast_signed() as f32;
+            let value = sum.mul_add(scale.as_slice()[column], bias.as_slice()[column]);
+            let added = residual.as_slice()[row * BLOCK + column].to_f32();
+            let value = added.mul_add(ratio, value);
+            let expected = value.round_ties_even().clamp(0.0, 255.0);
+            for place in [row, 63 - row] {
+                let found = out.as_slice()[place * BLOCK + column].to_f32();
+                assert_eq!(found, expected, "row {row}, column {column}");
             }
         }
     }

@@ -124,8 +124,6 @@ pub(super) unsafe fn sigmoid<V: Vector>(x: V) -> V {
 
 #[cfg(test)]
 mod tests {
-    use std::arch::x86_64::{__m256, __m512};
-
     use super::*;
     use crate::{
         cpu::{
@@ -157,16 +155,18 @@ mod tests {
         results
     }
 
+    #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma")]
     fn in_avx2(activation: Activation, numbers: &[f32; BLOCK]) -> [[f32; BLOCK]; 2] {
         // SAFETY: the machine has the instructions.
-        unsafe { results::<__m256, 4>(activation, numbers) }
+        unsafe { results::<std::arch::x86_64::__m256, 4>(activation, numbers) }
     }
 
+    #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     fn in_avx512(activation: Activation, numbers: &[f32; BLOCK]) -> [[f32; BLOCK]; 2] {
         // SAFETY: the machine has the instructions.
-        unsafe { results::<__m512, 2>(activation, numbers) }
+        unsafe { results::<std::arch::x86_64::__m512, 2>(activation, numbers) }
     }
 
     fn check(test: &str, results: impl Fn(Activation, &[f32; BLOCK]) -> [[f32; BLOCK]; 2]) {
@@ -187,6 +187,16 @@ mod tests {
         }
     }
 
+    #[cfg(target_arch = "aarch64")]
+    #[test]
+    fn activations_of_pairs_follow_their_definitions() {
+        // SAFETY: all processors of this architecture have the instructions.
+        check("NEON", |activation, numbers| unsafe {
+            results::<crate::cpu::neon::Pair, 4>(activation, numbers)
+        });
+    }
+
+    #[cfg(target_arch = "x86_64")]
     #[test]
     fn activations_of_vectors_follow_their_definitions() {
         let test = "activations_of_vectors_follow_their_definitions";

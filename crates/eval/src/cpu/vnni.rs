@@ -112,7 +112,10 @@ mod tests {
     use super::*;
     use crate::{
         Precision,
-        cpu::{CpuPath, plain_integers::check_sums},
+        cpu::{
+            CpuPath,
+            plain_integers::{check_stored, check_sums},
+        },
     };
 
     #[test]
@@ -121,6 +124,16 @@ mod tests {
             None => check_sums::<Avx512Int8>(),
             Some(obstacle) => {
                 board::testing::skip("vnni::sums_are_those_of_plain_integers", &obstacle)
+            }
+        }
+    }
+
+    #[test]
+    fn sums_are_stored_as_the_nearest_bytes() {
+        match CpuPath::Avx512.obstacle(Precision::Int8) {
+            None => check_stored::<Avx512Int8>(),
+            Some(obstacle) => {
+                board::testing::skip("vnni::sums_are_stored_as_the_nearest_bytes", &obstacle)
             }
         }
     }

@@ -21,6 +21,9 @@ use crate::{
     tolerance::{Difference, assert_close},
 };
 
+/// Why tests of int8 are skipped.
+const NO_INT8: &str = "no path of this processor computes in int8";
+
 /// Networks of fixed seeds, which keep the ordinary limit and a limit of the mean. Networks of other
 /// seeds may exceed them by chance.
 #[test]
@@ -67,19 +70,15 @@ fn int8_keeps_the_values_of_random_networks() {
 /// mover a shift changes its sign with the side to move.
 #[test]
 fn rounded_weights_shift_nothing() {
-    if let Some(obstacle) = CpuPath::Avx2.obstacle(Precision::Int8) {
-        return skip("rounded_weights_shift_nothing", &obstacle);
-    }
+    let Some(path) = CpuPath::least_exact_in_int8() else {
+        return skip("rounded_weights_shift_nothing", NO_INT8);
+    };
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../networks/cockfish.safetensors");
     let network = Arc::new(Network::load(Path::new(file)).unwrap());
     let mut asked = Batch::default();
     positions(300, 11).iter().for_each(|position| asked.push(position, true, &[]));
     let [exact, rounded] = [Precision::F32, Precision::Int8].map(|precision| {
-        evaluator(&network, CpuPath::Avx2, precision, 1)
-            .evaluate(asked.clone())
-            .unwrap()
-            .scores
-            .values
+        evaluator(&network, path, precision, 1).evaluate(asked.clone()).unwrap().scores.values
     });
     let shift = |turn: Color| {
         let of_turn = asked
@@ -96,21 +95,21 @@ fn rounded_weights_shift_nothing() {
 
 #[test]
 fn a_network_that_knows_its_ranges_is_computed_in_integers_unasked() {
-    if let Some(obstacle) = CpuPath::Avx2.obstacle(Precision::Int8) {
-        return skip("a_network_that_knows_its_ranges_is_computed_in_integers_unasked", &obstacle);
-    }
+    let Some(path) = CpuPath::least_exact_in_int8() else {
+        return skip("a_network_that_knows_its_ranges_is_computed_in_integers_unasked", NO_INT8);
+    };
     let plain = small();
     let ranges = observe_ranges(&plain).unwrap();
     let ranged = Arc::new(Network { int8_ranges: Some(ranges.clone()), ..(*plain).clone() });
     let unasked = |network: &Arc<Network>| {
-        let options = CpuOptions { path: Some(CpuPath::Avx2), ..CpuOptions::default() };
+        let options = CpuOptions { path: Some(path), ..CpuOptions::default() };
         CpuEvaluator::new(Arc::clone(network), options)
     };
     let mut found = unasked(&ranged).unwrap();
     assert_eq!(found.choice().precision, Precision::Int8);
     assert_eq!(unasked(&plain).unwrap().choice().precision, Precision::F32);
     // The ranges in the file equal those that are observed at load.
-    let mut observed = evaluator(&plain, CpuPath::Avx2, Precision::Int8, 1);
+    let mut observed = evaluator(&plain, path, Precision::Int8, 1);
     let asked = batch(&plain, &positions(40, 3), 3);
     let scores = found.evaluate(asked.clone()).unwrap().scores;
     assert!(scores == observed.evaluate(asked).unwrap().scores);
