@@ -70,7 +70,7 @@ impl InFlight {
     }
 
     /// Is no answer to be waited for, of this thread or of another?
-    fn is_empty(&self) -> bool {
+    fn awaits_nothing(&self) -> bool {
         self.batches.is_empty() && self.waiting.is_empty()
     }
 
@@ -236,7 +236,7 @@ impl Searcher {
             let entry = if is_crowded { self.queue.pop_deepest() } else { self.queue.pop() };
             let Some(entry) = entry else { break };
             if !self.expand_next(root, entry, context.cache) {
-                if self.pending.is_empty() && self.in_flight.is_empty() {
+                if self.pending.is_empty() && self.in_flight.awaits_nothing() {
                     return Filled::OutOfMemory;
                 }
                 break; // The nodes that exist come first.
