@@ -1,6 +1,7 @@
 //! `batch-first bench`: measures the speed of evaluation (by code path and batch size), of search and
 //! of training on this machine.
 
+mod counting;
 mod search;
 mod train;
 

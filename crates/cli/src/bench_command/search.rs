@@ -3,7 +3,6 @@
 //! only a change of the search changes.
 
 use std::{
-    collections::HashSet,
     io::{self, Write},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant, SystemTime},
@@ -11,13 +10,12 @@ use std::{
 
 use anyhow::ensure;
 use board::Game;
-use eval::{
-    Answered, Batch, DeviceModel, DeviceSpeed, EvalError, Evaluator, Mock, Stream, cpu::measure,
-};
+use eval::{DeviceModel, DeviceSpeed, Evaluator, Mock, cpu::measure};
 use nets::{Calibration, MoveScores, Network};
 use search::{Algorithm, Control, Limits, Search, Settings};
 use serde_json::json;
 
+use super::counting::{CountingEvaluator, EvaluatorStatistics};
 use crate::engine_args::EngineArgs;
 
 /// Number of searched positions, spread evenly over the built-in openings.
@@ -51,84 +49,6 @@ pub(super) struct SearchArgs {
     /// Print JSON, one object a line, instead of a table.
     #[arg(long)]
     json: bool,
-}
-
-/// Counts and times of an evaluator's queries.
-#[derive(Clone, Debug, Default)]
-struct EvaluatorStatistics {
-    batches: u64,
-    queries: u64,
-    /// Queries that are equal to an earlier one of the same search or batch.
-    repeated: u64,
-    /// Time inside the evaluator.
-    time: Duration,
-    /// Time for counting.
-    counting: Duration,
-    /// The queries of this search: key, value requested, moves requested.
-    seen: HashSet<(u64, bool, bool)>,
-}
-
-/// An evaluator that counts and times its queries.
-struct CountingEvaluator {
-    inner: Box<dyn Evaluator>,
-    statistics: Arc<Mutex<EvaluatorStatistics>>,
-}
-
-impl CountingEvaluator {
-    fn timed<T>(&mut self, call: impl FnOnce(&mut dyn Evaluator) -> T) -> T {
-        let started = Instant::now();
-        let answer = call(self.inner.as_mut());
-        self.statistics.lock().unwrap_or_else(PoisonError::into_inner).time += started.elapsed();
-        answer
-    }
-}
-
-impl Evaluator for CountingEvaluator {
-    fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
-        {
-            let started = Instant::now();
-            let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
-            statistics.batches += 1;
-            statistics.queries += batch.len() as u64;
-            for query in &batch.queries {
-                let is_new = statistics.seen.insert((query.key, query.value, query.move_count > 0));
-                statistics.repeated += u64::from(!is_new);
-            }
-            statistics.counting += started.elapsed();
-        }
-        self.timed(|inner| inner.submit(batch))
-    }
-
-    fn wait(&mut self) -> Result<Answered, EvalError> {
-        self.timed(|inner| inner.wait())
-    }
-
-    fn in_flight(&self) -> usize {
-        self.inner.in_flight()
-    }
-
-    fn preferred_batch(&self) -> usize {
-        self.inner.preferred_batch()
-    }
-
-    fn largest_batch(&self) -> usize {
-        self.inner.largest_batch()
-    }
-
-    fn preferred_stream(&self) -> Stream {
-        self.inner.preferred_stream()
-    }
-
-    fn describe(&self) -> String {
-        self.inner.describe()
-    }
-
-    fn apart(&self) -> Vec<Box<dyn Evaluator>> {
-        let counting = |inner| -> Box<dyn Evaluator> {
-            Box::new(CountingEvaluator { inner, statistics: Arc::clone(&self.statistics) })
-        };
-        self.inner.apart().into_iter().map(counting).collect()
-    }
 }
 
 /// A line of the table.
@@ -307,6 +227,7 @@ fn measure(
 ) -> anyhow::Result<Line> {
     let statistics = Arc::new(Mutex::new(EvaluatorStatistics::default()));
     let divides = algorithm == Algorithm::KBest && !inner.apart().is_empty();
+    let searches_on_threads = divides && limits.nodes.is_none() && settings.batch == 0;
     let counting = CountingEvaluator { inner, statistics: Arc::clone(&statistics) };
     let mut search = algorithm.build(Box::new(counting), network, settings);
     let (mut wall, mut cpu, mut depth) = (0.0, 0.0, 0.0);
@@ -322,15 +243,16 @@ fn measure(
     }
     let to = SystemTime::now();
     let statistics = statistics.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    // The time for counting belongs neither to the search nor to the network.
+    // The time for counting, of all threads, belongs neither to the search nor to the network.
     let counting = statistics.counting.as_secs_f64();
-    (wall, cpu) = (wall - counting, cpu - counting);
+    let searching = if searches_on_threads { options.threads } else { 1 };
+    (wall, cpu) = (wall - counting / searching as f64, cpu - counting);
     let width = if algorithm == Algorithm::AlphaBeta { 1 } else { settings.batch };
     Ok(Line {
         algorithm,
         width,
         threads: options.threads,
-        searches_on_threads: divides && limits.nodes.is_none() && settings.batch == 0,
+        searches_on_threads,
         statistics,
         wall,
         cpu,
@@ -385,23 +307,5 @@ mod tests {
         assert_eq!(of(1, 8), of(1, 8));
         assert_ne!(of(1, 8), of(2, 8));
         assert_ne!(of(1, 8), of(1, 1));
-    }
-
-    #[test]
-    fn queries_are_counted() {
-        let statistics = Arc::new(Mutex::new(EvaluatorStatistics::default()));
-        let mut counting = CountingEvaluator {
-            inner: Box::new(Mock::new(1)),
-            statistics: Arc::clone(&statistics),
-        };
-        let position = board::Position::default();
-        let mut batch = Batch::default();
-        batch.push(&position, true, &[]);
-        batch.push(&position, true, &position.legal_moves());
-        for _ in 0..2 {
-            counting.evaluate(batch.clone()).unwrap();
-        }
-        let statistics = statistics.lock().unwrap();
-        assert_eq!((statistics.batches, statistics.queries, statistics.repeated), (2, 4, 2));
     }
 }
