@@ -2,7 +2,7 @@
 # The kernels of ARM processors against the plain reference, and the program for ARM, in qemu; for a release.
 #
 #     scripts/check_arm.sh            # all of it
-#     scripts/check_arm.sh kernels    # without the program
+#     scripts/check_arm.sh quick      # the kernels on their own and in small networks, without the program
 #
 # It shows that NEON computes rightly, with `dotprod` and without. An emulator's time says nothing of a processor's.
 # What it needs it fetches: a C compiler for ARM and qemu from Debian, the standard library (scripts/rust_std.sh).
@@ -40,16 +40,21 @@ run_tests max --lib --test agreement --no-run
 BATCH_FIRST_SKIPPED="$(mktemp)"
 export BATCH_FIRST_SKIPPED
 trap 'rm -f "$BATCH_FIRST_SKIPPED"' EXIT
+small=(a_tiny_network every_kernel_and_dilation heads_on_input_planes a_network_that_knows_its_ranges)
 for processor in "${!expected[@]}"; do
-    step "The evaluator's tests on $processor"
+    step "Kernels and small networks on $processor"
     : > "$BATCH_FIRST_SKIPPED"
-    run_tests "$processor" --lib --test agreement
+    run_tests "$processor" --lib
+    run_tests "$processor" --test agreement -- "${small[@]}"
     skipped="$(grep -c '^SKIPPED agreement: neon' "$BATCH_FIRST_SKIPPED" || true)"
     echo "$processor: ${expected[$processor]}; formats that the path neon lacks here: $skipped"
     # bf16, and int8 without dotprod.
     [ "$skipped" -eq "$(if [ "$processor" = max ]; then echo 1; else echo 2; fi)" ]
 done
-[ "${1:-}" != kernels ] || exit 0
+[ "${1:-}" != quick ] || exit 0
+
+step "Random networks"
+run_tests max --test agreement
 
 step "The program: build"
 cargo build --release "${std_arguments[@]}" --target "$target" -p batch-first

@@ -2,6 +2,7 @@
 //! their backward passes. Memory bounds their speed, so each reads and writes its data once. They
 //! are compiled for each vector width; the width is chosen at run time.
 
+#[cfg(target_arch = "x86_64")]
 use eval::cpu::{CpuPath, is_permitted};
 
 use super::matmul::Element;
@@ -47,8 +48,9 @@ macro_rules! vectorised {
 }
 pub(super) use vectorised;
 
-/// Vector extensions that the passes are compiled for.
+/// Vector extensions that the passes are compiled for; on other architectures only the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(super) enum VectorWidth {
     Avx512,
     Avx2,
