@@ -62,7 +62,7 @@ program="${CARGO_TARGET_DIR:-target}/$target/release/batch-first"
 for processor in "${!expected[@]}"; do
     step "The program on $processor"
     on=($(emulator "$processor") "$program")
-    report="$("${on[@]}" doctor --threads 1 --net large)"
+    report="$("${on[@]}" doctor --threads 1 --net fast)"
     grep -E '^  (has|lacks|neon)|CPU path|: right' <<< "$report"
     grep -qF "CPU path ${expected[$processor]}" <<< "$report"
     grep -qF ': right' <<< "$report"
