@@ -2,7 +2,7 @@
 # The kernels of ARM processors against the plain reference, and the program for ARM, in qemu; for a release.
 #
 #     scripts/check_arm.sh            # all of it
-#     scripts/check_arm.sh quick      # the kernels on their own and in small networks, without the program
+#     scripts/check_arm.sh quick      # the kernels on their own and in small networks: a minute beyond the build
 #
 # It shows that NEON computes rightly, with `dotprod` and without. An emulator's time says nothing of a processor's.
 # What it needs it fetches: a C compiler for ARM and qemu from Debian, the standard library (scripts/rust_std.sh).
