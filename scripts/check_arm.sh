@@ -53,8 +53,10 @@ for processor in "${!expected[@]}"; do
 done
 [ "${1:-}" != quick ] || exit 0
 
-step "Random networks"
-run_tests max --test agreement
+# The other tests of agreement, of random architectures most of all, take an emulator longer than a release waits.
+step "Larger networks"
+run_tests max --test agreement -- a_shared_trunk convchess_agrees heads_without_a_plain_last_layer long_tails_of_heads \
+    rounded_weights what_a_block_adds
 
 step "The program: build"
 cargo build --release "${std_arguments[@]}" --target "$target" -p batch-first
