@@ -27,6 +27,8 @@ import time
 import chess.pgn
 import numpy as np
 
+from uci_options import set_options
+
 MATE, DECIDED, CHUNK, PLAYS = 3000, 600, 24, 8
 
 
@@ -37,17 +39,7 @@ class Engine:
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
-        self.send("uci")
-        known = set()
-        for line in self.process.stdout:
-            if line.startswith("option name "):
-                known.add(line.split("option name ", 1)[1].split(" type ")[0].lower())
-            if line.startswith("uciok"):
-                break
-        for name, value in options.items():
-            if name.lower() not in known:
-                raise SystemExit(f"{command[0]} has no option {name}; numbers of the search need a build with `--features tuning`")
-            self.send(f"setoption name {name} value {value}")
+        set_options(self.process, options)
 
     def send(self, line):
         self.process.stdin.write(line + "\n")

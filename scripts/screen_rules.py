@@ -23,6 +23,8 @@ from pathlib import Path
 
 import chess
 
+from uci_options import set_options
+
 OPENINGS = Path(__file__).parent.parent / "crates/arena/src/openings.epd"
 WON, SURE_PLIES, EVEN, EVEN_PLIES, LONGEST = 600, 8, 10, 16, 400
 
@@ -31,18 +33,7 @@ class Engine:
     def __init__(self, program, search, levels):
         self.process = subprocess.Popen([program, "uci"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True)
-        self.send("uci")
-        known = set()
-        for line in self.process.stdout:
-            if line.startswith("option name "):
-                known.add(line.split("option name ", 1)[1].split(" type ")[0].lower())
-            if line.startswith("uciok"):
-                break
-        options = {"WeightsFile": "fast", "Threads": 1, "Search": search} | levels
-        for name, value in options.items():
-            if name.lower() not in known:
-                raise SystemExit(f"{program} has no option {name}; numbers of the search need a build with `--features tuning`")
-            self.send(f"setoption name {name} value {value}")
+        set_options(self.process, {"WeightsFile": "fast", "Threads": 1, "Search": search} | levels)
 
     def send(self, line):
         self.process.stdin.write(line + "\n")

@@ -331,6 +331,47 @@ macro_rules! attention_in_vectors {
     };
 }
 
+/// The kernels in `f32` of a path whose vectors have eight lanes and which has enough registers for
+/// six rows of two vectors.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! eight_lanes_in_f32 {
+    ($kernels:ident, $features:literal, $vector:ty) => {
+        /// `ROWS` rows of A times 16 columns of a panel.
+        ///
+        /// # Safety
+        /// As [`Kernels::tall_product`] for these rows and columns.
+        #[target_feature(enable = $features)]
+        unsafe fn rows<const ROWS: usize>(operands: &Operands<f32>) {
+            // SAFETY: the caller's promise.
+            unsafe { vectors::product::<$vector, ROWS>(operands) }
+        }
+
+        // SAFETY: `choose` lets only processors with these features get here.
+        unsafe impl Kernels for $kernels {
+            type Element = f32;
+            type Guard = ();
+
+            fn guard() -> Option<()> {
+                Some(())
+            }
+
+            unsafe fn tall_product(_: &(), operands: &Operands<f32>, rows: usize, narrow: bool) {
+                // SAFETY: the caller's promise, for the rows and columns of each call.
+                unsafe {
+                    for columns in operands.sixteens(rows, narrow) {
+                        by_rows!([6, 2, 1], columns, rows, |part, COUNT| {
+                            self::rows::<COUNT>(part);
+                        });
+                    }
+                }
+            }
+
+            compiled_for!($features, f32, $vector, 4, input::<$vector, f32>);
+            attention_in_vectors!($features, f32, $vector, 4);
+        }
+    };
+}
+
 /// Runs `$call` on the operands of all rows, with as many rows at a time as the list allows: a list
 /// from 11 on splits 32 rows into 11, 11 and 10. The arithmetic of a row is the same for each
 /// `$count`.
@@ -352,4 +393,4 @@ macro_rules! by_rows {
 }
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-pub(crate) use {attention_in_vectors, by_rows, compiled_for};
+pub(crate) use {attention_in_vectors, by_rows, compiled_for, eight_lanes_in_f32};

@@ -11,7 +11,10 @@ use super::{
     attention::Attend,
     elementwise::Elementwise,
     input::Job,
-    kernels::{Destination, Kernels, Operands, attention_in_vectors, by_rows, compiled_for},
+    kernels::{
+        Destination, Kernels, Operands, attention_in_vectors, by_rows, compiled_for,
+        eight_lanes_in_f32,
+    },
     layout::Store,
     planes::PlaneWriter,
     vector_input::input,
@@ -121,34 +124,4 @@ fn reciprocals(numbers: float32x4_t) -> float32x4_t {
     vmulq_f32(estimate, vrecpsq_f32(numbers, estimate))
 }
 
-/// `ROWS` rows of A times 16 columns of a panel.
-///
-/// # Safety
-/// As [`Kernels::tall_product`] for these rows and columns.
-#[target_feature(enable = "neon")]
-unsafe fn rows<const ROWS: usize>(operands: &Operands<f32>) {
-    // SAFETY: the caller's promise.
-    unsafe { vectors::product::<Pair, ROWS>(operands) }
-}
-
-// SAFETY: all processors of this architecture have NEON.
-unsafe impl Kernels for Neon {
-    type Element = f32;
-    type Guard = ();
-
-    fn guard() -> Option<()> {
-        Some(())
-    }
-
-    unsafe fn tall_product(_: &(), operands: &Operands<f32>, rows: usize, narrow: bool) {
-        // SAFETY: the caller's promise, for the rows and columns of each call.
-        unsafe {
-            for columns in operands.sixteens(rows, narrow) {
-                by_rows!([6, 2, 1], columns, rows, |part, COUNT| self::rows::<COUNT>(part));
-            }
-        }
-    }
-
-    compiled_for!("neon", f32, Pair, 4, input::<Pair, f32>);
-    attention_in_vectors!("neon", f32, Pair, 4);
-}
+eight_lanes_in_f32!(Neon, "neon", Pair);
