@@ -1,20 +1,51 @@
 #!/usr/bin/env bash
-# The program compiles and links for Windows; for a release.
+# The program compiles for Windows and runs under wine; for a release.
 #
-#     scripts/check_windows.sh
+#     scripts/check_windows.sh target/release/batch-first
 #
-# What it needs it fetches: MinGW from Debian, the standard library (scripts/rust_std.sh). The program is not run: Debian
-# 12's wine (8.0) has no bcryptprimitives.dll, which Rust's standard library needs.
+# What it needs it fetches: MinGW and wine from Debian, the standard library (scripts/rust_std.sh). The argument is a
+# program for this machine, built from the same revision: its searches must be the same.
 set -euo pipefail
+program="$(realpath "$1")"
 cd "$(dirname "$0")/.."
 . scripts/rust_std.sh
 target=x86_64-pc-windows-gnu
 
 as_root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi; }
-if ! command -v x86_64-w64-mingw32-gcc > /dev/null; then
+packages=()
+command -v x86_64-w64-mingw32-gcc > /dev/null || packages+=(gcc-mingw-w64-x86-64)
+command -v wine > /dev/null || packages+=(wine)
+python3 -c 'import chess' || packages+=(python3-chess)
+if [ "${#packages[@]}" -gt 0 ]; then
     as_root apt-get update -qq
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y gcc-mingw-w64-x86-64
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y "${packages[@]}"
 fi
 prepare_std "$target"
 cargo build --release "${std_arguments[@]}" --target "$target" -p batch-first
-echo "Windows: ${CARGO_TARGET_DIR:-target}/$target/release/batch-first.exe"
+
+folder="$(mktemp -d)"
+export WINEPREFIX="$folder/wine" WINEDEBUG=-all
+trap 'wineserver -k || true; rm -rf "$folder"' EXIT
+cp "${CARGO_TARGET_DIR:-target}/$target/release/batch-first.exe" "$folder"
+x86_64-w64-mingw32-gcc -O2 -shared -o "$folder/bcryptprimitives.dll" scripts/bcryptprimitives.c -ladvapi32
+printf '#!/bin/sh\nexec wine "%s" "$@"\n' "$folder/batch-first.exe" > "$folder/batch-first"
+chmod +x "$folder/batch-first"
+"$folder/batch-first" --version # The first start makes wine's folder.
+
+nodes() { "$1" bench | tr -d '\r' | grep -oE '^[0-9]+ nodes'; }
+native="$(nodes "$program")"
+windows="$(nodes "$folder/batch-first")"
+echo "bench: $native on this machine, $windows under wine"
+[ "$native" = "$windows" ]
+python3 scripts/check_uci.py "$folder/batch-first"
+
+"$folder/batch-first" match --strict --games 40 --nodes 50 --out "$folder/match" \
+    --engine 'self; name=one' --engine 'self; WeightsFile=large; name=other'
+"$folder/batch-first" analyze "$folder/match/games.pgn" --out "$folder/annotated.pgn" --nodes 50
+python3 scripts/check_annotated.py "$folder/match/games.pgn" "$folder/annotated.pgn"
+
+"$folder/batch-first" data import "$folder/annotated.pgn" --out "$folder/shards" --validation 0.25
+"$folder/batch-first" train configs/first-network.toml --progress plain --set "data.directory=$folder/shards" \
+    --set "run.directory=$folder/runs" --set training.batch=64 --set training.samples=12800 --set validation.every=100 \
+    --set validation.positions=200
+"$folder/batch-first" net validate "$folder/runs/first-network/network.safetensors" --data "$folder/shards"

@@ -3,7 +3,7 @@
 #
 #     scripts/release.sh [--target TRIPLE] [--glibc 2.17] [--out FOLDER] [--no-wheel]
 #
-# FOLDER (default: target/release-archive) gets batch-first-VERSION-TRIPLE.tar.xz, the wheel and SHA256SUMS. Needs a clean
+# FOLDER (default: target/release-archive) gets batch-first-VERSION-TRIPLE.tar.xz (.zip for Windows), the wheel and SHA256SUMS. Needs a clean
 # checkout, Rust, GNU tar, xz, and Python 3 with venv. With --glibc the program runs with that C library and later ones: Zig
 # links it, from a virtual environment with `pip install ziglang cargo-zigbuild`. Two builds should be equal if they have the same Rust, C compiler and CARGO_HOME.
 set -euo pipefail
@@ -62,8 +62,23 @@ else
     rmdir "$folder/completions"
     echo "a program for $target does not run here: the archive has neither manual nor completions" >&2
 fi
-tar --create --sort=name --mode=u+rw,go=rX --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu \
-    --directory "$work" "$name" | xz -9 --threads=1 > "$out/$name.tar.xz"
+archive="$name.tar.xz"
+if [[ "$target" == *windows* ]]; then
+    archive="$name.zip"
+    python3 - "$work" "$name" "$out/$archive" <<'END'
+import os, pathlib, sys, time, zipfile
+work, name, out = sys.argv[1:]
+when = time.gmtime(int(os.environ["SOURCE_DATE_EPOCH"]))[:6]
+with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    for path in sorted(path for path in pathlib.Path(work, name).rglob("*") if path.is_file()):
+        entry = zipfile.ZipInfo(path.relative_to(work).as_posix(), when)
+        entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o100644 << 16
+        archive.writestr(entry, path.read_bytes())
+END
+else
+    tar --create --sort=name --mode=u+rw,go=rX --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu \
+        --directory "$work" "$name" | xz -9 --threads=1 > "$out/$archive"
+fi
 
 if [[ -n "$wheel" ]]; then
     python3 -m venv "$work/venv"
@@ -74,9 +89,9 @@ if [[ -n "$wheel" ]]; then
     made="$(basename "$work"/wheel/*.whl)"
     cp "$work/wheel/$made" "$out/"
 fi
-(cd "$out" && sha256sum -- "$name.tar.xz" ${wheel:+"$made"} > SHA256SUMS)
+(cd "$out" && sha256sum -- "$archive" ${wheel:+"$made"} > SHA256SUMS)
 
-(cd "$out" && du --apparent-size --block-size=KB -- "$name.tar.xz" ${wheel:+"$made"} && cat SHA256SUMS)
+(cd "$out" && du --apparent-size --block-size=KB -- "$archive" ${wheel:+"$made"} && cat SHA256SUMS)
 du --apparent-size --block-size=KB "$program"
 if [[ "$target" == *linux-gnu* ]]; then
     # objdump is binutils'; Debian's reads programs of this machine's kind only.

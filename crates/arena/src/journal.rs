@@ -117,6 +117,8 @@ impl Journal {
     /// The file cannot be written.
     pub fn finish(self, results: &Results) -> Result<(), JournalError> {
         let path = self.folder.join("games.pgn");
+        // Windows replaces no file that is open.
+        drop(self.pgn);
         board::write_whole(&path, pgn_of(results).as_bytes())
             .map_err(|source| JournalError::File { path, source })
     }

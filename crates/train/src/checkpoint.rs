@@ -110,7 +110,9 @@ impl Checkpoint {
         // complete or the one before it.
         for entry in std::fs::read_dir(&temporary).map_err(io(&temporary))? {
             let path = entry.map_err(io(&temporary))?.path();
-            std::fs::File::open(&path).and_then(|file| file.sync_all()).map_err(io(&path))?;
+            // Windows syncs only what may be written.
+            let file = std::fs::File::options().write(true).open(&path);
+            file.and_then(|file| file.sync_all()).map_err(io(&path))?;
         }
         if target.exists() {
             std::fs::remove_dir_all(&target).map_err(io(&target))?;
