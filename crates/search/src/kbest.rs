@@ -28,6 +28,7 @@ mod correction;
 mod deepening;
 mod dispatch;
 mod driver;
+mod enter;
 mod evaluated;
 mod expand;
 mod keys;
