@@ -3,9 +3,10 @@
 #
 #     scripts/release.sh [--target TRIPLE] [--glibc 2.17] [--out FOLDER] [--no-wheel]
 #
-# FOLDER (default: target/release-archive) gets batch-first-VERSION-TRIPLE.tar.xz (.zip for Windows), the wheel and SHA256SUMS. Needs a clean
-# checkout, Rust, GNU tar, xz, and Python 3 with venv. With --glibc the program runs with that C library and later ones: Zig
-# links it, from a virtual environment with `pip install ziglang cargo-zigbuild`. Two builds should be equal if they have the same Rust, C compiler and CARGO_HOME.
+# FOLDER (default: target/release-archive) gets batch-first-VERSION-TRIPLE.tar.xz (.zip for Windows), the wheel and
+# SHA256SUMS of all files of this version there. Needs a clean checkout, Rust, GNU tar, xz, and Python 3 with venv. With
+# --glibc the program runs with that C library and later ones: Zig links it, from a virtual environment with
+# `pip install ziglang cargo-zigbuild`. Two builds should be equal if they have the same Rust, C compiler and CARGO_HOME.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fail() { echo "$1" >&2; exit 2; }
@@ -65,7 +66,7 @@ fi
 archive="$name.tar.xz"
 if [[ "$target" == *windows* ]]; then
     archive="$name.zip"
-    python3 - "$work" "$name" "$out/$archive" <<'END'
+    python3 - "$work" "$name" "$work/$archive" <<'END'
 import os, pathlib, sys, time, zipfile
 work, name, out = sys.argv[1:]
 when = time.gmtime(int(os.environ["SOURCE_DATE_EPOCH"]))[:6]
@@ -77,8 +78,9 @@ with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive
 END
 else
     tar --create --sort=name --mode=u+rw,go=rX --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu \
-        --directory "$work" "$name" | xz -9 --threads=1 > "$out/$archive"
+        --directory "$work" "$name" | xz -9 --threads=1 > "$work/$archive"
 fi
+mv "$work/$archive" "$out/"
 
 if [[ -n "$wheel" ]]; then
     python3 -m venv "$work/venv"
@@ -89,7 +91,8 @@ if [[ -n "$wheel" ]]; then
     made="$(basename "$work"/wheel/*.whl)"
     cp "$work/wheel/$made" "$out/"
 fi
-(cd "$out" && sha256sum -- "$archive" ${wheel:+"$made"} > SHA256SUMS)
+(cd "$out" && sha256sum -- batch?first-"$version"-*.* > "$work/SHA256SUMS")
+mv "$work/SHA256SUMS" "$out/"
 
 (cd "$out" && du --apparent-size --block-size=KB -- "$archive" ${wheel:+"$made"} && cat SHA256SUMS)
 du --apparent-size --block-size=KB "$program"

@@ -16,6 +16,9 @@ use crate::{GameRecord, Results};
 #[derive(Debug)]
 pub struct Journal {
     folder: PathBuf,
+    /// The locked file. It has no content, because on Windows nobody else may read a locked file,
+    /// and the page shows the games of a match that is being played.
+    _lock: File,
     games: File,
     pgn: File,
 }
@@ -57,18 +60,20 @@ impl Journal {
             move |source| JournalError::File { path, source }
         };
         std::fs::create_dir_all(folder).map_err(failed(folder))?;
-        let path = folder.join("games.jsonl");
         let open = |path: &Path| {
             OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)
         };
-        let mut games = open(&path).map_err(failed(&path))?;
-        match games.try_lock() {
+        let path = folder.join("match.lock");
+        let lock = open(&path).map_err(failed(&path))?;
+        match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(JournalError::InUse { folder: folder.to_owned() });
             }
             Err(TryLockError::Error(source)) => return Err(failed(&path)(source)),
         }
+        let path = folder.join("games.jsonl");
+        let mut games = open(&path).map_err(failed(&path))?;
         let mut text = Vec::new();
         games.read_to_end(&mut text).map_err(failed(&path))?;
         let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
@@ -93,7 +98,7 @@ impl Journal {
         let pgn_path = folder.join("games.pgn");
         board::write_whole(&pgn_path, pgn_of(&results).as_bytes()).map_err(failed(&pgn_path))?;
         let pgn = OpenOptions::new().append(true).open(&pgn_path).map_err(failed(&pgn_path))?;
-        Ok((Self { folder: folder.to_owned(), games, pgn }, results))
+        Ok((Self { folder: folder.to_owned(), _lock: lock, games, pgn }, results))
     }
 
     /// Adds a finished game. It is part of the journal when this returns.
@@ -117,7 +122,7 @@ impl Journal {
     /// The file cannot be written.
     pub fn finish(self, results: &Results) -> Result<(), JournalError> {
         let path = self.folder.join("games.pgn");
-        // Windows replaces no file that is open.
+        // Not every Windows replaces a file that is open, nor does wine.
         drop(self.pgn);
         board::write_whole(&path, pgn_of(results).as_bytes())
             .map_err(|source| JournalError::File { path, source })

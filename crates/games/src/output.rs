@@ -169,7 +169,8 @@ impl ResumableOutput {
 /// Opens and locks the output for writing after its first `length` bytes, which are complete. The
 /// text after them moves to the file `.cut`.
 fn open_at(path: &Path, length: u64) -> io::Result<File> {
-    let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+    let mut options = OpenOptions::new();
+    let mut file = options.create(true).truncate(false).read(true).write(true).open(path)?;
     file.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => io::Error::other("another run is writing it"),
         TryLockError::Error(error) => error,
@@ -180,9 +181,9 @@ fn open_at(path: &Path, length: u64) -> io::Result<File> {
     if file.metadata()?.len() > length {
         let mut cut = path.as_os_str().to_owned();
         cut.push(".cut");
-        let mut from = File::open(path)?;
-        from.seek(SeekFrom::Start(length))?;
-        io::copy(&mut from, &mut File::create(&cut)?)?;
+        // On Windows nobody else may read a locked file, not even this process.
+        file.seek(SeekFrom::Start(length))?;
+        io::copy(&mut file, &mut File::create(&cut)?)?;
         let (path, cut) = (path.display(), Path::new(&cut).display());
         tracing::warn!("`{path}` has more than this run wrote; the rest is in `{cut}` now");
     }
@@ -231,9 +232,9 @@ mod tests {
         let error = ResumableOutput::open(&path, run(), None).map(drop).unwrap_err();
         assert!(error.to_string().contains("another run is writing it"), "{error}");
         output.add("two\n\n", 4, true).unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\n\ntwo\n\n");
         assert_eq!(output.broken(), 1);
         drop(output);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\n\ntwo\n\n");
         let other =
             ResumableOutput::open(&path, vec!["nodes 6".to_owned()], None).map(drop).unwrap_err();
         assert!(other.to_string().contains("nodes 5 against nodes 6"), "{other}");
