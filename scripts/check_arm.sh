@@ -5,22 +5,15 @@
 #     scripts/check_arm.sh quick      # the kernels on their own and in small networks: a minute beyond the build
 #
 # It shows that NEON computes rightly, with `dotprod` and without. An emulator's time says nothing of a processor's.
-# What it needs it fetches: a C compiler for ARM and qemu from Debian, the standard library (scripts/rust_std.sh).
+# What it needs it fetches: a C compiler for ARM and qemu from Debian, the standard library (scripts/other_systems.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. scripts/rust_std.sh
+. scripts/other_systems.sh
 target=aarch64-unknown-linux-gnu
 
 step() { printf '\n=== %s (%d s)\n' "$1" "$SECONDS"; }
 
-as_root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi; }
-packages=()
-command -v aarch64-linux-gnu-gcc > /dev/null || packages+=(gcc-aarch64-linux-gnu)
-command -v qemu-aarch64-static > /dev/null || packages+=(qemu-user-static)
-if [ "${#packages[@]}" -gt 0 ]; then
-    as_root apt-get update -qq
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y "${packages[@]}"
-fi
+install_missing aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu qemu-aarch64-static qemu-user-static
 prepare_std "$target"
 export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc

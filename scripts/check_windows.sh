@@ -3,24 +3,17 @@
 #
 #     scripts/check_windows.sh target/release/batch-first
 #
-# What it needs it fetches: MinGW and wine from Debian, python-chess, the standard library (scripts/rust_std.sh). The
+# What it needs it fetches: MinGW and wine from Debian, python-chess, the standard library (scripts/other_systems.sh). The
 # argument is a program for this machine, built from the same revision: its searches must be the same.
 set -euo pipefail
 fail() { echo "$1" >&2; exit 2; }
 [ $# -eq 1 ] && [ -x "$1" ] || fail 'usage: scripts/check_windows.sh target/release/batch-first'
 program="$(realpath "$1")"
 cd "$(dirname "$0")/.."
-. scripts/rust_std.sh
+. scripts/other_systems.sh
 target=x86_64-pc-windows-gnu
 
-as_root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi; }
-packages=()
-command -v x86_64-w64-mingw32-gcc > /dev/null || packages+=(gcc-mingw-w64-x86-64)
-command -v wine > /dev/null || packages+=(wine)
-if [ "${#packages[@]}" -gt 0 ]; then
-    as_root apt-get update -qq
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y "${packages[@]}"
-fi
+install_missing x86_64-w64-mingw32-gcc gcc-mingw-w64-x86-64 wine wine
 python3 -c 'import chess' 2> /dev/null || python3 -m pip install --quiet --break-system-packages 'chess==1.11.2'
 prepare_std "$target"
 # With the features of a release.

@@ -1,6 +1,6 @@
 //! The folder of a match, from which an interrupted match is resumed. `match.json` identifies the
 //! match, `games.jsonl` holds one line a finished game and is written at once, and `games.pgn` is
-//! made from it.
+//! made from it. `match.lock` is held by the process that plays.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},

@@ -1,4 +1,17 @@
-# Sourced by checks for other systems: the standard library of another target.
+# Sourced by checks for other systems: Debian's packages, and the standard library of another target.
+
+# install_missing COMMAND PACKAGE …: installs the packages whose command is missing.
+install_missing() {
+    local packages=() as_root=(sudo)
+    [ "$(id -u)" -ne 0 ] || as_root=()
+    while [ $# -gt 0 ]; do
+        command -v "$1" > /dev/null || packages+=("$2")
+        shift 2
+    done
+    [ "${#packages[@]}" -gt 0 ] || return 0
+    "${as_root[@]}" apt-get update -qq
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y "${packages[@]}"
+}
 
 # prepare_std TARGET: makes it ready, and sets `std_arguments`, which `cargo build --target TARGET` then needs. rustup
 # has it compiled. Where rustup cannot get it, cargo compiles it from Debian's package of the same version's source.
