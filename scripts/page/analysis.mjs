@@ -118,7 +118,7 @@ async function keysAndEndings(page, { screenshot }) {
   await page.keyboard.type('Qh5');
   await page.keyboard.press('Enter');
   await page.locator('#analysis-move-error').waitFor();
-  assert.match(await page.locator('#analysis-move-error').textContent(), /The move Qh5 is not legal here/);
+  assert.match(await page.locator('#analysis-move-error').textContent(), /^Qh5 is not legal here/);
   assert.match(await page.locator('#opening').textContent(), /^A00 /);
   // The engine runs; mate on the board leaves neither its lines nor its evaluation.
   await page.fill('#analysis-move', '');
@@ -244,8 +244,20 @@ async function preferences(page, { address, screenshot }) {
   await page.waitForFunction(light => getComputedStyle(document.documentElement).backgroundColor !== light, light);
   assert.equal(await page.isChecked('#sounds'), false);
   await page.click('#preferences-open');
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await page.selectOption('#theme', 'light');
+  assert.equal(await ground(), light);
+  await page.emulateMedia({ colorScheme: 'light' });
   await page.selectOption('#theme', 'system');
   assert.equal(await ground(), light);
+  // Each choice of squares has colours of its own.
+  const names = await page.locator('#squares option').evaluateAll(options => options.map(({ value }) => value));
+  const colours = [];
+  for (const name of [...names.slice(1), names[0]]) {
+    await page.selectOption('#squares', name);
+    colours.push(await page.evaluate(() => getComputedStyle(document.querySelector('#board cg-board')).backgroundImage));
+  }
+  assert.equal(new Set(colours).size, names.length);
 
   // Each set has pictures of its own; one that is chosen is loaded then, and alone after a reload.
   const pictures = [await page.evaluate(king)];

@@ -10,7 +10,7 @@ import assert from 'node:assert/strict';
 import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkAnalysis } from './analysis.mjs';
-import { Server, click, drag, moves, newProfile, openChromium, played, print, setField, startGame as startGameAt, tap, trainingLine, verdict, watch as watchPage } from './harness.mjs';
+import { Server, click, drag, moves, newProfile, openChromium, played, print, setField, startGame as startGameAt, tap, trainingLine, treeHas, treeMoves, verdict, watch as watchPage } from './harness.mjs';
 
 const [program, pictures, maia] = process.argv.slice(2);
 mkdirSync(pictures, { recursive: true });
@@ -82,9 +82,16 @@ try {
     await page.goto('about:blank');
   }
   print(`loads in ${loads.join(', ')} ms, the board set up and the socket open`);
+
   await page.goto(server.address);
   await page.locator('#rating-text b').waitFor();
   await screenshot(page, 'new-game');
+  // The words that players know.
+  const words = await page.content();
+  for (const word of ['Opponent', 'Strength', 'Rating', 'Random', 'Starting position', 'No clock', 'Flip board', 'Takeback', 'positions a second']) {
+    assert.ok(words.includes(word), `the page does not say ${word}`);
+  }
+  assert.ok(!words.includes('`'), 'the page has a backtick');
 
   // A server that returns with other levels offers these; all other choices stay.
   const levels = await page.evaluate(async () => {
@@ -352,8 +359,14 @@ try {
   // Castling rights that the pieces do not have are dropped, and the page says so.
   await setField(page, 'setup-fen', '4k3/8/8/8/8/8/8/4K2R w KQkq - 0 1');
   await page.click('#setup button[type=submit]');
-  await page.waitForFunction(() => document.getElementById('toast').textContent.includes('castling rights'));
-  assert.equal(await page.inputValue('#setup-fen'), '4k3/8/8/8/8/8/8/4K2R w K - 0 1');
+  await page.waitForFunction(() => /^The castling rights [^`]*\.$/.test(document.getElementById('toast').textContent));
+  const rook = '4k3/8/8/8/8/8/8/4K2R w K - 0 1';
+  assert.equal(await page.inputValue('#setup-fen'), rook);
+  // The address holds the position.
+  await page.waitForFunction(() => location.hash.startsWith('#analyse/fen/4k3/'));
+  await page.reload();
+  await page.waitForFunction(rook => document.getElementById('setup-fen').value === rook, rook);
+  await page.click('#setup-fold summary');
 
   // An analysis runs: depth and evaluations grow, the queue is drawn, the board has arrows.
   await setField(page, 'setup-fen', 'r1bq1rk1/pp2bppp/2n1pn2/2pp4/3P4/2PBPN2/PP1N1PPP/R1BQ1RK1 w - - 0 8');
@@ -394,12 +407,28 @@ try {
   });
   assert.ok(prompt, 'lines of the previous position are shown for this one');
   await page.waitForTimeout(4000);
-  print(`an analysis: depth ${await figure('depth')}, ${await figure('evaluations')} evaluations, ${await figure('speed')} a second, positions a batch ${await figure('batch')}, queue entries ${await figure('queue')}`);
+  print(`an analysis: depth ${await figure('depth')}, ${await figure('evaluations')} evaluations, ${await figure('speed')} positions a second, positions a batch ${await figure('batch')}, queue entries ${await figure('queue')}`);
   await screenshot(page, 'analysis');
   await page.emulateMedia({ colorScheme: 'dark' });
   await page.waitForTimeout(300);
   await screenshot(page, 'analysis-dark');
   await page.emulateMedia({ colorScheme: 'light' });
+
+  // A click on a move of a line adds the moves up to it; another variation takes nothing away.
+  await page.evaluate(() => document.querySelectorAll('#thoughts li:first-child button')[1].click());
+  await treeHas(page, 2);
+  const kept = await treeMoves(page);
+  await page.evaluate(() => document.querySelector('[data-step=first]').click());
+  await page.waitForFunction(first => {
+    if (document.querySelector('#thoughts').classList.contains('stale')) return false;
+    const begins = [...document.querySelectorAll('#thoughts li')].map(line => line.querySelector('button'));
+    const other = begins.find(button => button && !first.startsWith(button.textContent));
+    other?.click();
+    return Boolean(other);
+  }, kept[0]);
+  await treeHas(page, 3);
+  const grown = await treeMoves(page);
+  assert.ok(kept.every(move => grown.includes(move)), `${kept} became ${grown}`);
 
   // ConvChess: move probabilities and heat map.
   await page.selectOption('#analysis-system', 'convchess');

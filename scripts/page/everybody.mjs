@@ -154,7 +154,15 @@ async function checkFaults(page) {
     await page.selectOption('#from', 'fen');
     await page.fill('#fen', 'rubbish');
   }, 'fen', /^That is not a valid FEN: /);
-  await refused(async () => page.selectOption('#from', 'pgn'), 'pgn', /no game/);
+  const pgn = text => async () => {
+    await page.selectOption('#from', 'pgn');
+    await page.fill('#pgn', text);
+  };
+  await refused(pgn(''), 'pgn', /no game/);
+  await refused(pgn('https://lichess.org/abcdefgh'), 'pgn', /it is a link/);
+  await refused(pgn('1. e4 e5 2. Sf3'), 'pgn', /English letters/);
+  await refused(pgn('1. e4 e5 *\n\n1. d4 d5 *'), 'pgn', /several games/);
+  await refused(pgn(`{${'long '.repeat(10_000)}} 1. e4`), 'pgn', /at most 48 KiB/);
   await refused(limit('2000000'), 'amount', /1 to 1,000,000 positions/);
   await refused(limit(''), 'amount', /1 to 1,000,000 positions/);
   await refused(async () => {

@@ -6,6 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { audit } from './audit.mjs';
 import { addressHolds, drag, load, print, treeHas, treeMoves } from './harness.mjs';
 
 // The first game of a PGN as python-chess reads it: names, main line, number of moves with variations, evaluations, glyphs, comments.
@@ -124,16 +125,19 @@ async function reload(page) {
 
 // The text that *Copy PGN* leaves in the clipboard.
 async function copy(page) {
-  await page.click('#copy-fen');
-  await page.getByText('The FEN is copied.').waitFor();
-  await page.click('#copy-pgn');
-  await page.getByText('The PGN is copied.').waitFor();
-  await page.click('#load-open');
-  await page.focus('#load-text');
-  await page.keyboard.press('ControlOrMeta+V');
-  const pasted = await page.waitForFunction(() => document.querySelector('#load-text').value);
-  await page.click('#load-close');
-  return pasted.jsonValue();
+  const copied = async (button, what) => {
+    await page.click(button);
+    await page.getByText(`The ${what} is copied.`).waitFor();
+    await page.click('#load-open');
+    await page.fill('#load-text', '');
+    await page.focus('#load-text');
+    await page.keyboard.press('ControlOrMeta+V');
+    const pasted = await page.waitForFunction(() => document.querySelector('#load-text').value);
+    await page.click('#load-close');
+    return pasted.jsonValue();
+  };
+  assert.equal(await copied('#copy-fen', 'FEN'), await page.inputValue('#setup-fen'));
+  return copied('#copy-pgn', 'PGN');
 }
 
 /* `screenshot(page, name)` takes a picture. Returns the PGN of the game that is shown at the end */
@@ -145,6 +149,11 @@ export async function personsHour(page, tools) {
   assert.ok(analysed.length >= plies, 'moves are lost');
   await walk(page, plies);
   await tools.screenshot(page, 'analysed-game');
+  for (const colorScheme of ['light', 'dark']) {
+    await page.emulateMedia({ colorScheme });
+    await audit(page, `an analysed game in the ${colorScheme}`);
+  }
+  await page.emulateMedia({ colorScheme: null });
   await addVariation(page, analysed.length);
   const moves = await reload(page);
   const pgn = await copy(page);

@@ -102,7 +102,7 @@ function showLines(node) {
   lines.draw(answer.lines, threat ? passed(node.fen) : node.fen, threat);
   const [best] = answer.lines;
   if (!node.over && !threat) {
-    by('analysis-state').textContent = `Depth ${best.depth}, ${short(best.nodes)} evaluations, ${short(1000 * best.nodes / Math.max(best.milliseconds, 1))} a second`;
+    by('analysis-state').textContent = `Depth ${best.depth}, ${short(best.nodes)} evaluations, ${short(1000 * best.nodes / Math.max(best.milliseconds, 1))} positions a second`;
   }
 }
 

@@ -1,7 +1,7 @@
 // Games from files and the clipboard, and back: PGN that is pasted, chosen or dropped, a list where there are several games, and
 // copies of the game and the position.
 
-import { by, fieldError, make, notice } from './page.js';
+import { by, counted, fieldError, make, notice } from './page.js';
 import { ask } from './replies.js';
 import { tag, toMessage } from './tree.js';
 
@@ -56,7 +56,7 @@ function list(text, games) {
     const about = [event, date].filter(value => !/^[?.]*$/.test(value)).join(', ');
     return make('li', {}, make('button', { type: 'button', onclick: () => read(text, index) },
       make('span', { textContent: `${white} – ${black}` }), make('b', { textContent: result }),
-      make('small', { textContent: `${about ? `${about}; ` : ''}${Math.ceil(plies / 2)} moves${is_cut ? ', then text that is not understood' : ''}` })));
+      make('small', { textContent: `${about ? `${about}; ` : ''}${counted(Math.ceil(plies / 2), 'move')}${is_cut ? ', then text that is not understood' : ''}` })));
   };
   by('load-games').replaceChildren(...games.map(entry));
   by('load-list').hidden = false;

@@ -1,6 +1,6 @@
 // Training runs and matches. They are loaded again every three seconds while they are shown.
 
-import { by, make, redraw, short } from './page.js';
+import { by, counted, make, redraw, short } from './page.js';
 import { chart, legend } from './chart.js';
 
 // Milliseconds between two loads.
@@ -117,7 +117,7 @@ function match({ name, games, players, pairings, latest, error }) {
   const rated = players.length > 2;
   const standing = players.map((player, index) => ({ ...player, index })).filter(player => player.games > 0)
     .sort((one, other) => (other.wins + other.draws / 2) / other.games - (one.wins + one.draws / 2) / one.games);
-  const parts = [make('h2', { textContent: name }), make('p', { className: 'hint', textContent: `${games} games` }),
+  const parts = [make('h2', { textContent: name }), make('p', { className: 'hint', textContent: counted(games, 'game') }),
     table([['player'], ['games', 1], ['won', 1], ['drawn', 1], ['lost', 1], ['score', 1], ...(rated ? [['Elo', 1], ['95 %', 1]] : [])],
       standing.map(({ name, games, wins, draws, losses, rating }) => [name, games, wins, draws, losses,
         `${(100 * (wins + draws / 2) / games).toFixed(1)} %`,

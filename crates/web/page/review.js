@@ -1,7 +1,7 @@
 // The analysis of a whole game: its start, progress and end, the graph of winning chances, and the accuracy of both players.
 
 import { command, send } from './connection.js';
-import { by, make, notice } from './page.js';
+import { by, counted, make, notice } from './page.js';
 import * as puzzles from './puzzles.js';
 import { nextTag } from './replies.js';
 import { beginAnalysis, fromMessage, isWhiteToMove, mainLine, merge, tag as tagOf, toMessage } from './tree.js';
@@ -72,7 +72,7 @@ export function report(message) {
   merge(tree.root, analysed.root);
   tree.tags = analysed.tags;
   running = null;
-  if (done < total) notice(`The analysis ended after ten minutes: the first ${total - done} positions are not analysed.`);
+  if (done < total) notice(`The analysis ended after ten minutes: ${counted(total - done, 'position')} at the beginning ${total - done === 1 ? 'is' : 'are'} not analysed.`);
   listener.finished();
 }
 

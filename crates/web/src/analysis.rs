@@ -31,7 +31,7 @@ use tokio::{
 pub use self::{
     game_review::{GameReview, ReviewRequest},
     game_tree::{MAX_NODES, too_many_moves},
-    pgn_text::MAX_PGN,
+    pgn_text::{MAX_PGN, odd, only_game},
     request::{AnalysisRequest, AnalysisTask},
     tree_request::{TreeRequest, compute_in_turn},
 };
@@ -213,8 +213,8 @@ impl Run {
         let chances = search.chances(&self.task.game);
         self.keep_search(search);
         if let Some(chances) = chances {
-            let chances =
-                chances.map_err(|error| ApiError(format!("The evaluator failed: {error}.")))?;
+            let chances = chances
+                .map_err(|error| ApiError::sentence(&format!("The evaluator failed: {error}")))?;
             self.send(move_chances_json(self.task.tag, &self.report.position, &chances));
         }
         Ok(())

@@ -39,6 +39,26 @@ impl ApiError {
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
+
+    /// A move cannot be made; sentences begin with a capital letter.
+    pub(crate) fn not_legal(mv: &str) -> Self {
+        let article = if mv.starts_with(char::is_uppercase) { "" } else { "The move " };
+        Self(format!("{article}{mv:.20} is not legal here."))
+    }
+
+    /// An error with the text of a library.
+    pub(crate) fn sentence(text: &str) -> Self {
+        Self(sentence(text))
+    }
+}
+
+/// A text of a library as a sentence of the page, without the marks that the command line puts around
+/// names.
+pub(crate) fn sentence(text: &str) -> String {
+    let text = text.replace('`', "");
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
 }
 
 impl From<rusqlite::Error> for ApiError {
@@ -56,9 +76,7 @@ impl From<BoardError> for ApiError {
             BoardError::MoveSyntax { text } => {
                 format!("That is not a move: {text:.20}. Moves are written like Nf3 or g1f3.")
             }
-            BoardError::IllegalMove { text, .. } => {
-                format!("The move {text:.20} is not legal here.")
-            }
+            BoardError::IllegalMove { text, .. } => return Self::not_legal(&text),
         })
     }
 }

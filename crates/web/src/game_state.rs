@@ -74,7 +74,8 @@ impl GameState {
     /// # Errors
     /// The stored game is damaged.
     pub fn from_stored(stored: &StoredGame) -> Result<Self, ApiError> {
-        let damaged = |error: String| ApiError(format!("The stored game is damaged: {error}."));
+        let damaged =
+            |error: String| ApiError::sentence(&format!("The stored game is damaged: {error}"));
         let start = parse_position(&stored.start, stored.chess960)?;
         let game = parse_game(start, stored.moves.iter().map(|mv| mv.uci.as_str()))?;
         Ok(Self {

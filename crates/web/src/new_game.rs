@@ -1,10 +1,14 @@
 //! How a game begins: the page's request for a new game, and positions and games from its text.
 
 use board::{CastlingMode, Color, Game, Position, ReadFen, parse_uci};
-use games::ReadGame;
 use serde::Deserialize;
 
-use crate::{ApiError, EngineLevel, Engines, GameState, Opponent, game_state::MAX_PLIES};
+use crate::{
+    ApiError, EngineLevel, Engines, GameState, Opponent,
+    analysis::{odd, only_game},
+    error::sentence,
+    game_state::MAX_PLIES,
+};
 
 /// Longest initial time: three hours, in milliseconds.
 const MAX_INITIAL: u64 = 3 * 3_600_000;
@@ -134,8 +138,11 @@ impl NewGameRequest {
 
     /// What was corrected in the position to play from.
     pub fn correction(&self) -> Option<String> {
-        let fen = self.fen.as_deref().filter(|_| self.pgn.is_none())?;
-        correction(fen.trim(), self.chess960)
+        if let Some(pgn) = &self.pgn {
+            let odd = odd(&only_game(pgn).ok()?);
+            return (!odd.is_empty()).then(|| odd.join(" "));
+        }
+        correction(self.fen.as_deref()?.trim(), self.chess960)
     }
 
     /// The moves before the game begins: a PGN comes before a FEN, a FEN before a Chess960 number.
@@ -166,9 +173,9 @@ pub fn parse_position(fen: &str, chess960: bool) -> Result<Position, ApiError> {
     read_position(fen, chess960).map(|read| read.position)
 }
 
-/// What was corrected in the page's FEN, as a sentence without its full stop.
+/// What was corrected in the page's FEN.
 pub fn correction(fen: &str, chess960: bool) -> Option<String> {
-    read_position(fen, chess960).ok()?.warning.map(|warning| warning.to_string())
+    read_position(fen, chess960).ok()?.warning.map(|warning| sentence(&warning.to_string()))
 }
 
 fn read_position(fen: &str, chess960: bool) -> Result<ReadFen, ApiError> {
@@ -200,29 +207,12 @@ pub fn parse_game<'a>(
     Ok(game)
 }
 
-/// The first game of a PGN.
+/// The game of a PGN.
 fn parse_pgn(pgn: &str) -> Result<Game, ApiError> {
     if pgn.len() > MAX_PGN {
         return Err(ApiError::new(format!("A PGN has at most {} KiB here.", MAX_PGN / 1024)));
     }
-    // The words of the reader quote moves as the terminal does.
-    let unusable =
-        |why: String| ApiError(format!("The PGN cannot be used: {}.", why.replace('`', "")));
-    let first = games::read_pgn(pgn.as_bytes()).next();
-    let read = first
-        .transpose()
-        .map_err(|error| unusable(error.to_string()))?
-        .ok_or_else(|| ApiError::new("The PGN has no game in it."))?;
-    let game = match read {
-        ReadGame::Game(game) => *game,
-        ReadGame::LeftOut(game) => {
-            return Err(unusable(game.reason.to_string()));
-        }
-    };
-    if let Some(unread) = game.unread {
-        return Err(unusable(unread.to_string()));
-    }
-    let game = game.game;
+    let game = only_game(pgn)?.game;
     refuse_if_full(&game)?;
     Ok(game)
 }

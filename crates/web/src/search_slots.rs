@@ -114,7 +114,7 @@ pub async fn run_search(
         .await
         .map_err(|_| ApiError::new("The search stopped unexpectedly. Please report this."))?;
     let outcome =
-        outcome.map_err(|error| ApiError::new(format!("The evaluator failed: {error}.")))?;
+        outcome.map_err(|error| ApiError::sentence(&format!("The evaluator failed: {error}")))?;
     Ok((search, outcome))
 }
 

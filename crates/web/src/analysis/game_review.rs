@@ -329,7 +329,7 @@ impl Run {
             }
             stage
                 .search_next(&control)
-                .map_err(|error| ApiError(format!("The evaluator failed: {error}.")))?;
+                .map_err(|error| ApiError::sentence(&format!("The evaluator failed: {error}")))?;
             self.send(self.progress(&stage, "running"));
             if self.engines.slots.is_turn_over(self.time.elapsed(turn_began)) {
                 break;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::game_tree::{GameTree, said};
-use crate::ApiError;
+use crate::{ApiError, error::sentence};
 
 /// Longest PGN for the analysis, in bytes.
 pub const MAX_PGN: usize = 1 << 20;
@@ -55,7 +55,7 @@ impl ReadPgnRequest {
         let mut first = None;
         for (number, read) in games.take(MAX_GAMES).enumerate() {
             let read = read
-                .map_err(|error| ApiError(sentence(&format!("the PGN cannot be read: {error}"))))?;
+                .map_err(|error| ApiError::sentence(&format!("the PGN cannot be read: {error}")))?;
             if self.game == Some(number) {
                 return self.game(read);
             }
@@ -74,15 +74,44 @@ impl ReadPgnRequest {
 
     /// One game, and what was left out of it.
     fn game(&self, read: ReadGame) -> Result<Value, ApiError> {
-        let game = match read {
-            ReadGame::Game(game) => game,
-            ReadGame::LeftOut(_) => return Err(ApiError(reason(&entry(&read)))),
-        };
-        let mut notes: Vec<String> =
-            game.warnings.iter().map(|warning| sentence(&warning.to_string())).collect();
+        let game = whole(read)?;
+        let mut notes = odd(&game);
         notes.extend(cut_off(&game));
         Ok(json!({ "tree": GameTree::from_pgn(&game)?, "notes": notes }))
     }
+}
+
+/// The only game of a text, read to its end.
+///
+/// # Errors
+/// The text holds no game, several, or one that is not understood to its end; a sentence that says
+/// where and why.
+pub fn only_game(text: &str) -> Result<PgnGame, ApiError> {
+    let mut games = read_pgn(text.as_bytes()).map(|read| {
+        read.map_err(|error| ApiError::sentence(&format!("the PGN cannot be read: {error}")))
+    });
+    let first = games.next().ok_or_else(|| ApiError::new("There is no game in the text."))??;
+    let game = whole(first)?;
+    if let Some(why) = why_cut(&game) {
+        return Err(ApiError::sentence(&format!("the PGN cannot be used: {why}")));
+    }
+    match games.next() {
+        None => Ok(game),
+        Some(_) => Err(ApiError::new("The PGN has several games: leave one of them.")),
+    }
+}
+
+/// A game that was not left out.
+fn whole(read: ReadGame) -> Result<PgnGame, ApiError> {
+    match read {
+        ReadGame::Game(game) => Ok(*game),
+        ReadGame::LeftOut(_) => Err(ApiError(reason(&entry(&read)))),
+    }
+}
+
+/// What is odd about a game and does not end it, in sentences.
+pub fn odd(game: &PgnGame) -> Vec<String> {
+    game.warnings.iter().map(|warning| sentence(&warning.to_string())).collect()
 }
 
 /// A game in the list: names, result and length, or why it is left out.
@@ -105,28 +134,25 @@ fn reason(entry: &Value) -> String {
     entry["error"].as_str().unwrap_or_default().to_owned()
 }
 
-/// A text of the reader of PGN as a sentence, without the marks that the command line puts around
-/// names.
-fn sentence(text: &str) -> String {
-    let text = text.replace('`', "");
-    let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
-    format!("{first}{}.", letters.as_str())
-}
-
-/// Where a game was cut off, and why, in sentences.
-fn cut_off(game: &PgnGame) -> Option<String> {
+/// Where a game was cut off, and why.
+fn why_cut(game: &PgnGame) -> Option<String> {
     let unread = game.unread.as_ref()?;
     let piece_hint = match unread.kind {
         UnreadKind::NotUnderstood | UnreadKind::IllegalMove => hint(&unread.text),
         _ => "",
     };
+    Some(format!("{unread}{piece_hint}"))
+}
+
+/// Where a game was cut off, and why, in sentences.
+fn cut_off(game: &PgnGame) -> Option<String> {
+    let why = why_cut(game)?;
     let mut rest: String = game.rest.chars().take(120).collect();
     if rest.len() < game.rest.len() {
         rest.push('…');
     }
     let rest = if rest.is_empty() { String::new() } else { format!(" Not read: {rest}") };
-    let cut = sentence(&format!("the game is read up to here only: {unread}{piece_hint}"));
+    let cut = sentence(&format!("the game is read up to here only: {why}"));
     Some(cut + &rest)
 }
 

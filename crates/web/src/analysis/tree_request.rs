@@ -110,12 +110,10 @@ impl TypedMove {
         let mv = parse_uci(position, text).or_else(|_| parse_san(position, text));
         match mv {
             Ok(mv) => Ok(to_uci(position, mv)),
-            Err(BoardError::IllegalMove { .. }) => {
-                Err(ApiError(format!("The move {text:.20} is not legal here.")))
-            }
-            Err(_) => {
-                Err(ApiError(format!("That is no move: {text:.20}. Type one as in Nf3 or g1f3.")))
-            }
+            Err(BoardError::IllegalMove { .. }) => Err(ApiError::not_legal(text)),
+            Err(_) => Err(ApiError(format!(
+                "That is not a move: {text:.20}. Moves are written like Nf3 or g1f3."
+            ))),
         }
     }
 }

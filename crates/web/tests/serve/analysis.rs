@@ -186,8 +186,8 @@ async fn games_with_variations_are_read_completed_and_written() {
     assert_eq!(page.expect("reply").await["uci"], json!("g8f6"));
 
     for (changes, words) in [
-        (json!({ "text": "Nf3" }), "The move Nf3 is not legal here."),
-        (json!({ "text": "hm" }), "That is no move: hm."),
+        (json!({ "text": "Nf3" }), "Nf3 is not legal here."),
+        (json!({ "text": "hm" }), "That is not a move: hm."),
         (json!({ "what": "read_pgn", "text": "hello" }), "does not understand"),
     ] {
         let error = page.error(with_changes(typed.clone(), changes)).await;

@@ -271,6 +271,9 @@ async fn impossible_new_games_are_refused_with_the_reason() {
         (json!({ "fen": "7k/6Q1/6K1/8/8/8/8/8 b - - 0 1" }), "over"),
         (json!({ "pgn": long_pgn }), "KiB"),
         (json!({ "pgn": "1. e4 e5 2. Ke3 *" }), "move 2"),
+        (json!({ "pgn": "https://lichess.org/abcdefgh" }), "it is a link"),
+        (json!({ "pgn": "1. e4 e5 2. Sf3" }), "English letters"),
+        (json!({ "pgn": "1. e4 e5 *\n\n1. d4 d5 *" }), "several games"),
         (json!({ "chess960": true, "chess960_number": 960 }), "960"),
         (json!({ "unknown": 1 }), "not understand"),
     ] {
