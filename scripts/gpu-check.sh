@@ -12,7 +12,7 @@ device="${1:-cuda:0}"
 program=
 if [ $# -ge 2 ]; then
     program="$(realpath "$2")"
-    [ -x "$program" ] || { echo "$2 is no program" >&2; exit 2; }
+    [ -x "$program" ] || { echo "$2 is not a program" >&2; exit 2; }
 fi
 out="$(realpath -m "${OUT:-$(dirname "$0")/../gpu-check}")"
 cd "$(dirname "$0")/.."

@@ -460,7 +460,7 @@ def train(run, positions, real, validation, names, template, device, out):
             ordinal, policy = shown.tolist()
             print(f"  {spent:.0%} {steps} steps, loss {ordinal:.4f} and {policy:.4f}", flush=True)
             if not math.isfinite(ordinal + policy):
-                raise RuntimeError(f"{run['name']}: the loss is no number any more")
+                raise RuntimeError(f"{run['name']}: the loss is not a number any more")
     with torch.no_grad():
         for kept, parameter in zip(average, parameters):
             parameter.copy_(kept)

@@ -1,10 +1,12 @@
-// Tests the analysis board: a person's hour; then what is hostile, cut off or foreign in a PGN, the keys, puzzles, the board editor and
-// the preferences.
+// Tests the analysis board: a person's hour; then what is hostile, cut off or foreign in a PGN, the keys and the preferences, with
+// puzzles.mjs the puzzles and the board editor.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { addressHolds, click, drag, load, print, setField, treeHas, treeMoves } from './harness.mjs';
 import { personsHour } from './person.mjs';
+import { previewsAreRight, showsPreview } from './previews.mjs';
+import { puzzlesAndEditor } from './puzzles.mjs';
 
 async function download(page) {
   const [file] = await Promise.all([page.waitForEvent('download'), page.click('#save-pgn')]);
@@ -20,7 +22,7 @@ async function hostileTexts(page, { screenshot }) {
   assert.match(await page.locator('#analysis-moves').textContent(), /<img src=x onerror=alert\(1\)>/);
   assert.deepEqual(await treeMoves(page), ['e4!', 'd4?!', 'd5', 'Nf6', 'c4', 'e5N']);
   for (const [text, words] of [
-    ['hello world', /hello world is no game/],
+    ['hello world', /hello world is not a game/],
     ['https://lichess.org/abcdefgh', /it is a link/],
     ['1. Sf3 Sf6', /English letters/],
     ['x'.repeat(1_100_000), /1,075 KiB.*1024 KiB/],
@@ -33,7 +35,7 @@ async function hostileTexts(page, { screenshot }) {
   // What was shown stays where nothing could be read.
   assert.equal((await treeMoves(page)).length, 6);
   assert.equal(await load(page, '1. b4 e5 2. Sf3 Sc6 3. Lb5'), 'game');
-  assert.match(await page.locator('#notes').textContent(), /move 2, Sf3 is no move; pieces have English letters.*Not read: Sf3 Sc6 3. Lb5/);
+  assert.match(await page.locator('#notes').textContent(), /move 2, Sf3 is not a move; pieces have English letters.*Not read: Sf3 Sc6 3. Lb5/);
   assert.deepEqual(await treeMoves(page), ['b4', 'e5']);
   await screenshot(page, 'cut-off');
   // The browser's Back returns to the game before.
@@ -70,7 +72,7 @@ async function waysIn(page) {
   assert.match(await page.locator('#analysis-title').textContent(), /Müller/);
   await page.click('#load-open');
   await page.setInputFiles('#load-file', { name: 'games.zst', mimeType: 'application/zstd', buffer: Buffer.from([40, 0, 47, 253]) });
-  await page.getByText('games.zst is no text file.').waitFor();
+  await page.getByText('games.zst is not a text file.').waitFor();
   await page.click('#load-close');
   const give = (kind, text) => page.evaluate(([kind, text]) => {
     const data = new DataTransfer();
@@ -87,20 +89,9 @@ async function waysIn(page) {
   await treeHas(page, 0);
   await page.waitForFunction(() => document.getElementById('setup-fen').value === '8/8/4k3/8/8/3QK3/8/8 w - - 0 1');
   await give('paste', 'nothing of the kind');
-  await page.getByText('nothing of the kind is no game').waitFor();
+  await page.getByText('nothing of the kind is not a game').waitFor();
   await page.click('#load-close');
   print('games by a file, dropped and pasted; a position pasted');
-}
-
-// A move of a line is shown under the mouse; the engine may replace the line meanwhile.
-async function showsPreview(page) {
-  for (let attempt = 0; attempt < 100; attempt += 1) {
-    await page.locator('#thoughts button').first().hover();
-    const isShown = await page.locator('.preview piece').first().isVisible();
-    await page.mouse.move(5, 5);
-    if (isShown) return;
-  }
-  assert.fail('a move of a line is not shown under the mouse');
 }
 
 async function keysAndEndings(page, { screenshot }) {
@@ -126,6 +117,7 @@ async function keysAndEndings(page, { screenshot }) {
   await page.keyboard.press(' ');
   await page.locator('#thoughts:not(.stale) li').first().waitFor();
   await showsPreview(page);
+  await previewsAreRight(page);
   await click(page, 'd8');
   await click(page, 'h4');
   await page.getByText('Checkmate: Black wins.').waitFor();
@@ -144,6 +136,10 @@ async function keysAndEndings(page, { screenshot }) {
   assert.deepEqual(await ended(), [0, '½']);
   // The threat: what the other side would play.
   await page.keyboard.press('Escape');
+  await page.keyboard.press('ArrowLeft');
+  assert.equal(await page.locator('#spoken').textContent(), 'First position. White to move.');
+  await page.keyboard.press('ArrowRight');
+  assert.equal(await page.locator('#spoken').textContent(), 'After Qc7. Black to move.');
   await page.keyboard.press('ArrowLeft');
   await setField(page, 'setup-fen', 'r1bqkbnr/pppp1ppp/2n5/4p2Q/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq - 3 3');
   await page.click('#setup button[type=submit]');
@@ -167,61 +163,6 @@ async function keysAndEndings(page, { screenshot }) {
   await page.evaluate(() => { location.hash = '#analyse/fen/8/8/4k3/8/8/3QK3/8/8_w_-_-_0_1'; });
   await page.waitForFunction(() => document.querySelectorAll('#board cg-board piece').length === 3);
   print('moves by the keyboard, mate and stalemate, the threat, promotion and deletion of variations');
-}
-
-async function puzzlesAndEditor(page, { screenshot }) {
-  // Black did not see a mate: after the analysis it is a puzzle.
-  assert.equal(await load(page, '[White "Ann"]\n[Black "Bea"]\n\n1. f3 e5 2. g4 Nc6 3. e4 d6 *'), 'game');
-  await page.selectOption('#review-effort', '300');
-  await page.click('#review-start');
-  await page.locator('#summary .puzzles').first().click();
-  await page.getByText('Black played 2… Nc6, and one move was much better. Find it.').waitFor();
-  await page.locator('.cg-wrap.orientation-black').first().waitFor();
-  assert.equal(await page.locator('#analysis-moves').isVisible(), false);
-  await drag(page, 'd7', 'd5');
-  await page.getByText('There is something better').waitFor();
-  await screenshot(page, 'puzzle');
-  await drag(page, 'd8', 'h4');
-  await page.getByText('Qh4#: that is it.').waitFor();
-  const before = await page.locator('#analysis-moves [data-node]').count();
-  await page.click('#puzzle-end');
-  assert.equal(await page.locator('#analysis-moves [data-node]').count(), before);
-  await page.locator('#board.orientation-white').waitFor();
-
-  // A position from an empty board; a wrong one is refused at its field.
-  if (!await page.locator('#setup-edit').isVisible()) await page.click('#setup-fold summary');
-  await page.click('#setup-edit');
-  await page.click('#editor-empty');
-  for (const [tool, name] of [['white king', 'e1'], ['black king', 'e8'], ['white rook', 'a1'], ['black pawn', 'h7'], [' ', 'h7']]) {
-    await page.click(`[data-tool="${tool}"]`);
-    await click(page, name);
-  }
-  await page.click('[data-tool=move]');
-  await drag(page, 'a1', 'a4', true);
-  await page.selectOption('#editor-turn', 'b');
-  await screenshot(page, 'editor');
-  await page.click('#editor-done');
-  await page.waitForFunction(() => document.getElementById('setup-fen').value === '4k3/8/8/8/R7/8/8/4K3 b - - 0 1'
-    && location.hash === '#analyse/fen/4k3/8/8/8/R7/8/8/4K3_b_-_-_0_1');
-  await page.click('#setup-edit');
-  await page.click('#editor-empty');
-  await page.click('#editor-done');
-  await page.locator('#setup-fen-error').filter({ hasText: 'empty board' }).waitFor();
-  assert.equal(await page.inputValue('#setup-fen'), '8/8/8/8/8/8/8/8 b - - 0 1');
-
-  // A king that is moved two squares takes no rook with it, and Chess960 castling stays.
-  await setField(page, 'setup-fen', '4k3/8/8/8/8/8/8/4K2R w K - 0 1');
-  await page.check('#setup-960');
-  await page.click('#setup button[type=submit]');
-  await page.waitForFunction(() => location.hash.endsWith('/960'));
-  await page.click('#setup-edit');
-  await drag(page, 'e1', 'g1', true);
-  await page.uncheck('#castle-K');
-  await page.click('#editor-done');
-  await page.waitForFunction(() => document.getElementById('setup-fen').value === '4k3/8/8/8/8/8/8/6KR w - - 0 1' && location.hash.endsWith('/960'));
-  await page.uncheck('#setup-960');
-  await page.click('#setup-start');
-  print('a puzzle from a missed mate, a position from an empty board');
 }
 
 // In the page: how the white king looks, or whether that is known, or new.

@@ -10,7 +10,8 @@ import assert from 'node:assert/strict';
 import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkAnalysis } from './analysis.mjs';
-import { Server, click, drag, moves, newProfile, openChromium, played, print, setField, startGame as startGameAt, tap, trainingLine, treeHas, treeMoves, verdict, watch as watchPage } from './harness.mjs';
+import { Server, chooseBatch, click, drag, focused, moves, newProfile, openChromium, played, print, reach, setField, startGame as startGameAt, tap, trainingLine, verdict, watch as watchPage } from './harness.mjs';
+import { checkLines } from './lines.mjs';
 
 const [program, pictures, maia] = process.argv.slice(2);
 mkdirSync(pictures, { recursive: true });
@@ -27,11 +28,6 @@ function watch(page) {
   page.on('websocket', socket => sockets.set(page, socket));
   watchPage(page, server, problems);
 }
-// The choice is folded away.
-const chooseBatch = (page, size) => page.evaluate(size => {
-  document.getElementById('batch').value = size;
-  document.getElementById('batch').dispatchEvent(new Event('change'));
-}, size);
 const startGame = (page, choose) => startGameAt(page, server.address, choose);
 
 async function screenshot(page, name) {
@@ -78,6 +74,11 @@ try {
       const bytes = files.reduce((sum, size) => sum + size, 0);
       assert.ok(files.length <= 40 && bytes > 20_000 && bytes < 200_000, `${files.length} files, ${bytes} bytes`);
       print(`${files.length} files, ${bytes} bytes on the wire`);
+      for (const name of ['style.css', 'analyse.css', 'vendor/chessground/chessground.cburnett.css', 'app.js']) {
+        const [file] = await page.evaluate(name => performance.getEntriesByName(new URL(`/page/${name}`, location).href)
+          .map(({ encodedBodySize, decodedBodySize }) => ({ encodedBodySize, decodedBodySize })), name);
+        assert.ok(file.encodedBodySize > 0 && file.encodedBodySize < 0.7 * file.decodedBodySize, `${name} is not compressed: ${JSON.stringify(file)}`);
+      }
     }
     await page.goto('about:blank');
   }
@@ -140,14 +141,9 @@ try {
   print(`moves by dragging, clicking and typing: ${before.join(' ')}`);
 
   // A move of the list keeps the keyboard focus when the list is drawn again; screen readers get the engine's move.
-  const focus = () => page.evaluate(() => `${document.activeElement.closest('[id]').id} ${document.activeElement.textContent}`);
-  const reach = async locator => {
-    await page.keyboard.press('Tab');
-    await locator.focus();
-  };
-  await reach(page.locator('#moves button', { hasText: 'e4' }).first());
+  await reach(page, page.locator('#moves button', { hasText: 'e4' }).first());
   await page.keyboard.press('Enter');
-  assert.equal(await focus(), 'moves e4');
+  assert.equal(await focused(page), 'moves e4');
   await page.keyboard.press('End');
   assert.match(await page.locator('#spoken').textContent(), /White to move/);
 
@@ -315,127 +311,7 @@ try {
   await download.saveAs(join(pictures, 'whole-game.pgn'));
   await second.close();
 
-  // A late answer and a changed setting do not replace what the visitor is typing.
-  await page.goto(`${server.address}#analyse`);
-  await page.evaluate(() => document.querySelector('.setup').open = true);
-  await page.waitForFunction(() => document.getElementById('setup-fen').value !== '');
-  const late = sockets.get(page).waitForEvent('framereceived', { predicate: ({ payload }) => String(payload).includes('"type":"position"') });
-  await page.evaluate(() => {
-    document.getElementById('setup-start').click();
-    document.getElementById('setup-fen').value = 'half a FEN';
-    document.getElementById('setup-fen').dispatchEvent(new Event('input', { bubbles: true }));
-    document.getElementById('lines').dispatchEvent(new Event('change'));
-  });
-  await late;
-  await page.waitForTimeout(100);
-  assert.equal(await page.inputValue('#setup-fen'), 'half a FEN');
-  // An invalid position leaves the board as it was and usable.
-  await page.click('#setup button[type=submit]');
-  await page.locator('#setup-fen-error').waitFor();
-  const answered = sockets.get(page).waitForEvent('framereceived', { predicate: ({ payload }) => String(payload).includes('"type":"position"') });
-  await page.evaluate(() => document.querySelector('[data-step=first]').click());
-  await answered;
-  // The error of an older request does not remove the position that is shown now.
-  const newer = '8/8/4k3/8/8/3QK3/8/8 w - - 0 1';
-  const refused = sockets.get(page).waitForEvent('framereceived', { predicate: ({ payload }) => String(payload).includes('"type":"error"') });
-  await page.waitForTimeout(200);
-  await page.evaluate(newer => {
-    const [form, field] = [document.getElementById('setup'), document.getElementById('setup-fen')];
-    const { send } = WebSocket.prototype;
-    WebSocket.prototype.send = function (text) {
-      WebSocket.prototype.send = send;
-      this.send(text);
-      field.value = newer;
-      form.requestSubmit();
-    };
-    field.value = 'no position';
-    form.requestSubmit();
-  }, newer);
-  await refused;
-  await page.waitForTimeout(500);
-  assert.equal(await page.inputValue('#setup-fen'), newer);
-  await page.waitForFunction(() => document.querySelectorAll('#board cg-board piece').length === 3);
-
-  // Castling rights that the pieces do not have are dropped, and the page says so.
-  await setField(page, 'setup-fen', '4k3/8/8/8/8/8/8/4K2R w KQkq - 0 1');
-  await page.click('#setup button[type=submit]');
-  await page.waitForFunction(() => /^The castling rights [^`]*\.$/.test(document.getElementById('toast').textContent));
-  const rook = '4k3/8/8/8/8/8/8/4K2R w K - 0 1';
-  assert.equal(await page.inputValue('#setup-fen'), rook);
-  // The address holds the position.
-  await page.waitForFunction(() => location.hash.startsWith('#analyse/fen/4k3/'));
-  await page.reload();
-  await page.waitForFunction(rook => document.getElementById('setup-fen').value === rook, rook);
-  await page.click('#setup-fold summary');
-
-  // An analysis runs: depth and evaluations grow, the queue is drawn, the board has arrows.
-  await setField(page, 'setup-fen', 'r1bq1rk1/pp2bppp/2n1pn2/2pp4/3P4/2PBPN2/PP1N1PPP/R1BQ1RK1 w - - 0 8');
-  await page.click('#setup button[type=submit]');
-  await page.evaluate(() => { document.querySelector('.setup').open = false; document.activeElement.blur(); });
-  await page.selectOption('#lines', '3');
-  await chooseBatch(page, 32);
-  await page.evaluate(() => document.activeElement.blur());
-  await page.keyboard.press(' ');
-  await page.waitForFunction(() => document.querySelectorAll('#thoughts li').length === 3
-    && parseInt(document.querySelector('#thoughts small').textContent, 10) >= 4
-    && document.querySelector('#f-evaluations').textContent !== '');
-  await page.click('#inside summary');
-  await reach(page.locator('#thoughts button').first());
-  const figure = id => page.locator(`#f-${id}`).textContent();
-  const early = await figure('evaluations');
-  await page.waitForFunction(early => document.querySelector('#f-evaluations').textContent !== early, early);
-  await page.waitForTimeout(1500);
-  assert.match(await focus(), /^thoughts /);
-  await page.evaluate(() => document.activeElement.blur());
-  // The queue's histogram has ink.
-  await page.waitForFunction(() => {
-    const canvas = document.getElementById('bins');
-    const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
-    return data.filter((value, index) => index % 4 === 3 && value > 0).length > 500;
-  });
-  await page.locator('cg-container svg line').first().waitFor({ state: 'attached' });
-  // A new request dims the old answer at once, however soon it follows the last one.
-  const prompt = await page.evaluate(async () => {
-    const [form, lines] = [document.querySelector('#setup'), document.querySelector('#thoughts')];
-    for (let request = 0; request < 20; request += 1) {
-      form.requestSubmit();
-      if (!lines.classList.contains('stale')) return false;
-      const deadline = performance.now() + 60_000;
-      while (lines.classList.contains('stale') && performance.now() < deadline) await new Promise(resolve => setTimeout(resolve, 1));
-    }
-    return true;
-  });
-  assert.ok(prompt, 'lines of the previous position are shown for this one');
-  await page.waitForTimeout(4000);
-  print(`an analysis: depth ${await figure('depth')}, ${await figure('evaluations')} evaluations, ${await figure('speed')} positions a second, positions a batch ${await figure('batch')}, queue entries ${await figure('queue')}`);
-  await screenshot(page, 'analysis');
-  await page.emulateMedia({ colorScheme: 'dark' });
-  await page.waitForTimeout(300);
-  await screenshot(page, 'analysis-dark');
-  await page.emulateMedia({ colorScheme: 'light' });
-
-  // A click on a move of a line adds the moves up to it; another variation takes nothing away.
-  await page.evaluate(() => document.querySelectorAll('#thoughts li:first-child button')[1].click());
-  await treeHas(page, 2);
-  const kept = await treeMoves(page);
-  await page.evaluate(() => document.querySelector('[data-step=first]').click());
-  await page.waitForFunction(first => {
-    if (document.querySelector('#thoughts').classList.contains('stale')) return false;
-    const begins = [...document.querySelectorAll('#thoughts li')].map(line => line.querySelector('button'));
-    const other = begins.find(button => button && !first.startsWith(button.textContent));
-    other?.click();
-    return Boolean(other);
-  }, kept[0]);
-  await treeHas(page, 3);
-  const grown = await treeMoves(page);
-  assert.ok(kept.every(move => grown.includes(move)), `${kept} became ${grown}`);
-
-  // ConvChess: move probabilities and heat map.
-  await page.selectOption('#analysis-system', 'convchess');
-  await page.locator('#chance-list li').first().waitFor();
-  await page.locator('square[class*=heat-]').first().waitFor();
-  await screenshot(page, 'chances');
-  await page.keyboard.press(' ');
+  await checkLines(page, { address: server.address, socket: () => sockets.get(page), screenshot });
 
   await checkAnalysis(page, { address: server.address, program, screenshot });
 
@@ -448,10 +324,10 @@ try {
   await page.getByText('step 200 of 400').waitFor();
   appendFileSync(server.journal, trainingLine(240));
   await page.getByText('step 240 of 400').waitFor();
-  await reach(page.locator('#run-list button'));
+  await reach(page, page.locator('#run-list button'));
   await page.evaluate(() => { document.querySelector('#run-list button').isOld = true; });
   await page.waitForFunction(() => !document.querySelector('#run-list button').isOld);
-  assert.match(await focus(), /^run-list example/);
+  assert.match(await focused(page), /^run-list example/);
   await screenshot(page, 'lab');
   await page.locator('#match-list button').click();
   await page.getByText('6 games').waitFor();

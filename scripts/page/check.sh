@@ -29,6 +29,7 @@ node check.mjs "$program" "$pictures" "$maia"
 node firefox.mjs "$program" "$pictures" > "$pictures/firefox.log" 2>&1 &
 firefox=$!
 node everybody.mjs "$program" "$pictures"
+node playing.mjs "$program"
 wait "$firefox" || { cat "$pictures/firefox.log" >&2; exit 1; }
 cat "$pictures/firefox.log"
 node visitors.mjs "$program"

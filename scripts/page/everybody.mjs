@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { audit } from './audit.mjs';
-import { Server, drag, launchChromium, moves, newContext, played, print, startGame as startGameAt, tap, watch } from './harness.mjs';
+import { Server, drag, launchChromium, load, moves, newContext, played, print, startGame as startGameAt, tap, watch } from './harness.mjs';
 
 const [program, pictures] = process.argv.slice(2);
 const server = new Server(program);
@@ -59,9 +59,21 @@ async function auditViews(page) {
   await page.waitForTimeout(500);
   await check('running analysis');
   await page.click('#think');
-  await page.click('#help');
-  await check('keyboard help');
+  await page.click('#setup-fold summary');
+  await page.click('#setup-edit');
+  await check('board editor');
+  await page.click('#editor-close');
+  assert.equal(await load(page, '1. e4 e5 *\n\n1. d4 d5 *'), 'list');
+  await check('list of games');
   await page.keyboard.press('Escape');
+  assert.match(await load(page, 'hello'), /is not a game/);
+  await check('text that is not a game');
+  await page.keyboard.press('Escape');
+  for (const [button, name] of [['help', 'keyboard help'], ['preferences-open', 'preferences']]) {
+    await page.click(`#${button}`);
+    await check(name);
+    await page.keyboard.press('Escape');
+  }
   await go(page, 'games');
   await page.locator('#game-list a').first().waitFor();
   await check('games');
@@ -71,6 +83,11 @@ async function auditViews(page) {
   await page.locator('#match-list button').click();
   await page.getByText('Latest games').waitFor();
   await check('match');
+  await server.kill();
+  await page.locator('#offline', { hasText: 'Offline' }).waitFor();
+  await check('offline');
+  await server.start(new URL(server.address).port);
+  await page.locator('#offline').waitFor({ state: 'hidden' });
   print(`axe-core: no serious finding on ${titles.length / 2} pages in two colour schemes; titles: ${[...new Set(titles)].join(', ')}`);
 }
 

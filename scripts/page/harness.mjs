@@ -32,14 +32,14 @@ const line = value => `${JSON.stringify(value)}\n`;
 /* A line of the training journal */
 export const trainingLine = step => line({ kind: 'train', step, samples: 1024 * step, loss: 0.4 + 2 / step, tau: 1 - 1 / Math.sqrt(step), positions_per_second: 4700 });
 
-/* `PROGRAM serve` with a new file of games. `maia`: a folder of Maia networks, if any */
+/* `PROGRAM serve` with a new file of games. `maia`: a folder of Maia networks, if any; `more`: further arguments */
 export class Server {
-  constructor(program, maia) {
+  constructor(program, maia, more = []) {
     this.program = program;
     this.folder = mkdtempSync(join(tmpdir(), 'batch-first-page-'));
     const [runs, matches] = [join(this.folder, 'runs'), join(this.folder, 'matches')];
     this.journal = writeExamples(runs, matches);
-    this.arguments = ['--games', join(this.folder, 'games.sqlite'), '--runs', runs, '--matches', matches, ...(maia ? ['--maia', maia] : [])];
+    this.arguments = ['--games', join(this.folder, 'games.sqlite'), '--runs', runs, '--matches', matches, ...(maia ? ['--maia', maia] : []), ...more];
   }
 
   /* Starts the program and resolves to its address */
@@ -193,7 +193,22 @@ export async function startGame(page, address, choose = async () => {}) {
   await page.locator('#game').waitFor();
 }
 
+/* The list of the element with the keyboard focus, and its text */
+export const focused = page => page.evaluate(() => `${document.activeElement.closest('[id]').id} ${document.activeElement.textContent}`);
+
+/* Moves the focus by the keyboard, so that it is visible */
+export async function reach(page, locator) {
+  await page.keyboard.press('Tab');
+  await locator.focus();
+}
+
 // --- The analysis
+
+/* Sets K. The choice is folded away */
+export const chooseBatch = (page, size) => page.evaluate(size => {
+  document.getElementById('batch').value = size;
+  document.getElementById('batch').dispatchEvent(new Event('change'));
+}, size);
 
 /* The moves with their glyphs, without scores */
 export const treeMoves = page => page.evaluate(() => [...document.querySelectorAll('#analysis-moves [data-node]')]

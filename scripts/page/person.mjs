@@ -52,7 +52,8 @@ async function loadMatch(page, { address, program, screenshot }) {
   assert.equal(await load(page, match), 'list');
   assert.equal(await page.locator('#load-games button').count(), 2);
   await screenshot(page, 'load-games');
-  await page.locator('#load-games button').first().click();
+  await page.locator('#load-games button').first().focus();
+  await page.keyboard.press('Enter');
   await page.locator('#analysis-moves [data-node]').nth(20).waitFor();
   assert.match(await page.locator('#analysis-title').textContent(), /Joe "Iron" <b>Pawn<\/b>/);
   assert.equal(await page.locator('#notes').isVisible(), false);

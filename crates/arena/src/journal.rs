@@ -34,7 +34,7 @@ pub enum JournalError {
     OtherMatch { folder: PathBuf, difference: String },
     #[error("`{folder}` is in use by another process")]
     InUse { folder: PathBuf },
-    #[error("line {line} of `{path}` is no game: {reason}")]
+    #[error("line {line} of `{path}` is not a game: {reason}")]
     Line { path: PathBuf, line: usize, reason: String },
 }
 

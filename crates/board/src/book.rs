@@ -36,7 +36,7 @@ pub enum BookError {
     #[error("cannot read the opening book `{name}`: {source}")]
     Read { name: String, source: io::Error },
     #[error(
-        "`{name}` is no Polyglot opening book: it has {length} bytes, and a book has 16 for each of its entries"
+        "`{name}` is not a Polyglot opening book: it has {length} bytes, and a book has 16 for each of its entries"
     )]
     Length { name: String, length: u64 },
     #[error(
@@ -137,12 +137,12 @@ impl Book {
     /// Opens a file. Small ones are checked wholly.
     ///
     /// # Errors
-    /// It cannot be read, is no book, or its entries are not sorted.
+    /// It cannot be read, is not a book, or its entries are not sorted.
     pub fn open(path: &Path) -> Result<Self, BookError> {
         let name = path.display().to_string();
         let opened = File::open(path).and_then(|file| match file.metadata()?.is_file() {
             true => Ok(file),
-            false => Err(io::Error::other("it is no file")),
+            false => Err(io::Error::other("it is not a file")),
         });
         match opened {
             Ok(file) => Self::of(file, name),

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Reads `100us`, `500ms`, `5s`, `2m` or a number of milliseconds.
 ///
 /// # Errors
-/// A sentence: the text is no time, or a negative one, or one of more than 30 years.
+/// A sentence: the text is not a time, or a negative one, or one of more than 30 years.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     /// About 30 years.
     const LONGEST_SECONDS: f64 = 1e9;

@@ -10,7 +10,7 @@ pub enum BoardError {
     /// The text is a FEN, but of a position that cannot be searched.
     #[error("the position `{fen}` cannot be played: {reason}")]
     FenPosition { fen: String, reason: String },
-    /// The text is no move.
+    /// The text is not a move.
     #[error(
         "`{text}` is not a move (expected UCI notation like `e2e4` or `e7e8q`, or SAN like `Nf3`)"
     )]

@@ -40,7 +40,7 @@ impl Position {
     /// Chess960 if its castling rights fit only there.
     ///
     /// # Errors
-    /// The text is no FEN, or the position breaks a rule that search depends on (kings, pawns on
+    /// The text is not a FEN, or the position breaks a rule that search depends on (kings, pawns on
     /// back ranks, side not to move in check, more pieces than a game can have).
     pub fn read_fen(text: &str, mode: Option<CastlingMode>) -> Result<ReadFen, BoardError> {
         let fen: Fen = text.trim().parse().map_err(|error: shakmaty::fen::ParseFenError| {

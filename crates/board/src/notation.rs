@@ -12,7 +12,7 @@ use crate::{
 /// two-square step and as king takes own rook.
 ///
 /// # Errors
-/// The text is no move, or the move is not legal.
+/// The text is not a move, or the move is not legal.
 pub fn parse_uci(position: &Position, text: &str) -> Result<Move, BoardError> {
     let uci: UciMove = text.parse().map_err(|_| BoardError::MoveSyntax { text: quoted(text) })?;
     uci.to_move(position.chess())
@@ -24,7 +24,7 @@ pub fn parse_uci(position: &Position, text: &str) -> Result<Move, BoardError> {
 /// in lower case. Check and annotation marks are ignored.
 ///
 /// # Errors
-/// The text is no move, or the move is not legal, or several moves fit.
+/// The text is not a move, or the move is not legal, or several moves fit.
 pub fn parse_san(position: &Position, text: &str) -> Result<Move, BoardError> {
     let bare = text.trim_end_matches(['!', '?', '+', '#']);
     if let Ok(mv) = bare

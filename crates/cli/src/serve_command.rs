@@ -73,7 +73,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
     let token = access_token(&args)?;
     let games = args.games.map_or_else(default_games, Ok)?;
     for folder in args.runs.iter().chain(&args.matches) {
-        ensure!(folder.is_dir(), "`{}` is no folder", folder.display());
+        ensure!(folder.is_dir(), "`{}` is not a folder", folder.display());
     }
     let runs = args.runs.or_else(|| Some(PathBuf::from("runs")).filter(|runs| runs.is_dir()));
     let networks = networks(&args.net, args.maia.as_deref())?;

@@ -89,7 +89,7 @@ fn bad_arguments_are_a_sentence_and_exit_code_2() {
         (["--token", "short"], "--token needs at least 8"),
         (["--token", "has a space in it"], "--token needs at least 8"),
         (["--listen", "somewhere"], "--listen"),
-        (["--runs", "/no/such/folder"], "is no folder"),
+        (["--runs", "/no/such/folder"], "is not a folder"),
         (["--net", "/no/such/file"], "/no/such/file"),
         (["--maia", "/no/such/folder"], "/no/such/folder"),
         (["--searches", "0"], "--searches"),

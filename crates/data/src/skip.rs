@@ -12,7 +12,7 @@ pub enum SkipKind {
     Variant,
     /// A game whose FEN tag cannot be used.
     BadStart,
-    /// Text that is no game.
+    /// Text that is not a game.
     NoGame,
     /// A game whose players are rated too low or not at all.
     Elo,
@@ -24,7 +24,7 @@ pub enum SkipKind {
     IllegalMove,
     /// A game cut off at text that is not PGN.
     BadSyntax,
-    /// A line among the tags that is no tag.
+    /// A line among the tags that is not a tag.
     TagLine,
     /// A game whose result tag and moves disagree; the tag counts.
     TwoResults,

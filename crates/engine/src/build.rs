@@ -30,7 +30,7 @@ pub fn has_search(system: System) -> bool {
 /// The network that the options ask for, and the system that plays with it.
 ///
 /// # Errors
-/// The file is no network or one of another system, or the chosen search cannot use it.
+/// The file is not a network or one of another system, or the chosen search cannot use it.
 pub fn choose(options: &EngineOptions) -> Result<(Network, System), EngineError> {
     choose_or(options, Use::Play, |system| {
         if system == System::BatchFirst { fitting(options) } else { embedded(system) }

@@ -76,7 +76,7 @@ pub(crate) fn evaluations_at(wanted: u64) -> u64 {
 /// The network of a file or with a name in the program; `None`: the large one.
 ///
 /// # Errors
-/// The file is no network.
+/// The file is not a network.
 pub fn load_or_large(path: Option<&Path>) -> Result<Network, EngineError> {
     match path {
         Some(path) => load(path),
@@ -87,7 +87,7 @@ pub fn load_or_large(path: Option<&Path>) -> Result<Network, EngineError> {
 /// The network of a file or with a name in the program.
 ///
 /// # Errors
-/// The file is no network.
+/// The file is not a network.
 pub fn load(path: &Path) -> Result<Network, EngineError> {
     match named(path) {
         Some(bytes) => in_program(bytes),

@@ -52,7 +52,8 @@ impl FromStr for DeviceName {
     /// `auto`, `cpu`, `cuda`, `cuda:1`, `vulkan:0`; `wgpu`, `metal` and `dx12` are other names of
     /// `vulkan`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let unknown = || format!("`{text}` is no device; there are auto, cpu, cuda:N and vulkan:N");
+        let unknown =
+            || format!("`{text}` is not a device; there are auto, cpu, cuda:N and vulkan:N");
         let lower = text.to_ascii_lowercase();
         let (kind, index) = match lower.split_once(':') {
             Some((kind, index)) => (kind, Some(index.parse().map_err(|_| unknown())?)),

@@ -50,7 +50,7 @@ impl FromStr for Precision {
             _ => {
                 Self::ALL.into_iter().find(|precision| precision.name() == text).ok_or_else(|| {
                     format!(
-                        "`{text}` is no precision; there are {}",
+                        "`{text}` is not a precision; there are {}",
                         Self::ALL.map(Self::name).join(", ")
                     )
                 })

@@ -23,7 +23,7 @@ pub enum FileEntry {
     Position(Game),
     /// A game that is not read; the reason has been logged.
     LeftOutGame(LeftOutGame),
-    /// A line that is no position; the reason has been logged.
+    /// A line that is not a position; the reason has been logged.
     LeftOutLine,
 }
 

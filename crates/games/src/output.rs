@@ -274,7 +274,7 @@ mod tests {
         assert!(matches!(open(Some("one")), Err(FileError::OtherInput { .. })));
     }
 
-    /// What is no file is written through and never replaced.
+    /// What is not a file is written through and never replaced.
     #[cfg(unix)]
     #[test]
     fn links_devices_and_folders() {

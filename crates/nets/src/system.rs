@@ -54,7 +54,7 @@ impl FromStr for System {
 
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|system| system.name() == text).ok_or_else(|| {
-            format!("`{text}` is no system; there are {}", Self::ALL.map(Self::name).join(", "))
+            format!("`{text}` is not a system; there are {}", Self::ALL.map(Self::name).join(", "))
         })
     }
 }

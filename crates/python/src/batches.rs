@@ -129,7 +129,7 @@ impl Iterator for Reader {
 /// The position of a board of a list.
 ///
 /// # Errors
-/// It is no position; the sentence has its place in the list.
+/// It is not a position; the sentence has its place in the list.
 pub(crate) fn position(index: usize, given: Given, with_history: bool) -> Result<Position, String> {
     given.position(with_history).map_err(|reason| format!("board {index}: {reason}"))
 }

@@ -128,7 +128,7 @@ fn missing(name: &str) -> PyErr {
 fn wrong_array<T: Element>(py: Python<'_>, name: &str, shape: &str) -> PyErr {
     let wanted = T::get_dtype(py);
     failure(format!(
-        "`{name}` is no array of {wanted} {shape}; `.astype(\"{wanted}\")` converts the numbers"
+        "`{name}` is not an array of {wanted} {shape}; `.astype(\"{wanted}\")` converts the numbers"
     ))
 }
 

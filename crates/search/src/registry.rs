@@ -184,7 +184,7 @@ impl FromStr for Algorithm {
 
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|algorithm| algorithm.name() == text).ok_or_else(|| {
-            format!("`{text}` is no search; there are {}", Self::ALL.map(Self::name).join(", "))
+            format!("`{text}` is not a search; there are {}", Self::ALL.map(Self::name).join(", "))
         })
     }
 }

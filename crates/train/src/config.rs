@@ -48,7 +48,7 @@ impl Config {
     /// Reads a configuration file and applies overrides such as `training.batch=512`.
     ///
     /// # Errors
-    /// The file cannot be read, is no TOML, has an unknown or missing key, or a setting is
+    /// The file cannot be read, is not TOML, has an unknown or missing key, or a setting is
     /// impossible.
     pub fn load(path: &Path, overrides: &[String]) -> Result<Self, TrainError> {
         let text = std::fs::read_to_string(path)
@@ -190,10 +190,10 @@ impl Config {
     }
 }
 
-/// Sets one dotted key; the value is read as TOML, or as text where it is no TOML.
+/// Sets one dotted key; the value is read as TOML, or as text where it is not TOML.
 fn apply(table: &mut toml::Table, change: &str) -> Result<(), String> {
     let hint =
-        || format!("`{change}` is no setting; write key=value, for example training.batch=512");
+        || format!("`{change}` is not a setting; write key=value, for example training.batch=512");
     let (key, value) = change.split_once('=').ok_or_else(hint)?;
     let value = toml::from_str::<toml::Table>(&format!("value = {value}"))
         .ok()

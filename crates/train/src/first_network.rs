@@ -119,7 +119,7 @@ fn from_file(model: &ModelSection, seed: u64) -> Result<Network, TrainError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| TrainError::Io { path: path.to_owned(), source })?;
         let description: Description = serde_json::from_str(&text).map_err(|error| {
-            TrainError::Config(format!("`{file}` is no network description: {error}"))
+            TrainError::Config(format!("`{file}` is not a network description: {error}"))
         })?;
         if description.encoding.has_history() {
             return Err(TrainError::Config(format!(

@@ -41,7 +41,7 @@ pub struct PositionCommand {
     pub moves: Vec<String>,
 }
 
-/// Why a line is no command; each is one sentence.
+/// Why a line is not a command; each is one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     #[error("unknown command: {0}")]

@@ -7,7 +7,7 @@ import * as editor from './editor.js';
 import * as engine from './engine.js';
 import * as file from './game-file.js';
 import * as lines from './lines.js';
-import { by, fieldError, make, notice, opponentName, setOptions } from './page.js';
+import { by, describeStep, fieldError, make, notice, opponentName, say, setOptions } from './page.js';
 import * as puzzles from './puzzles.js';
 import * as remarks from './remarks.js';
 import { ask } from './replies.js';
@@ -241,6 +241,7 @@ function go(to) {
   if (node !== to) engine.setThreat(false);
   node = to;
   if (node.parent) node.parent.recent = node;
+  say(describeStep(node.san, node.fen));
   request();
 }
 

@@ -84,8 +84,7 @@ on('lost', reason => {
   by('offline').hidden = false;
 });
 on('unsent', ({ type, reason }) => {
-  const offline = type === 'move' ? 'Offline: your move was not sent.' : 'Offline: nothing was sent.';
-  notice(reason === 'offline' ? offline : UNSENT[reason]);
+  notice(reason === 'offline' && type === 'move' ? 'Offline: your move was not sent.' : UNSENT[reason]);
   // The pieces go back to the server's position.
   play.refresh();
 });

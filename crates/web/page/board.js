@@ -1,7 +1,7 @@
 // The board: chessground with promotion, arrows and heat maps. The server decides which moves are legal.
 
 import { addCursor } from './cursor.js';
-import { by, describePosition } from './page.js';
+import { by, describePosition, pieceAt, say } from './page.js';
 import { moveSound } from './preferences.js';
 import { Chessground } from './vendor/chessground/chessground.min.js';
 
@@ -27,7 +27,7 @@ const ground = Chessground(element, {
     yellow: { key: 'y', color: '#e68f00', opacity: 1, lineWidth: 10 },
   } },
 });
-addCursor(element, ground, () => shown?.fen ?? '');
+addCursor(element, ground, () => (isEditing ? placement() : shown?.fen ?? ''));
 // A hidden board has no size; arrows are drawn again when it is shown.
 new ResizeObserver(() => { if (element.clientWidth > 0) ground.redrawAll(); }).observe(element);
 
@@ -118,6 +118,7 @@ export function edit(placement, tool) {
         ground.setPieces(new Map([[key, piece.role ? { ...piece } : undefined]]));
         ground.cancelMove();
         ground.selectSquare(null);
+        say(`${key} ${pieceAt(ground.getFen(), key)}`);
       },
     },
   });

@@ -69,7 +69,7 @@ async function textOf(file) {
   if (file.size > MAX_PGN) throw new Error(`${file.name} has ${Math.ceil(file.size / 1024).toLocaleString('en')} KiB, and the page reads \
 ${MAX_PGN / 1024} KiB at once. “batch-first analyze FILE” analyses files of any size.`);
   const bytes = new Uint8Array(await file.arrayBuffer());
-  if (bytes.includes(0)) throw new Error(`${file.name} is no text file.`);
+  if (bytes.includes(0)) throw new Error(`${file.name} is not a text file.`);
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {

@@ -178,3 +178,8 @@ export function describePosition(fen) {
   const turn = fen.split(' ')[1] === 'b' ? 'Black' : 'White';
   return `${turn} to move. White: ${side('white')}. Black: ${side('black')}.`;
 }
+
+/* A position that was stepped to, in words; `san`: the move that led to it, if any */
+export function describeStep(san, fen) {
+  return `${san ? `After ${san}` : 'First position'}. ${fen.split(' ')[1] === 'b' ? 'Black' : 'White'} to move.`;
+}

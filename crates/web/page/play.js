@@ -2,7 +2,7 @@
 
 import * as board from './board.js';
 import { command, send } from './connection.js';
-import { by, confirmed, fieldError, hasNoSearch, make, moveList, opponentName, say } from './page.js';
+import { by, confirmed, describeStep, fieldError, hasNoSearch, make, moveList, opponentName, say } from './page.js';
 import * as newGame from './new-game.js';
 import { resultText } from './result.js';
 
@@ -179,8 +179,7 @@ export function go(to) {
   if (!game) return;
   ply = Math.max(0, Math.min(to, game.moves.length));
   draw();
-  const mover = game.fens[ply].split(' ')[1] === 'w' ? 'White' : 'Black';
-  say(`${ply === 0 ? 'First position' : `After ${game.moves[ply - 1].san}`}. ${mover} to move.`);
+  say(describeStep(game.moves[ply - 1]?.san, game.fens[ply]));
 }
 
 export function step(where) {

@@ -39,7 +39,7 @@ by('promote').onclick = () => {
 by('delete-move').onclick = async () => {
   const gone = listener.current();
   const number = trees.count(gone);
-  if (number > 1 && !await confirmed(`Delete ${gone.san} and the ${number - 1} move${number === 2 ? '' : 's'} behind it?`)) return;
+  if (number > 1 && !await confirmed(`Delete ${gone.san} and the ${number - 1} move${number === 2 ? '' : 's'} after it?`)) return;
   // The game may have changed while the question was open.
   if (listener.current() !== gone) return;
   const before = trees.remove(gone);

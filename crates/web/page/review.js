@@ -167,7 +167,7 @@ function draw() {
     by('review-bar').max = running.total || 1;
     by('review-bar').value = running.done;
     by('review-count').textContent = running.state === 'waiting' && running.done === 0 ? 'waiting for a free search slot'
-      : `${running.done} of ${running.total} positions, the last first`;
+      : `${running.done} of ${running.total} positions, from the end`;
   }
   drawGraph();
   const isAnalysed = !running && shown.tree.tags.some(([name]) => /^(White|Black)Accuracy$/.test(name));

@@ -76,7 +76,7 @@ fn split_player(text: &str) -> anyhow::Result<ProgramAndOptions<'_>> {
     ensure!(!program.is_empty(), "`{text}` names no engine");
     let options = options.split(';').map(str::trim).filter(|part| !part.is_empty()).map(|part| {
         let (option, value) = part.split_once('=').with_context(|| {
-            format!("`{part}` in `{text}` is no option (expected OPTION=VALUE)")
+            format!("`{part}` in `{text}` is not an option (expected OPTION=VALUE)")
         })?;
         Ok((option.trim(), value.trim()))
     });
@@ -135,7 +135,7 @@ pub fn player(
     let mut options: Vec<(&str, &str)> = Vec::new();
     for (option, value) in given {
         let limit = limit_option(option, value).map_err(|reason| {
-            anyhow::anyhow!("`{option}={value}` in `{text}` is no limit: {reason}")
+            anyhow::anyhow!("`{option}={value}` in `{text}` is not a limit: {reason}")
         })?;
         match limit {
             Some(limit) => control = Some(limit),

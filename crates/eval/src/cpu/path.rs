@@ -126,7 +126,10 @@ impl FromStr for CpuPath {
 
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|path| path.name() == text).ok_or_else(|| {
-            format!("`{text}` is no CPU path; there are {}", Self::ALL.map(Self::name).join(", "))
+            format!(
+                "`{text}` is not a CPU path; there are {}",
+                Self::ALL.map(Self::name).join(", ")
+            )
         })
     }
 }

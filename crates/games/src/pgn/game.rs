@@ -302,12 +302,12 @@ mod tests {
             ("[FEN \"a\"]\n[FEN \"b\"]\n\n1. e4 *", "the tag FEN has two values"),
             ("[variant \"Atomic\"]\n\n1. e4 *", "the variant `Atomic` is not played here"),
             ("[SetUp \"1\"]\n\n1. e4 *", "there is no FEN"),
-            ("<html>\n<p>1. e4\n", "is no game"),
-            ("{ only a comment }", "is no game"),
-            ("hello", "is no game"),
-            ("1-0", "is no game"),
-            ("\u{0}\u{1}\u{2}", "is no game"),
-            ("[", "is no game"),
+            ("<html>\n<p>1. e4\n", "is not a game"),
+            ("{ only a comment }", "is not a game"),
+            ("hello", "is not a game"),
+            ("1-0", "is not a game"),
+            ("\u{0}\u{1}\u{2}", "is not a game"),
+            ("[", "is not a game"),
         ] {
             let (games, reasons) = read(pgn.as_bytes());
             assert!(games.is_empty() && reasons.len() == 1, "{pgn}: {games:?} {reasons:?}");

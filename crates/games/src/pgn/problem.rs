@@ -43,7 +43,7 @@ impl std::fmt::Display for Unread {
         let Self { kind, text, number } = self;
         match kind {
             UnreadKind::IllegalMove => write!(f, "move {number}, `{text}`, is not legal"),
-            UnreadKind::NotUnderstood => write!(f, "at move {number}, `{text}` is no move"),
+            UnreadKind::NotUnderstood => write!(f, "at move {number}, `{text}` is not a move"),
             UnreadKind::WrongNumber => write!(f, "at move {number}, `{text}` is another number"),
             UnreadKind::UnendingComment => write!(f, "at move {number} a comment does not end"),
             UnreadKind::UnendingVariation => write!(f, "at move {number} a variation does not end"),
@@ -58,7 +58,7 @@ impl std::fmt::Display for Unread {
 pub enum GameWarning {
     /// Castling rights of the start position are corrected.
     Start(FenWarning),
-    /// A line among the tags that is no tag.
+    /// A line among the tags that is not a tag.
     TagLine(String),
     /// The tag `Result` and the result behind the moves differ; the tag counts.
     Results { tag: String, text: String },
@@ -70,7 +70,7 @@ impl std::fmt::Display for GameWarning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Start(warning) => write!(f, "in the start position {warning}"),
-            Self::TagLine(line) => write!(f, "`{line}` is no tag and is left out"),
+            Self::TagLine(line) => write!(f, "`{line}` is not a tag and is left out"),
             Self::Results { tag, text } => {
                 write!(f, "the tag says {tag} and the moves end in {text}; the tag counts")
             }
@@ -86,13 +86,13 @@ pub enum LeftOut {
     Variant(String),
     #[error("{0}")]
     BadStart(BoardError),
-    #[error("`{0}` is no tag, and it decides the start position")]
+    #[error("`{0}` is not a tag, and it decides the start position")]
     StartTag(String),
     #[error("the tag {0} has two values")]
     TwoStarts(&'static str),
     #[error("the tag SetUp tells of a start position, and there is no FEN")]
     NoStart,
-    #[error("`{0}` is no game")]
+    #[error("`{0}` is not a game")]
     NoGame(String),
 }
 

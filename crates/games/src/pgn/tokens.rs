@@ -258,13 +258,13 @@ impl<'a> Tokens<'a> {
                 break;
             }
         }
-        // Castling without hyphens is no number.
+        // Castling without hyphens is not a number.
         if matches!(&rest[..length], b"00" | b"000") {
             return None;
         }
         let is_whole = length == word_length(rest);
         let behind = &rest[length..];
-        // `0.3` is no move number; `5.0-0` is castling.
+        // `0.3` is not a move number; `5.0-0` is castling.
         if behind.first().is_some_and(u8::is_ascii_digit) && !behind.starts_with(b"0-0") {
             return None;
         }

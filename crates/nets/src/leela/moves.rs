@@ -111,7 +111,7 @@ fn place_among_moves(&Parts { from, to, promotion }: &Parts) -> usize {
     // has no left, file h no right), and three pieces.
     let file = from % 8;
     let ways = (3 * file).saturating_sub(1);
-    // A step off the board is no legal move; it gets some place.
+    // A step off the board is not a legal move; it gets some place.
     let way = (to % 8 + usize::from(file > 0)).saturating_sub(file).min(2);
     (PLAIN_MOVES + 3 * (ways + way) + column).min(LEELA_MOVES - 1)
 }

@@ -141,7 +141,7 @@ impl Writer<'_> {
 
     fn residual(&self, index: usize, layer: &Layer) -> Result<Residual, String> {
         let Layer::Residual { layers, .. } = layer else {
-            return Err(format!("trunk layer {index} is no residual block"));
+            return Err(format!("trunk layer {index} is not a residual block"));
         };
         let name = format!("trunk.{index}.layers");
         let se = match layers.get(2) {

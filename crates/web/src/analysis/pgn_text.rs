@@ -294,7 +294,7 @@ mod tests {
     fn what_is_not_read_is_said_with_its_place() {
         for (text, words) in [
             ("", "no game"),
-            ("hello world", "hello world is no game"),
+            ("hello world", "hello world is not a game"),
             ("https://lichess.org/abcdefgh", "it is a link"),
             ("1. Sf3 Sf6 2. Lb5", "English letters"),
             (&"x".repeat(MAX_PGN + 1), "1025 KiB"),
@@ -307,11 +307,11 @@ mod tests {
             assert!(is_sentence && !error.contains('`'), "{error}");
         }
         for (text, words) in [
-            ("1. e4 e5 2. Sf3 Sc6", "move 2, Sf3 is no move; pieces have English letters"),
+            ("1. e4 e5 2. Sf3 Sc6", "move 2, Sf3 is not a move; pieces have English letters"),
             ("1. e4 e5 2. Ke3", "Ke3, is not legal"),
             ("1. e4 e5 {never", "a comment does not end"),
             ("1. e4 (1. d4 d4) e5", "A variation is cut off"),
-            ("[White x]\n[Black \"y\"]\n\n1. e4", "is no tag"),
+            ("[White x]\n[Black \"y\"]\n\n1. e4", "is not a tag"),
         ] {
             let answer = read(text).unwrap();
             let notes = answer["notes"].to_string();

@@ -73,7 +73,7 @@ impl Compiler<'_> {
     ) -> Result<Activations, EvalError> {
         let layer = Layer::each_cell(width, Activation::Identity);
         let convolution = Convolution::of(&layer, &input.layout)
-            .ok_or_else(|| self.unsupported(format!("layer {name} is no projection")))?;
+            .ok_or_else(|| self.unsupported(format!("layer {name} is not a projection")))?;
         let (step, place) = self.product(name, &convolution, input, ResidualUse::Nothing, 0)?;
         steps.push(step);
         Ok(place)

@@ -52,7 +52,7 @@ impl Compiler<'_> {
         steps: &mut Vec<Step<E>>,
     ) -> Result<Activations, EvalError> {
         let Layer::Branches { branches, norm, activation } = layer else {
-            return Err(self.unsupported(format!("layer {name} is no input layer")));
+            return Err(self.unsupported(format!("layer {name} is not an input layer")));
         };
         let channels = branches.iter().map(|branch| branch.channels).sum();
         let (factors, bias) = fold(self.network, name, *norm, channels)?;
