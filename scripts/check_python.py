@@ -162,7 +162,7 @@ def check_shards():
         refused("squares", lambda: batch_first.write_shards(f"{folder}/c", {}, records))
         for name, kind in (("value", "int32"), ("squares", "uint8"), ("white_to_move", "bool")):
             wrong = records | {name: records[name].astype(numpy.int64)}
-            refused(f'no array of {kind} [n', lambda wrong=wrong: batch_first.write_shards(f"{folder}/e", wrong, records))
+            refused(f'not an array of {kind} [n', lambda wrong=wrong: batch_first.write_shards(f"{folder}/e", wrong, records))
             refused(f'.astype("{kind}")', lambda wrong=wrong: batch_first.write_shards(f"{folder}/e", wrong, records))
         refused("above 15", lambda: batch_first.write_shards(f"{folder}/d", records | {"squares": boards + 90}, records))
 
