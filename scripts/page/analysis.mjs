@@ -120,7 +120,8 @@ async function keysAndEndings(page, { screenshot }) {
   await previewsAreRight(page);
   await click(page, 'd8');
   await click(page, 'h4');
-  await page.getByText('Checkmate: Black wins.').waitFor();
+  await page.locator('#analysis-state', { hasText: 'Checkmate: Black wins.' }).waitFor();
+  assert.equal(await page.locator('#spoken').textContent(), 'After Qh4#. Checkmate: Black wins.');
   const ended = () => page.evaluate(() => [document.querySelectorAll('#thoughts li').length, document.querySelector('#evaluation span').textContent]);
   assert.deepEqual(await ended(), [0, '0–1']);
   await page.waitForTimeout(500);
@@ -132,14 +133,14 @@ async function keysAndEndings(page, { screenshot }) {
   await page.locator('#thoughts:not(.stale) li').first().waitFor();
   await page.fill('#analysis-move', 'Qc7');
   await page.press('#analysis-move', 'Enter');
-  await page.getByText('Stalemate: a draw.').waitFor();
+  await page.locator('#analysis-state', { hasText: 'Stalemate: a draw.' }).waitFor();
   assert.deepEqual(await ended(), [0, '½']);
   // The threat: what the other side would play.
   await page.keyboard.press('Escape');
   await page.keyboard.press('ArrowLeft');
   assert.equal(await page.locator('#spoken').textContent(), 'First position. White to move.');
   await page.keyboard.press('ArrowRight');
-  assert.equal(await page.locator('#spoken').textContent(), 'After Qc7. Black to move.');
+  assert.equal(await page.locator('#spoken').textContent(), 'After Qc7. Stalemate: a draw.');
   await page.keyboard.press('ArrowLeft');
   await setField(page, 'setup-fen', 'r1bqkbnr/pppp1ppp/2n5/4p2Q/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq - 3 3');
   await page.click('#setup button[type=submit]');
@@ -147,9 +148,19 @@ async function keysAndEndings(page, { screenshot }) {
   await page.evaluate(() => document.activeElement.blur());
   await page.keyboard.press('x');
   await page.waitForFunction(() => document.querySelector('#thoughts:not(.stale) li button')?.textContent === 'Qxf7#');
+  await page.locator('cg-container svg line[stroke="#882020"]').first().waitFor({ state: 'attached' });
   await page.keyboard.press('x');
   await page.waitForFunction(() => document.querySelector('#thoughts:not(.stale) li button') && document.querySelector('#thoughts li button').textContent !== 'Qxf7#');
   await page.keyboard.press(' ');
+  // In check there is no threat. The error of a FEN goes when another position is shown.
+  await setField(page, 'setup-fen', '4k3/8/8/8/8/8/4Q3/4K2 b - - 0 1');
+  await page.click('#setup button[type=submit]');
+  await page.locator('#setup-fen-error', { hasText: 'That is not a valid FEN: rank 1 has 7 squares in place of 8.' }).waitFor();
+  assert.equal(await load(page, '[FEN "4k3/8/8/8/8/8/4Q3/4K3 b - - 0 1"]\n\n*'), 'game');
+  await page.waitForFunction(() => document.getElementById('setup-fen').value === '4k3/8/8/8/8/8/4Q3/4K3 b - - 0 1');
+  await page.locator('#setup-fen-error').waitFor({ state: 'hidden' });
+  await page.keyboard.press('x');
+  await page.getByText('There is no threat to show: the king is in check.').waitFor();
   // Promote, delete; a position in the address.
   assert.equal(await load(page, '1. e4 (1. d4 d5 2. c4) e5 2. Nf3 *'), 'game');
   await page.locator('#analysis-moves [data-node]', { hasText: 'c4' }).click();

@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { audit } from './audit.mjs';
-import { Server, drag, launchChromium, load, moves, newContext, played, print, startGame as startGameAt, tap, watch } from './harness.mjs';
+import { Server, drag, launchChromium, load, moves, newContext, played, print, setField, startGame as startGameAt, tap, watch } from './harness.mjs';
 
 const [program, pictures] = process.argv.slice(2);
 const server = new Server(program);
@@ -181,6 +181,11 @@ async function checkFaults(page) {
   await refused(pgn('1. e4 e5 *\n\n1. d4 d5 *'), 'pgn', /several games/);
   await refused(pgn(`{${'long '.repeat(10_000)}} 1. e4`), 'pgn', /at most 48 KiB/);
   await refused(limit('2000000'), 'amount', /1 to 1,000,000 positions/);
+  await refused(limit('1.5'), 'amount', /1 to 1,000,000 positions/);
+  await refused(async () => {
+    await page.selectOption('#from', '960');
+    await setField(page, 'chess960-number', 3.5);
+  }, 'chess960-number', /0 to 959/);
   await refused(limit(''), 'amount', /1 to 1,000,000 positions/);
   await refused(async () => {
     await page.selectOption('#opponent', 'time');
@@ -199,6 +204,30 @@ async function checkFaults(page) {
   await page.press('#typed-move', 'Enter');
   await played(page, 2);
   assert.equal(await page.inputValue('#typed-move'), '');
+  // An error does not outlive its game, and looking back says where the moves are made.
+  await page.fill('#typed-move', 'Ng8');
+  await page.press('#typed-move', 'Enter');
+  await page.locator('#typed-move-error', { hasText: 'Ng8 is not legal here.' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Home');
+  await page.locator('#verdict', { hasText: 'Your move, in the last position' }).waitFor();
+  await page.click('#resign');
+  await page.click('#confirm button[value=yes]');
+  await page.locator('#typed-move-error').waitFor({ state: 'hidden' });
+  assert.equal(await page.inputValue('#typed-move'), '');
+
+  // A rating that was chosen is shown during the game.
+  await page.goto('about:blank');
+  await page.goto(`${server.address}#new`);
+  await page.locator('#opponent:enabled').waitFor();
+  await page.selectOption('#opponent', 'rating');
+  await setField(page, 'rating', 1);
+  const rating = await page.locator('#rating-text b').textContent();
+  await page.check('[name=side][value=white]', { force: true });
+  await page.click('#start-game');
+  await page.locator('#top .who small', { hasText: new RegExp(`^${rating} · `) }).waitFor();
+  await startGame(page, async () => setField(page, 'amount', 1000));
+  await page.locator('#top .who small', { hasText: /1,000 positions a move$/ }).waitFor();
 
   // A hint is an arrow and a text; a draw is declined in the opening.
   await page.keyboard.press('Escape');

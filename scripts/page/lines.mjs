@@ -114,7 +114,12 @@ async function runningSearch(page, { screenshot }) {
 
 async function movesOfLines(page) {
   // A click on a move of a line adds the moves up to it; another variation takes nothing away.
-  await page.evaluate(() => document.querySelectorAll('#thoughts li:first-child button')[1].click());
+  await page.waitForFunction(() => {
+    // The first line may have a single move for a moment.
+    const second = document.querySelectorAll('#thoughts:not(.stale) li:first-child button')[1];
+    second?.click();
+    return Boolean(second);
+  });
   await treeHas(page, 2);
   // The list of moves is open beside the lines.
   for (const list of ['#analysis-moves [data-node]', '#thoughts li']) assert.ok(await page.locator(list).last().isVisible(), list);

@@ -151,7 +151,7 @@ async function puzzleFromGame(page, address) {
   await press('ArrowUp', 4);
   await press('ArrowLeft', 4);
   await page.keyboard.press('Enter');
-  await page.getByText('Qh4#: that is it.').waitFor();
+  await page.getByText('Qh4# is right.').waitFor();
   await page.click('#puzzle-end');
   assert.ok((await treeMoves(page)).some(move => move.startsWith('Nc6')));
   print('a missed mate of a game that was played here, found again by the keyboard');

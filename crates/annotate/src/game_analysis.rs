@@ -187,9 +187,43 @@ impl GameAnalyser {
         Ok(Some((ply, analyse_position(&game, search, &self.limits, control)?)))
     }
 
-    fn keep(&mut self, ply: usize, found: Option<PositionAnalysis>) {
+    fn keep(&mut self, ply: usize, mut found: Option<PositionAnalysis>) {
+        if let Some(found) = &mut found {
+            self.see_played_move(ply, found);
+        }
         self.analysis.scores[ply] = found.as_ref().map(|found| found.lines[0].score);
         self.analysis.positions[ply] = found;
+    }
+
+    /// What the search found cannot be worse for the mover than the move played, which the search
+    /// of the next position has seen one ply deeper. Then that move is the best line. Without this a
+    /// blunder whose refutation was played would look fine.
+    fn see_played_move(&self, ply: usize, found: &mut PositionAnalysis) {
+        let Some(&played) = self.analysis.source.game.moves().get(ply) else { return };
+        let Some(after) = self.analysis.scores[ply + 1] else { return };
+        let next = self.analysis.positions[ply + 1].as_ref();
+        let mover = if self.boards[ply].turn().is_white() { 1 } else { -1 };
+        let before = found.lines[0].score;
+        let score = match after {
+            Score::Centipawns(_) => after,
+            // The mover mates, one move later as seen from here; a mate on the board is one in one.
+            Score::Mate(moves) if moves * mover > 0 && next.is_some() => Score::Mate(moves + mover),
+            Score::Mate(_) => after,
+        };
+        let worth = |score: Score| match score {
+            Score::Centipawns(value) => Score::Centipawns(mover * value).order(),
+            Score::Mate(moves) => Score::Mate(mover * moves).order(),
+        };
+        // A mate that the search has seen is certain.
+        if matches!(before, Score::Mate(_)) || worth(score) <= worth(before) {
+            return;
+        }
+        let known = found.lines.iter().position(|line| line.moves[0] == played);
+        let end = known.unwrap_or(found.lines.len() - 1);
+        found.lines[..=end].rotate_right(1);
+        let rest = next.map_or(&[][..], |next| &next.lines[0].moves);
+        let moves = std::iter::once(played).chain(rest.iter().copied()).collect();
+        found.lines[0] = PrincipalVariation { score, moves };
     }
 
     /// The game with what was found.
@@ -231,4 +265,77 @@ fn analyse_position(
         .map(|line| PrincipalVariation { score: turned(line.score), moves: line.pv })
         .collect();
     Ok((!lines.is_empty()).then_some(PositionAnalysis { lines, evaluations: outcome.nodes, depth }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `see_played_move` makes of a search of the position before `ply`, where that after it has
+    /// the score `after`.
+    fn seen(
+        moves: &str,
+        ply: usize,
+        after: Score,
+        found: &[(&str, Score)],
+    ) -> Vec<(String, Score)> {
+        let read = games::read_pgn(moves.as_bytes()).next().unwrap().unwrap();
+        let source = read.into_game().unwrap();
+        let settings = AnalysisSettings {
+            nodes: Some(1),
+            movetime: None,
+            depth: None,
+            batch: 1,
+            hash_mib: 1,
+            from: 1,
+            to: usize::MAX,
+            multipv: found.len(),
+            threshold: 0.0,
+            strip: false,
+            engine: String::new(),
+        };
+        let mut analyser = GameAnalyser::new(source, &settings);
+        let board = analyser.boards[ply].clone();
+        analyser.analysis.scores[ply + 1] = Some(after);
+        if !analyser.boards[ply + 1].legal_moves().is_empty() {
+            let reply = analyser.boards[ply + 1].legal_moves()[0];
+            let lines = vec![PrincipalVariation { score: after, moves: vec![reply] }];
+            analyser.analysis.positions[ply + 1] =
+                Some(PositionAnalysis { lines, evaluations: 1, depth: 1 });
+        }
+        let line = |&(text, score): &(&str, Score)| PrincipalVariation {
+            score,
+            moves: vec![board::parse_san(&board, text).unwrap()],
+        };
+        let lines = found.iter().map(line).collect();
+        let mut found = PositionAnalysis { lines, evaluations: 1, depth: 1 };
+        analyser.see_played_move(ply, &mut found);
+        found.lines.iter().map(|line| (board::to_san(&board, line.moves[0]), line.score)).collect()
+    }
+
+    #[test]
+    fn a_position_is_worth_at_least_what_the_move_played_was_worth() {
+        use Score::{Centipawns, Mate};
+        let game = "1. e4 e5 2. Nf3 *";
+        // White's second move was better than the search thought; a second line moves down.
+        let two = [("d4", Centipawns(10)), ("Nc3", Centipawns(0))];
+        let expected = [("Nf3".to_owned(), Centipawns(40)), ("d4".to_owned(), Centipawns(10))];
+        assert_eq!(seen(game, 2, Centipawns(40), &two), expected);
+        // A worse one changes nothing; for Black the smaller score is the better one.
+        let d4 = [("d4", Centipawns(10))];
+        assert_eq!(seen(game, 2, Centipawns(-40), &d4), [("d4".to_owned(), Centipawns(10))]);
+        let c5 = [("c5", Centipawns(10))];
+        assert_eq!(seen(game, 1, Centipawns(40), &c5), [("c5".to_owned(), Centipawns(10))]);
+        assert_eq!(seen(game, 1, Centipawns(-40), &c5), [("e5".to_owned(), Centipawns(-40))]);
+        // A mate is one move longer before the move, unless the move itself mates.
+        assert_eq!(seen(game, 2, Mate(3), &d4), [("Nf3".to_owned(), Mate(4))]);
+        assert_eq!(seen(game, 1, Mate(-3), &c5), [("e5".to_owned(), Mate(-4))]);
+        let mate = "1. f3 e5 2. g4 Qh4# 0-1";
+        let d5 = [("d5", Centipawns(10))];
+        assert_eq!(seen(mate, 3, Mate(-1), &d5), [("Qh4#".to_owned(), Mate(-1))]);
+        // A mate that was found is certain; being mated is no better.
+        let mated = [("d4", Mate(-2))];
+        assert_eq!(seen(game, 2, Centipawns(40), &mated), [("d4".to_owned(), Mate(-2))]);
+        assert_eq!(seen(game, 2, Mate(-2), &d4), [("d4".to_owned(), Centipawns(10))]);
+    }
 }

@@ -4,7 +4,7 @@
 
 use shakmaty::{CastlingMode, Chess, fen::Fen};
 
-use crate::{BoardError, Position, error::quoted};
+use crate::{BoardError, Position, error::quoted, fen_fault};
 
 /// A position that was read, and what was put right.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ impl Position {
     /// back ranks, side not to move in check, more pieces than a game can have).
     pub fn read_fen(text: &str, mode: Option<CastlingMode>) -> Result<ReadFen, BoardError> {
         let fen: Fen = text.trim().parse().map_err(|error: shakmaty::fen::ParseFenError| {
-            BoardError::FenSyntax { fen: quoted(text), reason: error.to_string() }
+            BoardError::FenSyntax { fen: quoted(text), reason: fen_fault::of_text(&error, text) }
         })?;
         let setup = fen.into_setup();
         let standard = mode.unwrap_or(CastlingMode::Standard);

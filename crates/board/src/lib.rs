@@ -12,6 +12,7 @@ mod chess960;
 mod duration;
 mod error;
 mod fen;
+mod fen_fault;
 mod game;
 mod hash;
 mod loose_moves;

@@ -9,6 +9,8 @@ use shakmaty::{
     zobrist::{Zobrist64, ZobristValue},
 };
 
+use crate::fen_fault;
+
 /// A legal chess position and its 64-bit key.
 ///
 /// The key covers pieces, side to move, castling rights and the en-passant file where a capture is
@@ -75,12 +77,13 @@ impl Position {
     /// # Errors
     /// The rule that the position breaks, in words.
     pub fn from_setup(setup: shakmaty::Setup, mode: CastlingMode) -> Result<Self, String> {
+        let board = setup.board.clone();
         setup
             .position::<Chess>(mode)
             .or_else(shakmaty::PositionError::ignore_invalid_ep_square)
             .or_else(shakmaty::PositionError::ignore_impossible_check)
             .map(Self::from)
-            .map_err(|error| error.to_string())
+            .map_err(|error| fen_fault::of_position(&error, &board))
     }
 
     /// The shakmaty position inside.

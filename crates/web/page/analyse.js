@@ -122,14 +122,19 @@ export function showPosition(message) {
   if (isNew) {
     showNotes([]);
     address.newEntry();
+    editor.close();
   }
-  if (isNew || isGrown) drawTree();
+  if (isNew || isGrown) {
+    drawTree();
+    tell();
+  }
   showNode();
   engine.drawState();
   // A late answer does not replace what the visitor is typing.
   if (!typing) {
     by('setup-fen').value = node.fen;
     by('setup-960').checked = tree.chess960;
+    fieldError(by('setup-fen'), '');
   }
 }
 
@@ -216,6 +221,7 @@ function drawTree() {
 // Goes along moves from the shown position; new ones become a variation.
 function follow(moves, field) {
   typing = false;
+  fieldError(by('analysis-move'), '');
   let at = node;
   let known = 0;
   while (known < moves.length && trees.child(at, moves[known])) {
@@ -241,9 +247,13 @@ function go(to) {
   if (node !== to) engine.setThreat(false);
   node = to;
   if (node.parent) node.parent.recent = node;
-  say(describeStep(node.san, node.fen));
+  fieldError(by('analysis-move'), '');
+  tell();
   request();
 }
+
+// Screen readers hear the move that led here, and how the game ended.
+function tell() { say(node.over ? `After ${node.san}. ${node.over}` : describeStep(node.san, node.fen)); }
 
 // The board is not that of the analysis: a puzzle is solved, or a position edited.
 const isBusy = () => puzzles.isActive() || editor.isActive();
@@ -271,7 +281,11 @@ export function toggle() {
 
 /* Shows what the other side would play if this one passed */
 export function toggleThreat() {
-  if (node.isLast || isBusy()) return;
+  if (isBusy()) return;
+  if (node.isLast || node.isCheck) {
+    notice(node.isLast ? 'The game is over: there is no threat.' : 'There is no threat to show: the king is in check.');
+    return;
+  }
   engine.setThreat(!engine.isThreat());
   if (engine.isThreat()) engine.start();
   by('thoughts').replaceChildren();
@@ -340,7 +354,7 @@ puzzles.attach({
 });
 editor.attach({
   ended: () => request(),
-  done: fen => setUp(fen, tree.chess960),
+  done: fen => setUp(fen, tree.chess960, 'editor-done'),
 });
 file.attach({
   current: () => ({ tree, node }),
@@ -353,14 +367,17 @@ file.attach({
   },
 });
 
-function setUp(fen, chess960) {
+// `field`: where the error is shown if the server refuses the position.
+function setUp(fen, chess960, field = 'setup-fen') {
   puzzles.end();
-  editor.close();
-  typing = false;
-  fieldError(by('setup-fen'), '');
-  by('setup-fen').value = fen;
+  fieldError(by(field), '');
+  if (field === 'setup-fen') {
+    editor.close();
+    typing = false;
+    by('setup-fen').value = fen;
+  }
   const next = trees.empty(fen, chess960);
-  candidate = { tree: next, node: next.root, moves: [], field: 'setup-fen', isNew: true };
+  candidate = { tree: next, node: next.root, moves: [], field, isNew: true };
   request();
 }
 

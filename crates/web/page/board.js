@@ -21,6 +21,7 @@ const ground = Chessground(element, {
     best: { key: 'best', color: '#123f7a', opacity: 1, lineWidth: 12 },
     other: { key: 'other', color: '#123f7a', opacity: 0.5, lineWidth: 8 },
     threat: { key: 'threat', color: '#882020', opacity: 0.9, lineWidth: 12 },
+    threats: { key: 'threats', color: '#882020', opacity: 0.45, lineWidth: 8 },
     green: { key: 'g', color: '#15781B', opacity: 1, lineWidth: 10 },
     red: { key: 'r', color: '#882020', opacity: 1, lineWidth: 10 },
     blue: { key: 'b', color: '#003088', opacity: 1, lineWidth: 10 },
@@ -152,9 +153,9 @@ export function cancelPremove() { ground.cancelPremove(); }
 
 /* moves: in UCI notation, the best first; red where they are threats */
 export function arrows(moves, areThreats = false) {
-  const first = areThreats ? 'threat' : 'best';
+  const [first, others] = areThreats ? ['threat', 'threats'] : ['best', 'other'];
   ground.setAutoShapes(moves.filter(Boolean).map((uci, rank) => ({
-    orig: uci.slice(0, 2), dest: uci.slice(2, 4), brush: rank === 0 ? first : 'other',
+    orig: uci.slice(0, 2), dest: uci.slice(2, 4), brush: rank === 0 ? first : others,
   })));
 }
 

@@ -4,7 +4,7 @@
 const MAX_MESSAGE = 2 * 1024 * 1024;
 
 /* Why a message was not sent */
-export const UNSENT = { offline: 'Offline: nothing was sent.', large: 'The game is too large for one message (2 MiB).' };
+export const UNSENT = { offline: 'You are offline. Try again when the connection is back.', large: 'The game is too large for one message (2 MiB).' };
 
 const listeners = new Map();
 let socket = null;

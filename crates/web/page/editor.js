@@ -53,7 +53,7 @@ const pieceButton = (color, role) => toolButton(`place a ${color} ${role}`, { co
   make('span', { className: 'cg-wrap' }, make('piece', { className: `${role} ${color}` })));
 by('palette').append(
   toolButton('move pieces', null, '✥'), ...ROLES.map(role => pieceButton('white', role)),
-  toolButton('take pieces away', { color: '', role: '' }, '✕'), ...ROLES.map(role => pieceButton('black', role)));
+  toolButton('remove pieces', { color: '', role: '' }, '✕'), ...ROLES.map(role => pieceButton('black', role)));
 
 by('editor-empty').onclick = () => {
   board.edit('8/8/8/8/8/8/8/8', () => tool);
@@ -67,7 +67,6 @@ by('editor-start').onclick = () => {
 by('editor-close').onclick = close;
 by('editor-done').onclick = () => {
   const castling = CASTLING.filter(letter => by(`castle-${letter}`).checked).join('') || '-';
-  const fen = `${board.placement()} ${by('editor-turn').value} ${castling} - 0 1`;
-  close();
-  listener.done(fen);
+  // The editor stays open until the server has accepted the position.
+  listener.done(`${board.placement()} ${by('editor-turn').value} ${castling} - 0 1`);
 };

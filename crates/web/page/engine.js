@@ -110,14 +110,14 @@ function showLines(node) {
 export function drawState() {
   const { node, visible } = listener.shown();
   const states = {
-    waiting: 'Waiting for a free search slot…',
+    waiting: 'Waiting for the engine…',
     done: answer?.chances ? '' : 'Finished.',
     failed: answer?.error,
   };
   by('think').textContent = analysing ? 'Stop' : 'Start';
   by('think').setAttribute('aria-pressed', analysing);
   const idle = node.over || (analysing ? states[answer?.state] : 'Move the pieces, or press Start to run the engine.');
-  by('analysis-state').textContent = (threat && analysing ? 'The threat: what the other side would play now. ' : '') + (idle ?? '');
+  by('analysis-state').textContent = (threat && analysing ? 'The threat: what the other side would play if it were to move. ' : '') + (idle ?? '');
   const system = by('analysis-system').value;
   const hasLines = analysing && !node.isLast;
   // No line and no evaluation of an earlier position stays when the game is over in this one.

@@ -60,7 +60,7 @@ function list(text, games) {
   };
   by('load-games').replaceChildren(...games.map(entry));
   by('load-list').hidden = false;
-  by('load-count').textContent = `${games.length} games${games.length === 2000 ? ' (the first 2,000)' : ''}: choose one`;
+  by('load-count').textContent = `${games.length === 2000 ? 'The first 2,000' : games.length} games: choose one`;
   by('load-games').querySelector('button')?.focus();
 }
 

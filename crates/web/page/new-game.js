@@ -30,6 +30,10 @@ export function hello(message) {
   by('start-game').disabled = false;
 }
 
+/* The measured rating of a level, where there is one */
+export const rating = (system, { kind, value }) =>
+  ratedLevels.find(known => known.system === system && known.level.kind === kind && known.level.value === value)?.elo;
+
 // The networks in the program are known by these names.
 const NETWORKS = { 'batch-first': 'large network', 'batch-first-fast': 'fast network' };
 function engineText({ name, network }) {
@@ -80,7 +84,7 @@ function fromChosen() {
 }
 
 // The server says what is wrong with a number of another kind, but only takes whole ones.
-const chess960Number = number => (number >= 0 && number < 960 ? Math.round(number) : 960);
+const chess960Number = number => (Number.isInteger(number) && number >= 0 && number < 960 ? number : 960);
 
 // The opponent and its strength, as the server takes them.
 function chosenOpponent() {
@@ -98,7 +102,8 @@ function chosenOpponent() {
     }
     default: {
       const kind = by('limit').value;
-      const value = Math.round(kind === 'time' ? 1000 * amount : amount);
+      // Parts of positions and plies are refused, as 0 is.
+      const value = kind === 'time' ? Math.round(1000 * amount) : Number.isInteger(amount) ? amount : 0;
       return { system: by('engine').value, threads, level: { kind, value: Math.max(0, Math.min(value, 1e9)) } };
     }
   }

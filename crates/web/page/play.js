@@ -50,6 +50,7 @@ export function state(message) {
   receivedAt = performance.now();
   if (isNew) {
     board.cancelPremove();
+    forgetTyped();
     if (location.hash !== `#game/${game.id}`) location.hash = `#game/${game.id}`;
     if (visible) board.orient(game.side);
   }
@@ -105,6 +106,7 @@ function draw() {
   by('take-back').disabled = !game.takeback;
   by('hint').disabled = by('offer-draw').disabled = isOver || game.turn !== game.side || isAdvised;
   by('typed-move').disabled = isOver;
+  if (isOver) forgetTyped();
   by('advice').textContent = adviceText();
   if (ply === last && game.advice?.state === 'hint') board.arrows([game.advice.uci]);
   by('to-pgn').href = `/games/${game.id}.pgn`;
@@ -115,6 +117,7 @@ function verdict() {
   if (game.result) return resultText(game.result, game.side, opponentName(game.system));
   if (game.thinking === 'waiting') return 'Waiting for the engine';
   if (game.turn !== game.side) return `${opponentName(game.system)} is thinking…`;
+  if (ply < game.moves.length) return 'Your move, in the last position';
   return game.check ? 'Check · Your move' : 'Your move';
 }
 
@@ -138,7 +141,7 @@ function drawPlayers() {
     who.replaceChildren();
     if (game) {
       who.append(isEngine ? opponentName(game.system) : 'You');
-      if (isEngine) who.append(make('small', { textContent: hasNoSearch(game.system) ? 'human-like' : game.level_text }));
+      if (isEngine) who.append(make('small', { textContent: strength() }));
       if (isEngine && game.thinking === 'yes') who.append(make('small', { className: 'dots', textContent: '● thinking' }));
     }
     const clock = by(id).querySelector('.clock');
@@ -151,6 +154,11 @@ function drawPlayers() {
       clock.classList.toggle('low', runs && left < 10000);
     }
   }
+}
+
+function strength() {
+  if (hasNoSearch(game.system)) return 'human-like';
+  return [newGame.rating(game.system, game.level), game.level_text].filter(Boolean).join(' · ');
 }
 
 const remaining = side =>
@@ -221,6 +229,13 @@ by('typed').onsubmit = event => {
   if (game.turn !== game.side) fieldError(by('typed-move'), 'It is not your turn.');
   else if (command({ type: 'move', game: game.id, ply: game.moves.length, uci: text })) typed = text;
 };
+
+// What was typed in another game, or before the end, is not for this one.
+function forgetTyped() {
+  by('typed-move').value = '';
+  fieldError(by('typed-move'), '');
+  typed = null;
+}
 
 // The server has played the typed move: the field is free for the next one.
 function answerTyped() {

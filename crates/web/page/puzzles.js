@@ -78,15 +78,15 @@ function isSolution(uci, { uci: right, san }) {
 export function tried(uci) {
   const puzzle = puzzles[index];
   if (isSolved) return;
-  if (isSolution(uci, puzzle.solution)) return solve(`${puzzle.solution.san}: that is it.`);
+  if (isSolution(uci, puzzle.solution)) return solve(`${puzzle.solution.san} is right.`, 'right');
   const isMistake = uci === puzzle.mistake.uci;
   say(isMistake ? 'That was played in the game. There is something much better.' : 'There is something better. Try again.', 'wrong');
   listener.show(puzzle);
 }
 
-function solve(text) {
+function solve(text, kind) {
   isSolved = true;
-  say(text, 'right');
+  say(text, kind);
   buttons();
   listener.solved(puzzles[index]);
 }

@@ -7,7 +7,7 @@ const ENDINGS = {
   'threefold repetition': 'Threefold repetition',
   'fifty-move rule': 'Fifty-move rule',
   'draw by agreement': 'Draw by agreement',
-  'too long': 'Draw by the limit of moves',
+  'too long': 'Draw: the game is too long',
   'time out, but nothing to mate with': 'Out of time, but no piece to mate with',
 };
 

@@ -120,13 +120,16 @@ function drawGraph() {
     const [first, last] = [points[0], points.at(-1)].map(point => point.split(',')[0]);
     return svg('polygon', { class: 'white', points: `${first},${HEIGHT} ${points.join(' ')} ${last},${HEIGHT}` });
   };
+  // What is not judged yet is neither side's.
+  const first = Math.max(0, scores.findIndex(Boolean));
+  const unknown = svg('rect', { class: 'unknown', x: 0, y: 0, width: x(first), height: HEIGHT });
   const judged = line.map((at, ply) => {
     const judgment = JUDGMENTS.find(([nag]) => at.nags.includes(nag));
     return judgment && scores[ply] ? svg('circle', { class: judgment[1], cx: x(ply), cy: y(scores[ply]), r: 3.5 }) : '';
   });
   const at = line.indexOf(node);
   const mark = at >= 0 ? [svg('line', { class: 'here', x1: x(at), x2: x(at), y1: 0, y2: HEIGHT })] : [];
-  by('graph').replaceChildren(...areas.map(shape), svg('line', { class: 'even', x1: 0, x2: width, y1: HEIGHT / 2, y2: HEIGHT / 2 }),
+  by('graph').replaceChildren(unknown, ...areas.map(shape), svg('line', { class: 'even', x1: 0, x2: width, y1: HEIGHT / 2, y2: HEIGHT / 2 }),
     ...mark, ...judged);
 }
 
@@ -166,8 +169,8 @@ function draw() {
   if (running) {
     by('review-bar').max = running.total || 1;
     by('review-bar').value = running.done;
-    by('review-count').textContent = running.state === 'waiting' && running.done === 0 ? 'waiting for a free search slot'
-      : `${running.done} of ${running.total} positions, from the end`;
+    by('review-count').textContent = running.state === 'waiting' && running.done === 0 ? 'waiting for the engine'
+      : `${running.done} of ${running.total} positions`;
   }
   drawGraph();
   const isAnalysed = !running && shown.tree.tags.some(([name]) => /^(White|Black)Accuracy$/.test(name));

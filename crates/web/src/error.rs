@@ -70,8 +70,9 @@ impl From<rusqlite::Error> for ApiError {
 impl From<BoardError> for ApiError {
     fn from(error: BoardError) -> Self {
         Self(match error {
-            BoardError::FenSyntax { reason, .. } | BoardError::FenPosition { reason, .. } => {
-                format!("That is not a valid FEN: {reason}.")
+            BoardError::FenSyntax { reason, .. } => format!("That is not a valid FEN: {reason}."),
+            BoardError::FenPosition { reason, .. } => {
+                format!("That position is not possible: {reason}.")
             }
             BoardError::MoveSyntax { text } => {
                 format!("That is not a move: {text:.20}. Moves are written like Nf3 or g1f3.")

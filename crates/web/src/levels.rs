@@ -52,7 +52,7 @@ impl EngineLevel {
                 (1..=MAX_DEPTH).contains(&depth),
                 "The engine may search to a depth of 1 to 30 plies.",
             ),
-            Self::Clock => (has_clock, "Choose a clock for the game, or another strength."),
+            Self::Clock => (has_clock, "Choose a clock for the game, or a fixed thinking time."),
         };
         if is_allowed { Ok(()) } else { Err(ApiError::new(limits)) }
     }
@@ -69,17 +69,25 @@ impl EngineLevel {
         }
     }
 
-    /// The level in words, as in `1000 positions a move`.
+    /// The level in words, as in `1,000 positions a move`.
     #[must_use]
     pub fn describe(self) -> String {
         match self {
             Self::Nodes(1) => "1 position a move".to_owned(),
-            Self::Nodes(nodes) => format!("{nodes} positions a move"),
+            Self::Nodes(nodes) => format!("{} positions a move", grouped(nodes)),
             Self::Time(time) => format!("{} s a move", time as f64 / 1000.0),
             Self::Depth(depth) => format!("depth {depth}"),
             Self::Clock => "by its clock".to_owned(),
         }
     }
+}
+
+/// A number with commas between thousands.
+fn grouped(number: u64) -> String {
+    if number < 1000 {
+        return number.to_string();
+    }
+    format!("{},{:03}", grouped(number / 1000), number % 1000)
 }
 
 /// A level with a measured rating on the ladder of fixed opponents (docs/5-arena.md).

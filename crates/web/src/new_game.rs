@@ -1,6 +1,6 @@
 //! How a game begins: the page's request for a new game, and positions and games from its text.
 
-use board::{CastlingMode, Color, Game, Position, ReadFen, parse_uci};
+use board::{CastlingMode, Color, FenWarning, Game, Position, ReadFen, parse_uci};
 use serde::Deserialize;
 
 use crate::{
@@ -175,7 +175,12 @@ pub fn parse_position(fen: &str, chess960: bool) -> Result<Position, ApiError> {
 
 /// What was corrected in the page's FEN.
 pub fn correction(fen: &str, chess960: bool) -> Option<String> {
-    read_position(fen, chess960).ok()?.warning.map(|warning| sentence(&warning.to_string()))
+    let warning = read_position(fen, chess960).ok()?.warning?;
+    let hint = match warning {
+        FenWarning::Chess960Rights { .. } => " Choose Chess960 castling to keep them.",
+        FenWarning::RightsDropped { .. } => "",
+    };
+    Some(sentence(&warning.to_string()) + hint)
 }
 
 fn read_position(fen: &str, chess960: bool) -> Result<ReadFen, ApiError> {

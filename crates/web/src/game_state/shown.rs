@@ -2,6 +2,7 @@
 
 use board::{CastlingMode, Color, File, Game, Move, Position, Square, to_san, to_uci};
 use games::PgnWriter;
+use nets::System;
 use serde_json::{Map, Value, json};
 
 use super::GameState;
@@ -100,9 +101,10 @@ impl GameState {
     fn pgn_tags(&self) -> Vec<(&'static str, String)> {
         let engine = match self.opponent {
             Opponent::Maia(_) => self.opponent.to_string(),
-            Opponent::System(_) | Opponent::Fast => {
-                let (system, level) = (self.opponent.system(), self.level_text());
-                format!("Batch First ({system}, {}, {level})", self.network_name)
+            Opponent::System(System::ConvChess) => "ConvChess".to_owned(),
+            Opponent::System(System::Cockfish) => format!("Cockfish, {}", self.level_text()),
+            Opponent::System(System::BatchFirst) | Opponent::Fast => {
+                format!("Batch First ({}, {})", self.network_name, self.level_text())
             }
         };
         let visitor = "Visitor".to_owned();

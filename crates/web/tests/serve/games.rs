@@ -267,7 +267,7 @@ async fn impossible_new_games_are_refused_with_the_reason() {
         (json!({ "fen": " " }), "That is not a valid FEN: it is empty."),
         (json!({ "pgn": "" }), "no game"),
         (json!({ "fen": long_fen + "/k7/8 w - - 0 1" + &"x".repeat(200) }), "FEN"),
-        (json!({ "fen": "8/8/8/8/8/8/8/8 w - - 0 1" }), "missing king"),
+        (json!({ "fen": "8/8/8/8/8/8/8/8 w - - 0 1" }), "the board is empty"),
         (json!({ "fen": "7k/6Q1/6K1/8/8/8/8/8 b - - 0 1" }), "over"),
         (json!({ "pgn": long_pgn }), "KiB"),
         (json!({ "pgn": "1. e4 e5 2. Ke3 *" }), "move 2"),
