@@ -41,7 +41,7 @@ def main():
     versions = [games(path) for path in arguments.files]
     errors = [[] for _ in versions]
     marks = [{"marked": 0, "marked wrongly": 0, "missed": 0} for _ in versions]
-    with chess.engine.SimpleEngine.popen_uci(shutil.which("stockfish", path="/usr/games:/usr/bin")) as judge:
+    with chess.engine.SimpleEngine.popen_uci(shutil.which("stockfish") or "/usr/games/stockfish") as judge:
         for same in zip(*versions, strict=True):
             before = chance(judge.analyse(same[0].board(), chess.engine.Limit(nodes=arguments.nodes), game=object())["score"])
             for nodes in zip(*(game.mainline() for game in same), strict=True):

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { addressHolds, click, drag, load, print, setField, treeHas, treeMoves } from './harness.mjs';
+import { addressHolds, click, load, print, setField, treeHas, treeMoves } from './harness.mjs';
 import { personsHour } from './person.mjs';
 import { previewsAreRight, showsPreview } from './previews.mjs';
 import { puzzlesAndEditor } from './puzzles.mjs';
@@ -155,12 +155,16 @@ async function keysAndEndings(page, { screenshot }) {
   // In check there is no threat. The error of a FEN goes when another position is shown.
   await setField(page, 'setup-fen', '4k3/8/8/8/8/8/4Q3/4K2 b - - 0 1');
   await page.click('#setup button[type=submit]');
-  await page.locator('#setup-fen-error', { hasText: 'That is not a valid FEN: rank 1 has 7 squares in place of 8.' }).waitFor();
+  await page.locator('#setup-fen-error', { hasText: 'That is not a valid FEN: rank 1 has 7 squares instead of 8.' }).waitFor();
   assert.equal(await load(page, '[FEN "4k3/8/8/8/8/8/4Q3/4K3 b - - 0 1"]\n\n*'), 'game');
   await page.waitForFunction(() => document.getElementById('setup-fen').value === '4k3/8/8/8/8/8/4Q3/4K3 b - - 0 1');
   await page.locator('#setup-fen-error').waitFor({ state: 'hidden' });
   await page.keyboard.press('x');
   await page.getByText('There is no threat to show: the king is in check.').waitFor();
+  // The end of a loaded game is told when it is reached.
+  assert.equal(await load(page, '1. f3 e5 2. g4 Qh4# 0-1'), 'game');
+  await page.keyboard.press('End');
+  await page.locator('#spoken', { hasText: 'After Qh4#. Checkmate: Black wins.' }).waitFor({ state: 'attached' });
   // Promote, delete; a position in the address.
   assert.equal(await load(page, '1. e4 (1. d4 d5 2. c4) e5 2. Nf3 *'), 'game');
   await page.locator('#analysis-moves [data-node]', { hasText: 'c4' }).click();

@@ -210,7 +210,7 @@ async function checkFaults(page) {
   await page.locator('#typed-move-error', { hasText: 'Ng8 is not legal here.' }).waitFor();
   await page.keyboard.press('Escape');
   await page.keyboard.press('Home');
-  await page.locator('#verdict', { hasText: 'Your move, in the last position' }).waitFor();
+  await page.locator('#verdict', { hasText: 'Your move (in the latest position)' }).waitFor();
   await page.click('#resign');
   await page.click('#confirm button[value=yes]');
   await page.locator('#typed-move-error').waitFor({ state: 'hidden' });
@@ -285,6 +285,11 @@ async function checkPhones() {
         await phone.locator('#setup-fold summary').tap();
         await phone.locator('#setup-edit').tap();
         await phone.locator('#palette').waitFor();
+        // A refused position: its error has to fit as well.
+        await phone.locator('#editor-empty').tap();
+        await phone.locator('#editor-done').tap();
+        await phone.locator('#editor-done-error', { hasText: 'the board is empty' }).waitFor();
+        await phone.evaluate(() => scrollTo(0, 0));
       }
       // The board has its new size.
       await phone.waitForFunction(() => {
@@ -314,6 +319,7 @@ async function checkPhones() {
       await screenshot(phone, `phone-${name}-${view}`);
     }
     await phone.locator('#editor-close').tap();
+    assert.ok(await phone.locator('#editor-done-error').isHidden());
     // The address of a view is not the place of its panel: the page stays at its top.
     for (const view of ['play', 'analyse', 'games', 'lab', 'new']) {
       await go(phone, view);

@@ -121,7 +121,7 @@ export function watch(page, server, problems) {
   });
   page.on('console', message => {
     // The test kills the server: errors of the connection are expected.
-    if (message.type() === 'error' && !/ERR_CONNECTION_REFUSED|WebSocket/.test(message.text())) problems.push(`console: ${message.text()}`);
+    if (message.type() === 'error' && !/ERR_CONNECTION_|ERR_EMPTY_RESPONSE|WebSocket/.test(message.text())) problems.push(`console: ${message.text()}`);
   });
   page.on('request', request => {
     if (!request.url().startsWith(server.address.slice(0, -1)) && !/^(data|blob|about|chrome|resource):/.test(request.url())) {
@@ -187,6 +187,7 @@ export async function startGame(page, address, choose = async () => {}) {
   await page.selectOption('#opponent', 'limit');
   await page.selectOption('#engine', 'batch-first');
   await page.selectOption('#limit', 'nodes');
+  await page.selectOption('#threads', '');
   await setField(page, 'amount', 40);
   await choose();
   await page.click('#start-game');

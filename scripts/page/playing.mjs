@@ -51,7 +51,7 @@ async function leftGames(page, address) {
       await page.selectOption('#limit', 'time');
       await setField(page, 'amount', 60);
     });
-    await page.waitForFunction(() => document.getElementById('verdict').textContent.includes('is thinking'));
+    await page.locator('#top .dots').waitFor();
   }
   const begun = Date.now();
   await startGame(page, address, () => page.check('[name=side][value=black]', { force: true }));
@@ -103,7 +103,11 @@ async function sounds(page, address) {
     };
   });
   await page.goto('about:blank');
-  await startGame(page, address, () => page.check('[name=side][value=white]', { force: true }));
+  await startGame(page, address, async () => {
+    await page.check('[name=side][value=white]', { force: true });
+    // Both moves are seen one after the other.
+    await page.selectOption('#limit', 'time');
+  });
   await drag(page, 'd2', 'd4');
   await played(page, 2);
   await page.waitForFunction(() => window.sounds >= 2);

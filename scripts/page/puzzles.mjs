@@ -89,10 +89,12 @@ async function editor(page, { screenshot }) {
   await page.click('#editor-done');
   await page.locator('#editor-done-error', { hasText: 'That position is not possible: the board is empty.' }).waitFor();
   assert.ok(await page.locator('#palette').isVisible());
+  assert.equal(await page.locator('#position').textContent(), 'White: none. Black: none.');
   for (const [tool, name] of [['white king', 'c1'], ['black king', 'c8']]) {
     await page.click(`[data-tool="${tool}"]`);
     await click(page, name);
   }
+  await page.locator('#editor-done-error').waitFor({ state: 'hidden' });
   await page.click('#editor-done');
   await page.waitForFunction(() => document.getElementById('setup-fen').value === '2k5/8/8/8/8/8/8/2K5 b - - 0 1');
   await page.locator('#palette').waitFor({ state: 'hidden' });

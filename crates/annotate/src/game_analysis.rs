@@ -224,6 +224,7 @@ impl GameAnalyser {
         let rest = next.map_or(&[][..], |next| &next.lines[0].moves);
         let moves = std::iter::once(played).chain(rest.iter().copied()).collect();
         found.lines[0] = PrincipalVariation { score, moves };
+        found.depth = next.map_or(1, |next| next.depth + 1);
     }
 
     /// The game with what was found.

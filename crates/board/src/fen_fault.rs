@@ -9,18 +9,20 @@ pub(crate) fn of_text(error: &ParseFenError, text: &str) -> String {
         ParseFenError::InvalidBoard | ParseFenError::InvalidPocket => {
             of_placement(fields.first().copied().unwrap_or_default())
         }
-        ParseFenError::InvalidTurn => "the second field, the side to move, is w or b".to_owned(),
+        ParseFenError::InvalidTurn => {
+            "the second field, the side to move, must be w or b".to_owned()
+        }
         ParseFenError::InvalidCastling => {
-            "the third field, castling, has letters such as KQkq, or is -".to_owned()
+            "the third field, castling, must be letters such as KQkq, or -".to_owned()
         }
         ParseFenError::InvalidEpSquare => {
-            "the fourth field, en passant, is a square such as e3, or is -".to_owned()
+            "the fourth field, en passant, must be a square such as e3, or -".to_owned()
         }
         ParseFenError::InvalidHalfmoveClock => {
-            "the fifth field counts halfmoves and is a number".to_owned()
+            "the fifth field, the halfmove clock, must be a number".to_owned()
         }
         ParseFenError::InvalidFullmoves => {
-            "the sixth field counts moves and is a number".to_owned()
+            "the sixth field, the move number, must be a number".to_owned()
         }
         ParseFenError::InvalidFen | ParseFenError::InvalidRemainingChecks => {
             format!("it has {} fields, and a FEN has four to six", fields.len())
@@ -34,7 +36,7 @@ fn of_placement(placement: &str) -> String {
     if ranks.len() != 8 {
         return match ranks.len() {
             1 => "it has no ranks such as 8/4k3".to_owned(),
-            count => format!("it has {count} ranks in place of 8"),
+            count => format!("it has {count} ranks instead of 8"),
         };
     }
     for (rank, text) in (1..=8).rev().zip(ranks) {
@@ -45,7 +47,7 @@ fn of_placement(placement: &str) -> String {
         }
         let squares: u32 = text.chars().map(|letter| letter.to_digit(10).unwrap_or(1)).sum();
         if squares != 8 {
-            return format!("rank {rank} has {squares} squares in place of 8");
+            return format!("rank {rank} has {squares} squares instead of 8");
         }
     }
     "its piece placement cannot be read".to_owned()
@@ -69,10 +71,13 @@ pub(crate) fn of_position(error: &PositionError<Chess>, board: &Board) -> String
     let others = [
         (PositionErrorKinds::PAWNS_ON_BACKRANK, "a pawn stands on the first or the last rank"),
         (PositionErrorKinds::OPPOSITE_CHECK, "the side that is not to move is in check"),
-        (PositionErrorKinds::TOO_MUCH_MATERIAL, "a side has more pieces than a game can give it"),
+        (
+            PositionErrorKinds::TOO_MUCH_MATERIAL,
+            "a side has more pieces than are possible in a game",
+        ),
         (
             PositionErrorKinds::INVALID_CASTLING_RIGHTS,
-            "king or rook is not where castling needs it",
+            "the king or a rook is not where castling needs it",
         ),
     ];
     faults.extend(others.iter().filter(|(kind, _)| has(*kind)).map(|(_, text)| (*text).to_owned()));
@@ -87,7 +92,7 @@ mod tests {
     fn a_refusal_says_where() {
         for (text, words) in [
             ("nonsense", "no ranks"),
-            ("8/8/8/8 w - - 0 1", "4 ranks in place of 8"),
+            ("8/8/8/8 w - - 0 1", "4 ranks instead of 8"),
             ("k7/8/8/9/8/8/8/K7 w - - 0 1", "rank 5 has 9 squares"),
             ("k7/8/8/8/8/8/6/K7 w - - 0 1", "rank 2 has 6 squares"),
             ("k7/8/8/8/8/8/7z/K7 w - - 0 1", "rank 2 holds 'z'"),

@@ -118,16 +118,15 @@ export function showPosition(message) {
   const isGrown = accept(message, candidate ?? { tree, node, moves: [] });
   candidate = null;
   if (message.correction) notice(message.correction);
+  const isEnd = Boolean(message.over) && !node.over;
   Object.assign(node, { destinations: message.destinations, over: message.over ?? '', isLast: message.is_last, isCheck: message.check });
   if (isNew) {
     showNotes([]);
     address.newEntry();
     editor.close();
   }
-  if (isNew || isGrown) {
-    drawTree();
-    tell();
-  }
+  if (isNew || isGrown) drawTree();
+  if (isNew || isGrown || isEnd) tell();
   showNode();
   engine.drawState();
   // A late answer does not replace what the visitor is typing.
@@ -253,7 +252,7 @@ function go(to) {
 }
 
 // Screen readers hear the move that led here, and how the game ended.
-function tell() { say(node.over ? `After ${node.san}. ${node.over}` : describeStep(node.san, node.fen)); }
+function tell() { say(node.over ? `${node.san ? `After ${node.san}. ` : ''}${node.over}` : describeStep(node.san, node.fen)); }
 
 // The board is not that of the analysis: a puzzle is solved, or a position edited.
 const isBusy = () => puzzles.isActive() || editor.isActive();
@@ -353,7 +352,10 @@ puzzles.attach({
   },
 });
 editor.attach({
-  ended: () => request(),
+  ended() {
+    candidate = null;
+    request();
+  },
   done: fen => setUp(fen, tree.chess960, 'editor-done'),
 });
 file.attach({
@@ -370,10 +372,10 @@ file.attach({
 // `field`: where the error is shown if the server refuses the position.
 function setUp(fen, chess960, field = 'setup-fen') {
   puzzles.end();
+  typing = false;
   fieldError(by(field), '');
   if (field === 'setup-fen') {
     editor.close();
-    typing = false;
     by('setup-fen').value = fen;
   }
   const next = trees.empty(fen, chess960);

@@ -1,7 +1,7 @@
 // The board: chessground with promotion, arrows and heat maps. The server decides which moves are legal.
 
 import { addCursor } from './cursor.js';
-import { by, describePosition, pieceAt, say } from './page.js';
+import { by, describePieces, describePosition, pieceAt, say } from './page.js';
 import { moveSound } from './preferences.js';
 import { Chessground } from './vendor/chessground/chessground.min.js';
 
@@ -100,9 +100,10 @@ export function show(position) {
 }
 
 /* Lets the visitor place pieces as he likes. `tool()`: the piece that a click places, with an empty role to take one away, or null to
-   move pieces */
-export function edit(placement, tool) {
+   move pieces; `changed()`: the pieces are others */
+export function edit(placement, tool, changed) {
   isEditing = true;
+  const describe = () => { by('position').textContent = describePieces(ground.getFen()); };
   ground.set({
     fen: placement,
     check: false,
@@ -113,6 +114,10 @@ export function edit(placement, tool) {
     premovable: { enabled: false },
     draggable: { deleteOnDropOff: true },
     events: {
+      change() {
+        describe();
+        changed();
+      },
       select(key) {
         const piece = tool();
         if (!piece) return;
@@ -120,16 +125,19 @@ export function edit(placement, tool) {
         ground.cancelMove();
         ground.selectSquare(null);
         say(`${key} ${pieceAt(ground.getFen(), key)}`);
+        describe();
+        changed();
       },
     },
   });
   ground.setAutoShapes([]);
+  describe();
 }
 
 /* Ends the placing of pieces */
 export function endEdit() {
   isEditing = false;
-  ground.set({ autoCastle: true, movable: { free: false }, draggable: { deleteOnDropOff: false }, events: { select: undefined } });
+  ground.set({ autoCastle: true, movable: { free: false }, draggable: { deleteOnDropOff: false }, events: { change: undefined, select: undefined } });
   if (shown) show(shown);
 }
 

@@ -1,7 +1,7 @@
 // The board editor: pieces are placed, moved and taken away freely; the server judges the position when it is done.
 
 import * as board from './board.js';
-import { by, make, scrollToBoard } from './page.js';
+import { by, fieldError, make, scrollToBoard } from './page.js';
 
 const ROLES = ['king', 'queen', 'rook', 'bishop', 'knight', 'pawn'];
 const CASTLING = ['K', 'Q', 'k', 'q'];
@@ -25,7 +25,7 @@ export function open(fen) {
   const [, turn, castling] = fen.split(' ');
   by('editor-turn').value = turn;
   for (const letter of CASTLING) by(`castle-${letter}`).checked = castling.includes(letter);
-  board.edit(fen.split(' ')[0], () => tool);
+  board.edit(fen.split(' ')[0], () => tool, forgetError);
 }
 
 /* Closes the editor; the board shows what it showed before, or what the listener shows next */
@@ -38,8 +38,12 @@ export function close() {
   listener.ended();
 }
 
+// The error of the position before is not that of the next one.
+const forgetError = () => fieldError(by('editor-done'), '');
+
 function choose(next) {
   tool = next;
+  forgetError();
   for (const button of by('palette').children) button.setAttribute('aria-pressed', String(button.dataset.tool === (tool ? `${tool.color} ${tool.role}` : 'move')));
 }
 
@@ -56,11 +60,13 @@ by('palette').append(
   toolButton('remove pieces', { color: '', role: '' }, '✕'), ...ROLES.map(role => pieceButton('black', role)));
 
 by('editor-empty').onclick = () => {
-  board.edit('8/8/8/8/8/8/8/8', () => tool);
+  board.edit('8/8/8/8/8/8/8/8', () => tool, forgetError);
+  forgetError();
   for (const letter of CASTLING) by(`castle-${letter}`).checked = false;
 };
 by('editor-start').onclick = () => {
-  board.edit('rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR', () => tool);
+  board.edit('rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR', () => tool, forgetError);
+  forgetError();
   by('editor-turn').value = 'w';
   for (const letter of CASTLING) by(`castle-${letter}`).checked = true;
 };

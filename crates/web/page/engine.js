@@ -5,7 +5,7 @@ import * as board from './board.js';
 import { send } from './connection.js';
 import * as inside from './inside.js';
 import * as lines from './lines.js';
-import { by, short } from './page.js';
+import { by, say, short } from './page.js';
 import * as preview from './preview.js';
 import { nextTag } from './replies.js';
 import * as trees from './tree.js';
@@ -92,6 +92,7 @@ export function show(message) {
   if (!isCurrent(message) || !visible) return;
   if (message.state === 'waiting' && answer) message = { ...message, lines: answer.lines };
   answer = message;
+  if (message.state === 'failed') say(message.error);
   if (message.view) inside.show(message.view);
   drawState();
   if (answer.lines.length > 0 && !node.isLast) showLines(node);
@@ -117,7 +118,7 @@ export function drawState() {
   by('think').textContent = analysing ? 'Stop' : 'Start';
   by('think').setAttribute('aria-pressed', analysing);
   const idle = node.over || (analysing ? states[answer?.state] : 'Move the pieces, or press Start to run the engine.');
-  by('analysis-state').textContent = (threat && analysing ? 'The threat: what the other side would play if it were to move. ' : '') + (idle ?? '');
+  by('analysis-state').textContent = (threat && analysing ? 'The threat: what the other side would play if it were its turn. ' : '') + (idle ?? '');
   const system = by('analysis-system').value;
   const hasLines = analysing && !node.isLast;
   // No line and no evaluation of an earlier position stays when the game is over in this one.

@@ -131,6 +131,7 @@ by('opponent').onchange = opponentChosen;
 by('rating').oninput = ratingChosen;
 by('limit').onchange = limitChosen;
 by('from').onchange = fromChosen;
+by('clock').onchange = () => fieldError(by('time'), '');
 by('time').onchange = () => {
   if (by('time').value === 'clock' && !by('clock').value) by('clock').value = '300,3';
 };

@@ -169,17 +169,21 @@ export function pieceAt(fen, square) {
   return piece ? `${piece.color} ${piece.role}` : 'empty';
 }
 
-/* A position in words: the side to move and every piece */
-export function describePosition(fen) {
+/* Every piece of a position in words */
+export function describePieces(fen) {
   const side = color => Object.values(PIECES).flatMap(role => {
     const squares = pieces(fen).filter(piece => piece.color === color && piece.role === role).map(({ square }) => square);
     return squares.length ? [`${role}${squares.length > 1 ? 's' : ''} ${squares.join(' ')}`] : [];
-  }).join(', ');
-  const turn = fen.split(' ')[1] === 'b' ? 'Black' : 'White';
-  return `${turn} to move. White: ${side('white')}. Black: ${side('black')}.`;
+  }).join(', ') || 'none';
+  return `White: ${side('white')}. Black: ${side('black')}.`;
 }
+
+const mover = fen => (fen.split(' ')[1] === 'b' ? 'Black' : 'White');
+
+/* A position in words: the side to move and every piece */
+export const describePosition = fen => `${mover(fen)} to move. ${describePieces(fen)}`;
 
 /* A position that was stepped to, in words; `san`: the move that led to it, if any */
 export function describeStep(san, fen) {
-  return `${san ? `After ${san}` : 'First position'}. ${fen.split(' ')[1] === 'b' ? 'Black' : 'White'} to move.`;
+  return `${san ? `After ${san}` : 'First position'}. ${mover(fen)} to move.`;
 }

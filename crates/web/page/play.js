@@ -46,6 +46,7 @@ export function state(message) {
   // A premove is about the last position: it does not wait while earlier ones are looked at.
   const wasLast = isNew || ply === game.moves.length || board.hasPremove();
   if (isNew || message.moves.length > game.moves.length) answerTyped();
+  if (!isNew && message.moves.length !== game.moves.length) fieldError(by('typed-move'), '');
   game = message;
   receivedAt = performance.now();
   if (isNew) {
@@ -117,7 +118,7 @@ function verdict() {
   if (game.result) return resultText(game.result, game.side, opponentName(game.system));
   if (game.thinking === 'waiting') return 'Waiting for the engine';
   if (game.turn !== game.side) return `${opponentName(game.system)} is thinking…`;
-  if (ply < game.moves.length) return 'Your move, in the last position';
+  if (ply < game.moves.length) return 'Your move (in the latest position)';
   return game.check ? 'Check · Your move' : 'Your move';
 }
 
@@ -158,7 +159,9 @@ function drawPlayers() {
 
 function strength() {
   if (hasNoSearch(game.system)) return 'human-like';
-  return [newGame.rating(game.system, game.level), game.level_text].filter(Boolean).join(' · ');
+  // Ratings were measured with the program's own networks, without threads.
+  const rating = game.threads === null && game.engine === game.system && newGame.rating(game.system, game.level);
+  return [rating, game.level_text].filter(Boolean).join(' · ');
 }
 
 const remaining = side =>
@@ -187,7 +190,8 @@ export function go(to) {
   if (!game) return;
   ply = Math.max(0, Math.min(to, game.moves.length));
   draw();
-  say(describeStep(game.moves[ply - 1]?.san, game.fens[ply]));
+  const isEnd = game.result && ply === game.moves.length;
+  say(isEnd ? `${verdict()}.` : describeStep(game.moves[ply - 1]?.san, game.fens[ply]));
 }
 
 export function step(where) {

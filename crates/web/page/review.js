@@ -82,10 +82,12 @@ function chance({ cp, mate }) {
   return 100 / (1 + Math.exp(-0.00368208 * value));
 }
 
-const scoreOf = node => (node.mate !== undefined ? { mate: node.mate } : node.cp !== undefined ? { cp: node.cp } : null);
+// A mate on the board is won, whether it has a score or not.
+const scoreOf = node => (node.san.endsWith('#') ? { mate: isWhiteToMove(node) ? -1 : 1 } : node.mate !== undefined ? { mate: node.mate } : node.cp !== undefined ? { cp: node.cp } : null);
 
 /* Shows the graph of a game, with a mark at a node */
 export function show(tree, node) {
+  if (shown?.tree !== tree) by('review-error').hidden = true;
   shown = { tree, node, line: mainLine(tree) };
   draw();
 }

@@ -47,7 +47,7 @@ export function shownComment(text) {
 /* The score beside a move of the main line, from White's side: that of the analysis, or else that of the player's program, which writes
    it from its own side */
 export function scoreText(node) {
-  // A mate on the board is no mate in one.
+  // A mate on the board is not a mate in one.
   if (node.san?.endsWith('#')) return '';
   if (node.mate !== undefined || node.cp !== undefined) return score(node);
   const [, timed, bare] = withoutCommands(node.comment).match(ENGINE_SCORE) ?? [];

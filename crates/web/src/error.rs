@@ -42,8 +42,8 @@ impl ApiError {
 
     /// A move cannot be made; sentences begin with a capital letter.
     pub(crate) fn not_legal(mv: &str) -> Self {
-        let article = if mv.starts_with(char::is_uppercase) { "" } else { "The move " };
-        Self(format!("{article}{mv:.20} is not legal here."))
+        let subject = if mv.starts_with(char::is_uppercase) { "" } else { "The move " };
+        Self(format!("{subject}{mv:.20} is not legal here."))
     }
 
     /// An error with the text of a library.

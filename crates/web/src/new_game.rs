@@ -1,6 +1,7 @@
 //! How a game begins: the page's request for a new game, and positions and games from its text.
 
 use board::{CastlingMode, Color, FenWarning, Game, Position, ReadFen, parse_uci};
+use games::PgnGame;
 use serde::Deserialize;
 
 use crate::{
@@ -139,7 +140,7 @@ impl NewGameRequest {
     /// What was corrected in the position to play from.
     pub fn correction(&self) -> Option<String> {
         if let Some(pgn) = &self.pgn {
-            let odd = odd(&only_game(pgn).ok()?);
+            let odd = odd(&read_pgn(pgn).ok()?);
             return (!odd.is_empty()).then(|| odd.join(" "));
         }
         correction(self.fen.as_deref()?.trim(), self.chess960)
@@ -212,12 +213,16 @@ pub fn parse_game<'a>(
     Ok(game)
 }
 
-/// The game of a PGN.
-fn parse_pgn(pgn: &str) -> Result<Game, ApiError> {
+/// The only game of a PGN, whose size is checked first.
+fn read_pgn(pgn: &str) -> Result<PgnGame, ApiError> {
     if pgn.len() > MAX_PGN {
         return Err(ApiError::new(format!("A PGN has at most {} KiB here.", MAX_PGN / 1024)));
     }
-    let game = only_game(pgn)?.game;
+    only_game(pgn)
+}
+
+fn parse_pgn(pgn: &str) -> Result<Game, ApiError> {
+    let game = read_pgn(pgn)?.game;
     refuse_if_full(&game)?;
     Ok(game)
 }

@@ -165,7 +165,7 @@ impl GameTree {
         let mut at = 0;
         loop {
             let (ply, node) = (pgn.game.moves().len(), &self.nodes[at]);
-            // A mate on the board would be written as one in one move.
+            // A game that is over has no evaluation: a mate on the board would be one in one move.
             let score = node.score().filter(|_| !positions[at].legal_moves().is_empty());
             pgn.evaluations.extend(score.map(|score| (ply, score)));
             let comment = one_line(&[&node.before, " ", &node.comment].concat());

@@ -97,7 +97,10 @@ pub fn only_game(text: &str) -> Result<PgnGame, ApiError> {
     }
     match games.next() {
         None => Ok(game),
-        Some(_) => Err(ApiError::new("The PGN has several games: keep only one of them.")),
+        Some(next) => {
+            whole(next?)?;
+            Err(ApiError::new("The PGN has several games: keep only one of them."))
+        }
     }
 }
 

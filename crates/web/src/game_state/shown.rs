@@ -33,6 +33,7 @@ impl GameState {
             "system": self.opponent.name(),
             "engine": self.network_name,
             "level": self.level,
+            "threads": self.threads,
             "level_text": self.level_text(),
             "side": color_name(!self.engine_side).to_lowercase(),
             "chess960": self.is_chess960(),
@@ -104,7 +105,12 @@ impl GameState {
             Opponent::System(System::ConvChess) => "ConvChess".to_owned(),
             Opponent::System(System::Cockfish) => format!("Cockfish, {}", self.level_text()),
             Opponent::System(System::BatchFirst) | Opponent::Fast => {
-                format!("Batch First ({}, {})", self.network_name, self.level_text())
+                let level = self.level_text();
+                match self.network_name.as_str() {
+                    "batch-first" => format!("Batch First ({level})"),
+                    "batch-first-fast" => format!("Batch First (fast, {level})"),
+                    other => format!("Batch First ({other}, {level})"),
+                }
             }
         };
         let visitor = "Visitor".to_owned();

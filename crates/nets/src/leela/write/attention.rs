@@ -32,7 +32,7 @@ pub(super) fn message(writer: &Writer<'_>, input: LeelaInput) -> Result<Net, Str
         rest @ ..,
     ] = trunk
     else {
-        return Err("its trunk is no embedding of Leela's".into());
+        return Err("its trunk is not an embedding of Leela's".into());
     };
     let Some(&Layer::Conv { activation: ffn, .. }) = layers.first() else {
         return Err("its embedding lacks dense layers".into());
