@@ -318,6 +318,9 @@ try {
   // The list of games, and the lab while a run grows.
   await page.goto(`${server.address}#games`);
   await page.locator('#game-list li').nth(3).waitFor();
+  // The result comes first.
+  await page.locator('#game-list li', { hasText: /^1-0 Checkmate · 1 moveWhite against Batch First/ }).waitFor();
+  await page.locator('#game-list li', { hasText: /^In progress \d+ moves/ }).first().waitFor();
   await page.getByText('White against Maia 1500').waitFor();
   await screenshot(page, 'games');
   await page.goto(`${server.address}#lab`);
