@@ -16,17 +16,7 @@ import statistics
 
 import chess.engine
 import chess.pgn
-
-
-def chance(score):
-    """White's chance to win in percent, by Lichess's formula."""
-    centipawns = max(-1000, min(1000, score.white().score(mate_score=1000)))
-    return 100 / (1 + math.exp(-0.00368208 * centipawns))
-
-
-def games(path):
-    with open(path, encoding="utf-8") as file:
-        return list(iter(lambda: chess.pgn.read_game(file), None))
+from check_annotated import games, win_percent
 
 
 def with_error(values):
@@ -43,12 +33,12 @@ def main():
     marks = [{"marked": 0, "marked wrongly": 0, "missed": 0} for _ in versions]
     with chess.engine.SimpleEngine.popen_uci(shutil.which("stockfish") or "/usr/games/stockfish") as judge:
         for same in zip(*versions, strict=True):
-            before = chance(judge.analyse(same[0].board(), chess.engine.Limit(nodes=arguments.nodes), game=object())["score"])
+            before = win_percent(judge.analyse(same[0].board(), chess.engine.Limit(nodes=arguments.nodes), game=object())["score"])
             for nodes in zip(*(game.mainline() for game in same), strict=True):
                 board = nodes[0].board()
                 if board.is_game_over():
                     break
-                after = chance(judge.analyse(board, chess.engine.Limit(nodes=arguments.nodes), game=same)["score"])
+                after = win_percent(judge.analyse(board, chess.engine.Limit(nodes=arguments.nodes), game=same)["score"])
                 is_bad = (before - after if not board.turn else after - before) >= 10
                 known = all(node.eval() for node in nodes)
                 for node, found, counts in zip(nodes, errors, marks):
@@ -56,7 +46,7 @@ def main():
                     if is_bad or is_marked:
                         counts["missed" if not is_marked else "marked" if is_bad else "marked wrongly"] += 1
                     if known:
-                        found.append(abs(chance(node.eval()) - after))
+                        found.append(abs(win_percent(node.eval()) - after))
                 before = after
     for path, found, counts in zip(arguments.files, errors, marks):
         print(f"{path}: {len(found)} positions, error {with_error(found)} %; moves that lose ten percent: {counts}")

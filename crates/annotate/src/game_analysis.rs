@@ -1,7 +1,7 @@
 //! The analysis of one game: every position is searched, and each move is judged by the scores
 //! before and after it.
 
-use board::{Game, Move, Position, Score};
+use board::{Color, Game, Move, Position, Score};
 use eval::EvalError;
 use games::PgnGame;
 use search::{Control, Limits, Search};
@@ -202,20 +202,15 @@ impl GameAnalyser {
         let Some(&played) = self.analysis.source.game.moves().get(ply) else { return };
         let Some(after) = self.analysis.scores[ply + 1] else { return };
         let next = self.analysis.positions[ply + 1].as_ref();
-        let mover = if self.boards[ply].turn().is_white() { 1 } else { -1 };
+        let turn = self.boards[ply].turn();
         let before = found.lines[0].score;
-        let score = match after {
-            Score::Centipawns(_) => after,
+        let score = match for_side(after, turn) {
             // The mover mates, one move later as seen from here; a mate on the board is one in one.
-            Score::Mate(moves) if moves * mover > 0 && next.is_some() => Score::Mate(moves + mover),
-            Score::Mate(_) => after,
-        };
-        let worth = |score: Score| match score {
-            Score::Centipawns(value) => Score::Centipawns(mover * value).order(),
-            Score::Mate(moves) => Score::Mate(mover * moves).order(),
+            Score::Mate(moves) if moves > 0 && next.is_some() => Score::Mate(moves + 1),
+            score => score,
         };
         // A mate that the search has seen is certain.
-        if matches!(before, Score::Mate(_)) || worth(score) <= worth(before) {
+        if matches!(before, Score::Mate(_)) || score.order() <= for_side(before, turn).order() {
             return;
         }
         let known = found.lines.iter().position(|line| line.moves[0] == played);
@@ -223,7 +218,7 @@ impl GameAnalyser {
         found.lines[..=end].rotate_right(1);
         let rest = next.map_or(&[][..], |next| &next.lines[0].moves);
         let moves = std::iter::once(played).chain(rest.iter().copied()).collect();
-        found.lines[0] = PrincipalVariation { score, moves };
+        found.lines[0] = PrincipalVariation { score: for_side(score, turn), moves };
         found.depth = next.map_or(1, |next| next.depth + 1);
     }
 
@@ -245,6 +240,11 @@ fn game_at(boards: &[Position], moves: &[Move], ply: usize) -> Game {
     game
 }
 
+/// White's score as that of a side, or a side's as White's.
+fn for_side(score: Score, side: Color) -> Score {
+    if side.is_white() { score } else { score.turned() }
+}
+
 fn analyse_position(
     game: &Game,
     search: &mut dyn Search,
@@ -252,18 +252,13 @@ fn analyse_position(
     control: &Control,
 ) -> Result<Option<PositionAnalysis>, EvalError> {
     let outcome = search.search(game, limits, control, &mut |_| {})?;
-    let white = game.position().turn().is_white();
-    let turned = |score| match score {
-        score if white => score,
-        Score::Centipawns(value) => Score::Centipawns(-value),
-        Score::Mate(moves) => Score::Mate(-moves),
-    };
+    let turn = game.position().turn();
     let depth = outcome.lines.first().map_or(0, |line| line.depth);
     let lines: Vec<PrincipalVariation> = outcome
         .lines
         .into_iter()
         .filter(|line| !line.pv.is_empty())
-        .map(|line| PrincipalVariation { score: turned(line.score), moves: line.pv })
+        .map(|line| PrincipalVariation { score: for_side(line.score, turn), moves: line.pv })
         .collect();
     Ok((!lines.is_empty()).then_some(PositionAnalysis { lines, evaluations: outcome.nodes, depth }))
 }

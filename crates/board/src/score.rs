@@ -19,6 +19,15 @@ impl Score {
             Self::Mate(moves) => -1_000_000 - moves,
         }
     }
+
+    /// The same score from the other side. A mate on the board is 0 for both.
+    #[must_use]
+    pub fn turned(self) -> Self {
+        match self {
+            Self::Centipawns(value) => Self::Centipawns(-value),
+            Self::Mate(moves) => Self::Mate(-moves),
+        }
+    }
 }
 
 #[cfg(test)]
