@@ -65,16 +65,17 @@ async function editor(page, { screenshot }) {
   await page.selectOption('#editor-turn', 'b');
   // The keyboard places pieces as well: the cursor begins on e2.
   const spoken = text => page.locator('#spoken', { hasText: new RegExp(`^${text}$`) }).waitFor({ state: 'attached' });
-  await page.focus('[data-tool="white pawn"]');
-  await page.keyboard.press('Enter');
-  await page.locator('#board').focus();
+  const choose = async tool => {
+    await page.focus(`[data-tool="${tool}"]`);
+    await page.keyboard.press('Enter');
+    await page.locator('#board').focus();
+  };
+  await choose('white pawn');
   await page.keyboard.press('Enter');
   await spoken('e2 white pawn');
   await page.keyboard.press('ArrowUp');
   await spoken('e3 empty');
-  await page.focus('[data-tool=" "]');
-  await page.keyboard.press('Enter');
-  await page.locator('#board').focus();
+  await choose(' ');
   await page.keyboard.press('ArrowDown');
   await spoken('e2 white pawn');
   await page.keyboard.press('Enter');
@@ -90,11 +91,13 @@ async function editor(page, { screenshot }) {
   await page.locator('#editor-done-error', { hasText: 'That position is not possible: the board is empty.' }).waitFor();
   assert.ok(await page.locator('#palette').isVisible());
   assert.equal(await page.locator('#position').textContent(), 'White: none. Black: none.');
+  await page.selectOption('#editor-turn', 'w');
+  await page.locator('#editor-done-error').waitFor({ state: 'hidden' });
+  await page.selectOption('#editor-turn', 'b');
   for (const [tool, name] of [['white king', 'c1'], ['black king', 'c8']]) {
     await page.click(`[data-tool="${tool}"]`);
     await click(page, name);
   }
-  await page.locator('#editor-done-error').waitFor({ state: 'hidden' });
   await page.click('#editor-done');
   await page.waitForFunction(() => document.getElementById('setup-fen').value === '2k5/8/8/8/8/8/8/2K5 b - - 0 1');
   await page.locator('#palette').waitFor({ state: 'hidden' });

@@ -21,7 +21,7 @@ const ground = Chessground(element, {
     best: { key: 'best', color: '#123f7a', opacity: 1, lineWidth: 12 },
     other: { key: 'other', color: '#123f7a', opacity: 0.5, lineWidth: 8 },
     threat: { key: 'threat', color: '#882020', opacity: 0.9, lineWidth: 12 },
-    threats: { key: 'threats', color: '#882020', opacity: 0.45, lineWidth: 8 },
+    otherThreat: { key: 'otherThreat', color: '#882020', opacity: 0.45, lineWidth: 8 },
     green: { key: 'g', color: '#15781B', opacity: 1, lineWidth: 10 },
     red: { key: 'r', color: '#882020', opacity: 1, lineWidth: 10 },
     blue: { key: 'b', color: '#003088', opacity: 1, lineWidth: 10 },
@@ -103,7 +103,10 @@ export function show(position) {
    move pieces; `changed()`: the pieces are others */
 export function edit(placement, tool, changed) {
   isEditing = true;
-  const describe = () => { by('position').textContent = describePieces(ground.getFen()); };
+  const hasChanged = () => {
+    by('position').textContent = describePieces(ground.getFen());
+    changed();
+  };
   ground.set({
     fen: placement,
     check: false,
@@ -114,10 +117,7 @@ export function edit(placement, tool, changed) {
     premovable: { enabled: false },
     draggable: { deleteOnDropOff: true },
     events: {
-      change() {
-        describe();
-        changed();
-      },
+      change: hasChanged,
       select(key) {
         const piece = tool();
         if (!piece) return;
@@ -125,13 +125,12 @@ export function edit(placement, tool, changed) {
         ground.cancelMove();
         ground.selectSquare(null);
         say(`${key} ${pieceAt(ground.getFen(), key)}`);
-        describe();
-        changed();
+        hasChanged();
       },
     },
   });
   ground.setAutoShapes([]);
-  describe();
+  hasChanged();
 }
 
 /* Ends the placing of pieces */
@@ -161,7 +160,7 @@ export function cancelPremove() { ground.cancelPremove(); }
 
 /* moves: in UCI notation, the best first; red where they are threats */
 export function arrows(moves, areThreats = false) {
-  const [first, others] = areThreats ? ['threat', 'threats'] : ['best', 'other'];
+  const [first, others] = areThreats ? ['threat', 'otherThreat'] : ['best', 'other'];
   ground.setAutoShapes(moves.filter(Boolean).map((uci, rank) => ({
     orig: uci.slice(0, 2), dest: uci.slice(2, 4), brush: rank === 0 ? first : others,
   })));

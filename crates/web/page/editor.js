@@ -43,7 +43,6 @@ const forgetError = () => fieldError(by('editor-done'), '');
 
 function choose(next) {
   tool = next;
-  forgetError();
   for (const button of by('palette').children) button.setAttribute('aria-pressed', String(button.dataset.tool === (tool ? `${tool.color} ${tool.role}` : 'move')));
 }
 
@@ -61,15 +60,15 @@ by('palette').append(
 
 by('editor-empty').onclick = () => {
   board.edit('8/8/8/8/8/8/8/8', () => tool, forgetError);
-  forgetError();
   for (const letter of CASTLING) by(`castle-${letter}`).checked = false;
 };
 by('editor-start').onclick = () => {
   board.edit('rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR', () => tool, forgetError);
-  forgetError();
   by('editor-turn').value = 'w';
   for (const letter of CASTLING) by(`castle-${letter}`).checked = true;
 };
+// The side to move and the castling rights.
+by('editor').addEventListener('input', forgetError);
 by('editor-close').onclick = close;
 by('editor-done').onclick = () => {
   const castling = CASTLING.filter(letter => by(`castle-${letter}`).checked).join('') || '-';
