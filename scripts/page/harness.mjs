@@ -163,6 +163,8 @@ export async function drag(page, from, to, isFree = false) {
   // Only when the server has said what is legal, the piece can go somewhere.
   if (!isFree) await page.locator('#board square.move-dest, #board square.premove-dest').first().waitFor();
   await page.mouse.move(other.x, other.y, { steps: 4 });
+  // The board takes up a drag when it draws the next frame; a piece that is let go before is only chosen.
+  await page.locator('#board piece.dragging').waitFor();
   await page.mouse.up();
 }
 
