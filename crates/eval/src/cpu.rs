@@ -46,6 +46,7 @@ mod vector_input;
 mod vectors;
 #[cfg(target_arch = "x86_64")]
 mod vnni;
+mod whole_board;
 mod workers;
 #[cfg(target_arch = "x86_64")]
 mod x86_vectors;

@@ -20,6 +20,7 @@ mod parameters;
 mod passes;
 mod pooling;
 mod totals;
+mod whole_board;
 
 use eval::cpu::{CpuPath, amx, is_permitted};
 use nets::{HeadKind, Network};

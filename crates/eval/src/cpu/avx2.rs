@@ -16,6 +16,7 @@ use super::{
     planes::PlaneWriter,
     vector_input::input,
     vectors::{self, Wide},
+    whole_board::BoardTable,
 };
 
 /// AVX2 and FMA in `f32`.

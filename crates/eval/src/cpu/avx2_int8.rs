@@ -19,6 +19,7 @@ use super::{
     planes::PlaneWriter,
     vector_input::input,
     vectors::{self, Format, Wide},
+    whole_board::BoardTable,
 };
 
 /// AVX2 in int8.

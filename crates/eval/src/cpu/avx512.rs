@@ -13,6 +13,7 @@ use super::{
     layout::{BLOCK, Store},
     planes::PlaneWriter,
     vectors::{self, Format, Wide},
+    whole_board::BoardTable,
 };
 
 /// AVX-512 in `f32`.

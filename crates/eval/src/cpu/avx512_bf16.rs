@@ -16,6 +16,7 @@ use super::{
     planes::PlaneWriter,
     tiled_attention,
     vectors::{self, Format, Wide},
+    whole_board::BoardTable,
 };
 
 /// AVX-512 in bf16.

@@ -234,7 +234,10 @@ impl Compiler<'_> {
     ) -> Result<(Vec<Step<E>>, Option<Activations>), EvalError> {
         let mut place = input;
         let mut steps = Vec::new();
-        for (index, layer) in layers.iter().enumerate() {
+        let together = self.whole_board(prefix, layers, &mut steps)?;
+        let done = if together.is_some() { 2 } else { 0 };
+        place = together.or(place);
+        for (index, layer) in layers.iter().enumerate().skip(done) {
             let rest = &layers[index + 1..];
             let reach = if rest.is_empty() { last_reach } else { reach(rest) };
             let name = format!("{prefix}.{index}");

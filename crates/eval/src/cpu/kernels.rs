@@ -10,6 +10,7 @@ use super::{
     memory::Element,
     planes::PlaneWriter,
     row::Row,
+    whole_board::BoardTable,
 };
 
 /// The operands of a product C = A x B.
@@ -204,6 +205,12 @@ pub(crate) unsafe trait Kernels {
         store: &Store,
     );
 
+    /// Runs an input layer and the dense layer behind it for one board: [`BoardTable::run`].
+    ///
+    /// # Safety
+    /// As there, and the machine has the path's instructions.
+    unsafe fn board_table(step: &BoardTable, states: &[u8; 64], out: *mut Self::Element);
+
     /// Sum of products of `blocks` blocks of 32 elements, `stride` elements apart, with consecutive
     /// weights.
     ///
@@ -244,6 +251,16 @@ macro_rules! compiled_for {
             }
             // SAFETY: the caller's promise.
             unsafe { run(step, planes, out) }
+        }
+
+        unsafe fn board_table(step: &BoardTable, states: &[u8; 64], out: *mut $element) {
+            #[target_feature(enable = $features)]
+            unsafe fn run(step: &BoardTable, states: &[u8; 64], out: *mut $element) {
+                // SAFETY: the caller's promise.
+                unsafe { step.run::<$element, Wide<$vector, $parts>>(states, out) }
+            }
+            // SAFETY: the caller's promise.
+            unsafe { run(step, states, out) }
         }
 
         unsafe fn finish(c: *const f32, rows: usize, to: &Destination<$element>) {

@@ -29,6 +29,8 @@ unsafe impl Plain for Bf16 {}
 unsafe impl Plain for f32 {}
 // SAFETY: as above.
 unsafe impl Plain for u32 {}
+// SAFETY: as above, of 2 bytes.
+unsafe impl Plain for i16 {}
 
 impl<T: Plain> CacheLines<T> {
     /// At least `count` zeros; the last line is filled up with zeros.

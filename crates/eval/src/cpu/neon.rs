@@ -19,6 +19,7 @@ use super::{
     planes::PlaneWriter,
     vector_input::input,
     vectors::{self, Vector, Wide},
+    whole_board::BoardTable,
 };
 
 /// NEON in `f32`.

@@ -20,6 +20,7 @@ use super::{
     planes::PlaneWriter,
     vector_input::input,
     vectors::{self, Format, Wide},
+    whole_board::BoardTable,
 };
 
 /// NEON with `dotprod` in int8.

@@ -12,6 +12,7 @@ use super::{
     layout::{CHUNK, GROUP, Layout, Store},
     memory::CacheLines,
     planes::PlaneWriter,
+    whole_board::BoardTable,
 };
 
 /// A convolution or dense layer as a matrix product of activations (A) and packed weights (B).
@@ -76,6 +77,8 @@ pub(crate) enum Step<E> {
     },
     /// Writes input planes as activations, for encodings with history.
     Planes(PlaneWriter),
+    /// An input layer and the dense layer behind it.
+    Board(BoardTable),
     Product(Product<E>),
     Elementwise(Elementwise),
     Attend(Attend),
@@ -87,6 +90,7 @@ impl<E> Step<E> {
         match self {
             Self::Input { output, .. } => *output,
             Self::Planes(step) => step.output,
+            Self::Board(step) => step.output,
             Self::Product(product) => product.output,
             Self::Elementwise(step) => step.output,
             Self::Attend(step) => step.output,
@@ -103,6 +107,7 @@ impl<E> Step<E> {
         match self {
             Self::Input { output, .. } => vec![*output],
             Self::Planes(step) => vec![step.output],
+            Self::Board(step) => vec![step.output],
             Self::Product(product) => {
                 let residual = product.residual.map(|residual| residual.buffer);
                 [product.input, product.output].into_iter().chain(residual).collect()

@@ -13,6 +13,7 @@ use super::{
     memory::Element,
     planes::PlaneWriter,
     row::Numbers,
+    whole_board::BoardTable,
 };
 
 /// Plain Rust for formats that are not quantised. Sums are `f32` and are rounded once, when a layer's
@@ -79,6 +80,11 @@ unsafe impl<E: Element> Kernels for Portable<E> {
     unsafe fn planes(step: &PlaneWriter, planes: &LeelaPlanes, out: *mut E) {
         // SAFETY: the caller's promise.
         unsafe { step.run::<E, Numbers>(planes, out) }
+    }
+
+    unsafe fn board_table(step: &BoardTable, states: &[u8; 64], out: *mut E) {
+        // SAFETY: the caller's promise.
+        unsafe { step.run::<E, Numbers>(states, out) }
     }
 
     unsafe fn input(job: &Job, relu: bool, states: &[u8; 64], out: *mut E, store: &Store) {

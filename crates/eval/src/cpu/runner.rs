@@ -187,6 +187,18 @@ impl<K: Kernels> PlanRunner<K> {
                         }
                     }
                 }
+                Step::Board(step) => {
+                    for board in 0..boards.count {
+                        let place = self.board_offset(step.output, boards, board);
+                        let states = &self.states[boards.first + board];
+                        // SAFETY: the buffer holds the board in the step's layout; the states belong
+                        // to the table's encoding; `choose` has checked the instructions.
+                        unsafe {
+                            let out = self.buffers[step.output].as_mut_ptr().add(place);
+                            K::board_table(step, states, out);
+                        }
+                    }
+                }
                 Step::Product(product) => match product.rows {
                     RowKind::Cells(cells) => self.product_by_board(guard, product, cells, boards),
                     RowKind::Boards => self.product_by_chunk(guard, product, boards.count),

@@ -15,6 +15,7 @@ use super::{
     memory::Byte,
     planes::PlaneWriter,
     vectors::{self, Format, Wide},
+    whole_board::BoardTable,
 };
 
 /// AVX-512 with VNNI in int8.

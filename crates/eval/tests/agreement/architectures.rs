@@ -54,6 +54,39 @@ fn long_tails_of_heads_leave_the_bodies_of_others_alone() {
     check(&network(description, 4), 40, 4);
 }
 
+/// An input layer of single squares and a dense layer run as one table.
+#[test]
+fn a_table_of_the_whole_board_agrees() {
+    let encodings = [Encoding::Attacks21, Encoding::BatchFirst15, Encoding::Cockfish13];
+    // The last is too wide for a table.
+    for (case, channels) in [128, 7, 300, 33, 4_100].into_iter().enumerate() {
+        let encoding = encodings[case % 4 % 3];
+        let single = Layer::Branches {
+            branches: [5, 34]
+                .map(|channels| Branch { kernel: [1; 2], dilation: [1; 2], channels })
+                .into(),
+            norm: case % 2 == 0,
+            activation: [Activation::Relu, Activation::Tanh][case % 4 / 2],
+        };
+        let dense = |channels| Layer::Dense { channels, norm: true, activation: Activation::Relu };
+        let out =
+            |channels| Layer::Dense { channels, norm: false, activation: Activation::Identity };
+        let mut description = Description::value_and_moves(
+            vec![single, whole(channels)],
+            vec![dense(9), out(1)],
+            vec![dense(40), out(64 * 73)],
+        );
+        description.encoding = encoding;
+        if case == 3 {
+            for head in &mut description.heads {
+                head.layers.splice(0..0, description.trunk.iter().cloned());
+            }
+            description.trunk.clear();
+        }
+        check(&network(description, case as u64), 40, 4);
+    }
+}
+
 #[test]
 fn leelas_attention_agrees() {
     let small = LeelaAttention {

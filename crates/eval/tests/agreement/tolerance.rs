@@ -7,7 +7,7 @@ use eval::{
     cpu::{CpuEvaluator, CpuLogits, CpuOptions, CpuPath},
     reference::{self, Reference},
 };
-use nets::{Activation, Description, HeadKind, Layer, Network};
+use nets::{Activation, Description, HeadKind, Layer, Network, Padding};
 
 use crate::inputs::{batch, paths, positions};
 
@@ -145,7 +145,8 @@ pub fn check_logits(network: &Arc<Network>, count: usize, seed: u64) {
 }
 
 /// Can int8 run the network? Its activations cannot be negative, and a last layer that is no
-/// convolution would be rounded.
+/// convolution would be rounded. An input layer of single squares in front of a dense layer is part
+/// of that layer.
 pub fn int8_holds(description: &Description) -> bool {
     fn holds(layer: &Layer) -> bool {
         match layer {
@@ -177,9 +178,15 @@ pub fn int8_holds(description: &Description) -> bool {
             | Layer::MoveAttention { .. } => false,
         }
     }
-    description.trunk.iter().all(holds)
+    fn all_hold(layers: &[Layer]) -> bool {
+        let is_part = matches!(layers, [Layer::Branches { branches, .. }, Layer::Dense { .. }
+            | Layer::Conv { padding: Padding::Valid, .. }, ..]
+            if branches.iter().all(|branch| branch.kernel == [1, 1]));
+        layers.iter().skip(usize::from(is_part)).all(holds)
+    }
+    all_hold(&description.trunk)
         && description.heads.iter().all(|head| match head.layers.split_last() {
-            Some((Layer::Conv { .. } | Layer::Dense { .. }, body)) => body.iter().all(holds),
+            Some((Layer::Conv { .. } | Layer::Dense { .. }, body)) => all_hold(body),
             _ => false,
         })
 }

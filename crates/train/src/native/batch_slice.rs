@@ -17,6 +17,7 @@ use super::{
     },
     pooling::{RowWidths, append_mean, append_mean_backward, pool, pool_backward},
     totals::StageTotals,
+    whole_board::BoardScratch,
 };
 use crate::Examples;
 
@@ -30,7 +31,7 @@ pub(super) struct BatchSlice<E> {
     pub outputs: Vec<Buffer<E>>,
     /// Gradients with respect to the inputs of the activations, by [`Stage::slot`]; with respect to
     /// their outputs until all readers of a stage have added their parts.
-    gradients: Vec<Buffer<E>>,
+    pub gradients: Vec<Buffer<E>>,
     sums: Vec<StageTotals>,
     /// Weight gradient of the stage whose backward pass is running.
     pub weights: Buffer<f32>,
@@ -42,10 +43,11 @@ pub(super) struct BatchSlice<E> {
 pub(super) struct Scratch<E> {
     spread: Buffer<E>,
     rows: Buffer<E>,
-    board: Buffer<E>,
+    pub board: Buffer<E>,
     left: Buffer<E>,
     right: Buffer<E>,
     pub product: Buffer<f32>,
+    pub whole_board: BoardScratch,
     /// Inputs of one output of an output layer, or means over a board.
     pub values: Vec<f32>,
 }
@@ -59,6 +61,7 @@ impl<E: Element> Default for Scratch<E> {
             left: Buffer::default(),
             right: Buffer::default(),
             product: Buffer::default(),
+            whole_board: BoardScratch::default(),
             values: Vec::new(),
         }
     }
@@ -130,6 +133,9 @@ impl<E: Element> BatchSlice<E> {
                     self.store(&scratch.product[..size], stage, index, board * size);
                 }
             }
+            (Operation::WholeBoard(layers), _) => {
+                self.forward_whole_board(graph, index, layers, batch, scratch);
+            }
             (Operation::Product(convolution), &[input]) => {
                 self.forward_product(graph, index, input, convolution, scratch);
             }
@@ -149,7 +155,7 @@ impl<E: Element> BatchSlice<E> {
     }
 
     /// Stores a product as saved outputs of a stage and adds its sums.
-    fn store(&mut self, product: &[f32], stage: &Stage<E>, index: usize, from: usize) {
+    pub fn store(&mut self, product: &[f32], stage: &Stage<E>, index: usize, from: usize) {
         let size = product.len();
         let mut sums = self.sums[index].columns();
         debug_assert_eq!(sums.first.len(), stage.width);
@@ -297,6 +303,9 @@ impl<E: Element> BatchSlice<E> {
                     denormalise(dz, y, &stage.back, &mut scratch.board[..size]);
                     input_backward(layer, &scratch.board[..size], &states, &mut self.weights);
                 }
+            }
+            (Operation::WholeBoard(layers), _) => {
+                self.backward_whole_board(graph, index, layers, batch, scratch);
             }
             (Operation::Product(convolution), &[input]) => {
                 self.backward_product(graph, index, input, convolution, scratch);

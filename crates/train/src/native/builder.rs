@@ -10,6 +10,7 @@ use super::{
     input::InputLayer,
     output_layer::OutputLayer,
     parameters::{Parameter, tensor},
+    whole_board::WholeBoard,
 };
 use crate::{TrainError, dropout::layer_number};
 
@@ -162,10 +163,71 @@ impl<E: Element> Builder<'_, E> {
         input: LayerOutput,
     ) -> Result<LayerOutput, TrainError> {
         let mut output = input;
-        for (index, layer) in layers.iter().enumerate() {
+        let mut done = 0;
+        if let [Layer::Branches { branches, norm: false, activation: Activation::Relu }, dense, ..] =
+            layers
+            && is_dense(dense)
+            && branches.iter().all(|branch| branch.kernel == [1, 1])
+        {
+            output = self.whole_board(prefix, branches, dense, input)?;
+            done = 2;
+        }
+        for (index, layer) in layers.iter().enumerate().skip(done) {
             output = self.layer(&format!("{prefix}.{index}"), layer, output)?;
         }
         Ok(output)
+    }
+
+    /// Adds one stage for an input layer of single squares and the dense layer behind it.
+    fn whole_board(
+        &mut self,
+        prefix: &str,
+        branches: &[Branch],
+        dense: &Layer,
+        input: LayerOutput,
+    ) -> Result<LayerOutput, TrainError> {
+        let (name, dense_name) = (format!("{prefix}.0"), format!("{prefix}.1"));
+        let channels = branches.iter().map(|branch| branch.channels).sum();
+        let inner = Shape { cells: input.shape.cells, channels };
+        let shape = dense.output_shape(inner).map_err(TrainError::Backend)?;
+        let encoding = self.network.description.encoding;
+        let layout = InputLayer::new(encoding, branches, padded(channels));
+        let mut weights = Vec::new();
+        for (index, branch) in branches.iter().enumerate() {
+            let name = format!("{name}.branches.{index}.weight");
+            let places = |_: &[usize]| layout.branch_places(index);
+            weights.push((self.add(&name, layout.branch_size(index), places)?, branch.channels));
+        }
+        let bias = self.vector(&format!("{name}.bias"), padded(channels))?;
+        let weight = self.dense_weight(&dense_name, inner, shape)?;
+        let sizes = (padded(channels), padded(shape.channels));
+        let layers = WholeBoard::new(encoding, weights, (bias, weight), sizes);
+        let gradient_size = layers.gradient_size();
+        let (norm, activation) = self.norm_of(&dense_name, dense, shape)?;
+        let operation = Operation::WholeBoard(layers);
+        let output = self.push(Stage::new(operation, norm, activation, shape, gradient_size));
+        if self.has_dropout && matches!(dense, Layer::Dense { .. }) {
+            return Ok(self.dropout(&dense_name, output));
+        }
+        Ok(output)
+    }
+
+    /// Norm or bias, and the activation, of a layer that leads to this shape.
+    fn norm_of(
+        &mut self,
+        prefix: &str,
+        layer: &Layer,
+        shape: Shape,
+    ) -> Result<(Norm, Activation), TrainError> {
+        Ok(match layer {
+            &Layer::Branches { norm, activation, .. }
+            | &Layer::Conv { norm, activation, .. }
+            | &Layer::Dense { norm, activation, .. } => {
+                (self.norm(prefix, norm, shape.channels)?, activation)
+            }
+            &Layer::Residual { activation, .. } => (Norm::Nothing, activation),
+            _ => (Norm::Nothing, Activation::Identity),
+        })
     }
 
     /// Adds the stages of one layer.
@@ -201,15 +263,7 @@ impl<E: Element> Builder<'_, E> {
             | Layer::BoardEmbedding { .. }
             | Layer::MoveAttention { .. } => return Err(TrainError::untrained(prefix)),
         };
-        let (norm, activation) = match layer {
-            &Layer::Branches { norm, activation, .. }
-            | &Layer::Conv { norm, activation, .. }
-            | &Layer::Dense { norm, activation, .. } => {
-                (self.norm(prefix, norm, shape.channels)?, activation)
-            }
-            &Layer::Residual { activation, .. } => (Norm::Nothing, activation),
-            _ => (Norm::Nothing, Activation::Identity),
-        };
+        let (norm, activation) = self.norm_of(prefix, layer, shape)?;
         let stage = Stage::new(operation, norm, activation, shape, gradient_size);
         let output = self.push(Stage { inputs, ..stage });
         if self.has_dropout && matches!(layer, Layer::Dense { .. }) {
@@ -266,13 +320,24 @@ impl<E: Element> Builder<'_, E> {
         input: Shape,
         shape: Shape,
     ) -> Result<(Operation<E>, usize), TrainError> {
-        let (cells, input_width) = (input.cells, padded(input.channels));
-        let (inner, width) = (cells * input_width, padded(shape.channels));
-        let size = inner * width;
-        let weight = self.add(&format!("{prefix}.weight"), size, |shape| {
-            board_places(shape, cells, input_width, |output, element| element * width + output)
-        })?;
+        let inner = input.cells * padded(input.channels);
+        let size = inner * padded(shape.channels);
+        let weight = self.dense_weight(prefix, input, shape)?;
         Ok((product(weight, (1, 1), 1, inner, size), size))
+    }
+
+    /// Reads the weight of a dense layer into `[cells, padded inputs, padded outputs]`.
+    fn dense_weight(
+        &mut self,
+        prefix: &str,
+        input: Shape,
+        shape: Shape,
+    ) -> Result<usize, TrainError> {
+        let (cells, input_width) = (input.cells, padded(input.channels));
+        let width = padded(shape.channels);
+        self.add(&format!("{prefix}.weight"), cells * input_width * width, |shape| {
+            board_places(shape, cells, input_width, |output, element| element * width + output)
+        })
     }
 
     /// Adds a dropout stage behind the layer with this prefix.
@@ -319,6 +384,11 @@ impl<E: Element> Builder<'_, E> {
         let bias = self.vector(&format!("{prefix}.bias"), channels)?;
         Ok(OutputLayer { input: StageInput::new(stage), weight, bias, channels, inner, activation })
     }
+}
+
+/// Does every output of this layer read the whole board? Only where it comes before any pooling.
+fn is_dense(layer: &Layer) -> bool {
+    matches!(layer, Layer::Dense { .. } | Layer::Conv { padding: Padding::Valid, .. })
 }
 
 /// A product with zeroed buffers for its packed weights.

@@ -15,6 +15,7 @@ use super::{
     output_layer::OutputLayer,
     parameters::{Parameter, tensor},
     passes::{Affine, NormBackward},
+    whole_board::WholeBoard,
 };
 use crate::{TrainError, dropout::Dropout};
 
@@ -28,6 +29,8 @@ pub(super) enum Operation<E> {
         /// The weights of all branches in the layout of the input layer.
         slabs: Buffer<f32>,
     },
+    /// An input layer of single squares and the dense layer behind it.
+    WholeBoard(WholeBoard),
     Product(Convolution<E>),
     /// The sum of two inputs.
     Sum,
@@ -224,6 +227,7 @@ impl<E: Element> TrainingGraph<E> {
                         layer.fill(index, &self.parameters[branch].value, slabs);
                     }
                 }
+                Operation::WholeBoard(layers) => layers.pack(&self.parameters),
                 Operation::Product(convolution) => {
                     convolution.pack(
                         &self.parameters[convolution.weight].value,
@@ -333,6 +337,7 @@ impl<E: Element> TrainingGraph<E> {
                     layer.collect(branch, gradient, &mut self.parameters[slot].gradient);
                 }
             }
+            Operation::WholeBoard(layers) => layers.set_gradient(gradient, &mut self.parameters),
             Operation::Product(convolution) => {
                 self.parameters[convolution.weight].gradient.copy_from_slice(gradient);
             }

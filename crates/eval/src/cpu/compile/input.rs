@@ -1,6 +1,6 @@
 //! Compiles what a network begins with: a table of the states of squares, or input planes.
 
-use nets::{Activation, Layer};
+use nets::{Activation, Branch, Layer, Padding};
 
 use super::{Activations, Compiler};
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
         moments,
         plan::Step,
         planes::{Embedding, PlaneWriter},
+        whole_board::{self, BoardTable},
     },
     folded::{fold, tensor},
 };
@@ -42,6 +43,81 @@ impl Compiler<'_> {
         let output = self.buffer(&layout, None);
         steps.push(Step::Planes(PlaneWriter::new(output, &layout, embedding)));
         Ok(Activations { buffer: output, layout, positions, unit: 1.0, zero: 0.0, moments: None })
+    }
+
+    /// Adds the step that computes the first two layers at once, where the first sees one square at
+    /// a time and the second is dense.
+    pub(super) fn whole_board<E: Element>(
+        &mut self,
+        prefix: &str,
+        layers: &[Layer],
+        steps: &mut Vec<Step<E>>,
+    ) -> Result<Option<Activations>, EvalError> {
+        let [Layer::Branches { branches, norm, activation: first }, dense, ..] = layers else {
+            return Ok(None);
+        };
+        let (channels, dense_norm, activation) = match *dense {
+            Layer::Dense { channels, norm, activation }
+            | Layer::Conv { kernel: 8, padding: Padding::Valid, channels, norm, activation } => {
+                (channels, norm, activation)
+            }
+            _ => return Ok(None),
+        };
+        let states = self.network.description.encoding.states();
+        let sees_more = branches.iter().any(|branch| branch.kernel != [1, 1]);
+        if sees_more || !whole_board::fits(states, channels) {
+            return Ok(None);
+        }
+        let (input_name, name) = (format!("{prefix}.0"), format!("{prefix}.1"));
+        let embedding = self.embedding(&input_name, branches, *norm, *first)?;
+        let (mut factors, mut bias) = fold(self.network, &name, dense_norm, channels)?;
+        let unit = self.unit::<E>(&name, activation)?;
+        factors.iter_mut().chain(&mut bias).for_each(|value| *value /= unit);
+        let layout = Layout::new(1, channels, 0);
+        let output = self.buffer(&layout, None);
+        let layers = whole_board::Layers {
+            embedding: &embedding,
+            weight: tensor(self.network, &format!("{name}.weight"))?,
+            factors: &factors,
+            bias: &bias,
+            activation,
+            states,
+        };
+        let small = size_of::<E>() < size_of::<f32>();
+        let table = BoardTable::new(&layers, small, output, layout.block_stride());
+        steps.push(Step::Board(table));
+        let relu = activation == Activation::Relu;
+        let moments = self.moments_of_norm(&name, dense_norm, channels)?;
+        let moments = if relu { moments.map(moments::after_relu) } else { moments };
+        let positions = (0..channels).collect();
+        Ok(Some(Activations { buffer: output, layout, positions, unit, zero: 0.0, moments }))
+    }
+
+    /// What an input layer of 1x1 branches makes of each state of a square: `[states][channels]`.
+    fn embedding(
+        &self,
+        name: &str,
+        branches: &[Branch],
+        norm: bool,
+        activation: Activation,
+    ) -> Result<Vec<f32>, EvalError> {
+        let encoding = self.network.description.encoding;
+        let channels = branches.iter().map(|branch| branch.channels).sum();
+        let (factors, bias) = fold(self.network, name, norm, channels)?;
+        let mut weights: Vec<f32> = Vec::new();
+        for index in 0..branches.len() {
+            weights.extend(tensor(self.network, &format!("{name}.branches.{index}.weight"))?);
+        }
+        let mut embedding = Vec::with_capacity(encoding.states() * channels);
+        for state in 0..encoding.states() {
+            let planes = encoding.planes_of(state);
+            for channel in 0..channels {
+                let own = &weights[channel * encoding.planes()..];
+                let sum: f32 = planes.iter().map(|&(plane, value)| own[plane] * value).sum();
+                embedding.push(activation.apply(sum * factors[channel] + bias[channel]));
+            }
+        }
+        Ok(embedding)
     }
 
     pub(super) fn input<E: Element>(

@@ -100,6 +100,18 @@ fn pooled() -> Description {
     Description::value_and_moves(trunk, value, moves)
 }
 
+/// An input layer of single squares, a dense layer that runs with it, and dense heads.
+fn whole_board() -> Description {
+    let branches = [5, 34].map(|channels| Branch { kernel: [1; 2], dilation: [1; 2], channels });
+    let single =
+        Layer::Branches { branches: branches.into(), norm: false, activation: Activation::Relu };
+    let value = vec![dense(6, true, Activation::Relu), dense(1, false, Activation::Identity)];
+    let moves = vec![dense(POLICY_SIZE, false, Activation::Identity)];
+    let trunk = vec![single, dense(40, true, Activation::Relu)];
+    let encoding = Encoding::Attacks21;
+    Description { encoding, ..Description::value_and_moves(trunk, value, moves) }
+}
+
 /// Cockfish's network, small.
 fn cockfish() -> Description {
     let choice =
@@ -202,9 +214,12 @@ fn gradients_match_finite_differences() {
     for (case, (objectives, batch)) in
         cases(24, 3).into_iter().enumerate().filter(|(case, _)| case % 3 == 0)
     {
-        for (name, description) in
-            [("residual", residual()), ("curved", curved()), ("pooled", pooled())]
-        {
+        for (name, description) in [
+            ("residual", residual()),
+            ("curved", curved()),
+            ("pooled", pooled()),
+            ("whole board", whole_board()),
+        ] {
             assert_gradients(&format!("{name} {case}"), description, &objectives, &batch);
         }
     }
@@ -213,7 +228,7 @@ fn gradients_match_finite_differences() {
 #[test]
 fn logits_are_those_of_the_reference() {
     for kind in [HeadKind::Value, HeadKind::Moves] {
-        for description in [residual(), curved(), pooled()] {
+        for description in [residual(), curved(), pooled(), whole_board()] {
             assert_reference(description.clone(), kind, Precision::Single, 1e-3);
             assert_reference(description, kind, Precision::Bf16, 0.15);
         }
@@ -254,7 +269,7 @@ fn bf16_gradients_point_where_single_precision_points() {
 
 #[test]
 fn equal_runs_give_equal_bits_and_a_resumed_run_equals_the_whole() {
-    for description in [residual(), curved(), pooled()] {
+    for description in [residual(), curved(), pooled(), whole_board()] {
         for (threads, precision) in [(1, Precision::Bf16), (2, Precision::Single)] {
             let (objectives, _) = cases(2, 0).swap_remove(5);
             let batch = |step: u64| cases(37, 100 + step).swap_remove(5).1;
@@ -266,7 +281,7 @@ fn equal_runs_give_equal_bits_and_a_resumed_run_equals_the_whole() {
 #[test]
 fn threads_change_nothing() {
     let (objectives, batch) = cases(70, 8).swap_remove(5);
-    for description in [residual(), pooled()] {
+    for description in [residual(), pooled(), whole_board()] {
         let one =
             gradients(&mut start(description.clone(), &objectives, 1, Precision::best()), &batch);
         let many = gradients(&mut start(description, &objectives, 7, Precision::best()), &batch);

@@ -1,0 +1,303 @@
+//! A dense layer behind an input layer that sees one square at a time, as a sum of 64 rows of a
+//! table: one for the state of each square. Both layers are folded into the table, so that a board
+//! costs 64 rows of additions, however many channels the input layer has.
+
+use nets::Activation;
+
+use super::{
+    layout::BLOCK,
+    memory::{CacheLines, Element},
+    row::Row,
+};
+
+/// Channels whose sums are kept in registers together.
+const LANES: usize = 128;
+
+/// The most numbers of a table. A file may ask for many more than it holds weights.
+const MOST_NUMBERS: usize = 1 << 26;
+
+/// Is there a table for so many states of a square and so many channels?
+pub(crate) fn fits(states: usize, channels: usize) -> bool {
+    channels <= MOST_NUMBERS / 64 / states / LANES * LANES
+}
+
+/// Rows of a table. A sum of 16-bit rows cannot overflow: the unit of a channel is chosen by the
+/// largest sum that its rows allow.
+#[derive(Debug)]
+enum Rows {
+    Exact(CacheLines<f32>),
+    Small(CacheLines<i16>),
+}
+
+/// The step of both layers.
+#[derive(Debug)]
+pub(crate) struct BoardTable {
+    /// Index of the output buffer.
+    pub output: usize,
+    /// `[squares][states][width]`. The row of state 0 is zero: it is part of the bias.
+    rows: Rows,
+    states: usize,
+    /// Channels, padded to [`LANES`].
+    width: usize,
+    /// The value of a sum in units of the output, one for each channel.
+    scale: CacheLines<f32>,
+    /// In units of the output, one for each channel.
+    bias: CacheLines<f32>,
+    activation: Activation,
+    /// Blocks of 32 output channels, and elements from one to the next.
+    blocks: usize,
+    block_stride: usize,
+}
+
+/// Both layers with their batch norms folded in.
+pub(crate) struct Layers<'a> {
+    /// `[states][inner channels]`: the output of the input layer for a square in a state.
+    pub embedding: &'a [f32],
+    /// `[channels][inner channels][squares]`
+    pub weight: &'a [f32],
+    /// One for each channel, in units of the output.
+    pub factors: &'a [f32],
+    /// One for each channel, in units of the output.
+    pub bias: &'a [f32],
+    pub activation: Activation,
+    pub states: usize,
+}
+
+impl BoardTable {
+    /// Builds the table, of 16-bit rows with `small`.
+    pub fn new(layers: &Layers, small: bool, output: usize, block_stride: usize) -> Self {
+        let (channels, states) = (layers.bias.len(), layers.states);
+        let width = channels.next_multiple_of(LANES);
+        let mut bias = CacheLines::<f32>::zeroed(width);
+        bias.as_mut_slice()[..channels].copy_from_slice(layers.bias);
+        let mut scale = CacheLines::<f32>::zeroed(width);
+        scale.as_mut_slice().fill(1.0);
+        let mut square_rows = SquareRows::new(layers, width);
+        let rows = if small {
+            let units = units(&mut square_rows);
+            scale.as_mut_slice()[..width].copy_from_slice(&units);
+            let inverses: Vec<f32> = units.iter().map(|unit| 1.0 / unit).collect();
+            let mut table = CacheLines::<i16>::zeroed(64 * states * width);
+            let squares = table.as_mut_slice().chunks_exact_mut(states * width);
+            for (square, table) in squares.enumerate() {
+                square_rows.compute(square);
+                round(&square_rows.rows, &inverses, table);
+                add(bias.as_mut_slice(), &square_rows.empty);
+            }
+            Rows::Small(table)
+        } else {
+            let mut table = CacheLines::<f32>::zeroed(64 * states * width);
+            let squares = table.as_mut_slice().chunks_exact_mut(states * width);
+            for (square, table) in squares.enumerate() {
+                square_rows.compute(square);
+                table.copy_from_slice(&square_rows.rows);
+                add(bias.as_mut_slice(), &square_rows.empty);
+            }
+            Rows::Exact(table)
+        };
+        let (activation, blocks) = (layers.activation, channels.div_ceil(BLOCK));
+        Self { output, rows, states, width, scale, bias, activation, blocks, block_stride }
+    }
+
+    /// Computes the layers for a board whose squares have these states.
+    ///
+    /// # Safety
+    /// As [`Row`]; all states are states of the encoding, and `out` is a board of one cell, which no
+    /// other thread uses.
+    #[inline(always)]
+    pub unsafe fn run<E: Element, R: Row<E>>(&self, states: &[u8; 64], out: *mut E) {
+        // Element offsets of the rows that are not zero.
+        let (mut list, mut count) = ([0_u32; 64], 0);
+        for (square, &state) in states.iter().enumerate() {
+            list[count] = ((square * self.states + usize::from(state)) * self.width) as u32;
+            count += usize::from(state != 0);
+        }
+        let list = &list[..count];
+        for first in (0..self.width).step_by(LANES) {
+            // SAFETY: the rows of the table are `width` long, and `first + LANES` is at most that;
+            // scale and bias have `width` numbers; the board at `out` has all blocks.
+            unsafe {
+                let sums = match &self.rows {
+                    Rows::Exact(rows) => sum_exact(rows.as_ptr().add(first), list),
+                    Rows::Small(rows) => sum_small(rows.as_ptr().add(first), list),
+                };
+                for part in 0..LANES / BLOCK {
+                    let block = first / BLOCK + part;
+                    if block == self.blocks {
+                        return;
+                    }
+                    let scale = R::load(self.scale.as_ptr().add(block * BLOCK));
+                    let bias = R::load(self.bias.as_ptr().add(block * BLOCK));
+                    let mut row = R::load(sums.as_ptr().add(part * BLOCK)).mul_add(scale, bias);
+                    // Quantised activations are unsigned, so that writing them clips at zero.
+                    if !E::QUANTISED {
+                        row = row.activated(self.activation);
+                    }
+                    row.write(out.add(block * self.block_stride));
+                }
+            }
+        }
+    }
+}
+
+/// The sum of [`LANES`] channels of the rows at these offsets.
+///
+/// # Safety
+/// Each row has so many numbers.
+#[inline(always)]
+unsafe fn sum_exact(rows: *const f32, list: &[u32]) -> [f32; LANES] {
+    let mut sums = [0.0_f32; LANES];
+    for &offset in list {
+        // SAFETY: the caller's promise.
+        let row = unsafe { &*rows.add(offset as usize).cast::<[f32; LANES]>() };
+        for at in 0..LANES {
+            sums[at] += row[at];
+        }
+    }
+    sums
+}
+
+/// As [`sum_exact`], of 16-bit rows.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn sum_small(rows: *const i16, list: &[u32]) -> [f32; LANES] {
+    let mut sums = [0_i16; LANES];
+    for &offset in list {
+        // SAFETY: the caller's promise.
+        let row = unsafe { &*rows.add(offset as usize).cast::<[i16; LANES]>() };
+        for at in 0..LANES {
+            sums[at] = sums[at].wrapping_add(row[at]);
+        }
+    }
+    let mut numbers = [0.0_f32; LANES];
+    for at in 0..LANES {
+        numbers[at] = f32::from(sums[at]);
+    }
+    numbers
+}
+
+/// Computes the rows of one square.
+struct SquareRows<'a> {
+    embedding: &'a [f32],
+    width: usize,
+    /// `[squares][inner channels][width]`
+    weights: Vec<f32>,
+    /// `[states][width]`
+    rows: Vec<f32>,
+    /// The row of state 0 before it was subtracted from all rows.
+    empty: Vec<f32>,
+}
+
+impl<'a> SquareRows<'a> {
+    fn new(layers: &Layers<'a>, width: usize) -> Self {
+        let inner = layers.embedding.len() / layers.states;
+        let mut weights = vec![0.0; 64 * inner * width];
+        // Whole cache lines of channels.
+        for at in 0..inner {
+            for first in (0..layers.factors.len()).step_by(16) {
+                let end = (first + 16).min(layers.factors.len());
+                for square in 0..64 {
+                    let to = (square * inner + at) * width;
+                    for channel in first..end {
+                        let weight = layers.weight[(channel * inner + at) * 64 + square];
+                        weights[to + channel] = weight * layers.factors[channel];
+                    }
+                }
+            }
+        }
+        let (rows, empty) = (vec![0.0; layers.states * width], vec![0.0; width]);
+        Self { embedding: layers.embedding, width, weights, rows, empty }
+    }
+
+    /// Computes the rows of `square`.
+    fn compute(&mut self, square: usize) {
+        let size = self.weights.len() / 64;
+        let weights = &self.weights[square * size..][..size];
+        multiply(self.embedding, weights, self.width, &mut self.rows);
+        self.empty.copy_from_slice(&self.rows[..self.width]);
+        for row in self.rows.chunks_exact_mut(self.width) {
+            row.iter_mut().zip(&self.empty).for_each(|(value, empty)| *value -= empty);
+        }
+    }
+}
+
+/// Defines a function that is also compiled for wider vectors than every processor has. Its result is
+/// the same to the last bit.
+macro_rules! in_vectors {
+    ($(#[$meta:meta])* fn $name:ident($($argument:ident: $type:ty),*) $body:block) => {
+        $(#[$meta])*
+        fn $name($($argument: $type),*) {
+            #[inline(always)]
+            fn body($($argument: $type),*) $body
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2")]
+                fn wide($($argument: $type),*) {
+                    body($($argument),*);
+                }
+                if is_x86_feature_detected!("avx2") {
+                    // SAFETY: the processor has the feature.
+                    return unsafe { wide($($argument),*) };
+                }
+            }
+            body($($argument),*);
+        }
+    };
+}
+
+in_vectors! {
+/// The products of embeddings with a square's weights.
+fn multiply(embedding: &[f32], weights: &[f32], width: usize, rows: &mut [f32]) {
+    let embeddings = embedding.chunks_exact(weights.len() / width);
+    for (row, embedding) in rows.chunks_exact_mut(width).zip(embeddings) {
+        for (panel, row) in row.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+            let mut sums = [0.0_f32; LANES];
+            for (weights, &value) in weights.chunks_exact(width).zip(embedding) {
+                if value != 0.0 {
+                    let weights = &weights.as_chunks::<LANES>().0[panel];
+                    for at in 0..LANES {
+                        sums[at] += value * weights[at];
+                    }
+                }
+            }
+            *row = sums;
+        }
+    }
+}
+}
+
+in_vectors! {
+/// The nearest 16-bit rows.
+fn round(rows: &[f32], inverses: &[f32], table: &mut [i16]) {
+    let rows = rows.chunks_exact(inverses.len());
+    for (to, from) in table.chunks_exact_mut(inverses.len()).zip(rows) {
+        for ((to, value), inverse) in to.iter_mut().zip(from).zip(inverses) {
+            *to = (value * inverse).round_ties_even() as i16;
+        }
+    }
+}
+}
+
+fn add(sums: &mut [f32], values: &[f32]) {
+    sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+}
+
+/// The unit of each channel: the largest sum of its rows, one a square, is at most 32,767 units
+/// after rounding.
+fn units(rows: &mut SquareRows) -> Vec<f32> {
+    let mut largest = vec![0.0_f32; rows.width];
+    let mut most = largest.clone();
+    for square in 0..64 {
+        rows.compute(square);
+        most.fill(0.0);
+        for row in rows.rows.chunks_exact(rows.width) {
+            most.iter_mut().zip(row).for_each(|(most, value)| *most = most.max(value.abs()));
+        }
+        add(&mut largest, &most);
+    }
+    // Rounding adds half a unit a square.
+    let most = f32::from(i16::MAX) - 33.0;
+    largest.iter().map(|&largest| if largest > 0.0 { largest / most } else { 1.0 }).collect()
+}
