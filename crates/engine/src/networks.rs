@@ -28,7 +28,7 @@ type Level = (f64, f64);
 
 /// Evaluations a move and rating (docs/experiments/2026-11-ladder.md).
 const FAST_LEVELS: &[Level] =
-    &[(30.0, 1012.0), (1e2, 1315.0), (3e2, 1633.0), (1e3, 1880.0), (3e3, 2042.0), (1e4, 2251.0)];
+    &[(30.0, 1026.0), (1e2, 1404.0), (3e2, 1618.0), (1e3, 1933.0), (3e3, 2067.0), (1e4, 2287.0)];
 const LARGE_LEVELS: &[Level] =
     &[(30.0, 1106.0), (1e2, 1435.0), (3e2, 1764.0), (1e3, 2078.0), (3e3, 2141.0)];
 
@@ -184,10 +184,10 @@ mod tests {
 
     #[test]
     fn the_faster_network_must_be_fast_enough() {
-        // One has eight times the evaluations on processors of today; twice would not do where they
+        // One has sixteen times the evaluations on processors of today; twice would not do where they
         // are few.
         let leads = |fast, large| rating(FAST_LEVELS, fast) > rating(LARGE_LEVELS, large);
-        assert!(leads(69_300.0, 8_670.0) && leads(29_365.0, 3_555.0));
+        assert!(leads(136_342.0, 8_670.0) && leads(53_000.0, 3_555.0));
         assert!(!leads(2_000.0, 1_000.0));
     }
 

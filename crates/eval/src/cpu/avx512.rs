@@ -127,36 +127,58 @@ pub(super) trait GroupedFormat: HalfFormat {
 }
 
 /// `ROWS` rows of A times a panel whose columns are in groups of 32 bits. With `NARROW` only the
-/// first 16 columns are computed; the sums of the others are zero.
+/// first 16 columns are computed; the sums of the others are zero. Each sum is added up in `CHAINS`
+/// parts, since few rows would wait for one addition after the other; it has to be exact then, as
+/// those of integers.
 ///
 /// # Safety
 /// As [`Kernels::tall_product`] for these rows.
 #[inline(always)]
-pub(super) unsafe fn grouped_product<E: GroupedFormat, const ROWS: usize, const NARROW: bool>(
+pub(super) unsafe fn grouped_product<
+    E: GroupedFormat,
+    const ROWS: usize,
+    const NARROW: bool,
+    const CHAINS: usize,
+>(
     operands: &Operands<E>,
 ) {
     let groups = BLOCK * size_of::<E>() / 4;
+    const {
+        assert!((BLOCK * size_of::<E>() / 4).is_multiple_of(CHAINS));
+        assert!(CHAINS == 1 || E::QUANTISED, "only sums of integers are exact in any order");
+    }
     // SAFETY: the caller vouches for A's rows, the panel and C. A step of the panel is `groups`
-    // vectors of columns 0-15, then as many of columns 16-31.
+    // vectors of columns 0-15, then as many of columns 16-31; `CHAINS` divides `groups`.
     unsafe {
-        let mut sums = [[_mm512_setzero_si512(); 2]; ROWS];
+        let mut chains = [[[_mm512_setzero_si512(); 2]; ROWS]; CHAINS];
         for (step, &offset) in operands.offsets.iter().enumerate() {
             let a = operands.a.byte_add(offset as usize);
             let b = operands.b.add(step * BLOCK * BLOCK).cast::<__m512i>();
-            for group in 0..groups {
-                let low = _mm512_load_si512(b.add(group));
-                let high = if NARROW { low } else { _mm512_load_si512(b.add(groups + group)) };
-                for (row, sums) in sums.iter_mut().enumerate() {
-                    let elements = a.add(row * operands.stride).cast::<i32>().add(group);
-                    let elements = _mm512_set1_epi32(elements.read_unaligned());
-                    sums[0] = E::multiply_add(sums[0], elements, low);
-                    if !NARROW {
-                        sums[1] = E::multiply_add(sums[1], elements, high);
+            for first in (0..groups).step_by(CHAINS) {
+                for (chain, sums) in chains.iter_mut().enumerate() {
+                    let group = first + chain;
+                    let low = _mm512_load_si512(b.add(group));
+                    let high = if NARROW { low } else { _mm512_load_si512(b.add(groups + group)) };
+                    for (row, sums) in sums.iter_mut().enumerate() {
+                        let elements = a.add(row * operands.stride).cast::<i32>().add(group);
+                        let elements = _mm512_set1_epi32(elements.read_unaligned());
+                        sums[0] = E::multiply_add(sums[0], elements, low);
+                        if !NARROW {
+                            sums[1] = E::multiply_add(sums[1], elements, high);
+                        }
                     }
                 }
             }
         }
-        for (row, sums) in sums.iter().enumerate() {
+        let mut total = chains[0];
+        for chain in &chains[1..] {
+            for (total, sums) in total.iter_mut().zip(chain) {
+                for (total, sum) in total.iter_mut().zip(sums) {
+                    *total = _mm512_add_epi32(*total, *sum);
+                }
+            }
+        }
+        for (row, sums) in total.iter().enumerate() {
             _mm512_store_si512(operands.c.add(row * BLOCK).cast(), sums[0]);
             _mm512_store_si512(operands.c.add(row * BLOCK + 16).cast(), sums[1]);
         }

@@ -86,7 +86,7 @@ impl GroupedFormat for Bf16 {
 #[target_feature(enable = "avx512f,avx512bf16")]
 unsafe fn rows<const ROWS: usize, const NARROW: bool>(operands: &Operands<Bf16>) {
     // SAFETY: the caller's promise.
-    unsafe { grouped_product::<Bf16, ROWS, NARROW>(operands) }
+    unsafe { grouped_product::<Bf16, ROWS, NARROW, 1>(operands) }
 }
 
 // SAFETY: `choose` lets only machines with AVX-512 F, BW, VL and BF16 get here.

@@ -17,6 +17,7 @@ use super::{
     moments::Moments,
     norm::{Gate, LayerNorm},
     plan::{HeadPlan, OutputReader, Plan, Step, Steps},
+    whole_board::Budget,
 };
 use product::{Convolution, ResidualUse};
 
@@ -53,6 +54,8 @@ struct Compiler<'a> {
     compiled: usize,
     /// The packed matrix that layers of attention share, of the format's own type.
     shared_scores: Option<Arc<dyn Any + Send + Sync>>,
+    /// What tables of the whole board may still cost.
+    tables: Budget,
 }
 
 impl<E: Element> Plan<E> {
@@ -74,6 +77,7 @@ impl<E: Element> Plan<E> {
             ranges,
             compiled: 0,
             shared_scores: None,
+            tables: Budget::default(),
         };
         let heads_reach =
             description.heads.iter().map(|head| reach(&head.layers)).max().unwrap_or(0);

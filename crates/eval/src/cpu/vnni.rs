@@ -85,7 +85,13 @@ impl GroupedFormat for Byte {
 #[target_feature(enable = "avx512f,avx512vnni")]
 unsafe fn rows<const ROWS: usize>(operands: &Operands<Byte>) {
     // SAFETY: the caller's promise.
-    unsafe { grouped_product::<Byte, ROWS, false>(operands) }
+    unsafe {
+        match ROWS {
+            1 => grouped_product::<Byte, ROWS, false, 4>(operands),
+            2 => grouped_product::<Byte, ROWS, false, 2>(operands),
+            _ => grouped_product::<Byte, ROWS, false, 1>(operands),
+        }
+    }
 }
 
 // SAFETY: `choose` lets only machines with AVX-512 F, BW, VL and VNNI get here.

@@ -10,15 +10,36 @@ use super::{
     row::Row,
 };
 
-/// Channels whose sums are kept in registers together.
+/// Channels that are added up together: as many 16-bit sums as AVX2 keeps in half of its registers.
 const LANES: usize = 128;
 
-/// The most numbers of a table. A file may ask for many more than it holds weights.
-const MOST_NUMBERS: usize = 1 << 26;
+/// What the tables of a network may cost. A file may ask for many more numbers than it has weights.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    /// Numbers of all tables.
+    numbers: usize,
+    /// Multiplications to make them.
+    work: usize,
+}
 
-/// Is there a table for so many states of a square and so many channels?
-pub(crate) fn fits(states: usize, channels: usize) -> bool {
-    channels <= MOST_NUMBERS / 64 / states / LANES * LANES
+impl Default for Budget {
+    fn default() -> Self {
+        Self { numbers: 1 << 26, work: 1 << 31 }
+    }
+}
+
+impl Budget {
+    /// Takes the cost of a table from the budget; false if it is too high.
+    pub fn spend(&mut self, states: usize, inner: usize, channels: usize) -> bool {
+        let numbers = channels.next_multiple_of(LANES).saturating_mul(64 * states);
+        let work = numbers.saturating_mul(inner);
+        let fits = numbers <= self.numbers && work <= self.work;
+        if fits {
+            self.numbers -= numbers;
+            self.work -= work;
+        }
+        fits
+    }
 }
 
 /// Rows of a table. A sum of 16-bit rows cannot overflow: the unit of a channel is chosen by the
@@ -143,7 +164,7 @@ impl BoardTable {
 /// The sum of [`LANES`] channels of the rows at these offsets.
 ///
 /// # Safety
-/// Each row has so many numbers.
+/// So many numbers follow `rows` plus each offset.
 #[inline(always)]
 unsafe fn sum_exact(rows: *const f32, list: &[u32]) -> [f32; LANES] {
     let mut sums = [0.0_f32; LANES];
@@ -297,7 +318,54 @@ fn units(rows: &mut SquareRows) -> Vec<f32> {
         }
         add(&mut largest, &most);
     }
-    // Rounding adds half a unit a square.
+    // Rounding adds half a unit a square, and these sums are rounded too.
     let most = f32::from(i16::MAX) - 33.0;
     largest.iter().map(|&largest| if largest > 0.0 { largest / most } else { 1.0 }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::row::Numbers;
+
+    /// Rows of one sign, the largest of every square: the sums reach the ends of 16 bits.
+    #[test]
+    fn the_largest_sums_do_not_overflow() {
+        let (states, inner, channels) = (3, 2, 40);
+        let embedding = [0.0, 0.0, 1.0, 0.0, 0.0, 0.5];
+        let weight: Vec<f32> = (0..channels * inner * 64)
+            .map(|at| (1.0 + (at * 37 % 101) as f32) * if at / 128 % 2 == 0 { 1.0 } else { -1.0 })
+            .collect();
+        let layers = Layers {
+            embedding: &embedding,
+            weight: &weight,
+            factors: &vec![0.3; channels],
+            bias: &vec![0.0; channels],
+            activation: Activation::Identity,
+            states,
+        };
+        let sums_of = |small, state| {
+            let mut sums = CacheLines::<f32>::zeroed(2 * BLOCK);
+            let table = BoardTable::new(&layers, small, 0, BLOCK);
+            // SAFETY: there are two blocks, and plain numbers need no instructions.
+            unsafe { table.run::<f32, Numbers>(&[state; 64], sums.as_mut_ptr()) };
+            sums.as_slice()[..channels].to_vec()
+        };
+        for state in 0..3 {
+            let (exact, small) = (sums_of(false, state), sums_of(true, state));
+            let largest = sums_of(false, 1).iter().fold(0.0_f32, |most, sum| most.max(sum.abs()));
+            for (exact, small) in exact.iter().zip(small) {
+                assert!((exact - small).abs() <= largest * 2e-3, "{state}: {exact} {small}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_budget_is_spent_once() {
+        let mut budget = Budget::default();
+        assert!(!budget.spend(256, 1, 4_100), "too many numbers");
+        assert!(!budget.spend(256, 8_192, 1), "too much work");
+        assert!(budget.spend(256, 32, 2_048) && budget.spend(256, 32, 1_024));
+        assert!(!budget.spend(256, 1, 2_048), "together too many");
+    }
 }

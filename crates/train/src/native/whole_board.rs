@@ -2,7 +2,8 @@
 //!
 //! What the input layer makes of a square depends on the square's state only, and the boards of a
 //! slice share few states a square. So the dense layer multiplies each state of a square once, and a
-//! board adds 64 of the products: a sixteenth of the work of a dense product.
+//! board adds 64 of the products: an addition in place of as many multiply-adds as the input layer
+//! has channels.
 
 use nets::Encoding;
 
@@ -16,7 +17,7 @@ use super::{
 use crate::Examples;
 
 /// Boards whose sums are added in single precision.
-const SUMMED_BOARDS: usize = 64;
+const SUMMED_BOARDS: usize = 8;
 
 /// The parameters of both layers.
 #[derive(Debug)]

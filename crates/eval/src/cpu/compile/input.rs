@@ -65,7 +65,8 @@ impl Compiler<'_> {
         };
         let states = self.network.description.encoding.states();
         let sees_more = branches.iter().any(|branch| branch.kernel != [1, 1]);
-        if sees_more || !whole_board::fits(states, channels) {
+        let inner = branches.iter().map(|branch| branch.channels).sum();
+        if sees_more || !self.tables.spend(states, inner, channels) {
             return Ok(None);
         }
         let (input_name, name) = (format!("{prefix}.0"), format!("{prefix}.1"));

@@ -112,6 +112,23 @@ fn whole_board() -> Description {
     Description { encoding, ..Description::value_and_moves(trunk, value, moves) }
 }
 
+/// The same layers in each head, and as many channels as panels of the product have.
+fn whole_board_in_heads() -> Description {
+    let mut description = whole_board();
+    let mut trunk = std::mem::take(&mut description.trunk);
+    trunk[1] = Layer::Conv {
+        kernel: 8,
+        channels: 128,
+        padding: Padding::Valid,
+        norm: false,
+        activation: Activation::LeakyRelu,
+    };
+    for head in &mut description.heads {
+        head.layers.splice(0..0, trunk.iter().cloned());
+    }
+    description
+}
+
 /// Cockfish's network, small.
 fn cockfish() -> Description {
     let choice =
@@ -219,6 +236,7 @@ fn gradients_match_finite_differences() {
             ("curved", curved()),
             ("pooled", pooled()),
             ("whole board", whole_board()),
+            ("whole board in heads", whole_board_in_heads()),
         ] {
             assert_gradients(&format!("{name} {case}"), description, &objectives, &batch);
         }
@@ -228,7 +246,7 @@ fn gradients_match_finite_differences() {
 #[test]
 fn logits_are_those_of_the_reference() {
     for kind in [HeadKind::Value, HeadKind::Moves] {
-        for description in [residual(), curved(), pooled(), whole_board()] {
+        for description in [residual(), curved(), pooled(), whole_board(), whole_board_in_heads()] {
             assert_reference(description.clone(), kind, Precision::Single, 1e-3);
             assert_reference(description, kind, Precision::Bf16, 0.15);
         }
