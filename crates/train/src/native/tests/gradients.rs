@@ -38,7 +38,7 @@ pub(super) fn assert_gradients_with(
 ) {
     let mut network = Network::random(description, 7).unwrap();
     // A square that sees no piece gives its bias alone: off zero, where a rectifier has two slopes.
-    for name in ["trunk.0.bias", "value.0.bias", "from.0.bias"] {
+    for name in ["trunk.0.bias", "value.0.bias", "moves.0.bias", "from.0.bias"] {
         let Some(bias) = network.tensors.get_mut(name) else { continue };
         bias.data.iter_mut().enumerate().for_each(|(i, bias)| *bias = 0.04 * (i % 6) as f32 - 0.1);
     }
