@@ -125,6 +125,20 @@ impl Layer {
         Self::Conv { kernel: 1, channels, padding: Padding::Same, norm: false, activation }
     }
 
+    /// An input layer that sees single squares and the dense layer over the board behind it, if a
+    /// list begins so: executors compute both at once.
+    #[must_use]
+    pub fn whole_board(layers: &[Self]) -> Option<[&Self; 2]> {
+        match layers {
+            [
+                input @ Self::Branches { branches, .. },
+                dense @ (Self::Dense { .. } | Self::Conv { padding: Padding::Valid, .. }),
+                ..,
+            ] if branches.iter().all(|branch| branch.kernel == [1, 1]) => Some([input, dense]),
+            _ => None,
+        }
+    }
+
     /// Output shape of this layer for inputs of shape `input`.
     ///
     /// # Errors

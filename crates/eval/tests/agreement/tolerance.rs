@@ -7,7 +7,7 @@ use eval::{
     cpu::{CpuEvaluator, CpuLogits, CpuOptions, CpuPath},
     reference::{self, Reference},
 };
-use nets::{Activation, Description, HeadKind, Layer, Network, Padding};
+use nets::{Activation, Description, HeadKind, Layer, Network};
 
 use crate::inputs::{batch, paths, positions};
 
@@ -179,9 +179,7 @@ pub fn int8_holds(description: &Description) -> bool {
         }
     }
     fn all_hold(layers: &[Layer]) -> bool {
-        let is_part = matches!(layers, [Layer::Branches { branches, .. }, Layer::Dense { .. }
-            | Layer::Conv { padding: Padding::Valid, .. }, ..]
-            if branches.iter().all(|branch| branch.kernel == [1, 1]));
+        let is_part = Layer::whole_board(layers).is_some();
         layers.iter().skip(usize::from(is_part)).all(holds)
     }
     all_hold(&description.trunk)

@@ -164,10 +164,9 @@ impl<E: Element> Builder<'_, E> {
     ) -> Result<LayerOutput, TrainError> {
         let mut output = input;
         let mut done = 0;
-        if let [Layer::Branches { branches, norm: false, activation: Activation::Relu }, dense, ..] =
-            layers
-            && is_dense(dense)
-            && branches.iter().all(|branch| branch.kernel == [1, 1])
+        if let Some(
+            [Layer::Branches { branches, norm: false, activation: Activation::Relu }, dense],
+        ) = Layer::whole_board(layers)
         {
             output = self.whole_board(prefix, branches, dense, input)?;
             done = 2;
@@ -384,11 +383,6 @@ impl<E: Element> Builder<'_, E> {
         let bias = self.vector(&format!("{prefix}.bias"), channels)?;
         Ok(OutputLayer { input: StageInput::new(stage), weight, bias, channels, inner, activation })
     }
-}
-
-/// Does every output of this layer read the whole board? Only where it comes before any pooling.
-fn is_dense(layer: &Layer) -> bool {
-    matches!(layer, Layer::Dense { .. } | Layer::Conv { padding: Padding::Valid, .. })
 }
 
 /// A product with zeroed buffers for its packed weights.

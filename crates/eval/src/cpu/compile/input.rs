@@ -1,6 +1,6 @@
 //! Compiles what a network begins with: a table of the states of squares, or input planes.
 
-use nets::{Activation, Branch, Layer, Padding};
+use nets::{Activation, Branch, Layer};
 
 use super::{Activations, Compiler};
 use crate::{
@@ -53,20 +53,19 @@ impl Compiler<'_> {
         layers: &[Layer],
         steps: &mut Vec<Step<E>>,
     ) -> Result<Option<Activations>, EvalError> {
-        let [Layer::Branches { branches, norm, activation: first }, dense, ..] = layers else {
+        let Some(
+            [
+                Layer::Branches { branches, norm, activation: first },
+                &(Layer::Dense { channels, norm: dense_norm, activation }
+                | Layer::Conv { channels, norm: dense_norm, activation, .. }),
+            ],
+        ) = Layer::whole_board(layers)
+        else {
             return Ok(None);
         };
-        let (channels, dense_norm, activation) = match *dense {
-            Layer::Dense { channels, norm, activation }
-            | Layer::Conv { kernel: 8, padding: Padding::Valid, channels, norm, activation } => {
-                (channels, norm, activation)
-            }
-            _ => return Ok(None),
-        };
         let states = self.network.description.encoding.states();
-        let sees_more = branches.iter().any(|branch| branch.kernel != [1, 1]);
         let inner = branches.iter().map(|branch| branch.channels).sum();
-        if sees_more || !self.tables.spend(states, inner, channels) {
+        if !self.tables.spend(states, inner, channels) {
             return Ok(None);
         }
         let (input_name, name) = (format!("{prefix}.0"), format!("{prefix}.1"));
