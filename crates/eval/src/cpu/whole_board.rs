@@ -95,6 +95,7 @@ impl BoardTable {
         scale.as_mut_slice().fill(1.0);
         let mut square_rows = SquareRows::new(layers, width);
         let rows = if small {
+            // All rows are computed once more below: kept until then they would be twice the table.
             let units = units(&mut square_rows);
             scale.as_mut_slice()[..width].copy_from_slice(&units);
             let inverses: Vec<f32> = units.iter().map(|unit| 1.0 / unit).collect();

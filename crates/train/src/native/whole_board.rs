@@ -41,7 +41,7 @@ pub(super) struct WholeBoard {
 
 /// The states of one square that occur in a slice.
 #[derive(Debug, Default)]
-pub(super) struct SquareStates {
+struct SquareStates {
     /// The states, in the order in which they occur.
     list: Vec<u8>,
     /// Index in `list` of each board's state.
