@@ -7,6 +7,7 @@ Needs the package batch_first and python-chess. Prints the speed of `evaluate` b
 """
 
 import json
+import random
 import statistics
 import subprocess
 import sys
@@ -191,31 +192,54 @@ def check_errors():
 
 
 def bench(program, *flags):
-    """The fastest row of `bench eval`, which reads no positions."""
+    """The fastest row of `bench eval`, which reads its positions before it begins."""
     command = [program, "bench", "eval", "--json", "--net", "fast", "--batch", "256", "--seconds", "0.3", *flags]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return max(map(json.loads, done.stdout.splitlines()), key=lambda row: row["evaluations_per_cpu_second"])
 
 
-def speed(program):
-    """Evaluations of 10,000 FENs or boards of python-chess, in turns with `bench eval`."""
+def games_of_chance(count):
+    """Positions of games of random moves from the tactics, none of them over."""
+    chance, boards = random.Random(1), []
+    while len(boards) < count:
+        board = chess.Board(chance.choice(FENS))
+        while len(boards) < count and len(board.move_stack) < 30 and (moves := list(board.legal_moves)):
+            boards.append(board.copy(stack=False))
+            board.push(chance.choice(moves))
+    return boards
+
+
+def calls(network, given, moves, seconds):
+    """Boards a second and a processor second, medians of calls for some seconds."""
+    end, rates = time.perf_counter() + seconds, []
+    while time.perf_counter() < end:
+        started = time.perf_counter(), time.process_time()
+        network.evaluate(given, moves=moves)
+        ended = time.perf_counter(), time.process_time()
+        rates.append([len(given) / (after - before) for before, after in zip(started, ended)])
+    return [statistics.median(column) for column in zip(*rates)]
+
+
+def speed(program, folder):
+    """Evaluations of 10,000 FENs or boards of python-chess, in turns with `bench eval` of the same."""
     network = Network.load("fast")
-    fens = (FENS * 50)[:10_000]
-    boards = [chess.Board(fen) for fen in FENS] * 50
-    fastest = bench(program, "--both")
-    path = ["--path", fastest["path"], "--precision", fastest["precision"]]
+    boards = games_of_chance(10_000)
+    fens = [board.fen() for board in boards]
+    file = folder / "positions.epd"
+    file.write_text("\n".join(fens))
+    same = ["--positions", file]
+    fastest = bench(program, "--both", *same)
+    path = [*same, "--path", fastest["path"], "--precision", fastest["precision"]]
     for name, given in (("FENs", fens), ("chess.Board", boards)):
         for moves in (False, True):
             shares, rates = [], []
-            for _ in range(3):
+            for _ in range(5):
                 row = bench(program, *path, *(["--both"] if moves else ["--head", "value"]))
                 peer = row["evaluations_per_second"], row["evaluations_per_cpu_second"]
-                for _ in range(3):
-                    started = time.perf_counter(), time.process_time()
-                    network.evaluate(given, moves=moves)
-                    ended = time.perf_counter(), time.process_time()
-                    rates.append([10_000 / (end - start) for start, end in zip(started, ended)])
-                    shares.append([rate / other for rate, other in zip(rates[-1], peer)])
+                # As there: it warms up, then takes the median of some parts.
+                calls(network, given, moves, seconds=0.05)
+                rates.append(calls(network, given, moves, seconds=0.3))
+                shares.append([rate / other for rate, other in zip(rates[-1], peer)])
             what = "values and moves" if moves else "values"
             (wall, of_wall), (processor, of_processor) = (
                 (statistics.median(column), statistics.median(share)) for column, share in zip(zip(*rates), zip(*shares)))
@@ -233,7 +257,8 @@ def main():
     check_lock()
     check_shards()
     check_errors()
-    speed(sys.argv[1])
+    with tempfile.TemporaryDirectory() as folder:
+        speed(sys.argv[1], Path(folder))
     print("the package is right")
 
 

@@ -2,26 +2,22 @@
 //! of training on this machine.
 
 mod counting;
+mod evaluations;
 mod search;
 mod train;
 
 use std::{
-    collections::VecDeque,
     io::Write,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Instant,
 };
 
-use anyhow::{Context, bail};
 use board::Position;
 use eval::{
-    Batch, Devices, EvalError, Evaluator, Precision,
-    cpu::{CpuEvaluator, CpuOptions, CpuPath, measure},
+    Batch, Evaluator,
+    cpu::{CpuEvaluator, CpuOptions},
 };
-use nets::{BatchFirstResidual, Cockfish, Description, HeadKind, Network, Squares};
-
-use crate::eval_target::EvalTarget;
+use nets::HeadKind;
 
 /// Measure speed on this machine.
 ///
@@ -37,7 +33,7 @@ pub struct BenchArgs {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// Evaluations a second: a table of network, head, code path and batch size.
-    Eval(EvalArgs),
+    Eval(evaluations::EvalArgs),
     /// Score the start position once and end; another program times this cold start.
     First {
         /// Network file, or `large` or `fast` (default: the large network in the program).
@@ -51,67 +47,6 @@ enum Command {
     Train(train::BenchTrainArgs),
 }
 
-#[derive(Debug, clap::Args)]
-struct EvalArgs {
-    /// Network file, or `large` or `fast`; may be repeated (default: the large network in the
-    /// program).
-    #[arg(long, value_name = "FILE")]
-    net: Vec<PathBuf>,
-    /// Measure also an architecture with random weights: cockfish or batch-first-residual; may be
-    /// repeated.
-    #[arg(long, value_name = "NAME", value_parser = ["cockfish", "batch-first-residual"])]
-    architecture: Vec<String>,
-    /// Channels of batch-first-residual.
-    #[arg(long, value_name = "N", default_value_t = BatchFirstResidual::default().filters)]
-    filters: usize,
-    /// Blocks of batch-first-residual.
-    #[arg(long, value_name = "N", default_value_t = BatchFirstResidual::default().blocks)]
-    blocks: usize,
-    /// Code path: amx, avx512, avx2, neon or portable; may be repeated (default: all that run here).
-    #[arg(long, value_name = "PATH")]
-    path: Vec<CpuPath>,
-    /// Number format: bf16, f32 or int8 (default: those of the path).
-    #[arg(long, value_name = "FORMAT")]
-    precision: Option<Precision>,
-    /// Measure only these GPUs: cuda:N or vulkan:N, several with commas.
-    #[arg(long, value_name = "NAME", conflicts_with = "path")]
-    device: Option<Devices>,
-    /// Head: value or moves; may be repeated (default: those of the network).
-    #[arg(long, value_name = "HEAD", value_parser = head)]
-    head: Vec<HeadKind>,
-    /// Request values and move scores together, as a search does.
-    #[arg(long, conflicts_with = "head")]
-    both: bool,
-    /// Batch size; may be repeated.
-    #[arg(long, value_name = "N", default_values_t = [1, 8, 32, 256, 1024],
-        value_parser = clap::value_parser!(u64).range(1..=16_384))]
-    batch: Vec<u64>,
-    /// Threads.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=256))]
-    threads: u64,
-    /// Processor seconds a line of the table; the median of five parts is shown.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
-    seconds: f64,
-    /// Write the bench positions to this file as the input of the first network: the states of the
-    /// squares, 64 bytes each.
-    #[arg(long, value_name = "FILE")]
-    states_out: Option<PathBuf>,
-    /// Write the values of these positions, centipawns as 32-bit floats, to this file.
-    #[arg(long, value_name = "FILE")]
-    values_out: Option<PathBuf>,
-    /// One JSON object a line instead of a table.
-    #[arg(long)]
-    json: bool,
-}
-
-fn head(text: &str) -> Result<HeadKind, String> {
-    match text {
-        "value" => Ok(HeadKind::Value),
-        "moves" => Ok(HeadKind::Moves),
-        _ => Err("there are value and moves".to_owned()),
-    }
-}
-
 /// Runs the command.
 ///
 /// # Errors
@@ -119,7 +54,7 @@ fn head(text: &str) -> Result<HeadKind, String> {
 pub fn run(args: BenchArgs) -> anyhow::Result<()> {
     match args.command {
         None => print(&engine::bench()?.to_string()),
-        Some(Command::Eval(args)) => eval(&args),
+        Some(Command::Eval(args)) => evaluations::run(&args),
         Some(Command::First { net }) => first(net.as_deref()),
         Some(Command::Search(args)) => search::run(&args),
         Some(Command::Train(args)) => train::run(&args),
@@ -130,7 +65,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<()> {
 const POSITIONS: usize = 1024;
 
 /// The bench positions: from random games, the same on every machine.
-pub(crate) fn positions() -> Vec<Position> {
+pub(crate) fn bench_positions() -> Vec<Position> {
     let mut state = 1_u64;
     let mut position = Position::default();
     let mut list = Vec::with_capacity(POSITIONS);
@@ -149,228 +84,6 @@ pub(crate) fn positions() -> Vec<Position> {
     list
 }
 
-/// One line of the table.
-struct Line {
-    network: String,
-    heads: String,
-    /// Code path, or the devices.
-    path: String,
-    precision: &'static str,
-    threads: usize,
-    batch: usize,
-    /// Evaluations a second of wall time and of processor time (for GPUs both of wall time).
-    wall_rate: f64,
-    cpu_rate: f64,
-    /// Floating-point operations of a dense evaluation.
-    flops: f64,
-    /// Peak floating-point operations a second of a core, if measured.
-    peak: Option<f64>,
-}
-
-impl Line {
-    fn gflops(&self) -> f64 {
-        self.cpu_rate * self.flops / 1e9
-    }
-
-    fn share(&self) -> Option<f64> {
-        self.peak.map(|peak| self.cpu_rate * self.flops / peak)
-    }
-
-    fn text(&self) -> String {
-        let share = self.share().map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0));
-        format!(
-            "{:<20} {:<6} {:<8} {:<5} {:>3} {:>6} {:>10.0} {:>10.0} {:>9.0} {:>8}",
-            self.network,
-            self.heads,
-            self.path,
-            self.precision,
-            self.threads,
-            self.batch,
-            self.wall_rate,
-            self.cpu_rate,
-            self.gflops(),
-            share
-        )
-    }
-
-    fn json(&self) -> String {
-        serde_json::json!({
-            "network": self.network,
-            "head": self.heads,
-            "path": self.path,
-            "precision": self.precision,
-            "threads": self.threads,
-            "batch": self.batch,
-            "evaluations_per_second": self.wall_rate,
-            "evaluations_per_cpu_second": self.cpu_rate,
-            "gflops_per_core": self.gflops(),
-            "share_of_peak": self.share(),
-        })
-        .to_string()
-    }
-}
-
-fn eval(args: &EvalArgs) -> anyhow::Result<()> {
-    if !(args.seconds > 0.0 && args.seconds <= 3600.0) {
-        bail!("--seconds must be above 0 and at most 3600");
-    }
-    let positions = positions();
-    let networks = networks(args)?;
-    if let (Some(path), Some(network)) = (&args.states_out, networks.first()) {
-        let encoding = network.description.encoding;
-        let states =
-            |position: &Position| encoding.states_of(&Squares::of(position), position.turn());
-        let bytes: Vec<u8> = positions.iter().flat_map(states).collect();
-        std::fs::write(path, bytes)
-            .with_context(|| format!("cannot write `{}`", path.display()))?;
-    }
-    if !args.json {
-        print(&format!(
-            "{:<20} {:<6} {:<8} {:<5} {:>3} {:>6} {:>10} {:>10} {:>9} {:>8}",
-            "network",
-            "head",
-            "path",
-            "",
-            "thr",
-            "batch",
-            "eval/s",
-            "eval/cpu-s",
-            "GFLOP/s",
-            "of peak"
-        ))?;
-    }
-    for network in networks {
-        measure_network(&Arc::new(network), &positions, args)?;
-    }
-    if !args.json {
-        print(&format!(
-            "\nfrom a cold start to the first evaluation: {:.0} ms (a new process, {} runs, median)",
-            cold_start(args)? * 1e3,
-            COLD_STARTS
-        ))?;
-    }
-    Ok(())
-}
-
-/// The networks that the flags name; each has a head that gives scores.
-fn networks(args: &EvalArgs) -> anyhow::Result<Vec<Network>> {
-    let mut networks = Vec::new();
-    if args.net.is_empty() && args.architecture.is_empty() {
-        networks.push(engine::load_or_large(None)?);
-    }
-    for path in &args.net {
-        networks.push(engine::load_or_large(Some(path))?);
-    }
-    for name in &args.architecture {
-        let residual = BatchFirstResidual { filters: args.filters, blocks: args.blocks };
-        let description = match name.as_str() {
-            "cockfish" => Description::cockfish(&Cockfish::default()),
-            _ => Description::batch_first_residual(&residual),
-        };
-        let network = Network::random(description, 1)?;
-        networks.push(Network { name: name.clone(), ..network });
-    }
-    if let Some(network) = networks.iter().find(|network| scored_heads(network).is_empty()) {
-        bail!(
-            "the network `{}` has neither a value nor a moves head: there are no scores to time",
-            network.name
-        );
-    }
-    Ok(networks)
-}
-
-/// The heads that give scores.
-fn scored_heads(network: &Network) -> Vec<HeadKind> {
-    let kinds = network.description.heads.iter().map(|head| head.kind);
-    kinds.filter(|kind| matches!(kind, HeadKind::Value | HeadKind::Moves)).collect()
-}
-
-/// Measures and prints every target, head and batch size of one network.
-fn measure_network(
-    network: &Arc<Network>,
-    positions: &[Position],
-    args: &EvalArgs,
-) -> anyhow::Result<()> {
-    let kinds = scored_heads(network);
-    let requested: Vec<Vec<HeadKind>> = if args.both {
-        vec![kinds]
-    } else {
-        let wanted = |kind: &HeadKind| args.head.is_empty() || args.head.contains(kind);
-        kinds.into_iter().filter(wanted).map(|kind| vec![kind]).collect()
-    };
-    for target in targets(args)? {
-        let mut evaluator = match target.evaluator(network, args.threads as usize) {
-            Ok(evaluator) => evaluator,
-            // A format that not all layers have is left out unless it was asked for.
-            Err(error @ EvalError::Unsupported { .. })
-                if args.precision.is_none() && target.is_int8() =>
-            {
-                tracing::warn!("{}: {error}", target.names().0);
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let (path, precision) = target.names();
-        let peak = match target {
-            EvalTarget::Path(path, precision) => measure::peak_flops(path, precision),
-            EvalTarget::Gpus(..) => None,
-        };
-        if let Some(path) = &args.values_out {
-            write_values(path, &mut *evaluator, positions)?;
-        }
-        for heads in &requested {
-            let part = network.description.heads.iter().filter(|head| heads.contains(&head.kind));
-            let part =
-                Description { heads: part.cloned().collect(), ..network.description.clone() };
-            let macs = part.multiply_adds().unwrap_or(0);
-            for &batch in &args.batch {
-                let batch = batch as usize;
-                let (wall_rate, cpu_rate) =
-                    rate(&mut *evaluator, positions, heads, batch, &target, args)?;
-                let line = Line {
-                    network: network.name.clone(),
-                    heads: heads.iter().map(|kind| kind.name()).collect::<Vec<_>>().join("+"),
-                    path: path.clone(),
-                    precision,
-                    threads: args.threads as usize,
-                    batch,
-                    wall_rate,
-                    cpu_rate,
-                    flops: 2.0 * macs as f64,
-                    peak,
-                };
-                print(&if args.json { line.json() } else { line.text() })?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Number of measured cold starts.
-const COLD_STARTS: usize = 5;
-
-/// Seconds from the start of a new process to its first score, with default options: the median of
-/// [`COLD_STARTS`].
-fn cold_start(args: &EvalArgs) -> anyhow::Result<f64> {
-    let program = std::env::current_exe().context("cannot find this program")?;
-    let mut seconds = Vec::new();
-    for _ in 0..COLD_STARTS {
-        let mut command = std::process::Command::new(&program);
-        command.args(["bench", "first"]);
-        if let Some(path) = args.net.first() {
-            command.arg("--net").arg(path);
-        }
-        let start = Instant::now();
-        let output = command.output().context("cannot start this program")?;
-        seconds.push(start.elapsed().as_secs_f64());
-        if !output.status.success() {
-            bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
-        }
-    }
-    seconds.sort_by(f64::total_cmp);
-    Ok(seconds[COLD_STARTS / 2])
-}
-
 /// Evaluates the start position once, for the measurement of a cold start by another process.
 fn first(net: Option<&Path>) -> anyhow::Result<()> {
     let network = Arc::new(engine::load_or_large(net)?);
@@ -382,118 +95,6 @@ fn first(net: Option<&Path>) -> anyhow::Result<()> {
     batch.push(&start, value, if value { &[] } else { moves.as_slice() });
     let scores = evaluator.evaluate(batch)?.scores;
     print(&format!("{:.1}", if value { scores.values[0] } else { scores.moves[0] }))
-}
-
-fn write_values(
-    path: &Path,
-    evaluator: &mut dyn Evaluator,
-    positions: &[Position],
-) -> anyhow::Result<()> {
-    let mut batch = Batch::default();
-    positions.iter().for_each(|position| batch.push(position, true, &[]));
-    let values = evaluator.evaluate(batch)?.scores.values;
-    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-    std::fs::write(path, bytes).with_context(|| format!("cannot write `{}`", path.display()))
-}
-
-/// The clock that other programs disturb least, in seconds.
-fn clock(target: &EvalTarget, start: Instant) -> f64 {
-    match target {
-        EvalTarget::Path(..) => measure::process_seconds(),
-        EvalTarget::Gpus(..) => start.elapsed().as_secs_f64(),
-    }
-}
-
-/// The measured targets: code paths with number formats, or the GPUs.
-fn targets(args: &EvalArgs) -> anyhow::Result<Vec<EvalTarget>> {
-    if let Some(given) = &args.device {
-        let devices = given.found();
-        if devices.is_cpu() {
-            bail!(
-                "`--device {given}` names no GPU that is here; without the flag the processor is measured"
-            );
-        }
-        return Ok(vec![EvalTarget::Gpus(devices, args.precision)]);
-    }
-    let paths = if args.path.is_empty() { CpuPath::ALL.to_vec() } else { args.path.clone() };
-    let precisions = args.precision.map_or(Precision::OF_PROCESSORS.to_vec(), |one| vec![one]);
-    let mut list = Vec::new();
-    for path in paths {
-        let fitting = precisions.iter().filter(|&&precision| path.obstacle(precision).is_none());
-        let before = list.len();
-        list.extend(fitting.map(|&precision| EvalTarget::Path(path, precision)));
-        if list.len() == before && !args.path.is_empty() {
-            let obstacle = path.obstacle(precisions[0]).unwrap_or_default();
-            bail!("the path {path} cannot run here: {obstacle}");
-        }
-    }
-    if let (true, Some(precision)) = (list.is_empty(), args.precision) {
-        bail!(
-            "no path of this processor computes in {precision}; `batch-first doctor` lists those that run here"
-        );
-    }
-    Ok(list)
-}
-
-/// Evaluations a second of wall time and of processor time: medians of five parts after a warm-up.
-/// With several threads, and on GPUs, two batches are in flight, so that no thread waits for another
-/// one.
-fn rate(
-    evaluator: &mut dyn Evaluator,
-    positions: &[Position],
-    heads: &[HeadKind],
-    size: usize,
-    target: &EvalTarget,
-    args: &EvalArgs,
-) -> anyhow::Result<(f64, f64)> {
-    let (seconds, threads) = (args.seconds, args.threads);
-    let in_flight = match target {
-        EvalTarget::Path(..) if threads == 1 => 1,
-        EvalTarget::Path(..) => 2,
-        EvalTarget::Gpus(devices, _) => 2 * devices.cards().len(),
-    };
-    let mut batches = VecDeque::new();
-    let mut cycle = positions.iter().cycle();
-    for _ in 0..(positions.len() / size).max(in_flight) {
-        let mut batch = Batch::default();
-        for position in cycle.by_ref().take(size) {
-            let value = heads.contains(&HeadKind::Value);
-            let moves = if heads.contains(&HeadKind::Moves) {
-                position.legal_moves()
-            } else {
-                Default::default()
-            };
-            batch.push(position, value, &moves);
-        }
-        batches.push_back(batch);
-    }
-    let (mut walls, mut cpus) = (Vec::new(), Vec::new());
-    for part in 0..6 {
-        let wall = Instant::now();
-        let start = clock(target, wall);
-        let (mut done, mut elapsed) = (0, 0.0);
-        // The first part warms up.
-        while done == 0 || elapsed < if part == 0 { 0.05 } else { seconds / 5.0 } {
-            while evaluator.in_flight() < in_flight {
-                let Some(batch) = batches.pop_front() else { break };
-                evaluator.submit(batch)?;
-            }
-            let answered = evaluator.wait()?;
-            done += answered.batch.len();
-            batches.push_back(answered.batch);
-            elapsed = clock(target, wall) - start;
-        }
-        if part > 0 {
-            walls.push(done as f64 / wall.elapsed().as_secs_f64());
-            cpus.push(done as f64 / elapsed);
-        }
-    }
-    while evaluator.in_flight() > 0 {
-        evaluator.wait()?;
-    }
-    walls.sort_by(f64::total_cmp);
-    cpus.sort_by(f64::total_cmp);
-    Ok((walls[2], cpus[2]))
 }
 
 /// Prints and flushes a line, so that a long table appears line by line.

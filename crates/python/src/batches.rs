@@ -12,12 +12,22 @@ use crate::{
     evaluation::{MoveLists, Numbers},
 };
 
-/// Boards a batch: as many as make batches no slower on a processor, and few enough to leave one
-/// for each thread of a small call.
+/// Boards of the first batch of a long list: few, so that the evaluator begins at once. Each batch
+/// after it has twice as many as the one before, because handing one over wakes a thread.
+const FIRST_BATCH: usize = 64;
+
+/// Boards of a batch of a list that is not long, and the fewest that batches grow to.
 const BATCH: usize = 256;
 
-/// Batches that are read ahead of the evaluator.
-const READ_AHEAD: usize = 4;
+/// The most boards that batches on a processor grow to.
+const LARGE_BATCH: usize = 1024;
+
+/// A list is at least so many large batches, for networks on several threads.
+const LARGE_BATCHES: usize = 16;
+
+/// Batches that are read ahead of the evaluator: some thousand boards, since each time that a full
+/// list lets the reader sleep costs the evaluator a system call.
+const READ_AHEAD: usize = 32;
 
 /// What is asked about each board, as far as the network has it.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +43,7 @@ pub(crate) struct Asked {
 pub(crate) fn evaluate_all(
     network: &Network,
     evaluator: &mut dyn Evaluator,
-    given: Vec<Given>,
+    given: &[Given],
     asked: Asked,
 ) -> Result<(Numbers, MoveLists), String> {
     let has = |kind| network.description.head(kind).is_some();
@@ -41,10 +51,17 @@ pub(crate) fn evaluate_all(
         values: asked.values && has(HeadKind::Value),
         moves: asked.moves && has(HeadKind::Moves),
     };
-    let size = BATCH.max(evaluator.preferred_stream().batch).min(evaluator.largest_batch());
-    let with_history = network.description.encoding.has_history();
-    let (count, is_long) = (given.len(), given.len() > size);
-    let mut reader = Reader { given: given.into_iter().enumerate(), size, asked, with_history };
+    let count = given.len();
+    let fitting =
+        |size: usize| size.max(evaluator.preferred_stream().batch).min(evaluator.largest_batch());
+    let is_long = count > fitting(BATCH);
+    let mut reader = Reader {
+        given: given.iter().enumerate(),
+        size: fitting(if is_long { FIRST_BATCH } else { BATCH }),
+        most: fitting((count / LARGE_BATCHES).clamp(BATCH, LARGE_BATCH)),
+        asked,
+        with_history: network.description.encoding.has_history(),
+    };
     let mut answers = Answers::new(network, asked, count);
     if is_long {
         thread::scope(|scope| {
@@ -100,14 +117,16 @@ fn submit_all(
 }
 
 /// Reads boards into batches, with the moves of each.
-struct Reader {
-    given: std::iter::Enumerate<std::vec::IntoIter<Given>>,
+struct Reader<'a> {
+    given: std::iter::Enumerate<std::slice::Iter<'a, Given>>,
+    /// Boards of the next batch, and of the largest.
     size: usize,
+    most: usize,
     asked: Asked,
     with_history: bool,
 }
 
-impl Iterator for Reader {
+impl Iterator for Reader<'_> {
     type Item = Result<(Batch, MoveLists), String>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -122,6 +141,7 @@ impl Iterator for Reader {
             batch.push(&position, values, &legal);
             lists.push(&legal, position.castling_mode());
         }
+        self.size = (2 * self.size).min(self.most);
         (!batch.is_empty()).then_some(Ok((batch, lists)))
     }
 }
@@ -130,7 +150,11 @@ impl Iterator for Reader {
 ///
 /// # Errors
 /// It is not a position; the sentence has its place in the list.
-pub(crate) fn position(index: usize, given: Given, with_history: bool) -> Result<Position, String> {
+pub(crate) fn position(
+    index: usize,
+    given: &Given,
+    with_history: bool,
+) -> Result<Position, String> {
     given.position(with_history).map_err(|reason| format!("board {index}: {reason}"))
 }
 

@@ -4,6 +4,7 @@ use board::{CastlingMode, Color, Game, Position, ReadFen, Setup, Square, parse_u
 use pyo3::{
     intern,
     prelude::*,
+    pybacked::PyBackedStr,
     types::{PyDict, PyString},
 };
 
@@ -96,22 +97,24 @@ impl Board {
 
 /// A board as Python gave it, read with the interpreter's lock; the rest needs none.
 pub(crate) enum Given {
-    /// A FEN, then perhaps ` moves ` and moves in UCI.
-    Text(String),
-    /// A board of python-chess: its first position and the moves.
-    Chess {
-        start: Setup,
-        mode: CastlingMode,
-        moves: Vec<String>,
-    },
+    /// A FEN, then perhaps ` moves ` and moves in UCI: Python's own characters, not copied.
+    Text(PyBackedStr),
+    Chess(Box<ChessBoard>),
     Ours(Box<Game>),
+}
+
+/// A board of python-chess: its first position and the moves.
+pub(crate) struct ChessBoard {
+    start: Setup,
+    mode: CastlingMode,
+    moves: Vec<String>,
 }
 
 impl Given {
     /// Reads a FEN, a board of python-chess (with its move stack if `with_moves`) or one of ours.
     pub fn of(given: &Bound<'_, PyAny>, with_moves: bool) -> PyResult<Self> {
         if let Ok(text) = given.cast::<PyString>() {
-            return Ok(Self::Text(text.to_cow()?.into_owned()));
+            return Ok(Self::Text(text.clone().try_into()?));
         }
         if let Ok(board) = given.cast::<Board>() {
             return Ok(Self::Ours(Box::new(board.get().game.clone())));
@@ -133,37 +136,39 @@ impl Given {
         let mode = CastlingMode::from_chess960(chess960);
         let stack = given.getattr(intern!(py, "move_stack"))?;
         if !with_moves || stack.len()? == 0 {
-            return Ok(Self::Chess { start: setup(given)?, mode, moves: Vec::new() });
+            let board = ChessBoard { start: setup(given)?, mode, moves: Vec::new() };
+            return Ok(Self::Chess(Box::new(board)));
         }
         let start = setup(&given.call_method0(intern!(py, "root"))?)?;
         let moves = stack
             .try_iter()?
             .map(|mv| mv?.call_method0(intern!(py, "uci"))?.extract())
             .collect::<PyResult<_>>()?;
-        Ok(Self::Chess { start, mode, moves })
+        Ok(Self::Chess(Box::new(ChessBoard { start, mode, moves })))
     }
 
     /// The game. Its positions remember those before them.
-    pub fn game(self) -> Result<Game, String> {
+    pub fn game(&self) -> Result<Game, String> {
         match self {
             Self::Text(text) => {
-                let (fen, moves) = text.split_once(" moves ").unwrap_or((&text, ""));
+                let (fen, moves) = text.split_once(" moves ").unwrap_or((text, ""));
                 let moves: Vec<&str> = moves.split_whitespace().collect();
                 play(Game::new(read_fen(fen, None)?.remembering()), &moves)
             }
-            Self::Chess { start, mode, moves } => {
-                play(Game::new(position(start, mode)?.remembering()), &moves)
+            Self::Chess(board) => {
+                let start = position(&board.start, board.mode)?.remembering();
+                play(Game::new(start), &board.moves)
             }
-            Self::Ours(game) => Ok(*game),
+            Self::Ours(game) => Ok(Game::clone(game)),
         }
     }
 
     /// The position alone, unless the boards before it are wanted.
-    pub fn position(self, with_history: bool) -> Result<Position, String> {
+    pub fn position(&self, with_history: bool) -> Result<Position, String> {
         match self {
-            Self::Text(text) if !text.contains(" moves ") && !with_history => read_fen(&text, None),
-            Self::Chess { start, mode, moves } if moves.is_empty() && !with_history => {
-                position(start, mode)
+            Self::Text(text) if !text.contains(" moves ") && !with_history => read_fen(text, None),
+            Self::Chess(board) if board.moves.is_empty() && !with_history => {
+                position(&board.start, board.mode)
             }
             Self::Ours(game) => Ok(game.position().clone()),
             other => Ok(other.game()?.position().clone()),
@@ -182,8 +187,9 @@ fn read_fen(fen: &str, mode: Option<CastlingMode>) -> Result<Position, String> {
 }
 
 /// A position of python-chess, whose castling rights may be those that the pieces have no more.
-fn position(setup: Setup, mode: CastlingMode) -> Result<Position, String> {
-    Position::from_setup(setup, mode).map_err(|reason| format!("no position of chess: {reason}"))
+fn position(setup: &Setup, mode: CastlingMode) -> Result<Position, String> {
+    Position::from_setup(setup.clone(), mode)
+        .map_err(|reason| format!("no position of chess: {reason}"))
 }
 
 /// The game after moves in UCI. A null move begins another one, since nothing is repeated across it.
@@ -209,7 +215,7 @@ fn setup(board: &Bound<'_, PyAny>) -> PyResult<Setup> {
         number("occupied_co[True]", &both.get_item(true)?)?,
         number("occupied_co[False]", &both.get_item(false)?)?,
     ];
-    let bits = |name: &Bound<'_, PyString>| number::<u64>(&name.to_cow()?, &board.getattr(name)?);
+    let bits = |name: &Bound<'_, PyString>| number::<u64>(name.to_str()?, &board.getattr(name)?);
     let roles = [
         bits(intern!(py, "pawns"))?,
         bits(intern!(py, "knights"))?,

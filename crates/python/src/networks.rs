@@ -94,9 +94,9 @@ impl Network {
             let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
             match &mut *answers {
                 Answers::Evaluator(evaluator) => {
-                    evaluate_all(&self.network, evaluator.as_mut(), given, Asked { values, moves })
+                    evaluate_all(&self.network, evaluator.as_mut(), &given, Asked { values, moves })
                 }
-                Answers::Chooser(chooser) => choose_all(chooser.as_mut(), given),
+                Answers::Chooser(chooser) => choose_all(chooser.as_mut(), &given),
             }
         });
         let (numbers, lists) = evaluated.map_err(failure)?;
@@ -113,7 +113,7 @@ impl Network {
         let (count, encoding) = (given.len(), self.network.description.encoding);
         let numbers = py.detach(|| {
             let mut batch = Batch::default();
-            for (index, given) in given.into_iter().enumerate() {
+            for (index, given) in given.iter().enumerate() {
                 batch.push(&position(index, given, self.has_history())?, true, &[]);
             }
             let planes = (0..count).flat_map(|index| input_planes(encoding, &batch.seen(index)));
@@ -160,15 +160,19 @@ impl Network {
 
     fn given(&self, boards: &Bound<'_, PyAny>) -> PyResult<Vec<Given>> {
         let with_moves = self.has_history();
-        boards.try_iter()?.map(|board| Given::of(&board?, with_moves)).collect()
+        let mut list = Vec::with_capacity(boards.len().unwrap_or(0));
+        for board in boards.try_iter()? {
+            list.push(Given::of(&board?, with_moves)?);
+        }
+        Ok(list)
     }
 }
 
 /// The chances of moves by selectors, one board after the other.
-fn choose_all(chooser: &mut dyn Search, given: Vec<Given>) -> Result<(Numbers, MoveLists), String> {
+fn choose_all(chooser: &mut dyn Search, given: &[Given]) -> Result<(Numbers, MoveLists), String> {
     let mut lists = MoveLists { offsets: vec![0], ..MoveLists::default() };
     let mut chances = Vec::new();
-    for (index, given) in given.into_iter().enumerate() {
+    for (index, given) in given.iter().enumerate() {
         let position = position(index, given, false)?;
         let mode = position.castling_mode();
         let found = chooser.chances(&Game::new(position));

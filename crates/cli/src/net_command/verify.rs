@@ -79,7 +79,7 @@ impl Samples {
 
     fn of_games(kind: HeadKind) -> Self {
         let mut all = Self::default();
-        for position in bench_command::positions() {
+        for position in bench_command::bench_positions() {
             let board = (Squares::of(&position), position.turn());
             if kind == HeadKind::Value {
                 all.squares.push(board);

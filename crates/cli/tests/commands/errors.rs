@@ -185,6 +185,7 @@ fn networks_of_another_system_or_search_are_refused() {
 #[test]
 fn bad_files_of_games_are_refused() {
     let BadFiles { bad_epd, out, .. } = &BadFiles::new();
+    assert_refused(&["bench", "eval", "--positions"], &[&[bad_epd], &["/nonexistent.epd"]]);
     assert_refused(
         &["analyze"],
         &[
