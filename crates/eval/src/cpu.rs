@@ -56,7 +56,7 @@ use std::{collections::VecDeque, sync::Arc};
 use board::Color;
 use kernels::Kernels;
 use memory::Bf16;
-use nets::{HeadKind, Network, Squares};
+use nets::{HeadKind, Layer, Network, Squares};
 pub use path::{Choice, CpuPath, PATH_VARIABLE, choose, features, is_permitted};
 use plan::Plan;
 use portable::Portable;
@@ -346,7 +346,13 @@ impl Evaluator for CpuEvaluator {
     /// Batches of one position: one for each worker thread, one more that the next free worker takes
     /// at once, and one that the waiting thread may evaluate itself.
     fn preferred_stream(&self) -> Stream {
-        Stream { batch: 1, in_flight: if self.threads == 1 { 1 } else { self.threads + 1 } }
+        let trunk = &self.network.description.trunk;
+        Stream {
+            batch: 1,
+            in_flight: if self.threads == 1 { 1 } else { self.threads + 1 },
+            // A trunk that is one sum of table rows costs no more than a move head.
+            moves_are_dear: trunk.len() == 2 && Layer::whole_board(trunk).is_some(),
+        }
     }
 
     fn largest_batch(&self) -> usize {

@@ -125,7 +125,7 @@ impl Evaluator for DeviceModel {
     }
 
     fn preferred_stream(&self) -> Stream {
-        Stream { batch: self.preferred_batch(), in_flight: 2 }
+        Stream { batch: self.preferred_batch(), in_flight: 2, moves_are_dear: false }
     }
 
     fn describe(&self) -> String {

@@ -175,7 +175,7 @@ impl Evaluator for GpuEvaluator {
     }
 
     fn preferred_stream(&self) -> Stream {
-        Stream { batch: self.preferred, in_flight: self.feeders.len() }
+        Stream { batch: self.preferred, in_flight: self.feeders.len(), moves_are_dear: false }
     }
 
     fn describe(&self) -> String {

@@ -34,13 +34,16 @@ pub use mock::Mock;
 pub use precision::Precision;
 pub use shared::{Client, Shared};
 
-/// Batch size and number of batches in flight for a caller that does not wait for each batch.
+/// How a caller that does not wait for each batch uses an evaluator best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
     /// Queries a batch.
     pub batch: usize,
     /// Batches in flight.
     pub in_flight: usize,
+    /// Do move scores cost about as much as all the rest? Then a caller saves time that asks for
+    /// them only where it needs them.
+    pub moves_are_dear: bool,
 }
 
 /// Scores positions in batches; batches are returned in the order in which they were submitted.
@@ -71,7 +74,7 @@ pub trait Evaluator: Send {
     /// The preferred batch size and number of batches in flight for a caller that works while batches
     /// are evaluated.
     fn preferred_stream(&self) -> Stream {
-        Stream { batch: self.preferred_batch(), in_flight: 1 }
+        Stream { batch: self.preferred_batch(), in_flight: 1, moves_are_dear: false }
     }
 
     /// One line for the user: network, device, code path, threads.

@@ -15,6 +15,7 @@ pub struct Mock {
     preferred: usize,
     in_flight: usize,
     threads: usize,
+    moves_are_dear: bool,
     waiting: VecDeque<Batch>,
 }
 
@@ -29,6 +30,7 @@ impl Mock {
             preferred: 64,
             in_flight: 1,
             threads: 1,
+            moves_are_dear: false,
             waiting: VecDeque::new(),
         }
     }
@@ -49,6 +51,12 @@ impl Mock {
     #[must_use]
     pub fn keeping(self, in_flight: usize) -> Self {
         Self { in_flight, ..self }
+    }
+
+    /// Says that move scores are dear ([`Stream::moves_are_dear`]).
+    #[must_use]
+    pub fn with_dear_moves(self) -> Self {
+        Self { moves_are_dear: true, ..self }
     }
 
     /// Sets the number of evaluators that it can be divided into ([`Evaluator::apart`]).
@@ -101,7 +109,8 @@ impl Evaluator for Mock {
     }
 
     fn preferred_stream(&self) -> Stream {
-        Stream { batch: self.preferred, in_flight: self.in_flight }
+        let Self { preferred: batch, in_flight, moves_are_dear, .. } = *self;
+        Stream { batch, in_flight, moves_are_dear }
     }
 
     fn describe(&self) -> String {

@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{Answered, Batch, EvalError, Evaluator, Scores};
+use crate::{Answered, Batch, EvalError, Evaluator, Scores, Stream};
 
 /// Evaluators of one network. Each search uses them through its own [`Shared::client`].
 #[derive(Clone)]
@@ -25,6 +25,7 @@ struct Inner {
     evaluators: usize,
     preferred: usize,
     largest: usize,
+    moves_are_dear: bool,
     description: String,
 }
 
@@ -55,11 +56,21 @@ impl Shared {
     #[must_use]
     pub fn new(evaluator: Box<dyn Evaluator>, more: Vec<Box<dyn Evaluator>>) -> Self {
         let (preferred, largest) = (evaluator.preferred_batch(), evaluator.largest_batch());
+        let moves_are_dear = evaluator.preferred_stream().moves_are_dear;
         let description = evaluator.describe();
         let free: Vec<_> = more.into_iter().chain([evaluator]).enumerate().collect();
         let evaluators = free.len();
         let state = Mutex::new(State { left: evaluators, free, waiting: VecDeque::new() });
-        Self { inner: Arc::new(Inner { state, evaluators, preferred, largest, description }) }
+        Self {
+            inner: Arc::new(Inner {
+                state,
+                evaluators,
+                preferred,
+                largest,
+                moves_are_dear,
+                description,
+            }),
+        }
     }
 
     /// An evaluator for one search.
@@ -199,6 +210,11 @@ impl Evaluator for Client {
 
     fn preferred_batch(&self) -> usize {
         self.inner.preferred
+    }
+
+    fn preferred_stream(&self) -> Stream {
+        let moves_are_dear = self.inner.moves_are_dear;
+        Stream { batch: self.preferred_batch(), in_flight: 1, moves_are_dear }
     }
 
     fn largest_batch(&self) -> usize {

@@ -80,7 +80,8 @@ struct Sample {
     random: ChaCha8Rng,
     share: f64,
     found: Vec<(Squares, Color)>,
-    known: HashSet<(Squares, bool)>,
+    /// All positions that were seen: a search may ask about one again, for its moves.
+    seen: HashSet<(Squares, bool)>,
 }
 
 impl Sample {
@@ -88,13 +89,13 @@ impl Sample {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         // The game itself draws from the stream of its number.
         random.set_stream(!game);
-        Self { random, share, found: Vec::new(), known: HashSet::new() }
+        Self { random, share, found: Vec::new(), seen: HashSet::new() }
     }
 
     fn watch(&mut self, batch: &Batch) {
         for query in batch.queries.iter().filter(|query| query.value) {
-            if self.random.random_bool(self.share)
-                && self.known.insert((query.squares, query.turn.is_white()))
+            if self.seen.insert((query.squares, query.turn.is_white()))
+                && self.random.random_bool(self.share)
             {
                 self.found.push((query.squares, query.turn));
             }
@@ -160,6 +161,26 @@ mod tests {
             share,
             games: SelfPlaySettings { max_plies: 24, ..SelfPlaySettings::default() },
         }
+    }
+
+    /// A search asks about some positions twice: for the value, and later for the moves.
+    #[test]
+    fn a_position_has_one_chance_however_often_it_is_asked_about() {
+        let mut batch = Batch::default();
+        let mut position = Position::default();
+        for step in 0..400 {
+            batch.push(&position, true, &[]);
+            let moves = position.legal_moves();
+            if moves.is_empty() {
+                position = Position::default();
+            } else {
+                position.play(moves[step * 7 % moves.len()]);
+            }
+        }
+        let mut sample = Sample::new(1, 1, 0.5);
+        (0..4).for_each(|_| sample.watch(&batch));
+        let (found, all) = (sample.found.len(), sample.seen.len());
+        assert!(all > 200 && (2 * all / 5..=3 * all / 5).contains(&found), "{found} of {all}");
     }
 
     #[test]

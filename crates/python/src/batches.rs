@@ -22,11 +22,11 @@ const BATCH: usize = 256;
 /// The most boards that batches on a processor grow to.
 const LARGE_BATCH: usize = 1024;
 
-/// A list is at least so many large batches, for networks on several threads.
+/// Batches grow only so far that a list makes at least this many, so that several threads have work.
 const LARGE_BATCHES: usize = 16;
 
-/// Batches that are read ahead of the evaluator: some thousand boards, since each time that a full
-/// list lets the reader sleep costs the evaluator a system call.
+/// Batches that are read ahead of the evaluator. Each time that a full list lets the reader sleep
+/// costs the evaluator a system call.
 const READ_AHEAD: usize = 32;
 
 /// What is asked about each board, as far as the network has it.

@@ -1,5 +1,5 @@
 //! The search cache: evaluations and bounds in memory of a fixed size. One thread evaluates a
-//! position twice only if its evaluation was overwritten.
+//! position twice only if its evaluation was overwritten, or for its moves after its value.
 //!
 //! Several threads of one search share it without locks: an entry is two words, its key combined
 //! with its content and the content, so that an entry of which two threads wrote one word each has

@@ -38,6 +38,7 @@ mod pass;
 mod priority;
 mod pv;
 mod queue;
+mod requests;
 #[cfg(test)]
 mod tests;
 mod threads;

@@ -1,6 +1,8 @@
 //! `batch-first bench eval`: evaluations a second of processor time, a table of network, head, code
 //! path and batch size.
 
+mod line;
+
 use std::{
     collections::VecDeque,
     path::{Path, PathBuf},
@@ -15,6 +17,8 @@ use eval::{
     cpu::{CpuPath, measure},
 };
 use nets::{BatchFirstResidual, Cockfish, Description, HeadKind, Network, Squares};
+
+use line::Line;
 
 use super::{bench_positions, print};
 use crate::eval_target::EvalTarget;
@@ -81,67 +85,6 @@ fn head(text: &str) -> Result<HeadKind, String> {
         "value" => Ok(HeadKind::Value),
         "moves" => Ok(HeadKind::Moves),
         _ => Err("there are value and moves".to_owned()),
-    }
-}
-
-/// One line of the table.
-struct Line {
-    network: String,
-    heads: String,
-    /// Code path, or the devices.
-    path: String,
-    precision: &'static str,
-    threads: usize,
-    batch: usize,
-    /// Evaluations a second of wall time and of processor time (for GPUs both of wall time).
-    wall_rate: f64,
-    cpu_rate: f64,
-    /// Floating-point operations of a dense evaluation.
-    flops: f64,
-    /// Peak floating-point operations a second of a core, if measured.
-    peak: Option<f64>,
-}
-
-impl Line {
-    fn gflops(&self) -> f64 {
-        self.cpu_rate * self.flops / 1e9
-    }
-
-    fn share(&self) -> Option<f64> {
-        self.peak.map(|peak| self.cpu_rate * self.flops / peak)
-    }
-
-    fn text(&self) -> String {
-        let share = self.share().map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0));
-        format!(
-            "{:<20} {:<6} {:<8} {:<5} {:>3} {:>6} {:>10.0} {:>10.0} {:>9.0} {:>8}",
-            self.network,
-            self.heads,
-            self.path,
-            self.precision,
-            self.threads,
-            self.batch,
-            self.wall_rate,
-            self.cpu_rate,
-            self.gflops(),
-            share
-        )
-    }
-
-    fn json(&self) -> String {
-        serde_json::json!({
-            "network": self.network,
-            "head": self.heads,
-            "path": self.path,
-            "precision": self.precision,
-            "threads": self.threads,
-            "batch": self.batch,
-            "evaluations_per_second": self.wall_rate,
-            "evaluations_per_cpu_second": self.cpu_rate,
-            "gflops_per_core": self.gflops(),
-            "share_of_peak": self.share(),
-        })
-        .to_string()
     }
 }
 
@@ -393,7 +336,7 @@ fn rate(
     };
     let mut batches = VecDeque::new();
     let mut cycle = positions.iter().cycle();
-    for _ in 0..(positions.len() / size).max(in_flight) {
+    for _ in 0..positions.len().div_ceil(size).max(in_flight) {
         let mut batch = Batch::default();
         for position in cycle.by_ref().take(size) {
             let value = heads.contains(&HeadKind::Value);

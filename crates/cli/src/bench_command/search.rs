@@ -59,6 +59,8 @@ struct Line {
     /// Do all threads search, rather than evaluate for one that does?
     searches_on_threads: bool,
     statistics: EvaluatorStatistics,
+    /// Positions that the search counts; a later request for moves is a query but no evaluation.
+    evaluations: u64,
     /// Seconds of wall time and of processor time.
     wall: f64,
     cpu: f64,
@@ -87,13 +89,13 @@ impl Line {
     }
 
     fn text(&self) -> String {
-        let queries = self.statistics.queries as f64;
+        let evaluations = self.evaluations as f64;
         format!(
             "{:<10} {:>5} {:>9.0} {:>10.0} {:>9.0} % {:>8.0} % {:>8.1} % {:>6.1}",
             self.algorithm.name(),
             self.width,
-            queries / self.wall,
-            queries / self.cpu,
+            evaluations / self.wall,
+            evaluations / self.cpu,
             100.0 * self.share_of_network(),
             100.0 * self.fill(),
             100.0 * self.repeated(),
@@ -108,9 +110,9 @@ impl Line {
         json!({
             "search": self.algorithm.name(),
             "batch": self.width,
-            "evaluations": self.statistics.queries,
-            "evaluations_per_second": self.statistics.queries as f64 / self.wall,
-            "evaluations_per_cpu_second": self.statistics.queries as f64 / self.cpu,
+            "evaluations": self.evaluations,
+            "evaluations_per_second": self.evaluations as f64 / self.wall,
+            "evaluations_per_cpu_second": self.evaluations as f64 / self.cpu,
             "share_of_time_in_the_evaluator": self.share_of_network(),
             "batch_fill": self.fill(),
             "asked_again": self.repeated(),
@@ -230,7 +232,7 @@ fn measure(
     let searches_on_threads = divides && limits.nodes.is_none() && settings.batch == 0;
     let counting = CountingEvaluator { inner, statistics: Arc::clone(&statistics) };
     let mut search = algorithm.build(Box::new(counting), network, settings);
-    let (mut wall, mut cpu, mut depth) = (0.0, 0.0, 0.0);
+    let (mut wall, mut cpu, mut depth, mut evaluations) = (0.0, 0.0, 0.0, 0);
     let from = SystemTime::now();
     for game in games {
         search.clear();
@@ -239,6 +241,7 @@ fn measure(
         let outcome = search.search(game, limits, &Control::default(), &mut |_| {})?;
         wall += started.elapsed().as_secs_f64();
         cpu += measure::process_seconds() - before;
+        evaluations += outcome.nodes;
         depth += outcome.lines.first().map_or(0.0, |line| f64::from(line.depth));
     }
     let to = SystemTime::now();
@@ -254,6 +257,7 @@ fn measure(
         threads: options.threads,
         searches_on_threads,
         statistics,
+        evaluations,
         wall,
         cpu,
         from,

@@ -151,7 +151,11 @@ fn batches_of_any_size_are_returned_in_order() {
     let mut two = GpuEvaluator::new(Arc::clone(&network), &options).unwrap();
     assert_eq!(
         two.preferred_stream(),
-        Stream { batch: 2 * 128, in_flight: 2 * one.preferred_stream().in_flight }
+        Stream {
+            batch: 2 * 128,
+            in_flight: 2 * one.preferred_stream().in_flight,
+            moves_are_dear: false
+        }
     );
     let alone: Vec<Scores> = [1, 130, 7]
         .map(|count| one.evaluate(batch(&network, &positions(count))).unwrap().scores)

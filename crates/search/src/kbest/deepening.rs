@@ -183,14 +183,16 @@ impl KBest {
         root: &Position,
         timer: &mut TimeManager<'_>,
     ) -> Result<Option<Value>, EvalError> {
-        let known = self.cache.value(root.key());
-        // Without this one evaluation a search that may not begin would have nothing to choose by.
-        if known.is_some() {
-            return Ok(known);
-        }
         let move_scores = self.calibration.move_scores;
         let moves =
             if move_scores == MoveScores::Policy { root.legal_moves() } else { Default::default() };
+        // Without this one evaluation a search that may not begin would have nothing to choose by.
+        let has_moves = moves.is_empty() || self.cache.has_scores(root.key(), Some(moves.len()));
+        if let Some(known) = self.cache.value(root.key())
+            && has_moves
+        {
+            return Ok(Some(known));
+        }
         let mut batch = Batch::default();
         batch.push(root, true, &moves);
         let scores = self.evaluator.evaluate(batch)?.scores;

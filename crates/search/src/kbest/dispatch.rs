@@ -3,19 +3,14 @@
 //! Batches are answered in the order in which they are sent. Evaluators that work in the
 //! background have several batches in flight, so that the tree works while they do.
 
-use std::{
-    collections::{HashSet, VecDeque},
-    hash::BuildHasherDefault,
-};
-
-use eval::{Answered, Batch, EvalError, Evaluator, Stream};
+use eval::{Answered, EvalError, Evaluator, Stream};
 use nets::MoveScores;
 
 use super::{
-    keys::KeyHasher,
-    node::{Node, NodeId},
+    node::NodeId,
     pass::{Context, PassEnd, Root, Searcher},
     queue::Order,
+    requests::{Ask, InFlight, Request, Sent, claim, is_answered, request_key},
 };
 use crate::{
     cache::{Bounds, SearchCache},
@@ -31,55 +26,6 @@ const CERTAIN_PRIORITY: usize = 0;
 /// Steps between two looks at the clock.
 const STEPS_BETWEEN_CLOCKS: u32 = 64;
 
-/// What the network is asked about a position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ask {
-    Value,
-    Moves,
-}
-
-/// A request for the next batch, and the node that makes it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
-    pub node: NodeId,
-    pub ask: Ask,
-}
-
-/// A request as the evaluator sees it: the position's key, and whether its value and its moves are
-/// asked for.
-type RequestKey = (u64, bool, bool);
-
-/// Requests that have been sent and not been answered.
-#[derive(Debug, Default)]
-pub(super) struct InFlight {
-    /// Batch after batch, the oldest first.
-    batches: VecDeque<Vec<Request>>,
-    keys: HashSet<RequestKey, BuildHasherDefault<KeyHasher>>,
-    /// Requests whose key is in flight already, for other depths or bounds, or evaluated by another
-    /// thread.
-    waiting: Vec<Request>,
-    /// Batches and lists of requests whose memory can be used again; the lists are empty.
-    spare: Vec<Batch>,
-    spare_requests: Vec<Vec<Request>>,
-}
-
-impl InFlight {
-    /// Batches in flight.
-    pub(super) fn len(&self) -> usize {
-        self.batches.len()
-    }
-
-    /// Is no answer to be waited for, of this thread or of another?
-    fn awaits_nothing(&self) -> bool {
-        self.batches.is_empty() && self.waiting.is_empty()
-    }
-
-    /// Forgets the requests that wait.
-    pub(super) fn forget_waiting(&mut self) {
-        self.waiting.clear();
-    }
-}
-
 /// How much work the evaluator prefers to have.
 #[derive(Clone, Copy, Debug)]
 struct WantedLoad {
@@ -87,6 +33,7 @@ struct WantedLoad {
     batch: usize,
     /// Batches in flight at once.
     batches: usize,
+    moves_are_dear: bool,
 }
 
 /// What filling a batch came to.
@@ -97,24 +44,6 @@ enum Filled {
     Decided(Bounds),
     /// There is no memory for another node, and nothing to wait for.
     OutOfMemory,
-}
-
-/// Does the cache hold what a node asks for?
-fn is_answered(cache: &SearchCache, node: &Node, ask: Ask) -> bool {
-    let key = node.position.key();
-    match ask {
-        Ask::Value => cache.value(key).is_some(),
-        Ask::Moves => cache.has_scores(key, Some(node.legal().len())),
-    }
-}
-
-fn request_key(move_scores: MoveScores, key: u64, ask: Ask) -> RequestKey {
-    match ask {
-        // A policy comes with the value.
-        _ if move_scores == MoveScores::Policy => (key, true, true),
-        Ask::Value => (key, true, false),
-        Ask::Moves => (key, false, true),
-    }
 }
 
 impl Searcher {
@@ -128,6 +57,10 @@ impl Searcher {
     ) -> Result<PassEnd, EvalError> {
         let root_node = self.begin_pass(root, bound, context.cache);
         let load = self.load(context.evaluator);
+        // Elsewhere a leaf and an inner node of one position could be evaluated side by side.
+        self.moves_are_dear = load.moves_are_dear
+            && self.move_scores == MoveScores::Policy
+            && (width, load.batches) == (1, 1);
         let asks_ahead = self.asks_ahead(load.batch.min(width) * load.batches);
         if asks_ahead {
             self.add_questions_ahead(root, bound, context);
@@ -199,9 +132,10 @@ impl Searcher {
     }
 
     fn load(&self, evaluator: &dyn Evaluator) -> WantedLoad {
-        let Stream { batch, in_flight } = evaluator.preferred_stream();
+        let Stream { batch, in_flight, moves_are_dear } = evaluator.preferred_stream();
         let fill = self.rules.fill;
-        WantedLoad { batch: if fill == 0 { batch } else { fill }, batches: in_flight }
+        let batch = if fill == 0 { batch } else { fill };
+        WantedLoad { batch, batches: in_flight, moves_are_dear }
     }
 
     /// Expands nodes until `width` requests are pending, the rest of the work is not certain, or
@@ -284,6 +218,7 @@ impl Searcher {
         let mut batch = self.in_flight.spare.pop().unwrap_or_default();
         batch.clear();
         let mut sent = self.in_flight.spare_requests.pop().unwrap_or_default();
+        let mut evaluations = 0;
         sent.extend(self.pending.drain(..width.min(self.pending.len())));
         let cache = context.cache;
         // Where memory is short there is none for other work.
@@ -299,21 +234,18 @@ impl Searcher {
             if moves {
                 node.generate_moves();
             }
-            if self.has_company {
-                let is_free = cache.claim(position_key);
-                // Another thread may have evaluated it since it was asked for.
-                let is_known = is_free && is_answered(cache, node, request.ask);
-                if is_known {
-                    cache.release(position_key);
-                }
-                if is_known || !is_free && has_other_work {
-                    self.in_flight.keys.remove(&key);
-                    self.in_flight.waiting.push(*request);
-                    return false;
-                }
+            if self.has_company && !claim(cache, node, request.ask, has_other_work) {
+                self.in_flight.keys.remove(&key);
+                self.in_flight.waiting.push(*request);
+                return false;
             }
             batch.push(&node.position, value, if moves { node.legal() } else { &[] });
             self.spent[usize::from(node.root_edge)] += 1;
+            // Moves that are asked for after the value are no evaluation of their own.
+            let is_second = self.moves_are_dear
+                && request.ask == Ask::Moves
+                && cache.value(position_key).is_some();
+            evaluations += u64::from(!is_second);
             true
         });
         let count = batch.len();
@@ -323,11 +255,11 @@ impl Searcher {
             return Ok(0);
         }
         self.batches += 1;
-        self.evaluations += count as u64;
+        self.evaluations += evaluations;
         self.last_batch = count;
-        self.in_flight.batches.push_back(sent);
+        self.in_flight.batches.push_back(Sent { requests: sent, evaluations });
         context.evaluator.submit(batch)?;
-        context.timer.send(count as u64);
+        context.timer.send(evaluations);
         Ok(count)
     }
 
@@ -342,7 +274,7 @@ impl Searcher {
         for (request, &value) in requests.drain(..).zip(&answered.scores.values) {
             match request.ask {
                 Ask::Moves => self.order_moves(root, request.node, cache),
-                Ask::Value => {
+                Ask::Value | Ask::ValueAlone => {
                     let value = self.corrected(request.node, from_evaluation(value));
                     if let Some(value) = value
                         && let Some((lower, upper)) =
@@ -404,9 +336,9 @@ impl Searcher {
         &mut self,
         context: &mut Context<'_, '_>,
     ) -> Result<(Vec<Request>, Answered), EvalError> {
-        let requests = self.in_flight.batches.pop_front().unwrap_or_default();
+        let Sent { requests, evaluations } = self.in_flight.batches.pop_front().unwrap_or_default();
         let answered = context.evaluator.wait()?;
-        context.timer.receive(answered.batch.len() as u64);
+        context.timer.receive(evaluations);
         for (query, &value) in answered.batch.queries.iter().zip(&answered.scores.values) {
             let moves = &answered.scores.moves[query.move_range()];
             context.cache.store_answer(

@@ -7,9 +7,9 @@ use board::Position;
 
 use super::{
     correction::Structures,
-    dispatch::{Ask, Request},
-    node::{FORCING, NodeId, OrderedMove},
+    node::{FORCING, Node, NodeId, OrderedMove},
     pass::{Root, Searcher},
+    requests::{Ask, Request},
 };
 use crate::{
     cache::SearchCache,
@@ -62,10 +62,26 @@ impl Searcher {
             return None;
         }
         let Some(value) = value else {
-            self.pending.push(Request { node: id, ask: Ask::Value });
+            let ask = if self.moves_are_dear && self.needs_no_policy(node) {
+                Ask::ValueAlone
+            } else {
+                Ask::Value
+            };
+            self.pending.push(Request { node: id, ask });
             return None;
         };
         self.apply_value(root, id, value, cache)
+    }
+
+    /// Will the node's value settle it, or leave forcing moves only? Sure at leaves; above them the
+    /// parent's evaluation stands for the value, which is not known yet.
+    fn needs_no_policy(&self, node: &Node) -> bool {
+        node.depth == 0
+            || node.parent_value.is_some_and(|value| {
+                let rules = &self.rules.selectivity;
+                rules.static_verdict(node.depth, node.bound, false, value, || false)
+                    != StaticVerdict::Open
+            })
     }
 
     /// Continues with a node whose static evaluation, corrected, is known; its bounds where that

@@ -4,7 +4,6 @@ use nets::MoveScores;
 
 use super::{
     backup::BackupEvent,
-    dispatch::{Ask, Request},
     enter::{Candidate, Expansion},
     keys::cache_key_after,
     node::{Edge, FORCING, Link, NULL_MOVE, Node, NodeId, OrderedMove, State},
@@ -12,6 +11,7 @@ use super::{
     pass::{Root, Searcher},
     priority::LAST_PRIORITY,
     queue::{Order, QueueEntry},
+    requests::{Ask, Request},
     treatment::{MoveTreatment, classify_next_move},
 };
 use crate::{

@@ -16,10 +16,10 @@ use super::{
     arena::Arena,
     backup::BackupEvent,
     correction::Corrections,
-    dispatch::{InFlight, Request},
     keys::{KeyHasher, cache_key},
     node::NodeId,
     queue::{NodeQueue, Order},
+    requests::{InFlight, Request},
 };
 use crate::{
     cache::{Bounds, NO_MOVE, SearchCache},
@@ -140,17 +140,21 @@ pub(super) struct Searcher {
     pub(super) steps: u32,
     /// Do other threads work on the same cache? Then a position that one of them evaluates waits.
     pub(super) has_company: bool,
-    /// What the network says of moves. A policy comes with the value: both are asked for at once.
+    /// What the network says of moves. A policy comes with the value, unless moves are dear.
     pub(super) move_scores: MoveScores,
+    /// Are values asked for without the policy, where that is not needed? See
+    /// [`Stream::moves_are_dear`](eval::Stream).
+    pub(super) moves_are_dear: bool,
     /// Deepest ply seen since the last [`Searcher::reset_statistics`].
     pub deepest: u32,
     /// Batches since the last [`Searcher::reset_statistics`].
     pub batches: u64,
-    /// Evaluations since the last [`Searcher::reset_statistics`].
+    /// Evaluations since the last [`Searcher::reset_statistics`]; moves that are asked for after the
+    /// value are none of their own.
     pub evaluations: u64,
-    /// The evaluations by the root's move, in generation order, that led to them.
+    /// Requests by the root's move, in generation order, that led to them.
     pub(super) spent: [u64; 256],
-    /// Evaluations of the batch that was sent last.
+    /// Requests of the batch that was sent last.
     pub(super) last_batch: usize,
     /// Rank and bounds of the line that is being searched, for a [`crate::View`].
     pub line: (usize, Bounds),
@@ -188,6 +192,7 @@ impl Searcher {
             steps: 0,
             has_company: false,
             move_scores: calibration.move_scores,
+            moves_are_dear: false,
             deepest: 0,
             batches: 0,
             evaluations: 0,

@@ -64,20 +64,23 @@ fn compare(positions: std::ops::Range<u64>, depths: std::ops::RangeInclusive<u32
                     let mut plain = Plain::new(seed);
                     for depth in depths.clone() {
                         let expected = plain.root(&position, depth);
-                        // (K, the evaluator's preferred batch, batches in flight, threads).
+                        // K, the evaluator's preferred batch, batches in flight, threads, dear moves.
                         let ways = [
-                            (1, 64, 1, 1),
-                            (8, 64, 1, 1),
-                            (64, 64, 1, 1),
-                            (1024, 64, 1, 1),
-                            (64, 8, 1, 1),
-                            (8, 8, 2, 1),
-                            (0, 1, 9, 1),
-                            (0, 1, 1, 3),
+                            (1, 64, 1, 1, false),
+                            (8, 64, 1, 1, false),
+                            (64, 64, 1, 1, false),
+                            (1024, 64, 1, 1, false),
+                            (64, 8, 1, 1, false),
+                            (8, 8, 2, 1, false),
+                            (0, 1, 9, 1, false),
+                            (0, 1, 1, 3, false),
+                            (1, 1, 1, 1, true),
+                            (0, 1, 1, 3, true),
                         ];
-                        for (batch, preferred, in_flight, threads) in ways {
+                        for (batch, preferred, in_flight, threads, dear) in ways {
                             let mock = Mock::new(seed).preferring(preferred).keeping(in_flight);
                             let mock = mock.with_threads(threads);
+                            let mock = if dear { mock.with_dear_moves() } else { mock };
                             let mut search = over(mock, seed, batch, usize::MAX).exact();
                             let found: HashMap<String, Score> = lines_of(&mut search, &game, depth)
                                 .iter()

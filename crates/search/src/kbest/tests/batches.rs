@@ -17,7 +17,9 @@ fn node_limits_are_exact() {
             let limits = Limits { nodes: Some(nodes), ..Limits::default() };
             let ahead = over(Mock::new(3).keeping(2), 3, batch, 1);
             let one_by_one = over(Mock::new(3).preferring(1).keeping(9), 3, 0, 1);
-            for mut search in [kbest(3, batch, 1), as_it_plays(3, batch, 1), ahead, one_by_one] {
+            let apart = over(Mock::new(3).preferring(1).with_dear_moves(), 3, batch, 1);
+            let plain = [kbest(3, batch, 1), as_it_plays(3, batch, 1)];
+            for mut search in plain.into_iter().chain([ahead, one_by_one, apart]) {
                 let outcome = search
                     .search(&Game::default(), &limits, &Control::default(), &mut |_| {})
                     .unwrap();
@@ -26,6 +28,84 @@ fn node_limits_are_exact() {
                 assert!(outcome.best.is_some());
             }
         }
+    }
+}
+
+/// Where moves are dear they are asked for later, for few positions, and that changes nothing else.
+#[test]
+fn leaves_ask_for_dear_moves_only_where_they_are_needed() {
+    let (mut asked, mut evaluations) = ([0; 2], [0; 2]);
+    for seed in (1..40).step_by(2) {
+        let game = Game::new(small_position(&mut SplitMix64::new(seed), 8));
+        let lines = [false, true].map(|are_dear| {
+            let mock = Mock::new(seed).preferring(1).with_policy();
+            let mock = if are_dear { mock.with_dear_moves() } else { mock };
+            let moves = Arc::new(AtomicUsize::new(0));
+            let counting = Moves { inner: mock, asked: Arc::clone(&moves) };
+            let settings = Settings { batch: 1, hash_mib: 16, ..Settings::default() };
+            let calibration =
+                Calibration { move_scores: MoveScores::Policy, ..Calibration::default() };
+            let mut search = KBest::new(Box::new(counting), &calibration, &settings);
+            let lines = lines_of(&mut search, &game, 6);
+            asked[usize::from(are_dear)] += moves.load(Ordering::Relaxed);
+            evaluations[usize::from(are_dear)] += lines[0].nodes;
+            lines.into_iter().map(|line| (line.score, line.pv)).collect::<Vec<_>>()
+        });
+        assert_eq!(lines[0], lines[1], "{seed}");
+    }
+    assert!(2 * asked[1] < asked[0], "positions whose moves were asked for: {asked:?}");
+    // Scores that the cache lost are asked for again; that counts only together with the value.
+    assert!(evaluations[1] <= evaluations[0], "{evaluations:?}");
+    assert!(evaluations[1] * 100 > evaluations[0] * 99, "{evaluations:?}");
+}
+
+/// A search that may not begin chooses by the policy, though it knows the value already.
+#[test]
+fn a_move_without_search_is_the_policys() {
+    for seed in (1..40).step_by(2) {
+        let game = Game::new(small_position(&mut SplitMix64::new(seed), 8));
+        let limits = Limits { movetime: Some(Duration::ZERO), ..Limits::default() };
+        let [fresh, knows_value] = [false, true].map(|knows_value| {
+            let mock = Mock::new(seed).preferring(1).with_dear_moves();
+            let mut search = over(mock, seed, 1, 1);
+            if knows_value {
+                search.cache.store_value(game.position().key(), 10);
+            }
+            search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap().best
+        });
+        assert_eq!(fresh, knows_value, "{seed}");
+    }
+}
+
+/// Counts the positions whose moves are asked for.
+struct Moves {
+    inner: Mock,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Evaluator for Moves {
+    fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
+        let with_moves = batch.queries.iter().filter(|query| query.move_count > 0).count();
+        self.asked.fetch_add(with_moves, Ordering::Relaxed);
+        self.inner.submit(batch)
+    }
+    fn wait(&mut self) -> Result<Answered, EvalError> {
+        self.inner.wait()
+    }
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight()
+    }
+    fn preferred_batch(&self) -> usize {
+        self.inner.preferred_batch()
+    }
+    fn largest_batch(&self) -> usize {
+        self.inner.largest_batch()
+    }
+    fn preferred_stream(&self) -> Stream {
+        self.inner.preferred_stream()
+    }
+    fn describe(&self) -> String {
+        self.inner.describe()
     }
 }
 
