@@ -180,7 +180,7 @@ impl GameAnalyser {
     ) -> Result<Option<(usize, Option<PositionAnalysis>)>, EvalError> {
         let Some(ply) = self.left.next_back() else { return Ok(None) };
         let game = game_at(&self.boards, self.analysis.source.game.moves(), ply);
-        if game.position().legal_moves().is_empty() {
+        if !game.position().has_legal_moves() {
             self.analysis.scores[ply] = game.end().map(score_of_end);
             return Ok(None);
         }
@@ -293,7 +293,7 @@ mod tests {
         let mut analyser = GameAnalyser::new(source, &settings);
         let board = analyser.boards[ply].clone();
         analyser.analysis.scores[ply + 1] = Some(after);
-        if !analyser.boards[ply + 1].legal_moves().is_empty() {
+        if analyser.boards[ply + 1].has_legal_moves() {
             let reply = analyser.boards[ply + 1].legal_moves()[0];
             let lines = vec![PrincipalVariation { score: after, moves: vec![reply] }];
             analyser.analysis.positions[ply + 1] =

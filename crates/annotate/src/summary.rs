@@ -94,9 +94,7 @@ impl GameSummary {
         for &(ply, score) in &found.evaluations {
             scores[ply] = Some(score);
         }
-        if let Some(end) =
-            found.game.end().filter(|_| found.game.position().legal_moves().is_empty())
-        {
+        if let Some(end) = found.game.end().filter(|_| !found.game.position().has_legal_moves()) {
             scores[plies] = Some(score_of_end(end));
         }
         let mut judgments = [[0; 3]; 2];

@@ -98,7 +98,7 @@ impl Game {
     #[must_use]
     pub fn end(&self) -> Option<GameEnd> {
         let position = &self.current;
-        if position.legal_moves().is_empty() {
+        if !position.has_legal_moves() {
             return Some(if position.is_check() {
                 GameEnd::Checkmate { winner: !position.turn() }
             } else {

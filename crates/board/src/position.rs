@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use shakmaty::{
-    CastlingMode, Chess, Color, EnPassantMode, Move, MoveList, Position as _, Role, Square,
-    attacks,
+    Bitboard, CastlingMode, Chess, Color, EnPassantMode, Move, MoveList, Position as _, Role,
+    Square, attacks,
     fen::Fen,
     zobrist::{Zobrist64, ZobristValue},
 };
@@ -120,6 +120,28 @@ impl Position {
     #[must_use]
     pub fn legal_moves(&self) -> MoveList {
         self.chess.legal_moves()
+    }
+
+    /// Is there a legal move? Where a piece that cannot be pinned has one, as nearly always, this is
+    /// much cheaper than the list.
+    #[must_use]
+    pub fn has_legal_moves(&self) -> bool {
+        !self.is_check() && self.has_unpinned_move() || !self.legal_moves().is_empty()
+    }
+
+    /// Has a piece away from the lines of its king a move? Only out of check is it surely legal.
+    fn has_unpinned_move(&self) -> bool {
+        let (board, turn) = (self.chess.board(), self.turn());
+        let (own, occupied) = (board.by_color(turn), board.occupied());
+        let Some(king) = board.king_of(turn) else { return false };
+        let free = own & !attacks::queen_attacks(king, Bitboard::EMPTY) & !Bitboard::from(king);
+        let pawns = (free & board.pawns()).shift(turn.fold_wb(8, -8));
+        (pawns & !occupied).any()
+            || (free & !board.pawns()).into_iter().any(|square| {
+                let piece = board.piece_at(square);
+                let reached = piece.map(|piece| attacks::attacks(square, piece, occupied));
+                reached.is_some_and(|reached| (reached & !own).any())
+            })
     }
 
     /// True when the side to move is in check.

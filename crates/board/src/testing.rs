@@ -62,7 +62,7 @@ pub fn small_position(random: &mut SplitMix64, pieces: usize) -> Position {
         place(random, &mut setup, Role::King, Color::White);
         place(random, &mut setup, Role::King, Color::Black);
         if let Ok(position) = Position::from_setup(setup, CastlingMode::Standard)
-            && !position.legal_moves().is_empty()
+            && position.has_legal_moves()
             && !position.is_insufficient_material()
         {
             return position;
@@ -100,7 +100,7 @@ mod tests {
         for _ in 0..100 {
             let position = small_position(&mut random, 3);
             assert!((3..=5).contains(&position.board().occupied().count()), "{}", position.fen());
-            assert!(!position.legal_moves().is_empty());
+            assert!(position.has_legal_moves());
         }
     }
 }

@@ -1,8 +1,10 @@
 //! The rules that end games and the text forms of moves, case by case.
 
 use board::{
-    BoardError, CastlingMode, Checks, Color, Game, GameEnd, Position, Role, Square, parse_san,
-    parse_uci, san_line, to_san, to_uci,
+    BoardError, CastlingMode, Checks, Color, Game, GameEnd, Position, Role, SplitMix64, Square,
+    parse_san, parse_uci, san_line,
+    testing::{random_positions, small_position},
+    to_san, to_uci,
 };
 
 fn standard(fen: &str) -> Position {
@@ -272,6 +274,36 @@ fn messages_stay_readable() {
         let message = error.to_string();
         assert!(message.chars().count() < 300 && message.lines().count() == 1, "{message}");
     }
+}
+
+#[test]
+fn positions_without_a_legal_move_are_told_from_the_others() {
+    let mut random = SplitMix64::new(11);
+    let small = (0..20_000).map(|index| small_position(&mut random, 2 + index % 6));
+    let (mut ended, mut moving) = (0, 0);
+    let mut judge = |position: &Position| {
+        let has_moves = !position.legal_moves().is_empty();
+        assert_eq!(position.has_legal_moves(), has_moves, "{}", position.fen());
+        if has_moves { moving += 1 } else { ended += 1 }
+    };
+    // Their moves lead to mates and stalemates, which `small_position` leaves out.
+    for position in small {
+        judge(&position);
+        position.legal_moves().into_iter().for_each(|mv| judge(&position.after(mv)));
+    }
+    random_positions(300, 120, 12).iter().for_each(&mut judge);
+    for fen in [
+        "7k/5Q2/8/8/8/8/8/K7 b - - 0 1",      // stalemate
+        "k7/1R6/K7/8/8/8/8/8 b - - 0 1",      // stalemate: the rook is protected
+        "8/8/8/8/8/4p1k1/4P3/7K w - - 0 1",   // the king alone can move
+        "4r2k/8/8/8/8/4R3/PP6/KN6 w - - 0 1", // free pieces
+        "k3r3/8/8/8/4R3/8/7p/4K2b w - - 0 1", // a pinned rook has moves
+        "k6b/8/8/8/3N4/1q6/8/K7 w - - 0 1",   // a pinned knight and a king without squares
+        "8/8/8/8/R2Pp2k/8/8/4K3 b - d3 0 1",  // en passant would uncover a check
+    ] {
+        judge(&standard(fen));
+    }
+    assert!(ended > 100 && moving > 100_000, "{ended} {moving}");
 }
 
 #[test]

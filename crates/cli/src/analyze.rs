@@ -122,7 +122,7 @@ pub fn run(args: AnalyzeArgs) -> anyhow::Result<()> {
     out.flush()?;
     let control = Control::default();
     interrupt::stop_search(&control)?;
-    let outcome = if game.position().legal_moves().is_empty() {
+    let outcome = if !game.position().has_legal_moves() {
         Outcome::default()
     } else {
         let mut written = Ok(());

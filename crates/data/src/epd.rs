@@ -30,7 +30,7 @@ fn read_line(line: &[u8], parsed: &mut ParsedChunk) -> Result<(), SkipKind> {
     parsed.skipped.add_many(SkipKind::CastlingRights, u64::from(line.warning.is_some()));
     let position = line.position;
     parsed.positions += 1;
-    if position.legal_moves().is_empty() {
+    if !position.has_legal_moves() {
         return Err(SkipKind::GameOver);
     }
     let mut record = unlabelled(&position, parsed.games - 1);

@@ -98,7 +98,7 @@ fn read_line(
     let best = picked.and_then(|evaluation| evaluation.pvs.first()).ok_or(SkipKind::Unlabelled)?;
     let value = match (best.cp, best.mate) {
         // Nobody is mated while there are moves.
-        (_, Some(0)) if !position.legal_moves().is_empty() => return Err(SkipKind::BadEvaluation),
+        (_, Some(0)) if position.has_legal_moves() => return Err(SkipKind::BadEvaluation),
         (_, Some(moves)) => WhiteValue::Mate(moves),
         (Some(value), None) => WhiteValue::Centipawns(value.round() as i32),
         (None, None) => return Err(SkipKind::Unlabelled),
@@ -111,7 +111,7 @@ fn read_line(
             record.played = policy_index(mv, position.turn());
             record.played_value = after_best_move(record.value);
         }
-        None if position.legal_moves().is_empty() => return Err(SkipKind::GameOver),
+        None if !position.has_legal_moves() => return Err(SkipKind::GameOver),
         None => {}
     }
     parsed.records.push(record);

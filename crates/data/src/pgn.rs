@@ -144,7 +144,7 @@ impl RecordBuilder {
             self.parsed.records[first..].iter_mut().for_each(|record| record.value = NO_LABEL);
             current.value = NO_LABEL;
         }
-        let over = position.legal_moves().is_empty();
+        let over = !position.has_legal_moves();
         if over {
             current.value = if position.is_check() { mate_label(0) } else { 0 };
         }

@@ -43,7 +43,7 @@ pub fn find_evaluation(comment: &[u8]) -> Option<CommentEvaluation> {
 /// Can a position have this score? Nobody is mated while there are moves.
 #[must_use]
 pub fn is_possible_score(score: Score, position: &Position) -> bool {
-    score != Score::Mate(0) || position.legal_moves().is_empty()
+    score != Score::Mate(0) || !position.has_legal_moves()
 }
 
 fn score(text: &str) -> Option<Score> {

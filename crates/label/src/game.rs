@@ -85,7 +85,7 @@ struct GameLabeller<'a> {
 
 impl GameLabeller<'_> {
     fn evaluate(&mut self, game: &Game) -> Result<Judged, ClientError> {
-        if game.position().legal_moves().is_empty() {
+        if !game.position().has_legal_moves() {
             return Ok((None, None));
         }
         let request = SearchRequest::Nodes(self.settings.nodes);

@@ -70,7 +70,7 @@ impl TreeSampler {
         // Positions without a legal move have no value to learn.
         Ok(positions
             .filter_map(|&(squares, turn)| squares.position(turn))
-            .filter(|position| !position.legal_moves().is_empty())
+            .filter(|position| position.has_legal_moves())
             .collect())
     }
 }

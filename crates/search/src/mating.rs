@@ -221,7 +221,7 @@ mod tests {
         let limits = Limits { nodes: Some(4000), ..Limits::default() };
         let mut game = Game::new(Position::from_fen(fen, CastlingMode::Standard).unwrap());
         for ply in 0..100 {
-            if game.position().legal_moves().is_empty() {
+            if !game.position().has_legal_moves() {
                 return game.position().is_check().then_some(ply / 2);
             }
             let outcome = search.search(&game, &limits, &Control::default(), &mut |_| {}).unwrap();

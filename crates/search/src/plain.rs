@@ -54,7 +54,7 @@ impl Plain {
         }
         let value = if position.is_insufficient_material() {
             0
-        } else if position.legal_moves().is_empty() {
+        } else if !position.has_legal_moves() {
             if position.is_check() { -MATE } else { 0 }
         } else {
             let declined = if position.is_check() { -INFINITY } else { self.evaluation(position) };

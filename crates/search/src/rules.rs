@@ -7,7 +7,7 @@ use crate::score::{MATE, Value, from_winner};
 /// The value of a position that the rules or the endgame tables decide, repetitions apart: mate,
 /// stalemate, fifty moves, insufficient material.
 pub(crate) fn ended(position: &Position, tables: Option<&Tablebases>) -> Option<Value> {
-    if position.legal_moves().is_empty() {
+    if !position.has_legal_moves() {
         return Some(if position.is_check() { -MATE } else { 0 });
     }
     if position.is_insufficient_material() || position.halfmove_clock() >= 100 {

@@ -104,7 +104,7 @@ impl Explorer {
 
 /// The label of a move that ends the game, for the side that played it.
 fn outcome(after: &Position) -> Option<i32> {
-    if after.legal_moves().is_empty() {
+    if !after.has_legal_moves() {
         return Some(if after.is_check() { -mate_label(0) } else { 0 });
     }
     after.is_insufficient_material().then_some(0)

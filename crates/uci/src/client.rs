@@ -298,9 +298,7 @@ impl EngineProcess {
         let position = game.position();
         match board::parse_uci(position, text) {
             Ok(mv) => Ok(Some(mv)),
-            Err(_) if matches!(text, "0000" | "(none)") && position.legal_moves().is_empty() => {
-                Ok(None)
-            }
+            Err(_) if matches!(text, "0000" | "(none)") && !position.has_legal_moves() => Ok(None),
             Err(_) => Err(ClientError::IllegalMove {
                 engine: self.name.clone(),
                 answer: shortened(text),

@@ -140,7 +140,7 @@ impl Run {
 
     /// Searches in turns with others until stopped or out of time.
     async fn search(&self) -> Result<(), ApiError> {
-        if self.report.position.legal_moves().is_empty() {
+        if !self.report.position.has_legal_moves() {
             self.send(self.report.to_json("done", None));
             return Ok(());
         }

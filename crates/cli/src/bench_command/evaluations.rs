@@ -93,7 +93,8 @@ pub(super) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     if !(args.seconds > 0.0 && args.seconds <= 3600.0) {
         bail!("--seconds must be above 0 and at most 3600");
     }
-    let positions = args.positions.as_deref().map_or_else(|| Ok(bench_positions()), read)?;
+    let positions =
+        args.positions.as_deref().map_or_else(|| Ok(bench_positions()), read_positions)?;
     let networks = networks(args)?;
     if let (Some(path), Some(network)) = (&args.states_out, networks.first()) {
         let encoding = network.description.encoding;
@@ -132,7 +133,7 @@ pub(super) fn run(args: &EvalArgs) -> anyhow::Result<()> {
 }
 
 /// The positions of a file, a FEN or EPD a line.
-fn read(path: &Path) -> anyhow::Result<Vec<Position>> {
+fn read_positions(path: &Path) -> anyhow::Result<Vec<Position>> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read `{}`", path.display()))?;
     let lines =
@@ -140,6 +141,9 @@ fn read(path: &Path) -> anyhow::Result<Vec<Position>> {
     let positions = lines.map(|(index, line)| {
         let read = games::parse_epd(line);
         let read = read.with_context(|| format!("`{}`, line {}", path.display(), index + 1))?;
+        if let Some(warning) = read.warning {
+            tracing::warn!("`{}`, line {}: {warning}", path.display(), index + 1);
+        }
         Ok(read.position)
     });
     let positions = positions.collect::<anyhow::Result<Vec<_>>>()?;
@@ -387,10 +391,10 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -";
         std::fs::write(file.path(), format!("# two\n\n{start} 0 1\n{start} bm e4;\n")).unwrap();
-        assert_eq!(read(file.path()).unwrap(), vec![Position::default(); 2]);
+        assert_eq!(read_positions(file.path()).unwrap(), vec![Position::default(); 2]);
         std::fs::write(file.path(), format!("{start}\nx\n")).unwrap();
-        assert!(read(file.path()).unwrap_err().to_string().ends_with("line 2"));
+        assert!(read_positions(file.path()).unwrap_err().to_string().ends_with("line 2"));
         std::fs::write(file.path(), "# none\n").unwrap();
-        assert!(read(file.path()).is_err());
+        assert!(read_positions(file.path()).is_err());
     }
 }

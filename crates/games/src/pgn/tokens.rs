@@ -133,7 +133,7 @@ pub(super) fn without_symbols(word: &str) -> (&str, Vec<u16>) {
 pub(super) fn is_mark(word: &str, position: &Position) -> bool {
     match word {
         "+" | "++" | "ch" | "ch." | "\u{2020}" => position.is_check(),
-        "#" | "mate" => position.is_check() && position.legal_moves().is_empty(),
+        "#" | "mate" => position.is_check() && !position.has_legal_moves(),
         _ => matches!(word, "e.p." | "e.p" | "ep" | "ep."),
     }
 }

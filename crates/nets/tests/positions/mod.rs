@@ -39,7 +39,7 @@ pub fn position() -> impl Strategy<Value = Position> {
                 break;
             }
             let next = position.after(moves[choice.index(moves.len())]);
-            if next.legal_moves().is_empty() {
+            if !next.has_legal_moves() {
                 break;
             }
             position = next;

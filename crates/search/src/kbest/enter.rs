@@ -56,7 +56,7 @@ impl Searcher {
         }
         let winner = self.rules.tables.as_ref()?.winner(position)?;
         // A capture may give mate, which is worth more than a win by tables.
-        (!position.legal_moves().is_empty()).then(|| from_winner(winner, position.turn()))
+        position.has_legal_moves().then(|| from_winner(winner, position.turn()))
     }
 
     /// Makes a position that a move leads to a node, unless something decides the question first.
@@ -121,9 +121,7 @@ impl Searcher {
     ) -> Expansion {
         let Candidate { position, ply, depth, bound, priority, parent_value } = candidate;
         // A position that was evaluated has legal moves, unless two positions share a key.
-        let is_new = known_value.is_none();
-        let legal = if is_new { position.legal_moves() } else { Default::default() };
-        if is_new && legal.is_empty() {
+        if known_value.is_none() && !position.has_legal_moves() {
             let value = if check { -MATE } else { 0 };
             return Expansion::Known(value, value);
         }
@@ -136,7 +134,6 @@ impl Searcher {
         let key = cache_key(&position);
         let child = self.nodes.add(position, check, key, depth, bound, ply);
         if let Some(node) = self.nodes.get_mut(child) {
-            node.set_legal_moves(&legal);
             node.structures = known_value.map(|(_, structures)| structures);
             node.parent_value = parent_value;
             if self.rules.order == Order::Need {

@@ -161,12 +161,6 @@ impl Node {
         &self.legal
     }
 
-    /// Sets the legal moves; empty means not generated yet.
-    pub(super) fn set_legal_moves(&mut self, moves: &[Move]) {
-        self.legal.clear();
-        self.legal.extend_from_slice(moves);
-    }
-
     /// The position's structures, computed once.
     pub(super) fn structures(&mut self) -> Structures {
         *self.structures.get_or_insert_with(|| Structures::of(&self.position))

@@ -295,7 +295,7 @@ fn delta_pruning_keeps_captures_that_mate() {
             let after = game.position().after(line.pv[0]);
             let mates = |mv| {
                 let last = after.after(mv);
-                last.is_check() && last.legal_moves().is_empty()
+                last.is_check() && !last.has_legal_moves()
             };
             let is_mated = after.legal_moves().into_iter().any(mates);
             assert_eq!(

@@ -251,7 +251,7 @@ impl Worker {
     /// Shows what the network says of the position itself: its value, and the chances of moves where
     /// there is no search. The search and its memory have no part in it.
     fn evaluate(&mut self, game: &Game, options: &NamedOptions) {
-        if game.position().legal_moves().is_empty() {
+        if !game.position().has_legal_moves() {
             return self.output.note("the game is over: there is nothing to evaluate");
         }
         self.prepare(&options.engine);

@@ -166,7 +166,7 @@ impl GameTree {
         loop {
             let (ply, node) = (pgn.game.moves().len(), &self.nodes[at]);
             // A game that is over has no evaluation: a mate on the board would be one in one move.
-            let score = node.score().filter(|_| !positions[at].legal_moves().is_empty());
+            let score = node.score().filter(|_| positions[at].has_legal_moves());
             pgn.evaluations.extend(score.map(|score| (ply, score)));
             let comment = one_line(&[&node.before, " ", &node.comment].concat());
             if !comment.is_empty() {

@@ -104,7 +104,7 @@ impl AnalysisTask {
             "destinations": destinations(position),
             "openings": self.openings(fens.len()),
             "over": self.game.end().map(end_text),
-            "is_last": position.legal_moves().is_empty(),
+            "is_last": !position.has_legal_moves(),
             "correction": self.correction,
         })
     }

@@ -40,8 +40,8 @@ fn leaves_ask_for_dear_moves_only_where_they_are_needed() {
         let lines = [false, true].map(|are_dear| {
             let mock = Mock::new(seed).preferring(1).with_policy();
             let mock = if are_dear { mock.with_dear_moves() } else { mock };
-            let moves = Arc::new(AtomicUsize::new(0));
-            let counting = Moves { inner: mock, asked: Arc::clone(&moves) };
+            let counting = Counting::over(mock);
+            let moves = Arc::clone(&counting.moves);
             let settings = Settings { batch: 1, hash_mib: 16, ..Settings::default() };
             let calibration =
                 Calibration { move_scores: MoveScores::Policy, ..Calibration::default() };
@@ -77,38 +77,6 @@ fn a_move_without_search_is_the_policys() {
     }
 }
 
-/// Counts the positions whose moves are asked for.
-struct Moves {
-    inner: Mock,
-    asked: Arc<AtomicUsize>,
-}
-
-impl Evaluator for Moves {
-    fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
-        let with_moves = batch.queries.iter().filter(|query| query.move_count > 0).count();
-        self.asked.fetch_add(with_moves, Ordering::Relaxed);
-        self.inner.submit(batch)
-    }
-    fn wait(&mut self) -> Result<Answered, EvalError> {
-        self.inner.wait()
-    }
-    fn in_flight(&self) -> usize {
-        self.inner.in_flight()
-    }
-    fn preferred_batch(&self) -> usize {
-        self.inner.preferred_batch()
-    }
-    fn largest_batch(&self) -> usize {
-        self.inner.largest_batch()
-    }
-    fn preferred_stream(&self) -> Stream {
-        self.inner.preferred_stream()
-    }
-    fn describe(&self) -> String {
-        self.inner.describe()
-    }
-}
-
 /// Beyond the evaluator's preferred batch only certain work is evaluated, so larger batches cost
 /// few further evaluations.
 #[test]
@@ -129,20 +97,36 @@ fn uncertain_work_waits_beyond_the_preferred_batch() {
     assert_eq!([spent(1, 64, 64), spent(1, 0, 64), spent(64, 64, 1)], [full, full, sure]);
 }
 
-/// Counts repeated queries, and batches in flight.
-struct Once {
+/// Counts repeated queries, those for moves, and batches in flight.
+struct Counting {
     inner: Mock,
     seen: HashSet<(u64, bool, bool)>,
     again: Arc<AtomicUsize>,
+    moves: Arc<AtomicUsize>,
     most_in_flight: Arc<AtomicUsize>,
     /// Number of waits, and the sum of the batches in flight at each.
     waits: Arc<AtomicUsize>,
     waiting: Arc<AtomicUsize>,
 }
 
-impl Evaluator for Once {
+impl Counting {
+    fn over(inner: Mock) -> Self {
+        Self {
+            inner,
+            seen: HashSet::new(),
+            again: Arc::default(),
+            moves: Arc::default(),
+            most_in_flight: Arc::default(),
+            waits: Arc::default(),
+            waiting: Arc::default(),
+        }
+    }
+}
+
+impl Evaluator for Counting {
     fn submit(&mut self, batch: Batch) -> Result<(), EvalError> {
         for query in &batch.queries {
+            self.moves.fetch_add(usize::from(query.move_count > 0), Ordering::Relaxed);
             let question = (query.key, query.value, query.move_count > 0);
             if !self.seen.insert(question) {
                 self.again.fetch_add(1, Ordering::Relaxed);
@@ -185,15 +169,8 @@ fn an_evaluation_is_never_made_twice() {
         (MoveScores::Policy, 1, 9),
     ] {
         let calibration = Calibration { move_scores, ..Calibration::default() };
-        let [again, most_in_flight]: [Arc<AtomicUsize>; 2] = Default::default();
-        let evaluator = Once {
-            inner: Mock::new(9).preferring(preferred).keeping(in_flight),
-            seen: HashSet::new(),
-            again: Arc::clone(&again),
-            most_in_flight: Arc::clone(&most_in_flight),
-            waits: Arc::default(),
-            waiting: Arc::default(),
-        };
+        let evaluator = Counting::over(Mock::new(9).preferring(preferred).keeping(in_flight));
+        let [again, most_in_flight] = [&evaluator.again, &evaluator.most_in_flight].map(Arc::clone);
         let settings = Settings { hash_mib: 512, ..Settings::default() };
         let mut search = KBest::new(Box::new(evaluator), &calibration, &settings).exact();
         let limits = Limits { depth: Some(4), ..Limits::default() };
@@ -283,15 +260,8 @@ fn without_time_one_position_is_evaluated() {
 #[test]
 fn a_stream_of_single_positions_does_not_run_dry() {
     for seed in 0..4 {
-        let [waits, waiting]: [Arc<AtomicUsize>; 2] = Default::default();
-        let evaluator = Once {
-            inner: Mock::new(seed).with_policy().preferring(1).keeping(9),
-            seen: HashSet::new(),
-            again: Arc::default(),
-            most_in_flight: Arc::default(),
-            waits: Arc::clone(&waits),
-            waiting: Arc::clone(&waiting),
-        };
+        let evaluator = Counting::over(Mock::new(seed).with_policy().preferring(1).keeping(9));
+        let [waits, waiting] = [&evaluator.waits, &evaluator.waiting].map(Arc::clone);
         let calibration = Calibration { move_scores: MoveScores::Policy, ..Calibration::default() };
         let mut search = KBest::new(Box::new(evaluator), &calibration, &Settings::default());
         let limits = Limits { nodes: Some(3_000), ..Limits::default() };
