@@ -32,6 +32,7 @@ mod plan;
 mod planes;
 mod portable;
 mod ranges;
+mod recent_boards;
 mod rounding;
 mod row;
 mod runner;

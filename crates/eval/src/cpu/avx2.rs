@@ -14,6 +14,7 @@ use super::{
     },
     layout::Store,
     planes::PlaneWriter,
+    recent_boards::RecentBoards,
     vector_input::input,
     vectors::{self, Wide},
     whole_board::BoardTable,

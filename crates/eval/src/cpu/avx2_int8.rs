@@ -17,6 +17,7 @@ use super::{
     layout::{BLOCK, Store},
     memory::SmallByte,
     planes::PlaneWriter,
+    recent_boards::RecentBoards,
     vector_input::input,
     vectors::{self, Format, Wide},
     whole_board::BoardTable,

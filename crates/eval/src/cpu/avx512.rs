@@ -12,6 +12,7 @@ use super::{
     kernels::{Destination, Kernels, Operands, attention_in_vectors, by_rows, compiled_for},
     layout::{BLOCK, Store},
     planes::PlaneWriter,
+    recent_boards::RecentBoards,
     vectors::{self, Format, Wide},
     whole_board::BoardTable,
 };

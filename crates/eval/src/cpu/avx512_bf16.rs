@@ -14,6 +14,7 @@ use super::{
     layout::Store,
     memory::Bf16,
     planes::PlaneWriter,
+    recent_boards::RecentBoards,
     tiled_attention,
     vectors::{self, Format, Wide},
     whole_board::BoardTable,

@@ -9,6 +9,7 @@ use super::{
     layout::{BLOCK, Store},
     memory::Element,
     planes::PlaneWriter,
+    recent_boards::RecentBoards,
     row::Row,
     whole_board::BoardTable,
 };
@@ -209,7 +210,12 @@ pub(crate) unsafe trait Kernels {
     ///
     /// # Safety
     /// As there, and the machine has the path's instructions.
-    unsafe fn board_table(step: &BoardTable, states: &[u8; 64], out: *mut Self::Element);
+    unsafe fn board_table(
+        step: &BoardTable,
+        states: &[u8; 64],
+        recent: &mut RecentBoards,
+        out: *mut Self::Element,
+    );
 
     /// Sum of products of `blocks` blocks of 32 elements, `stride` elements apart, with consecutive
     /// weights.
@@ -253,14 +259,24 @@ macro_rules! compiled_for {
             unsafe { run(step, planes, out) }
         }
 
-        unsafe fn board_table(step: &BoardTable, states: &[u8; 64], out: *mut $element) {
+        unsafe fn board_table(
+            step: &BoardTable,
+            states: &[u8; 64],
+            recent: &mut RecentBoards,
+            out: *mut $element,
+        ) {
             #[target_feature(enable = $features)]
-            unsafe fn run(step: &BoardTable, states: &[u8; 64], out: *mut $element) {
+            unsafe fn run(
+                step: &BoardTable,
+                states: &[u8; 64],
+                recent: &mut RecentBoards,
+                out: *mut $element,
+            ) {
                 // SAFETY: the caller's promise.
-                unsafe { step.run::<$element, Wide<$vector, $parts>>(states, out) }
+                unsafe { step.run::<$element, Wide<$vector, $parts>>(states, recent, out) }
             }
             // SAFETY: the caller's promise.
-            unsafe { run(step, states, out) }
+            unsafe { run(step, states, recent, out) }
         }
 
         unsafe fn finish(c: *const f32, rows: usize, to: &Destination<$element>) {

@@ -17,6 +17,7 @@ use super::{
     },
     layout::Store,
     planes::PlaneWriter,
+    recent_boards::RecentBoards,
     vector_input::input,
     vectors::{self, Vector, Wide},
     whole_board::BoardTable,

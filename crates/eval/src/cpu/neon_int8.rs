@@ -18,6 +18,7 @@ use super::{
     memory::Byte,
     neon::Pair,
     planes::PlaneWriter,
+    recent_boards::RecentBoards,
     vector_input::input,
     vectors::{self, Format, Wide},
     whole_board::BoardTable,

@@ -97,6 +97,14 @@ impl<E> Step<E> {
         }
     }
 
+    /// The table that the step sums up, if it does that.
+    pub fn board_table(&self) -> Option<&BoardTable> {
+        match self {
+            Self::Board(table) => Some(table),
+            _ => None,
+        }
+    }
+
     /// Does the step work on one board after the other? Others need all boards of a chunk.
     pub fn is_by_board(&self) -> bool {
         !matches!(self, Self::Product(Product { rows: RowKind::Boards | RowKind::Parts(..), .. }))

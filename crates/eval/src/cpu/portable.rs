@@ -12,6 +12,7 @@ use super::{
     layout::{BLOCK, Store},
     memory::Element,
     planes::PlaneWriter,
+    recent_boards::RecentBoards,
     row::Numbers,
     whole_board::BoardTable,
 };
@@ -82,9 +83,14 @@ unsafe impl<E: Element> Kernels for Portable<E> {
         unsafe { step.run::<E, Numbers>(planes, out) }
     }
 
-    unsafe fn board_table(step: &BoardTable, states: &[u8; 64], out: *mut E) {
+    unsafe fn board_table(
+        step: &BoardTable,
+        states: &[u8; 64],
+        recent: &mut RecentBoards,
+        out: *mut E,
+    ) {
         // SAFETY: the caller's promise.
-        unsafe { step.run::<E, Numbers>(states, out) }
+        unsafe { step.run::<E, Numbers>(states, recent, out) }
     }
 
     unsafe fn input(job: &Job, relu: bool, states: &[u8; 64], out: *mut E, store: &Store) {

@@ -13,6 +13,8 @@ use super::{
     layout::{BLOCK, CHUNK, GROUP},
     memory::{CacheLines, Element},
     plan::{HeadPlan, Plan, RowKind, Step},
+    recent_boards::RecentBoards,
+    whole_board::BoardTable,
 };
 use crate::{Batch, EvalError};
 use outputs::BoardOutputs;
@@ -49,6 +51,8 @@ pub(crate) struct PlanRunner<K: Kernels> {
     asked: Vec<usize>,
     /// The states of the squares of each board of the current chunk.
     states: Vec<[u8; 64]>,
+    /// For each table of the whole board ([`BoardTable::number`]).
+    recent: Vec<RecentBoards>,
     /// Instead of states, for encodings with history.
     planes: Vec<LeelaPlanes>,
     path: PhantomData<fn() -> K>,
@@ -87,6 +91,9 @@ impl<K: Kernels> PlanRunner<K> {
             .iter()
             .map(|buffer| CacheLines::zeroed(buffer.stride * buffer.boards))
             .collect();
+        // In the order of their numbers, because both follow the order of the layers.
+        let tables = plan.steps().filter_map(Step::board_table);
+        let recent = tables.map(BoardTable::recent_boards).collect();
         Self {
             plan,
             calibration,
@@ -94,6 +101,7 @@ impl<K: Kernels> PlanRunner<K> {
             sums: CacheLines::zeroed(BLOCK * BLOCK),
             asked: Vec::new(),
             states: Vec::new(),
+            recent,
             planes: Vec::new(),
             path: PhantomData,
         }
@@ -195,7 +203,7 @@ impl<K: Kernels> PlanRunner<K> {
                         // to the table's encoding; `choose` has checked the instructions.
                         unsafe {
                             let out = self.buffers[step.output].as_mut_ptr().add(place);
-                            K::board_table(step, states, out);
+                            K::board_table(step, states, &mut self.recent[step.number], out);
                         }
                     }
                 }

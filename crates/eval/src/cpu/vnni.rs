@@ -14,6 +14,7 @@ use super::{
     layout::Store,
     memory::Byte,
     planes::PlaneWriter,
+    recent_boards::RecentBoards,
     vectors::{self, Format, Wide},
     whole_board::BoardTable,
 };

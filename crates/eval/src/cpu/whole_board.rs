@@ -1,12 +1,14 @@
 //! A dense layer behind an input layer that sees one square at a time, as a sum of 64 rows of a
 //! table: one for the state of each square. Both layers are folded into the table, so that a board
-//! costs 64 rows of additions, however many channels the input layer has.
+//! costs at most 64 rows of additions, however many channels the input layer has; fewer if a board
+//! like it came before ([`RecentBoards`]).
 
 use nets::Activation;
 
 use super::{
     layout::BLOCK,
     memory::{CacheLines, Element},
+    recent_boards::{RecentBoards, Start},
     row::Row,
 };
 
@@ -20,25 +22,29 @@ pub(crate) struct Budget {
     numbers: usize,
     /// Multiplications to make them.
     work: usize,
+    /// Tables made so far.
+    tables: usize,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { numbers: 1 << 26, work: 1 << 31 }
+        Self { numbers: 1 << 26, work: 1 << 31, tables: 0 }
     }
 }
 
 impl Budget {
-    /// Takes the cost of a table from the budget; false if it is too high.
-    pub fn spend(&mut self, states: usize, inner: usize, channels: usize) -> bool {
+    /// Takes the cost of a table from the budget. The number of the table, from 0; `None` if it
+    /// costs too much.
+    pub fn spend(&mut self, states: usize, inner: usize, channels: usize) -> Option<usize> {
         let numbers = channels.next_multiple_of(LANES).saturating_mul(64 * states);
         let work = numbers.saturating_mul(inner);
-        let fits = numbers <= self.numbers && work <= self.work;
-        if fits {
-            self.numbers -= numbers;
-            self.work -= work;
+        if numbers > self.numbers || work > self.work {
+            return None;
         }
-        fits
+        self.numbers -= numbers;
+        self.work -= work;
+        self.tables += 1;
+        Some(self.tables - 1)
     }
 }
 
@@ -53,6 +59,8 @@ enum Rows {
 /// The step of both layers.
 #[derive(Debug)]
 pub(crate) struct BoardTable {
+    /// Which table of the network this is, from 0.
+    pub number: usize,
     /// Index of the output buffer.
     pub output: usize,
     /// `[squares][states][width]`. The row of state 0 is zero: it is part of the bias.
@@ -85,8 +93,14 @@ pub(crate) struct Layers<'a> {
 }
 
 impl BoardTable {
-    /// Builds the table, of 16-bit rows with `small`.
-    pub fn new(layers: &Layers, small: bool, output: usize, block_stride: usize) -> Self {
+    /// Builds the table, of 16-bit rows with `small`, which is this one of the network's.
+    pub fn new(
+        layers: &Layers,
+        small: bool,
+        number: usize,
+        output: usize,
+        block_stride: usize,
+    ) -> Self {
         let (channels, states) = (layers.bias.len(), layers.states);
         let width = channels.next_multiple_of(LANES);
         let mut bias = CacheLines::<f32>::zeroed(width);
@@ -118,30 +132,58 @@ impl BoardTable {
             Rows::Exact(table)
         };
         let (activation, blocks) = (layers.activation, channels.div_ceil(BLOCK));
-        Self { output, rows, states, width, scale, bias, activation, blocks, block_stride }
+        Self { number, output, rows, states, width, scale, bias, activation, blocks, block_stride }
     }
 
-    /// Computes the layers for a board whose squares have these states.
+    /// The memory of one thread that [`BoardTable::run`] uses.
+    pub fn recent_boards(&self) -> RecentBoards {
+        RecentBoards::new(self.width)
+    }
+
+    /// The element offset of the row for a square in a state.
+    fn offset(&self, square: usize, state: u8) -> u32 {
+        ((square * self.states + usize::from(state)) * self.width) as u32
+    }
+
+    /// Computes the layers for a board whose squares have these states; `recent` is of this table.
     ///
     /// # Safety
     /// As [`Row`]; all states are states of the encoding, and `out` is a board of one cell, which no
     /// other thread uses.
     #[inline(always)]
-    pub unsafe fn run<E: Element, R: Row<E>>(&self, states: &[u8; 64], out: *mut E) {
-        // Element offsets of the rows that are not zero.
-        let (mut list, mut count) = ([0_u32; 64], 0);
-        for (square, &state) in states.iter().enumerate() {
-            list[count] = ((square * self.states + usize::from(state)) * self.width) as u32;
-            count += usize::from(state != 0);
+    pub unsafe fn run<E: Element, R: Row<E>>(
+        &self,
+        states: &[u8; 64],
+        recent: &mut RecentBoards,
+        out: *mut E,
+    ) {
+        // Sums of floating-point rows depend on their order.
+        let start = match &self.rows {
+            Rows::Exact(_) => Start::from_nothing(states),
+            Rows::Small(_) => recent.start(states),
+        };
+        let (mut more, mut less) = (Offsets::default(), Offsets::default());
+        let mut differing = start.differing;
+        while differing != 0 {
+            let square = differing.trailing_zeros() as usize;
+            differing &= differing - 1;
+            let (before, state) = (start.before[square], states[square]);
+            more.push(self.offset(square, state), state != 0);
+            less.push(self.offset(square, before), before != 0);
         }
-        let list = &list[..count];
+        let (more, less) = (more.list(), less.list());
         for first in (0..self.width).step_by(LANES) {
             // SAFETY: the rows of the table are `width` long, and `first + LANES` is at most that;
             // scale and bias have `width` numbers; the board at `out` has all blocks.
             unsafe {
                 let sums = match &self.rows {
-                    Rows::Exact(rows) => sum_exact(rows.as_ptr().add(first), list),
-                    Rows::Small(rows) => sum_small(rows.as_ptr().add(first), list),
+                    Rows::Exact(rows) => sum_exact(rows.as_ptr().add(first), more),
+                    Rows::Small(rows) => {
+                        let mut sums = recent.part(start.from, first);
+                        sum_small(&mut sums, rows.as_ptr().add(first), more, less);
+                        recent.keep(start.to, first, &sums);
+                        numbers(&sums)
+                    }
                 };
                 for part in 0..LANES / BLOCK {
                     let block = first / BLOCK + part;
@@ -179,25 +221,63 @@ unsafe fn sum_exact(rows: *const f32, list: &[u32]) -> [f32; LANES] {
     sums
 }
 
-/// As [`sum_exact`], of 16-bit rows.
+/// Adds [`LANES`] channels of the 16-bit rows at the offsets `more` to sums and takes those at `less`
+/// away. In between the sums may overflow; the result cannot.
 ///
 /// # Safety
-/// As there.
+/// As [`sum_exact`].
 #[inline(always)]
-unsafe fn sum_small(rows: *const i16, list: &[u32]) -> [f32; LANES] {
-    let mut sums = [0_i16; LANES];
-    for &offset in list {
+unsafe fn sum_small(sums: &mut [i16; LANES], rows: *const i16, more: &[u32], less: &[u32]) {
+    let mut kept = *sums;
+    for &offset in more {
         // SAFETY: the caller's promise.
         let row = unsafe { &*rows.add(offset as usize).cast::<[i16; LANES]>() };
         for at in 0..LANES {
-            sums[at] = sums[at].wrapping_add(row[at]);
+            kept[at] = kept[at].wrapping_add(row[at]);
         }
     }
-    let mut numbers = [0.0_f32; LANES];
+    for &offset in less {
+        // SAFETY: the caller's promise.
+        let row = unsafe { &*rows.add(offset as usize).cast::<[i16; LANES]>() };
+        for at in 0..LANES {
+            kept[at] = kept[at].wrapping_sub(row[at]);
+        }
+    }
+    *sums = kept;
+}
+
+#[inline(always)]
+fn numbers(sums: &[i16; LANES]) -> [f32; LANES] {
+    let mut numbers = [0.0; LANES];
     for at in 0..LANES {
         numbers[at] = f32::from(sums[at]);
     }
     numbers
+}
+
+/// Element offsets of rows, at most one a square.
+struct Offsets {
+    list: [u32; 64],
+    count: usize,
+}
+
+impl Default for Offsets {
+    fn default() -> Self {
+        Self { list: [0; 64], count: 0 }
+    }
+}
+
+impl Offsets {
+    /// Adds an offset if it counts.
+    #[inline(always)]
+    fn push(&mut self, offset: u32, counts: bool) {
+        self.list[self.count] = offset;
+        self.count += usize::from(counts);
+    }
+
+    fn list(&self) -> &[u32] {
+        &self.list[..self.count]
+    }
 }
 
 /// Computes the rows of one square.
@@ -347,9 +427,10 @@ mod tests {
         };
         let sums_of = |small, state| {
             let mut sums = CacheLines::<f32>::zeroed(2 * BLOCK);
-            let table = BoardTable::new(&layers, small, 0, BLOCK);
+            let table = BoardTable::new(&layers, small, 0, 0, BLOCK);
+            let mut recent = table.recent_boards();
             // SAFETY: there are two blocks, and plain numbers need no instructions.
-            unsafe { table.run::<f32, Numbers>(&[state; 64], sums.as_mut_ptr()) };
+            unsafe { table.run::<f32, Numbers>(&[state; 64], &mut recent, sums.as_mut_ptr()) };
             sums.as_slice()[..channels].to_vec()
         };
         for state in 0..3 {
@@ -364,9 +445,9 @@ mod tests {
     #[test]
     fn a_budget_is_spent_once() {
         let mut budget = Budget::default();
-        assert!(!budget.spend(256, 1, 4_100), "too many numbers");
-        assert!(!budget.spend(256, 8_192, 1), "too much work");
-        assert!(budget.spend(256, 32, 2_048) && budget.spend(256, 32, 1_024));
-        assert!(!budget.spend(256, 1, 2_048), "together too many");
+        assert_eq!(budget.spend(256, 1, 4_100), None, "too many numbers");
+        assert_eq!(budget.spend(256, 8_192, 1), None, "too much work");
+        assert_eq!([2_048, 1_024].map(|width| budget.spend(256, 32, width)), [Some(0), Some(1)]);
+        assert_eq!(budget.spend(256, 1, 2_048), None, "together too many");
     }
 }
