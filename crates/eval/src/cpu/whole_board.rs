@@ -406,6 +406,8 @@ fn units(rows: &mut SquareRows) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
+    use board::SplitMix64;
+
     use super::*;
     use crate::cpu::row::Numbers;
 
@@ -438,6 +440,46 @@ mod tests {
             let largest = sums_of(false, 1).iter().fold(0.0_f32, |most, sum| most.max(sum.abs()));
             for (exact, small) in exact.iter().zip(small) {
                 assert!((exact - small).abs() <= largest * 2e-3, "{state}: {exact} {small}");
+            }
+        }
+    }
+
+    /// Whatever boards came before, and in whatever order, the sums are those of the board alone.
+    #[test]
+    fn earlier_boards_make_no_difference() {
+        let (states, inner, channels) = (5, 3, LANES + 40);
+        let mut random = SplitMix64::new(3);
+        let mut numbers =
+            |count: usize| -> Vec<f32> { (0..count).map(|_| random.unit() - 0.5).collect() };
+        let (embedding, weight) = (numbers(states * inner), numbers(channels * inner * 64));
+        let layers = Layers {
+            embedding: &embedding,
+            weight: &weight,
+            factors: &numbers(channels),
+            bias: &numbers(channels),
+            activation: Activation::Identity,
+            states,
+        };
+        for small in [false, true] {
+            let table = BoardTable::new(&layers, small, 0, 0, BLOCK);
+            let blocks = table.blocks;
+            let sums = |board: &[u8; 64], recent: &mut RecentBoards| {
+                let mut sums = CacheLines::<f32>::zeroed(blocks * BLOCK);
+                // SAFETY: there are so many blocks, and plain numbers need no instructions.
+                unsafe { table.run::<f32, Numbers>(board, recent, sums.as_mut_ptr()) };
+                sums.as_slice().to_vec()
+            };
+            let mut random = SplitMix64::new(4);
+            let mut recent = table.recent_boards();
+            let mut board = [0; 64];
+            for _ in 0..500 {
+                // A few squares change, sometimes all, and some become empty.
+                let changes = if random.below(20) == 0 { 200 } else { random.below(12) };
+                for _ in 0..changes {
+                    board[random.below(64)] = random.below(states) as u8;
+                }
+                let alone = sums(&board, &mut table.recent_boards());
+                assert_eq!(sums(&board, &mut recent), alone);
             }
         }
     }

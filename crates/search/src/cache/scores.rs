@@ -103,6 +103,11 @@ impl ScoresCache {
         found.bits() == checksum
     }
 
+    /// Lets the processor fetch a position's entry of the index in the background.
+    pub(super) fn fetch(&self, key: u64) {
+        self.index.fetch(key, ENTRY);
+    }
+
     /// Are the scores of a position known, of this number of moves if it is given?
     pub(super) fn has(&self, key: u64, moves: Option<usize>) -> bool {
         let mut count = 0;

@@ -54,7 +54,7 @@ impl Searcher {
         // Leaves without quiescence take the static evaluation, in check too.
         let check = node.check && (node.depth > 0 || self.rules.quiet_leaves);
         if node.depth == 0 && check {
-            self.order_forcing_moves(id, (-INFINITY, -INFINITY));
+            self.order_forcing_moves(id, (-INFINITY, -INFINITY), cache);
             return None;
         }
         if !self.rules.selectivity.evaluates_first(node.depth, node.bound, check) {
@@ -112,7 +112,7 @@ impl Searcher {
                     (if node.depth == 0 { value } else { -INFINITY }, upper)
                 }
             };
-        self.order_forcing_moves(id, (lower, upper))
+        self.order_forcing_moves(id, (lower, upper), cache)
     }
 
     /// Queues a node with its forcing moves only (quiescence at leaves, razoring above them);
@@ -121,6 +121,7 @@ impl Searcher {
         &mut self,
         id: NodeId,
         bounds: (Value, Value),
+        cache: &SearchCache,
     ) -> Option<(Value, Value)> {
         let node = self.nodes.get_mut(id)?;
         (node.lower, node.upper) = bounds;
@@ -153,6 +154,7 @@ impl Searcher {
             node.ordered.push(OrderedMove::new(index, FORCING, false));
         }
         let (bounds, is_settled) = ((node.lower, node.upper), node.ordered.is_empty());
+        self.fetch_next_move(id, cache);
         self.make_ready(id);
         is_settled.then_some(bounds)
     }

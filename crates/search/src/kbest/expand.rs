@@ -87,7 +87,23 @@ impl Searcher {
         {
             node.ordered[..=place].rotate_right(1);
         }
+        self.fetch_next_move(id, cache);
         self.make_ready(id);
+    }
+
+    /// Lets the processor fetch what the cache knows of the position after a node's next move: when
+    /// the move is made it would wait for that.
+    pub(super) fn fetch_next_move(&self, id: NodeId, cache: &SearchCache) {
+        if let Some(node) = self.nodes.get(id)
+            && let Some(edge) = node.edge(node.next)
+        {
+            let key = node.position.key_after(edge.mv);
+            cache.fetch_value(key);
+            cache.fetch_bounds(key);
+            if node.depth > PLY {
+                cache.fetch_scores(key);
+            }
+        }
     }
 
     /// The place of the first move, among those that are probed, whose position is known to make
@@ -96,21 +112,18 @@ impl Searcher {
         let node = self.nodes.get(id)?;
         let depth = (node.depth - PLY).max(0);
         let deeper = self.rules.deeper_answers.then_some(depth);
-        let key_after = |edge: &Edge| cache_key_after(&node.position, edge.mv);
         let reaches = |edge: &Edge, key: u64| {
             let bound = child_bound_with_penalty(node.bound, edge.penalty.into());
             cache.answer(key, depth, deeper, |known| known.upper < bound).is_some()
         };
-        let first = node.edge(0)?;
-        if reaches(&first, key_after(&first)) {
-            return Some(0);
-        }
-        // All keys come before the first lookup: the processor then waits for several lookups at
-        // once.
+        // All are fetched before the first lookup: the processor then waits once.
         let mut keys = [0; PROBED_MOVES];
-        let others = (1..PROBED_MOVES).map_while(|place| node.edge(place));
-        keys.iter_mut().zip(others.clone()).for_each(|(key, edge)| *key = key_after(&edge));
-        Some(1 + others.zip(keys).position(|(edge, key)| reaches(&edge, key))?)
+        let edges = (0..PROBED_MOVES).map_while(|place| node.edge(place));
+        for (key, edge) in keys.iter_mut().zip(edges.clone()) {
+            *key = cache_key_after(&node.position, edge.mv);
+            cache.fetch_bounds(*key);
+        }
+        edges.zip(keys).position(|(edge, key)| reaches(&edge, key))
     }
 
     /// Puts a node whose moves are in order into the queue.
@@ -160,6 +173,7 @@ impl Searcher {
             return has_memory;
         }
         let Some(next) = self.next_move(id, value) else { return true };
+        self.fetch_next_move(id, cache);
         let (expansion, reduced) = self.expand_move(root, id, &next, value, priority, cache);
         let Edge { index, penalty, .. } = next.edge;
         let link = Link { node: id, edge: index, reduced, penalty, priority_cost: 0.0 };
