@@ -122,8 +122,8 @@ impl Position {
         self.chess.legal_moves()
     }
 
-    /// Is there a legal move? Where a piece that cannot be pinned has one, as nearly always, this is
-    /// much cheaper than the list.
+    /// Is there a legal move? Where a piece that cannot be pinned has one, as nearly always, this
+    /// is much cheaper than the list.
     #[must_use]
     pub fn has_legal_moves(&self) -> bool {
         !self.is_check() && self.has_unpinned_move() || !self.legal_moves().is_empty()

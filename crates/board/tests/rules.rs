@@ -292,14 +292,24 @@ fn positions_without_a_legal_move_are_told_from_the_others() {
         position.legal_moves().into_iter().for_each(|mv| judge(&position.after(mv)));
     }
     random_positions(300, 120, 12).iter().for_each(&mut judge);
+    for number in 0..960 {
+        let mut position = Position::chess960(number).unwrap();
+        for _ in 0..20 {
+            let moves = position.legal_moves();
+            let Some(&mv) = moves.get(random.below(moves.len().max(1))) else { break };
+            position.play(mv);
+            judge(&position);
+        }
+    }
     for fen in [
-        "7k/5Q2/8/8/8/8/8/K7 b - - 0 1",      // stalemate
-        "k7/1R6/K7/8/8/8/8/8 b - - 0 1",      // stalemate: the rook is protected
-        "8/8/8/8/8/4p1k1/4P3/7K w - - 0 1",   // the king alone can move
-        "4r2k/8/8/8/8/4R3/PP6/KN6 w - - 0 1", // free pieces
-        "k3r3/8/8/8/4R3/8/7p/4K2b w - - 0 1", // a pinned rook has moves
-        "k6b/8/8/8/3N4/1q6/8/K7 w - - 0 1",   // a pinned knight and a king without squares
-        "8/8/8/8/R2Pp2k/8/8/4K3 b - d3 0 1",  // en passant would uncover a check
+        "7k/5Q2/8/8/8/8/8/K7 b - - 0 1",        // stalemate
+        "k7/1R6/K7/8/8/8/8/8 b - - 0 1",        // stalemate: the rook is protected
+        "8/8/8/8/8/4p1k1/4P3/7K w - - 0 1",     // the king alone can move
+        "4r2k/8/8/8/8/4R3/PP6/KN6 w - - 0 1",   // free pieces
+        "k3r3/8/8/8/4R3/8/7p/4K2b w - - 0 1",   // a pinned rook has moves
+        "k6b/8/8/8/3N4/1q6/8/K7 w - - 0 1",     // a pinned knight and a king without squares
+        "k7/p1K5/P7/8/3Pp3/4P3/8/8 b - d3 0 1", // en passant alone
+        "8/8/8/8/k2Pp2Q/8/8/4K3 b - d3 0 1",    // en passant would uncover a check
     ] {
         judge(&standard(fen));
     }

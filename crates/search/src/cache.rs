@@ -295,18 +295,18 @@ impl SearchCache {
     }
 
     /// Lets the processor fetch the bounds of a position in the background.
-    pub(crate) fn fetch_bounds(&self, key: u64) {
-        self.bounds.fetch(key, ENTRY * WAYS);
+    pub(crate) fn prefetch_bounds(&self, key: u64) {
+        self.bounds.prefetch(key, ENTRY * WAYS);
     }
 
-    /// As [`SearchCache::fetch_bounds`], the evaluation.
-    pub(crate) fn fetch_value(&self, key: u64) {
-        self.values.fetch(key, ENTRY);
+    /// As [`SearchCache::prefetch_bounds`], the evaluation.
+    pub(crate) fn prefetch_value(&self, key: u64) {
+        self.values.prefetch(key, ENTRY);
     }
 
-    /// As [`SearchCache::fetch_bounds`], where the scores of the moves are.
-    pub(crate) fn fetch_scores(&self, key: u64) {
-        self.scores.fetch(key);
+    /// As [`SearchCache::prefetch_bounds`], where the scores of the moves are.
+    pub(crate) fn prefetch_scores(&self, key: u64) {
+        self.scores.prefetch(key);
     }
 
     /// Claims the evaluation of a position for this thread; false if another thread evaluates it.

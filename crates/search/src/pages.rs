@@ -40,8 +40,9 @@ impl Pages {
         &self.words()[at..at + bucket]
     }
 
-    /// Lets the processor fetch the first cache line of a key's bucket in the background.
-    pub(crate) fn fetch(&self, key: u64, bucket: usize) {
+    /// Lets the processor fetch the first cache line of a key's bucket in the background. Only x86-64
+    /// has a stable instruction for that; elsewhere this does nothing.
+    pub(crate) fn prefetch(&self, key: u64, bucket: usize) {
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -238,7 +238,7 @@ pub(crate) struct Plan<E> {
 
 impl<E> Plan<E> {
     /// All steps: those of the trunk, then those of each head.
-    pub fn steps(&self) -> impl Iterator<Item = &Step<E>> {
+    pub fn steps(&self) -> impl Iterator<Item = &Step<E>> + Clone {
         let heads = self.heads.iter().map(|head| &head.steps);
         std::iter::once(&self.trunk)
             .chain(heads)

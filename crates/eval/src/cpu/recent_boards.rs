@@ -29,6 +29,31 @@ pub(crate) struct Start {
     pub to: usize,
 }
 
+/// Element offsets of rows, at most one a square.
+pub(crate) struct Offsets {
+    list: [u32; 64],
+    count: usize,
+}
+
+impl Default for Offsets {
+    fn default() -> Self {
+        Self { list: [0; 64], count: 0 }
+    }
+}
+
+impl Offsets {
+    /// Adds an offset if it counts.
+    #[inline(always)]
+    pub fn push(&mut self, offset: u32, counts: bool) {
+        self.list[self.count] = offset;
+        self.count += usize::from(counts);
+    }
+
+    pub fn list(&self) -> &[u32] {
+        &self.list[..self.count]
+    }
+}
+
 impl Start {
     /// All rows are added.
     pub fn from_nothing(states: &[u8; 64]) -> Self {
@@ -49,8 +74,7 @@ impl RecentBoards {
         let mut fewest = states.iter().map(|&state| u8::from(state != 0)).sum::<u8>();
         let mut from = None;
         for (place, kept) in self.states.iter().enumerate() {
-            // A square that differs takes a row away and adds one.
-            let rows = 2 * differing_squares(states, kept);
+            let rows = rows_between(states, kept);
             if rows < fewest {
                 (fewest, from) = (rows, Some(place));
             }
@@ -66,10 +90,11 @@ impl RecentBoards {
     /// Consecutive sums of a kept board, from this channel on; zeros for none.
     #[inline(always)]
     pub fn part<const N: usize>(&self, board: Option<usize>, first: usize) -> [i16; N] {
-        let part = board.and_then(|board| {
-            self.sums.as_slice()[board * self.width + first..].first_chunk().copied()
-        });
-        part.unwrap_or([0; N])
+        let mut part = [0; N];
+        if let Some(board) = board {
+            part.copy_from_slice(&self.sums.as_slice()[board * self.width + first..][..N]);
+        }
+        part
     }
 
     /// Keeps sums of a board, from this channel on.
@@ -86,7 +111,48 @@ fn differing(one: &[u8; 64], other: &[u8; 64]) -> u64 {
     squares.fold(0, |bits, (square, (one, other))| bits | u64::from(one != other) << square)
 }
 
+/// How many rows are added and taken away on the way from one board to the other, at most 128.
 #[inline(always)]
-fn differing_squares(one: &[u8; 64], other: &[u8; 64]) -> u8 {
-    one.iter().zip(other).map(|(one, other)| u8::from(one != other)).sum()
+fn rows_between(one: &[u8; 64], other: &[u8; 64]) -> u8 {
+    let rows = |(one, other): (&u8, &u8)| {
+        u8::from(one != other) * (u8::from(*one != 0) + u8::from(*other != 0))
+    };
+    one.iter().zip(other).map(rows).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_board_is_made_from_the_nearest_earlier_one() {
+        let mut recent = RecentBoards::new(4);
+        let (full, mut near) = ([1; 64], [1; 64]);
+        let start = recent.start(&full);
+        assert_eq!((start.from, start.differing, start.to), (None, u64::MAX, 0));
+        recent.keep(start.to, 0, &[1, 2, 3, 4]);
+        near[5] = 2;
+        let start = recent.start(&near);
+        assert_eq!((start.from, start.differing, start.to), (Some(0), 1 << 5, 1));
+        assert_eq!((start.before, recent.part(start.from, 1)), (full, [2, 3]));
+        assert_eq!(recent.part(None, 0), [0; 4]);
+        // Nothing is nearer to an almost empty board than the empty one.
+        let mut small = [0; 64];
+        small[9] = 3;
+        assert_eq!((recent.start(&small).from, recent.start(&[0; 64]).from), (None, None));
+    }
+
+    #[test]
+    fn the_oldest_board_gives_way() {
+        let mut recent = RecentBoards::new(4);
+        for board in 0..KEPT {
+            let start = recent.start(&[board as u8 + 1; 64]);
+            assert_eq!((start.from, start.to), (None, board));
+        }
+        // From the place that it takes itself.
+        let start = recent.start(&[1; 64]);
+        assert_eq!((start.from, start.differing, start.to), (Some(0), 0, 0));
+        assert_eq!(recent.start(&[200; 64]).to, 1);
+        assert_eq!(recent.start(&[2; 64]).from, None);
+    }
 }

@@ -51,7 +51,7 @@ pub(crate) struct PlanRunner<K: Kernels> {
     asked: Vec<usize>,
     /// The states of the squares of each board of the current chunk.
     states: Vec<[u8; 64]>,
-    /// For each table of the whole board ([`BoardTable::number`]).
+    /// For each table of the whole board ([`BoardTable::index`]).
     recent: Vec<RecentBoards>,
     /// Instead of states, for encodings with history.
     planes: Vec<LeelaPlanes>,
@@ -91,8 +91,8 @@ impl<K: Kernels> PlanRunner<K> {
             .iter()
             .map(|buffer| CacheLines::zeroed(buffer.stride * buffer.boards))
             .collect();
-        // In the order of their numbers, because both follow the order of the layers.
         let tables = plan.steps().filter_map(Step::board_table);
+        debug_assert!(tables.clone().enumerate().all(|(index, table)| table.index == index));
         let recent = tables.map(BoardTable::recent_boards).collect();
         Self {
             plan,
@@ -107,7 +107,8 @@ impl<K: Kernels> PlanRunner<K> {
         }
     }
 
-    /// The largest magnitude of the outputs of each step over these positions, in the order of [`Plan::steps`].
+    /// The largest magnitude of the outputs of each step over these positions, in the order of
+    /// [`Plan::steps`].
     ///
     /// # Errors
     /// The tile unit is no longer available.
@@ -199,11 +200,12 @@ impl<K: Kernels> PlanRunner<K> {
                     for board in 0..boards.count {
                         let place = self.board_offset(step.output, boards, board);
                         let states = &self.states[boards.first + board];
-                        // SAFETY: the buffer holds the board in the step's layout; the states belong
-                        // to the table's encoding; `choose` has checked the instructions.
+                        // SAFETY: the buffer holds the board in the step's layout; the states
+                        // belong to the table's encoding; the recent boards are the table's;
+                        // `choose` has checked the instructions.
                         unsafe {
                             let out = self.buffers[step.output].as_mut_ptr().add(place);
-                            K::board_table(step, states, &mut self.recent[step.number], out);
+                            K::board_table(step, states, &mut self.recent[step.index], out);
                         }
                     }
                 }
@@ -243,8 +245,8 @@ fn guard<K: Kernels>() -> Result<K::Guard, EvalError> {
 }
 
 impl<K: Kernels> PlanRunner<K> {
-    /// Runs the trunk and `heads` on `count` boards. `seen` returns what is known of a board, `asks` says whether the board needs a head, and `read` is called for each board and
-    /// head that does.
+    /// Runs the trunk and `heads` on `count` boards. `seen` returns what is known of a board, `asks`
+    /// says whether the board needs a head, and `read` is called for each board and head that does.
     fn run_heads<'a>(
         &mut self,
         guard: &K::Guard,

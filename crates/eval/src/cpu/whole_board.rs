@@ -8,7 +8,7 @@ use nets::Activation;
 use super::{
     layout::BLOCK,
     memory::{CacheLines, Element},
-    recent_boards::{RecentBoards, Start},
+    recent_boards::{Offsets, RecentBoards, Start},
     row::Row,
 };
 
@@ -22,7 +22,7 @@ pub(crate) struct Budget {
     numbers: usize,
     /// Multiplications to make them.
     work: usize,
-    /// Tables made so far.
+    /// Tables of the network so far.
     tables: usize,
 }
 
@@ -33,8 +33,8 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Takes the cost of a table from the budget. The number of the table, from 0; `None` if it
-    /// costs too much.
+    /// Takes the cost of a table from the budget. The index of the table among those of the
+    /// network; `None` if it costs too much.
     pub fn spend(&mut self, states: usize, inner: usize, channels: usize) -> Option<usize> {
         let numbers = channels.next_multiple_of(LANES).saturating_mul(64 * states);
         let work = numbers.saturating_mul(inner);
@@ -59,8 +59,8 @@ enum Rows {
 /// The step of both layers.
 #[derive(Debug)]
 pub(crate) struct BoardTable {
-    /// Which table of the network this is, from 0.
-    pub number: usize,
+    /// Among the tables of the network.
+    pub index: usize,
     /// Index of the output buffer.
     pub output: usize,
     /// `[squares][states][width]`. The row of state 0 is zero: it is part of the bias.
@@ -93,11 +93,11 @@ pub(crate) struct Layers<'a> {
 }
 
 impl BoardTable {
-    /// Builds the table, of 16-bit rows with `small`, which is this one of the network's.
+    /// Builds the table, of 16-bit rows with `small`; `index`: among the tables of the network.
     pub fn new(
         layers: &Layers,
         small: bool,
-        number: usize,
+        index: usize,
         output: usize,
         block_stride: usize,
     ) -> Self {
@@ -132,12 +132,15 @@ impl BoardTable {
             Rows::Exact(table)
         };
         let (activation, blocks) = (layers.activation, channels.div_ceil(BLOCK));
-        Self { number, output, rows, states, width, scale, bias, activation, blocks, block_stride }
+        Self { index, output, rows, states, width, scale, bias, activation, blocks, block_stride }
     }
 
-    /// The memory of one thread that [`BoardTable::run`] uses.
+    /// The memory of one thread that [`BoardTable::run`] uses; exact sums use none.
     pub fn recent_boards(&self) -> RecentBoards {
-        RecentBoards::new(self.width)
+        match &self.rows {
+            Rows::Exact(_) => RecentBoards::new(0),
+            Rows::Small(_) => RecentBoards::new(self.width),
+        }
     }
 
     /// The element offset of the row for a square in a state.
@@ -145,11 +148,12 @@ impl BoardTable {
         ((square * self.states + usize::from(state)) * self.width) as u32
     }
 
-    /// Computes the layers for a board whose squares have these states; `recent` is of this table.
+    /// Computes the layers for a board whose squares have these states.
     ///
     /// # Safety
-    /// As [`Row`]; all states are states of the encoding, and `out` is a board of one cell, which no
-    /// other thread uses.
+    /// As [`Row`]; all states are states of the encoding, `recent` is this table's
+    /// ([`BoardTable::recent_boards`]), and `out` is a board of one cell, which no other thread
+    /// uses.
     #[inline(always)]
     pub unsafe fn run<E: Element, R: Row<E>>(
         &self,
@@ -182,7 +186,7 @@ impl BoardTable {
                         let mut sums = recent.part(start.from, first);
                         sum_small(&mut sums, rows.as_ptr().add(first), more, less);
                         recent.keep(start.to, first, &sums);
-                        numbers(&sums)
+                        to_f32(&sums)
                     }
                 };
                 for part in 0..LANES / BLOCK {
@@ -221,8 +225,8 @@ unsafe fn sum_exact(rows: *const f32, list: &[u32]) -> [f32; LANES] {
     sums
 }
 
-/// Adds [`LANES`] channels of the 16-bit rows at the offsets `more` to sums and takes those at `less`
-/// away. In between the sums may overflow; the result cannot.
+/// Adds [`LANES`] channels of the 16-bit rows at the offsets `more` to sums, and takes those at
+/// `less` away. In between the sums may overflow; the result cannot.
 ///
 /// # Safety
 /// As [`sum_exact`].
@@ -247,37 +251,12 @@ unsafe fn sum_small(sums: &mut [i16; LANES], rows: *const i16, more: &[u32], les
 }
 
 #[inline(always)]
-fn numbers(sums: &[i16; LANES]) -> [f32; LANES] {
+fn to_f32(sums: &[i16; LANES]) -> [f32; LANES] {
     let mut numbers = [0.0; LANES];
     for at in 0..LANES {
         numbers[at] = f32::from(sums[at]);
     }
     numbers
-}
-
-/// Element offsets of rows, at most one a square.
-struct Offsets {
-    list: [u32; 64],
-    count: usize,
-}
-
-impl Default for Offsets {
-    fn default() -> Self {
-        Self { list: [0; 64], count: 0 }
-    }
-}
-
-impl Offsets {
-    /// Adds an offset if it counts.
-    #[inline(always)]
-    fn push(&mut self, offset: u32, counts: bool) {
-        self.list[self.count] = offset;
-        self.count += usize::from(counts);
-    }
-
-    fn list(&self) -> &[u32] {
-        &self.list[..self.count]
-    }
 }
 
 /// Computes the rows of one square.
@@ -325,8 +304,8 @@ impl<'a> SquareRows<'a> {
     }
 }
 
-/// Defines a function that is also compiled for wider vectors than every processor has. Its result is
-/// the same to the last bit.
+/// Defines a function that is also compiled for wider vectors than every processor has. Its result
+/// is the same to the last bit.
 macro_rules! in_vectors {
     ($(#[$meta:meta])* fn $name:ident($($argument:ident: $type:ty),*) $body:block) => {
         $(#[$meta])*

@@ -104,8 +104,8 @@ impl ScoresCache {
     }
 
     /// Lets the processor fetch a position's entry of the index in the background.
-    pub(super) fn fetch(&self, key: u64) {
-        self.index.fetch(key, ENTRY);
+    pub(super) fn prefetch(&self, key: u64) {
+        self.index.prefetch(key, ENTRY);
     }
 
     /// Are the scores of a position known, of this number of moves if it is given?

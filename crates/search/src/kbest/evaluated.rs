@@ -154,7 +154,7 @@ impl Searcher {
             node.ordered.push(OrderedMove::new(index, FORCING, false));
         }
         let (bounds, is_settled) = ((node.lower, node.upper), node.ordered.is_empty());
-        self.fetch_next_move(id, cache);
+        self.prefetch_next_move(id, cache);
         self.make_ready(id);
         is_settled.then_some(bounds)
     }

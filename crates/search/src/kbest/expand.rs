@@ -5,7 +5,7 @@ use nets::MoveScores;
 use super::{
     backup::BackupEvent,
     enter::{Candidate, Expansion},
-    keys::cache_key_after,
+    keys::{cache_key_after, with_clock},
     node::{Edge, FORCING, Link, NULL_MOVE, Node, NodeId, OrderedMove, State},
     opponent::ReplyPenalty,
     pass::{Root, Searcher},
@@ -87,21 +87,23 @@ impl Searcher {
         {
             node.ordered[..=place].rotate_right(1);
         }
-        self.fetch_next_move(id, cache);
+        self.prefetch_next_move(id, cache);
         self.make_ready(id);
     }
 
     /// Lets the processor fetch what the cache knows of the position after a node's next move: when
     /// the move is made it would wait for that.
-    pub(super) fn fetch_next_move(&self, id: NodeId, cache: &SearchCache) {
+    pub(super) fn prefetch_next_move(&self, id: NodeId, cache: &SearchCache) {
         if let Some(node) = self.nodes.get(id)
+            && node.re_search.is_empty()
             && let Some(edge) = node.edge(node.next)
         {
             let key = node.position.key_after(edge.mv);
-            cache.fetch_value(key);
-            cache.fetch_bounds(key);
+            cache.prefetch_value(key);
+            cache.prefetch_bounds(with_clock(key, node.position.halfmove_clock_after(edge.mv)));
+            // Leaves order no moves by their scores.
             if node.depth > PLY {
-                cache.fetch_scores(key);
+                cache.prefetch_scores(key);
             }
         }
     }
@@ -121,7 +123,7 @@ impl Searcher {
         let edges = (0..PROBED_MOVES).map_while(|place| node.edge(place));
         for (key, edge) in keys.iter_mut().zip(edges.clone()) {
             *key = cache_key_after(&node.position, edge.mv);
-            cache.fetch_bounds(*key);
+            cache.prefetch_bounds(*key);
         }
         edges.zip(keys).position(|(edge, key)| reaches(&edge, key))
     }
@@ -173,7 +175,7 @@ impl Searcher {
             return has_memory;
         }
         let Some(next) = self.next_move(id, value) else { return true };
-        self.fetch_next_move(id, cache);
+        self.prefetch_next_move(id, cache);
         let (expansion, reduced) = self.expand_move(root, id, &next, value, priority, cache);
         let Edge { index, penalty, .. } = next.edge;
         let link = Link { node: id, edge: index, reduced, penalty, priority_cost: 0.0 };

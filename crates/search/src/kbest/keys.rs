@@ -39,6 +39,7 @@ pub(super) fn cache_key_after(position: &Position, mv: Move) -> u64 {
     with_clock(position.key_after(mv), position.halfmove_clock_after(mv))
 }
 
-fn with_clock(key: u64, clock: u32) -> u64 {
+/// The [`cache_key`] of a position with this key and this clock.
+pub(super) fn with_clock(key: u64, clock: u32) -> u64 {
     if clock < 70 { key } else { key ^ u64::from(clock).wrapping_mul(0xd6e8_feb8_6659_fd93) }
 }

@@ -65,7 +65,7 @@ impl Compiler<'_> {
         };
         let states = self.network.description.encoding.states();
         let inner = branches.iter().map(|branch| branch.channels).sum();
-        let Some(number) = self.tables.spend(states, inner, channels) else { return Ok(None) };
+        let Some(index) = self.tables.spend(states, inner, channels) else { return Ok(None) };
         let (input_name, name) = (format!("{prefix}.0"), format!("{prefix}.1"));
         let embedding = self.embedding(&input_name, branches, *norm, *first)?;
         let (mut factors, mut bias) = fold(self.network, &name, dense_norm, channels)?;
@@ -82,7 +82,7 @@ impl Compiler<'_> {
             states,
         };
         let small = size_of::<E>() < size_of::<f32>();
-        let table = BoardTable::new(&layers, small, number, output, layout.block_stride());
+        let table = BoardTable::new(&layers, small, index, output, layout.block_stride());
         steps.push(Step::Board(table));
         let relu = activation == Activation::Relu;
         let moments = self.moments_of_norm(&name, dense_norm, channels)?;
