@@ -36,6 +36,9 @@ pub enum Target {
     /// Records with a value and a played move with its value; the label is the value of the
     /// position.
     Both,
+    /// Records with a value, which is the label. The played move is given where its value is known
+    /// too; elsewhere it is [`PolicyIndex::MAX`].
+    ValueAndAnyMove,
     /// Records with a played move, with or without values: labels and played values may be
     /// [`NO_LABEL`].
     Played,
@@ -45,7 +48,7 @@ impl Target {
     fn takes(self, record: &Record) -> bool {
         let played = usize::from(record.played) < POLICY_SIZE;
         match self {
-            Self::Value => record.value != NO_LABEL,
+            Self::Value | Self::ValueAndAnyMove => record.value != NO_LABEL,
             Self::Moves => played && record.played_value != NO_LABEL,
             Self::Both => played && record.value != NO_LABEL && record.played_value != NO_LABEL,
             Self::Played => played,
@@ -123,8 +126,8 @@ pub struct LoadedBatch {
     pub labels: Vec<i32>,
     /// The move of each example; empty for [`Target::Value`].
     pub moves: Vec<PolicyIndex>,
-    /// The value after each move, for the side that played it; for [`Target::Both`] and
-    /// [`Target::Played`] only.
+    /// The value after each move, for the side that played it; for [`Target::Both`],
+    /// [`Target::ValueAndAnyMove`] and [`Target::Played`] only.
     pub played_values: Vec<i32>,
     pub infos: Vec<ExampleInfo>,
 }
@@ -320,9 +323,14 @@ impl ShardProducer {
         let labels_value = target != Target::Moves;
         batch.labels.push(if labels_value { record.value } else { record.played_value });
         if target != Target::Value {
-            batch.moves.push(if mirror { mirror_index(record.played) } else { record.played });
+            let is_unknown = target == Target::ValueAndAnyMove && !Target::Both.takes(record);
+            batch.moves.push(match record.played {
+                _ if is_unknown => PolicyIndex::MAX,
+                played if mirror => mirror_index(played),
+                played => played,
+            });
         }
-        if matches!(target, Target::Both | Target::Played) {
+        if matches!(target, Target::Both | Target::ValueAndAnyMove | Target::Played) {
             batch.played_values.push(record.played_value);
         }
     }

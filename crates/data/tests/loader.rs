@@ -120,7 +120,36 @@ fn batches() {
     assert!(plain[1].labels == batches[1].labels && plain[1].squares != batches[1].squares);
 
     moves_and_sources(dir, &all, &options);
+    values_with_and_without_moves(dir, &all, &options);
     selectors(dir, &all, &options);
+}
+
+/// Every value is there; moves whose value is unknown are not.
+fn values_with_and_without_moves(dir: &Path, all: &[Record], options: &LoaderOptions) {
+    let of_label: HashMap<i32, &Record> = all.iter().map(|record| (record.value, record)).collect();
+    let options = LoaderOptions { target: Target::ValueAndAnyMove, ..options.clone() };
+    let loader = Loader::open(dir, Split::Train, options).unwrap();
+    assert_eq!(
+        loader.examples(),
+        all.iter().filter(|record| record.value != NO_LABEL).count() as u64
+    );
+    let (mut known, mut unknown) = (0, 0);
+    for batch in loader.take(30).map(Result::unwrap) {
+        for (at, (label, &played)) in batch.labels.iter().zip(&batch.moves).enumerate() {
+            let record = of_label[label];
+            assert_eq!(batch.played_values[at], record.played_value);
+            let is_known = record.played != PolicyIndex::MAX && record.played_value != NO_LABEL;
+            let mirrored = batch.squares[at] != record.squares;
+            let expected = match record.played {
+                _ if !is_known => PolicyIndex::MAX,
+                played if mirrored => mirror_index(played),
+                played => played,
+            };
+            assert_eq!(played, expected);
+            *if is_known { &mut known } else { &mut unknown } += 1;
+        }
+    }
+    assert!(known > 1_000 && unknown > 1_000, "{known} {unknown}");
 }
 
 fn moves_and_sources(dir: &Path, all: &[Record], options: &LoaderOptions) {

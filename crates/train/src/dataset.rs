@@ -25,13 +25,17 @@ pub(crate) fn data_error(error: data::DataError) -> TrainError {
     TrainError::Config(error.to_string())
 }
 
-/// The labels that every record must have for these objectives.
+/// The labels that every record must have for these objectives. Beside a value head, cross entropy
+/// leaves out the moves of records without one: half of the positions of search trees have none.
 fn target(objectives: &[Objective]) -> Target {
     match objectives {
         [Objective { head, .. }] if head.is_selector() => Target::Played,
         [Objective { head: HeadKind::Value, .. }] => Target::Value,
         [Objective { head: HeadKind::Moves, loss: Loss::Ordinal, .. }] => Target::Moves,
         [Objective { head: HeadKind::Moves, .. }] => Target::Played,
+        _ if objectives.iter().any(|objective| objective.loss == Loss::CrossEntropy) => {
+            Target::ValueAndAnyMove
+        }
         // Compared with the value before a move, its value shows whether it was a mistake.
         _ => Target::Both,
     }
@@ -135,7 +139,7 @@ impl Dataset {
             let mut examples = Examples { squares, turns, moves, ..Examples::default() };
             match target {
                 Target::Moves => examples.move_values = batch.labels,
-                Target::Value | Target::Both | Target::Played => {
+                Target::Value | Target::Both | Target::ValueAndAnyMove | Target::Played => {
                     (examples.values, examples.move_values) = (batch.labels, batch.played_values);
                 }
             }

@@ -19,13 +19,15 @@ pub(crate) fn legal_indices(squares: &Squares) -> Vec<PolicyIndex> {
 
 /// Extends a batch from the played move of each position to all legal moves, the played one first.
 /// A position has weight 0 if its move lost more than `margin` centipawns for the mover, because
-/// such a move was random or a mistake. A position whose played move is not legal gets no moves.
+/// such a move was random or a mistake. A position whose played move is unknown or not legal gets no
+/// moves.
 pub(crate) fn with_legal_moves(examples: Examples, margin: i32) -> Examples {
     let count = examples.squares.len();
     let mut moves = Vec::with_capacity(40 * count);
     let (mut ends, mut weights) = (Vec::with_capacity(count), Vec::with_capacity(count));
     for (index, (squares, played)) in examples.squares.iter().zip(&examples.moves).enumerate() {
-        let mut legal = legal_indices(squares);
+        let mut legal =
+            if *played == PolicyIndex::MAX { Vec::new() } else { legal_indices(squares) };
         match legal.iter().position(|mv| mv == played) {
             Some(place) => legal.swap(0, place),
             None => legal.clear(),
