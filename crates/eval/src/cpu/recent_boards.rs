@@ -1,5 +1,5 @@
 //! The boards that a table of the whole board summed up last. A search evaluates positions that are
-//! a move or two apart, so a sum is mostly made from an earlier one in a third of the additions.
+//! a move or two apart, so a sum often takes fewer rows from an earlier one than from nothing.
 //! Sums of 16 bits are exact, so the way to one makes no difference.
 
 use super::memory::CacheLines;
