@@ -71,9 +71,12 @@ def numbers_of(program, texts):
         if name not in known:
             raise SystemExit(f"{program} has no number {name}; numbers of the search need a build with `--features tuning`")
         try:
-            numbers.append(Number(name, *(map(int, values.split(":")) if values else known[name])))
-        except (ValueError, TypeError):
+            start, least, most = map(int, values.split(":")) if values else known[name]
+        except ValueError:
             raise SystemExit(f"{text}: expected NAME or NAME=START:LEAST:MOST") from None
+        if least < known[name][1] or most > known[name][2]:
+            raise SystemExit(f"{text}: the range of the option is from {known[name][1]} to {known[name][2]}")
+        numbers.append(Number(name, start, least, most))
     return numbers
 
 

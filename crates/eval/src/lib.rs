@@ -19,6 +19,7 @@ mod error;
 mod folded;
 #[cfg(feature = "gpu")]
 pub mod gpu;
+mod large_pages;
 mod mock;
 mod precision;
 pub mod reference;
@@ -30,6 +31,7 @@ pub use cache::{CacheCounts, Cached, EvaluationCache};
 pub use device::{DeviceName, Devices};
 pub use device_model::{DeviceModel, DeviceSpeed};
 pub use error::EvalError;
+pub use large_pages::use_large_pages;
 pub use mock::Mock;
 pub use precision::Precision;
 pub use shared::{Client, Shared};

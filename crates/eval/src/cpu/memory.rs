@@ -1,6 +1,7 @@
 //! Memory that is aligned to cache lines, and the number formats of weights and activations.
 
 use super::amx::{from_bf16, to_bf16};
+use crate::use_large_pages;
 
 /// One cache line. It gives a [`CacheLines`] its alignment.
 #[derive(Clone, Copy)]
@@ -35,8 +36,11 @@ unsafe impl Plain for i16 {}
 impl<T: Plain> CacheLines<T> {
     /// At least `count` zeros; the last line is filled up with zeros.
     pub fn zeroed(count: usize) -> Self {
-        let lines = (count * size_of::<T>()).div_ceil(64);
-        Self { lines: vec![Line([0; 64]); lines], element: std::marker::PhantomData }
+        let count = (count * size_of::<T>()).div_ceil(64);
+        let mut lines = Vec::with_capacity(count);
+        use_large_pages(lines.spare_capacity_mut());
+        lines.resize(count, Line([0; 64]));
+        Self { lines, element: std::marker::PhantomData }
     }
 
     pub fn as_ptr(&self) -> *const T {

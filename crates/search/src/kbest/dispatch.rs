@@ -70,8 +70,12 @@ impl Searcher {
             if asks_ahead && self.is_to_reprioritise() {
                 self.reprioritise();
             }
-            let most = context.timer.evaluations_left().min(context.timer.affordable()).max(1);
-            let width = (width as u64).min(most) as usize;
+            let width = if width > 1 {
+                let most = context.timer.evaluations_left().min(context.timer.affordable());
+                (width as u64).min(most.max(1)) as usize
+            } else {
+                width // One position at a time needs no look at the clock.
+            };
             match self.fill_batch(root, root_node, width, load, context) {
                 Filled::Decided(bounds) => return Ok(PassEnd::Decided(bounds)),
                 Filled::OutOfMemory => return Ok(PassEnd::Interrupted),

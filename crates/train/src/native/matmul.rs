@@ -42,7 +42,7 @@ impl<E: Copy + Default> Buffer<E> {
         let data = vec![E::default(); len + 64];
         // `align_offset` may fail with usize::MAX in theory; alignment only affects speed.
         let start = Some(data.as_ptr().align_offset(64)).filter(|&start| start < 64).unwrap_or(0);
-        use_large_pages(&data);
+        eval::use_large_pages(&data);
         Self { data, start, len }
     }
 
@@ -52,23 +52,6 @@ impl<E: Copy + Default> Buffer<E> {
             *self = Self::zeros(len);
         }
     }
-}
-
-/// Asks for large pages for large buffers, which makes a pass over them four times as fast.
-fn use_large_pages<E>(data: &[E]) {
-    #[cfg(target_os = "linux")]
-    {
-        const LARGE: usize = 2 << 20;
-        let begin = (data.as_ptr() as usize).next_multiple_of(LARGE);
-        let end = (data.as_ptr() as usize + size_of_val(data)) / LARGE * LARGE;
-        if begin + LARGE <= end {
-            // SAFETY: advice on pages that lie wholly inside this allocation; it changes no
-            // content. A refusal is no loss.
-            unsafe { libc::madvise(begin as *mut libc::c_void, end - begin, libc::MADV_HUGEPAGE) };
-        }
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = data;
 }
 
 impl<E> std::ops::Deref for Buffer<E> {
