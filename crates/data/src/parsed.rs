@@ -22,6 +22,9 @@ pub struct ParsedChunk {
     pub positions: u64,
     /// True for lists of positions, whose records belong to no game.
     pub single_positions: bool,
+    /// For each game, the number of the game from which it comes, if its file says so: such games are
+    /// held out together.
+    pub origins: Vec<Option<u32>>,
     pub records: Vec<Record>,
     pub skipped: Skipped,
 }

@@ -9,8 +9,8 @@
 
 use board::{Color, Move, Position};
 use games::{
-    GameStart, GameTexts, GameVisitor, GameWarning, LeftOut, Tags, Unread, UnreadKind,
-    find_evaluation, is_possible_score, parse_result, walk,
+    GameStart, GameTexts, GameVisitor, GameWarning, LABELLED_EVENT, LeftOut, Tags, Unread,
+    UnreadKind, find_evaluation, is_possible_score, parse_result, walk,
 };
 use nets::policy_index;
 
@@ -53,6 +53,7 @@ impl GameVisitor for RecordBuilder {
 
     fn leave_out(&mut self, _: &[u8], _: u64, reason: LeftOut) {
         self.parsed.games += 1;
+        self.parsed.origins.push(None);
         self.parsed.leave_out(match reason {
             LeftOut::Variant(_) => SkipKind::Variant,
             LeftOut::NoGame(_) => SkipKind::NoGame,
@@ -64,6 +65,7 @@ impl GameVisitor for RecordBuilder {
         let position = start.position.clone();
         let current = unlabelled(&position, self.parsed.games);
         self.parsed.games += 1;
+        self.parsed.origins.push(origin(start.tags));
         self.parsed.positions += 1;
         self.game = Some(GameInProgress {
             position,
@@ -185,6 +187,12 @@ fn from_players_side<'a>(records: impl Iterator<Item = &'a Record>) -> bool {
 }
 
 /// The value of a rating tag; 0 when it is missing or not a number.
+/// The game from which a labelled one comes: its search trees hold positions that differ by a move.
+fn origin(tags: &Tags<'_>) -> Option<u32> {
+    tags.get("Event").filter(|event| event == LABELLED_EVENT)?;
+    tags.get("Round")?.trim().parse().ok()
+}
+
 fn rating(tags: &Tags<'_>, name: &str) -> u32 {
     tags.get(name).and_then(|value| value.trim().parse().ok()).unwrap_or(0)
 }

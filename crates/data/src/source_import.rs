@@ -65,6 +65,7 @@ impl<'a> SourceImport<'a> {
                 self.skipped.add(SkipKind::Unlabelled);
                 continue;
             }
+            let origin = parsed.origins.get(record.game as usize).copied().flatten();
             let game = self.games + u64::from(record.game);
             record.game = (self.first_game + game) as u32;
             record.source = self.source;
@@ -72,7 +73,10 @@ impl<'a> SourceImport<'a> {
             let split_key = if parsed.single_positions {
                 squares_hash(&packed, mix64(self.options.seed))
             } else {
-                mix64(mix64(self.options.seed) ^ mix64(u64::from(self.source) << 40 | game))
+                /// Apart from the numbers of games in the file.
+                const ORIGIN: u64 = 1 << 39;
+                let number = origin.map_or(game, |origin| ORIGIN | u64::from(origin));
+                mix64(mix64(self.options.seed) ^ mix64(u64::from(self.source) << 40 | number))
             };
             // The upper 53 bits as a number from 0 to below 1.
             let held_out =

@@ -53,6 +53,32 @@ fn options() -> ImportOptions {
     ImportOptions { validation: 0.25, threads: 2, ..ImportOptions::default() }
 }
 
+/// Positions of one search tree are games of their own in a labelled file, and differ by a move.
+#[test]
+fn positions_of_one_tree_are_held_out_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let text = random_games(400, 20, 5);
+    let mut texts = text.split("[Event ");
+    assert_eq!(texts.next(), Some(""));
+    // Ten games of each origin.
+    let label = |(number, game): (usize, &str)| {
+        let rest = game.split_once('\n').unwrap().1;
+        format!("[Event \"{}\"]\n[Round \"{}\"]\n{rest}", games::LABELLED_EVENT, number / 10 + 1)
+    };
+    let labelled: String = texts.enumerate().map(label).collect();
+    let file = write(dir.path(), "trees.pgn", &labelled);
+    import(&[file], &out, &options(), &mut ()).unwrap();
+    let origins = |split| {
+        let origin = |record: &Record| record.game / 10;
+        records(&out, split).iter().map(origin).collect::<HashSet<_>>()
+    };
+    let (train, validation) = (origins(Split::Train), origins(Split::Validation));
+    assert!(train.is_disjoint(&validation));
+    assert_eq!(train.len() + validation.len(), 40);
+    assert!((3..20).contains(&validation.len()), "{} of 40 held out", validation.len());
+}
+
 #[test]
 fn games_are_not_torn_apart_and_no_position_comes_twice() {
     let dir = tempfile::tempdir().unwrap();

@@ -8,6 +8,10 @@ use board::{Position, Score};
 /// Evaluations of more pawns are no evaluations.
 const MOST_PAWNS: f64 = 1e5;
 
+/// The `Event` of games that labelling writes where there is none. Their `Round` is the number of the
+/// game from which they come: positions of one game's search trees share it.
+pub const LABELLED_EVENT: &str = "labelled by another engine";
+
 /// The first evaluation of a comment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommentEvaluation {

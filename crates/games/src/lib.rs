@@ -18,7 +18,7 @@ mod variant;
 
 pub use epd::{EpdLine, is_epd_comment, parse_epd};
 pub use error::FileError;
-pub use evaluation::{CommentEvaluation, find_evaluation, is_possible_score};
+pub use evaluation::{CommentEvaluation, LABELLED_EVENT, find_evaluation, is_possible_score};
 pub use files::{FileEntry, read_files};
 pub use identity::content_identity;
 pub use ordered::{Worker, process_in_order};

@@ -2,7 +2,7 @@
 //! itself, or evaluates positions of the trees of another search's game.
 
 use board::{Game, GameEnd, Score};
-use games::{PgnGame, PgnWriter, parse_result, white_score_text};
+use games::{LABELLED_EVENT, PgnGame, PgnWriter, parse_result, white_score_text};
 use uci::client::{ClientError, EngineProcess, SearchRequest};
 
 use crate::{
@@ -145,7 +145,7 @@ fn to_pgn(
     tags.retain(|(name, _)| name != "Result" && name != "Annotator");
     if tags.is_empty() {
         let add = [
-            ("Event", "labelled by another engine".to_owned()),
+            ("Event", LABELLED_EVENT.to_owned()),
             ("Round", (number + 1).to_string()),
             ("White", player.to_owned()),
             ("Black", player.to_owned()),
