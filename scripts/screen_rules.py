@@ -62,6 +62,31 @@ class Engine:
         self.process.wait()
 
 
+def openings():
+    """FENs of the openings that matches are played from."""
+    lines = [line for line in OPENINGS.read_text().splitlines() if line.strip() and not line.startswith("#")]
+    return [" ".join(line.split()[:4]) + " 0 1" for line in lines]
+
+
+def in_idle_threads(work, jobs):
+    """Does the work in so many threads, below everything else that runs."""
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    threads = [threading.Thread(target=work) for _ in range(jobs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def play_pair(program, search, settings, fen, nodes):
+    """The points of the first of two settings as White and as Black."""
+    engines = [Engine(program, search, options) for options in settings]
+    points = [play(*engines, fen, nodes), 1 - play(*engines[::-1], fen, nodes)]
+    for engine in engines:
+        engine.quit()
+    return points
+
+
 def play(white, black, fen, nodes):
     """White's points."""
     board, moves = chess.Board(fen), []
@@ -141,9 +166,7 @@ def main():
     arguments.out.mkdir(parents=True, exist_ok=True)
     path = arguments.out / "games.jsonl"
     games = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    openings = [" ".join(line.split()[:4]) + " 0 1" for line in OPENINGS.read_text().splitlines()
-                if line.strip() and not line.startswith("#")]
-    lock = threading.Lock()
+    starts, lock = openings(), threading.Lock()
 
     def work():
         while True:
@@ -151,23 +174,15 @@ def main():
                 if 2 * len(games) >= arguments.games:
                     return
             one, other = ({name: random.choice(levels) for name, levels in factors.items()} for _ in range(2))
-            fen = random.choice(openings)
-            engines = [Engine(arguments.program, arguments.search, levels) for levels in (one, other)]
-            points = [play(*engines, fen, arguments.nodes), 1 - play(*engines[::-1], fen, arguments.nodes)]
-            for engine in engines:
-                engine.quit()
+            fen = random.choice(starts)
+            points = play_pair(arguments.program, arguments.search, (one, other), fen, arguments.nodes)
             with lock, path.open("a") as file:
                 games.append({"one": one, "other": other, "points": points, "fen": fen, "nodes": arguments.nodes})
                 file.write(json.dumps(games[-1]) + "\n")
                 print(f"{2 * len(games)} of {arguments.games} games", file=sys.stderr)
 
     if not arguments.report:
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-        threads = [threading.Thread(target=work) for _ in range(arguments.jobs)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_idle_threads(work, arguments.jobs)
     report(factors, games)
 
 

@@ -17,14 +17,13 @@ sequential test (scripts/sprt.sh) decides whether it is better.
 import argparse
 import json
 import math
-import os
 import random
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
-from screen_rules import OPENINGS, Engine, play
+from screen_rules import in_idle_threads, openings, play_pair
 
 # Exponents and stability as usual; the ratio of learning rate to squared step at the end is for thousands of pairs (in
 # trials on simulated games 0.002, which is for tens of thousands, learned nothing from so few, and 0.05 was noise).
@@ -119,17 +118,16 @@ def main():
     parser.add_argument("numbers", nargs="+", metavar="NAME[=START:LEAST:MOST]")
     arguments = parser.parse_args()
     numbers = numbers_of(arguments.program, arguments.numbers)
-    names = [number.name for number in numbers]
+    run = {"names": [number.name for number in numbers], "pairs": arguments.pairs, "nodes": arguments.nodes}
     arguments.out.mkdir(parents=True, exist_ok=True)
     path = arguments.out / "pairs.jsonl"
     played = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     for row in played:
-        if (row["names"], row["pairs"]) != (names, arguments.pairs):
-            raise SystemExit(f"{path} belongs to a run of {row['pairs']} pairs of {' '.join(row['names'])}")
+        if any(row[key] != value for key, value in run.items()):
+            raise SystemExit(f"{path} belongs to a run of {row['pairs']} pairs at {row['nodes']} evaluations of "
+                             + " ".join(row["names"]))
         learn(numbers, row, arguments.pairs)
-    openings = [" ".join(line.split()[:4]) + " 0 1" for line in OPENINGS.read_text().splitlines()
-                if line.strip() and not line.startswith("#")]
-    lock, started = threading.Lock(), len(played)
+    starts, lock, started = openings(), threading.Lock(), len(played)
 
     def work():
         nonlocal started
@@ -140,13 +138,9 @@ def main():
                 pair, started = started, started + 1
                 signs = [random.choice((-1, 1)) for _ in numbers]
                 sides = settings(numbers, signs, pair, arguments.pairs)
-            fen = random.choice(openings)
-            engines = [Engine(arguments.program, arguments.search, side) for side in sides]
-            points = play(*engines, fen, arguments.nodes) + 1 - play(*engines[::-1], fen, arguments.nodes)
-            for engine in engines:
-                engine.quit()
-            row = {"pair": pair, "pairs": arguments.pairs, "names": names, "signs": signs, "result": 2 * (points - 1),
-                   "fen": fen, "nodes": arguments.nodes}
+            fen = random.choice(starts)
+            points = play_pair(arguments.program, arguments.search, sides, fen, arguments.nodes)
+            row = {"pair": pair, "signs": signs, "result": 2 * (sum(points) - 1), "fen": fen} | run
             with lock, path.open("a") as file:
                 learn(numbers, row, arguments.pairs)
                 played.append(row)
@@ -155,12 +149,7 @@ def main():
                 print(f"{len(played)} of {arguments.pairs} pairs  {values}", file=sys.stderr)
 
     if not arguments.report:
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-        threads = [threading.Thread(target=work) for _ in range(arguments.jobs)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_idle_threads(work, arguments.jobs)
     report(numbers, len(played))
 
 

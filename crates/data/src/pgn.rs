@@ -186,13 +186,13 @@ fn from_players_side<'a>(records: impl Iterator<Item = &'a Record>) -> bool {
     same + changed >= 4 && changed > 3 * same
 }
 
-/// The value of a rating tag; 0 when it is missing or not a number.
 /// The game from which a labelled one comes: its search trees hold positions that differ by a move.
 fn origin(tags: &Tags<'_>) -> Option<u32> {
     tags.get("Event").filter(|event| event == LABELLED_EVENT)?;
     tags.get("Round")?.trim().parse().ok()
 }
 
+/// The value of a rating tag; 0 when it is missing or not a number.
 fn rating(tags: &Tags<'_>, name: &str) -> u32 {
     tags.get(name).and_then(|value| value.trim().parse().ok()).unwrap_or(0)
 }
