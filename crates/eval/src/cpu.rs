@@ -351,8 +351,10 @@ impl Evaluator for CpuEvaluator {
         Stream {
             batch: 1,
             in_flight: if self.threads == 1 { 1 } else { self.threads + 1 },
-            // A trunk that is one sum of table rows costs no more than a move head.
-            moves_are_dear: trunk.len() == 2 && Layer::whole_board(trunk).is_some(),
+            // Without a trunk the heads share nothing, and a trunk that is one sum of table rows costs no
+            // more than a move head.
+            moves_are_dear: trunk.is_empty()
+                || trunk.len() == 2 && Layer::whole_board(trunk).is_some(),
         }
     }
 

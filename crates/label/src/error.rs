@@ -1,5 +1,7 @@
 //! The errors that end a labelling run; each message is one sentence.
 
+use std::path::PathBuf;
+
 use uci::client::ClientError;
 
 /// An error that ends a labelling run.
@@ -17,4 +19,7 @@ pub enum LabelError {
     /// The evaluator of that search failed.
     #[error(transparent)]
     Evaluator(#[from] eval::EvalError),
+    /// A network of Stockfish cannot be read.
+    #[error("{path}: {reason}; Stockfish 15.1 writes its network with `export_net FILE`", path = .path.display())]
+    Network { path: PathBuf, reason: String },
 }

@@ -3,10 +3,11 @@
 
 use board::{Game, GameEnd, Score};
 use games::{LABELLED_EVENT, PgnGame, PgnWriter, parse_result, white_score_text};
-use uci::client::{ClientError, EngineProcess, SearchRequest};
+use uci::client::ClientError;
 
 use crate::{
-    LabelError, LabelSettings, SelfPlaySettings, TreeSettings,
+    LabelError, SelfPlaySettings, TreeSettings,
+    labeller::Labeller,
     self_play::{self, Judged, Labels},
     trees::TreeSampler,
 };
@@ -43,14 +44,13 @@ pub(crate) struct LabelledGame {
 /// # Errors
 /// The engine or the search failed.
 pub(crate) fn label_game(
-    engine: &mut EngineProcess,
+    labeller: &mut Labeller<'_>,
     trees: &mut Option<TreeSampler>,
     job: &LabelJob<'_>,
     number: u64,
-    settings: &LabelSettings,
 ) -> Result<LabelledGame, LabelError> {
-    engine.new_game()?;
-    let mut labeller = GameLabeller { engine, settings, labelled: LabelledGame::default() };
+    labeller.new_game()?;
+    let mut labeller = GameLabeller { labeller, labelled: LabelledGame::default() };
     match job {
         LabelJob::Game(source) => {
             let (game, labels) = labeller.replay(&source.game)?;
@@ -77,21 +77,19 @@ pub(crate) fn label_game(
     Ok(labeller.labelled)
 }
 
-struct GameLabeller<'a> {
-    engine: &'a mut EngineProcess,
-    settings: &'a LabelSettings,
+struct GameLabeller<'a, 'n> {
+    labeller: &'a mut Labeller<'n>,
     labelled: LabelledGame,
 }
 
-impl GameLabeller<'_> {
+impl GameLabeller<'_, '_> {
     fn evaluate(&mut self, game: &Game) -> Result<Judged, ClientError> {
         if !game.position().has_legal_moves() {
             return Ok((None, None));
         }
-        let request = SearchRequest::Nodes(self.settings.nodes);
-        let answer = self.engine.think(game, &request, self.settings.timeout)?;
+        let judged = self.labeller.evaluate(game)?;
         self.labelled.positions += 1;
-        Ok((answer.score(), answer.best))
+        Ok(judged)
     }
 
     /// Evaluates all positions of a game.
@@ -120,8 +118,7 @@ impl GameLabeller<'_> {
 
     /// Adds a game to the output.
     fn add(&mut self, game: &Game, labels: &Labels, tags: Vec<(String, String)>, number: u64) {
-        let name = self.engine.name();
-        let annotator = format!("{name}, {} nodes a position", self.settings.nodes);
+        let (name, annotator) = (self.labeller.name(), self.labeller.annotator());
         self.labelled.pgn += &to_pgn(game, labels, tags, number, &annotator, name);
     }
 }

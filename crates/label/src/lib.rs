@@ -6,11 +6,15 @@
 
 mod error;
 mod game;
+mod labeller;
+mod nnue;
 mod run;
 mod self_play;
 mod trees;
 
 pub use error::LabelError;
+pub use labeller::Teacher;
+pub use nnue::StockfishNetwork;
 pub use run::{LabelProgress, LabelSettings, LabelSource, label};
 pub use self_play::SelfPlaySettings;
 pub use trees::TreeSettings;

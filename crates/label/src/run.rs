@@ -3,15 +3,14 @@
 use std::{
     path::PathBuf,
     sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
 };
 
 use games::{FileEntry, ResumableOutput, Worker, content_identity, process_in_order, read_files};
-use uci::client::{ClientError, EngineProcess, EngineSpec};
 
 use crate::{
-    LabelError, SelfPlaySettings, TreeSettings,
+    LabelError, SelfPlaySettings, Teacher, TreeSettings,
     game::{LabelJob, LabelledGame, label_game},
+    labeller::Labeller,
     trees::TreeSampler,
 };
 
@@ -53,16 +52,12 @@ impl LabelSource {
 /// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct LabelSettings {
-    pub engine: EngineSpec,
-    /// Nodes a position.
-    pub nodes: u64,
+    pub teacher: Teacher,
     pub source: LabelSource,
-    /// Engine processes.
+    /// Engine processes, or threads.
     pub jobs: usize,
     /// Annotated PGN; a file `….progress` beside it makes the run resumable.
     pub output: PathBuf,
-    /// Longest wait for one evaluation.
-    pub timeout: Duration,
 }
 
 /// The progress of a run.
@@ -81,11 +76,8 @@ pub struct LabelProgress {
 impl LabelSettings {
     /// The settings that decide the content of the output, one a line.
     fn run(&self) -> Vec<String> {
-        let engine = &self.engine;
-        let mut run = vec![
-            format!("engine {} {}", engine.program.display(), engine.arguments.join(" ")),
-            format!("nodes {}", self.nodes),
-        ];
+        let (first, options) = self.teacher.identity();
+        let mut run = first;
         run.push(match &self.source {
             LabelSource::Files(files) => {
                 let files: Vec<String> =
@@ -100,7 +92,7 @@ impl LabelSettings {
                 format!("trees of {identity}, {nodes} evaluations a move, share {share}, {games}")
             }
         });
-        run.extend(engine.options.iter().map(|(name, value)| format!("option {name} {value}")));
+        run.extend(options);
         run
     }
 }
@@ -138,7 +130,7 @@ pub fn label(
         first,
         settings.source.jobs(),
         &|| stop.load(Ordering::Relaxed),
-        || LabelWorker { settings, stop, engine: None, trees: None },
+        || LabelWorker { settings, stop, labeller: None, trees: None },
         &mut |labelled: LabelledGame| {
             output.add(&labelled.pgn, labelled.positions, labelled.is_broken)?;
             progress.games = output.games();
@@ -155,7 +147,7 @@ pub fn label(
 struct LabelWorker<'a> {
     settings: &'a LabelSettings,
     stop: &'a AtomicBool,
-    engine: Option<EngineProcess>,
+    labeller: Option<Labeller<'a>>,
     trees: Option<TreeSampler>,
 }
 
@@ -164,7 +156,7 @@ impl<'a> Worker<LabelJob<'a>, LabelledGame, LabelError> for LabelWorker<'a> {
         let labelled = match self.label(&job, number) {
             // A second try with a fresh process: the machine may have caused the crash.
             Err(LabelError::Engine(_)) if !self.stop.load(Ordering::Relaxed) => {
-                self.engine = None;
+                self.labeller = None;
                 self.label(&job, number)
             }
             labelled => labelled,
@@ -173,33 +165,18 @@ impl<'a> Worker<LabelJob<'a>, LabelledGame, LabelError> for LabelWorker<'a> {
     }
 
     fn end(self) {
-        if let Some(engine) = self.engine {
-            engine.quit();
+        if let Some(labeller) = self.labeller {
+            labeller.end();
         }
     }
 }
 
-impl LabelWorker<'_> {
+impl<'a> LabelWorker<'a> {
     fn label(&mut self, job: &LabelJob<'_>, number: u64) -> Result<LabelledGame, LabelError> {
-        let engine = match &mut self.engine {
-            Some(engine) => engine,
-            None => self.engine.insert(start(&self.settings.engine)?),
+        let labeller = match &mut self.labeller {
+            Some(labeller) => labeller,
+            None => self.labeller.insert(self.settings.teacher.labeller()?),
         };
-        label_game(engine, &mut self.trees, job, number, self.settings)
+        label_game(labeller, &mut self.trees, job, number)
     }
-}
-
-/// Starts the engine. With one thread and a fixed hash the same nodes give the same move. In
-/// analysis mode the score is objective, without contempt or an opponent model.
-fn start(spec: &EngineSpec) -> Result<EngineProcess, ClientError> {
-    // Longest wait for the handshake of an engine.
-    const START: Duration = Duration::from_secs(20);
-    let mut engine = EngineProcess::start(spec, START)?;
-    for (option, value) in [("Threads", "1"), ("Hash", "16"), ("UCI_AnalyseMode", "true")] {
-        let given = spec.options.iter().any(|(name, _)| name.eq_ignore_ascii_case(option));
-        if !given && engine.has_option(option) {
-            engine.set_option(option, value)?;
-        }
-    }
-    Ok(engine)
 }

@@ -5,7 +5,8 @@ use nets::{Calibration, Description, Head, HeadKind, Network, Provenance};
 use crate::TrainError;
 
 /// Joins the value head of one network and the move head of another, with the matching parts of
-/// their calibrations and origins.
+/// their calibrations and origins. A trunk becomes part of its head: then neither head has to serve
+/// the other's trunk, and both together cost two.
 ///
 /// # Errors
 /// As [`join_heads`].
@@ -16,8 +17,7 @@ pub fn join(value: &Network, moves: &Network, name: &str) -> Result<Network, Tra
 /// Joins one head of each network, with the matching parts of its calibration and origin.
 ///
 /// # Errors
-/// A head is missing or given twice, a network has a trunk, or the networks have different input
-/// encodings.
+/// A head is missing or given twice, or the networks have different input encodings.
 pub fn join_heads(parts: &[(&Network, HeadKind)], name: &str) -> Result<Network, TrainError> {
     let mut heads: Vec<Head> = Vec::new();
     let mut tensors = std::collections::BTreeMap::new();
@@ -28,12 +28,6 @@ pub fn join_heads(parts: &[(&Network, HeadKind)], name: &str) -> Result<Network,
         let Some(head) = network.description.head(kind) else {
             return bad(format!("the network `{}` has no {} head", network.name, kind.name()));
         };
-        if !network.description.trunk.is_empty() {
-            let (name, kind) = (&network.name, kind.name());
-            return bad(format!(
-                "the network `{name}` has a trunk, so its {kind} head cannot be taken alone"
-            ));
-        }
         if network.description.encoding != first.description.encoding {
             let (one, other) = (&first.name, &network.name);
             return bad(format!(
@@ -43,10 +37,14 @@ pub fn join_heads(parts: &[(&Network, HeadKind)], name: &str) -> Result<Network,
         if heads.iter().any(|other| other.kind == kind) {
             return bad(format!("there are two {} heads", kind.name()));
         }
-        heads.push(head.clone());
-        let prefix = format!("{}.", kind.name());
-        let own = network.tensors.iter().filter(|(name, _)| name.starts_with(&prefix));
-        tensors.extend(own.map(|(name, tensor)| (name.clone(), tensor.clone())));
+        let trunk = &network.description.trunk;
+        let layers = trunk.iter().chain(&head.layers).cloned().collect();
+        heads.push(Head { layers, ..head.clone() });
+        for (name, tensor) in &network.tensors {
+            if let Some(name) = name_in_head(name, kind, trunk.len()) {
+                tensors.insert(name, tensor.clone());
+            }
+        }
         match kind {
             HeadKind::Value => {
                 calibration.value = network.calibration.value.clone();
@@ -82,6 +80,18 @@ pub fn join_heads(parts: &[(&Network, HeadKind)], name: &str) -> Result<Network,
     })
 }
 
+/// The name of a tensor in a head that begins with a trunk of so many layers; `None`: it belongs to
+/// another head.
+fn name_in_head(name: &str, kind: HeadKind, trunk: usize) -> Option<String> {
+    let (part, rest) = name.split_once('.')?;
+    if part == "trunk" {
+        return Some(format!("{}.{rest}", kind.name()));
+    }
+    let (layer, rest) = rest.split_once('.')?;
+    let layer: usize = layer.parse().ok()?;
+    (part == kind.name()).then(|| format!("{part}.{}.{rest}", layer + trunk))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,5 +119,25 @@ mod tests {
             join(&joined, &joined, "again").unwrap()
                 == Network { name: "again".to_owned(), ..joined }
         );
+    }
+
+    /// One trunk for both heads, or one for each with the same weights: the same answers.
+    #[test]
+    fn a_trunk_becomes_part_of_each_head() {
+        let shared = Network::random(Description::batch_first_shared(), 3).unwrap();
+        let joined = join(&shared, &shared, "apart").unwrap();
+        let back = Network::from_bytes(&joined.to_bytes().unwrap(), "apart").unwrap();
+        assert!(back.description.trunk.is_empty() && back.tensors.len() > shared.tensors.len());
+        let scores = |network: &Network| {
+            use eval::Evaluator;
+            let mut evaluator =
+                eval::reference::Reference::new(std::sync::Arc::new(network.clone()));
+            let mut batch = eval::Batch::default();
+            let position = board::Position::default();
+            batch.push(&position, true, &position.legal_moves());
+            evaluator.evaluate(batch).unwrap().scores
+        };
+        let (one, two) = (scores(&shared), scores(&back));
+        assert!(one.values == two.values && one.moves == two.moves && one.moves.len() == 20);
     }
 }

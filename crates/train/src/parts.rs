@@ -34,7 +34,13 @@ pub fn train_all(
     };
     if !resume {
         // Networks that cannot be joined at the end are refused before training.
-        join(&parts.iter().map(first_network).collect::<Result<Vec<_>, _>>()?)?;
+        let first = parts.iter().map(first_network).collect::<Result<Vec<_>, _>>()?;
+        if first.iter().any(|network| !network.description.trunk.is_empty()) {
+            return Err(TrainError::Config(
+                "selectors are trained one after the other and cannot share a trunk".to_owned(),
+            ));
+        }
+        join(&first)?;
     }
     let folder = config.folder();
     let mut outcome = RunOutcome {
