@@ -6,6 +6,7 @@ use std::{
     hash::{BuildHasher, RandomState},
     io::{self, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use serde::{Deserialize, Serialize};
@@ -46,7 +47,13 @@ pub struct ResumableOutput {
     path: PathBuf,
     sink: Sink,
     progress: OutputProgress,
+    /// Games that are not in the file yet.
+    waiting: String,
+    recorded: Instant,
 }
+
+/// Games of [`ResumableOutput::add_soon`] wait so long for others.
+const WAIT: Duration = Duration::from_millis(100);
 
 impl std::fmt::Debug for ResumableOutput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -71,7 +78,7 @@ impl ResumableOutput {
         let failed = |source| FileError::Write { path: path.to_owned(), source };
         if let Some(stream) = open_stream(path).map_err(failed)? {
             let progress = OutputProgress::begin(run, input);
-            return Ok(Self { path: path.to_owned(), sink: Sink::Stream(stream), progress });
+            return Ok(Self::new(path, Sink::Stream(stream), progress));
         }
         let progress = match std::fs::read(progress_path(path)) {
             Ok(bytes) => {
@@ -103,9 +110,14 @@ impl ResumableOutput {
             Err(error) => return Err(failed(error)),
         };
         let file = open_at(path, progress.bytes).map_err(failed)?;
-        let output = Self { path: path.to_owned(), sink: Sink::File(file), progress };
+        let output = Self::new(path, Sink::File(file), progress);
         output.record().map_err(failed)?;
         Ok(output)
+    }
+
+    fn new(path: &Path, sink: Sink, progress: OutputProgress) -> Self {
+        let (path, waiting) = (path.to_owned(), String::new());
+        Self { path, sink, progress, waiting, recorded: Instant::now() }
     }
 
     /// Games written so far, by this run and the runs that it resumes.
@@ -136,16 +148,50 @@ impl ResumableOutput {
     /// # Errors
     /// A file cannot be written.
     pub fn add(&mut self, text: &str, positions: u64, is_broken: bool) -> Result<(), FileError> {
+        self.push(text, positions, is_broken);
+        self.flush()
+    }
+
+    /// As [`ResumableOutput::add`], but games that come fast are written together: a crash of the machine costs those of
+    /// the last tenth of a second, and thousands of single positions a second can be written.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn add_soon(
+        &mut self,
+        text: &str,
+        positions: u64,
+        is_broken: bool,
+    ) -> Result<(), FileError> {
+        self.push(text, positions, is_broken);
+        if matches!(self.sink, Sink::Stream(_)) || self.recorded.elapsed() >= WAIT {
+            return self.flush();
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, text: &str, positions: u64, is_broken: bool) {
         self.progress.games += 1;
         self.progress.positions += positions;
         self.progress.broken += u64::from(is_broken);
         self.progress.bytes += text.len() as u64;
-        self.write(text)
-            .and_then(|()| self.record())
-            .map_err(|source| FileError::Write { path: self.path.clone(), source })
+        self.waiting += text;
     }
 
-    fn write(&mut self, text: &str) -> io::Result<()> {
+    /// Writes and records the games that wait.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn flush(&mut self) -> Result<(), FileError> {
+        self.write()
+            .and_then(|()| self.record())
+            .map_err(|source| FileError::Write { path: self.path.clone(), source })?;
+        self.recorded = Instant::now();
+        Ok(())
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let text = std::mem::take(&mut self.waiting);
         match &mut self.sink {
             Sink::File(file) => {
                 file.write_all(text.as_bytes())?;
@@ -163,6 +209,17 @@ impl ResumableOutput {
             return Ok(());
         }
         board::write_whole(&progress_path(&self.path), &serde_json::to_vec(&self.progress)?)
+    }
+}
+
+/// A run that ends by an error keeps the games that it has.
+impl Drop for ResumableOutput {
+    fn drop(&mut self) {
+        if !self.waiting.is_empty()
+            && let Err(error) = self.flush()
+        {
+            tracing::error!("{error}");
+        }
     }
 }
 
@@ -243,6 +300,26 @@ mod tests {
             ResumableOutput::open(&path, run(), None),
             Err(FileError::NotResumable { .. })
         ));
+    }
+
+    #[test]
+    fn games_that_wait_are_written_at_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.pgn");
+        let open = || ResumableOutput::open(&path, vec!["nodes 5".to_owned()], None).unwrap();
+        let mut output = open();
+        for number in 0..500 {
+            output.add_soon(&format!("{number};"), 2, false).unwrap();
+        }
+        assert_eq!((output.games(), output.positions()), (500, 1000));
+        output.flush().unwrap();
+        let text: String = (0..500).map(|number| format!("{number};")).collect();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        output.add_soon("last", 1, false).unwrap();
+        drop(output);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text + "last");
+        let resumed = open();
+        assert_eq!((resumed.games(), resumed.positions()), (501, 1001));
     }
 
     #[test]

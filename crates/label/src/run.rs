@@ -132,7 +132,7 @@ pub fn label(
         &|| stop.load(Ordering::Relaxed),
         || LabelWorker { settings, stop, labeller: None, trees: None },
         &mut |labelled: LabelledGame| {
-            output.add(&labelled.pgn, labelled.positions, labelled.is_broken)?;
+            output.add_soon(&labelled.pgn, labelled.positions, labelled.is_broken)?;
             progress.games = output.games();
             progress.positions = output.positions();
             progress.broken = output.broken();
@@ -140,6 +140,7 @@ pub fn label(
             Ok(())
         },
     );
+    output.flush()?;
     result.map(|()| progress)
 }
 

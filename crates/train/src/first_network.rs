@@ -211,13 +211,15 @@ mod tests {
         let config = Config::load(&root.join("configs/convchess-attacks.toml"), &[]).unwrap();
         let convchess = first_network(&config).unwrap().description;
         assert_eq!(convchess, shipped("convchess-attacks").description);
-        for (config, name) in
-            [("batch-first-large", "batch-first"), ("batch-first-fast", "batch-first-fast")]
-        {
+        let described = |config| -> Description {
             let text = std::fs::read_to_string(root.join(format!("configs/{config}.json")));
-            let description: Description = serde_json::from_str(&text.unwrap()).unwrap();
-            assert_eq!(description, shipped(name).description);
-        }
+            serde_json::from_str(&text.unwrap()).unwrap()
+        };
+        assert_eq!(described("batch-first-large"), shipped("batch-first").description);
+        // Trained over one trunk at first, then joined so that each head has its own.
+        let shared = Network::random(described("batch-first-fast"), 1).unwrap();
+        let apart = crate::join(&shared, &shared, "apart").unwrap();
+        assert_eq!(apart.description, shipped("batch-first-fast").description);
     }
 
     #[test]

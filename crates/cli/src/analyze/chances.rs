@@ -53,12 +53,13 @@ pub(super) fn run(args: &super::AnalyzeArgs, output: &std::path::Path) -> anyhow
             }
             FileEntry::LeftOutGame(_) | FileEntry::LeftOutLine => (String::new(), 0, false),
         };
-        out.add(&text, positions, is_broken)?;
+        out.add_soon(&text, positions, is_broken)?;
         let rate = (out.positions() - begun) as f64 / line.seconds();
         line.show(|| {
             format!("{} games, {} positions, {rate:.0} a second", out.games(), out.positions())
         });
     }
+    out.flush()?;
     line.finish();
     let rate = (out.positions() - begun) as f64 / line.seconds();
     let shown = writeln!(
