@@ -14,6 +14,12 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// The SHA-256 of bytes in hexadecimal.
+#[must_use]
+pub fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
 /// A file's length in bytes and its SHA-256 in hexadecimal; reads it once, in pieces.
 ///
 /// # Errors
@@ -45,6 +51,7 @@ mod tests {
         std::fs::write(&path, "abc").unwrap();
         let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(sha256_file(&path).unwrap(), (3, digest.to_owned()));
+        assert_eq!(sha256(b"abc"), digest);
         assert!(sha256_file(&folder.path().join("missing")).is_err());
     }
 }

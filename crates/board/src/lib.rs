@@ -32,7 +32,7 @@ pub use duration::parse_duration;
 pub use error::{BoardError, shortened};
 pub use fen::{FenWarning, ReadFen};
 pub use game::{Game, GameEnd};
-pub use hash::{hex, sha256_file};
+pub use hash::{hex, sha256, sha256_file};
 pub use machine::memory_without_room_for;
 pub use notation::{parse_san, parse_uci, san_line, to_san, to_uci};
 pub use perft::{perft, stoppable_perft};

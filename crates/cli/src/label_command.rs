@@ -41,8 +41,8 @@ pub struct LabelArgs {
     /// The engine, as `PROGRAM [ARGUMENT...][; OPTION=VALUE]...` (default: the installed stockfish).
     #[arg(long, value_name = "ENGINE")]
     engine: Option<String>,
-    /// A network of Stockfish 15.1 (its command `export_net FILE` writes one) in place of an engine: its value after the
-    /// captures, 10 times as fast and without a best move.
+    /// A network of Stockfish 15.1 (its command `export_net FILE` writes one) in place of an engine:
+    /// its value after the captures, without a best move.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["engine", "nodes", "patience"])]
     network: Option<PathBuf>,
     /// Label positions of search trees: of this player, as in `match --engine`, with its evaluations
@@ -61,7 +61,7 @@ pub struct LabelArgs {
     /// Nodes a position.
     #[arg(long, default_value_t = 5000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     nodes: u64,
-    /// Engine processes (default: one a processor).
+    /// Engine processes, or threads with --network (default: one a processor).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     jobs: Option<u64>,
     /// Games of self-play or of --trees.

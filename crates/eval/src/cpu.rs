@@ -351,8 +351,8 @@ impl Evaluator for CpuEvaluator {
         Stream {
             batch: 1,
             in_flight: if self.threads == 1 { 1 } else { self.threads + 1 },
-            // Without a trunk the heads share nothing, and a trunk that is one sum of table rows costs no
-            // more than a move head.
+            // Without a trunk the heads share nothing, and a trunk that is one sum of table rows
+            // costs no more than a move head.
             moves_are_dear: trunk.is_empty()
                 || trunk.len() == 2 && Layer::whole_board(trunk).is_some(),
         }

@@ -43,8 +43,8 @@ pub struct Stream {
     pub batch: usize,
     /// Batches in flight.
     pub in_flight: usize,
-    /// Do move scores cost about as much as all the rest? Then a caller saves time that asks for
-    /// them only where it needs them.
+    /// Do move scores cost about as much as all the rest, or share nothing with the value? Then a
+    /// caller saves time that asks for them only where it needs them.
     pub moves_are_dear: bool,
 }
 

@@ -50,6 +50,8 @@ pub struct ResumableOutput {
     /// Games that are not in the file yet.
     waiting: String,
     recorded: Instant,
+    /// A write failed: what is in the file is no longer known, so nothing more is recorded.
+    is_broken: bool,
 }
 
 /// Games of [`ResumableOutput::add_soon`] wait so long for others.
@@ -117,10 +119,10 @@ impl ResumableOutput {
 
     fn new(path: &Path, sink: Sink, progress: OutputProgress) -> Self {
         let (path, waiting) = (path.to_owned(), String::new());
-        Self { path, sink, progress, waiting, recorded: Instant::now() }
+        Self { path, sink, progress, waiting, recorded: Instant::now(), is_broken: false }
     }
 
-    /// Games written so far, by this run and the runs that it resumes.
+    /// Games added so far, by this run and the runs that it resumes.
     pub fn games(&self) -> u64 {
         self.progress.games
     }
@@ -152,8 +154,9 @@ impl ResumableOutput {
         self.flush()
     }
 
-    /// As [`ResumableOutput::add`], but games that come fast are written together: a crash of the machine costs those of
-    /// the last tenth of a second, and thousands of single positions a second can be written.
+    /// As [`ResumableOutput::add`], but games that come fast are written together, so that
+    /// thousands of single positions a second can be added. A crash or a kill costs the games added
+    /// since the last write; after the last game the caller [flushes](ResumableOutput::flush).
     ///
     /// # Errors
     /// A file cannot be written.
@@ -183,11 +186,14 @@ impl ResumableOutput {
     /// # Errors
     /// A file cannot be written.
     pub fn flush(&mut self) -> Result<(), FileError> {
-        self.write()
-            .and_then(|()| self.record())
-            .map_err(|source| FileError::Write { path: self.path.clone(), source })?;
+        let written = if self.is_broken {
+            Err(io::Error::other("an earlier write failed"))
+        } else {
+            self.write().and_then(|()| self.record())
+        };
+        self.is_broken = written.is_err();
         self.recorded = Instant::now();
-        Ok(())
+        written.map_err(|source| FileError::Write { path: self.path.clone(), source })
     }
 
     fn write(&mut self) -> io::Result<()> {
@@ -216,6 +222,7 @@ impl ResumableOutput {
 impl Drop for ResumableOutput {
     fn drop(&mut self) {
         if !self.waiting.is_empty()
+            && !self.is_broken
             && let Err(error) = self.flush()
         {
             tracing::error!("{error}");
@@ -320,6 +327,26 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text + "last");
         let resumed = open();
         assert_eq!((resumed.games(), resumed.positions()), (501, 1001));
+    }
+
+    /// A full disk, or a file that may not be written: what is recorded stays what is there.
+    #[test]
+    fn nothing_is_recorded_after_a_failed_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.pgn");
+        let open = || ResumableOutput::open(&path, vec!["nodes 5".to_owned()], None).unwrap();
+        let mut output = open();
+        output.add("one", 1, false).unwrap();
+        let recorded = std::fs::read_to_string(progress_path(&path)).unwrap();
+        output.sink = Sink::File(File::open(&path).unwrap());
+        assert!(output.add("two", 1, false).is_err());
+        assert!(output.add_soon("three", 1, false).is_ok() && output.flush().is_err());
+        drop(output);
+        assert_eq!(std::fs::read_to_string(progress_path(&path)).unwrap(), recorded);
+        let mut output = open();
+        assert_eq!(output.games(), 1);
+        output.add("two", 1, false).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "onetwo");
     }
 
     #[test]

@@ -20,6 +20,9 @@ pub enum LabelError {
     #[error(transparent)]
     Evaluator(#[from] eval::EvalError),
     /// A network of Stockfish cannot be read.
-    #[error("{path}: {reason}; Stockfish 15.1 writes its network with `export_net FILE`", path = .path.display())]
+    #[error(
+        "{path}: {reason}; Stockfish 15.1 writes its network with `export_net FILE`",
+        path = .path.display()
+    )]
     Network { path: PathBuf, reason: String },
 }

@@ -43,7 +43,10 @@ impl Teacher {
                 timeout: *timeout,
                 annotator: format!("{nodes} nodes a position"),
             },
-            Self::Network(network) => Labeller::Network(StockfishEvaluator::new(network)),
+            Self::Network(network) => Labeller::Network {
+                evaluator: StockfishEvaluator::new(network),
+                name: network.name(),
+            },
         })
     }
 }
@@ -56,7 +59,10 @@ pub(crate) enum Labeller<'a> {
         timeout: Duration,
         annotator: String,
     },
-    Network(StockfishEvaluator<'a>),
+    Network {
+        evaluator: StockfishEvaluator<'a>,
+        name: String,
+    },
 }
 
 impl Labeller<'_> {
@@ -67,7 +73,7 @@ impl Labeller<'_> {
     pub fn new_game(&mut self) -> Result<(), ClientError> {
         match self {
             Self::Engine { process, .. } => process.new_game(),
-            Self::Network(_) => Ok(()),
+            Self::Network { .. } => Ok(()),
         }
     }
 
@@ -81,7 +87,7 @@ impl Labeller<'_> {
                 let answer = process.think(game, request, *timeout)?;
                 Ok((answer.score(), answer.best))
             }
-            Self::Network(evaluator) => {
+            Self::Network { evaluator, .. } => {
                 let value = search::settled(game.position(), &mut |position| {
                     evaluator.centipawns(position)
                 });
@@ -94,7 +100,7 @@ impl Labeller<'_> {
     pub fn name(&self) -> &str {
         match self {
             Self::Engine { process, .. } => process.name(),
-            Self::Network(_) => "Stockfish 15.1's network",
+            Self::Network { name, .. } => name,
         }
     }
 
@@ -102,7 +108,7 @@ impl Labeller<'_> {
     pub fn annotator(&self) -> String {
         match self {
             Self::Engine { process, annotator, .. } => format!("{}, {annotator}", process.name()),
-            Self::Network(_) => format!("{}, captures resolved", self.name()),
+            Self::Network { name, .. } => format!("{name}, captures resolved"),
         }
     }
 

@@ -1,17 +1,20 @@
-//! Evaluation networks of Stockfish 15.1 (`.nnue`) as labellers: a position costs a few microseconds, where a process asked
-//! over a pipe for one node takes more than a hundred.
+//! Evaluation networks of Stockfish 15.1 (`.nnue`) as labellers, without a process that is asked
+//! over a pipe for every position.
 //!
-//! The network (HalfKAv2_hm, two times 1,024 sums, eight stacks of three layers) sees the board twice, as each
-//! player does, by pairs of a piece's square and the player's king's square. Stockfish writes the file:
-//! `export_net FILE`.
+//! The network (HalfKAv2_hm, two times 1,024 sums, eight stacks of three layers) sees the board
+//! twice, as each player does, by pairs of a piece's square and the player's king's square.
+//! Stockfish writes the file: `export_net FILE`.
 //!
-//! Source: the published evaluation of [Stockfish](https://stockfishchess.org), which stems from Nasu, *Efficiently
-//! Updatable Neural-Network-based Evaluation Functions for Computer Shogi*, 2018.
+//! Source: the published evaluation of [Stockfish](https://stockfishchess.org), after Nasu,
+//! *Efficiently Updatable Neural-Network-based Evaluation Functions for Computer Shogi*, 2018.
 
 mod features;
 mod file;
 mod stack;
 mod view;
+
+#[cfg(test)]
+pub(crate) use file::tests::file_of;
 
 use std::{fmt, path::Path};
 
@@ -25,14 +28,14 @@ const WIDTH: usize = 1024;
 /// Stacks of layers, one for each four men on the board.
 const STACKS: usize = 8;
 /// Units of the network's output in one of Stockfish's.
-const OUTPUT_UNITS: i32 = 16;
+const OUTPUT_UNITS: i64 = 16;
 /// Stockfish's units in a hundred centipawns.
-const UNITS_A_PAWN: i32 = 361;
+const UNITS_A_PAWN: i64 = 361;
+/// No value is larger, whatever a file holds.
+const MOST: i64 = 20_000;
 
 /// A network of Stockfish 15.1.
 pub struct StockfishNetwork {
-    /// What the file says of itself.
-    description: String,
     /// Lower-case SHA-256 of the file.
     checksum: String,
     biases: Vec<i16>,
@@ -60,10 +63,9 @@ impl StockfishNetwork {
         file::read(path)
     }
 
-    /// What the file says of itself.
-    #[must_use]
-    pub fn description(&self) -> &str {
-        &self.description
+    /// The name by which Stockfish knows the file.
+    pub(crate) fn name(&self) -> String {
+        format!("nn-{}", &self.checksum[..12])
     }
 
     /// Lower-case SHA-256 of the file.
@@ -86,22 +88,25 @@ impl<'a> StockfishEvaluator<'a> {
         Self { network, views }
     }
 
-    /// The value of a position for the player to move, in centipawns as Stockfish counts them: material and layers weighed as
-    /// Stockfish 15.1 does when it searches, without its own optimism.
+    /// The value of a position for the player to move, in centipawns as Stockfish counts them:
+    /// material and layers are weighed as Stockfish 15.1 does when it searches, without its own
+    /// optimism, and also where a large surplus of material makes it look no further.
     pub fn centipawns(&mut self, position: &Position) -> i32 {
         let pieces = Pieces::of(position);
         let (worth, layers) = self.outputs(position.turn(), &pieces);
         let material = pieces.material();
         let more = 24 - material / 9560;
+        let [worth, layers, more] = [worth, layers, more].map(i64::from);
         let both = ((1024 - more) * worth + (1024 + more) * layers) / (1024 * OUTPUT_UNITS);
-        let value = i64::from(both) * i64::from(1064 + 106 * material / 5120) / 1024;
+        let value = both * i64::from(1064 + 106 * material / 5120) / 1024;
         // What Stockfish takes from every position, and from those without progress more.
         let clock = i64::from(position.halfmove_clock().min(100));
-        (value * (195 - clock) / 211 * 100 / i64::from(UNITS_A_PAWN)) as i32
+        let centipawns = value * (195 - clock) / 211 * 100 / UNITS_A_PAWN;
+        centipawns.clamp(-MOST, MOST) as i32
     }
 
-    /// What the pieces are worth by themselves and what the layers add, in the network's units. Compiled for wider
-    /// vectors too, which triples the speed; the numbers are the same.
+    /// What the pieces are worth by themselves and what the layers add, in the network's units.
+    /// Compiled for wider vectors too; the numbers are the same.
     fn outputs(&mut self, turn: Color, pieces: &Pieces) -> (i32, i32) {
         #[cfg(target_arch = "x86_64")]
         {
@@ -134,7 +139,7 @@ impl<'a> StockfishEvaluator<'a> {
             view.inputs(inputs);
             *worth = view.worth(stack);
         }
-        ((worths[0] - worths[1]) / 2, self.network.stacks[stack].output(&inputs))
+        (worths[0].wrapping_sub(worths[1]) / 2, self.network.stacks[stack].output(&inputs))
     }
 }
 
@@ -176,7 +181,7 @@ mod tests {
 
     use board::{CastlingMode, SplitMix64};
 
-    use super::{file::tests::file_of, *};
+    use super::*;
 
     fn network() -> StockfishNetwork {
         let folder = tempfile::tempdir().unwrap();

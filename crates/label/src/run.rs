@@ -132,7 +132,12 @@ pub fn label(
         &|| stop.load(Ordering::Relaxed),
         || LabelWorker { settings, stop, labeller: None, trees: None },
         &mut |labelled: LabelledGame| {
-            output.add_soon(&labelled.pgn, labelled.positions, labelled.is_broken)?;
+            let LabelledGame { pgn, positions, is_broken } = labelled;
+            // Single positions come by the thousand; a game has cost time not to be lost.
+            match positions {
+                0..=2 => output.add_soon(&pgn, positions, is_broken)?,
+                _ => output.add(&pgn, positions, is_broken)?,
+            }
             progress.games = output.games();
             progress.positions = output.positions();
             progress.broken = output.broken();
@@ -140,8 +145,9 @@ pub fn label(
             Ok(())
         },
     );
+    result?;
     output.flush()?;
-    result.map(|()| progress)
+    Ok(progress)
 }
 
 /// A thread of a run with its engine.
@@ -179,5 +185,51 @@ impl<'a> LabelWorker<'a> {
             None => self.labeller.insert(self.settings.teacher.labeller()?),
         };
         label_game(labeller, &mut self.trees, job, number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{StockfishNetwork, nnue::file_of};
+
+    fn run(
+        folder: &std::path::Path,
+        network: u64,
+        jobs: usize,
+        out: &str,
+    ) -> Result<u64, LabelError> {
+        let file = folder.join(format!("{network}.nnue"));
+        if !file.exists() {
+            std::fs::write(&file, file_of(network)).unwrap();
+        }
+        let settings = LabelSettings {
+            teacher: Teacher::Network(Arc::new(StockfishNetwork::open(&file)?)),
+            source: LabelSource::Files(vec![folder.join("positions.fen")]),
+            jobs,
+            output: folder.join(out),
+        };
+        Ok(label(&settings, &AtomicBool::new(false), &mut |_| ())?.positions)
+    }
+
+    #[test]
+    fn a_network_labels_for_any_number_of_threads_and_a_run_is_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let positions = [
+            "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
+            "r1bqk2r/pppp1ppp/2n2n2/2b1p3/2B1P3/2N2N2/PPPP1PPP/R1BQK2R w KQkq - 6 5",
+            "7k/6pp/8/8/8/8/8/r5K1 w - - 0 1",
+            "8/8/4k3/8/2p5/8/B2K4/8 b - - 0 1",
+        ];
+        std::fs::write(folder.path().join("positions.fen"), positions.join("\n")).unwrap();
+        assert_eq!(run(folder.path(), 1, 1, "one.pgn").unwrap(), 4);
+        assert_eq!(run(folder.path(), 1, 3, "three.pgn").unwrap(), 4);
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!(read("one.pgn"), read("three.pgn"));
+        assert_eq!(read("one.pgn").matches("[%eval ").count(), 4);
+        let error = run(folder.path(), 2, 1, "one.pgn").unwrap_err().to_string();
+        assert!(error.contains("network "), "{error}");
     }
 }

@@ -1,4 +1,5 @@
-//! The value of a position after its captures, by any evaluation: quiescence search alone, for labels of positions.
+//! The value of a position after its captures, by any evaluation: quiescence search alone, for
+//! labels of positions.
 
 use board::{Position, Score};
 
@@ -9,8 +10,13 @@ const MATE: i32 = 1_000_000;
 /// A capture is looked at if its victim and this many centipawns lift the value to the bound.
 const MARGIN: i32 = 200;
 
-/// The value for the player to move after captures and promotions that lose nothing by exchange, with all moves in
-/// check. `evaluate` gives a position's value for its player to move, in centipawns, and is not asked in check.
+/// From this depth on a position not in check is evaluated as it is: boards full of queens have
+/// captures without end.
+const DEEPEST: i32 = 24;
+
+/// The value for the player to move after captures and promotions that lose nothing by exchange,
+/// with all moves in check. `evaluate` gives a position's value for its player to move, within half
+/// a million centipawns, and is not asked in check.
 pub fn settled(position: &Position, evaluate: &mut dyn FnMut(&Position) -> i32) -> Score {
     let value = bounded(position, (-MATE, MATE), 0, evaluate);
     match MATE - value.abs() {
@@ -35,6 +41,9 @@ fn bounded(
         return if is_check { ply - MATE } else { 0 };
     }
     let declined = if is_check { -MATE } else { evaluate(position) };
+    if ply >= DEEPEST && !is_check {
+        return declined;
+    }
     let mut best = declined;
     for mv in moves {
         alpha = alpha.max(best);
@@ -77,8 +86,8 @@ mod tests {
         assert_eq!(value(hanging), Score::Centipawns(310));
         let defended = "4k3/p7/2p5/3p4/8/4N3/P7/4K3 w - - 0 1";
         assert_eq!(value(defended), Score::Centipawns(110), "the knight takes nothing");
-        let smothered = "7k/6pp/8/8/8/8/8/R5K1 w - - 0 1";
-        assert_eq!(value(smothered), Score::Centipawns(300), "a quiet mate is not seen");
+        let back_rank = "7k/6pp/8/8/8/8/8/R5K1 w - - 0 1";
+        assert_eq!(value(back_rank), Score::Centipawns(300), "a quiet mate is not seen");
         assert_eq!(value("r6k/6pp/8/8/8/8/8/R5K1 w - - 0 1"), Score::Mate(1));
         assert_eq!(value("7k/5KQ1/8/8/8/8/8/8 b - - 0 1"), Score::Mate(0));
         assert_eq!(value("7k/5K2/6Q1/8/8/8/8/8 b - - 0 1"), Score::Centipawns(0), "stalemate");

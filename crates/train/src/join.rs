@@ -5,8 +5,8 @@ use nets::{Calibration, Description, Head, HeadKind, Network, Provenance};
 use crate::TrainError;
 
 /// Joins the value head of one network and the move head of another, with the matching parts of
-/// their calibrations and origins. A trunk becomes part of its head: then neither head has to serve
-/// the other's trunk, and both together cost two.
+/// their calibrations and origins. A trunk becomes part of its head, so to evaluate both
+/// heads costs two trunks.
 ///
 /// # Errors
 /// As [`join_heads`].
@@ -57,18 +57,7 @@ pub fn join_heads(parts: &[(&Network, HeadKind)], name: &str) -> Result<Network,
             }
             _ => {}
         }
-        // The cost of int8 must be measured again for the joined network.
-        for (key, line) in network.provenance.iter().filter(|(key, _)| *key != "int8") {
-            // Lines written by a run begin with the name of the trained head.
-            let of_head = |head: &str| HeadKind::ALL.iter().any(|other| other.name() == head);
-            match key.split_once(": ") {
-                Some((head, _)) if head == kind.name() => {
-                    provenance.insert(key.clone(), line.clone())
-                }
-                Some((head, _)) if of_head(head) => None,
-                _ => provenance.insert(format!("{}: {key}", kind.name()), line.clone()),
-            };
-        }
+        add_provenance(&mut provenance, network, kind);
     }
     Ok(Network {
         name: name.to_owned(),
@@ -78,6 +67,20 @@ pub fn join_heads(parts: &[(&Network, HeadKind)], name: &str) -> Result<Network,
         int8_ranges: None,
         provenance,
     })
+}
+
+/// Adds the lines that tell where a head comes from.
+fn add_provenance(provenance: &mut Provenance, network: &Network, kind: HeadKind) {
+    // The cost of int8 must be measured again for the joined network.
+    for (key, line) in network.provenance.iter().filter(|(key, _)| *key != "int8") {
+        // Lines written by a run begin with the name of the trained head.
+        let of_head = |head: &str| HeadKind::ALL.iter().any(|other| other.name() == head);
+        match key.split_once(": ") {
+            Some((head, _)) if head == kind.name() => provenance.insert(key.clone(), line.clone()),
+            Some((head, _)) if of_head(head) => None,
+            _ => provenance.insert(format!("{}: {key}", kind.name()), line.clone()),
+        };
+    }
 }
 
 /// The name of a tensor in a head that begins with a trunk of so many layers; `None`: it belongs to

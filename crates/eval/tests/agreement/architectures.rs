@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use eval::{
     Batch, Evaluator, Precision,
-    cpu::CpuPath,
+    cpu::{CpuEvaluator, CpuOptions, CpuPath},
     reference::{self, Reference},
 };
 use nets::{
     Activation, Branch, Cockfish, ConvChess, Description, Encoding, Head, HeadKind, Layer,
-    LeelaAttention, LeelaInput, Pooling, Squares,
+    LeelaAttention, LeelaInput, Network, Pooling, Squares,
 };
 use proptest::prelude::*;
 
@@ -283,5 +283,23 @@ fn every_kernel_and_dilation_agrees() {
         let scores = evaluator(&network, CpuPath::Portable, Precision::F32, 1).evaluate(asked);
         let found = scores.unwrap().scores.values;
         assert_close(&expected.values, &found, Difference::Order, format!("{kernel}, {dilation}"));
+    }
+}
+
+/// Moves cost as much again where they share nothing with the value, or only a sum of table rows.
+#[test]
+fn searches_learn_where_moves_are_dear() {
+    let both = [HeadKind::Value, HeadKind::Moves];
+    let table: Description =
+        serde_json::from_str(include_str!("../../../../configs/batch-first-fast.json")).unwrap();
+    for (description, dear) in [
+        (Description::batch_first(&both), true),
+        (Description::batch_first_shared(), false),
+        (table, true),
+    ] {
+        let network = Arc::new(Network::random(description, 1).unwrap());
+        let options = CpuOptions { threads: 1, path: None, precision: None };
+        let evaluator = CpuEvaluator::new(network, options).unwrap();
+        assert_eq!(evaluator.preferred_stream().moves_are_dear, dear);
     }
 }

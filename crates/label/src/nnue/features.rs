@@ -1,5 +1,6 @@
-//! The inputs of a network of Stockfish: a piece on a square, seen by a player whose king stands on a certain square. The
-//! board is turned so that the player's side is below and the king on the right half.
+//! The inputs of a network of Stockfish: a piece on a square, seen by a player whose king stands on
+//! a certain square. The board is turned so that the player's side is below and the king on the
+//! right half.
 
 use board::Color;
 
@@ -8,8 +9,8 @@ const OF_A_KING: usize = 11 * 64;
 /// All inputs: squares of the king on half of the board.
 pub(super) const FEATURES: usize = 32 * OF_A_KING;
 
-/// The input of a piece of `kind` (White's pawn to king, then Black's) on `square`, for a player whose king stands on
-/// `king`.
+/// The input of a piece of `kind` (White's pawn to king, then Black's) on `square`, for a player
+/// whose king stands on `king`.
 pub(super) fn feature(player: Color, king: usize, kind: usize, square: usize) -> usize {
     let upright = if player.is_white() { 0 } else { 56 };
     let mirror = if king % 8 < 4 { 7 } else { 0 };

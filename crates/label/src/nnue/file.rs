@@ -1,8 +1,8 @@
 //! Reads a `.nnue` file of Stockfish 15.1: numbers of fixed width, the lowest byte first.
 
-use std::{fs, path::Path};
+use std::{fs::File, io::Read, path::Path};
 
-use board::sha256_file;
+use board::sha256;
 
 use super::{
     STACKS, StockfishNetwork, WIDTH,
@@ -15,19 +15,22 @@ use crate::LabelError;
 const VERSION: u32 = 0x7AF3_2F20;
 /// Names the inputs and the layers of Stockfish 15.1.
 const ARCHITECTURE: u32 = 0x1C10_2EF2;
+/// More bytes than any network of this kind has; what follows is not read.
+const LARGEST: u64 = 1 << 26;
 /// Longest text of a file about itself.
 const LONGEST_TEXT: usize = 1 << 16;
 
 pub(super) fn read(path: &Path) -> Result<StockfishNetwork, LabelError> {
     let fail = |reason: String| LabelError::Network { path: path.to_path_buf(), reason };
-    let bytes = fs::read(path).map_err(|error| fail(error.to_string()))?;
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut bytes));
+    read.map_err(|error| fail(error.to_string()))?;
     let mut reader = Reader { left: &bytes };
     let network = network(&mut reader).map_err(fail)?;
     if !reader.left.is_empty() {
         return Err(fail(format!("{} bytes follow the network", reader.left.len())));
     }
-    let (_, checksum) = sha256_file(path).map_err(|error| fail(error.to_string()))?;
-    Ok(StockfishNetwork { checksum, ..network })
+    Ok(StockfishNetwork { checksum: sha256(&bytes), ..network })
 }
 
 fn network(reader: &mut Reader<'_>) -> Result<StockfishNetwork, String> {
@@ -37,21 +40,22 @@ fn network(reader: &mut Reader<'_>) -> Result<StockfishNetwork, String> {
     let architecture = reader.u32()?;
     if architecture != ARCHITECTURE {
         return Err(format!(
-            "its inputs and layers ({architecture:08X}) are not those of Stockfish 15.1 ({ARCHITECTURE:08X})"
+            "its inputs and layers ({architecture:08X}) are not those of Stockfish 15.1 \
+             ({ARCHITECTURE:08X})"
         ));
     }
     let length = reader.u32()? as usize;
     if length > LONGEST_TEXT {
         return Err(format!("its description has {length} bytes"));
     }
-    let description = String::from_utf8_lossy(reader.take(length)?).into_owned();
+    reader.take(length)?;
     reader.u32()?; // Names the inputs once more.
     let biases = reader.numbers(WIDTH, i16::from_le_bytes)?;
     let weights = reader.numbers(FEATURES * WIDTH, i16::from_le_bytes)?;
     let worths = reader.numbers(FEATURES * STACKS, i32::from_le_bytes)?;
     let worths = worths.chunks_exact(STACKS).map(|row| std::array::from_fn(|at| row[at])).collect();
     let stacks = (0..STACKS).map(|_| stack(reader)).collect::<Result<_, _>>()?;
-    Ok(StockfishNetwork { description, checksum: String::new(), biases, weights, worths, stacks })
+    Ok(StockfishNetwork { checksum: String::new(), biases, weights, worths, stacks })
 }
 
 fn stack(reader: &mut Reader<'_>) -> Result<Stack, String> {
@@ -103,13 +107,13 @@ impl<'a> Reader<'a> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use board::SplitMix64;
 
     use super::*;
 
     /// The bytes of a file with random weights.
-    pub(in super::super) fn file_of(seed: u64) -> Vec<u8> {
+    pub(crate) fn file_of(seed: u64) -> Vec<u8> {
         let mut random = SplitMix64::new(seed);
         let mut bytes = Vec::new();
         let mut below = |most: u64| (random.next_u64() % (2 * most + 1)) as i64 - most as i64;
@@ -133,7 +137,7 @@ pub(super) mod tests {
     fn reason(bytes: &[u8]) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bad.nnue");
-        fs::write(&path, bytes).unwrap();
+        std::fs::write(&path, bytes).unwrap();
         let text = read(&path).unwrap_err().to_string();
         let start = format!("{}: ", path.display());
         assert!(text.ends_with("`export_net FILE`"), "{text}");

@@ -1,6 +1,6 @@
 //! The layers behind the sums: 16, 32 and 1 outputs, in small integers.
 
-use super::{OUTPUT_UNITS, WIDTH, view::ONE};
+use super::{WIDTH, view::ONE};
 
 /// Outputs of the first layer; the last of them is part of the result as it is.
 pub(super) const FIRST: usize = 16;
@@ -29,7 +29,7 @@ impl Stack {
     pub fn output(&self, inputs: &[i16; WIDTH]) -> i32 {
         let mut first = self.first_bias;
         for (sum, row) in first.iter_mut().zip(self.first.chunks_exact(WIDTH)) {
-            *sum += product(inputs, row);
+            *sum = sum.wrapping_add(product(inputs, row));
         }
         let mut middle = [0_i16; SECOND_INPUTS];
         for (place, &value) in first[..FIRST - 1].iter().enumerate() {
@@ -40,10 +40,12 @@ impl Stack {
         let mut last = self.last_bias;
         let rows = self.second.chunks_exact(SECOND_INPUTS).zip(&self.second_bias);
         for ((row, bias), weight) in rows.zip(&self.last) {
-            last += i32::from(clipped(bias + product(&middle, row))) * i32::from(*weight);
+            let sum = bias.wrapping_add(product(&middle, row));
+            last = last.wrapping_add(i32::from(clipped(sum)) * i32::from(*weight));
         }
-        // 1 of the first layer is 600 of Stockfish's units.
-        last + first[FIRST - 1] * (600 * OUTPUT_UNITS) / (i32::from(ONE) << BITS)
+        // 1 of the first layer is 600 of Stockfish's units, each 16 of the network's.
+        let straight = i64::from(first[FIRST - 1]) * (600 * 16) / (i64::from(ONE) << BITS);
+        last.wrapping_add(straight as i32)
     }
 }
 

@@ -1,4 +1,5 @@
-//! The sums of one player's view of the board, made from those of the last board with the king on the same square.
+//! The sums of one player's view of the board, made from those of the last board with the king on
+//! the same square.
 
 use board::{Bitboard, Color};
 
@@ -40,7 +41,7 @@ impl View {
                 worths
                     .iter_mut()
                     .zip(&network.worths[feature])
-                    .for_each(|(sum, worth)| *sum += worth);
+                    .for_each(|(sum, worth)| *sum = sum.wrapping_add(*worth));
             }
             for square in before & !now {
                 let feature = feature(player, king, kind, usize::from(square));
@@ -49,7 +50,7 @@ impl View {
                 worths
                     .iter_mut()
                     .zip(&network.worths[feature])
-                    .for_each(|(sum, worth)| *sum -= worth);
+                    .for_each(|(sum, worth)| *sum = sum.wrapping_sub(*worth));
             }
         }
         self.pieces = *pieces;
