@@ -51,7 +51,7 @@ pub struct ResumableOutput {
     waiting: String,
     recorded: Instant,
     /// A write failed: what is in the file is no longer known, so nothing more is recorded.
-    is_broken: bool,
+    has_failed: bool,
 }
 
 /// Games of [`ResumableOutput::add_soon`] wait so long for others.
@@ -119,7 +119,7 @@ impl ResumableOutput {
 
     fn new(path: &Path, sink: Sink, progress: OutputProgress) -> Self {
         let (path, waiting) = (path.to_owned(), String::new());
-        Self { path, sink, progress, waiting, recorded: Instant::now(), is_broken: false }
+        Self { path, sink, progress, waiting, recorded: Instant::now(), has_failed: false }
     }
 
     /// Games added so far, by this run and the runs that it resumes.
@@ -186,12 +186,12 @@ impl ResumableOutput {
     /// # Errors
     /// A file cannot be written.
     pub fn flush(&mut self) -> Result<(), FileError> {
-        let written = if self.is_broken {
+        let written = if self.has_failed {
             Err(io::Error::other("an earlier write failed"))
         } else {
             self.write().and_then(|()| self.record())
         };
-        self.is_broken = written.is_err();
+        self.has_failed = written.is_err();
         self.recorded = Instant::now();
         written.map_err(|source| FileError::Write { path: self.path.clone(), source })
     }
@@ -222,7 +222,7 @@ impl ResumableOutput {
 impl Drop for ResumableOutput {
     fn drop(&mut self) {
         if !self.waiting.is_empty()
-            && !self.is_broken
+            && !self.has_failed
             && let Err(error) = self.flush()
         {
             tracing::error!("{error}");

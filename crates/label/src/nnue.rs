@@ -69,8 +69,7 @@ impl StockfishNetwork {
     }
 
     /// Lower-case SHA-256 of the file.
-    #[must_use]
-    pub fn checksum(&self) -> &str {
+    pub(crate) fn checksum(&self) -> &str {
         &self.checksum
     }
 }

@@ -32,28 +32,33 @@ impl View {
         player: Color,
         king: usize,
     ) {
-        let (sums, worths) = (&mut self.sums, &mut self.worths);
-        for (kind, (&now, &before)) in pieces.0.iter().zip(&self.pieces.0).enumerate() {
+        let before = self.pieces;
+        for (kind, (&now, &before)) in pieces.0.iter().zip(&before.0).enumerate() {
             for square in now & !before {
                 let feature = feature(player, king, kind, usize::from(square));
-                let row = &network.weights[feature * WIDTH..][..WIDTH];
-                sums.iter_mut().zip(row).for_each(|(sum, weight)| *sum = sum.wrapping_add(*weight));
-                worths
-                    .iter_mut()
-                    .zip(&network.worths[feature])
-                    .for_each(|(sum, worth)| *sum = sum.wrapping_add(*worth));
+                self.change(network, feature, i16::wrapping_add, i32::wrapping_add);
             }
             for square in before & !now {
                 let feature = feature(player, king, kind, usize::from(square));
-                let row = &network.weights[feature * WIDTH..][..WIDTH];
-                sums.iter_mut().zip(row).for_each(|(sum, weight)| *sum = sum.wrapping_sub(*weight));
-                worths
-                    .iter_mut()
-                    .zip(&network.worths[feature])
-                    .for_each(|(sum, worth)| *sum = sum.wrapping_sub(*worth));
+                self.change(network, feature, i16::wrapping_sub, i32::wrapping_sub);
             }
         }
         self.pieces = *pieces;
+    }
+
+    /// Adds a feature or takes it away, as the two functions do.
+    #[inline(always)]
+    fn change(
+        &mut self,
+        network: &StockfishNetwork,
+        feature: usize,
+        of_sum: impl Fn(i16, i16) -> i16,
+        of_worth: impl Fn(i32, i32) -> i32,
+    ) {
+        let row = &network.weights[feature * WIDTH..][..WIDTH];
+        self.sums.iter_mut().zip(row).for_each(|(sum, &weight)| *sum = of_sum(*sum, weight));
+        let worths = self.worths.iter_mut().zip(&network.worths[feature]);
+        worths.for_each(|(sum, &worth)| *sum = of_worth(*sum, worth));
     }
 
     /// What the layers see: the products of both halves of the sums, each between 0 and 1.
