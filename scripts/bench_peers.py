@@ -58,7 +58,7 @@ def plane_table(encoding):
     Cockfish White's pieces, Black's, and who moves."""
     import numpy
 
-    sizes = {"batch-first-15": (16, 15), "attacks-21": (256, 21), "cockfish-13": (32, 13)}
+    sizes = {"batch-first-15": (16, 15), "attacks-21": (256, 21), "attacks-21-king-right": (256, 21), "cockfish-13": (32, 13)}
     if encoding not in sizes:
         raise SystemExit(f"the peers do not know the input {encoding}")
     table = numpy.zeros(sizes[encoding], numpy.float32)

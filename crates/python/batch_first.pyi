@@ -111,7 +111,8 @@ class Network:
         """
     def planes(self, boards: Iterable[_Board]) -> NDArray[numpy.float32]:
         """[n, planes, 8, 8]: the input of boards, as files of `export_onnx` take it: seen from the side to move, for
-        Cockfish's networks from White's side."""
+        Cockfish's networks from White's side. With the encoding `attacks-21-king-right` it is the mirror image, outputs of
+        moves too, if the mover's king stands on the files a to d and nobody may castle."""
     def export_onnx(self, path: Union[str, PathLike[str]]) -> None:
         """Writes an ONNX file: input `planes`, one output for each head, before calibration."""
 

@@ -260,6 +260,11 @@ impl Description {
             {
                 return Err(format!("the {name} head needs Leela's planes as input"));
             }
+            if head.kind.is_selector() && self.encoding == Encoding::KingRight21 {
+                return Err(format!(
+                    "the {name} head names squares of the board, not of its mirror image"
+                ));
+            }
             if end.cells * end.channels != outputs {
                 return Err(format!(
                     "the {name} head ends in {} x {} outputs instead of {outputs}",

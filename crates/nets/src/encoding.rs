@@ -22,6 +22,10 @@ pub enum Encoding {
     /// [`Squares`], then three planes for the mover and three for the opponent: the square's
     /// cheapest attacker is a pawn; a knight or bishop; a rook, queen or king.
     Attacks21,
+    /// [`Encoding::Attacks21`] of the board or of its mirror image: the mover's king stands on the
+    /// files e to h, wherever no castling right forbids the mirror image. A network learns half as
+    /// many boards. Moves are those of the image ([`MovePlaces`](crate::MovePlaces)).
+    KingRight21,
     /// [`LeelaPlanes`](crate::LeelaPlanes): planes of eight boards, which are no states of squares.
     Leela(LeelaInput),
 }
@@ -48,9 +52,14 @@ const CLASSES: u8 = PLANES as u8 + 1;
 impl Encoding {
     /// Every encoding.
     fn all() -> impl Iterator<Item = Self> {
-        [Self::BatchFirst15, Self::Cockfish13, Self::ConvChess6, Self::Attacks21]
-            .into_iter()
-            .chain(LeelaInput::ALL.map(Self::Leela))
+        let ours = [
+            Self::BatchFirst15,
+            Self::Cockfish13,
+            Self::ConvChess6,
+            Self::Attacks21,
+            Self::KingRight21,
+        ];
+        ours.into_iter().chain(LeelaInput::ALL.map(Self::Leela))
     }
 
     /// The name in network files.
@@ -61,6 +70,7 @@ impl Encoding {
             Self::Cockfish13 => "cockfish-13",
             Self::ConvChess6 => "convchess-6",
             Self::Attacks21 => "attacks-21",
+            Self::KingRight21 => "attacks-21-king-right",
             Self::Leela(input) => input.name(),
         }
     }
@@ -72,7 +82,7 @@ impl Encoding {
             Self::BatchFirst15 => PLANES,
             Self::Cockfish13 => 13,
             Self::ConvChess6 => 6,
-            Self::Attacks21 => PLANES + 6,
+            Self::Attacks21 | Self::KingRight21 => PLANES + 6,
             Self::Leela(_) => LEELA_PLANES,
         }
     }
@@ -91,7 +101,7 @@ impl Encoding {
         match self {
             Self::Cockfish13 => 2 * usize::from(CLASSES),
             Self::BatchFirst15 | Self::ConvChess6 => usize::from(CLASSES),
-            Self::Attacks21 => 16 * usize::from(CLASSES),
+            Self::Attacks21 | Self::KingRight21 => 16 * usize::from(CLASSES),
             Self::Leela(_) => 0,
         }
     }
@@ -106,8 +116,9 @@ impl Encoding {
             Self::Cockfish13 if turn.is_white() => squares.0.map(|class| class + CLASSES),
             Self::Cockfish13 => std::array::from_fn(|square| squares.0[square ^ 56]),
             // State = class + 16 x the mover's attacker + 64 x the opponent's attacker.
-            Self::Attacks21 => {
-                let [own, other] = attacks::cheapest(squares);
+            Self::Attacks21 | Self::KingRight21 => {
+                let squares = self.board_of(squares);
+                let [own, other] = attacks::cheapest(&squares);
                 std::array::from_fn(|square| {
                     squares.0[square] | own[square] << 4 | other[square] << 6
                 })
@@ -120,7 +131,7 @@ impl Encoding {
     pub fn planes_of(self, state: usize) -> Vec<(usize, f32)> {
         let class = (state % usize::from(CLASSES)) as u8;
         match self {
-            Self::BatchFirst15 | Self::Attacks21 => {
+            Self::BatchFirst15 | Self::Attacks21 | Self::KingRight21 => {
                 let plane = usize::from(class).checked_sub(1);
                 let own = (state >> 4 & 3).checked_sub(1).map(|attacker| PLANES + attacker);
                 let other = (state >> 6).checked_sub(1).map(|attacker| PLANES + 3 + attacker);
@@ -138,6 +149,24 @@ impl Encoding {
                 piece.into_iter().chain(white_moves.then_some((12, 1.0))).collect()
             }
         }
+    }
+
+    /// Do the planes say who attacks a square?
+    #[must_use]
+    pub fn has_attackers(self) -> bool {
+        matches!(self, Self::Attacks21 | Self::KingRight21)
+    }
+
+    /// Is the mirror image of this board encoded in its place?
+    #[must_use]
+    pub fn mirrors(self, squares: &Squares) -> bool {
+        self == Self::KingRight21 && squares.is_king_left() && squares.can_mirror()
+    }
+
+    /// The board that is encoded: this one or its mirror image.
+    #[must_use]
+    pub fn board_of(self, squares: &Squares) -> Squares {
+        if self.mirrors(squares) { squares.mirror() } else { *squares }
     }
 
     /// True when outputs are from White's side; otherwise they are from the mover's side.

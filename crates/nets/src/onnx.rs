@@ -6,7 +6,8 @@
 //! | each head's name | `[batch, outputs]` | its outputs before calibration, in the order of [`Head`] |
 //!
 //! Planes and outputs are seen from the side to move, or from White's where the encoding
-//! [is](crate::Encoding::is_whites_view). The texts of input and outputs say which.
+//! [is](crate::Encoding::is_whites_view), and mirrored where it [is](crate::Encoding::mirrors). The
+//! texts of input and outputs say which.
 //!
 //! The metadata holds everything else of the network's file but its int8 ranges: `name`,
 //! `fingerprint`, and as JSON `description`, `calibration` and `provenance`.
@@ -32,7 +33,7 @@ use self::{
         ValueInfo,
     },
 };
-use crate::{Head, HeadKind, HeadOutput, Network};
+use crate::{Encoding, Head, HeadKind, HeadOutput, Network};
 
 /// The version of the file format that comes with [`OPERATORS`].
 const FORMAT: i64 = 8;
@@ -55,7 +56,13 @@ pub fn onnx_file(network: &Network) -> Result<Vec<u8>, String> {
         Value { name: PLANES.into(), shape: description.input_shape(), layout: Layout::Planes };
     let trunk = writer.layers("trunk", &description.trunk, input)?;
     let encoding = description.encoding;
-    let view = if encoding.is_whites_view() { "White's side" } else { "the side to move" };
+    let view = match encoding {
+        Encoding::KingRight21 => {
+            "the side to move, mirrored if its king is left and nobody may castle"
+        }
+        _ if encoding.is_whites_view() => "White's side",
+        _ => "the side to move",
+    };
     let mut outputs = Vec::new();
     for head in &description.heads {
         let name = head.kind.name();

@@ -24,6 +24,7 @@ impl Default for Squares {
 }
 
 pub(crate) const OWN_PAWN: u8 = 2;
+const OWN_KING: u8 = 7;
 pub(crate) const OWN_CASTLING_ROOK: u8 = 8;
 /// Class of an opponent's piece minus the class of the mover's same piece.
 pub(crate) const OPPONENT_OFFSET: u8 = 7;
@@ -92,6 +93,12 @@ impl Squares {
         !self.0.iter().any(|&class| {
             class == OWN_CASTLING_ROOK || class == OWN_CASTLING_ROOK + OPPONENT_OFFSET
         })
+    }
+
+    /// Does the mover's king stand on the files a to d?
+    pub(crate) fn is_king_left(&self) -> bool {
+        let is_left = |rank: &[u8; 8]| rank[..4].contains(&OWN_KING);
+        self.0.as_chunks().0.iter().any(is_left)
     }
 
     /// The set planes as `(square, plane)`, squares ascending, planes 0..15.

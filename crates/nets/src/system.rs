@@ -36,7 +36,10 @@ impl System {
         let has_no_value = description.heads.iter().all(|head| head.kind != HeadKind::Value);
         match description.encoding {
             _ if has_no_value => Self::ConvChess,
-            Encoding::BatchFirst15 | Encoding::Attacks21 | Encoding::Leela(_) => Self::BatchFirst,
+            Encoding::BatchFirst15
+            | Encoding::Attacks21
+            | Encoding::KingRight21
+            | Encoding::Leela(_) => Self::BatchFirst,
             Encoding::Cockfish13 => Self::Cockfish,
             Encoding::ConvChess6 => Self::ConvChess,
         }

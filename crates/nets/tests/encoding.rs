@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use board::{CastlingMode, Color, Position, Square, to_uci};
 use nets::{
-    Encoding, PLANES, POLICY_SIZE, PolicyIndex, Squares, mirror_index, move_of_index, policy_index,
+    Encoding, HeadOutput, MovePlaces, PLANES, POLICY_SIZE, PolicyIndex, Squares, mirror_index,
+    move_of_index, policy_index,
 };
 use positions::position;
 use proptest::prelude::*;
@@ -125,6 +126,27 @@ proptest! {
             let planes = Encoding::Attacks21.planes_of(usize::from(state));
             prop_assert_eq!(planes.iter().map(|&(plane, _)| plane).collect::<Vec<_>>(), expected, "{} of {}", square, position.fen());
             prop_assert!(planes.iter().all(|&(plane, value)| plane < Encoding::Attacks21.planes() && value == 1.0));
+        }
+    }
+
+    #[test]
+    fn the_king_is_seen_on_the_right(position in position()) {
+        let (squares, turn, encoding) = (Squares::of(&position), position.turn(), Encoding::KingRight21);
+        let seen = encoding.board_of(&squares);
+        let king = seen.0.iter().position(|&class| class == 7).expect("a king");
+        prop_assert!(king % 8 >= 4 || seen == squares && !squares.can_mirror(), "{}", position.fen());
+        prop_assert_eq!(encoding.states_of(&squares, turn), Encoding::Attacks21.states_of(&seen, turn));
+        // A position and its mirror image are seen alike, their moves too.
+        if squares.can_mirror() {
+            let image = squares.mirror();
+            prop_assert_eq!(encoding.states_of(&image, turn), encoding.states_of(&squares, turn));
+            let [own, others] =
+                [&squares, &image].map(|board| MovePlaces::new(HeadOutput::Plain, encoding, board));
+            for index in indices(&position).into_values() {
+                prop_assert_eq!(own.of(index), others.of(mirror_index(index)));
+                let expected = if seen == squares { index } else { mirror_index(index) };
+                prop_assert_eq!(own.of(index), usize::from(expected));
+            }
         }
     }
 

@@ -34,6 +34,7 @@ fn the_encodings_keep_their_names() {
         (Encoding::Cockfish13, "cockfish-13"),
         (Encoding::ConvChess6, "convchess-6"),
         (Encoding::Attacks21, "attacks-21"),
+        (Encoding::KingRight21, "attacks-21-king-right"),
     ] {
         assert_eq!(serde_json::to_value(encoding).expect("a name"), name);
         assert_eq!(encoding.name(), name);

@@ -1,9 +1,9 @@
 //! The contract of a training backend: gradient steps on the networks that `nets` describes.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap, ops::Range};
 
 use board::Color;
-use nets::{HeadKind, Network, PolicyIndex, Squares, Tensor};
+use nets::{Encoding, HeadKind, Network, POLICY_SIZE, PolicyIndex, Squares, Tensor, mirror_index};
 use serde::{Deserialize, Serialize};
 
 use crate::WeightAverage;
@@ -50,15 +50,11 @@ impl Examples {
 
     /// The examples of a range of positions.
     #[must_use]
-    pub fn part(&self, range: std::ops::Range<usize>) -> Self {
-        fn of<T: Clone>(list: &[T], range: &std::ops::Range<usize>) -> Vec<T> {
+    pub fn part(&self, range: Range<usize>) -> Self {
+        fn of<T: Clone>(list: &[T], range: &Range<usize>) -> Vec<T> {
             list.get(range.clone()).unwrap_or_default().to_vec()
         }
-        let first_move = |position: usize| match self.ends.as_slice() {
-            [] => position * self.moves_each(),
-            ends => position.checked_sub(1).map_or(0, |before| ends[before]),
-        };
-        let moves = first_move(range.start)..first_move(range.end);
+        let moves = self.moves_before(range.start)..self.moves_before(range.end);
         Self {
             squares: of(&self.squares, &range),
             turns: of(&self.turns, &range),
@@ -68,6 +64,40 @@ impl Examples {
             ends: of(&self.ends, &range).into_iter().map(|end| end - moves.start).collect(),
             move_values: of(&self.move_values, &moves),
             moves: of(&self.moves, &moves),
+        }
+    }
+
+    /// The boards that a network with this encoding sees, and the moves on them.
+    pub(crate) fn seen_by(&self, encoding: Encoding) -> Cow<'_, Self> {
+        if !self.squares.iter().any(|squares| encoding.mirrors(squares)) {
+            return Cow::Borrowed(self);
+        }
+        let mut seen = self.clone();
+        for (position, squares) in seen.squares.iter_mut().enumerate() {
+            if encoding.mirrors(squares) {
+                *squares = squares.mirror();
+                // A backend refuses an index that is none.
+                let moves = self.moves_of(position);
+                for index in seen.moves.get_mut(moves).into_iter().flatten() {
+                    if usize::from(*index) < POLICY_SIZE {
+                        *index = mirror_index(*index);
+                    }
+                }
+            }
+        }
+        Cow::Owned(seen)
+    }
+
+    /// The places in `moves` of a position's moves.
+    fn moves_of(&self, position: usize) -> Range<usize> {
+        self.moves_before(position)..self.moves_before(position + 1)
+    }
+
+    /// Number of moves of the positions before this one.
+    fn moves_before(&self, position: usize) -> usize {
+        match self.ends.as_slice() {
+            [] => position * self.moves_each(),
+            ends => position.checked_sub(1).map_or(0, |before| ends[before]),
         }
     }
 
@@ -350,6 +380,25 @@ pub trait Backend {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_moves_of_mirror_images_are_mirrored() {
+        let mut squares = vec![Squares::default(); 3];
+        squares[1].0[2] = 7; // The mover's king.
+        let none = PolicyIndex::MAX;
+        let examples = Examples {
+            squares: squares.clone(),
+            moves: vec![10, 20, none, 30],
+            ends: vec![1, 3, 4],
+            ..Examples::default()
+        };
+        assert!(matches!(examples.seen_by(Encoding::Attacks21), Cow::Borrowed(_)));
+        let seen = examples.seen_by(Encoding::KingRight21);
+        assert_eq!(seen.moves, [10, mirror_index(20), none, 30]);
+        assert_eq!(seen.squares, [squares[0], squares[1].mirror(), squares[2]]);
+        let even = Examples { moves: vec![10, 20, 30], ends: Vec::new(), ..examples };
+        assert_eq!(even.seen_by(Encoding::KingRight21).moves, [10, mirror_index(20), 30]);
+    }
 
     #[test]
     fn parts_hold_the_moves_of_their_positions() {

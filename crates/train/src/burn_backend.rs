@@ -311,7 +311,8 @@ fn fetch<'a>(
 
 impl Backend for BurnBackend {
     fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<StepResult, TrainError> {
-        let result = self.gradients(batch)?;
+        let batch = batch.seen_by(self.network.description.encoding);
+        let result = self.gradients(&batch)?;
         self.update(result.gradients, learning_rate);
         self.update_statistics(result.statistics)?; // After the update, which counts the step.
         Ok(result.step)
@@ -321,9 +322,10 @@ impl Backend for BurnBackend {
         if !self.objectives.iter().any(|objective| objective.head == head) {
             return Err(failed(format!("the {} head is not trained here", head.name())));
         }
+        let batch = batch.seen_by(self.network.description.encoding);
         let weights = self.values().map(|(name, value)| (name.clone(), value.clone())).collect();
         let mut outputs =
-            self.graph(self.devices.first()).forward(&[head], &weights, batch, None)?;
+            self.graph(self.devices.first()).forward(&[head], &weights, &batch, None)?;
         let output = outputs.pop().ok_or_else(|| failed("no output"))?;
         output.try_into_vec_as::<f32>().map_err(failed)
     }

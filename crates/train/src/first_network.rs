@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use nets::{
-    BatchFirstResidual, Cockfish, ConvChess, Description, Encoding, HeadKind, Layer, MoveScores,
-    Network, TensorKind,
+    Activation, BatchFirstResidual, Cockfish, ConvChess, Description, Encoding, HeadKind, Layer,
+    MoveScores, Network, TensorKind,
 };
 
 use crate::{
@@ -138,7 +138,7 @@ fn from_file(model: &ModelSection, seed: u64) -> Result<Network, TrainError> {
         return Ok(network);
     }
     let encoding = match network.description.encoding {
-        attacks @ Encoding::Attacks21 => attacks,
+        attacks if attacks.has_attackers() => attacks,
         _ => Encoding::BatchFirst15,
     };
     let description = Description { encoding, ..Description::batch_first(heads) };
@@ -166,13 +166,27 @@ fn layers_to(description: &Description, head: HeadKind) -> Vec<(String, &Layer)>
     trunk.map(|(index, layer)| (format!("trunk.{index}."), layer)).chain(own).collect()
 }
 
+/// Do the weights of one layer fit another? Its activation may differ.
+fn fits(own: &Layer, from: &Layer) -> bool {
+    let [own, from] = [own, from].map(|layer| {
+        let mut layer = layer.clone();
+        if let Layer::Conv { activation, .. } | Layer::Dense { activation, .. } = &mut layer {
+            *activation = Activation::Identity;
+        }
+        layer
+    });
+    own == from
+}
+
 /// Copies the layers of another network into a fresh one, from the input to the first difference. A
 /// head copies from the other network's head of the same kind, or from its first head; a trunk
 /// copies the layers before the head that the first head copies from.
 fn take_layers(network: &mut Network, other: &Network) -> Result<(), TrainError> {
     let description = network.description.clone();
-    let [own, from] = [description.encoding, other.description.encoding].map(Encoding::name);
-    if own != from {
+    let inputs = [description.encoding, other.description.encoding];
+    // Those that say who attacks have the same planes.
+    if inputs[0] != inputs[1] && !inputs.iter().all(|input| input.has_attackers()) {
+        let [own, from] = inputs.map(Encoding::name);
         return Err(TrainError::Config(format!(
             "`{}` has the input {from}, the network to train {own} (model.input): its layers are no use there",
             other.name
@@ -186,7 +200,7 @@ fn take_layers(network: &mut Network, other: &Network) -> Result<(), TrainError>
         let pairs = layers_to(&description, head.kind)
             .into_iter()
             .zip(layers_to(&other.description, source_head));
-        for ((own, _), (from, _)) in pairs.take_while(|((_, own), (_, from))| own == from) {
+        for ((own, _), (from, _)) in pairs.take_while(|((_, own), (_, from))| fits(own, from)) {
             for (name, tensor) in &mut network.tensors {
                 let known =
                     name.strip_prefix(&own).and_then(|rest| other.tensor(&format!("{from}{rest}")));
@@ -217,7 +231,7 @@ mod tests {
         };
         assert_eq!(described("batch-first-large"), shipped("batch-first").description);
         // Trained over one trunk at first, then joined so that each head has its own.
-        let shared = Network::random(described("batch-first-fast"), 1).unwrap();
+        let shared = Network::random(described("batch-first-fast-squares"), 1).unwrap();
         let apart = crate::join(&shared, &shared, "apart").unwrap();
         assert_eq!(apart.description, shipped("batch-first-fast").description);
     }
@@ -252,5 +266,15 @@ mod tests {
         let error = take_layers(&mut told, &both).unwrap_err().to_string();
         assert!(error.contains("batch-first-15") && error.contains("attacks-21"), "{error}");
         assert!(told == before);
+
+        // Another orientation of the board and another activation fit.
+        let mut description =
+            Description { encoding: Encoding::KingRight21, ..before.description.clone() };
+        if let Layer::Conv { activation, .. } = &mut description.trunk[1] {
+            *activation = Activation::SquaredRelu;
+        }
+        let mut mirrored = Network::random(description.clone(), 4).unwrap();
+        take_layers(&mut mirrored, &before).unwrap();
+        assert!(mirrored.tensors == before.tensors && mirrored.description == description);
     }
 }

@@ -127,11 +127,13 @@ impl NativeBackend {
 
 impl Backend for NativeBackend {
     fn step(&mut self, batch: &Examples, learning_rate: f32) -> Result<StepResult, TrainError> {
-        with_trainer!(&mut self.trainer, trainer => trainer.step(batch, learning_rate))
+        let batch = batch.seen_by(self.network.description.encoding);
+        with_trainer!(&mut self.trainer, trainer => trainer.step(&batch, learning_rate))
     }
 
     fn logits(&mut self, head: HeadKind, batch: &Examples) -> Result<Vec<f32>, TrainError> {
-        with_trainer!(&mut self.trainer, trainer => trainer.logits(head, batch))
+        let batch = batch.seen_by(self.network.description.encoding);
+        with_trainer!(&mut self.trainer, trainer => trainer.logits(head, &batch))
     }
 
     fn network(&self) -> Result<Network, TrainError> {

@@ -197,6 +197,14 @@ fn steps_equal_our_own_backend() {
             },
             policy_examples(24, 9),
         ),
+        (
+            vec![policy],
+            Description {
+                encoding: Encoding::KingRight21,
+                ..Description::batch_first(&[HeadKind::Moves])
+            },
+            policy_examples(24, 16),
+        ),
         (vec![tanh], cockfish(Activation::Gelu), examples(24, 10)),
         (vec![tanh], cockfish(Activation::Silu), examples(24, 11)),
         (vec![tanh], cockfish(Activation::LeakyRelu), examples(24, 12)),

@@ -187,9 +187,9 @@ impl Compiler<'_> {
             return Ok(1.0);
         }
         if activation != Activation::Relu {
-            return Err(
-                self.unsupported(format!("layer {name} may be negative, which int8 does not hold"))
-            );
+            return Err(self.unsupported(format!(
+                "int8 holds what a ReLU leaves, not the outputs of layer {name}"
+            )));
         }
         let largest = self.largest(name)?;
         Ok(if largest > 0.0 { largest / E::LARGEST } else { 1.0 })

@@ -36,17 +36,33 @@ impl Moments {
 
     /// Moments after ReLU, as if the values before it were normally distributed.
     fn after_relu(self) -> Self {
-        let deviation = self.variance.sqrt();
+        let [mean, square, _] = self.powers_after_relu();
+        Self { mean: mean.max(0.0), variance: (square - mean * mean).max(0.0) }
+    }
+
+    /// Moments of the square after ReLU, as if the values before it were normally distributed.
+    fn after_squared_relu(self) -> Self {
+        let [_, square, fourth] = self.powers_after_relu();
+        Self { mean: square.max(0.0), variance: (fourth - square * square).max(0.0) }
+    }
+
+    /// The means of the first, second and fourth power after ReLU.
+    fn powers_after_relu(self) -> [f32; 3] {
+        let Self { mean, variance } = self;
+        let deviation = variance.sqrt();
         if deviation <= 0.0 {
-            return Self { mean: self.mean.max(0.0), variance: 0.0 };
+            return [1, 2, 4].map(|power| mean.max(0.0).powi(power));
         }
-        let at = self.mean / deviation;
+        let at = mean / deviation;
         let (share, density) =
             (normal_below(at), (-at * at / 2.0).exp() / std::f32::consts::TAU.sqrt());
-        let mean = self.mean * share + deviation * density;
-        let square =
-            (self.mean * self.mean + self.variance) * share + self.mean * deviation * density;
-        Self { mean: mean.max(0.0), variance: (square - mean * mean).max(0.0) }
+        let square = mean * mean;
+        [
+            mean * share + deviation * density,
+            (square + variance) * share + mean * deviation * density,
+            (square * square + 6.0 * square * variance + 3.0 * variance * variance) * share
+                + mean * deviation * (square + 5.0 * variance) * density,
+        ]
     }
 }
 
@@ -58,6 +74,11 @@ pub(crate) fn sum(one: Option<Vec<Moments>>, other: Option<&[Moments]>) -> Optio
 /// Moments of each channel after ReLU.
 pub(crate) fn after_relu(list: Vec<Moments>) -> Vec<Moments> {
     list.into_iter().map(Moments::after_relu).collect()
+}
+
+/// Moments of the square of each channel after ReLU.
+pub(crate) fn after_squared_relu(list: Vec<Moments>) -> Vec<Moments> {
+    list.into_iter().map(Moments::after_squared_relu).collect()
 }
 
 /// Cumulative distribution function of the standard normal distribution, to seven digits
@@ -92,14 +113,25 @@ mod tests {
         for (mean, deviation) in
             [(0.0, 1.0), (-1.0, 0.5), (2.0, 1.0), (-0.3, 2.0), (1.0, 0.0), (-1.0, 0.0)]
         {
-            let count = sample.len() as f32;
-            let left: Vec<f32> =
-                sample.iter().map(|value| (mean + deviation * value).max(0.0)).collect();
-            let expected = left.iter().sum::<f32>() / count;
-            let spread = left.iter().map(|value| (value - expected).powi(2)).sum::<f32>() / count;
-            let found = Moments { mean, variance: deviation * deviation }.after_relu();
-            assert!((found.mean - expected).abs() < 0.01, "{found:?} {expected}");
-            assert!((found.variance - spread).abs() < 0.03, "{found:?} {spread}");
+            let count = sample.len() as f64;
+            let before = Moments { mean, variance: deviation * deviation };
+            for (power, found) in [(1, before.after_relu()), (2, before.after_squared_relu())] {
+                let after =
+                    |value: &f32| f64::from((mean + deviation * value).max(0.0)).powi(power);
+                let left: Vec<f64> = sample.iter().map(after).collect();
+                let expected = left.iter().sum::<f64>() / count;
+                let spread =
+                    left.iter().map(|value| (value - expected).powi(2)).sum::<f64>() / count;
+                // A sample of squares spreads more.
+                let limits = if power == 1 {
+                    [0.01, 0.03]
+                } else {
+                    [expected, spread].map(|value| 0.03 * (1.0 + value))
+                };
+                let near = |found: f32, expected: f64| (f64::from(found) - expected).abs();
+                assert!(near(found.mean, expected) < limits[0], "{found:?} {expected}");
+                assert!(near(found.variance, spread) < limits[1], "{found:?} {spread}");
+            }
         }
     }
 }

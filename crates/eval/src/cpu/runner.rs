@@ -11,7 +11,7 @@ use nets::{BoardSeen, Calibration, Encoding, HeadKind, LeelaPlanes, MovePlaces};
 use super::{
     kernels::Kernels,
     layout::{BLOCK, CHUNK, GROUP},
-    memory::{CacheLines, Element},
+    memory::CacheLines,
     plan::{HeadPlan, Plan, RowKind, Step},
     recent_boards::RecentBoards,
     whole_board::BoardTable,
@@ -107,15 +107,18 @@ impl<K: Kernels> PlanRunner<K> {
         }
     }
 
-    /// The largest magnitude of the outputs of each step over these positions, in the order of
-    /// [`Plan::steps`].
+    /// Runs all steps for these positions, and passes the index of a step among [`Plan::steps`] and
+    /// its outputs for a group of boards to `see`.
     ///
     /// # Errors
     /// The tile unit is no longer available.
-    pub fn observe(&mut self, positions: &Batch) -> Result<Vec<f32>, EvalError> {
+    pub fn observe(
+        &mut self,
+        positions: &Batch,
+        mut see: impl FnMut(usize, &[K::Element]),
+    ) -> Result<(), EvalError> {
         let guard = guard::<K>()?;
         let plan = Arc::clone(&self.plan);
-        let mut largest = Vec::new();
         for first in (0..positions.len()).step_by(GROUP) {
             let group = first..(first + GROUP).min(positions.len());
             self.set_boards(group.clone().map(|query| positions.seen(query)));
@@ -124,13 +127,10 @@ impl<K: Kernels> PlanRunner<K> {
                 let output = step.output();
                 let stored =
                     &self.buffers[output].as_slice()[..plan.buffers[output].stride * group.len()];
-                let most =
-                    stored.iter().fold(0.0_f32, |most, value| most.max(value.to_f32().abs()));
-                largest.resize(largest.len().max(index + 1), 0.0);
-                largest[index] = most.max(largest[index]);
+                see(index, stored);
             }
         }
-        Ok(largest)
+        Ok(())
     }
 
     /// Makes these boards the current chunk.

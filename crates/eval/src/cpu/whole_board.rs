@@ -135,6 +135,11 @@ impl BoardTable {
         Self { index, output, rows, states, width, scale, bias, activation, blocks, block_stride }
     }
 
+    /// Are the outputs squares of sums?
+    pub fn squares(&self) -> bool {
+        self.activation == Activation::SquaredRelu
+    }
+
     /// The memory of one thread that [`BoardTable::run`] uses; exact sums use none.
     pub fn recent_boards(&self) -> RecentBoards {
         match &self.rows {
@@ -198,7 +203,7 @@ impl BoardTable {
                     let bias = R::load(self.bias.as_ptr().add(block * BLOCK));
                     let mut row = R::load(sums.as_ptr().add(part * BLOCK)).mul_add(scale, bias);
                     // Quantised activations are unsigned, so that writing them clips at zero.
-                    if !E::QUANTISED {
+                    if !E::QUANTISED || self.activation != Activation::Relu {
                         row = row.activated(self.activation);
                     }
                     row.write(out.add(block * self.block_stride));

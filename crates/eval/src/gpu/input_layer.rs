@@ -82,7 +82,7 @@ impl InputLayer {
                 (device, DType::F32),
             ),
             bias: Array::from_data(TensorData::new(bias, [channels]), (device, DType::F32)),
-            with_attackers: encoding == Encoding::Attacks21,
+            with_attackers: encoding.has_attackers(),
             relu,
         }
     }

@@ -29,7 +29,7 @@ pub(crate) fn pack(
     bytes: &mut Vec<u8>,
 ) -> Result<(), EvalError> {
     let states = match encoding {
-        Encoding::Attacks21 => squares.0,
+        _ if encoding.has_attackers() => encoding.board_of(squares).0,
         _ => encoding.states_of(squares, turn),
     };
     let first = bytes.len();
@@ -80,6 +80,7 @@ mod tests {
             // 32 men and an en-passant target: 33 squares.
             "rnbqkbnr/ppp1pppp/8/8/3pP3/7N/PPPP1PPP/RNBQKB1R b KQkq e3 0 3",
             "8/8/8/4k3/8/8/4K3/8 b - - 0 1",
+            "8/8/8/4k3/8/P7/2K5/8 w - - 0 1",
         ];
         let mut bytes = Vec::new();
         let mut expected = Vec::new();
@@ -90,9 +91,11 @@ mod tests {
                 pack(encoding, &squares, position.turn(), &mut bytes).unwrap();
                 expected.push(encoding.states_of(&squares, position.turn()));
             }
-            pack(Encoding::Attacks21, &Squares::of(&position), position.turn(), &mut bytes)
-                .unwrap();
-            expected.push(Squares::of(&position).0);
+            for encoding in [Encoding::Attacks21, Encoding::KingRight21] {
+                let squares = Squares::of(&position);
+                pack(encoding, &squares, position.turn(), &mut bytes).unwrap();
+                expected.push(encoding.board_of(&squares).0);
+            }
         }
         let found: Vec<[u8; 64]> = bytes.chunks(BYTES).map(unpack).collect();
         assert_eq!(found, expected);

@@ -101,8 +101,10 @@ fn cockfish_sees_the_board_from_whites_side() {
 fn attackers_are_found_on_the_device() {
     let residual =
         Description::batch_first_residual(&BatchFirstResidual { filters: 16, blocks: 1 });
-    let description = Description { encoding: Encoding::Attacks21, ..residual };
-    agrees_on(&positions(300), Network::random(description, 3).unwrap(), 1e-4);
+    for encoding in [Encoding::Attacks21, Encoding::KingRight21] {
+        let description = Description { encoding, ..residual.clone() };
+        agrees_on(&positions(300), Network::random(description, 3).unwrap(), 1e-4);
+    }
 }
 
 #[test]

@@ -57,10 +57,11 @@ fn long_tails_of_heads_leave_the_bodies_of_others_alone() {
 /// An input layer of single squares and a dense layer run as one table.
 #[test]
 fn a_table_of_the_whole_board_agrees() {
-    let encodings = [Encoding::Attacks21, Encoding::BatchFirst15, Encoding::Cockfish13];
+    let encodings =
+        [Encoding::Attacks21, Encoding::BatchFirst15, Encoding::Cockfish13, Encoding::KingRight21];
     // The last is too wide for a table.
     for (case, channels) in [128, 7, 300, 33, 4_100].into_iter().enumerate() {
-        let encoding = encodings[case % 4 % 3];
+        let encoding = encodings[case % 4];
         let single = Layer::Branches {
             branches: [5, 34]
                 .map(|channels| Branch { kernel: [1; 2], dilation: [1; 2], channels })
@@ -71,8 +72,14 @@ fn a_table_of_the_whole_board_agrees() {
         let dense = |channels| Layer::Dense { channels, norm: true, activation: Activation::Relu };
         let out =
             |channels| Layer::Dense { channels, norm: false, activation: Activation::Identity };
+        let mut board = whole(channels);
+        if let Layer::Conv { activation, .. } = &mut board
+            && [1, 3].contains(&case)
+        {
+            *activation = Activation::SquaredRelu;
+        }
         let mut description = Description::value_and_moves(
-            vec![single, whole(channels)],
+            vec![single, board],
             vec![dense(9), out(1)],
             vec![dense(40), out(64 * 73)],
         );
@@ -291,7 +298,8 @@ fn every_kernel_and_dilation_agrees() {
 fn searches_learn_where_moves_are_dear() {
     let both = [HeadKind::Value, HeadKind::Moves];
     let table: Description =
-        serde_json::from_str(include_str!("../../../../configs/batch-first-fast.json")).unwrap();
+        serde_json::from_str(include_str!("../../../../configs/batch-first-fast-squares.json"))
+            .unwrap();
     for (description, dear) in [
         (Description::batch_first(&both), true),
         (Description::batch_first_shared(), false),

@@ -146,7 +146,7 @@ pub fn check_logits(network: &Arc<Network>, count: usize, seed: u64) {
 
 /// Can int8 run the network? Its activations cannot be negative, and a last layer that is no
 /// convolution would be rounded. An input layer of single squares in front of a dense layer is part
-/// of that layer.
+/// of that layer, which may square its sums.
 pub fn int8_holds(description: &Description) -> bool {
     fn holds(layer: &Layer) -> bool {
         match layer {
@@ -179,8 +179,13 @@ pub fn int8_holds(description: &Description) -> bool {
         }
     }
     fn all_hold(layers: &[Layer]) -> bool {
-        let is_part = Layer::whole_board(layers).is_some();
-        layers.iter().skip(usize::from(is_part)).all(holds)
+        let Some([_, board]) = Layer::whole_board(layers) else { return layers.iter().all(holds) };
+        let squares = matches!(
+            board,
+            Layer::Conv { activation: Activation::SquaredRelu, .. }
+                | Layer::Dense { activation: Activation::SquaredRelu, .. }
+        );
+        layers.iter().skip(if squares { 2 } else { 1 }).all(holds)
     }
     all_hold(&description.trunk)
         && description.heads.iter().all(|head| match head.layers.split_last() {

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use super::symmetry::Symmetry;
 use crate::{
-    Encoding, HeadOutput, PolicyIndex, Squares,
+    Encoding, HeadOutput, PolicyIndex, Squares, mirror_index,
     moves::{FIRST_UNDERPROMOTION, MOVE_PLANES, plane_of_squares, step_of_plane},
     squares::OWN_PAWN,
 };
@@ -25,6 +25,8 @@ pub struct MovePlaces<'a> {
     output: HeadOutput,
     squares: &'a Squares,
     symmetry: Symmetry,
+    /// Does the network see the mirror image?
+    is_mirrored: bool,
 }
 
 impl<'a> MovePlaces<'a> {
@@ -36,7 +38,7 @@ impl<'a> MovePlaces<'a> {
             Encoding::Leela(input) if input.is_canonical() => Symmetry::of(squares),
             _ => Symmetry::default(),
         };
-        Self { output, squares, symmetry }
+        Self { output, squares, symmetry, is_mirrored: encoding.mirrors(squares) }
     }
 
     /// The place of the move with this index.
@@ -48,7 +50,7 @@ impl<'a> MovePlaces<'a> {
             HeadOutput::LeelaMoves => place_among_moves(&parts()),
             HeadOutput::LeelaPairs => place_among_pairs(&parts()),
             HeadOutput::Plain | HeadOutput::WinDrawLoss | HeadOutput::Expectation => {
-                usize::from(index)
+                usize::from(if self.is_mirrored { mirror_index(index) } else { index })
             }
         }
     }

@@ -174,7 +174,10 @@ impl ModelSection {
             self.input,
             Some(Encoding::Cockfish13 | Encoding::ConvChess6 | Encoding::Leela(_))
         ) {
-            return Err("model.input must be `batch-first-15` or `attacks-21`".to_owned());
+            return Err(
+                "model.input must be `batch-first-15`, `attacks-21` or `attacks-21-king-right`"
+                    .to_owned(),
+            );
         }
         if (self.activation.is_some() || self.pooling.is_some()) && self.start != COCKFISH {
             return Err(format!(

@@ -107,8 +107,9 @@ pub struct ModelSection {
     /// For `batch-first-residual` and `cockfish`: number of residual blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<usize>,
-    /// For `batch-first`, `batch-first-shared` and `batch-first-residual`: `batch-first-15`, or
-    /// `attacks-21`, which adds the cheapest attackers of each square.
+    /// For `batch-first`, `batch-first-shared` and `batch-first-residual`: `batch-first-15`;
+    /// `attacks-21`, which adds the cheapest attackers of each square; or `attacks-21-king-right`,
+    /// which sees the mirror image where the mover's king stands on the left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Encoding>,
     /// For `cockfish`: `relu`, `leaky-relu`, `gelu` or `silu`.

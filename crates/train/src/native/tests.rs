@@ -3,8 +3,8 @@
 
 use board::{Color, SplitMix64};
 use nets::{
-    Activation, Branch, Description, Encoding, Head, Layer, MOVE_PLANES, POLICY_SIZE, Padding,
-    Squares,
+    Activation, Branch, Description, Encoding, Head, HeadOutput, Layer, MOVE_PLANES, MovePlaces,
+    POLICY_SIZE, Padding, Squares,
 };
 
 use super::*;
@@ -179,7 +179,11 @@ fn assert_reference(
         exact.push(match kind {
             HeadKind::Value if turned => -all[&kind][0],
             HeadKind::Value => all[&kind][0],
-            _ => all[&kind][usize::from(batch.moves[position])],
+            _ => {
+                let encoding = network.description.encoding;
+                let places = MovePlaces::new(HeadOutput::Plain, encoding, squares);
+                all[&kind][places.of(batch.moves[position])]
+            }
         });
     }
     let size = (exact.iter().map(|x| x * x).sum::<f32>() / exact.len() as f32).sqrt();

@@ -69,8 +69,10 @@ impl Compiler<'_> {
         let (input_name, name) = (format!("{prefix}.0"), format!("{prefix}.1"));
         let embedding = self.embedding(&input_name, branches, *norm, *first)?;
         let (mut factors, mut bias) = fold(self.network, &name, dense_norm, channels)?;
-        let unit = self.unit::<E>(&name, activation)?;
-        factors.iter_mut().chain(&mut bias).for_each(|value| *value /= unit);
+        let squared = activation == Activation::SquaredRelu;
+        let unit = self.unit::<E>(&name, if squared { Activation::Relu } else { activation })?;
+        let unit_of_sums = if squared { unit.sqrt() } else { unit };
+        factors.iter_mut().chain(&mut bias).for_each(|value| *value /= unit_of_sums);
         let layout = Layout::new(1, channels, 0);
         let output = self.buffer(&layout, None);
         let layers = whole_board::Layers {
@@ -84,9 +86,12 @@ impl Compiler<'_> {
         let small = size_of::<E>() < size_of::<f32>();
         let table = BoardTable::new(&layers, small, index, output, layout.block_stride());
         steps.push(Step::Board(table));
-        let relu = activation == Activation::Relu;
         let moments = self.moments_of_norm(&name, dense_norm, channels)?;
-        let moments = if relu { moments.map(moments::after_relu) } else { moments };
+        let moments = match activation {
+            Activation::Relu => moments.map(moments::after_relu),
+            Activation::SquaredRelu => moments.map(moments::after_squared_relu),
+            _ => moments,
+        };
         let positions = (0..channels).collect();
         Ok(Some(Activations { buffer: output, layout, positions, unit, zero: 0.0, moments }))
     }

@@ -144,10 +144,46 @@ fn convchess() -> Description {
     description
 }
 
+/// Boards whose mover's king stands on the left are seen as their mirror images, with the moves.
+#[test]
+fn mirror_images_are_learned_as_one_board() {
+    let description =
+        Description { encoding: Encoding::KingRight21, ..Description::batch_first_shared() };
+    let policy = Objective { loss: Loss::CrossEntropy, ..HeadKind::Moves.into() };
+    let heads = [HeadKind::Value.into(), policy];
+    let mut left = policy_examples(24, 8);
+    for squares in &mut left.squares {
+        *squares =
+            Squares(squares.0.map(|class| [class, 3][usize::from([7, 8, 15].contains(&class))]));
+        squares.0[1] = 7;
+    }
+    let mut right = left.clone();
+    right.squares.iter_mut().for_each(|squares| *squares = squares.mirror());
+    right.moves.iter_mut().for_each(|index| *index = nets::mirror_index(*index));
+    let [mut one, mut other] =
+        [(); 2].map(|()| start(description.clone(), &heads, 2, Precision::Single));
+    for _ in 0..3 {
+        let losses = [(&mut one, &left), (&mut other, &right)]
+            .map(|(backend, batch)| backend.step(batch, 0.01).unwrap().losses);
+        assert_eq!(losses[0], losses[1]);
+    }
+    let network = one.network().unwrap();
+    assert!(network == other.network().unwrap());
+    let logits = one.logits(HeadKind::Moves, &left).unwrap();
+    let seen = nets::BoardSeen::alone(&left.squares[0], left.turn(0));
+    let all = eval::reference::run_heads(&network, &seen, &[HeadKind::Moves]).unwrap();
+    let places = MovePlaces::new(HeadOutput::Plain, Encoding::KingRight21, &left.squares[0]);
+    for (logit, &index) in logits.iter().zip(&left.moves[..left.ends[0]]) {
+        let exact = all[&HeadKind::Moves][places.of(index)];
+        assert!((logit - exact).abs() < 1e-3 * (1.0 + exact.abs()), "{logit} {exact}");
+    }
+}
+
 #[test]
 fn other_encodings_are_learned() {
     let attacks = Description { encoding: Encoding::Attacks21, ..convchess() };
-    for description in [cockfish(), convchess(), attacks] {
+    let right = Description { encoding: Encoding::KingRight21, ..convchess() };
+    for description in [cockfish(), convchess(), attacks, right] {
         let batch = examples(24, 6);
         assert_gradients("encoding", description.clone(), &[TANH], &batch);
         assert_reference(description, HeadKind::Value, Precision::Single, 1e-3);
