@@ -91,7 +91,9 @@ class Layer(nn.Module):
         else:
             edge = self.spec["kernel"] // 2 if self.spec["padding"] == "same" else 0
             result = nn.functional.conv2d(boards, self.weight, self.bias, padding=edge)
-        return {"relu": torch.relu, "tanh": torch.tanh, "identity": lambda values: values}[self.spec["activation"]](result)
+        activations = {"relu": torch.relu, "tanh": torch.tanh, "identity": lambda values: values}
+        activations["squared-relu"] = lambda values: torch.relu(values).square()
+        return activations[self.spec["activation"]](result)
 
 
 class Net(nn.Module):

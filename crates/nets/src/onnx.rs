@@ -58,7 +58,7 @@ pub fn onnx_file(network: &Network) -> Result<Vec<u8>, String> {
     let encoding = description.encoding;
     let view = match encoding {
         Encoding::KingRight21 => {
-            "the side to move, mirrored if its king is left and nobody may castle"
+            "the side to move, mirrored if its king stands on a to d and nobody may castle"
         }
         _ if encoding.is_whites_view() => "White's side",
         _ => "the side to move",

@@ -67,15 +67,15 @@ impl Examples {
         }
     }
 
-    /// The boards that a network with this encoding sees, and the moves on them.
+    /// The same boards with their moves as a network with this encoding sees them: mirrored where it
+    /// sees the mirror image of the board.
     pub(crate) fn seen_by(&self, encoding: Encoding) -> Cow<'_, Self> {
         if !self.squares.iter().any(|squares| encoding.mirrors(squares)) {
             return Cow::Borrowed(self);
         }
         let mut seen = self.clone();
-        for (position, squares) in seen.squares.iter_mut().enumerate() {
+        for (position, squares) in self.squares.iter().enumerate() {
             if encoding.mirrors(squares) {
-                *squares = squares.mirror();
                 // A backend refuses an index that is none.
                 let moves = self.moves_of(position);
                 for index in seen.moves.get_mut(moves).into_iter().flatten() {
@@ -97,7 +97,10 @@ impl Examples {
     fn moves_before(&self, position: usize) -> usize {
         match self.ends.as_slice() {
             [] => position * self.moves_each(),
-            ends => position.checked_sub(1).map_or(0, |before| ends[before]),
+            // A backend refuses lists that do not fit.
+            ends => position
+                .checked_sub(1)
+                .map_or(0, |before| ends.get(before).copied().unwrap_or(self.moves.len())),
         }
     }
 
@@ -395,7 +398,10 @@ mod tests {
         assert!(matches!(examples.seen_by(Encoding::Attacks21), Cow::Borrowed(_)));
         let seen = examples.seen_by(Encoding::KingRight21);
         assert_eq!(seen.moves, [10, mirror_index(20), none, 30]);
-        assert_eq!(seen.squares, [squares[0], squares[1].mirror(), squares[2]]);
+        assert_eq!(seen.squares, squares);
+        // Too few ends are left to the backends.
+        let short = Examples { ends: vec![1], ..examples.clone() };
+        assert_eq!(short.seen_by(Encoding::KingRight21).ends, [1]);
         let even = Examples { moves: vec![10, 20, 30], ends: Vec::new(), ..examples };
         assert_eq!(even.seen_by(Encoding::KingRight21).moves, [10, mirror_index(20), 30]);
     }

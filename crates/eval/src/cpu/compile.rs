@@ -188,7 +188,7 @@ impl Compiler<'_> {
         }
         if activation != Activation::Relu {
             return Err(self.unsupported(format!(
-                "int8 holds what a ReLU leaves, not the outputs of layer {name}"
+                "int8 holds what a ReLU leaves (squared, behind a table of the whole board), not the outputs of layer {name}"
             )));
         }
         let largest = self.largest(name)?;

@@ -182,8 +182,7 @@ fn mirror_images_are_learned_as_one_board() {
 #[test]
 fn other_encodings_are_learned() {
     let attacks = Description { encoding: Encoding::Attacks21, ..convchess() };
-    let right = Description { encoding: Encoding::KingRight21, ..convchess() };
-    for description in [cockfish(), convchess(), attacks, right] {
+    for description in [cockfish(), convchess(), attacks] {
         let batch = examples(24, 6);
         assert_gradients("encoding", description.clone(), &[TANH], &batch);
         assert_reference(description, HeadKind::Value, Precision::Single, 1e-3);
